@@ -1,0 +1,172 @@
+"""From generated Slang to a kernel of the device, through the caches."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..cache import cache, digest
+from ..config import config
+from ..errors import KernelGenException, SlangCompileError
+
+_LIBRARY = Path(__file__).resolve().parent.parent / "slang"
+_library_hash: str | None = None
+_lock = threading.RLock()
+
+builds = 0
+"""Kernels built by a compiler in this process (cache hits do not count)."""
+
+
+@dataclass
+class BuiltKernel:
+    """A kernel with the layout of its arguments; one for all plans with equal source."""
+
+    source: str
+    kernel: Any
+    layout: Any
+    code_key: str
+
+
+def library_hash() -> str:
+    """Content hash of our Slang library and of the package's version."""
+    global _library_hash
+    if _library_hash is None:
+        parts: list[str | bytes] = [__version__]
+        for path in sorted(_LIBRARY.iterdir()):
+            if path.suffix in (".slang", ".h"):
+                parts += [path.name, path.read_bytes()]
+        _library_hash = digest(*parts)
+    return _library_hash
+
+
+def device_key(device: Any) -> str:
+    """What of a device decides generated code: target, compiler, driver."""
+    known = device.__dict__.get("_state_code_key")
+    if known is None:
+        target = device.compile_target
+        known = digest(
+            target.format, target.profile, repr(sorted(target.capabilities)), repr(sorted(dict(target.defines).items())),
+            device.compiler_fingerprint,
+        )  # fmt: skip
+        device.__dict__["_state_code_key"] = known
+    return known
+
+
+def load_library(session: Any) -> None:
+    """Makes `import slangpy;` cheap: the library is loaded precompiled, compiled once per machine where it is not."""
+    if getattr(session, "_library_loaded", False):
+        return
+    from .. import _slang
+
+    path = str(_LIBRARY / "slangpy.slang")
+    key = digest(library_hash(), str(_slang.version()))
+    shipped = _LIBRARY / "slangpy.slang-module.bin"
+    blob = None
+    if shipped.exists():
+        data = shipped.read_bytes()
+        if data[:64].decode("ascii", "replace") == key:
+            blob = data[64:]
+    if blob is None:
+        blob = cache.read_bytes("library", key)
+    if blob is not None:
+        session.load_module_from_blob("slangpy", path, blob)
+    else:
+        module = session.load_module("slangpy")
+        cache.write_bytes("library", key, module.serialize())
+    session._library_loaded = True
+
+
+def build(program: Any, name: str, source: str, conformances: Any = ()) -> BuiltKernel:
+    """Compiles the generated module `source` against the modules of `program` (a module.LoadedModule).
+
+    Raises KernelGenException when Slang rejects generated code, SlangCompileError for the user's own code.
+    """
+    global builds
+    with _lock:
+        known = program.kernels.get((source, conformances))
+        if known is not None:
+            return known
+        _show(name, source)
+        session, device = program.session, program.device
+        load_library(session)
+        text, layout = _link(program, name, source, conformances)
+        code_key = digest(text, device_key(device), layout.serialize())
+        code = cache.read_bytes("kernel", code_key)
+        if code is None:
+            builds += 1
+            code = _target_compile(device, text, layout, name)
+            cache.write_bytes("kernel", code_key, code)
+        kernel = device.create_kernel(code, layout, name)
+        built = program.kernels[(source, conformances)] = BuiltKernel(source, kernel, layout, code_key)
+        return built
+
+
+def from_cache(program: Any, name: str, source: str, layout: Any, code_key: str) -> BuiltKernel | None:
+    """The kernel of a plan found on disk; None when its binary is gone."""
+    with _lock:
+        known = program.kernels.get((source, ()))
+        if known is not None:
+            return known
+        code = cache.read_bytes("kernel", code_key)
+        if code is None:
+            return None
+        kernel = program.device.create_kernel(code, layout, name)
+        built = program.kernels[(source, ())] = BuiltKernel(source, kernel, layout, code_key)
+        return built
+
+
+def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[bytes, Any]:
+    session = program.session
+    module_name = "_spy_" + digest(source, name, repr(conformances))[:24]
+    try:
+        module = session.load_module_from_source(module_name, source, f"{name} (generated)")
+        modules = [module, *program.modules]
+        linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
+        return linked.code(0), linked.binding_layout(0)
+    except SlangCompileError as error:
+        text = str(error)
+        if "no type conformances found" in text:
+            raise RuntimeError(
+                f"{name}: no type conformances found for an interface; name the types with .type_conformances([...])\n"
+                + text
+            ) from None
+        path = _dump_failed(name, source)
+        raise KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}") from None
+
+
+def _target_compile(device: Any, text: bytes, layout: Any, name: str) -> bytes:
+    if device.compile_target.format == "cpp":
+        text = (_LIBRARY / "prelude_cpp.h").read_bytes().replace(b"#pragma once", b"", 1) + b"\n" + text
+    if config.dump_slang_intermediates:
+        _dump(f"{name}.{device.compile_target.format}", text)
+    return device.compile(text, layout.entry_point_name, label=name, float_mode="precise", group_size=layout.group_size)
+
+
+def _show(name: str, source: str) -> None:
+    if config.print_generated_shaders:
+        line = "=" * 80
+        sys.stdout.write(f"{line}\nGENERATED SHADER: {name}\n{line}\n{source}{line}\nEND SHADER: {name}\n{line}\n")
+    if config.dump_generated_shaders:
+        _dump(f"{name}.slang", source.encode())
+
+
+def _dump(name: str, data: bytes) -> str:
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+    folder = Path(".temp")
+    folder.mkdir(exist_ok=True)
+    path = folder / safe
+    path.write_bytes(data)
+    return str(path)
+
+
+def _dump_failed(name: str, source: str) -> str:
+    import tempfile
+
+    handle, path = tempfile.mkstemp(prefix="slangpy-", suffix=".slang")
+    with open(handle, "w", encoding="utf-8") as file:
+        file.write(f"// generated for {name}\n{source}")
+    return path

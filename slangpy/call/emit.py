@@ -1,0 +1,676 @@
+"""The Slang text of a kernel: one structure with all stored arguments, and an entry point that loads, calls, stores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..marshall.base import TENSOR
+from ..reflection import SlangType
+from .gradients import NONE, differentiable
+from .ir import Derivative, Options, Parameter, Placed, Vectorized
+
+GENERAL, LINEAR, UNIFORM = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a variant key says: see VariantKey in src/native/call/plan.h."""
+
+    flat: bool
+    wide: bool
+    classes: dict[str, int]
+    cpu: bool
+    group_size: int = 256
+
+
+def classed(placed: Placed) -> bool:
+    """Whether the run-time access class of a leaf decides its code."""
+    return placed.binding.kind in ("view", "packed")
+
+
+def decode_variant(key: int, plan: Vectorized, cpu: bool, group_size: int) -> Shape:
+    classes: dict[str, int] = {}
+    position = 0
+    for placed in sorted(plan.placed, key=lambda p: p.leaf):
+        if classed(placed):
+            bits = key >> (2 + 2 * position) & 3 if position < 31 else GENERAL
+            classes[placed.ident] = bits
+            position += 1
+    return Shape(bool(key & 1), bool(key & 2), classes, cpu, group_size)
+
+
+def emit(
+    plan: Vectorized, grads: dict[str, Derivative], options: Options, shape: Shape, imports: list[str]
+) -> str:
+    """Complete source of the generated module; its entry point is `_spy_main`."""
+    return _Writer(plan, grads, options, shape, imports).text()
+
+
+class _Writer:
+    def __init__(
+        self, plan: Vectorized, grads: dict[str, Derivative], options: Options, shape: Shape, imports: list[str]
+    ) -> None:
+        self.plan, self.grads, self.options, self.shape, self.imports = plan, grads, options, shape, imports
+        self.rank = plan.call_rank
+        self.fields: list[str] = []
+        self.aliases: list[str] = []
+        self.extra: list[str] = []  # entry point parameters besides the call structure
+        self.hoisted: list[str] = []
+        self.row: list[str] = []
+        self.body: list[str] = []
+        self.after: list[str] = []
+        self.index = "int64_t" if shape.wide or shape.cpu else "int"
+        self.leaves: dict[str, list[Placed]] = {}
+        for placed in plan.placed:
+            self.leaves.setdefault(placed.path.split(".")[0], []).append(placed)
+
+    # --- assembly
+    def text(self) -> str:
+        for placed in self.plan.placed:
+            self._declare(placed)
+        self._declare_result()
+        if self.options.bwds:
+            wrapper = self._emit_backward()
+        else:
+            wrapper = []
+            self._emit_forward()
+        lines = [f"import {name};" for name in self.imports]
+        lines += list(self.options.preludes)
+        lines += self._constants()
+        lines += self.aliases
+        lines.append("struct _spy_Call")
+        lines.append("{")
+        lines += [f"    {f};" for f in self._header() + self.fields]
+        lines.append("}")
+        lines += wrapper
+        lines += self._entry_point()
+        return "\n".join(lines) + "\n"
+
+    def _header(self) -> list[str]:
+        return ["int64_t _total", "int64_t _block", f"int64_t _shape[{max(self.rank, 1)}]"]
+
+    def _constants(self) -> list[str]:
+        return [f"export static const {kind} {name} = {text};" for name, (kind, text) in self.options.constants]
+
+    def _entry_point(self) -> list[str]:
+        extra = "".join(f", uniform {p}" for p in self.extra)
+        if self.shape.cpu:
+            head = f"void _spy_main(uint3 _group : SV_GroupID, uniform _spy_Call _call{extra})"
+            return ['[shader("compute")]', "[numthreads(1, 1, 1)]", head, "{", *_indent(self._cpu_loop()), "}"]
+        head = (
+            "void _spy_main(uint3 _group : SV_GroupID, uint _thread : SV_GroupIndex, "
+            f"uniform _spy_Call _call{extra})"
+        )
+        size = self.shape.group_size
+        return [
+            '[shader("compute")]', f"[numthreads({size}, 1, 1)]", head, "{", *_indent(self._gpu_body()), "}",
+        ]  # fmt: skip
+
+    def _flat_group(self) -> str:
+        return "int64_t(_group.x) + int64_t(_group.y) * 0xffffffffll"
+
+    def _cpu_loop(self) -> list[str]:
+        lines = [
+            f"int64_t _first = ({self._flat_group()}) * _call._block;",
+            "int64_t _last = min(_first + _call._block, _call._total);",
+            *self.hoisted,
+        ]
+        if self.shape.flat or self.rank <= 1:
+            lines += ["for (int64_t _i = _first; _i < _last; _i++)", "{"]
+            if not self.shape.flat and self.rank == 1:
+                lines.append("    int64_t _c0 = _i;")
+            lines += [*_indent(self.row), *_indent(self.body), "}"]
+        else:
+            last = self.rank - 1
+            lines += ["for (int64_t _i = _first; _i < _last;)", "{"]
+            lines += _indent(self._split("_i"))
+            lines += [
+                f"    int64_t _stop = min(_last, _i + _call._shape[{last}] - _c{last});",
+                *_indent(self.row),
+                f"    for (; _i < _stop; _i++, _c{last}++)",
+                "    {",
+                *_indent(_indent(self.body)),
+                "    }",
+                "}",
+            ]
+        return lines + self.after
+
+    def _split(self, flat: str) -> list[str]:
+        """Call indices _c0 ... from the flat index."""
+        kind = self.index
+        if self.rank == 0:
+            return []
+        if self.rank == 1:
+            return [f"{kind} _c0 = {flat};"]
+        lines = [f"{kind} _rest = {flat};"]
+        for dim in range(self.rank - 1, 0, -1):
+            size = f"{kind}(_call._shape[{dim}])"
+            lines += [f"{kind} _c{dim} = _rest % {size};", f"_rest = _rest / {size};"]
+        return [*lines, f"{kind} _c0 = _rest;"]
+
+    def _gpu_body(self) -> list[str]:
+        size = self.shape.group_size
+        kind = self.index
+        lines = [
+            f"{kind} _i = ({kind}(_group.x) + {kind}(_group.y) * {kind}(_call._block)) * {size} + {kind}(_thread);",
+            f"if (_i >= {kind}(_call._total)) return;",
+        ]
+        if not self.shape.flat:
+            lines += self._split("_i")
+        elif self.rank == 1:
+            lines.append(f"{kind} _c0 = _i;")
+        return lines + self.hoisted + self.row + self.body + self.after
+
+    # --- stored arguments
+    def _declare(self, placed: Placed) -> None:
+        binding, ident = placed.binding, placed.ident
+        self.aliases.append(f"typealias _spy_T_{ident} = {_slang_name(binding.type_name)};")
+        grad = self.grads.get(ident, NONE)
+        if binding.kind in ("view", "packed"):
+            self._declare_view(ident, binding.stored, len(placed.map), len(binding.inner), binding.rank)
+            if grad.seed == "view":
+                self._declare_view(ident + "_gi", grad.grad_type, len(placed.map), len(binding.inner), binding.rank)
+            if grad.target == "view":
+                self._declare_view(ident + "_go", grad.grad_type, len(placed.map), len(binding.inner), binding.rank)
+        elif binding.kind == "value":
+            self.fields.append(f"{_slang_name(binding.stored)} {ident}")
+        elif binding.kind == "reference":
+            if placed.reads:
+                self.fields.append(f"_spy_T_{ident} {ident}")
+            if grad.seed == "value":
+                self.fields.append(f"_spy_T_{ident}.Differential {ident}_seed")
+            if placed.writes or grad.target == "reference":
+                kind = f"_spy_T_{ident}.Differential" if grad.target == "reference" else f"_spy_T_{ident}"
+                self.fields.append(f"TensorStorage<{kind}> {ident}_out")
+        elif binding.kind == "generator":
+            self._declare_generator(placed)
+        elif binding.kind == "pointer":
+            self.fields.append(f"_spy_T_{ident} {ident}")
+        elif binding.kind == "resource":
+            self.extra.append(f"_spy_T_{ident} {ident}")
+
+    def _declare_view(self, name: str, element: str, lead: int, inner: int, rank: int) -> None:
+        self.fields.append(f"TensorStorage<{_slang_name(element)}> {name}")
+        if lead:
+            self.fields.append(f"int {name}_lead[{lead}]")
+        if inner or rank >= 0:
+            self.fields.append(f"int {name}_inner[{max(inner, 1)}]")
+        if rank >= 0:
+            self.fields.append(f"uint {name}_shape[{max(rank, 1)}]")
+
+    def _declare_generator(self, placed: Placed) -> None:
+        ident, value = placed.ident, placed.binding.value
+        assert value is not None
+        kind = value.details["generator"]
+        if kind in ("range", "grid"):
+            self.fields += [f"int64_t {ident}_offset[{len(placed.map)}]", f"int64_t {ident}_stride[{len(placed.map)}]"]
+        elif kind in ("wang_hash", "rand_float"):
+            self.fields += [f"uint {ident}_seed", f"uint {ident}_warmup"]
+            if kind == "rand_float":
+                self.fields += [f"float {ident}_min", f"float {ident}_max"]
+
+    def _declare_result(self) -> None:
+        plan = self.plan
+        if plan.result_mode in ("value", "tensor", "numpy"):
+            self.aliases.append(f"typealias _spy_R = {_slang_name(plan.resolved.return_type_name)};")
+            self.fields.append("TensorStorage<_spy_R> _out")
+            if plan.result_mode != "value" and self.rank:
+                self.fields.append(f"int _out_lead[{self.rank}]")
+
+    # --- offsets
+    def _class(self, placed: Placed) -> int:
+        return self.shape.classes.get(placed.ident, UNIFORM)
+
+    def _offset(self, placed: Placed, name: str) -> str:
+        """Expression of the element offset of this invocation in the view `name` of a leaf."""
+        access = self._class(placed)
+        if access == UNIFORM or not placed.map:
+            return "0"
+        if self.shape.flat:
+            count = 1
+            for size in placed.binding.inner:
+                count *= size
+            return "int64_t(_i)" if count == 1 else f"int64_t(_i) * {count}"
+        return self._strided(name + "_lead", placed.map)
+
+    def _strided(self, strides: str, dims: tuple[int, ...]) -> str:
+        last = self.rank - 1
+        split_rows = self.shape.cpu and self.rank > 1
+        terms, row_terms = [], []
+        for position, dim in enumerate(dims):
+            term = f"int64_t(_c{dim}) * int64_t(_call.{strides}[{position}])"
+            (terms if dim == last or not split_rows else row_terms).append(term)
+        if not row_terms:
+            return " + ".join(terms) or "0"
+        base = f"_row_{strides}"
+        declaration = f"int64_t {base} = {' + '.join(row_terms)};"
+        if declaration not in self.row:
+            self.row.append(declaration)
+        return " + ".join([base, *terms])
+
+    def _inner_stride(self, placed: Placed, name: str, position: int) -> str:
+        if not self.shape.flat or self._class(placed) == UNIFORM:
+            return f"int64_t(_call.{name}_inner[{position}])"
+        count = 1
+        for size in placed.binding.inner[position + 1 :]:
+            count *= size
+        return str(count)
+
+    # --- loads and stores of elements
+    def _components(self, type_: SlangType, stored: str) -> list[int]:
+        return [] if type_.full_name == stored else list(type_.shape)
+
+    def _load(self, placed: Placed, name: str, storage_type: str, target: str, lines: list[str], type_: SlangType) -> None:
+        """Statements that fill the variable `target` (declared here) from a view."""
+        offset = self._offset(placed, name)
+        lines.append(f"int64_t _o_{name} = {offset};")
+        lines.append(f"{_typename(placed, type_)} {target};")
+        self._transfer(placed, name, target, type_, f"_o_{name}", 0, lines, storage_type, load=True)
+
+    def _transfer(
+        self, placed: Placed, name: str, var: str, type_: SlangType, offset: str, position: int, lines: list[str],
+        stored: str, load: bool, add: str = "",
+    ) -> None:  # fmt: skip
+        """Copies between `var` and memory, one stored element at a time."""
+        if position == len(placed.binding.inner):
+            lines.append(self._element(name, var, type_, offset, stored, load, add))
+        elif type_.kind == "array":
+            k = f"_k{position}"
+            stride = self._inner_stride(placed, name, position)
+            lines.append(f"[ForceUnroll] for (int {k} = 0; {k} < {type_.shape[0]}; {k}++)")
+            lines.append("{")
+            inner: list[str] = []
+            element = type_.element_type
+            assert element is not None
+            self._transfer(
+                placed, name, f"{var}[{k}]", element, f"{offset} + {k} * {stride}", position + 1, inner, stored, load, add
+            )
+            lines += _indent(inner) + ["}"]
+        else:
+            self._transfer_components(placed, name, var, type_, offset, position, lines, stored, load, add)
+
+    def _transfer_components(
+        self, placed: Placed, name: str, var: str, type_: SlangType, offset: str, position: int, lines: list[str],
+        stored: str, load: bool, add: str,
+    ) -> None:  # fmt: skip
+        scalar = SlangType(type_.scalar, source=type_.program)
+        sizes = type_.shape
+        strides = [self._inner_stride(placed, name, position + k) for k in range(len(sizes))]
+        for flat in range(_product(sizes)):
+            indices = [flat] if len(sizes) == 1 else [flat // sizes[1], flat % sizes[1]]
+            at = offset + "".join(f" + {i} * {s}" for i, s in zip(indices, strides) if i)
+            component = var + "".join(f"[{i}]" for i in indices)
+            lines.append(self._element(name, component, scalar, at, stored, load, add))
+
+    def _element(self, name: str, var: str, type_: SlangType, at: str, stored: str, load: bool, add: str) -> str:
+        storage = f"_call.{name}"
+        same = stored == type_.full_name
+        if load:
+            value = f"{storage}.read({at})"
+            return f"{var} = {value if same else f'{_slang_name(type_.full_name)}({value})'};"
+        value = var if same else f"{_slang_name(stored)}({var})"
+        if add == "atomic":
+            return f"_spy_atomic_add<{_slang_name(stored)}>({storage}.at({at}), {value});"
+        if add == "plain":
+            return f"{storage}.write({at}, {storage}.read({at}) + {value});"
+        return f"{storage}.write({at}, {value});"
+
+    # --- values of leaves
+    def _leaf_value(self, placed: Placed) -> str:
+        """Expression of a leaf's primal; statements go where they are cheapest."""
+        binding, ident = placed.binding, placed.ident
+        if binding.kind == "value":
+            if binding.widen:
+                return f"_spy_T_{ident}(_call.{ident})"
+            return f"_call.{ident}"
+        if binding.kind == "reference":
+            return f"_call.{ident}" if placed.reads else f"{{}}"
+        if binding.kind == "generator":
+            return self._generator(placed)
+        if binding.kind == "pointer":
+            return f"_call.{ident}"
+        if binding.kind == "resource":
+            return ident
+        if binding.rank >= 0:
+            return self._tensor(placed)
+        uniform = self._class(placed) == UNIFORM and not placed.writes
+        lines = self.hoisted if uniform else self.body
+        self._load(placed, ident, binding.stored, f"_v_{ident}", lines, binding.type)
+        return f"_v_{ident}"
+
+    def _tensor(self, placed: Placed) -> str:
+        """A tensor parameter: its view moved to this invocation's part."""
+        binding, ident = placed.binding, placed.ident
+        lines = self.body if placed.map else self.hoisted
+        var = f"_v_{ident}"
+        found = TENSOR.match(binding.type_name)
+        assert found is not None
+        interface, access, diff, _, _ = found.groups()
+        grad = self.grads.get(ident, NONE)
+        lines.append(f"_spy_T_{ident} {var} = {{}};")
+        primal = f"{var}._primal" if diff and not interface else var
+        self._fill_view(placed, ident, primal, lines)
+        if self.options.bwds and access == "W" and not interface:
+            lines.append(f"{primal}._data = {{}};")
+        if interface:
+            if access == "W" and self.options.bwds:
+                lines.append(f"{var}._discard = true;")
+            wide = ", true" if grad.grad_type == "float" and binding.stored == "half" else ""
+            for role, field in (("gi", "_grad_in"), ("go", "_grad_out")):
+                if grad.seed if role == "gi" else grad.target:
+                    name = f"{ident}_{role}"
+                    storage = f"_call.{name}.at({self._offset(placed, name)})"
+                    rank = binding.rank
+                    lines.append(
+                        f"{var}.{field} = _Gradient<{rank}>.of<{_slang_name(grad.grad_type)}>({storage}, "
+                        f"_call.{name}_inner{wide});"
+                    )
+        elif diff:
+            if grad.seed:
+                self._fill_view(placed, f"{ident}_gi", f"{var}._grad_in", lines)
+            if grad.target:
+                self._fill_view(placed, f"{ident}_go", f"{var}._grad_out", lines)
+        return var
+
+    def _fill_view(self, placed: Placed, name: str, var: str, lines: list[str]) -> None:
+        lines.append(f"{var}._data = _call.{name}.at({self._offset(placed, name)});")
+        lines.append(f"{var}._shape = _call.{name}_shape;")
+        lines.append(f"{var}._strides = _call.{name}_inner;")
+
+    def _generator(self, placed: Placed) -> str:
+        binding, ident = placed.binding, placed.ident
+        value = binding.value
+        assert value is not None
+        kind = value.details["generator"]
+        type_ = binding.type
+        count = type_.shape[0] if type_.kind in ("vector", "array") else 1
+        name = f"_spy_T_{ident}"
+        if kind in ("wang_hash", "rand_float"):
+            bounds = f", _call.{ident}_min, _call.{ident}_max" if kind == "rand_float" else ""
+            suffix = f"_vector<{count}>" if type_.kind == "vector" else ""
+            return f"{name}(_spy_{kind}{suffix}(uint(_i), _call.{ident}_seed, _call.{ident}_warmup{bounds}))"
+        if kind == "thread_id":
+            if type_.kind == "scalar":
+                return f"{name}(_i)"
+            return f"{name}(" + ", ".join(["_i", "0", "0"][:count]) + ")"
+        if kind == "call_id":
+            parts = [f"_c{dim}" for dim in range(self.rank)]
+        else:
+            parts = [
+                f"(_call.{ident}_offset[{k}] + _call.{ident}_stride[{k}] * int64_t(_c{dim}))"
+                for k, dim in enumerate(placed.map)
+            ]
+        scalar = _slang_name(binding.stored)
+        if type_.kind == "vector":
+            parts = parts[::-1] + ["0"] * (count - len(parts))
+        if type_.kind == "scalar":
+            return f"{scalar}({parts[0] if parts else '0'})"
+        inner = ", ".join(f"{scalar}({part})" for part in parts)
+        if type_.kind == "vector":
+            return f"{name}({inner})"
+        self.body.append(f"{name} _v_{ident} = {{ {inner} }};")
+        return f"_v_{ident}"
+
+    # --- forward
+    def _emit_forward(self) -> None:
+        arguments: list[tuple[Parameter, str]] = []
+        for parameter in self.plan.resolved.parameters:
+            if parameter.io == "return":
+                continue
+            arguments.append((parameter, self._argument(parameter)))
+        call = self._call_expression([name for _, name in arguments])
+        returns = self.plan.resolved.return_type_name != "void"
+        self.body.append(f"{'let _r = ' if returns else ''}{call};")
+        for parameter, name in arguments:
+            if parameter.io != "in":
+                self._store_parameter(parameter, name)
+        self._store_result()
+
+    def _argument(self, parameter: Parameter) -> str:
+        """Declares the variable of one parameter and gives its name (or an expression for plain inputs)."""
+        leaves = self.leaves.get(parameter.name, [])
+        var = f"_p_{parameter.name}"
+        whole = len(leaves) == 1 and leaves[0].path == parameter.name
+        if whole:
+            placed = leaves[0]
+            if parameter.io == "in" and not parameter.is_this:
+                return self._leaf_value(placed)
+            if placed.binding.rank >= 0 or placed.binding.kind == "resource":
+                return self._leaf_value(placed)
+            if parameter.io == "out":
+                self.body.append(f"_spy_T_{placed.ident} {var};")
+            else:
+                value = self._leaf_value(placed)
+                self.body.append(f"_spy_T_{placed.ident} {var} = {value};")
+            return var
+        self.body.append(f"{_slang_name(parameter.type_name)} {var} = {{}};")
+        if parameter.io != "out":
+            for placed in leaves:
+                path = placed.path[len(parameter.name) :]
+                self.body.append(f"{var}{path} = {self._leaf_value(placed)};")
+        return var
+
+    def _call_expression(self, names: list[str]) -> str:
+        resolved = self.plan.resolved
+        if resolved.kind == "method":
+            return f"{names[0]}.{resolved.call_name}({', '.join(names[1:])})"
+        if resolved.kind == "static":
+            return f"{_slang_name(resolved.struct_name)}.{resolved.call_name}({', '.join(names)})"
+        if resolved.kind == "constructor":
+            return f"{_slang_name(resolved.struct_name)}({', '.join(names)})"
+        return f"{resolved.call_name}({', '.join(names)})"
+
+    def _store_parameter(self, parameter: Parameter, var: str) -> None:
+        for placed in self.leaves.get(parameter.name, []):
+            binding = placed.binding
+            if not placed.writes or binding.rank >= 0 or binding.kind not in ("view", "reference"):
+                continue
+            path = placed.path[len(parameter.name) :]
+            self._store_leaf(placed, var + path)
+
+    def _store_leaf(self, placed: Placed, var: str) -> None:
+        binding, ident = placed.binding, placed.ident
+        if binding.kind == "reference":
+            self.body.append(f"_call.{ident}_out.write(0, {var});")
+            return
+        if not placed.reads:
+            self.body.append(f"int64_t _o_{ident} = {self._offset(placed, ident)};")
+        elif self._class(placed) == UNIFORM and not placed.writes:
+            return
+        self._transfer(placed, ident, var, binding.type, f"_o_{ident}", 0, self.body, binding.stored, load=False)
+
+    def _store_result(self) -> None:
+        mode = self.plan.result_mode
+        if mode == "value":
+            self.body.append("_call._out.write(0, _r);")
+        elif mode in ("tensor", "numpy"):
+            if self.shape.flat:
+                at = "int64_t(_i)"
+            else:
+                at = self._strided("_out_lead", tuple(range(self.rank))) if self.rank else "0"
+            self.body.append(f"_call._out.write({at}, _r);")
+        elif mode == "leaf":
+            for placed in self.leaves.get("_result", []):
+                if placed.writes:
+                    self._store_leaf(placed, "_r" + placed.path[len("_result") :])
+
+    # --- backward
+    def _emit_backward(self) -> list[str]:
+        """Kernel body around bwd_diff; returns the differentiable wrapper of the user's function."""
+        signature: list[str] = []
+        before: list[str] = []
+        names: list[str] = []
+        passed: list[str] = []
+        for parameter in self.plan.resolved.parameters:
+            if parameter.io == "return":
+                continue
+            self._backward_parameter(parameter, signature, before, names, passed)
+        resolved = self.plan.resolved
+        call = self._call_expression(names)
+        returns = resolved.return_type_name != "void" and resolved.return_type.differentiable
+        kind = _slang_name(resolved.return_type_name) if returns else "void"
+        statement = f"return {call};" if returns else f"{call};"
+        if resolved.return_type_name != "void" and not returns:
+            statement = f"let _unused = {call};"
+        wrapper = [
+            "[Differentiable]",
+            f"{kind} _spy_function({', '.join(signature)})",
+            "{",
+            *_indent(before),
+            f"    {statement}",
+            "}",
+        ]
+        if returns:
+            result = next(p for p in resolved.parameters if p.io == "return")
+            passed.append(self._seed(result, "_result"))
+        self.body.append(f"bwd_diff(_spy_function)({', '.join(passed)});")
+        for parameter in resolved.parameters:
+            if parameter.io in ("in", "inout") and self._carries(parameter):
+                self._accumulate(parameter)
+        return wrapper
+
+    def _carries(self, parameter: Parameter) -> bool:
+        """Whether a parameter is differentiated as a value."""
+        return differentiable(parameter) and not any(p.binding.rank >= 0 for p in self.leaves.get(parameter.name, []))
+
+    def _backward_parameter(
+        self, parameter: Parameter, signature: list[str], before: list[str], names: list[str], passed: list[str]
+    ) -> None:
+        name, kind = f"_p_{parameter.name}", _slang_name(parameter.type_name)
+        names.append(name)
+        if not self._carries(parameter):
+            if parameter.io == "out":
+                before.append(f"{kind} {name};")
+                return
+            value = self._argument_value(parameter)
+            if parameter.io == "inout" and not self._is_whole_tensor(parameter):
+                signature.append(f"no_diff {kind} {name}_in")
+                before.append(f"{kind} {name} = {name}_in;")
+            else:
+                signature.append(f"no_diff {kind} {name}" if parameter.type.differentiable else f"{kind} {name}")
+            passed.append(value)
+            return
+        prefix = {"in": "", "out": "out ", "inout": "inout "}[parameter.io]
+        signature.append(f"{prefix}{kind} {name}")
+        if parameter.io == "out":
+            passed.append(self._seed(parameter, parameter.name))
+            return
+        value = self._argument_value(parameter)
+        pair = f"_d_{parameter.name}"
+        seed = f", {self._seed(parameter, parameter.name)}" if parameter.io == "inout" else ""
+        self.body.append(f"{kind} _x_{parameter.name} = {value};")
+        self.body.append(f"DifferentialPair<{kind}> {pair} = diffPair(_x_{parameter.name}{seed});")
+        passed.append(pair)
+
+    def _is_whole_tensor(self, parameter: Parameter) -> bool:
+        return any(p.binding.rank >= 0 for p in self.leaves.get(parameter.name, []))
+
+    def _argument_value(self, parameter: Parameter) -> str:
+        leaves = self.leaves.get(parameter.name, [])
+        if len(leaves) == 1 and leaves[0].path == parameter.name:
+            return self._leaf_value(leaves[0])
+        return self._argument(parameter)
+
+    def _seed(self, parameter: Parameter, name: str) -> str:
+        """A variable with the incoming gradient of an output."""
+        kind = _slang_name(parameter.type_name)
+        var = f"_s_{parameter.name.lstrip('_')}"
+        self.body.append(f"{kind}.Differential {var} = {kind}.dzero();")
+        for placed in self.leaves.get(name, []):
+            grad = self.grads.get(placed.ident, NONE)
+            path = placed.path[len(name) :]
+            if grad.seed == "value":
+                self.body.append(f"{var}{path} = _call.{placed.ident}_seed;")
+            elif grad.seed == "view":
+                view = f"{placed.ident}_gi"
+                temp = f"_g_{view}"
+                self.body.append(f"int64_t _o_{view} = {self._offset(placed, view)};")
+                type_ = placed.binding.type
+                if placed.binding.inner:
+                    self.body.append(f"{_slang_name(type_.derivative.full_name)} {temp};")
+                    self._transfer(
+                        placed, view, temp, type_.derivative, f"_o_{view}", 0, self.body, grad.grad_type, load=True
+                    )
+                    self.body.append(f"{var}{path} = {temp};")
+                else:
+                    same = grad.grad_type == type_.derivative.full_name
+                    value = f"_call.{view}.read(_o_{view})"
+                    text = value if same else f"{_slang_name(type_.derivative.full_name)}({value})"
+                    self.body.append(f"{var}{path} = {text};")
+        return var
+
+    def _accumulate(self, parameter: Parameter) -> None:
+        for placed in self.leaves.get(parameter.name, []):
+            grad = self.grads.get(placed.ident, NONE)
+            if not grad.target:
+                continue
+            path = placed.path[len(parameter.name) :]
+            self._accumulate_leaf(placed, grad, f"_d_{parameter.name}.d{path}")
+
+    def _accumulate_leaf(self, placed: Placed, grad: Derivative, value: str) -> None:
+        derivative = placed.binding.type.derivative
+        reference = grad.target == "reference"
+        view = f"{placed.ident}_out" if reference else f"{placed.ident}_go"
+        uniform = reference or self._class(placed) == UNIFORM
+        if uniform and derivative.kind in ("scalar", "vector", "matrix") and self.shape.cpu:
+            self._reduce(placed, view, derivative, grad.grad_type if not reference else derivative.full_name, value)
+            return
+        if reference:
+            name = _slang_name(derivative.full_name)
+            self.body.append(f"_spy_atomic_add<{name}>(_call.{view}, {value});")
+            return
+        stored = grad.grad_type
+        plain = self._class(placed) == LINEAR and SlangType(stored, source=derivative.program).kind in (
+            "scalar",
+            "vector",
+            "matrix",
+        )
+        self.body.append(f"int64_t _o_{view} = {self._offset(placed, view)};")
+        self.body.append(f"let _g_{view} = {value};")
+        self._transfer(
+            placed, view, f"_g_{view}", derivative, f"_o_{view}", 0, self.body, stored, load=False,
+            add="plain" if plain else "atomic",
+        )  # fmt: skip
+
+    def _reduce(self, placed: Placed, view: str, derivative: SlangType, stored: str, value: str) -> None:
+        """A broadcast argument: summed in this block, in double precision, then added once."""
+        scalar = "double"
+        sizes = derivative.shape
+        wide = {0: scalar, 1: f"vector<{scalar},{(sizes or (1,))[0]}>", 2: f"matrix<{scalar},{','.join(map(str, sizes))}>"}
+        kind = wide[len(sizes)]
+        self.hoisted.append(f"{kind} _sum_{view} = {kind}(0.0);")
+        self.body.append(f"_sum_{view} += {kind}({value});")
+        name = _slang_name(derivative.full_name)
+        self.after.append(f"{name} _total_{view} = {name}(_sum_{view});")
+        if view.endswith("_out") or not placed.binding.inner:
+            element = _slang_name(stored)
+            text = f"_total_{view}" if stored == derivative.full_name else f"{element}(_sum_{view})"
+            self.after.append(f"_spy_atomic_add<{element}>(_call.{view}, {text});")
+            return
+        self._transfer(
+            placed, view, f"_total_{view}", derivative, "int64_t(0)", 0, self.after, stored, load=False, add="atomic"
+        )
+
+
+def _indent(lines: list[str]) -> list[str]:
+    return ["    " + line for line in lines]
+
+
+def _product(sizes: tuple[int, ...]) -> int:
+    count = 1
+    for size in sizes:
+        count *= size
+    return count
+
+
+def _slang_name(full_name: str) -> str:
+    """A spelling that Slang's parser takes for any type: arrays inside templates included."""
+    return full_name
+
+
+def _typename(placed: Placed, type_: SlangType) -> str:
+    return f"_spy_T_{placed.ident}" if type_ is placed.binding.type else _slang_name(type_.full_name)
+
+
+__all__ = ["emit", "decode_variant", "classed", "Shape", "Any"]

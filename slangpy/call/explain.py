@@ -1,0 +1,30 @@
+"""The table that errors and `explain` print: what each argument is and what it is bound to."""
+
+from __future__ import annotations
+
+from .ir import Argument, Vectorized
+
+
+def table(arguments: tuple[Argument, ...], plan: Vectorized | None) -> str:
+    """One line per argument: name, Python type and shape, Slang parameter, bound type, dimensions, mapping."""
+    rows = [("argument", "value", "parameter", "bound type", "dims", "call dims")]
+    if plan is None:
+        for argument in arguments:
+            rows.append((argument.name or f"[{argument.position}]", argument.value.describe(), "", "", "", ""))
+    else:
+        for placed in plan.placed:
+            binding = placed.binding
+            parameter = next(p for p in plan.resolved.parameters if p.name == placed.path.split(".")[0])
+            text = binding.value.describe() if binding.value is not None else ""
+            rows.append(
+                (
+                    placed.path,
+                    text,
+                    f"{parameter.io} {parameter.type_name}",
+                    binding.type_name,
+                    str(binding.dims),
+                    str(list(placed.map)),
+                )
+            )
+    widths = [max(len(row[i]) for row in rows) for i in range(6)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)

@@ -1,0 +1,111 @@
+"""What a backward call reads and accumulates for each leaf. The only stage that forward and backward calls differ in."""
+
+from __future__ import annotations
+
+from ..errors import ResolveException
+from ..marshall.base import TENSOR
+from .ir import Binding, Derivative, Parameter, Placed, Vectorized
+
+NONE = Derivative()
+
+
+def differentiable(parameter: Parameter) -> bool:
+    """Whether a parameter takes part in differentiation as a value."""
+    return not parameter.no_diff and parameter.type.differentiable
+
+
+def derivatives(plan: Vectorized) -> dict[str, Derivative]:
+    """By leaf ident. Raises for gradients that are missing or shared where two are needed."""
+    found: dict[str, Derivative] = {}
+    by_path = {p.path.split(".")[0]: [] for p in plan.placed}  # type: dict[str, list[Placed]]
+    for placed in plan.placed:
+        by_path[placed.path.split(".")[0]].append(placed)
+    for parameter in plan.resolved.parameters:
+        for placed in by_path.get(parameter.name, []):
+            found[placed.ident] = _of_leaf(parameter, placed)
+    _check_result(plan, found)
+    return found
+
+
+def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
+    binding, value = placed.binding, placed.binding.value
+    if value is None:
+        return NONE
+    if binding.rank >= 0:
+        return _of_tensor(parameter, placed)
+    if not differentiable(parameter) or not binding.type.differentiable:
+        return NONE
+    derivative = binding.type.derivative.full_name
+    seeds, takes = parameter.io in ("out", "inout", "return"), parameter.io in ("in", "inout")
+    details = value.details
+    if value.kind == "diff_pair":
+        target = "reference" if takes and details["needs_grad"] else ""
+        return Derivative(derivative, "value" if seeds else "", target)
+    if value.kind == "tensor" and (details["grad_in"] or details["grad_out"]):
+        if parameter.io == "inout" and details["shared_grad"]:
+            raise RuntimeError(
+                f"{placed.path}: an inout param reads grad_in and adds to grad_out, so they must be different "
+                "tensors; attach them with with_grads(grad_in=..., grad_out=...)"
+            )
+        return Derivative(
+            details["grad_type"],
+            "view" if seeds and details["grad_in"] else "",
+            "view" if takes and details["grad_out"] else "",
+        )
+    return NONE
+
+
+def _of_tensor(parameter: Parameter, placed: Placed) -> Derivative:
+    """Whole tensors carry their gradients into the function."""
+    binding, value = placed.binding, placed.binding.value
+    assert value is not None
+    found = TENSOR.match(binding.type_name)
+    assert found is not None
+    interface, access, diff, _, _ = found.groups()
+    if not (interface or diff) or parameter.no_diff:
+        return NONE
+    has_in = bool(value.kind == "tensor" and value.details["grad_in"])
+    has_out = bool(value.kind == "tensor" and value.details["grad_out"])
+    if diff and not interface:
+        if access in ("", "RW") and not has_out:
+            raise ResolveException(
+                f"{parameter.name}: {binding.type_name} requires a tensor with an associated output gradient; "
+                "attach one with with_grads()"
+            )
+        if access in ("W", "RW") and not has_in:
+            raise ResolveException(
+                f"{parameter.name}: {binding.type_name} requires a tensor with an associated input gradient; "
+                "attach one with with_grads()"
+            )
+    if access == "RW" and has_in and has_out and value.details["shared_grad"]:
+        raise RuntimeError(
+            f"{placed.path}: an inout param reads grad_in and adds to grad_out, so they must be different tensors; "
+            "attach them with with_grads(grad_in=..., grad_out=...)"
+        )
+    grad_type = value.details.get("grad_type", "")
+    seed = "view" if access in ("W", "RW") and has_in else ""
+    target = "view" if access in ("", "RW") and has_out else ""
+    return Derivative(grad_type, seed, target)
+
+
+def _check_result(plan: Vectorized, found: dict[str, Derivative]) -> None:
+    resolved = plan.resolved
+    if resolved.return_type_name == "void" or not resolved.return_type.differentiable:
+        return
+    results = [p for p in plan.placed if p.path == "_result" or p.path.startswith("_result.")]
+    if not results:
+        raise ResolveException(
+            f"bwds of '{resolved.call_name}' needs the gradient of its result: pass _result=tensor.with_grads()"
+        )
+    if not any(found[p.ident].seed for p in results):
+        raise ResolveException(
+            f"bwds of '{resolved.call_name}': _result has no gradient to read; attach one with with_grads() "
+            "or pass a DiffPair"
+        )
+
+
+def has_storage(found: dict[str, Derivative]) -> bool:
+    return any(d.target for d in found.values())
+
+
+__all__ = ["Derivative", "Binding", "derivatives", "differentiable", "has_storage"]

@@ -1,0 +1,166 @@
+"""The frozen records that the planning stages hand to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Value:
+    """One argument as the key describes it: kind, class, dtype, rank. `leaf` numbers values without fields."""
+
+    kind: str
+    python_type: str
+    details: dict[str, Any]
+    leaf: int
+    fields: tuple[tuple[str | None, Value], ...] = ()
+
+    @staticmethod
+    def decode(data: tuple[Any, ...]) -> Value:
+        kind, python_type, details, leaf, fields = data
+        children = tuple((name, Value.decode(child)) for name, child in fields)
+        return Value(kind, python_type.rsplit(".", 1)[-1], details, leaf, children)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.details.get("shape", ()))
+
+    def describe(self) -> str:
+        """Short text for messages: class, dtype and shape, never contents."""
+        details = self.details
+        text = self.python_type
+        if self.kind == "tensor":
+            return f"{text}<{details['type_name']}> {list(self.shape)}"
+        if self.kind == "array":
+            return f"{text}<{details['scalar']}> {list(self.shape)}"
+        if self.kind == "list":
+            return f"{text} {list(self.shape)}"
+        if self.kind == "buffer":
+            return f"{text}[rw={details['writable']}]"
+        if self.kind == "dict":
+            return "dict{" + ", ".join(str(name) for name, _ in self.fields) + "}"
+        return text
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A value with the name it was passed by (None: by position)."""
+
+    name: str | None
+    value: Value
+    position: int
+
+
+@dataclass(frozen=True)
+class Options:
+    """What decides a call's kernel besides its arguments: the "key" modifiers of spec/calls.md 2.1."""
+
+    map_args: tuple[Any, ...] = ()
+    map_kwargs: tuple[tuple[str, Any], ...] = ()
+    constants: tuple[tuple[str, Any], ...] = ()
+    preludes: tuple[str, ...] = ()
+    conformances: tuple[tuple[str, str, int], ...] = ()
+    return_type: Any = None
+    bwds: bool = False
+    call_group_shape: tuple[int, ...] | None = None
+    thread_group_size: tuple[int, int, int] | None = None
+    convert: str | None = None
+
+
+@dataclass(frozen=True)
+class Binding:
+    """How one value meets one Slang type.
+
+    `kind` is the native leaf kind (value, view, packed, generator, reference, resource, pointer, tensor,
+    missing) or "struct". The first `dims` dimensions of the value are spread over the call; `inner` are the
+    demanded sizes of the consumed ones (-1: any).
+    """
+
+    kind: str
+    value: Value | None
+    type_name: str
+    type: Any
+    dims: int = 0
+    inner: tuple[int, ...] = ()
+    stored: str = ""  # Slang type of one stored element
+    fields: tuple[tuple[str, Binding], ...] = ()
+    cost: tuple[int, int] = (0, 0)
+    rank: int = -1  # tensors: rank of the parameter
+    widen: bool = False  # a number for a vector
+
+    def leaves(self) -> list[Binding]:
+        if self.kind != "struct":
+            return [self]
+        return [leaf for _, child in self.fields for leaf in child.leaves()]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the resolved function, with what is bound to it."""
+
+    name: str
+    type: Any
+    type_name: str
+    io: str  # "in", "out", "inout", "return"
+    no_diff: bool
+    binding: Binding
+    argument: Argument | None
+    is_this: bool = False
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The function that a call means, with every argument bound."""
+
+    function: Any
+    call_name: str
+    parameters: tuple[Parameter, ...]
+    return_type: Any
+    return_type_name: str
+    kind: str = "function"  # "function", "method", "static", "constructor"
+    struct_name: str = ""
+    differentiable: bool = False
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A leaf with its place in the call: which call dimension each of its dimensions goes to."""
+
+    path: str
+    binding: Binding
+    map: tuple[int, ...]
+    reads: bool
+    writes: bool
+    io: str
+    leaf: int
+    ident: str
+
+
+@dataclass(frozen=True)
+class Vectorized:
+    resolved: Resolved
+    call_rank: int
+    placed: tuple[Placed, ...]
+    result_mode: str
+    result: Placed | None
+    size_dependent: bool = False
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """What a backward call does with one leaf."""
+
+    grad_type: str = ""
+    seed: str = ""  # "", "view", "value": where the incoming gradient is read
+    target: str = ""  # "", "view", "reference": where the gradient goes
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Generated source and where its arguments are stored (by field name of the call structure)."""
+
+    source: str
+    imports: tuple[str, ...] = ()
+    items_per_group: int = 0
+    slots: dict[str, str] = field(default_factory=dict)

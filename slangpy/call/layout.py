@@ -1,0 +1,128 @@
+"""Where each stored argument lies in the bytes of a kernel's parameters, as native plans want it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..marshall.base import SIZES
+from .gradients import NONE
+from .ir import Derivative, Placed, Vectorized
+
+
+class Fields:
+    """Offsets of the fields of the call structure inside the entry point's parameters."""
+
+    def __init__(self, layout: Any) -> None:
+        entry = layout.entry_point
+        call = next(field for field in entry.fields if field["name"] == "_call")
+        base = call["offset"]
+        self._fields = {f["name"]: (base + f["offset"], f["type"]) for f in call["type"].fields}
+        self._slots = {f["name"]: layout.entry_point_slot + f["slot"] for f in entry.fields if f["name"] != "_call"}
+        self.size: int = entry.size
+
+    def offset(self, name: str) -> int:
+        return self._fields[name][0] if name in self._fields else -1
+
+    def layout(self, name: str) -> Any:
+        return self._fields[name][1]
+
+    def slot(self, name: str) -> int:
+        return self._slots[name]
+
+    def view(self, name: str) -> tuple[int, int, int, int] | None:
+        if name not in self._fields:
+            return None
+        return (
+            self.offset(name),
+            self.offset(name + "_lead"),
+            self.offset(name + "_inner"),
+            self.offset(name + "_shape"),
+        )
+
+    def value(self, name: str) -> tuple[int, Any] | None:
+        return (self.offset(name), self.layout(name)) if name in self._fields else None
+
+
+def leaf_spec(placed: Placed, grad: Derivative, fields: Fields, find_layout: Any, is_classed: bool, four_byte_bool: bool) -> dict[str, Any]:
+    """The native plan of one leaf."""
+    binding, ident = placed.binding, placed.ident
+    kind = binding.kind
+    spec: dict[str, Any] = {
+        "kind": kind, "name": placed.path, "map": placed.map, "inner": binding.inner, "reads": placed.reads,
+        "writes": placed.writes, "classed": is_classed,
+    }  # fmt: skip
+    if kind in ("view", "packed"):
+        spec["views"] = [fields.view(ident), fields.view(ident + "_gi"), fields.view(ident + "_go")]
+        if binding.stored in SIZES:
+            spec["scalar"] = binding.stored
+            spec["element_size"] = 4 if binding.stored == "bool" and four_byte_bool else SIZES[binding.stored]
+    elif kind == "value":
+        spec["value"] = fields.value(ident)
+    elif kind == "reference":
+        spec["value"] = fields.value(ident) if placed.reads else None
+        spec["seed"] = fields.value(ident + "_seed")
+        if fields.offset(ident + "_out") >= 0:
+            is_grad = grad.target == "reference"
+            type_ = binding.type.derivative if is_grad else binding.type
+            spec["out"] = (fields.offset(ident + "_out"), find_layout(type_))
+            spec["out_is_grad"] = is_grad
+    elif kind == "generator":
+        spec["offset_offset"] = fields.offset(ident + "_offset")
+        spec["stride_offset"] = fields.offset(ident + "_stride")
+        spec["seed_offset"] = fields.offset(ident + "_seed")
+        spec["min_offset"] = fields.offset(ident + "_min")
+        spec["max_offset"] = fields.offset(ident + "_max")
+        spec["map"] = placed.map
+    elif kind == "pointer":
+        spec["value"] = fields.value(ident)
+    elif kind == "resource":
+        spec["slot"] = fields.slot(ident)
+        if binding.stored in SIZES:
+            spec["element_size"] = SIZES[binding.stored]
+    return spec
+
+
+def plan_spec(
+    plan: Vectorized, grads: dict[str, Derivative], fields: Fields, find_layout: Any, four_byte_bool: bool
+) -> dict[str, Any]:
+    """Everything of the native plan but its kernels: plain data (and layouts)."""
+    from .emit import classed
+
+    leaves: dict[int, dict[str, Any]] = {}
+    for placed in plan.placed:
+        leaves[placed.leaf] = leaf_spec(
+            placed, grads.get(placed.ident, NONE), fields, find_layout, classed(placed), four_byte_bool
+        )
+    count = max(leaves, default=-1) + 1
+    skip = {"kind": "skip", "name": ""}
+    result: dict[str, Any] = {"mode": plan.result_mode}
+    if plan.result_mode in ("value", "tensor", "numpy"):
+        result["element"] = find_layout(plan.resolved.return_type)
+        leaf: dict[str, Any] = {"kind": "view", "name": "_result", "map": tuple(range(plan.call_rank))}
+        if plan.result_mode == "value":
+            leaf["kind"] = "reference"
+            leaf["out"] = (fields.offset("_out"), result["element"])
+        else:
+            leaf["views"] = [fields.view("_out"), None, None]
+        result["leaf"] = leaf
+    return {
+        "leaves": [leaves.get(i, skip) for i in range(count)],
+        "result": result,
+        "call_rank": plan.call_rank,
+        "argument_size": fields.size,
+        "total_offset": fields.offset("_total"),
+        "block_offset": fields.offset("_block"),
+        "shape_offset": fields.offset("_shape"),
+        "size_dependent": plan.size_dependent,
+        "can_flatten": can_flatten(plan),
+    }
+
+
+def can_flatten(plan: Vectorized) -> bool:
+    """Whether a kernel over the flat index alone can serve this call when all its containers are contiguous."""
+    for placed in plan.placed:
+        value = placed.binding.value
+        if placed.binding.kind == "generator" and value is not None and plan.call_rank > 1:
+            if value.details["generator"] in ("grid", "call_id", "range"):
+                return False
+    return True

@@ -1,0 +1,347 @@
+"""A plan as Python keeps it: what native code asks back for (variants, errors, results), and its disk form."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+from .. import _native
+from ..cache import cache, digest
+from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
+from . import compile as compile_stage
+from . import emit as emit_stage
+from . import layout as layout_stage
+from .explain import table
+from .gradients import derivatives, has_storage
+from .ir import Argument, Derivative, Options, Value, Vectorized
+from .resolve import resolve
+from .vectorize import check_map_count, vectorize
+
+_build_lock = threading.RLock()
+
+
+def decode(description: list[Any]) -> tuple[Argument, ...]:
+    return tuple(Argument(name, Value.decode(data), i) for i, (name, data) in enumerate(description))
+
+
+class PlanView:
+    """One plan: its arguments as described, and, once the compiler was needed, every stage's record."""
+
+    def __init__(self, node: Any, arguments: tuple[Argument, ...], result_mode: str, key: bytes) -> None:
+        self.function = node.core
+        self.options: Options = node.options
+        self.arguments = arguments
+        self.result_mode = result_mode
+        self.key = key
+        self.label = node.label
+        self.module = node.module
+        self.native: Any = None
+        self.spec: dict[str, Any] = {}
+        self.variants: dict[int, dict[str, Any]] = {}
+        self.sized = False
+        self.result_type: Any = None
+        self._planned: tuple[Vectorized, dict[str, Derivative]] | None = None
+        self._code = ""
+
+    # --- planning
+    def planned(self) -> tuple[Vectorized, dict[str, Derivative]]:
+        """Runs the stages up to code generation; needs the compiler."""
+        if self._planned is None:
+            with _build_lock:
+                self._planned = self._plan()
+        return self._planned
+
+    def _plan(self) -> tuple[Vectorized, dict[str, Derivative]]:
+        options = self.options
+        try:
+            target = self.function.target()
+            resolved, sized = resolve(target, self.arguments, options)
+            check_map_count(options, resolved, sum(a.name is None for a in self.arguments))
+            strict = bool(self.module.options.get("strict_broadcasting", False))
+            plan = vectorize(resolved, options, strict, self.result_mode, sized)
+            grads = derivatives(plan) if options.bwds else {}
+        except (ResolveException, BoundVariableException, ShapeError, KernelGenException) as error:
+            raise type(error)(f"{self.label}: {error}\n{table(self.arguments, None)}") from None
+        if options.bwds and not has_storage(grads):
+            warnings.warn(
+                f"{self.label}.bwds: no argument has storage for a gradient; attach one with with_grads() or a DiffPair",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return plan, grads
+
+    def source(self, key: int) -> str:
+        plan, grads = self.planned()
+        device = self.module.device
+        shape = emit_stage.decode_variant(key, plan, device.compile_target.format == "cpp", self.group_size)
+        imports = ["slangpy", *self.module.loaded.import_names]
+        try:
+            return emit_stage.emit(plan, grads, self.options, shape, imports)
+        except (KernelGenException, ValueError) as error:
+            raise KernelGenException(f"{self.label}: {error}\n{table(self.arguments, plan)}") from None
+
+    @property
+    def group_size(self) -> int:
+        group = self.options.thread_group_size
+        return group[0] * group[1] * group[2] if group else 256
+
+    # --- native side
+    def build_spec(self) -> dict[str, Any]:
+        """The native plan, without kernels: its offsets come from compiling the general variant's layout."""
+        plan, grads = self.planned()
+        built = self._build(0, self._default_variant())
+        find = self.module.loaded.find_element_layout
+        four = self.module.device.compile_target.format in ("spirv", "hlsl")
+        spec = layout_stage.plan_spec(plan, grads, layout_stage.Fields(built.layout), find, four)
+        if spec["result"]["mode"] == "numpy":
+            spec["result"].update(numpy_result(plan.resolved.return_type, spec["result"]["element"]))
+        self.result_type = plan.resolved.return_type
+        self.sized = plan.size_dependent
+        self.spec = {**spec, "label": self.label}
+        return self.spec
+
+    def _default_variant(self) -> int:
+        """Variant that the shapes at hand most likely need, so that the first build is the right one."""
+        return guess_variant(self.planned()[0])
+
+    def native_spec(self) -> dict[str, Any]:
+        return {**self.spec, "device": self.module.device, "view": self}
+
+    def attach(self, plan: Any) -> None:
+        self.native = plan
+        for key, variant in self.variants.items():
+            if variant.get("built") is not None:
+                plan.add_variant(key, variant["built"].kernel, variant["items"])
+
+    def build_variant(self, key: int) -> None:
+        """Called by native code when a launch needs a kernel that is not there yet."""
+        with _build_lock:
+            built = self._build(key, key)
+            items = 0 if self.module.device.compile_target.format == "cpp" else self.group_size
+            self.native.add_variant(key, built.kernel, items)
+            self.store()
+
+    def _build(self, key: int, variant: int) -> Any:
+        with _build_lock:
+            known = self.variants.get(variant)
+            if known is not None and known.get("built") is not None:
+                return known["built"]
+            loaded = self.module.loaded
+            source = self.source(variant)
+            self._code = source
+            built = compile_stage.build(loaded, self.label, source, self.options.conformances)
+            items = 0 if self.module.device.compile_target.format == "cpp" else self.group_size
+            self.variants[variant] = {"built": built, "items": items}
+            return built
+
+    # --- disk
+    def disk_key(self) -> str:
+        return digest(
+            self.module.content_key, self.function.identity, repr(self.options), self.result_mode, canonical(self.arguments),
+            compile_stage.library_hash(), compile_stage.device_key(self.module.device),
+            repr(sorted(self.module.options.items())),
+        )  # fmt: skip
+
+    def store(self) -> None:
+        """Keeps the plan and its kernels' names on disk."""
+        if not self.module.cacheable or self.options.conformances:
+            return
+        variants = {}
+        for key, variant in self.variants.items():
+            built = variant["built"]
+            variants[key] = (built.source, built.layout.serialize(), built.code_key, variant["items"])
+        record = {
+            "spec": pack_spec(self.spec),
+            "variants": variants,
+            "result_type": self.result_type.full_name if self.result_type is not None else "",
+            "sized": self.sized,
+        }
+        cache.write("plan", self.disk_key(), record)
+
+    def restore(self) -> bool:
+        """Takes the plan from disk; False when it (or a kernel of it) is not there."""
+        if not self.module.cacheable:
+            return False
+        record = cache.read("plan", self.disk_key())
+        if record is None or record["sized"]:
+            return False
+        spec = unpack_spec(record["spec"])
+        for key, (source, layout_bytes, code_key, items) in record["variants"].items():
+            layout = _native.PlainProgramLayout.deserialize(layout_bytes)
+            built = compile_stage.from_cache(self.module.kernel_store, self.label, source, layout, code_key)
+            if built is None:
+                return False
+            self.variants[key] = {"built": built, "items": items}
+            self._code = source
+        self.spec = spec
+        if record["result_type"]:
+            self.result_type = self.module.type_from_layout(record["result_type"], spec["result"].get("element"))
+        return True
+
+    # --- results and errors
+    def make_tensor(self, buffer: Any, shape: tuple[int, ...]) -> Any:
+        from ..tensor import Tensor
+
+        return Tensor._from_result(buffer, self.result_type, shape)
+
+    def fail_shape(self, kind: str, leaf: int, dim: int, got: int, expected: int, shapes: list[Any]) -> None:
+        spec = self.spec["leaves"][leaf]
+        name = spec["name"]
+        if kind == "mismatch":
+            text = f"Shape mismatch for {name} between value ({got}) and call ({expected}) in call dimension {dim}"
+        elif kind == "rank":
+            text = f"{name} has {got} dimensions, expected {expected}"
+        else:
+            text = (
+                f"{name}: size {got} of dimension {dim} does not match the expected shape: the parameter takes "
+                f"{expected} there"
+            )
+        shown = ", ".join(
+            f"{self.spec['leaves'][i]['name']} {list(s)}" for i, s in enumerate(shapes) if i < len(self.spec["leaves"])
+        )
+        raise ShapeError(f"{self.label}: {text}\nshapes: {shown}\n{self.explain()}")
+
+    def fail_device(self, leaf: int, what: str) -> None:
+        name = self.spec["leaves"][leaf]["name"]
+        raise ValueError(
+            f"{self.label}: {what} of argument {name} is on another device than the module's "
+            f"{self.module.device.info.api_name} device; copy it with Tensor.from_numpy(device, tensor.to_numpy())"
+        )
+
+    def explain(self) -> str:
+        return table(self.arguments, self._planned[0] if self._planned else None)
+
+    # --- what users see (debug_build_call_data)
+    @property
+    def code(self) -> str:
+        """Generated Slang."""
+        return self._code
+
+    @property
+    def call_dimensionality(self) -> int:
+        return self.spec["call_rank"]
+
+    @property
+    def call_mode(self) -> str:
+        return "bwds" if self.options.bwds else "prim"
+
+    @property
+    def pipeline(self) -> Any:
+        """The kernel; equal generated code gives the same object."""
+        return next(iter(self.variants.values()))["built"].kernel
+
+    @property
+    def last_call_shape(self) -> Any:
+        return _native.Shape(self.native.last_call_shape)
+
+
+def plan_call(node: Any, description: list[Any], result_type: Any, key: bytes) -> dict[str, Any]:
+    """Plans one kind of call: from disk where it is known, else through all stages. Called by native code on a miss."""
+    with _build_lock:
+        arguments = decode(description)
+        view = PlanView(node, arguments, result_mode_of(result_type, node.options.return_type), key)
+        if not view.restore():
+            view.build_spec()
+            view.store()
+        return view.native_spec()
+
+
+def result_mode_of(given: Any, default: Any) -> str:
+    """auto, tensor or numpy from `_result` (text or class) or `return_type`."""
+    chosen = given if given is not None else default
+    if chosen is None:
+        return "auto"
+    if isinstance(chosen, str):
+        if chosen in ("tensor", "numpy"):
+            return chosen
+        if chosen in ("texture", "torch"):
+            raise NotImplementedError(f"_result='{chosen}' is not available yet; use 'tensor' or 'numpy'")
+        raise ValueError(f"Unknown return type '{chosen}'; use 'tensor' or 'numpy'")
+    name = getattr(chosen, "__name__", str(chosen))
+    if name == "ndarray":
+        return "numpy"
+    if name == "Tensor" and chosen.__module__.startswith("slangpy"):
+        return "tensor"
+    raise ValueError(f"Unknown return type '{name}'; use slangpy.Tensor, numpy.ndarray, 'tensor' or 'numpy'")
+
+
+def guess_variant(plan: Vectorized) -> int:
+    """The variant of contiguous arguments of full size, broadcast where they have no dimensions."""
+    shapes = {p.ident: p.binding.value.shape for p in plan.placed if p.binding.value is not None}
+    flat = layout_stage.can_flatten(plan) and plan.call_rank >= 1
+    key = 1 if flat else 0
+    position = 0
+    for placed in sorted(plan.placed, key=lambda p: p.leaf):
+        if not emit_stage.classed(placed):
+            continue
+        lead = shapes.get(placed.ident, ())[: len(placed.map)]
+        uniform = all(size == 1 for size in lead)
+        if position < 31:
+            key |= (emit_stage.UNIFORM if uniform else emit_stage.LINEAR) << (2 + 2 * position)
+        if not uniform and (len(placed.map) != plan.call_rank or (placed.binding.rank > 0 and placed.map)):
+            key &= ~1
+        position += 1
+    return key
+
+
+def canonical(arguments: tuple[Argument, ...]) -> str:
+    """The arguments as the key sees them: no shapes, no values."""
+    return ";".join(f"{a.name}={_canonical(a.value)}" for a in arguments)
+
+
+def _canonical(value: Value) -> str:
+    parts = [value.kind]
+    for name in sorted(value.details):
+        if name in ("shape", "object", "dtype", "list_length"):
+            continue
+        detail = value.details[name]
+        parts.append(f"{name}:{getattr(detail, 'full_name', detail)}")
+    parts.append(f"rank:{len(value.shape)}")
+    parts += [f"{name}[{_canonical(child)}]" for name, child in value.fields]
+    return "|".join(parts)
+
+
+def numpy_result(type_: Any, layout: Any) -> dict[str, Any]:
+    """dtype and trailing shape of an ndarray result."""
+    import numpy as np
+
+    names = {"bool": "bool", "int8_t": "i1", "int16_t": "i2", "int": "i4", "int64_t": "i8", "uint8_t": "u1",
+             "uint16_t": "u2", "uint": "u4", "uint64_t": "u8", "half": "f2", "float": "f4", "double": "f8"}  # fmt: skip
+    if type_.scalar:
+        return {"dtype": np.dtype(names[type_.scalar]), "element_shape": type_.shape}
+    from ..dtypes import structured_dtype
+
+    return {"dtype": structured_dtype(layout), "element_shape": ()}
+
+
+_LAYOUT = "@layout"
+
+
+def pack_spec(value: Any) -> Any:
+    """Plain data for marshal: layouts as bytes, numpy dtypes as text."""
+    if isinstance(value, dict):
+        return {k: pack_spec(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [pack_spec(v) for v in value]
+    if hasattr(value, "serialize"):
+        return {_LAYOUT: value.serialize()}
+    if hasattr(value, "descr"):
+        return {"@dtype": repr(value.descr if value.names else value.str)}
+    return value
+
+
+def unpack_spec(value: Any) -> Any:
+    if isinstance(value, dict):
+        if _LAYOUT in value:
+            return _native.TypeLayout.deserialize(value[_LAYOUT])
+        if "@dtype" in value:
+            import ast
+
+            import numpy as np
+
+            return np.dtype(ast.literal_eval(value["@dtype"]))
+        return {k: unpack_spec(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return tuple(unpack_spec(v) for v in value)
+    return value

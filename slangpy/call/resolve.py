@@ -1,0 +1,439 @@
+"""Which function a call means: arguments are placed on parameters, bound to types, and overloads are ranked."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import BoundVariableException, ResolveException, ShapeError
+from ..marshall import Context, NoMatch, RankTooSmall, bind, candidates
+from ..marshall.aggregate import is_writable
+from ..reflection import SlangProgramLayout, SlangType
+from .ir import Argument, Binding, Options, Parameter, Resolved, Value
+
+_CONTAINERS = ("tensor", "array", "list", "vector", "matrix")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A function by name, and the struct it belongs to."""
+
+    layout: SlangProgramLayout
+    name: str
+    reflection: Any
+    struct: SlangType | None = None
+    is_constructor: bool = False
+
+
+@dataclass
+class _Attempt:
+    resolved: Resolved | None = None
+    reason: str = ""
+    rank_error: str = ""
+    dims: tuple[int, ...] = ()
+    size_dependent: bool = False
+
+
+def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -> tuple[Resolved, bool]:
+    """The one function and binding that fits, and whether list lengths decided it.
+
+    Raises ResolveException, ShapeError or BoundVariableException.
+    """
+    _check_values(arguments)
+    overloads = list(target.reflection.overloads) if target.reflection.is_overloaded else [target.reflection]
+    attempts: list[tuple[Any, list[_Attempt]]] = []
+    for overload in overloads:
+        attempts.append((overload, _try_overload(target, overload, arguments, options)))
+    found = [(o, a) for o, tries in attempts for a in tries if a.resolved is not None]
+    sized = any(a.size_dependent for _, tries in attempts for a in tries)
+    if not found:
+        raise _failure(attempts)
+    best = _best(found)
+    resolved = best.resolved
+    assert resolved is not None
+    if options.bwds and not resolved.differentiable:
+        raise ResolveException(f"Could not call function '{target.name}': Function is not differentiable")
+    return resolved, sized
+
+
+def _check_values(arguments: tuple[Argument, ...]) -> None:
+    for argument in arguments:
+        _check_value(argument.value, argument.name or f"argument {argument.position}")
+
+
+def _check_value(value: Value, path: str) -> None:
+    if value.kind == "unsupported":
+        reason = value.details.get("reason", "")
+        if reason == "structured":
+            raise BoundVariableException(
+                f"{path}: Structured numpy dtype {value.details.get('dtype')} cannot be an argument; "
+                "use Tensor.from_numpy(device, array, target_slang_dtype=...)"
+            )
+        if reason == "torch":
+            raise NotImplementedError(
+                f"{path}: torch tensors are not accepted yet; pass tensor.numpy() or a slangpy.Tensor"
+            )
+        detail = f" with dtype {value.details['dtype']}" if reason == "dtype" and "dtype" in value.details else ""
+        nearest = {"str": "a number", "complex": "a float2", "ndarray": "an array of numbers", "set": "a list"}
+        raise BoundVariableException(
+            f"{path}: Unsupported type {value.python_type}{detail}; nearest supported: "
+            f"{nearest.get(value.python_type, 'a number, list, dict, numpy array or Tensor')}"
+        )
+    for name, child in value.fields:
+        _check_value(child, f"{path}.{name}" if name is not None else path)
+
+
+# --- placement ---------------------------------------------------------------------------------------------------
+
+
+def _parameters(target: Target, function: Any) -> list[tuple[str, SlangType, str, bool, bool]]:
+    """(name, type, io, no_diff, has default) of each parameter, `this` first."""
+    from .. import _slang
+
+    m = _slang.ModifierID
+    found: list[tuple[str, SlangType, str, bool, bool]] = []
+    if target.struct is not None and not target.is_constructor and not function.has_modifier(getattr(m, "static")):
+        io = "inout" if function.has_modifier(m.mutating) else "in"
+        found.append(("this", target.struct, io, False, False))
+    for parameter in function.parameters:
+        if parameter.has_modifier(m.inout):
+            io = "inout"
+        elif parameter.has_modifier(m.out):
+            io = "out"
+        else:
+            io = "in"
+        type_ = target.layout.wrap(parameter.type)
+        assert type_ is not None
+        found.append((parameter.name, type_, io, parameter.has_modifier(m.nodiff), parameter.has_default))
+    return found
+
+
+def _place(
+    target: Target, function: Any, arguments: tuple[Argument, ...], options: Options
+) -> tuple[dict[str, Argument], Argument | None, str]:
+    """Arguments by parameter name, `_result`, or the reason why they cannot be placed."""
+    parameters = _parameters(target, function)
+    names = [p[0] for p in parameters]
+    placed: dict[str, Argument] = {}
+    result: Argument | None = None
+    positional = [a for a in arguments if a.name is None]
+    returns = function.return_type is not None and function.return_type.full_name != "void" or target.is_constructor
+    if options.bwds and returns and len(positional) == len(names) + 1 - sum(a.name in names for a in arguments):
+        if not any(a.name == "_result" for a in arguments):
+            result = positional.pop()
+    if len(positional) > len(names):
+        return {}, None, f"Too many arguments: expected {len(names)}, got {len(positional)}"
+    for name, argument in zip(names, positional):
+        placed[name] = argument
+    for argument in arguments:
+        if argument.name is None:
+            continue
+        if argument.name == "_result":
+            result = argument
+        elif argument.name not in names:
+            return {}, None, f"No parameter named '{argument.name}'; the parameters are {', '.join(names) or 'none'}"
+        elif argument.name in placed:
+            return {}, None, f"Parameter '{argument.name}' specified multiple times"
+        else:
+            placed[argument.name] = argument
+    missing = [p[0] for p in parameters if p[0] not in placed and not p[4]]
+    if missing:
+        return {}, None, f"Parameter '{missing[0]}' not specified"
+    return placed, result, ""
+
+
+# --- binding -----------------------------------------------------------------------------------------------------
+
+
+def _try_overload(
+    target: Target, function: Any, arguments: tuple[Argument, ...], options: Options
+) -> list[_Attempt]:
+    placed, result, reason = _place(target, function, arguments, options)
+    if reason:
+        return [_Attempt(reason=reason)]
+    if function.generic is None or not _is_open(target, function):
+        return [_bind_all(target, function, placed, result, options)]
+    return _try_generic(target, function, placed, result, options)
+
+
+def _is_open(target: Target, function: Any) -> bool:
+    """Whether a generic still needs its arguments (f<4> has them)."""
+    return "<" not in target.name
+
+
+def _try_generic(
+    target: Target, function: Any, placed: dict[str, Argument], result: Argument | None, options: Options
+) -> list[_Attempt]:
+    context = Context(target.layout, options.convert or "none")
+    choices: list[list[SlangType]] = []
+    names: list[str] = []
+    for name, type_, _, _, _ in _parameters(target, function):
+        if name == "this" or name not in placed:
+            continue
+        names.append(name)
+        entry = _map_entry(options, name, placed[name])
+        found = _concrete_choices(placed[name].value, type_, entry, context)
+        if not found:
+            text = f"Argument {name}: {placed[name].value.describe()} does not match slang type {type_.full_name}"
+            return [_Attempt(reason=text, size_dependent=context.size_dependent)]
+        choices.append(found)
+    attempts: list[_Attempt] = []
+    seen: set[tuple[str, ...]] = set()
+    tried: list[str] = []
+    for types in itertools.product(*choices):
+        tried.append("(" + ", ".join(t.full_name for t in types) + ")")
+        special = function.specialize_with_arg_types([t.type_reflection for t in types])
+        if special is None:
+            continue
+        attempt = _bind_all(target, special, placed, result, options, dict(zip(names, types)))
+        attempt.size_dependent |= context.size_dependent
+        if attempt.resolved is not None:
+            signature = tuple(p.type_name + str(p.binding.dims) for p in attempt.resolved.parameters)
+            if signature in seen:
+                continue
+            seen.add(signature)
+        attempts.append(attempt)
+    if not attempts:
+        attempts.append(
+            _Attempt(
+                reason=f"could not match the function signature; types tried: {', '.join(tried[:8])}",
+                size_dependent=context.size_dependent,
+            )
+        )
+    return attempts
+
+
+def _concrete_choices(value: Value, type_: SlangType, entry: Any, context: Context) -> list[SlangType]:
+    if entry is not None and entry[0] == "type":
+        found = context.find(entry[1])
+        return [found] if found is not None else []
+    if not _mentions_generic(type_):
+        return [type_]
+    found = candidates(value, type_.type_reflection, context)
+    return found
+
+
+def _mentions_generic(type_: SlangType) -> bool:
+    reflection = type_.type_reflection
+    kind = reflection.kind.name.rstrip("_")
+    if kind in ("generic_type_parameter", "interface", "none"):
+        return True
+    if kind in ("vector", "matrix", "array"):
+        count_known = reflection.element_count > 0 if kind != "matrix" else reflection.row_count > 0
+        element = reflection.element_type
+        if not count_known or element is None:
+            return True
+        return _mentions_generic(SlangType(element.full_name, source=type_.program, reflection=element))
+    if kind in ("struct", "resource") and "<" in type_.full_name:
+        return type_.program.find_reflection(type_.full_name) is None
+    return bool(reflection.is_generic)
+
+
+def _map_entry(options: Options, name: str, argument: Argument | None) -> Any:
+    by_name = dict(options.map_kwargs)
+    if name in by_name:
+        return by_name[name]
+    if argument is not None and argument.name is None and argument.position < len(options.map_args):
+        return options.map_args[argument.position]
+    return None
+
+
+def _bind_all(
+    target: Target,
+    function: Any,
+    placed: dict[str, Argument],
+    result: Argument | None,
+    options: Options,
+    types: dict[str, SlangType] | None = None,
+) -> _Attempt:
+    attempt = _Attempt()
+    parameters: list[Parameter] = []
+    index = -1
+    for name, type_, io, no_diff, _ in _parameters(target, function):
+        index += 1
+        argument = placed.get(name)
+        if argument is None:
+            continue  # left to Slang's default value
+        if types and name in types and _mentions_generic(type_):
+            type_ = types[name]
+        context = Context(target.layout, options.convert or "none")
+        try:
+            binding = _bind_one(argument.value, type_, io, _map_entry(options, name, argument), context, name)
+        except RankTooSmall as error:
+            attempt.rank_error = f"Argument {name}: {error}"
+            attempt.reason = attempt.rank_error
+            return attempt
+        except NoMatch as error:
+            attempt.reason = f"Argument {index} could not be resolved: {name}: {error}"
+            attempt.size_dependent |= context.size_dependent
+            return attempt
+        attempt.size_dependent |= context.size_dependent
+        parameters.append(
+            Parameter(name, type_, type_.full_name, io, no_diff, binding, argument, is_this=name == "this")
+        )
+    return _finish(target, function, parameters, result, options, attempt)
+
+
+def _bind_one(value: Value, type_: SlangType, io: str, entry: Any, context: Context, name: str) -> Binding:
+    if type_.kind == "interface":
+        declared = candidates(value, type_.type_reflection, context)
+        if len(declared) < 1:
+            raise NoMatch(f"{value.describe()} does not match slang type {type_.full_name}: give the dict a _type")
+        type_ = declared[0]
+    writes = io != "in"
+    context.writable = writes and is_writable(value)
+    if entry is not None and entry[0] == "type" and entry[1] != type_.full_name:
+        found = context.find(entry[1])
+        if found is None:
+            raise BoundVariableException(
+                f"Explicit vectorization raised exception: unknown type name '{entry[1]}' for parameter {name}"
+            )
+        if found.full_name != type_.full_name:
+            raise NoMatch(f"the mapped type {found.full_name} does not match slang type {type_.full_name}")
+    binding = bind(value, type_, context)
+    if entry is not None:
+        _check_map(binding, entry, name)
+    return binding
+
+
+def _check_map(binding: Binding, entry: Any, name: str) -> None:
+    kind, content = entry[0], entry[1]
+    if kind == "dict" and binding.kind == "struct":
+        children = dict(binding.fields)
+        for field, inner in content:
+            if field in children:
+                _check_map(children[field], inner, f"{name}.{field}")
+        return
+    if kind != "dims" or binding.kind == "struct":
+        return
+    prefix = "Explicit vectorization raised exception: "
+    if any(index < 0 for index in content):
+        raise BoundVariableException(f"{prefix}parameter {name} maps to a negative call dimension: {content}")
+    if len(content) != binding.dims:
+        value = binding.value
+        text = value.describe() if value is not None else name
+        raise BoundVariableException(
+            f"{prefix}parameter {name} maps {len(content)} dimensions {content}, but {text} bound to "
+            f"{binding.type_name} has {binding.dims} to map"
+        )
+
+
+def _finish(
+    target: Target,
+    function: Any,
+    parameters: list[Parameter],
+    result: Argument | None,
+    options: Options,
+    attempt: _Attempt,
+) -> _Attempt:
+    from .. import _slang
+
+    m = _slang.ModifierID
+    if target.is_constructor:
+        return_type: SlangType | None = target.struct
+    else:
+        return_type = target.layout.wrap(function.return_type)
+    return_name = return_type.full_name if return_type is not None else "void"
+    if result is not None:
+        if return_name == "void":
+            attempt.reason = f"'{target.name}' returns nothing, but _result was given"
+            return attempt
+        assert return_type is not None
+        context = Context(target.layout, options.convert or "none", writable=not options.bwds)
+        try:
+            entry = dict(options.map_kwargs).get("_result")
+            bound = _bind_one(result.value, return_type, "out", entry, context, "_result")
+        except RankTooSmall as error:
+            attempt.rank_error = f"_result: {error}"
+            attempt.reason = attempt.rank_error
+            return attempt
+        except NoMatch as error:
+            attempt.reason = f"_result could not be resolved: {error}"
+            return attempt
+        parameters.append(Parameter("_result", return_type, return_name, "return", False, bound, result))
+    static = target.struct is not None and function.has_modifier(getattr(m, "static"))
+    kind = (
+        "constructor"
+        if target.is_constructor
+        else "static"
+        if static
+        else "method"
+        if target.struct is not None
+        else "function"
+    )
+    attempt.resolved = Resolved(
+        function,
+        target.name,
+        tuple(parameters),
+        return_type,
+        return_name,
+        kind,
+        target.struct.full_name if target.struct is not None else "",
+        function.has_modifier(m.differentiable),
+    )
+    attempt.dims = tuple(leaf.dims for p in parameters for leaf in p.binding.leaves())
+    return attempt
+
+
+# --- choice ------------------------------------------------------------------------------------------------------
+
+
+def _best(found: list[tuple[Any, _Attempt]]) -> _Attempt:
+    if len(found) == 1:
+        return found[0][1]
+    by_overload: dict[int, list[_Attempt]] = {}
+    for overload, attempt in found:
+        by_overload.setdefault(id(overload), []).append(attempt)
+    for attempts in by_overload.values():
+        if len({a.dims for a in attempts}) > 1:
+            raise _ambiguous([a for _, a in found])
+    scored = [(_costs(attempt), attempt) for _, attempt in found]
+    for cost, attempt in scored:
+        others = [other for c, other in scored if other is not attempt for other in [c]]
+        if all(all(a <= b for a, b in zip(cost, other)) and cost != other for other in others):
+            return attempt
+    raise _ambiguous([a for _, a in found])
+
+
+def _costs(attempt: _Attempt) -> tuple[int, ...]:
+    assert attempt.resolved is not None
+    costs: list[int] = []
+    for parameter in attempt.resolved.parameters:
+        conversion, vectorised = parameter.binding.cost
+        costs.append(conversion * 4 + vectorised * 2)
+    costs.append(1 if attempt.resolved.function.generic is not None else 0)
+    return tuple(costs)
+
+
+def _ambiguous(attempts: list[_Attempt]) -> ResolveException:
+    lines = [signature(a.resolved) for a in attempts if a.resolved is not None]
+    return ResolveException(
+        "Ambiguous call: more than one candidate fits:\n  "
+        + "\n  ".join(dict.fromkeys(lines))
+        + "\nsay which by .map(), for instance .map((0,)) for elements or .map(()) for the whole value"
+    )
+
+
+def signature(resolved: Resolved) -> str:
+    inner = ", ".join(f"{p.io} {p.type_name} {p.name}" for p in resolved.parameters if p.io != "return")
+    return f"{resolved.return_type_name} {resolved.call_name}({inner})"
+
+
+def _failure(attempts: list[tuple[Any, list[_Attempt]]]) -> Exception:
+    all_tries = [a for _, tries in attempts for a in tries]
+    if len(all_tries) == 1:
+        attempt = all_tries[0]
+        return ShapeError(attempt.rank_error) if attempt.rank_error else ResolveException(attempt.reason)
+    if all_tries and all(a.rank_error for a in all_tries):
+        return ShapeError(all_tries[0].rank_error)
+    lines = []
+    for overload, tries in attempts:
+        names = ", ".join(f"{p.type.full_name} {p.name}" for p in overload.parameters)
+        for attempt in tries:
+            lines.append(f"{overload.name}({names}): {attempt.reason}")
+    return ResolveException("could not match the function signature of any overload:\n  " + "\n  ".join(lines))
+
+
+def with_position(arguments: list[Argument]) -> tuple[Argument, ...]:
+    return tuple(replace(argument, position=i) for i, argument in enumerate(arguments))

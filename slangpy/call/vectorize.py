@@ -1,0 +1,91 @@
+"""Call rank, and which call dimension each dimension of each value goes to (spec/calls.md 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import BoundVariableException, ResolveException
+from .ir import Binding, Options, Parameter, Placed, Resolved, Vectorized
+
+
+def vectorize(resolved: Resolved, options: Options, strict: bool, result_mode: str, sized: bool) -> Vectorized:
+    """Aligns all leaves at the right, unless `map` says otherwise."""
+    leaves: list[tuple[Parameter, str, Binding, tuple[int, ...] | None]] = []
+    for parameter in resolved.parameters:
+        entry = _entry(options, parameter)
+        leaves.extend((parameter, path, leaf, map_) for path, leaf, map_ in _walk(parameter.name, parameter.binding, entry))
+    rank = 0
+    for _, _, leaf, explicit in leaves:
+        rank = max(rank, max(explicit, default=-1) + 1 if explicit is not None else leaf.dims)
+    placed: list[Placed] = []
+    for parameter, path, leaf, explicit in leaves:
+        dims = explicit if explicit is not None else tuple(range(rank - leaf.dims, rank))
+        if strict and explicit is None and leaf.dims not in (0, rank):
+            raise BoundVariableException(
+                f"Strict broadcasting is enabled, but argument {path} has {leaf.dims} dimensions and the call has {rank}"
+            )
+        reads, writes = _access(parameter, leaf, options.bwds)
+        index = leaf.value.leaf if leaf.value is not None else -1
+        placed.append(Placed(path, leaf, dims, reads, writes, parameter.io, index, f"a{len(placed)}"))
+    result = next((p for p in placed if p.path == "_result" or p.path.startswith("_result.")), None)
+    if result is not None:
+        result_mode = "leaf"
+    if options.bwds:
+        result_mode = "none"
+    elif resolved.return_type_name == "void":
+        result_mode = "none"
+    elif result_mode == "auto":
+        result_mode = "value" if rank == 0 else "tensor"
+    return Vectorized(resolved, rank, tuple(placed), result_mode, result, sized)
+
+
+def _entry(options: Options, parameter: Parameter) -> Any:
+    by_name = dict(options.map_kwargs)
+    if parameter.name in by_name:
+        return by_name[parameter.name]
+    argument = parameter.argument
+    if argument is not None and argument.name is None and argument.position < len(options.map_args):
+        return options.map_args[argument.position]
+    return None
+
+
+def _walk(path: str, binding: Binding, entry: Any) -> list[tuple[str, Binding, tuple[int, ...] | None]]:
+    if binding.kind == "struct":
+        inner = dict(entry[1]) if entry is not None and entry[0] == "dict" else {}
+        found = []
+        for name, child in binding.fields:
+            found.extend(_walk(f"{path}.{name}", child, inner.get(name)))
+        return found
+    explicit = entry[1] if entry is not None and entry[0] == "dims" else None
+    return [(path, binding, tuple(explicit) if explicit is not None else None)]
+
+
+def _access(parameter: Parameter, leaf: Binding, bwds: bool) -> tuple[bool, bool]:
+    """Whether the kernel reads and writes the primal of a leaf."""
+    value = leaf.value
+    storable = leaf.kind in ("view", "reference") and value is not None
+    if leaf.rank >= 0:  # whole tensors: by their type
+        name = leaf.type_name.split("<")[0]
+        writes = name.startswith(("RW", "W", "Atomic", "IRW", "IW"))
+        reads = not name.startswith(("W", "IW"))
+        return reads, writes
+    if leaf.kind == "resource":
+        return True, leaf.type_name.startswith("RW")
+    if bwds:
+        return parameter.io in ("in", "inout"), False
+    reads = parameter.io in ("in", "inout")
+    return reads, parameter.io != "in" and storable
+
+
+def check_map_count(options: Options, resolved: Resolved, positional: int) -> None:
+    if len(options.map_args) > positional:
+        raise ValueError("Too many arguments supplied for explicit vectorization")
+    names = {p.name for p in resolved.parameters} | {"_result"}
+    for name, _ in options.map_kwargs:
+        if name not in names:
+            raise ValueError(
+                f"Unknown keyword argument '{name}' in map; the parameters are {', '.join(sorted(names))}"
+            )
+
+
+__all__ = ["vectorize", "check_map_count", "ResolveException"]

@@ -1,0 +1,78 @@
+"""Process-wide switches, and the only reader of the environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+def _flag(name: str) -> bool:
+    return os.environ.get(name, "").strip().lower() in ("1", "true", "yes", "on")
+
+
+def _number(name: str) -> int:
+    text = os.environ.get(name, "").strip()
+    return int(text) if text.isdigit() else 0
+
+
+def _default_cache_dir() -> Path:
+    override = os.environ.get("SLANGPY_CACHE_DIR")
+    if override:
+        return Path(override)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = str(Path.home() / "Library" / "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "slangpy"
+
+
+@dataclass
+class Config:
+    """Settings read at import; the `set_…` functions change them at run time."""
+
+    print_generated_shaders: bool = field(
+        default_factory=lambda: _flag("SLANGPY_PRINT_GENERATED_SHADERS")
+    )
+    dump_generated_shaders: bool = field(
+        default_factory=lambda: _flag("SLANGPY_DUMP_GENERATED_SHADERS")
+    )
+    dump_slang_intermediates: bool = field(
+        default_factory=lambda: _flag("SLANGPY_DUMP_SLANG_INTERMEDIATES")
+    )
+    cache_dir: Path = field(default_factory=_default_cache_dir)
+    cache_enabled: bool = field(default_factory=lambda: not _flag("SLANGPY_DISABLE_CACHE"))
+    cache_size: int = 1 << 30
+    cxx: str = field(default_factory=lambda: os.environ.get("CXX", "").strip())
+    cpu_threads: int = field(default_factory=lambda: _number("SLANGPY_CPU_THREADS"))
+
+    @property
+    def device_type_override(self) -> str:
+        """Name that replaces the `type` of `create_device`, or empty."""
+        return os.environ.get("SLANGPY_DEVICE_TYPE_OVERRIDE", "").strip().lower()
+
+
+config = Config()
+
+
+def set_print_generated_shaders(enabled: bool) -> None:
+    """Prints each generated kernel to stdout when it is built."""
+    config.print_generated_shaders = bool(enabled)
+
+
+def set_dump_generated_shaders(enabled: bool) -> None:
+    """Writes each generated kernel to `.temp/` in the working folder."""
+    config.dump_generated_shaders = bool(enabled)
+
+
+def set_dump_slang_intermediates(enabled: bool) -> None:
+    """Writes the target code of each generated kernel to `.temp/` in the working folder."""
+    config.dump_slang_intermediates = bool(enabled)
+
+
+def set_allow_torch_fallback(enabled: bool) -> None:
+    """Accepted for compatibility; has no effect."""
+    del enabled

@@ -1,0 +1,369 @@
+"""FunctionNode: a Slang function with its modifiers, callable from Python (spec/calls.md section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from .call.ir import Options
+from .call.plan import plan_call
+from .call.resolve import Target
+from .cache import digest
+from .errors import ResolveException
+from .reflection import SlangType
+
+if TYPE_CHECKING:
+    from .module import Module
+
+
+class FunctionCore:
+    """A function of a module by name, found when it is first needed."""
+
+    def __init__(
+        self, module: Any, name: str, reflection: Any = None, struct: SlangType | None = None, is_constructor: bool = False
+    ) -> None:
+        self.module = module
+        self.name = name
+        self.struct = struct
+        self.is_constructor = is_constructor
+        self._reflection = reflection
+
+    @property
+    def identity(self) -> str:
+        owner = self.struct.full_name + "." if self.struct is not None else ""
+        return owner + self.name
+
+    def target(self) -> Target:
+        """The function as the compiler sees it now (a reload may have replaced it)."""
+        module = self.module
+        layout = module.layout
+        struct = self.struct
+        if struct is not None:
+            struct = layout.require_type_by_name(struct.full_name)
+        if self.is_constructor:
+            assert struct is not None
+            reflection = struct.type_reflection.constructors
+            if not reflection:
+                return Target(layout, self.name, _MemberWise(struct), struct, True)
+            return Target(layout, self.name, _Overloads(reflection), struct, True)
+        if struct is not None:
+            reflection = layout.find_function_by_name_in_type(struct, self.name)
+        else:
+            reflection = layout.find_function_by_name(self.name)
+        if reflection is None:
+            raise ResolveException(f"Function '{self.identity}' not found in module '{module.name}'")
+        return Target(layout, self.name, reflection, struct, False)
+
+
+class _Overloads:
+    """Constructors of a struct, as one overloaded function."""
+
+    generic = None
+
+    def __init__(self, overloads: Sequence[Any]) -> None:
+        self.overloads = list(overloads)
+        self.is_overloaded = True
+
+
+class _MemberWise:
+    """The constructor that Slang gives structs without `__init`: one parameter per field, all with defaults."""
+
+    generic = None
+    is_overloaded = False
+    return_type = None
+
+    def __init__(self, struct: SlangType) -> None:
+        self.overloads: list[Any] = []
+        self.name = "__init"
+        self.parameters = [_FieldParameter(field) for field in struct.type_reflection.fields]
+
+    def has_modifier(self, modifier: Any) -> bool:
+        del modifier
+        return False
+
+
+class _FieldParameter:
+    has_default = True
+
+    def __init__(self, field: Any) -> None:
+        self.name = field.name
+        self.type = field.type
+
+    def has_modifier(self, modifier: Any) -> bool:
+        del modifier
+        return False
+
+
+def _plain_map_entry(entry: Any) -> Any:
+    """A map entry as part of a key: ('dims', ...), ('type', name), ('dict', ...) or None."""
+    if entry is None:
+        return None
+    if isinstance(entry, (tuple, _native.Shape)):
+        dims = tuple(entry)
+        if not all(isinstance(i, int) for i in dims):
+            raise ValueError(f"Invalid explicit type {entry!r}: a map tuple holds call dimensions (ints)")
+        return ("dims", dims)
+    if isinstance(entry, str):
+        return ("type", entry)
+    if isinstance(entry, dict):
+        return ("dict", tuple(sorted((k, _plain_map_entry(v)) for k, v in entry.items() if k != "$type")))
+    name = getattr(entry, "full_name", None)
+    if isinstance(name, str):
+        return ("type", name)
+    if isinstance(entry, type):
+        return ("type", {float: "float", int: "int", bool: "bool"}.get(entry, entry.__name__))
+    raise ValueError(f"Invalid explicit type {entry!r}: map takes a tuple of call dimensions, a type or a dict")
+
+
+def _constant_text(name: str, value: Any) -> tuple[str, str]:
+    """Slang type and text of a link-time constant."""
+    from .errors import KernelGenException
+
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        value = value.item()
+    if isinstance(value, bool):
+        return "bool", str(value).lower()
+    if isinstance(value, int):
+        return ("int", str(value)) if -(2**31) <= value < 2**31 else ("int64_t", f"{value}ll")
+    if isinstance(value, float):
+        return "float", _float_text(value)
+    kind = type(value).__name__
+    if kind[:-1] in ("float", "int", "uint", "bool") and kind[-1:] in "234":
+        parts = ", ".join(_constant_text(name, part)[1] for part in value)
+        return kind, f"{kind}({parts})"
+    raise KernelGenException(f"constant '{name}' must be an int, float or bool (or a vector of them), got {kind}")
+
+
+def _float_text(value: float) -> str:
+    if value != value:
+        return "(0.0f / 0.0f)"
+    if value in (float("inf"), float("-inf")):
+        return "(1.0f / 0.0f)" if value > 0 else "(-1.0f / 0.0f)"
+    return repr(value) + "f"
+
+
+class FunctionNode(_native.CallSite):
+    """A Slang function, with the modifiers applied so far. Immutable: each modifier gives a new node.
+
+    Call it with values for the function's parameters; see `spec` pages in `docs/` for what may be passed.
+    """
+
+    core: FunctionCore
+    options: Options
+    module: Module
+    parent: FunctionNode | None
+
+    def __init__(
+        self, module: Any, function: Any, struct: Any = None, options: dict[str, Any] | None = None
+    ) -> None:
+        del options
+        if isinstance(function, FunctionCore):
+            core = function
+        else:
+            name = function if isinstance(function, str) else function.name
+            owner = getattr(struct, "type", struct)
+            found = (
+                module.layout.find_function_by_name(name)
+                if owner is None
+                else module.layout.find_function_by_name_in_type(owner, name)
+            )
+            if found is None:
+                raise ValueError(f"Function '{name}' not found")
+            core = FunctionCore(module, name, found, owner)
+        self._setup(module, core, Options(convert=module.options["convert"]), None, (), None, 0)
+
+    @staticmethod
+    def of(module: Any, core: FunctionCore) -> FunctionNode:
+        return FunctionNode(module, core)
+
+    def _setup(
+        self, module: Any, core: FunctionCore, options: Options, parent: FunctionNode | None,
+        globals_: tuple[Any, ...], bound: Any, stream: int,
+    ) -> None:  # fmt: skip
+        self.module, self.core, self.options, self.parent = module, core, options, parent
+        self._globals, self._bound, self._stream = globals_, bound, stream
+        self._bwds: FunctionNode | None = None
+        table = module.plan_table((core.identity, core.is_constructor, options))
+        uniforms = self._make_uniforms if globals_ else None
+        super().__init__(table, plan_call, bound, uniforms, stream)
+
+    def _with(self, *, globals_: Any = None, bound: Any = None, stream: int | None = None, **changes: Any) -> FunctionNode:
+        node = FunctionNode.__new__(FunctionNode)
+        node._setup(
+            self.module,
+            self.core,
+            replace(self.options, **changes) if changes else self.options,
+            self,
+            self._globals if globals_ is None else globals_,
+            self._bound if bound is None else bound,
+            self._stream if stream is None else stream,
+        )
+        return node
+
+    # --- identity
+    @property
+    def name(self) -> str:
+        return self.core.name
+
+    @property
+    def label(self) -> str:
+        """module::function, as messages name it."""
+        return f"{self.module.name}::{self.core.identity}"
+
+    @property
+    def root(self) -> FunctionNode:
+        node = self
+        while node.parent is not None:
+            node = node.parent
+        return node
+
+    def as_func(self) -> FunctionNode:
+        return self
+
+    def as_struct(self) -> Any:
+        raise ValueError("Cannot convert a function to a struct")
+
+    def __repr__(self) -> str:
+        return f"FunctionNode({self.label})"
+
+    # --- modifiers (spec/calls.md 2.1)
+    def map(self, *args: Any, **kwargs: Any) -> FunctionNode:
+        """Says which call dimension each dimension of an argument goes to, or what type it is bound as."""
+        return self._with(
+            map_args=tuple(_plain_map_entry(a) for a in args),
+            map_kwargs=tuple(sorted((k, _plain_map_entry(v)) for k, v in kwargs.items())),
+        )
+
+    def set(self, *args: Any, **kwargs: Any) -> FunctionNode:
+        """Values of the module's globals at each dispatch: a dict, keywords, or a function that gives a dict."""
+        if args and kwargs:
+            raise ValueError("Set accepts either positional or keyword arguments, not both")
+        if len(args) > 1:
+            raise ValueError("Set accepts only one positional argument")
+        if not args and not kwargs:
+            raise ValueError("Set requires at least one argument")
+        value = args[0] if args else kwargs
+        if not callable(value) and not isinstance(value, dict):
+            raise ValueError(f"Set requires a dict, keywords or a function, got {type(value).__name__}")
+        return self._with(globals_=(*self._globals, ("set", value, (), {})))
+
+    def write(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> FunctionNode:
+        """Calls `function(cursor, *args, **kwargs)` at each dispatch, with a ShaderCursor on the globals."""
+        if not callable(function):
+            raise ValueError(f"write requires a callable, got {type(function).__name__}")
+        return self._with(globals_=(*self._globals, ("write", function, args, kwargs)))
+
+    def constants(self, constants: dict[str, Any]) -> FunctionNode:
+        """Values for `extern static const` names of the program; later ones win."""
+        if not isinstance(constants, dict):
+            raise ValueError(f"constants requires a dict of name to value, got {type(constants).__name__}")
+        merged = dict(self.options.constants)
+        merged.update({name: _constant_text(name, value) for name, value in constants.items()})
+        return self._with(constants=tuple(sorted(merged.items())))
+
+    def prelude(self, text: str) -> FunctionNode:
+        """Slang text for the generated module, before the kernel."""
+        return self._with(preludes=(*self.options.preludes, text.replace("\r\n", "\n")))
+
+    def type_conformances(self, conformances: Sequence[Any]) -> FunctionNode:
+        """Types that may stand behind interfaces: TypeConformance or (interface, type[, id])."""
+        from .session import TypeConformance
+
+        plain = tuple(
+            (c.interface_name, c.type_name, c.id) for c in (TypeConformance.of(item) for item in conformances)
+        )
+        return self._with(conformances=(*self.options.conformances, *plain))
+
+    def return_type(self, return_type: Any) -> FunctionNode:
+        """What a call returns: a class or "tensor", "numpy"."""
+        return self._with(return_type=return_type)
+
+    @property
+    def bwds(self) -> FunctionNode:
+        """The backward call: adds gradients into what is passed (spec/calls.md section 5)."""
+        if self.options.bwds:
+            raise ValueError(f"{self.label}: bwds of bwds is not available")
+        if self._bwds is None:
+            self._bwds = self._with(bwds=True)
+        return self._bwds
+
+    def thread_group_size(self, size: Any) -> FunctionNode:
+        """Threads of a group: three ints. For functional calls the product counts."""
+        sizes = tuple(int(s) for s in size)
+        if len(sizes) != 3 or any(s < 1 for s in sizes) or sizes[0] * sizes[1] * sizes[2] > 1024:
+            raise ValueError(f"thread_group_size takes three positive ints with a product of at most 1024, got {sizes}")
+        return self._with(thread_group_size=sizes)
+
+    def call_group_shape(self, shape: Any) -> FunctionNode:
+        """Tiles the call (spec/calls.md 7.3)."""
+        raise NotImplementedError("call_group_shape is not available yet; use thread_group_size for the group size")
+
+    def convert(self, mode: str = "safe") -> FunctionNode:
+        """Lets elements of containers convert to the parameter's type: "safe" (exact) or "any"."""
+        if mode not in ("none", "safe", "any"):
+            raise ValueError(f"convert must be 'none', 'safe' or 'any', got {mode!r}")
+        return self._with(convert=mode)
+
+    def cuda_stream(self, stream: Any) -> FunctionNode:
+        """The CUDA stream that calls run on."""
+        if getattr(getattr(stream, "type", None), "name", "") != "CUstream":
+            raise ValueError("Expected a CUDA stream handle")
+        return self._with(stream=int(stream.value))
+
+    def bind(self, this: Any) -> FunctionNode:
+        """Fixes `this`: it is passed as first argument."""
+        return self._with(bound=this)
+
+    def ray_tracing(self, *args: Any, **kwargs: Any) -> FunctionNode:
+        raise NotImplementedError("ray tracing is not available yet; use a compute kernel with ray queries in Slang")
+
+    # --- calling
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The same as calling the node."""
+        return self(*args, **kwargs)
+
+    def append_to(self, encoder: Any, *args: Any, **kwargs: Any) -> None:
+        """Records the call into a command encoder; nothing runs before it is submitted."""
+        self(*args, _append_to=encoder, **kwargs)
+
+    def dispatch(self, thread_count: Any, vars: dict[str, Any] | None = None, command_encoder: Any = None, **kwargs: Any) -> None:
+        """Runs the function as a raw kernel, without vectorisation (spec/calls.md 7.2)."""
+        from .call.raw import dispatch
+
+        dispatch(self, thread_count, vars or {}, command_encoder, kwargs)
+
+    def _make_uniforms(self, view: Any) -> Any:
+        """ShaderObject with the globals of this node, for native code."""
+        from .call.uniforms import write_globals
+
+        return write_globals(self, view)
+
+    # --- inspection
+    def debug_build_call_data(self, *args: Any, **kwargs: Any) -> Any:
+        """Plans a call without running it; the plan shows `.code`, `.call_dimensionality`, `.pipeline`, ..."""
+        return self._plan_of(*args, **kwargs)
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """How each argument is bound, and the generated kernel."""
+        view = self._plan_of(*args, **kwargs)
+        view.planned()
+        return f"{self.label}\n{view.explain()}\n\n{view.code}"
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+Function = FunctionNode
+
+
+def explain(function: FunctionNode, *args: Any, **kwargs: Any) -> str:
+    """The table of how each argument of a call is bound (and the generated kernel)."""
+    return function.explain(*args, **kwargs)
+
+
+__all__ = ["Function", "FunctionNode", "FunctionCore", "explain", "digest"]

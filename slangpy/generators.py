@@ -1,0 +1,130 @@
+"""Values that are made inside the kernel: grids, ids and random numbers (spec/values.md section 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ._native import Generator, GeneratorKind
+
+_DEFAULT_SEED = 2640457667
+
+
+def _hash(seed: int) -> int:
+    """Wang's 32-bit integer hash (T. Wang, "Integer Hash Function", 1997)."""
+    mask = 0xFFFFFFFF
+    seed = ((seed ^ 61) ^ (seed >> 16)) & mask
+    seed = (seed * 9) & mask
+    seed ^= seed >> 4
+    seed = (seed * 0x27D4EB2D) & mask
+    return seed ^ (seed >> 15)
+
+
+def calc_wang_hash(seed: int) -> int:
+    """The hash of one 32-bit integer, as kernels compute it."""
+    return _hash(seed & 0xFFFFFFFF)
+
+
+def _sizes(value: Any, what: str) -> tuple[int, ...]:
+    if isinstance(value, int):
+        return (value,)
+    sizes = tuple(int(v) for v in value)
+    if not sizes:
+        raise ValueError(f"{what} needs at least one entry")
+    return sizes
+
+
+class GridArg(Generator):
+    """Integer coordinates over a shape: `offset + stride * index` in each dimension.
+
+    shape: sizes, -1 = taken from the other arguments; an int n stands for n dimensions of size -1.
+    offset, stride: one entry per dimension; strides may be negative or 0.
+    """
+
+    def __init__(self, shape: Any = -1, offset: Any = None, stride: Any = None) -> None:
+        sizes = (-1,) * shape if isinstance(shape, int) else _sizes(shape, "grid shape")
+        if isinstance(shape, int) and shape < 1:
+            raise ValueError(f"grid: a number of dimensions must be positive, got {shape}")
+        starts = (0,) * len(sizes) if offset is None else _sizes(offset, "grid offset")
+        steps = (1,) * len(sizes) if stride is None else _sizes(stride, "grid stride")
+        if len(starts) != len(sizes) or len(steps) != len(sizes):
+            raise ValueError(
+                f"grid: offset {starts} and stride {steps} must have as many entries as shape {sizes}"
+            )
+        super().__init__(GeneratorKind.grid, len(sizes), sizes, starts, steps)
+        self._shape, self._offset, self._stride = sizes, starts, steps
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def offset(self) -> tuple[int, ...]:
+        return self._offset
+
+    @property
+    def stride(self) -> tuple[int, ...]:
+        return self._stride
+
+    @property
+    def dims(self) -> int:
+        return len(self._shape)
+
+
+class CallIdArg(Generator):
+    """The position of the invocation in the call shape."""
+
+    def __init__(self, dims: int = -1) -> None:
+        super().__init__(GeneratorKind.call_id, dims)
+
+
+class ThreadIdArg(Generator):
+    """The flat dispatch index, in x."""
+
+    def __init__(self, dims: int = -1) -> None:
+        super().__init__(GeneratorKind.thread_id, dims)
+
+
+class WangHashArg(Generator):
+    """Random 32-bit integers by Wang's hash of the invocation's index."""
+
+    def __init__(self, dims: int = -1, seed: int = 0, warmup: int = 0, hash_seed: bool = True) -> None:
+        start = _hash(seed & 0xFFFFFFFF) if hash_seed else seed & 0xFFFFFFFF
+        super().__init__(GeneratorKind.wang_hash, dims, seed=start, warmup=warmup)
+
+
+class RandFloatArg(Generator):
+    """Uniform floats in [min, max) from Wang's hash of the invocation's index."""
+
+    def __init__(
+        self, min: float = 0, max: float = 1, dim: int = -1, seed: int = 0, warmup: int = 0, hash_seed: bool = True
+    ) -> None:
+        start = _hash(seed & 0xFFFFFFFF) if hash_seed else seed & 0xFFFFFFFF
+        super().__init__(GeneratorKind.rand_float, dim, seed=start, warmup=warmup, min=float(min), max=float(max))
+
+
+def grid(shape: Any, offset: Sequence[int] | None = None, stride: Sequence[int] | None = None) -> GridArg:
+    """Integer coordinates over `shape`."""
+    return GridArg(shape, offset, stride)
+
+
+def call_id(dims: Any = -1) -> Generator:
+    """The position of each invocation in the call shape; with a shape, a grid of it."""
+    return CallIdArg(dims) if isinstance(dims, int) else GridArg(dims)
+
+
+def thread_id(dims: int = -1) -> ThreadIdArg:
+    """The flat dispatch index of each invocation."""
+    return ThreadIdArg(dims)
+
+
+def wang_hash(dim: int = -1, seed: int = _DEFAULT_SEED, warmup: int = 0, hash_seed: bool = True) -> WangHashArg:
+    """Random 32-bit integers, one stream per seed."""
+    return WangHashArg(dim, seed, warmup, hash_seed)
+
+
+def rand_float(
+    min: float = 0, max: float = 1, dim: int = -1, seed: int = _DEFAULT_SEED, warmup: int = 0, hash_seed: bool = True
+) -> RandFloatArg:
+    """Uniform random floats in [min, max)."""
+    return RandFloatArg(min, max, dim, seed, warmup, hash_seed)

@@ -1,0 +1,255 @@
+"""Compute pipelines and kernels: one linked entry point, run with arguments by name."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from operator import index
+from pathlib import Path
+from typing import Any
+
+from slangpy import _native
+from slangpy.cache import cache, digest
+
+__all__ = [
+    "ComputeKernel",
+    "ComputePipeline",
+    "create_compute_kernel",
+    "create_compute_pipeline",
+    "create_root_shader_object",
+    "create_shader_object",
+]
+
+_LIBRARY = Path(__file__).resolve().parent / "slang"
+
+
+def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> Any:
+    """Target code of a linked entry point as the device's executable kernel, through the disk cache."""
+    text = program.code(entry_point)
+    if device.compile_target.format == "cpp":
+        # Atomics and the like of our Slang library, for kernels that import it.
+        text = (_LIBRARY / "prelude_cpp.h").read_bytes().replace(b"#pragma once", b"", 1) + b"\n" + text
+    options = _compile_options(program)
+    key = digest(text, device.compiler_fingerprint, layout.serialize(), repr(sorted(options.items())))
+    code = cache.read_bytes("kernel", key)
+    if code is None:
+        code = device.compile(text, layout.entry_point_name, label=label, group_size=layout.group_size, **options)
+        cache.write_bytes("kernel", key, code)
+    return device.create_kernel(code, layout, label)
+
+
+def _compile_options(program: Any) -> dict[str, Any]:
+    """What the compiler behind Slang is told; options that a program does not state keep their defaults."""
+    options: dict[str, Any] = {"downstream_args": list(program.downstream_args)}
+    mode = getattr(program, "floating_point_mode", None)
+    if mode is not None:
+        options["float_mode"] = str(getattr(mode, "name", mode))
+    optimization = getattr(program, "optimization", None)
+    if optimization is not None:
+        options["optimization"] = int(optimization)
+    debug_info = getattr(program, "debug_info", None)
+    if debug_info is not None:
+        options["debug_info"] = int(debug_info) != 0
+    return options
+
+
+class ComputePipeline:
+    """The first entry point of a program in executable form.
+
+    Compiled when made, or at the first use with `defer_target_compilation`; again after a hot reload.
+    """
+
+    def __init__(
+        self, device: Any, program: Any, defer_target_compilation: bool = False, label: str | None = None
+    ) -> None:
+        names = list(program.entry_point_names)
+        if not names:
+            raise ValueError("create_compute_pipeline: the program has no entry point; link one with link_program()")
+        self._device = device
+        self._program = program
+        self._label = label or names[0]
+        self._kernel: Any = None
+        self._layout: Any = None
+        self._generation: Any = None
+        if not defer_target_compilation:
+            self._compiled()
+
+    @property
+    def device(self) -> Any:
+        return self._device
+
+    @property
+    def program(self) -> Any:
+        return self._program
+
+    @property
+    def label(self) -> str:
+        return self._label
+
+    @property
+    def kernel(self) -> Any:
+        """The native kernel; compiles at the first use."""
+        return self._compiled()
+
+    @property
+    def layout(self) -> Any:
+        """How the parameters are bound, as plain data."""
+        self._check_generation()
+        return self._layout
+
+    @property
+    def thread_group_size(self) -> Any:
+        """Threads of a group in x, y and z: `uint3`."""
+        return _native.uint3(*self.layout.group_size)
+
+    @property
+    def native_handle(self) -> Any:
+        return self._compiled().native_handle
+
+    def _check_generation(self) -> None:
+        generation = self._program.generation
+        if self._generation != generation:
+            self._layout = self._program.binding_layout(0)
+            self._kernel = None
+            self._generation = generation
+
+    def _compiled(self) -> Any:
+        self._check_generation()
+        if self._kernel is None:
+            self._kernel = compile_kernel(self._device, self._program, 0, self._layout, self._label)
+        return self._kernel
+
+    def __repr__(self) -> str:
+        return f"ComputePipeline(\n  label = {self._label!r},\n  thread_group_size = {self.thread_group_size}\n)"
+
+
+class ComputeKernel:
+    """A program whose first entry point is run by `dispatch`."""
+
+    def __init__(self, device: Any, program: Any) -> None:
+        self._pipeline = ComputePipeline(device, program, defer_target_compilation=True)
+        self._device = device
+        self._validate: bool = device.desc.enable_rhi_validation
+
+    @property
+    def device(self) -> Any:
+        return self._device
+
+    @property
+    def program(self) -> Any:
+        return self._pipeline.program
+
+    @property
+    def pipeline(self) -> ComputePipeline:
+        return self._pipeline
+
+    @property
+    def reflection(self) -> Any:
+        return self._pipeline.program.reflection
+
+    def dispatch(
+        self,
+        thread_count: Any,
+        vars: Mapping[str, Any] | None = None,
+        command_encoder: Any = None,
+        queue: Any = None,
+        cuda_stream: Any = None,
+        query_pool: Any = None,
+        query_index_before: int = 0,
+        query_index_after: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        """Runs the kernel and returns without waiting.
+
+        `thread_count` counts threads: up to three ints, or one; rounded up to whole groups, so kernels test bounds.
+        `kwargs` set parameters of the entry point, `vars` globals (dicts for blocks). A name that the kernel lacks
+        gives a RuntimeWarning; a buffer, texture or sampler never set is a RuntimeError. Unset uniforms are zero.
+
+        With `command_encoder` the dispatch is only recorded; with `query_pool` timestamps are written before and
+        after it. `cuda_stream` (a NativeHandle) runs it on that stream.
+        """
+        threads = _thread_count(thread_count)
+        stream = _native.NativeHandle() if cuda_stream is None else cuda_stream
+        if command_encoder is not None and stream:
+            raise ValueError(
+                "dispatch: 'cuda_stream' cannot be used with 'command_encoder'; pass it to submit_command_buffer()"
+            )
+        kernel = self._pipeline.kernel
+        root = self._bind(vars, kwargs)
+        if 0 in threads:
+            return
+        if command_encoder is None and query_pool is None:
+            root._dispatch(kernel, threads, stream)
+            return
+        encoder = self._device.create_command_encoder() if command_encoder is None else command_encoder
+        if query_pool is not None:
+            encoder.write_timestamp(query_pool, query_index_before)
+        with encoder.begin_compute_pass() as compute_pass:
+            compute_pass.bind_pipeline(self._pipeline, root)
+            compute_pass.dispatch(threads)
+        if query_pool is not None:
+            encoder.write_timestamp(query_pool, query_index_after)
+        if command_encoder is None:
+            self._device.submit_command_buffer(encoder.finish(), cuda_stream=stream)
+
+    def _bind(self, variables: Mapping[str, Any] | None, arguments: dict[str, Any]) -> Any:
+        root = _native.ShaderObject(self._device, self._pipeline.layout)
+        cursor = _native.ShaderCursor(root)
+        entry_point = cursor.find_entry_point(0)
+        if arguments:
+            unknown = entry_point._write_known(arguments)
+            if unknown:
+                self._warn_unknown(unknown, entry_point._fields, cursor._fields, "vars")
+        if variables:
+            unknown = cursor._write_known(dict(variables))
+            if unknown:
+                self._warn_unknown(unknown, cursor._fields, entry_point._fields, "keyword arguments")
+        if self._validate:
+            root.check_bound()
+        return root
+
+    def _warn_unknown(self, unknown: Iterable[str], known: list[str], others: list[str], other_way: str) -> None:
+        for name in unknown:
+            hint = f"; it is set through {other_way}" if name in others else ""
+            parameters = ", ".join(known) or "none"
+            text = f"{self._pipeline.label}: no parameter '{name}'{hint}. Parameters here: {parameters}"
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
+
+    def __repr__(self) -> str:
+        return f"ComputeKernel(\n  entry_point = {self._pipeline.label!r}\n)"
+
+
+def _thread_count(value: Any) -> list[int]:
+    """Three counts; missing ones are 1."""
+    try:
+        counts = [index(n) for n in value] if hasattr(value, "__len__") else [index(value)]
+    except TypeError:
+        raise TypeError(f"dispatch: 'thread_count' must be an int or up to three ints, got {value!r}") from None
+    if not 1 <= len(counts) <= 3 or min(counts) < 0:
+        raise ValueError(f"dispatch: 'thread_count' must be one to three counts of at least 0, got {value!r}")
+    return counts + [1] * (3 - len(counts))
+
+
+def create_compute_pipeline(
+    device: Any, program: Any, defer_target_compilation: bool = False, label: str | None = None
+) -> ComputePipeline:
+    """The first entry point of `program` in executable form."""
+    return ComputePipeline(device, program, defer_target_compilation, label)
+
+
+def create_compute_kernel(device: Any, program: Any) -> ComputeKernel:
+    """A kernel for the first entry point of `program`, compiled at first use."""
+    return ComputeKernel(device, program)
+
+
+def create_root_shader_object(device: Any, program: Any) -> Any:
+    """Empty values for all parameters of the program's first entry point."""
+    return _native.ShaderObject(device, program.binding_layout(0))
+
+
+def create_shader_object(device: Any, layout: Any) -> Any:
+    """Empty values for the contents of a parameter block.
+
+    `layout` is a type layout or a reflection cursor, of the block or of its contents.
+    """
+    return _native.ShaderObject(device, layout)

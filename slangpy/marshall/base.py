@@ -1,0 +1,131 @@
+"""The registry of marshalls, and what they share."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from ..call.ir import Binding, Value
+from ..reflection import SlangProgramLayout, SlangType
+
+TENSOR = re.compile(r"^(I?)(RW|W|Atomic|)(Diff|)Tensor<(.*), ?(\d+)>$")
+INTEGERS = ("int8_t", "int16_t", "int", "int64_t", "uint8_t", "uint16_t", "uint", "uint64_t")
+FLOATS = ("half", "float", "double")
+SIZES = {"bool": 1, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "half": 2, "int": 4, "uint": 4, "float": 4,
+         "int64_t": 8, "uint64_t": 8, "double": 8}  # fmt: skip
+
+
+class NoMatch(Exception):
+    """A value does not fit a type; the text says why."""
+
+
+class RankTooSmall(NoMatch):
+    """A value has fewer dimensions than the parameter consumes."""
+
+
+@dataclass
+class Context:
+    """What a marshall may ask while binding one argument."""
+
+    layout: SlangProgramLayout
+    convert: str = "none"
+    writable: bool = False
+    size_dependent: bool = False
+
+    def find(self, name: str) -> SlangType | None:
+        return self.layout.find_type_by_name(name)
+
+
+Bind = Callable[[Value, SlangType, Context], Binding]
+Candidates = Callable[[Value, Any, Context], list[SlangType]]
+_MARSHALLS: dict[str, tuple[Bind, Candidates]] = {}
+
+
+def register(kinds: tuple[str, ...], bind_: Bind, candidates_: Candidates) -> None:
+    for kind in kinds:
+        _MARSHALLS[kind] = (bind_, candidates_)
+
+
+def bind(value: Value, type_: SlangType, context: Context) -> Binding:
+    """How `value` is passed where one invocation receives `type_`."""
+    if value.kind not in _MARSHALLS:
+        raise NoMatch(f"{value.describe()} does not match slang type {type_.full_name}")
+    return _MARSHALLS[value.kind][0](value, type_, context)
+
+
+def candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
+    """Concrete types that a parameter whose declared type `pattern` is generic may become for `value`."""
+    if value.kind not in _MARSHALLS:
+        return []
+    return [t for t in _MARSHALLS[value.kind][1](value, pattern, context) if t is not None]
+
+
+def no_match(value: Value, type_: SlangType, hint: str = "") -> NoMatch:
+    text = f"{value.describe()} does not match slang type {display(type_)}"
+    return NoMatch(text + (f" ({hint})" if hint else ""))
+
+
+def display(type_: SlangType) -> str:
+    return type_.full_name
+
+
+def split_element(type_: SlangType) -> tuple[SlangType, list[int]]:
+    """The scalar (or struct, ...) inside vectors, matrices and arrays, and the sizes around it."""
+    sizes: list[int] = []
+    while type_.kind in ("vector", "matrix", "array") and type_.element_type is not None:
+        if type_.kind == "matrix":
+            sizes.extend(type_.shape)
+            return SlangType(type_.scalar, source=type_.program), sizes
+        sizes.append(type_.shape[0])
+        type_ = type_.element_type
+    return type_, sizes
+
+
+def strip_to(type_: SlangType, element: str) -> list[int] | None:
+    """Sizes that must be stripped from `type_` to reach `element`; None when it is not inside."""
+    sizes: list[int] = []
+    while type_.full_name != element:
+        if type_.kind == "matrix" and type_.scalar == element:
+            return sizes + list(type_.shape)
+        inner = type_.element_type if type_.kind in ("vector", "matrix", "array") else None
+        if inner is None:
+            return None
+        sizes.append(type_.shape[0])
+        type_ = inner
+    return sizes
+
+
+def number_cost(source: str, target: str) -> int:
+    """0 exact, 1 widening, 2 any other conversion of a number."""
+    if source == target:
+        return 0
+    if source == "bool":
+        return 1 if target in INTEGERS else 2
+    if source in INTEGERS and target in INTEGERS + FLOATS:
+        wide = target in FLOATS or SIZES[target] >= SIZES[source] and target.startswith("u") <= source.startswith("u")
+        return 1 if wide else 2
+    if source in FLOATS and target in FLOATS:
+        return 1 if SIZES[target] >= SIZES[source] else 2
+    return 2
+
+
+def converts(source: str, target: str, mode: str) -> bool:
+    """Whether container elements of one scalar type may be read as another under `convert`."""
+    if mode == "none" or source not in SIZES or target not in SIZES:
+        return False
+    if mode == "any":
+        return True
+    if source == "bool":
+        return True
+    if source in INTEGERS and target in INTEGERS:
+        if source.startswith("u") == target.startswith("u"):
+            return SIZES[target] >= SIZES[source]
+        return source.startswith("u") and SIZES[target] > SIZES[source]
+    if source in INTEGERS and target in FLOATS:
+        return SIZES[source] * 8 <= {"half": 11, "float": 24, "double": 53}[target]
+    return source in FLOATS and target in FLOATS and SIZES[target] >= SIZES[source]
+
+
+def pattern_kind(pattern: Any) -> str:
+    return pattern.kind.name.rstrip("_")

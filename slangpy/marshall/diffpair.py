@@ -1,0 +1,34 @@
+"""References: ValueRef and DiffPair, host values that a call may write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..call.ir import Binding, Value
+from ..reflection import SlangType
+from .aggregate import type_of_dict
+from .base import Context, NoMatch, bind, candidates, no_match, register
+
+
+def _bind(value: Value, type_: SlangType, context: Context) -> Binding:
+    inner = value.fields[0][1]
+    if inner.kind == "none" or (inner.kind == "list" and 0 in inner.shape):
+        return Binding("reference", value, type_.full_name, type_, stored=type_.full_name)
+    if inner.kind == "dict":
+        declared = type_of_dict(inner, context)
+        if type_.kind != "struct" or (declared is not None and declared.full_name != type_.full_name):
+            raise no_match(value, type_)
+        return Binding("reference", value, type_.full_name, type_, stored=type_.full_name)
+    if inner.kind in ("tensor", "array"):
+        raise no_match(value, type_, "a reference holds numbers, vectors, matrices, lists or dicts")
+    bound = bind(inner, type_, Context(context.layout, context.convert))
+    if bound.dims:
+        raise NoMatch(f"{value.describe()} holding {inner.describe()} does not match slang type {type_.full_name}")
+    return Binding("reference", value, type_.full_name, type_, stored=type_.full_name, cost=bound.cost)
+
+
+def _candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
+    return candidates(value.fields[0][1], pattern, context)
+
+
+register(("value_ref", "diff_pair"), _bind, _candidates)

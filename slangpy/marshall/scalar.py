@@ -1,0 +1,177 @@
+"""Numbers, vectors, matrices and lists of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..call.ir import Binding, Value
+from ..reflection import SlangType
+from .base import (
+    FLOATS,
+    INTEGERS,
+    TENSOR,
+    Context,
+    NoMatch,
+    no_match,
+    number_cost,
+    pattern_kind,
+    register,
+    split_element,
+)
+
+NUMBERS = ("bool", "int", "float", "scalar")
+
+
+def _bind_number(value: Value, type_: SlangType, context: Context) -> Binding:
+    source = value.details["scalar"]
+    if type_.kind == "scalar":
+        if value.kind == "float" and type_.scalar == "bool":
+            raise no_match(value, type_, "a float is no bool")
+        cost = number_cost(source, type_.scalar)
+        return Binding("value", value, type_.full_name, type_, stored=type_.full_name, cost=(cost, 0))
+    if type_.kind == "enum":
+        if source not in INTEGERS:
+            raise no_match(value, type_)
+        return Binding("value", value, type_.full_name, type_, stored=type_.full_name, cost=(1, 0))
+    if type_.kind == "vector":
+        return Binding("value", value, type_.full_name, type_, stored=type_.scalar, cost=(3, 0), widen=True)
+    if type_.kind == "pointer" and source in INTEGERS:
+        return Binding("pointer", value, type_.full_name, type_, stored=type_.full_name, cost=(1, 0))
+    raise no_match(value, type_)
+
+
+def _number_candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
+    if pattern_kind(pattern) in ("generic_type_parameter", "interface", "none"):
+        names = [value.details["scalar"]]
+        if names[0] in INTEGERS or names[0] == "bool":
+            names.append("float")
+        return [context.layout.require_type_by_name(name) for name in names]
+    return []
+
+
+def _math_type(value: Value) -> str:
+    scalar, rows, cols = value.details["scalar"], value.details["rows"], value.details["cols"]
+    if value.kind == "matrix" or rows > 1:
+        return f"matrix<{scalar},{rows},{cols}>"
+    return f"vector<{scalar},{cols}>" if cols else scalar
+
+
+def _math_shape(value: Value) -> tuple[int, ...]:
+    """Sizes of the components; lists add theirs in front."""
+    rows, cols = value.details["rows"], value.details["cols"]
+    inner = (rows, cols) if value.kind == "matrix" or rows > 1 else (cols,) if cols else ()
+    return value.shape + inner if value.kind == "list" else inner
+
+
+def _bind_math(value: Value, type_: SlangType, context: Context) -> Binding:
+    """A vector or matrix: whole, or spread by rows or components."""
+    scalar = value.details["scalar"]
+    own = _math_type(value)
+    if type_.full_name == own:
+        return Binding("value", value, own, type_, stored=own)
+    sizes = _math_shape(value)
+    element, inner = split_element(type_)
+    if element.full_name != scalar or type_.kind == "array":
+        raise no_match(value, type_)
+    if len(inner) >= len(sizes) or list(sizes[len(sizes) - len(inner) :]) != inner:
+        raise no_match(value, type_)
+    dims = len(sizes) - len(inner)
+    return Binding("packed", value, type_.full_name, type_, dims, tuple(inner), scalar, cost=(0, 1))
+
+
+def _math_candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
+    own = context.layout.require_type_by_name(_math_type(value))
+    kind = pattern_kind(pattern)
+    if kind in ("vector", "matrix"):
+        return [own] if own.kind == kind else [own.element_type] if own.kind == "matrix" and own.element_type else []
+    if kind in ("generic_type_parameter", "interface", "none"):
+        return [own, context.layout.require_type_by_name(value.details["scalar"])]
+    return []
+
+
+def _list_scalar(value: Value, type_: SlangType) -> str:
+    scalar = value.details.get("scalar", "")
+    if scalar == "float" and type_.scalar == "bool":
+        raise no_match(value, type_)
+    return scalar
+
+
+def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
+    if value.details.get("items"):
+        raise no_match(value, type_, "lists of resources bind to arrays of them only")
+    if value.details.get("list_length") is not None:
+        raise no_match(value, type_)
+    tensor = TENSOR.match(type_.full_name)
+    if tensor and not context.writable:
+        return _bind_list_to_tensor(value, type_, int(tensor.group(5)), tensor.group(4))
+    shape, scalar = value.shape, value.details.get("scalar", "")
+    cols = value.details.get("cols", 0)
+    element, inner = split_element(type_)
+    if element.kind != "scalar":
+        raise no_match(value, type_)
+    _list_scalar(value, type_)
+    if cols and scalar != element.full_name:
+        raise no_match(value, type_)
+    empty = 0 in shape
+    rank = len(_math_shape(value))
+    if empty:
+        rank = max(rank, 1 + len(inner)) if len(shape) == 1 else rank
+        if len(shape) == 1 and inner:
+            raise no_match(value, type_, "an empty list")
+    if rank < len(inner):
+        raise no_match(value, type_, f"it has {rank} dimensions, the parameter takes {len(inner)}")
+    own = _math_shape(value)
+    if inner and not empty and [s for s, want in zip(own[rank - len(inner) :], inner) if want >= 0 and s != want]:
+        context.size_dependent = True
+        raise no_match(value, type_, f"its trailing sizes are {list(own[rank - len(inner):])}, not {inner}")
+    if -1 in inner:
+        raise NoMatch(f"{value.describe()} cannot give {type_.full_name} its size")
+    cost = number_cost(scalar, element.full_name) if scalar and not cols else 0
+    return Binding(
+        "packed", value, type_.full_name, type_, rank - len(inner), tuple(inner), element.full_name, cost=(cost, 1)
+    )
+
+
+def _bind_list_to_tensor(value: Value, type_: SlangType, rank: int, element: str) -> Binding:
+    dims = len(_math_shape(value)) - rank
+    if value.details.get("cols") or dims < 0 or element not in INTEGERS + FLOATS + ("bool",):
+        raise no_match(value, type_)
+    return Binding(
+        "packed", value, type_.full_name, type_, dims, (-1,) * rank, element, rank=rank, cost=(1, 1 if dims else 0)
+    )
+
+
+def _list_candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
+    kind = pattern_kind(pattern)
+    if value.details.get("items") or "scalar" not in value.details:
+        return []
+    scalar = value.details["scalar"]
+    element = _math_type(value) if value.details.get("cols") else scalar
+    shape = value.shape
+    context.size_dependent = True
+    found: list[str] = []
+    if kind == "vector":
+        found = [f"vector<{scalar},{shape[-1]}>"] if not value.details.get("cols") else [element]
+    elif kind == "matrix":
+        found = [f"matrix<{scalar},{shape[-2]},{shape[-1]}>"] if len(shape) >= 2 else []
+    elif kind == "array":
+        declared = _array_rank(pattern)
+        if len(shape) >= declared:
+            sizes = shape[len(shape) - declared :]
+            found = [element + "".join(f"[{size}]" for size in reversed(sizes))]
+    else:
+        found = [element, element + "".join(f"[{size}]" for size in reversed(shape))]
+    return [t for t in (context.find(name) for name in found) if t is not None]
+
+
+def _array_rank(pattern: Any) -> int:
+    rank = 0
+    while pattern is not None and pattern_kind(pattern) == "array":
+        rank, pattern = rank + 1, pattern.element_type
+    return rank
+
+
+register(NUMBERS, _bind_number, _number_candidates)
+register(("vector", "matrix"), _bind_math, _math_candidates)
+register(("list",), _bind_list, _list_candidates)
+

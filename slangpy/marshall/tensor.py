@@ -1,0 +1,185 @@
+"""Tensors: containers of any Slang type. What they share with NumPy arrays is here too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..call.ir import Binding, Value
+from ..reflection import SlangType
+from .base import (
+    SIZES,
+    TENSOR,
+    Context,
+    NoMatch,
+    RankTooSmall,
+    converts,
+    no_match,
+    pattern_kind,
+    register,
+    split_element,
+    strip_to,
+)
+
+
+def _element_name(value: Value) -> str:
+    return value.details["type_name"] if value.kind == "tensor" else value.details["scalar"]
+
+
+def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
+    """A parameter of tensor type takes the last dimensions."""
+    found = TENSOR.match(type_.full_name)
+    assert found is not None
+    interface, access, diff, element, rank_text = found.groups()
+    rank = int(rank_text)
+    own = _element_name(value)
+    writes = access in ("RW", "W", "Atomic")
+    if writes and not value.details["writable"]:
+        raise NoMatch(
+            f"Can't pass a read-only {'tensor' if value.kind == 'tensor' else 'array'} to a writable tensor "
+            f"({type_.full_name}): create it with BufferUsage.unordered_access, or set flags.writeable"
+        )
+    if own.replace(" ", "") != element.replace(" ", ""):
+        raise NoMatch(
+            f"Can't convert tensor with element type {own} to tensor with element type {element} "
+            f"({type_.full_name}); elements convert only where `convert` allows it"
+        )
+    dims = len(value.shape) - rank
+    if dims < 0:
+        raise RankTooSmall(
+            f"Could not resolve dimensionality: {value.describe()} has {len(value.shape)} dimensions, "
+            f"{type_.full_name} takes {rank}"
+        )
+    return Binding(
+        "view", value, type_.full_name, type_, dims, (-1,) * rank, element, rank=rank, cost=(0, 1 if dims else 0)
+    )
+
+
+def bind_container(value: Value, type_: SlangType, context: Context, element: str) -> Binding:
+    """A container of `element`, spread over the call or consumed from the right."""
+    if TENSOR.match(type_.full_name):
+        return _bind_whole(value, type_, context)
+    if type_.kind in ("resource", "pointer"):
+        return _bind_resource(value, type_, context, element)
+    inner = strip_to(type_, element)
+    stored = element
+    if inner is None:
+        target, sizes = split_element(type_)
+        same_width = (
+            context.writable
+            and element in SIZES
+            and target.full_name in SIZES
+            and SIZES[element] == SIZES[target.full_name]
+            and "float" not in (element, target.full_name)
+        )
+        if not (same_width or converts(element, target.full_name, context.convert)):
+            raise no_match(value, type_, _dtype_hint(element, target.full_name))
+        inner = sizes
+    if -1 in inner:
+        raise no_match(value, type_, "the size of the parameter is unknown")
+    dims = len(value.shape) - len(inner)
+    if dims < 0:
+        raise RankTooSmall(
+            f"Could not resolve dimensionality: {value.describe()} has {len(value.shape)} dimensions, "
+            f"{type_.full_name} takes {len(inner)}"
+        )
+    return Binding("view", value, type_.full_name, type_, dims, tuple(inner), stored, cost=(0, 1 if dims else 0))
+
+
+def _dtype_hint(element: str, target: str) -> str:
+    if element in SIZES and target in SIZES:
+        return f"element type {element}, expected {target}; convert=\"safe\" or \"any\" converts elements"
+    return f"element type {element}"
+
+
+def _bind_resource(value: Value, type_: SlangType, context: Context, element: str) -> Binding:
+    name = type_.full_name
+    if type_.kind == "pointer":
+        target = type_.element_type
+        if element == "uint64_t" and not (target and target.full_name == element):
+            return Binding("view", value, name, type_, len(value.shape), (), "uint64_t", cost=(1, 1))
+        if value.kind != "tensor" or (target and target.full_name != element):
+            raise no_match(value, type_)
+        return Binding("pointer", value, name, type_, stored=name)
+    writes = name.startswith("RW")
+    if writes and not value.details["writable"]:
+        raise no_match(value, type_, "read-only: the storage lacks BufferUsage.unordered_access")
+    if "ByteAddressBuffer" in name:
+        return Binding("resource", value, name, type_, stored=element)
+    if name.split("<")[0].endswith("StructuredBuffer") and name.split("<", 1)[1][:-1].split(", DefaultDataLayout")[
+        0
+    ].replace(" ", "") == element.replace(" ", ""):
+        return Binding("resource", value, name, type_, stored=element)
+    raise no_match(value, type_)
+
+
+def container_candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
+    element = _element_name(value)
+    own = context.find(element)
+    if own is None:
+        return []
+    kind = pattern_kind(pattern)
+    name = pattern.full_name
+    base = name.split("<")[0]
+    if base.endswith("Tensor") and base.strip("IRWDiffAtomicPrimal") in ("Tensor", "ensor", "T", ""):
+        return _tensor_candidates(value, pattern, own, context)
+    if kind == "vector":
+        return _sized(own, pattern, "vector", context)
+    if kind == "matrix":
+        return _sized(own, pattern, "matrix", context)
+    if kind == "array":
+        return _array_candidates(own, pattern, context)
+    if kind in ("generic_type_parameter", "interface", "none"):
+        whole = context.find(f"Tensor<{element}, {len(value.shape)}>") if value.shape else None
+        return [own] + ([whole] if whole is not None else [])
+    if kind == "struct":
+        return [own]
+    return []
+
+
+def _tensor_candidates(value: Value, pattern: Any, own: SlangType, context: Context) -> list[SlangType]:
+    base, _, rest = pattern.full_name.partition("<")
+    rank_text = rest.rstrip(">").rsplit(",", 1)[-1].strip()
+    rank = int(rank_text) if rank_text.isdigit() else len(value.shape)
+    found = context.find(f"{base}<{own.full_name}, {rank}>")
+    return [found] if found is not None else []
+
+
+def _sized(own: SlangType, pattern: Any, kind: str, context: Context) -> list[SlangType]:
+    if own.kind == kind:
+        return [own]
+    if own.kind != "scalar":
+        return []
+    text = pattern.full_name.split("<", 1)[1].rstrip(">").split(",")
+    sizes = [part.strip() for part in text[1:3]]
+    if not all(size.isdigit() and int(size) > 0 for size in sizes[: 1 if kind == "vector" else 2]):
+        return []
+    sizes = sizes[: 1 if kind == "vector" else 2]
+    found = context.find(f"{kind}<{own.full_name},{','.join(sizes)}>")
+    return [found] if found is not None else []
+
+
+def _array_candidates(own: SlangType, pattern: Any, context: Context) -> list[SlangType]:
+    sizes: list[int] = []
+    while pattern is not None and pattern_kind(pattern) == "array":
+        sizes.append(pattern.element_count)
+        pattern = pattern.element_type
+    own_sizes = list(own.shape) if own.kind == "array" else []
+    found: list[SlangType] = []
+    for taken in range(len(own_sizes) + 1):  # how many of the declared sizes the element type already has
+        missing = sizes[: len(sizes) - taken]
+        if taken > len(sizes) or any(size <= 0 for size in missing):
+            continue
+        name = own.full_name + "".join(f"[{size}]" for size in reversed(missing))
+        type_ = context.find(name)
+        if type_ is not None:
+            found.append(type_)
+    return found
+
+
+def _bind_tensor(value: Value, type_: SlangType, context: Context) -> Binding:
+    if context.writable and not value.details["writable"] and not TENSOR.match(type_.full_name):
+        raise no_match(value, type_, "read-only: the storage lacks BufferUsage.unordered_access")
+    return bind_container(value, type_, context, value.details["type_name"])
+
+
+register(("tensor",), _bind_tensor, container_candidates)

@@ -1,0 +1,41 @@
+"""References to host values, with and without gradient (spec/values.md sections 10 and 11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._native import DiffPair, ValueRef
+
+
+def intRef(init: int = 0) -> ValueRef:
+    """A reference to an int."""
+    return ValueRef(int(init))
+
+
+def floatRef(init: float = 0.0) -> ValueRef:
+    """A reference to a float."""
+    return ValueRef(float(init))
+
+
+def _zero_of(value: Any) -> Any:
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, dict):
+        return {k: v if k == "_type" else _zero_of(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_zero_of(v) for v in value]
+    if isinstance(value, (int, float)):
+        return type(value)(0)
+    zeros = getattr(type(value), "zeros", None)
+    return zeros() if callable(zeros) else type(value)()
+
+
+def diffPair(p: Any = None, d: Any = None, needs_grad: bool = True) -> DiffPair:
+    """A value `p` (0.0 when None) with its gradient `d` (zero of p's kind when None)."""
+    primal = 0.0 if p is None else p
+    return DiffPair(primal, _zero_of(primal) if d is None else d, needs_grad)
+
+
+def floatDiffPair(p: float = 0.0, d: float = 1.0, needs_grad: bool = True) -> DiffPair:
+    """A float with its gradient."""
+    return diffPair(p, d, needs_grad)

@@ -1,0 +1,309 @@
+"""Compiler options, the values that describe a link, and the cursor over a program's reflection.
+
+Nothing here needs the compiler: `slangpy._slang` is imported by `create_session`, at the first compile.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from slangpy import _slang
+
+
+class SlangOptimizationLevel(enum.IntEnum):
+    """How hard Slang and the compiler behind it work on a kernel."""
+
+    none = 0
+    default = 1
+    high = 2
+    maximal = 3
+
+
+class SlangFloatingPointMode(enum.IntEnum):
+    """`fast` allows approximate division and functions; `precise` forbids contraction."""
+
+    default = 0
+    fast = 1
+    precise = 2
+
+
+class SlangDebugInfoLevel(enum.IntEnum):
+    """How much debug information goes into target code."""
+
+    none = 0
+    minimal = 1
+    standard = 2
+    maximal = 3
+
+
+class SlangMatrixLayout(enum.IntEnum):
+    """How matrices lie in memory."""
+
+    row_major = 1
+    column_major = 2
+
+
+class ShaderModel(enum.IntEnum):
+    """Direct3D's shader models, the scale on which devices state what they can do."""
+
+    unknown = 0
+    sm_6_0 = 60
+    sm_6_1 = 61
+    sm_6_2 = 62
+    sm_6_3 = 63
+    sm_6_4 = 64
+    sm_6_5 = 65
+    sm_6_6 = 66
+    sm_6_7 = 67
+
+
+def _to_dict(options: Any, skip: Sequence[str] = ()) -> dict[str, Any]:
+    return {item.name: getattr(options, item.name) for item in fields(options) if item.name not in skip}
+
+
+def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
+    known = [item.name for item in fields(cls)]
+    for name in values:
+        if name not in known:
+            raise TypeError(f'{cls.__name__} has no field "{name}"; known: {", ".join(known)}')
+    return cls(**values)
+
+
+@dataclass
+class SlangCompilerOptions:
+    """Options of a session. Warnings are named by code, by name, or "all"."""
+
+    include_paths: Sequence[str | os.PathLike[str]] = field(default_factory=list)
+    defines: Mapping[str, str] = field(default_factory=dict)
+    shader_model: ShaderModel = ShaderModel.unknown
+    matrix_layout: SlangMatrixLayout = SlangMatrixLayout.row_major
+    enable_warnings: Sequence[str] = field(default_factory=list)
+    disable_warnings: Sequence[str] = field(default_factory=list)
+    warnings_as_errors: Sequence[str] = field(default_factory=list)
+    report_downstream_time: bool = False
+    report_perf_benchmark: bool = False
+    skip_spirv_validation: bool = False
+    floating_point_mode: SlangFloatingPointMode = SlangFloatingPointMode.default
+    debug_info: SlangDebugInfoLevel = SlangDebugInfoLevel.none
+    optimization: SlangOptimizationLevel = SlangOptimizationLevel.default
+    downstream_args: Sequence[str] = field(default_factory=list)
+    dump_intermediates: bool = False
+    dump_intermediates_prefix: str = ""
+
+    @staticmethod
+    def of(value: SlangCompilerOptions | Mapping[str, Any] | None) -> SlangCompilerOptions:
+        """The options that `value` (options, a dict of their fields, or None) stands for."""
+        if isinstance(value, SlangCompilerOptions):
+            return value
+        return _from_dict(SlangCompilerOptions, value or {})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields that the compiler reads; the shader model goes into the target instead."""
+        return _to_dict(self, skip=("shader_model",))
+
+
+@dataclass
+class SlangLinkOptions:
+    """What one program asks for instead of its session's options; None inherits."""
+
+    floating_point_mode: SlangFloatingPointMode | None = None
+    debug_info: SlangDebugInfoLevel | None = None
+    optimization: SlangOptimizationLevel | None = None
+    downstream_args: Sequence[str] | None = None
+    dump_intermediates: bool | None = None
+    dump_intermediates_prefix: str | None = None
+
+    @staticmethod
+    def of(value: SlangLinkOptions | Mapping[str, Any] | None) -> SlangLinkOptions:
+        """The options that `value` (options, a dict of their fields, or None) stands for."""
+        if isinstance(value, SlangLinkOptions):
+            return value
+        return _from_dict(SlangLinkOptions, value or {})
+
+    def to_dict(self) -> dict[str, Any]:
+        return _to_dict(self)
+
+
+@dataclass(frozen=True)
+class TypeConformance:
+    """Says that `type_name` may stand behind `interface_name`. `id` is what tells the types apart at run time; -1 takes
+    the next free one of the interface."""
+
+    interface_name: str
+    type_name: str
+    id: int = -1
+
+    @staticmethod
+    def of(value: TypeConformance | Sequence[Any]) -> TypeConformance:
+        """From a conformance or a tuple (interface name, type name[, id])."""
+        if isinstance(value, TypeConformance):
+            return value
+        if isinstance(value, str) or not 2 <= len(value) <= 3:
+            raise ValueError(
+                f"a type conformance is (interface name, type name) or (interface name, type name, id), got {value!r}"
+            )
+        return TypeConformance(*value)
+
+
+@dataclass(frozen=True)
+class SpecializationArg:
+    """Argument of a generic entry point: a type, or an expression such as "4"."""
+
+    text: str
+    is_type: bool = True
+
+    @staticmethod
+    def from_type(type_name: Any) -> SpecializationArg:
+        """A type, by name or as reflected."""
+        return SpecializationArg(getattr(type_name, "full_name", None) or str(type_name), True)
+
+    @staticmethod
+    def from_expr(expression: Any) -> SpecializationArg:
+        """A value, as Slang text."""
+        return SpecializationArg(str(expression), False)
+
+
+def _target_of(device: Any, options: SlangCompilerOptions) -> dict[str, Any]:
+    target = device.compile_target
+    values: dict[str, Any] = {
+        "format": target.format,
+        "profile": target.profile,
+        "capabilities": list(target.capabilities),
+        "defines": dict(target.defines),
+    }
+    supported = ShaderModel[str(getattr(device.supported_shader_model, "name", "sm_6_0"))]
+    model = options.shader_model or supported
+    if model > supported:
+        raise ValueError(
+            f"shader_model {model.name} is more than this device supports ({supported.name}); ask for {supported.name} or less"
+        )
+    values["defines"].setdefault("__SHADER_TARGET_MAJOR", str(model // 10))
+    values["defines"].setdefault("__SHADER_TARGET_MINOR", str(model % 10))
+    if target.format == "hlsl" and options.shader_model:
+        values["profile"] = model.name
+    return values
+
+
+def create_session(
+    device: Any,
+    options: SlangCompilerOptions | Mapping[str, Any] | None = None,
+    add_default_include_paths: bool = True,
+    cache_path: str | os.PathLike[str] | None = None,
+) -> _slang.SlangSession:
+    """Makes a compiler session for the code that `device` runs.
+
+    add_default_include_paths: search this package's own Slang folder before the options' include paths.
+    cache_path: where compiled modules of this session are kept; None is the package's cache.
+    """
+    from slangpy import _slang
+
+    options = SlangCompilerOptions.of(options)
+    library = os.path.join(os.path.dirname(os.path.abspath(__file__)), "slang")
+    paths = [os.fspath(path) for path in options.include_paths]
+    if add_default_include_paths:
+        paths = [library, *(path for path in paths if path != library)]
+    values = options.to_dict()
+    values["include_paths"] = paths
+    values["library_paths"] = [library]
+    session = _slang.SlangSession(_target_of(device, options), values)
+    session.device = device
+    session.cache_path = cache_path
+    return session
+
+
+class ReflectionCursor:
+    """Walks the parameters of a program by name: `cursor.field`, `cursor["field"]`, `cursor[3]`. Constant buffers and
+    parameter blocks are entered by themselves. Keeps the program alive."""
+
+    __slots__ = ("_entry_points", "_layout", "_path", "_program")
+
+    def __init__(self, program: Any, layout: Any = None, path: str = "", entry_points: Any = None) -> None:
+        if layout is None and entry_points is None and program is not None:
+            layout = program.layout.globals_type_layout
+            entry_points = {entry.name: entry for entry in program.layout.entry_points}
+        self._program = program
+        self._layout = layout
+        self._path = path
+        self._entry_points = entry_points or {}
+
+    def is_valid(self) -> bool:
+        """False for what a `find_` method did not find."""
+        return self._layout is not None
+
+    @property
+    def type_layout(self) -> Any:
+        """Layout of the type here (None when invalid)."""
+        return self._layout
+
+    @property
+    def type(self) -> Any:
+        """Type here (None when invalid)."""
+        return self._layout.type if self._layout is not None else None
+
+    def _inner(self) -> Any:
+        layout = self._layout
+        while layout is not None and layout.kind.name in ("constant_buffer", "parameter_block"):
+            layout = layout.element_type_layout
+        return layout
+
+    def _fields(self) -> dict[str, Any]:
+        inner = self._inner()
+        found = {item.name: item.type_layout for item in inner.fields} if inner is not None else {}
+        for name, entry in self._entry_points.items():
+            found.setdefault(name, entry.type_layout)
+        return found
+
+    def find_field(self, name: str) -> ReflectionCursor:
+        """The field, or an invalid cursor."""
+        return ReflectionCursor(self._program, self._fields().get(name), f"{self._path}.{name}".lstrip("."), {})
+
+    def find_element(self, index: int) -> ReflectionCursor:
+        """The element of an array, or an invalid cursor."""
+        inner = self._inner()
+        count = inner.type.element_count if inner is not None and inner.kind.name == "array" else 0
+        found = inner.element_type_layout if count < 0 or 0 <= index < count else None
+        return ReflectionCursor(self._program, found, f"{self._path}[{index}]", {})
+
+    def find_entry_point(self, index: int) -> ReflectionCursor:
+        """The parameters of an entry point, or an invalid cursor."""
+        names = list(self._entry_points)
+        return self.find_field(names[index]) if 0 <= index < len(names) else ReflectionCursor(self._program, None, "", {})
+
+    def has_field(self, name: str) -> bool:
+        """True when there is a field of this name."""
+        return name in self._fields()
+
+    def has_element(self, index: int) -> bool:
+        """True when this is an array with such an element."""
+        return self.find_element(index).is_valid()
+
+    def __getitem__(self, key: str | int) -> ReflectionCursor:
+        found = self.find_field(key) if isinstance(key, str) else self.find_element(key)
+        if found.is_valid():
+            return found
+        if isinstance(key, str):
+            raise ValueError(f'Field "{key}" not found.')
+        raise IndexError(f"Element {key} not found.")
+
+    def __getattr__(self, name: str) -> ReflectionCursor:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self.find_field(name)
+        if not found.is_valid():
+            known = ", ".join(self._fields()) or "none"
+            raise AttributeError(f'Field "{name}" not found; there are: {known}')
+        return found
+
+    def __dir__(self) -> Iterable[str]:
+        return [*super().__dir__(), *self._fields()]
+
+    def __repr__(self) -> str:
+        if not self.is_valid():
+            return "ReflectionCursor(invalid)"
+        type_name = self.type.full_name if self.type is not None else self._layout.name
+        return f"ReflectionCursor(\n  path = {self._path!r},\n  type = {type_name},\n  fields = {list(self._fields())}\n)"

@@ -1,0 +1,84 @@
+// Atomic floating-point additions for kernels that run on the CPU, called by the text that atomics.slang emits.
+// Goes in front of Slang's C++ output. Nothing here depends on Slang's own prelude: the half type is a template
+// parameter, because what `half` is depends on the compiler.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#if defined(_MSC_VER)
+#include <intrin.h>
+#endif
+
+namespace spy_atomics {
+
+// Replaces *word by desired if it holds expected; else reads it into expected.
+inline bool exchange(uint16_t* word, uint16_t& expected, uint16_t desired)
+{
+#if defined(_MSC_VER)
+    const uint16_t seen = static_cast<uint16_t>(
+        _InterlockedCompareExchange16(reinterpret_cast<volatile short*>(word), static_cast<short>(desired), static_cast<short>(expected)));
+    const bool done = seen == expected;
+    expected = seen;
+    return done;
+#else
+    return __atomic_compare_exchange_n(word, &expected, desired, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+#endif
+}
+
+inline bool exchange(uint32_t* word, uint32_t& expected, uint32_t desired)
+{
+#if defined(_MSC_VER)
+    const uint32_t seen = static_cast<uint32_t>(
+        _InterlockedCompareExchange(reinterpret_cast<volatile long*>(word), static_cast<long>(desired), static_cast<long>(expected)));
+    const bool done = seen == expected;
+    expected = seen;
+    return done;
+#else
+    return __atomic_compare_exchange_n(word, &expected, desired, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+#endif
+}
+
+inline bool exchange(uint64_t* word, uint64_t& expected, uint64_t desired)
+{
+#if defined(_MSC_VER)
+    const uint64_t seen = static_cast<uint64_t>(_InterlockedCompareExchange64(
+        reinterpret_cast<volatile long long*>(word), static_cast<long long>(desired), static_cast<long long>(expected)));
+    const bool done = seen == expected;
+    expected = seen;
+    return done;
+#else
+    return __atomic_compare_exchange_n(word, &expected, desired, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+#endif
+}
+
+template<class Word>
+inline Word load(const Word* word)
+{
+#if defined(_MSC_VER)
+    return *const_cast<const volatile Word*>(word);
+#else
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+#endif
+}
+
+template<class Word, class Real>
+inline void add(Real* to, Real v)
+{
+    static_assert(sizeof(Word) == sizeof(Real));
+    Word* word = reinterpret_cast<Word*>(to);
+    Word expected = load(word);
+    Word desired;
+    do {
+        Real sum;
+        std::memcpy(&sum, &expected, sizeof(Real));
+        sum = sum + v;
+        std::memcpy(&desired, &sum, sizeof(Real));
+    } while (!exchange(word, expected, desired));
+}
+
+} // namespace spy_atomics
+
+inline void _spy_atomic_add_f32(float* to, float v) { spy_atomics::add<uint32_t>(to, v); }
+inline void _spy_atomic_add_f64(double* to, double v) { spy_atomics::add<uint64_t>(to, v); }
+template<class Half>
+inline void _spy_atomic_add_f16(Half* to, Half v) { spy_atomics::add<uint16_t>(to, v); }

@@ -1,0 +1,133 @@
+"""Slang types as callables: constructors, methods, nested types (spec/calls.md 1.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .function import FunctionCore, FunctionNode
+from .reflection import SlangType
+
+if TYPE_CHECKING:
+    from .module import Module
+
+
+class Struct:
+    """A Slang type of a module. `S(...)` constructs, `S.method(this, ...)` calls, `S.Inner` is a nested type."""
+
+    def __init__(self, module: Module, type_: SlangType) -> None:
+        self.module = module
+        self.type = type_
+        self._children: dict[str, Any] = {}
+
+    @property
+    def struct(self) -> SlangType:
+        return self.type
+
+    @property
+    def name(self) -> str:
+        return self.type.name
+
+    @property
+    def full_name(self) -> str:
+        return self.type.full_name
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return self.type.fields
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    @property
+    def num_dims(self) -> int:
+        return self.type.num_dims
+
+    @property
+    def element_type(self) -> Struct | None:
+        element = self.type.element_type
+        return None if element is None else Struct(self.module, element)
+
+    @property
+    def differentiable(self) -> bool:
+        return self.type.differentiable
+
+    @property
+    def derivative(self) -> Struct | None:
+        derivative = self.type.derivative
+        return None if derivative is None else Struct(self.module, derivative)
+
+    @property
+    def is_generic(self) -> bool:
+        return self.type.is_generic
+
+    @property
+    def buffer_layout(self) -> Any:
+        return self.type.buffer_layout
+
+    @property
+    def uniform_layout(self) -> Any:
+        return self.type.uniform_layout
+
+    @property
+    def type_reflection(self) -> Any:
+        return self.type.type_reflection
+
+    @property
+    def vector_type_name(self) -> str:
+        return self.type.full_name
+
+    @property
+    def device(self) -> Any:
+        return self.module.device
+
+    @property
+    def session(self) -> Any:
+        return self.module.session
+
+    @property
+    def device_module(self) -> Any:
+        return self.module.device_module
+
+    def as_struct(self) -> Struct:
+        return self
+
+    def as_func(self) -> FunctionNode:
+        raise ValueError("Cannot convert a struct to a function")
+
+    def find_method(self, name: str) -> FunctionNode | None:
+        """The method of that name, or None."""
+        reflection = self.module.layout.find_function_by_name_in_type(self.type, name)
+        if reflection is None:
+            return None
+        return FunctionNode.of(self.module, FunctionCore(self.module, name, reflection, self.type))
+
+    def try_get_child(self, name: str) -> Any:
+        """Nested type, else method, else None."""
+        if name not in self._children:
+            nested = self.module.layout.find_type_by_name(f"{self.full_name}.{name}")
+            self._children[name] = Struct(self.module, nested) if nested is not None else self.find_method(name)
+        return self._children[name]
+
+    def __getitem__(self, name: str) -> Any:
+        child = self.try_get_child(name)
+        if child is None:
+            raise AttributeError(f"Struct '{self.name}' has no method or sub-type named '{name}'")
+        return child
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("__", "_repr_", "_ipython_")) and name != "__init":
+            raise AttributeError(name)
+        return self[name]
+
+    def constructor(self) -> FunctionNode:
+        return FunctionNode.of(
+            self.module, FunctionCore(self.module, "$init", None, self.type, is_constructor=True)
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Constructs one value per invocation, as any function call."""
+        return self.constructor()(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"Struct(name='{self.full_name}')"

@@ -1,0 +1,87 @@
+#pragma once
+#include "call/plan.h"
+#include "call/signature.h"
+
+namespace spy {
+
+/// What a call may override when it runs: not part of the key.
+struct RunOptions {
+    nb::object uniforms;   ///< callable(plan view) -> ShaderObject with the globals, or None
+    NativeHandle stream;
+};
+
+/// Writes the arguments of a planned call, launches it and returns what the call returns.
+class Launch {
+public:
+    Launch(CallPlan& plan, Signature& signature, const RunOptions& options);
+    nb::object run();
+
+private:
+    struct Upload {
+        size_t leaf;
+        ref<Buffer> buffer;
+        std::vector<uint8_t> bytes;
+        bool write_back;
+    };
+    struct Readback {
+        const LeafPlan* plan;
+        PyObject* object; ///< ValueRef, DiffPair; null: the result
+        ref<Buffer> buffer;
+        std::vector<uint64_t> bytes; ///< host memory of the CPU device
+    };
+
+    void measure();
+    void merge_shape(size_t index, const LeafPlan& plan, const Shape& shape);
+    void check_inner(size_t index, const LeafPlan& plan, const Shape& shape);
+    void apply_thread_count();
+    VariantKey choose_variant();
+    AccessClass classify(const LeafPlan& plan, const Shape& shape, const Shape& strides, bool flatten) const;
+    bool flattens(const LeafPlan& plan, const Shape& shape, const Shape& strides) const;
+
+    void write_leaf(size_t index);
+    void write_view(const LeafPlan& plan, const ViewSlot& slot, uint64_t address, const Shape& shape,
+                    const Shape& strides);
+    void write_tensor(size_t index, const LeafPlan& plan, const Leaf& leaf);
+    void write_array(size_t index, const LeafPlan& plan, const Leaf& leaf);
+    void write_packed(size_t index, const LeafPlan& plan, const Leaf& leaf);
+    void write_generator(const LeafPlan& plan, const Leaf& leaf);
+    void write_reference(const LeafPlan& plan, const Leaf& leaf);
+    void write_pointer(const LeafPlan& plan, const Leaf& leaf);
+    void write_resource(size_t index, const LeafPlan& plan, const Leaf& leaf);
+    void write_value_slot(const ValueSlot& slot, PyObject* value, const std::string& name);
+    uint64_t upload(size_t leaf, std::vector<uint8_t> bytes, bool write_back);
+    uint64_t readback_memory(const LeafPlan& plan, PyObject* object, uint64_t size, bool clear);
+
+    void prepare_result();
+    void dispatch();
+    void record(const Variant& variant, std::array<uint32_t, 3> groups);
+    void finish_uploads();
+    void finish_references();
+    nb::object finish_result();
+
+    template <typename T>
+    void put(int32_t offset, T value)
+    {
+        if (offset >= 0)
+            std::memcpy(m_bytes.data() + offset, &value, sizeof value);
+    }
+    [[noreturn]] void fail_shape(const char* kind, size_t leaf, int64_t dim, int64_t got, int64_t expected);
+    bool on_host() const { return m_on_host; }
+
+    CallPlan& m_plan;
+    Signature& m_signature;
+    const RunOptions& m_options;
+    bool m_on_host;
+    Shape m_call;
+    int64_t m_total = 1;
+    bool m_flat = false;
+    std::vector<uint8_t> m_bytes;
+    std::vector<ref<Object>> m_slots, m_keep;
+    std::vector<Upload> m_uploads;
+    std::vector<Readback> m_readbacks;
+    nb::object m_result;
+    ref<Buffer> m_result_buffer;
+    nb::object m_uniforms;
+};
+
+} // namespace spy

@@ -1,0 +1,88 @@
+#pragma once
+// A call plan: plain data that says how the leaves of a signature are written into a kernel's arguments.
+// Python builds it once per key (slangpy/call), native code repeats it.
+#include "call/value.h"
+
+#include <unordered_map>
+
+namespace spy {
+
+/// Where one view of a leaf goes in the argument bytes; -1 = not stored.
+struct ViewSlot {
+    int32_t data = -1;          ///< address of the first element, 8 bytes
+    int32_t lead_strides = -1;  ///< int32 per vectorised dimension, 0 where broadcast
+    int32_t inner_strides = -1; ///< int32 per consumed dimension
+    int32_t inner_shape = -1;   ///< uint32 per consumed dimension
+};
+
+/// A value stored at a fixed offset, with its layout.
+struct ValueSlot {
+    int32_t offset = -1;
+    ref<TypeLayout> layout;
+};
+
+enum class ViewSource : uint8_t { primal, grad_in, grad_out, count_ };
+
+enum class LeafKind : uint8_t { skip, value, view, packed, generator, pointer, resource, reference };
+
+/// How a leaf depends on the call index at run time; 2 bits of a variant key.
+enum class AccessClass : uint8_t { general, linear, uniform };
+
+struct LeafPlan {
+    LeafKind kind = LeafKind::skip;
+    std::string name; ///< parameter or field path, for messages
+    uint32_t vector_dims = 0;      ///< leading dimensions spread over the call
+    std::vector<uint8_t> map;      ///< call dimension of each
+    Shape inner;                   ///< demanded sizes of the trailing dimensions, -1 = any
+    bool reads = true, writes = false;
+    ScalarType scalar = ScalarType::none; ///< packed: element type in the kernel
+    uint32_t element_size = 0;            ///< bytes of one stored element on the device
+    ViewSlot views[size_t(ViewSource::count_)];
+    ValueSlot value, seed, out; ///< references: value read, seed gradient read, address of the value written
+    bool out_is_grad = false;   ///< the written value goes to DiffPair.grad
+    int32_t shape_offset = -1, offset_offset = -1, stride_offset = -1; ///< generators: int64 entries
+    int32_t seed_offset = -1, min_offset = -1, max_offset = -1;
+    ScalarType range_scalar = ScalarType::float32; ///< of min and max
+    int32_t slot = -1;   ///< resources
+    bool classed = false; ///< takes part in the variant key
+};
+
+enum class ResultMode : uint8_t { none, value, tensor, numpy, leaf };
+
+struct ResultPlan {
+    ResultMode mode = ResultMode::none;
+    LeafPlan leaf;                ///< how the new container is written (mode tensor, numpy, value)
+    ref<TypeLayout> element;      ///< element layout on the device
+    nb::object dtype;             ///< numpy dtype or slangpy type
+    Shape element_shape;          ///< appended to numpy results
+};
+
+/// One compiled form of a plan's kernel.
+struct Variant {
+    ref<Kernel> kernel;
+    uint32_t items_per_group = 0; ///< invocations of one group; 0 = the CPU block given by `block_offset`
+};
+
+struct CallPlan {
+    std::string label;
+    ref<Device> device;
+    std::vector<LeafPlan> leaves; ///< by leaf index of the signature
+    ResultPlan result;
+    uint32_t call_rank = 0;
+    uint32_t argument_size = 0;
+    int32_t total_offset = -1, block_offset = -1, shape_offset = -1;
+    bool size_dependent = false;  ///< list lengths belong to the key
+    bool can_flatten = false;
+    bool is_bwds = false;
+    uint32_t min_call_rank = 0;
+    std::unordered_map<uint64_t, Variant> variants;
+    nb::object view;     ///< the planner's record: builds variants, formats errors
+    Shape last_call_shape;
+    bool strict = false;
+};
+
+/// bit 0: flattened to one dimension; bit 1: more than 2^31 invocations; then 2 bits for each classed leaf.
+using VariantKey = uint64_t;
+constexpr uint32_t max_classed_leaves = 31;
+
+} // namespace spy

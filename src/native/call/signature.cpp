@@ -1,0 +1,823 @@
+#include "call/signature.h"
+#include "python/math_bindings.h"
+
+#include <cstring>
+#include <unordered_map>
+
+namespace spy {
+
+void Signature::clear()
+{
+    key.clear();
+    for (Leaf& leaf : used())
+        leaf.items.clear();
+    leaf_count = 0;
+    keep.clear();
+    updates.clear();
+    reserved = {};
+    has_torch = false;
+}
+
+Leaf& Signature::add_leaf()
+{
+    if (leaf_count == leaves.size())
+        leaves.emplace_back();
+    Leaf& leaf = leaves[leaf_count++];
+    leaf.kind = ValueKind::none;
+    leaf.scalar = ScalarType::none;
+    leaf.flags = leaf.rows = leaf.cols = 0;
+    leaf.object = nullptr;
+    leaf.address = 0;
+    leaf.shape = leaf.strides = Shape();
+    leaf.tensor = nullptr;
+    return leaf;
+}
+
+namespace {
+
+/// How values of one Python class are treated; found once per class.
+enum class ValueClass : uint8_t {
+    none, boolean, integer, floating, numpy_scalar, half, math, sequence, dict, numpy, tensor, range, generator,
+    value_ref, diff_pair, buffer, texture, texture_view, sampler, enumeration, get_this, foreign_array, torch, custom,
+    text_or_unsupported,
+};
+
+struct ClassEntry {
+    ValueClass value_class;
+    const MathTypeInfo* math = nullptr;
+    nb::object signature; ///< custom: fn(value) -> text, or None
+};
+
+nb::dict& custom_registry()
+{
+    static nb::dict* registry = new nb::dict();
+    return *registry;
+}
+nb::dict& custom_signatures()
+{
+    static nb::dict* signatures = new nb::dict();
+    return *signatures;
+}
+
+std::unordered_map<PyTypeObject*, ClassEntry>& class_table()
+{
+    static auto* table = new std::unordered_map<PyTypeObject*, ClassEntry>();
+    return *table;
+}
+
+bool is_instance_of_loaded(nb::handle type, const char* module, const char* name)
+{
+    nb::dict modules = nb::module_::import_("sys").attr("modules");
+    if (!modules.contains(module))
+        return false;
+    nb::object base = nb::getattr(modules[module], name, nb::none());
+    return !base.is_none() && PyObject_IsSubclass(type.ptr(), base.ptr()) == 1;
+}
+
+ValueClass classify_native(PyTypeObject* type)
+{
+    nb::handle handle((PyObject*)type);
+    auto is = [&](nb::handle base) { return PyType_IsSubtype(type, (PyTypeObject*)base.ptr()); };
+    if (type == &PyBool_Type) return ValueClass::boolean;
+    if (is(nb::type<TensorBase>())) return ValueClass::tensor;
+    if (is(nb::type<Generator>())) return ValueClass::generator;
+    if (is(nb::type<ValueRef>())) return ValueClass::value_ref;
+    if (is(nb::type<DiffPair>())) return ValueClass::diff_pair;
+    if (is(nb::type<Buffer>())) return ValueClass::buffer;
+    if (is(nb::type<Texture>())) return ValueClass::texture;
+    if (is(nb::type<TextureView>())) return ValueClass::texture_view;
+    if (is(nb::type<Sampler>())) return ValueClass::sampler;
+    if (is_instance_of_loaded(handle, "numpy", "ndarray")) return ValueClass::numpy;
+    if (is_instance_of_loaded(handle, "numpy", "bool")) return ValueClass::boolean;
+    if (is_instance_of_loaded(handle, "numpy", "bool_")) return ValueClass::boolean;
+    if (is_instance_of_loaded(handle, "numpy", "generic")) return ValueClass::numpy_scalar;
+    if (is_instance_of_loaded(handle, "torch", "Tensor")) return ValueClass::torch;
+    if (nb::hasattr(handle, "get_this")) return ValueClass::get_this;
+    if (is_instance_of_loaded(handle, "enum", "Enum") && !is((PyObject*)&PyLong_Type)) return ValueClass::enumeration;
+    if (is((PyObject*)&PyLong_Type)) return ValueClass::integer;
+    if (is((PyObject*)&PyFloat_Type)) return ValueClass::floating;
+    if (is((PyObject*)&PyDict_Type)) return ValueClass::dict;
+    if (is((PyObject*)&PyList_Type) || is((PyObject*)&PyTuple_Type)) return ValueClass::sequence;
+    if (type == &PyRange_Type) return ValueClass::range;
+    if (is((PyObject*)&PyUnicode_Type) || is((PyObject*)&PyBytes_Type)) return ValueClass::text_or_unsupported;
+    if (nb::hasattr(handle, "__dlpack__") || nb::hasattr(handle, "__array_interface__") ||
+        nb::hasattr(handle, "__cuda_array_interface__") || (type->tp_as_buffer && type->tp_as_buffer->bf_getbuffer))
+        return ValueClass::foreign_array;
+    return ValueClass::text_or_unsupported;
+}
+
+ClassEntry classify(PyTypeObject* type)
+{
+    ClassEntry entry{ValueClass::text_or_unsupported};
+    if (type == Py_TYPE(Py_None)) {
+        entry.value_class = ValueClass::none;
+        return entry;
+    }
+    for (nb::handle base : nb::borrow<nb::tuple>(type->tp_mro))
+        if (custom_registry().contains(base)) {
+            entry.value_class = ValueClass::custom;
+            entry.signature = custom_signatures().contains(base) ? nb::object(custom_signatures()[base]) : nb::none();
+            return entry;
+        }
+    if (const MathTypeInfo* math = find_math_base(type)) {
+        entry.value_class = ValueClass::math;
+        entry.math = math;
+        return entry;
+    }
+    entry.value_class = classify_native(type);
+    return entry;
+}
+
+const ClassEntry& class_of(PyObject* value)
+{
+    auto& table = class_table();
+    PyTypeObject* type = Py_TYPE(value);
+    auto found = table.find(type);
+    if (found == table.end()) {
+        Py_INCREF(type); // the table's pointer must never be reused by another class
+        found = table.emplace(type, classify(type)).first;
+    }
+    return found->second;
+}
+
+nb::tuple to_tuple(const Shape& shape)
+{
+    nb::list list;
+    for (int64_t dim : shape)
+        list.append(dim);
+    return nb::tuple(list);
+}
+
+/// 'i', 'l' or 'u': whether an int needs 32, 64 or unsigned 64 bits; 'o' when none will do.
+char int_class(PyObject* value)
+{
+    int overflow = 0;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow == 0 && !(number == -1 && PyErr_Occurred()))
+        return number >= INT32_MIN && number <= INT32_MAX ? 'i' : 'l';
+    PyErr_Clear();
+    if (overflow > 0) {
+        PyLong_AsUnsignedLongLong(value);
+        if (!PyErr_Occurred())
+            return 'u';
+        PyErr_Clear();
+    }
+    return 'o';
+}
+
+ScalarType numpy_scalar_type(PyObject* value)
+{
+    nb::object dtype = nb::getattr(nb::handle(value), "dtype");
+    std::string name = nb::cast<std::string>(dtype.attr("name"));
+    for (const ScalarInfo& info : scalar_table)
+        if (info.size && info.numpy_name == name && info.type != ScalarType::bfloat16)
+            return info.type;
+    return ScalarType::none;
+}
+
+/// Visits values once; with `describing` it also builds the planner's description (never on the warm path).
+class Walker {
+public:
+    Walker(Signature& signature, bool describing) : m(signature), m_describing(describing) {}
+
+    nb::object visit(PyObject* value)
+    {
+        const ClassEntry& entry = class_of(value);
+        switch (entry.value_class) {
+        case ValueClass::none: return simple(value, ValueKind::none, 'z');
+        case ValueClass::boolean: return number(value, ValueKind::boolean, ScalarType::bool_, 'b');
+        case ValueClass::integer: return integer(value);
+        case ValueClass::floating: return number(value, ValueKind::floating, ScalarType::float32, 'f');
+        case ValueClass::numpy_scalar: return numpy_scalar(value);
+        case ValueClass::math: return math(value, *entry.math);
+        case ValueClass::sequence: return sequence(value);
+        case ValueClass::dict: return dict(value);
+        case ValueClass::numpy: return numpy(value);
+        case ValueClass::tensor: return tensor(value);
+        case ValueClass::range: return range(value);
+        case ValueClass::generator: return generator(value, nb::cast<Generator*>(nb::handle(value)));
+        case ValueClass::value_ref: return value_ref(value);
+        case ValueClass::diff_pair: return diff_pair(value);
+        case ValueClass::buffer: return buffer(value);
+        case ValueClass::texture: return texture(value, nb::cast<Texture*>(nb::handle(value)), ValueKind::texture);
+        case ValueClass::texture_view:
+            return texture(value, nb::cast<TextureView*>(nb::handle(value))->texture(), ValueKind::texture_view);
+        case ValueClass::sampler: return simple(value, ValueKind::sampler, 'S');
+        case ValueClass::enumeration: return visit(hold(nb::handle(value).attr("value")));
+        case ValueClass::get_this: return get_this(value);
+        case ValueClass::foreign_array: return foreign(value);
+        case ValueClass::custom: return custom(value, entry);
+        case ValueClass::torch: return unsupported(value, "torch");
+        default: return unsupported(value, "");
+        }
+    }
+
+    std::vector<PyObject*> m_path;
+
+private:
+    Signature& m;
+    bool m_describing;
+    int m_depth = 0;
+
+    PyObject* hold(nb::object object)
+    {
+        m.keep.push_back(std::move(object));
+        return m.keep.back().ptr();
+    }
+
+    void put(char c) { m.key.push_back(c); }
+    void put32(uint32_t v) { m.key.append(reinterpret_cast<const char*>(&v), 4); }
+
+    nb::object description(PyObject* value, ValueKind kind, nb::dict details, int64_t leaf, nb::list fields = {})
+    {
+        return nb::make_tuple(to_string(kind), Py_TYPE(value)->tp_name, details, leaf, fields);
+    }
+
+    int64_t last_leaf() const { return int64_t(m.leaf_count) - 1; }
+
+    nb::object simple(PyObject* value, ValueKind kind, char code)
+    {
+        put(code);
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = kind;
+        leaf.object = value;
+        return m_describing ? description(value, kind, nb::dict(), last_leaf()) : nb::object();
+    }
+
+    nb::object number(PyObject* value, ValueKind kind, ScalarType scalar, char code)
+    {
+        put(code);
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = kind;
+        leaf.scalar = scalar;
+        leaf.object = value;
+        if (!m_describing)
+            return {};
+        nb::dict details;
+        details["scalar"] = std::string(scalar_info(scalar).slang_name);
+        return description(value, kind, details, last_leaf());
+    }
+
+    nb::object integer(PyObject* value)
+    {
+        char code = int_class(value);
+        ScalarType scalar = code == 'i' ? ScalarType::int32 : code == 'l' ? ScalarType::int64 : ScalarType::uint64;
+        return number(value, ValueKind::integer, scalar, code);
+    }
+
+    nb::object numpy_scalar(PyObject* value)
+    {
+        ScalarType scalar = numpy_scalar_type(value);
+        if (scalar == ScalarType::none)
+            return unsupported(value, "");
+        if (scalar == ScalarType::float64)
+            return number(value, ValueKind::floating, ScalarType::float32, 'f');
+        if (scalar == ScalarType::int64)
+            return integer(hold(nb::steal(PyNumber_Long(value))));
+        put('s');
+        return number(value, ValueKind::scalar, scalar, char(scalar));
+    }
+
+    nb::object math(PyObject* value, const MathTypeInfo& info)
+    {
+        ValueKind kind = info.is_matrix ? ValueKind::matrix : ValueKind::vector;
+        if (info.is_scalar) { // float16_t
+            put('s');
+            return number(value, ValueKind::scalar, info.scalar, char(info.scalar));
+        }
+        put(info.is_matrix ? 'm' : 'v');
+        put(char(info.scalar));
+        put(char(info.rows * 16 + info.cols));
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = kind;
+        leaf.scalar = info.scalar;
+        leaf.rows = info.is_matrix ? info.rows : 1;
+        leaf.cols = info.cols;
+        leaf.object = value;
+        if (!m_describing)
+            return {};
+        nb::dict details;
+        details["scalar"] = std::string(scalar_info(info.scalar).slang_name);
+        details["rows"] = leaf.rows;
+        details["cols"] = leaf.cols;
+        return description(value, kind, details, last_leaf());
+    }
+
+    nb::object numpy(PyObject* value)
+    {
+        NumpyArray array;
+        read_numpy(value, array);
+        if (array.scalar == ScalarType::none)
+            return unsupported(value, array.kind == 'V' ? "structured" : "dtype");
+        if (array.swapped && array.scalar != ScalarType::none) {
+            if (!array.writable || true) // a byte-swapped array is read through a native copy
+                value = hold(nb::handle(value).attr("astype")(
+                    nb::handle(value).attr("dtype").attr("newbyteorder")("=")));
+            read_numpy(value, array);
+            array.writable = false;
+        }
+        put('n');
+        put(char(array.scalar));
+        put(char(array.ndim));
+        put(array.writable ? 'w' : 'r');
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = ValueKind::array;
+        leaf.scalar = array.scalar;
+        leaf.flags = array.writable ? value_flag::writable : 0;
+        leaf.object = value;
+        leaf.address = reinterpret_cast<uint64_t>(array.data);
+        leaf.shape = Shape(std::span<const int64_t>(reinterpret_cast<const int64_t*>(array.sizes), size_t(array.ndim)));
+        leaf.strides =
+            Shape(std::span<const int64_t>(reinterpret_cast<const int64_t*>(array.strides), size_t(array.ndim)));
+        if (!m_describing)
+            return {};
+        nb::dict details;
+        details["scalar"] = std::string(scalar_info(array.scalar).slang_name);
+        details["shape"] = to_tuple(leaf.shape);
+        details["writable"] = array.writable;
+        return description(value, ValueKind::array, details, last_leaf());
+    }
+
+    nb::object tensor(PyObject* value)
+    {
+        auto* tensor = nb::cast<TensorBase*>(nb::handle(value));
+        uint8_t flags = tensor->writable ? value_flag::writable : 0;
+        if (!tensor->grad_in.is_none()) flags |= value_flag::grad_in;
+        if (!tensor->grad_out.is_none()) flags |= value_flag::grad_out;
+        if (flags & value_flag::grad_in && tensor->grad_in.is(tensor->grad_out)) flags |= value_flag::shared_grad;
+        put('t');
+        put32(tensor->type_id);
+        put(char(tensor->shape.size()));
+        put(char(flags));
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = ValueKind::tensor;
+        leaf.scalar = tensor->layout->scalar;
+        leaf.flags = flags;
+        leaf.object = value;
+        leaf.tensor = tensor;
+        leaf.address = tensor->address();
+        leaf.shape = tensor->shape;
+        leaf.strides = tensor->strides;
+        if (!m_describing)
+            return {};
+        nb::dict details;
+        details["dtype"] = tensor->dtype;
+        details["type_name"] = tensor->layout->full_name;
+        details["shape"] = to_tuple(tensor->shape);
+        details["writable"] = tensor->writable;
+        details["grad_in"] = bool(flags & value_flag::grad_in);
+        details["grad_out"] = bool(flags & value_flag::grad_out);
+        details["shared_grad"] = bool(flags & value_flag::shared_grad);
+        if (flags & value_flag::grad_out)
+            details["grad_type"] = nb::cast<TensorBase*>(tensor->grad_out)->layout->full_name;
+        else if (flags & value_flag::grad_in)
+            details["grad_type"] = nb::cast<TensorBase*>(tensor->grad_in)->layout->full_name;
+        details["object"] = nb::borrow(value);
+        return description(value, ValueKind::tensor, details, last_leaf());
+    }
+
+    nb::object dict(PyObject* value)
+    {
+        put('d');
+        std::vector<std::pair<std::string_view, PyObject*>> fields;
+        PyObject *key, *item;
+        Py_ssize_t position = 0;
+        while (PyDict_Next(value, &position, &key, &item)) {
+            if (!PyUnicode_Check(key))
+                return unsupported(value, "dict keys");
+            Py_ssize_t size = 0;
+            const char* text = PyUnicode_AsUTF8AndSize(key, &size);
+            fields.emplace_back(std::string_view(text, size_t(size)), item);
+        }
+        std::sort(fields.begin(), fields.end(), [](auto& a, auto& b) { return a.first < b.first; });
+        nb::list children;
+        nb::dict details;
+        if (++m_depth > 64)
+            fail_value("a dict nested more than 64 levels deep cannot be an argument");
+        for (auto& [name, item] : fields) {
+            put(char(name.size() & 0x7f));
+            m.key.append(name);
+            if (name == "_type") {
+                std::string text = type_text(item);
+                m.key.append(text);
+                put('\0');
+                if (m_describing)
+                    details["_type"] = nb::borrow(item);
+                continue;
+            }
+            nb::object child = visit(item);
+            if (m_describing)
+                children.append(nb::make_tuple(std::string(name), child));
+        }
+        --m_depth;
+        put('e');
+        return m_describing ? description(value, ValueKind::dict, details, -1, children) : nb::object();
+    }
+
+    static std::string type_text(PyObject* item)
+    {
+        nb::handle handle(item);
+        if (PyUnicode_Check(item))
+            return nb::cast<std::string>(handle);
+        return nb::cast<std::string>(nb::str(nb::getattr(handle, "full_name", nb::str(handle))));
+    }
+
+    /// Flattens nested sequences of scalars or math values into leaf.items; false when an element is something else.
+    bool flatten(PyObject* value, size_t depth, Leaf& leaf, std::vector<int64_t>& sizes)
+    {
+        PyObject* const* items = PySequence_Fast_ITEMS(value);
+        int64_t count = PySequence_Fast_GET_SIZE(value);
+        if (depth == sizes.size())
+            sizes.push_back(count);
+        else if (sizes[depth] != count)
+            fail_value("nested lists must have equal lengths: found ", count, " elements where an earlier list at the ",
+                       "same depth has ", sizes[depth]);
+        if (depth >= 16)
+            fail_value("a list nested more than 16 levels deep cannot be an argument");
+        for (int64_t i = 0; i < count; ++i) {
+            const ClassEntry& entry = class_of(items[i]);
+            if (entry.value_class == ValueClass::sequence) {
+                if (!leaf.items.empty() && sizes.size() == depth + 1)
+                    fail_value("nested lists must have equal lengths: a list and a number at the same depth");
+                if (!flatten(items[i], depth + 1, leaf, sizes))
+                    return false;
+                continue;
+            }
+            if (sizes.size() > depth + 1)
+                fail_value("nested lists must have equal lengths: a list and a number at the same depth");
+            if (!take_item(items[i], entry, leaf))
+                return false;
+        }
+        return true;
+    }
+
+    bool take_item(PyObject* item, const ClassEntry& entry, Leaf& leaf)
+    {
+        ScalarType scalar = ScalarType::none;
+        uint8_t rows = 0, cols = 0;
+        switch (entry.value_class) {
+        case ValueClass::boolean: scalar = ScalarType::bool_; break;
+        case ValueClass::integer: scalar = int_class(item) == 'i' ? ScalarType::int32 : ScalarType::int64; break;
+        case ValueClass::floating: scalar = ScalarType::float32; break;
+        case ValueClass::numpy_scalar:
+            scalar = numpy_scalar_type(item);
+            if (scalar == ScalarType::none) return false;
+            scalar = scalar_info(scalar).is_float ? ScalarType::float32 : ScalarType::int32;
+            break;
+        case ValueClass::enumeration: {
+            PyObject* inner = hold(nb::handle(item).attr("value"));
+            return take_item(inner, class_of(inner), leaf);
+        }
+        case ValueClass::math:
+            scalar = entry.math->scalar;
+            rows = entry.math->is_matrix ? entry.math->rows : 1;
+            cols = entry.math->cols;
+            if (entry.math->is_scalar) { rows = cols = 0; scalar = ScalarType::float32; }
+            break;
+        default: return false;
+        }
+        if (leaf.items.empty()) {
+            leaf.scalar = scalar;
+            leaf.rows = rows;
+            leaf.cols = cols;
+        } else if (rows != leaf.rows || cols != leaf.cols || (cols && scalar != leaf.scalar)) {
+            fail_value("all elements of a list must be of one kind (numbers, or one vector or matrix class)");
+        } else if (scalar == ScalarType::float32 || leaf.scalar == ScalarType::float32) {
+            leaf.scalar = ScalarType::float32;
+        } else if (scalar == ScalarType::int64 || leaf.scalar == ScalarType::int64) {
+            leaf.scalar = ScalarType::int64;
+        } else if (scalar != leaf.scalar) {
+            leaf.scalar = ScalarType::int32;
+        }
+        leaf.items.push_back(item);
+        return true;
+    }
+
+    nb::object sequence(PyObject* value)
+    {
+        if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value))
+            value = hold(nb::steal(PySequence_List(value)));
+        size_t leaf_index = m.leaf_count;
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = ValueKind::list;
+        leaf.object = value;
+        std::vector<int64_t> sizes;
+        if (!flatten(value, 0, leaf, sizes)) {
+            m.leaf_count = leaf_index;
+            leaf.items.clear();
+            return sequence_of_objects(value);
+        }
+        leaf.shape = Shape(std::span<const int64_t>(sizes));
+        put('l');
+        put(leaf.items.empty() ? '0' : char(leaf.scalar));
+        put(char(leaf.rows * 16 + leaf.cols));
+        put(char(sizes.size()));
+        if (!m_describing)
+            return {};
+        nb::dict details;
+        details["shape"] = to_tuple(leaf.shape);
+        if (!leaf.items.empty())
+            details["scalar"] = std::string(scalar_info(leaf.scalar).slang_name);
+        details["rows"] = leaf.rows;
+        details["cols"] = leaf.cols;
+        return description(value, ValueKind::list, details, last_leaf());
+    }
+
+    /// A list of dicts becomes one dict of lists; other lists of objects are arrays of resources.
+    nb::object sequence_of_objects(PyObject* value)
+    {
+        nb::object items = nb::borrow(value);
+        static nb::object* transpose = nullptr;
+        if (!transpose)
+            transpose = new nb::object(nb::module_::import_("slangpy.call.lists").attr("merge_items"));
+        nb::object merged = (*transpose)(items); // None when the elements cannot be merged
+        if (merged.is_none()) {
+            put('r');
+            put(char(std::min<Py_ssize_t>(PySequence_Fast_GET_SIZE(value), 127)));
+            nb::list children;
+            for (nb::handle item : nb::iter(items)) {
+                nb::object child = visit(item.ptr());
+                if (m_describing)
+                    children.append(nb::make_tuple(nb::none(), child));
+            }
+            put('e');
+            nb::dict details;
+            details["items"] = true;
+            return m_describing ? description(value, ValueKind::list, details, -1, children) : nb::object();
+        }
+        put('L');
+        PyObject* dict_value = hold(merged);
+        nb::object inner = visit(dict_value);
+        if (m_describing)
+            inner[2]["list_length"] = PySequence_Fast_GET_SIZE(value);
+        return inner;
+    }
+
+    nb::object range(PyObject* value)
+    {
+        nb::handle handle(value);
+        auto generator = std::make_unique<Generator>();
+        generator->kind = GeneratorKind::range;
+        generator->dims = 1;
+        generator->shape.push_back(PyObject_Size(value));
+        generator->offset.push_back(nb::cast<int64_t>(handle.attr("start")));
+        generator->stride.push_back(nb::cast<int64_t>(handle.attr("step")));
+        PyObject* held = hold(nb::cast(generator.release(), nb::rv_policy::take_ownership));
+        nb::object result = this->generator(held, nb::cast<Generator*>(nb::handle(held)));
+        return result;
+    }
+
+    nb::object generator(PyObject* value, Generator* generator)
+    {
+        put('g');
+        put(char(generator->kind));
+        put(char(generator->kind == GeneratorKind::grid ? int64_t(generator->shape.size()) : generator->dims));
+        put(char(generator->warmup > 0));
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = ValueKind::generator;
+        leaf.object = value;
+        if (generator->kind == GeneratorKind::grid || generator->kind == GeneratorKind::range)
+            leaf.shape = generator->shape;
+        if (!m_describing)
+            return {};
+        static const char* const names[] = {"range", "grid", "call_id", "thread_id", "wang_hash", "rand_float"};
+        nb::dict details;
+        details["generator"] = names[size_t(generator->kind)];
+        details["dims"] = generator->dims;
+        details["shape"] = to_tuple(leaf.shape);
+        return description(value, ValueKind::generator, details, last_leaf());
+    }
+
+    /// The value held by a reference decides the key, but makes no leaves.
+    nb::object held_value(PyObject* value)
+    {
+        size_t leaves = m.leaf_count;
+        nb::object inner = visit(value);
+        m.leaf_count = leaves;
+        return inner;
+    }
+
+    nb::object value_ref(PyObject* value)
+    {
+        put('R');
+        nb::object inner = held_value(nb::cast<ValueRef*>(nb::handle(value))->value.ptr());
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = ValueKind::value_ref;
+        leaf.object = value;
+        nb::list fields;
+        if (m_describing)
+            fields.append(nb::make_tuple("value", inner));
+        return m_describing ? description(value, ValueKind::value_ref, nb::dict(), last_leaf(), fields) : nb::object();
+    }
+
+    nb::object diff_pair(PyObject* value)
+    {
+        auto* pair = nb::cast<DiffPair*>(nb::handle(value));
+        put('P');
+        put(pair->needs_grad ? 'g' : 'c');
+        nb::object inner = held_value(pair->primal.ptr());
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = ValueKind::diff_pair;
+        leaf.object = value;
+        leaf.flags = pair->needs_grad ? value_flag::needs_grad : 0;
+        nb::dict details;
+        nb::list fields;
+        if (m_describing) {
+            details["needs_grad"] = pair->needs_grad;
+            fields.append(nb::make_tuple("value", inner));
+        }
+        return m_describing ? description(value, ValueKind::diff_pair, details, last_leaf(), fields) : nb::object();
+    }
+
+    nb::object buffer(PyObject* value)
+    {
+        auto* buffer = nb::cast<Buffer*>(nb::handle(value));
+        bool writable = has_flag(buffer->desc().usage, BufferUsage::unordered_access);
+        put('B');
+        put(writable ? 'w' : 'r');
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = ValueKind::buffer;
+        leaf.object = value;
+        leaf.flags = writable ? value_flag::writable : 0;
+        leaf.address = buffer->device_address();
+        if (!m_describing)
+            return {};
+        nb::dict details;
+        details["writable"] = writable;
+        return description(value, ValueKind::buffer, details, last_leaf());
+    }
+
+    nb::object texture(PyObject* value, Texture* texture, ValueKind kind)
+    {
+        const TextureDesc& desc = texture->desc();
+        put('X');
+        put(char(kind));
+        put(char(desc.type));
+        put32(uint32_t(desc.format));
+        put32(uint32_t(desc.usage));
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = kind;
+        leaf.object = value;
+        if (!m_describing)
+            return {};
+        nb::dict details;
+        details["object"] = nb::borrow(value);
+        return description(value, kind, details, last_leaf());
+    }
+
+    nb::object get_this(PyObject* value)
+    {
+        nb::object held = nb::handle(value).attr("get_this")();
+        if (held.ptr() == value)
+            fail(ErrorKind::type, "get_this() of ", Py_TYPE(value)->tp_name, " returned the object itself");
+        if (nb::hasattr(nb::handle(value), "update_this"))
+            m.updates.push_back({nb::borrow(value), held});
+        if (++m_depth > 64)
+            fail_value("get_this() nested more than 64 levels deep");
+        nb::object result = visit(hold(std::move(held)));
+        --m_depth;
+        return result;
+    }
+
+    nb::object foreign(PyObject* value)
+    {
+        nb::object numpy_module = nb::module_::import_("numpy");
+        nb::object array;
+        nb::handle handle(value);
+        if (nb::hasattr(handle, "__array_interface__") || PyObject_CheckBuffer(value))
+            array = numpy_module.attr("asarray")(handle);
+        else if (nb::hasattr(handle, "__dlpack__"))
+            array = numpy_module.attr("from_dlpack")(handle);
+        else
+            return unsupported(value, "foreign");
+        return numpy(hold(std::move(array)));
+    }
+
+    nb::object custom(PyObject* value, const ClassEntry& entry)
+    {
+        put('c');
+        nb::handle handle(value);
+        nb::object text = nb::getattr(handle, "slangpy_signature", nb::none());
+        if (!entry.signature.is_none())
+            text = entry.signature(handle);
+        m.key.append(Py_TYPE(value)->tp_name);
+        put(':');
+        if (!text.is_none())
+            m.key.append(nb::cast<std::string>(nb::str(text)));
+        put('\0');
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = ValueKind::custom;
+        leaf.object = value;
+        nb::dict details;
+        details["object"] = nb::borrow(value);
+        return m_describing ? description(value, ValueKind::custom, details, last_leaf()) : nb::object();
+    }
+
+    nb::object unsupported(PyObject* value, const char* reason)
+    {
+        put('U');
+        m.key.append(Py_TYPE(value)->tp_name);
+        m.key.append(reason);
+        put('\0');
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = ValueKind::unsupported;
+        leaf.object = value;
+        if (!m_describing)
+            return {};
+        nb::dict details;
+        details["reason"] = reason;
+        if (is_numpy_array(value))
+            details["dtype"] = nb::str(nb::handle(value).attr("dtype"));
+        return description(value, ValueKind::unsupported, details, last_leaf());
+    }
+};
+
+bool take_reserved(ReservedArguments& reserved, std::string_view name, PyObject* value)
+{
+    if (name == "_append_to") {
+        reserved.append_to = value == Py_None ? nullptr : value;
+        return true;
+    }
+    if (name == "_thread_count") {
+        reserved.thread_count = value == Py_None ? nullptr : value;
+        return true;
+    }
+    if (name == "_result" && (value == Py_None || PyUnicode_Check(value) || PyType_Check(value))) {
+        reserved.result_type = value == Py_None ? nullptr : value;
+        return true;
+    }
+    return false;
+}
+
+template <typename Named>
+void visit_all(Signature& signature, Walker& walker, const CallArguments& arguments, Named&& each)
+{
+    if (arguments.self) {
+        signature.key.push_back('.');
+        each(nullptr, walker.visit(arguments.self));
+    }
+    for (PyObject* value : arguments.positional) {
+        signature.key.push_back(',');
+        each(nullptr, walker.visit(value));
+    }
+    if (!arguments.keywords)
+        return;
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(arguments.keywords, &position, &key, &value)) {
+        Py_ssize_t size = 0;
+        const char* text = PyUnicode_AsUTF8AndSize(key, &size);
+        std::string_view name(text, size_t(size));
+        if (name[0] == '_' && take_reserved(signature.reserved, name, value))
+            continue;
+        signature.key.push_back('=');
+        signature.key.append(name);
+        signature.key.push_back('\0');
+        each(text, walker.visit(value));
+    }
+    if (PyObject* type = signature.reserved.result_type) {
+        signature.key.push_back('>');
+        if (PyUnicode_Check(type))
+            signature.key.append(nb::cast<std::string>(nb::handle(type)));
+        else
+            signature.key.append(reinterpret_cast<PyTypeObject*>(type)->tp_name);
+    }
+}
+
+} // namespace
+
+void walk(Signature& signature, const CallArguments& arguments)
+{
+    Walker walker(signature, false);
+    visit_all(signature, walker, arguments, [](const char*, nb::object) {});
+}
+
+nb::list describe(const CallArguments& arguments)
+{
+    Signature signature;
+    Walker walker(signature, true);
+    nb::list result;
+    visit_all(signature, walker, arguments, [&](const char* name, nb::object value) {
+        result.append(nb::make_tuple(name ? nb::object(nb::str(name)) : nb::none(), value));
+    });
+    return result;
+}
+
+void append_sizes(Signature& signature)
+{
+    for (Leaf& leaf : signature.used())
+        if (leaf.kind == ValueKind::list)
+            for (int64_t size : leaf.shape)
+                signature.key.append(reinterpret_cast<const char*>(&size), sizeof size);
+}
+
+void set_custom_types(nb::dict registry, nb::dict signatures)
+{
+    custom_registry() = std::move(registry);
+    custom_signatures() = std::move(signatures);
+    clear_type_cache();
+}
+
+void clear_type_cache() { class_table().clear(); }
+
+} // namespace spy

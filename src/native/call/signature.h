@@ -1,0 +1,54 @@
+#pragma once
+// The only walk over the Python values of a call. It yields the key that decides the kernel, and the leaves that
+// feed it. Shapes, pointers and values never enter the key.
+#include "call/value.h"
+
+namespace spy {
+
+/// Arguments that steer a call instead of feeding it (spec/calls.md 2.3).
+struct ReservedArguments {
+    PyObject* append_to = nullptr;
+    PyObject* thread_count = nullptr;
+    PyObject* result_type = nullptr; ///< _result when it is text or a class
+};
+
+/// An object whose `get_this` was asked, with the answer.
+struct ThisUpdate {
+    nb::object object, value;
+};
+
+struct Signature {
+    std::string key;
+    std::vector<Leaf> leaves; ///< reused between calls: only the first `leaf_count` count
+    size_t leaf_count = 0;
+    std::vector<nb::object> keep;
+    std::vector<ThisUpdate> updates;
+    ReservedArguments reserved;
+    bool has_torch = false;
+
+    void clear();
+    Leaf& add_leaf();
+    std::span<Leaf> used() { return {leaves.data(), leaf_count}; }
+};
+
+/// The Python values of one call. `self` (may be null) is a bound `this` and comes first.
+struct CallArguments {
+    PyObject* self = nullptr;
+    std::span<PyObject* const> positional;
+    PyObject* keywords = nullptr; ///< dict or null
+};
+
+void walk(Signature& signature, const CallArguments& arguments);
+
+/// The same walk as Python data for the planner: a list of (name or None, value) where value is
+/// (kind, type name, details: dict, leaf index or -1, fields: list of (name, value)).
+nb::list describe(const CallArguments& arguments);
+
+/// Appends the sizes that may decide types (list lengths) to the key.
+void append_sizes(Signature& signature);
+
+/// Classes known to the walk that are not native: {class: factory} registered by users, and what marks numpy scalars.
+void set_custom_types(nb::dict registry, nb::dict signatures);
+void clear_type_cache();
+
+} // namespace spy

@@ -1,0 +1,93 @@
+#pragma once
+// What the signature walk knows about one Python value: enough to write it into a kernel's arguments later.
+#include <nanobind/nanobind.h> // before core/ref.h, which then adds its type caster
+#include <nanobind/stl/string.h>
+
+#include "core/format.h"
+#include "core/layout.h"
+#include "core/shape.h"
+#include "device/device.h"
+
+#include <vector>
+
+namespace spy {
+
+namespace nb = nanobind;
+
+/// The native half of slangpy.Tensor: a view (storage, element layout, shape, strides, offset) with gradients.
+/// Strides and offset count elements.
+struct TensorBase {
+    ref<Buffer> storage;
+    ref<TypeLayout> layout; ///< element layout in a buffer of the device
+    Shape shape, strides;
+    int64_t offset = 0;
+    uint32_t type_id = 0; ///< equal for equal full names
+    bool writable = false;
+    nb::object dtype, grad_in, grad_out; ///< grads: TensorBase or None
+
+    uint64_t address() const;
+};
+
+enum class GeneratorKind : uint8_t { range, grid, call_id, thread_id, wang_hash, rand_float };
+
+/// Values made inside the kernel (spec/values.md 12).
+struct Generator {
+    GeneratorKind kind = GeneratorKind::range;
+    int64_t dims = -1;             ///< demanded components, -1 = what the parameter has
+    Shape shape, offset, stride;   ///< grid; range: one entry each (size, start, step)
+    uint32_t seed = 0, warmup = 0; ///< seed after hashing
+    double min = 0, max = 1;
+};
+
+struct ValueRef {
+    nb::object value;
+};
+
+struct DiffPair {
+    nb::object primal, grad;
+    bool needs_grad = true;
+};
+
+enum class ValueKind : uint8_t {
+    none, boolean, integer, floating, scalar, vector, matrix, list, array, tensor, dict, buffer, texture, texture_view,
+    sampler, generator, value_ref, diff_pair, torch, custom, unsupported,
+};
+const char* to_string(ValueKind kind);
+
+namespace value_flag {
+constexpr uint8_t writable = 1, grad_in = 2, grad_out = 4, shared_grad = 8, wide = 16, huge = 32, swapped = 64,
+                  needs_grad = 128;
+}
+
+/// One value without parts (dict fields are leaves of their own), in the order of the walk.
+struct Leaf {
+    ValueKind kind = ValueKind::none;
+    ScalarType scalar = ScalarType::none;
+    uint8_t flags = 0;
+    uint8_t rows = 0, cols = 0;       ///< vectors (rows = 1), matrices
+    PyObject* object = nullptr;       ///< borrowed from the arguments or from Signature::keep
+    uint64_t address = 0;             ///< arrays, tensors: first element
+    Shape shape;                      ///< container dimensions
+    Shape strides;                    ///< arrays: bytes; tensors: elements
+    TensorBase* tensor = nullptr;
+    std::vector<PyObject*> items;     ///< flattened list
+};
+
+/// Read-only access to numpy.ndarray without going through Python (the C layout is part of NumPy's stable ABI).
+struct NumpyArray {
+    void* data;
+    int ndim;
+    const ssize_t* sizes;
+    const ssize_t* strides; ///< bytes
+    ScalarType scalar;      ///< none when the dtype is not one of ours
+    char kind;              ///< NumPy's kind letter
+    bool writable, swapped;
+};
+/// False when the object is no numpy.ndarray.
+bool read_numpy(PyObject* object, NumpyArray& out);
+bool is_numpy_array(PyObject* object);
+
+/// Process-wide number of a type's full name.
+uint32_t type_id(const std::string& full_name);
+
+} // namespace spy

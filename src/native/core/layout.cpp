@@ -1,0 +1,330 @@
+// Layouts as bytes: a header, the table of all types (which may refer to each other in circles), then the rest.
+#include "core/layout.h"
+
+#include "core/error.h"
+
+#include <cstring>
+#include <unordered_map>
+
+namespace spy {
+
+namespace {
+
+constexpr uint32_t magic = 0x4c595053; // "SPYL"
+constexpr uint32_t version = 1;
+constexpr uint32_t no_type = 0xffffffff;
+
+class Writer {
+public:
+    template <typename T>
+    void put(T value)
+    {
+        static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
+        m_bytes.append(reinterpret_cast<const char*>(&value), sizeof(T));
+    }
+    void put(const std::string& text)
+    {
+        put(uint32_t(text.size()));
+        m_bytes += text;
+    }
+
+    /// Number of a type; types are numbered as they are met, and written by write_types().
+    uint32_t id(const TypeLayout* type)
+    {
+        if (!type)
+            return no_type;
+        auto [it, is_new] = m_ids.emplace(type, uint32_t(m_types.size()));
+        if (is_new) {
+            m_types.push_back(type);
+            id(type->element.get());
+            for (const FieldLayout& field : type->fields)
+                id(field.type.get());
+        }
+        return it->second;
+    }
+
+    void write_types()
+    {
+        put(uint32_t(m_types.size()));
+        for (size_t i = 0; i < m_types.size(); ++i)
+            write_type(*m_types[i]);
+    }
+
+    std::string take() { return std::move(m_bytes); }
+
+private:
+    void write_type(const TypeLayout& type)
+    {
+        put(type.kind);
+        put(type.name);
+        put(type.full_name);
+        put(type.scalar);
+        put(type.rows);
+        put(type.cols);
+        put(type.size);
+        put(type.stride);
+        put(type.alignment);
+        put(type.slot_count);
+        put(type.scope_count);
+        put(type.element_count);
+        put(type.element_stride);
+        put(type.row_major);
+        put(id(type.element.get()));
+        put(type.resource_shape);
+        put(type.resource_access);
+        put(uint32_t(type.fields.size()));
+        for (const FieldLayout& field : type.fields) {
+            put(field.name);
+            put(id(field.type.get()));
+            put(field.offset);
+            put(field.slot);
+            put(field.scope);
+        }
+    }
+
+    std::string m_bytes;
+    std::unordered_map<const TypeLayout*, uint32_t> m_ids;
+    std::vector<const TypeLayout*> m_types;
+};
+
+class Reader {
+public:
+    explicit Reader(std::string_view bytes) : m_rest(bytes) {}
+
+    template <typename T>
+    void get(T& value)
+    {
+        if (m_rest.size() < sizeof(T))
+            corrupt();
+        std::memcpy(&value, m_rest.data(), sizeof(T));
+        m_rest.remove_prefix(sizeof(T));
+    }
+    template <typename T>
+    T get()
+    {
+        T value;
+        get(value);
+        return value;
+    }
+    void get(std::string& text)
+    {
+        const uint32_t size = get<uint32_t>();
+        if (m_rest.size() < size)
+            corrupt();
+        text.assign(m_rest.substr(0, size));
+        m_rest.remove_prefix(size);
+    }
+    void get(bool& value) { value = get<uint8_t>() != 0; }
+    template <typename E>
+    void get_enum(E& value, E last)
+    {
+        get(value);
+        if (value > last)
+            corrupt();
+    }
+    /// A count of things that take at least `least` bytes each.
+    uint32_t get_count(size_t least)
+    {
+        const uint32_t count = get<uint32_t>();
+        if (uint64_t(count) * least > m_rest.size())
+            corrupt();
+        return count;
+    }
+    void get(ref<TypeLayout>& type)
+    {
+        const uint32_t index = get<uint32_t>();
+        if (index != no_type && index >= m_types.size())
+            corrupt();
+        type = index == no_type ? nullptr : m_types[index].get();
+    }
+
+    void read_header()
+    {
+        if (get<uint32_t>() != magic || get<uint32_t>() != version)
+            corrupt();
+    }
+
+    void read_types()
+    {
+        const uint32_t count = get_count(64);
+        for (uint32_t i = 0; i < count; ++i)
+            m_types.push_back(new TypeLayout);
+        for (const ref<TypeLayout>& type : m_types)
+            read_type(*type);
+    }
+
+    void expect_end() const
+    {
+        if (!m_rest.empty())
+            corrupt();
+    }
+
+    [[noreturn]] static void corrupt() { fail_runtime("stored layout is corrupt or of another version"); }
+
+private:
+    void read_type(TypeLayout& type)
+    {
+        get_enum(type.kind, TypeKind::enum_);
+        get(type.name);
+        get(type.full_name);
+        get_enum(type.scalar, ScalarType(uint8_t(ScalarType::count_) - 1));
+        get(type.rows);
+        get(type.cols);
+        get(type.size);
+        get(type.stride);
+        get(type.alignment);
+        get(type.slot_count);
+        get(type.scope_count);
+        get(type.element_count);
+        get(type.element_stride);
+        get(type.row_major);
+        get(type.element);
+        get_enum(type.resource_shape, ResourceShape::texture_2d_multisample_array);
+        get_enum(type.resource_access, ResourceAccess::feedback);
+        type.fields.resize(get_count(20));
+        for (FieldLayout& field : type.fields) {
+            get(field.name);
+            get(field.type);
+            get(field.offset);
+            get(field.slot);
+            get(field.scope);
+        }
+    }
+
+    std::string_view m_rest;
+    std::vector<ref<TypeLayout>> m_types;
+};
+
+void write_scope(Writer& out, const ScopeLayout& scope)
+{
+    out.put(scope.kind);
+    out.put(scope.path);
+    out.put(scope.size);
+    out.put(scope.parent);
+    out.put(scope.parent_offset);
+    out.put(scope.set);
+    out.put(scope.binding);
+    out.put(scope.push_constant);
+}
+
+void read_scope(Reader& in, ScopeLayout& scope)
+{
+    in.get_enum(scope.kind, ScopeKind::parameter_block);
+    in.get(scope.path);
+    in.get(scope.size);
+    in.get(scope.parent);
+    in.get(scope.parent_offset);
+    in.get(scope.set);
+    in.get(scope.binding);
+    in.get(scope.push_constant);
+}
+
+void write_slot(Writer& out, const SlotLayout& slot)
+{
+    out.put(slot.kind);
+    out.put(slot.path);
+    out.put(slot.writable);
+    out.put(slot.set);
+    out.put(slot.binding);
+    out.put(slot.array_index);
+    out.put(slot.scope);
+    out.put(slot.offset);
+    out.put(slot.size);
+    out.put(slot.element_stride);
+    out.put(slot.shape);
+    out.put(slot.scalar);
+    out.put(slot.channels);
+}
+
+void read_slot(Reader& in, SlotLayout& slot)
+{
+    in.get_enum(slot.kind, SlotKind::acceleration_structure);
+    in.get(slot.path);
+    in.get(slot.writable);
+    in.get(slot.set);
+    in.get(slot.binding);
+    in.get(slot.array_index);
+    in.get(slot.scope);
+    in.get(slot.offset);
+    in.get(slot.size);
+    in.get(slot.element_stride);
+    in.get_enum(slot.shape, ResourceShape::texture_2d_multisample_array);
+    in.get_enum(slot.scalar, ScalarType(uint8_t(ScalarType::count_) - 1));
+    in.get(slot.channels);
+}
+
+} // namespace
+
+std::string serialize(const ProgramLayout& layout)
+{
+    Writer out;
+    out.put(magic);
+    out.put(version);
+    const uint32_t globals = out.id(layout.globals.get()), entry_point = out.id(layout.entry_point.get());
+    out.write_types();
+    out.put(globals);
+    out.put(entry_point);
+    out.put(layout.entry_point_slot);
+    out.put(layout.nested_scope);
+    out.put(layout.entry_point_nested_scope);
+    out.put(uint32_t(layout.scopes.size()));
+    for (const ScopeLayout& scope : layout.scopes)
+        write_scope(out, scope);
+    out.put(uint32_t(layout.slots.size()));
+    for (const SlotLayout& slot : layout.slots)
+        write_slot(out, slot);
+    out.put(layout.entry_point_name);
+    for (uint32_t size : layout.group_size)
+        out.put(size);
+    return out.take();
+}
+
+ref<ProgramLayout> deserialize_program_layout(std::string_view bytes)
+{
+    Reader in(bytes);
+    ref<ProgramLayout> layout = new ProgramLayout;
+    in.read_header();
+    in.read_types();
+    in.get(layout->globals);
+    in.get(layout->entry_point);
+    in.get(layout->entry_point_slot);
+    in.get(layout->nested_scope);
+    in.get(layout->entry_point_nested_scope);
+    layout->scopes.resize(in.get_count(30));
+    for (ScopeLayout& scope : layout->scopes)
+        read_scope(in, scope);
+    layout->slots.resize(in.get_count(40));
+    for (SlotLayout& slot : layout->slots)
+        read_slot(in, slot);
+    in.get(layout->entry_point_name);
+    for (uint32_t& size : layout->group_size)
+        in.get(size);
+    in.expect_end();
+    return layout;
+}
+
+std::string serialize(const TypeLayout& layout)
+{
+    Writer out;
+    out.put(magic);
+    out.put(version);
+    const uint32_t root = out.id(&layout);
+    out.write_types();
+    out.put(root);
+    return out.take();
+}
+
+ref<TypeLayout> deserialize_type_layout(std::string_view bytes)
+{
+    Reader in(bytes);
+    ref<TypeLayout> layout;
+    in.read_header();
+    in.read_types();
+    in.get(layout);
+    in.expect_end();
+    if (!layout)
+        Reader::corrupt();
+    return layout;
+}
+
+} // namespace spy

@@ -1,0 +1,119 @@
+#pragma once
+// Layouts of types and programs as plain data. The Slang layer fills them from reflection once; cursors, argument
+// writers and backends read them; they are stored with a plan on disk, so that a warm start needs no compiler.
+//
+// A program's parameters are addressed by three counters, each relative to the enclosing aggregate:
+//   byte   offset inside the current scope's uniform bytes,
+//   slot   index into the flat list of resources (an array of N textures takes N slots),
+//   scope  index of a separately stored block of bytes: 0 = globals, 1 = entry point parameters,
+//          then one for every ConstantBuffer<T> and ParameterBlock<T>.
+#include "core/format.h"
+#include "core/ref.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace spy {
+
+enum class TypeKind : uint8_t {
+    none, struct_, array, matrix, vector, scalar, constant_buffer, resource, sampler_state, texture_buffer,
+    shader_storage_buffer, parameter_block, generic_type_parameter, interface, output_stream, specialized, feedback,
+    pointer, dynamic_resource, enum_,
+};
+
+enum class ResourceShape : uint8_t {
+    none, texture_1d, texture_2d, texture_3d, texture_cube, texture_buffer, structured_buffer, byte_address_buffer,
+    unknown, acceleration_structure, texture_subpass, texture_1d_array, texture_2d_array, texture_cube_array,
+    texture_2d_multisample, texture_2d_multisample_array,
+};
+
+enum class ResourceAccess : uint8_t { none, read, read_write, raster_ordered, append, consume, write, feedback };
+
+struct TypeLayout;
+
+struct FieldLayout {
+    std::string name;
+    ref<TypeLayout> type;
+    uint64_t offset = 0;  ///< bytes
+    uint32_t slot = 0;
+    uint32_t scope = 0;
+};
+
+struct TypeLayout : Object {
+    TypeKind kind = TypeKind::none;
+    std::string name;      ///< as Slang reports it
+    std::string full_name; ///< canonical spelling, spec/calls.md 1.3
+    ScalarType scalar = ScalarType::none; ///< of scalars, vectors, matrices, enums (their tag) and texel types
+    uint32_t rows = 0, cols = 0;          ///< vectors: rows = 1, cols = N; scalars: 1, 1
+    uint64_t size = 0, stride = 0, alignment = 1; ///< uniform bytes; stride = size rounded up to alignment
+    uint32_t slot_count = 0, scope_count = 0;
+    int64_t element_count = 0;   ///< arrays; -1 = unbounded
+    uint64_t element_stride = 0; ///< bytes between elements of arrays, vectors; between rows of matrices
+    bool row_major = true;
+    ref<TypeLayout> element; ///< arrays, vectors, buffers, constant buffers, parameter blocks, pointers
+    ResourceShape resource_shape = ResourceShape::none;
+    ResourceAccess resource_access = ResourceAccess::none;
+    std::vector<FieldLayout> fields;
+
+    const FieldLayout* find_field(std::string_view field) const
+    {
+        for (const FieldLayout& candidate : fields)
+            if (candidate.name == field)
+                return &candidate;
+        return nullptr;
+    }
+};
+
+enum class ScopeKind : uint8_t { globals, entry_point, constant_buffer, parameter_block };
+
+/// One separately stored block of uniform bytes.
+struct ScopeLayout {
+    ScopeKind kind = ScopeKind::globals;
+    std::string path;           ///< "light", "" for globals and entry point
+    uint64_t size = 0;          ///< bytes; 0 = nothing stored
+    int32_t parent = -1;        ///< CPU, CUDA: the scope that holds the pointer to this block ...
+    uint64_t parent_offset = 0; ///< ... and where
+    uint32_t set = 0, binding = 0; ///< Vulkan, D3D12: where the constant buffer is bound
+    bool push_constant = false;    ///< Vulkan: the bytes are push constants
+};
+
+enum class SlotKind : uint8_t {
+    structured_buffer, byte_address_buffer, texture, sampler, combined_texture_sampler, texel_buffer,
+    acceleration_structure,
+};
+
+/// One resource parameter (one array element each).
+struct SlotLayout {
+    SlotKind kind = SlotKind::structured_buffer;
+    std::string path; ///< "scene.textures[3]", for messages
+    bool writable = false;
+    uint32_t set = 0, binding = 0, array_index = 0; ///< Vulkan, D3D12 (register space, register)
+    uint32_t scope = 0;                             ///< CPU, CUDA: where the handle is stored ...
+    uint64_t offset = 0, size = 0;                  ///< ... in that scope's bytes
+    uint64_t element_stride = 0;                    ///< structured buffers
+    ResourceShape shape = ResourceShape::none;
+    ScalarType scalar = ScalarType::none; ///< texel scalar of textures
+    uint32_t channels = 0;                ///< texel components of textures
+};
+
+/// Everything a backend must know to bind the arguments of one linked entry point.
+struct ProgramLayout : Object {
+    ref<TypeLayout> globals;     ///< struct of the global parameters: scope 0, byte 0, slot 0
+    ref<TypeLayout> entry_point; ///< struct of the entry point parameters: scope 1, byte 0, slot = entry_point_slot
+    uint32_t entry_point_slot = 0;
+    uint32_t nested_scope = 2; ///< scopes of nested blocks begin here: first those in globals, then the entry point's
+    uint32_t entry_point_nested_scope = 2;
+    std::vector<ScopeLayout> scopes;
+    std::vector<SlotLayout> slots;
+    std::string entry_point_name; ///< as it stands in the target code
+    uint32_t group_size[3] = {1, 1, 1};
+};
+
+/// Compact binary form for the disk cache. Reading checks every length and throws spy::Error on corrupt data.
+std::string serialize(const ProgramLayout& layout);
+ref<ProgramLayout> deserialize_program_layout(std::string_view bytes);
+std::string serialize(const TypeLayout& layout);
+ref<TypeLayout> deserialize_type_layout(std::string_view bytes);
+
+} // namespace spy

@@ -1,0 +1,158 @@
+#include "core/error.h"
+#include "cpu/cpu_backend.h"
+#include "device/backend.h"
+#include "device/texel_format.h"
+
+#include <cstring>
+
+namespace spy::cpu {
+
+namespace {
+
+unsigned thread_count()
+{
+    const unsigned wanted = config().thread_count;
+    return wanted ? wanted : std::max(1u, std::thread::hardware_concurrency());
+}
+
+DeviceInfo make_info()
+{
+    DeviceInfo info;
+    info.type = DeviceType::cpu;
+    info.api_name = "CPU";
+    info.adapter_name = processor_name();
+    info.timestamp_frequency = 1'000'000'000;
+    DeviceLimits& limits = info.limits;
+    limits.max_compute_threads_per_group = 1u << 20;
+    limits.max_compute_thread_group_size = {1u << 20, 1u << 20, 1u << 20};
+    limits.max_compute_dispatch_thread_groups = {0x7fffffff, 0x7fffffff, 0x7fffffff};
+    limits.min_wave_size = limits.max_wave_size = 1;
+    limits.max_entry_point_uniform_size = 1u << 20;
+    info.features = {"software_device", "parameter_block", "timestamp_query", "realtime_clock", "half", "double",
+                     "int16", "int64", "atomic_float", "atomic_half", "atomic_int64", "pointer", "sm_5_1", "sm_6_0"};
+    info.capabilities = {"cpp"};
+    return info;
+}
+
+std::vector<std::string> compiler_flags(const CompileDesc& desc)
+{
+    std::vector<std::string> flags{"-std=c++17", "-shared", "-fPIC", "-fvisibility=hidden", "-march=native", "-w",
+                                   "-fno-semantic-interposition", "-fno-math-errno", "-fno-trapping-math"};
+    flags.push_back(desc.optimization == 0 ? "-O0" : "-O3");
+    if (desc.debug_info)
+        flags.push_back("-g");
+    if (desc.float_mode == CompileDesc::FloatMode::precise)
+        flags.push_back("-ffp-contract=off");
+    // Not -ffast-math: it breaks isnan, and with GCC it makes the whole process flush denormals to zero.
+    if (desc.float_mode == CompileDesc::FloatMode::fast)
+        flags.insert(flags.end(), {"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffp-contract=fast"});
+    flags.insert(flags.end(), desc.downstream_args.begin(), desc.downstream_args.end());
+    return flags;
+}
+
+/// Runs groups [begin, end), counted x fastest, as few boxes.
+void run_groups(CpuKernel::Function function, const std::array<uint32_t, 3>& count, uint64_t begin, uint64_t end,
+                void* entry_point, void* globals)
+{
+    const uint64_t nx = count[0], ny = count[1];
+    auto call = [&](GroupRange range) { function(&range, entry_point, globals); };
+    while (begin < end) {
+        const uint64_t x = begin % nx, row = begin / nx, y = row % ny, z = row / ny;
+        if (x || end - begin < nx) { // part of a row
+            const uint64_t stop = std::min(end - begin, nx - x);
+            call({{uint32_t(x), uint32_t(y), uint32_t(z)}, {uint32_t(x + stop), uint32_t(y + 1), uint32_t(z + 1)}});
+            begin += stop;
+            continue;
+        }
+        const uint64_t rows = std::min((end - begin) / nx, ny - y);
+        call({{0, uint32_t(y), uint32_t(z)}, {uint32_t(nx), uint32_t(y + rows), uint32_t(z + 1)}});
+        begin += rows * nx;
+    }
+}
+
+std::vector<AdapterInfo> enumerate()
+{
+    AdapterInfo adapter;
+    adapter.name = processor_name();
+    adapter.is_software = true;
+    return {adapter};
+}
+
+} // namespace
+
+CpuDevice::CpuDevice(const DeviceDesc& desc) : m_pool(thread_count())
+{
+    m_desc = desc;
+    m_info = make_info();
+    m_target = {"cpp", "", {}, {{"__TARGET_CPU__", "1"}}};
+}
+
+CpuDevice::~CpuDevice() = default;
+
+void CpuDevice::close_backend() noexcept { m_pool.stop(); }
+
+ref<Texture> CpuDevice::create_texture(const TextureDesc&)
+{
+    fail(ErrorKind::not_implemented, "the cpu device has no textures yet; use a cuda or vulkan device, or a buffer");
+}
+
+ref<Sampler> CpuDevice::create_sampler(const SamplerDesc&)
+{
+    fail(ErrorKind::not_implemented, "the cpu device has no samplers yet; use a cuda or vulkan device");
+}
+
+uint32_t CpuDevice::format_support(Format format)
+{
+    return format == Format::undefined ? 0 : uint32_t(FormatSupport::copy_source | FormatSupport::copy_destination);
+}
+
+std::string CpuDevice::compile(const CompileDesc& desc)
+{
+    return compile_shared_library(desc.source, compiler_flags(desc), desc.label);
+}
+
+std::string CpuDevice::compiler_fingerprint()
+{
+    std::string text = "cpu 1\n" + compiler().identity + "\n" + processor_identity();
+    for (const std::string& flag : compiler_flags({}))
+        text += flag + " ";
+    return text;
+}
+
+ref<Kernel> CpuDevice::create_kernel(const KernelDesc& desc) { return new CpuKernel(this, desc); }
+
+void CpuDevice::launch(const LaunchDesc& desc)
+{
+    const auto* kernel = static_cast<const CpuKernel*>(desc.kernel);
+    alignas(64) uint8_t small[2048];
+    HostMemory large;
+    uint8_t* block = small;
+    if (kernel->block_size() > sizeof(small)) {
+        large = HostMemory(kernel->block_size());
+        block = large.data();
+        if (!block)
+            fail(ErrorKind::memory, kernel->label(), ": no memory for ", kernel->block_size(), " bytes of arguments");
+    } else {
+        std::memset(small, 0, kernel->block_size());
+    }
+    kernel->fill_block(desc.arguments, block);
+    void* globals = kernel->scope(block, 0);
+    void* entry_point = kernel->scope(block, 1);
+    const uint64_t count = uint64_t(desc.group_count[0]) * desc.group_count[1] * desc.group_count[2];
+    m_pool.run(count, [&](uint64_t begin, uint64_t end) {
+        run_groups(kernel->function(), desc.group_count, begin, end, entry_point, globals);
+    });
+    ++m_submit_id;
+}
+
+} // namespace spy::cpu
+
+namespace spy {
+
+Backend cpu_backend()
+{
+    return {DeviceType::cpu, "cpu", cpu::enumerate,
+            [](const DeviceDesc& desc) -> ref<Device> { return new cpu::CpuDevice(desc); }};
+}
+
+} // namespace spy

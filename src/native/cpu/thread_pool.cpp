@@ -1,0 +1,146 @@
+#include "cpu/thread_pool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <unistd.h>
+
+namespace spy {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Jobs expected to take less than this stay on one thread; a wake-up costs about a tenth of it.
+constexpr int64_t worth_sharing_ns = 20'000;
+/// Workers look out for the next job this long before they sleep.
+constexpr int spin_rounds = 4000;
+
+void relax()
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+} // namespace
+
+void ThreadPool::run_erased(uint64_t count, Call call, const void* body)
+{
+    // Pieces grow fourfold until one takes long enough to judge by.
+    uint64_t done = 0, piece = 1;
+    if (m_thread_count > 1) {
+        while (done < count) {
+            const uint64_t end = std::min(count, done + piece);
+            const auto start = Clock::now();
+            call(body, done, end);
+            const int64_t taken = (Clock::now() - start).count();
+            const uint64_t size = end - done;
+            done = end;
+            if (done == count)
+                return;
+            const double per_index = double(taken) / double(size);
+            if (taken > 1000 || size >= 64) {
+                if (per_index * double(count - done) > double(worth_sharing_ns)) {
+                    // Pieces of at least 2 us, about eight for each thread.
+                    const uint64_t enough = uint64_t(2000.0 / std::max(per_index, 0.01)) + 1;
+                    const uint64_t chunk = std::max(enough, (count - done) / (uint64_t(m_thread_count) * 8));
+                    run_shared(done, count, std::max<uint64_t>(1, std::min(chunk, count - done)), call, body);
+                    return;
+                }
+                break;
+            }
+            piece = size * 4;
+        }
+    }
+    if (done < count)
+        call(body, done, count);
+}
+
+void ThreadPool::run_shared(uint64_t begin, uint64_t count, uint64_t chunk, Call call, const void* body)
+{
+    std::unique_lock lock(m_job_mutex, std::try_to_lock);
+    if (!lock) { // another launch has the workers
+        call(body, begin, count);
+        return;
+    }
+    start_workers();
+    m_job = {call, body, count, chunk};
+    m_next.store(begin, std::memory_order_relaxed);
+    m_active.store(unsigned(m_workers.size()), std::memory_order_relaxed);
+    {
+        std::lock_guard sleep_lock(m_sleep_mutex);
+        m_generation.fetch_add(1, std::memory_order_release);
+    }
+    m_wake.notify_all();
+    drain(m_job);
+    // Every worker must have seen this job before the next may replace it.
+    for (int round = 0; m_active.load(std::memory_order_acquire); ++round)
+        round < spin_rounds ? relax() : std::this_thread::yield();
+}
+
+void ThreadPool::drain(const Job& job)
+{
+    for (;;) {
+        const uint64_t begin = m_next.fetch_add(job.chunk, std::memory_order_relaxed);
+        if (begin >= job.count)
+            return;
+        job.call(job.body, begin, std::min(job.count, begin + job.chunk));
+    }
+}
+
+void ThreadPool::work()
+{
+    uint64_t seen = 0;
+    for (;;) {
+        for (int round = 0; round < spin_rounds && m_generation.load(std::memory_order_acquire) == seen; ++round)
+            relax();
+        if (m_generation.load(std::memory_order_acquire) == seen) {
+            std::unique_lock lock(m_sleep_mutex);
+            m_wake.wait(lock, [&] { return m_generation.load(std::memory_order_acquire) != seen || m_stopping; });
+        }
+        if (m_stopping)
+            return;
+        seen = m_generation.load(std::memory_order_acquire);
+        drain(m_job);
+        m_active.fetch_sub(1, std::memory_order_acq_rel);
+    }
+}
+
+void ThreadPool::start_workers()
+{
+    const int pid = int(getpid());
+    if (m_owner_pid == pid)
+        return;
+    // In a forked child the old handles name threads that do not exist: they can be neither joined nor destroyed.
+    if (!m_workers.empty())
+        new (&m_workers) std::vector<std::thread>();
+    m_owner_pid = pid;
+    m_generation = 0;
+    for (unsigned i = 1; i < m_thread_count; ++i)
+        m_workers.emplace_back([this] { work(); });
+}
+
+void ThreadPool::stop() noexcept
+{
+    if (m_workers.empty())
+        return;
+    if (m_owner_pid != int(getpid())) {
+        new (&m_workers) std::vector<std::thread>();
+        return;
+    }
+    {
+        std::lock_guard lock(m_sleep_mutex);
+        m_stopping = true;
+    }
+    m_wake.notify_all();
+    m_generation.fetch_add(1);
+    for (std::thread& worker : m_workers)
+        worker.join();
+    m_workers.clear();
+    m_owner_pid = 0;
+    m_stopping = false;
+}
+
+} // namespace spy

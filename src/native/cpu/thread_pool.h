@@ -1,0 +1,63 @@
+#pragma once
+// Persistent workers that share out the groups of one launch at a time; the caller works too.
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace spy {
+
+class ThreadPool {
+public:
+    /// `thread_count` includes the calling thread. Workers start at the first job that needs them.
+    explicit ThreadPool(unsigned thread_count) : m_thread_count(thread_count ? thread_count : 1) {}
+    ~ThreadPool() { stop(); }
+    ThreadPool(const ThreadPool&) = delete;
+    ThreadPool& operator=(const ThreadPool&) = delete;
+
+    unsigned thread_count() const { return m_thread_count; }
+
+    /// Calls body(begin, end) over pieces of [0, count), each index once, from several threads. Small jobs run on the
+    /// calling thread alone: a first piece is timed and tells whether the rest is worth waking anybody.
+    template <typename Body>
+    void run(uint64_t count, const Body& body)
+    {
+        run_erased(count, [](const void* b, uint64_t begin, uint64_t end) { (*static_cast<const Body*>(b))(begin, end); },
+                   &body);
+    }
+
+    /// Ends the workers. The pool may be used again.
+    void stop() noexcept;
+
+private:
+    using Call = void (*)(const void* body, uint64_t begin, uint64_t end);
+    struct Job {
+        Call call = nullptr;
+        const void* body = nullptr;
+        uint64_t count = 0, chunk = 1;
+    };
+
+    void run_erased(uint64_t count, Call call, const void* body);
+    void run_shared(uint64_t begin, uint64_t count, uint64_t chunk, Call call, const void* body);
+    void work();
+    void start_workers();
+    void drain(const Job& job);
+
+    const unsigned m_thread_count;
+    std::vector<std::thread> m_workers;
+    int m_owner_pid = 0; ///< a forked child has none of the threads
+
+    std::mutex m_job_mutex; ///< one shared job at a time
+    Job m_job;
+    std::atomic<uint64_t> m_next{0};
+    std::atomic<uint64_t> m_generation{0}; ///< grows by one with every job
+    std::atomic<unsigned> m_active{0};     ///< workers that have not finished the current job
+
+    std::mutex m_sleep_mutex;
+    std::condition_variable m_wake;
+    std::atomic<bool> m_stopping{false};
+};
+
+} // namespace spy

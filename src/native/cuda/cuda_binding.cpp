@@ -1,0 +1,164 @@
+// Resources of a launch: handles into the argument bytes, texture parts that CUDA cannot address as copies.
+#include "cuda/cuda_backend.h"
+#include "cuda/cuda_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace spy {
+
+void CudaDevice::bind_slot(CudaKernel& kernel, size_t index, const Arguments& arguments, CUstream stream, std::vector<Shadow>& shadows)
+{
+    const CudaSlot& slot = kernel.m_slots[index];
+    Object* object = index < arguments.slots.size() ? arguments.slots[index].get() : nullptr;
+    if (!object || slot.kind == SlotKind::sampler)
+        return; // null stays zero; samplers go into texture objects
+    uint64_t words[2] = {};
+    const std::string& path = kernel.m_layout->slots[index].path;
+    switch (slot.kind) {
+    case SlotKind::structured_buffer:
+    case SlotKind::byte_address_buffer: {
+        auto* buffer = static_cast<CudaBuffer*>(object);
+        words[0] = buffer->device_address();
+        words[1] = slot.kind == SlotKind::structured_buffer && slot.element_stride ? buffer->desc().size / slot.element_stride : buffer->desc().size;
+        break;
+    }
+    case SlotKind::texture:
+    case SlotKind::combined_texture_sampler:
+        words[0] = bind_texture(kernel, index, arguments, stream, shadows);
+        break;
+    case SlotKind::texel_buffer:
+        if (slot.writable)
+            fail(ErrorKind::not_implemented, "'", kernel.m_label, "': CUDA has no writable RWBuffer<T> ('", path, "'); use RWStructuredBuffer<T>");
+        words[0] = static_cast<CudaBuffer*>(object)->texel_object();
+        break;
+    default:
+        fail(ErrorKind::not_implemented, "'", kernel.m_label, "': parameter '", path, "' is an acceleration structure, which the cuda device does not have");
+    }
+    std::memcpy(kernel.m_scratch.data() + kernel.m_scratch_offset[slot.scope] + slot.offset, words, std::min<size_t>(slot.size ? slot.size : 8, sizeof(words)));
+}
+
+namespace {
+
+/// What a kernel expects of a texture: dimensions, layers, cube.
+struct TextureKind {
+    int dimensions;
+    bool array, cube;
+    bool operator==(const TextureKind&) const = default;
+};
+
+TextureKind kind_of(TextureType type)
+{
+    switch (type) {
+    case TextureType::texture_1d: return {1, false, false};
+    case TextureType::texture_1d_array: return {1, true, false};
+    case TextureType::texture_2d_array: case TextureType::texture_2d_ms_array: return {2, true, false};
+    case TextureType::texture_3d: return {3, false, false};
+    case TextureType::texture_cube: return {2, false, true};
+    case TextureType::texture_cube_array: return {2, true, true};
+    default: return {2, false, false};
+    }
+}
+
+TextureKind kind_of(ResourceShape shape, TextureKind otherwise)
+{
+    switch (shape) {
+    case ResourceShape::texture_1d: return {1, false, false};
+    case ResourceShape::texture_2d: return {2, false, false};
+    case ResourceShape::texture_3d: return {3, false, false};
+    case ResourceShape::texture_cube: return {2, false, true};
+    case ResourceShape::texture_1d_array: return {1, true, false};
+    case ResourceShape::texture_2d_array: return {2, true, false};
+    case ResourceShape::texture_cube_array: return {2, true, true};
+    default: return otherwise;
+    }
+}
+
+TextureType type_of(TextureKind kind)
+{
+    if (kind.cube)
+        return kind.array ? TextureType::texture_cube_array : TextureType::texture_cube;
+    if (kind.dimensions == 1)
+        return kind.array ? TextureType::texture_1d_array : TextureType::texture_1d;
+    if (kind.dimensions == 3)
+        return TextureType::texture_3d;
+    return kind.array ? TextureType::texture_2d_array : TextureType::texture_2d;
+}
+
+} // namespace
+
+uint64_t CudaDevice::bind_texture(CudaKernel& kernel, size_t index, const Arguments& arguments, CUstream stream, std::vector<Shadow>& shadows)
+{
+    const CudaSlot& slot = kernel.m_slots[index];
+    const SlotLayout& layout = kernel.m_layout->slots[index];
+    Object* object = arguments.slots[index].get();
+    auto* view = dynamic_cast<CudaTextureView*>(object);
+    auto* whole = view ? static_cast<CudaTexture*>(view->texture()) : dynamic_cast<CudaTexture*>(object);
+    if (!whole)
+        fail_value("'", kernel.m_label, "': parameter '", layout.path, "' takes a texture or a texture view of this device");
+    CudaArray* texture = &whole->array();
+    const TextureDesc& desc = texture->desc();
+    SubresourceRange range = view ? view->desc().range : texture->full_range();
+    Format format = view && view->desc().format != Format::undefined ? view->desc().format : desc.format;
+    TextureKind have = kind_of(desc.type), want = kind_of(layout.shape, have);
+    if (have.dimensions != want.dimensions)
+        fail_value("'", kernel.m_label, "': parameter '", layout.path, "' takes a ", want.dimensions, "-D texture, got a ", have.dimensions, "-D one");
+
+    uint32_t expected = layout.scalar == ScalarType::none ? 0 : scalar_info(layout.scalar).size * layout.channels;
+    uint32_t stored = format_info(format).bytes_per_block;
+    if (slot.writable && expected && expected != stored && !kernel.m_converting_surfaces)
+        fail_value("'", kernel.m_label, "': parameter '", layout.path, "' writes texels of ", expected, " bytes and cuda does not convert them to ", format_name(format),
+                   " (", stored, " bytes): use a format of ", expected, " bytes, or mark the parameter in Slang, as [format(\"rgba8\")]");
+
+    // CUDA cannot address a cube's faces or single layers under another type, nor begin a surface at a layer.
+    bool all_layers = range.layer == 0 && range.layer_count == desc.layer_count();
+    bool needs_copy = want != have || (!all_layers && (slot.writable || have.cube));
+    if (needs_copy) {
+        uint32_t layers = want.cube ? (want.array ? range.layer_count / 6 * 6 : 6) : want.array ? range.layer_count : 1;
+        if (layers == 0 || layers > range.layer_count)
+            fail_value("'", kernel.m_label, "': parameter '", layout.path, "' needs ", want.cube ? "at least 6 layers" : "a layer", ", the view has ", range.layer_count);
+        range.layer_count = layers;
+        if (!view || !view->shadow || type_of(want) != view->shadow->desc().type || layers != view->shadow->desc().layer_count()) {
+            TextureDesc part = desc;
+            part.type = type_of(want);
+            part.width = std::max(1u, desc.width >> range.mip);
+            part.height = have.dimensions == 1 ? 1 : std::max(1u, desc.height >> range.mip);
+            part.array_length = want.cube ? layers / 6 : layers;
+            part.mip_count = range.mip_count;
+            part.usage = part.usage | TextureUsage::unordered_access;
+            auto copy = std::make_shared<CudaArray>(*this, part);
+            shadows.push_back({copy, texture, range, slot.writable});
+            if (view)
+                view->shadow = copy;
+        } else {
+            shadows.push_back({view->shadow, texture, range, slot.writable});
+        }
+        copy_shadow(shadows.back(), false, stream);
+        texture = shadows.back().copy.get();
+        range = texture->full_range();
+    }
+    if (slot.writable)
+        return texture->surface_object(range.mip);
+    const ref<Object>* sampler = slot.sampler >= 0 && size_t(slot.sampler) < arguments.slots.size() ? &arguments.slots[size_t(slot.sampler)] : nullptr;
+    static const CUDA_TEXTURE_DESC default_sampling = CudaSampler::convert(SamplerDesc{});
+    return texture->texture_object(range, format, sampler && sampler->get() ? static_cast<CudaSampler*>(sampler->get())->texture_desc() : default_sampling);
+}
+
+void CudaDevice::copy_shadow(const Shadow& shadow, bool back, CUstream stream)
+{
+    const SubresourceRange& range = shadow.range;
+    for (uint32_t mip = 0; mip < range.mip_count; ++mip) {
+        SubresourceLayout layout = subresource_layout(shadow.copy->desc(), mip);
+        for (uint32_t layer = 0; layer < range.layer_count; ++layer) {
+            CUDA_MEMCPY3D copy = copy_extent(uint64_t(layout.width) * shadow.copy->texel_bytes(), layout.height, layout.depth);
+            const CudaArray& from = back ? *shadow.copy : *shadow.whole;
+            const CudaArray& to = back ? *shadow.whole : *shadow.copy;
+            uint32_t outer_layer = range.layer + layer, outer_mip = range.mip + mip;
+            set_source(copy, from, back ? layer : outer_layer, back ? mip : outer_mip, {});
+            set_destination(copy, to, back ? outer_layer : layer, back ? outer_mip : mip, {});
+            copy_texture_part(copy, "copy a part of a texture for a view", stream);
+        }
+    }
+}
+
+} // namespace spy

@@ -1,0 +1,564 @@
+// Opening a CUDA device, its order of work and its errors.
+#include "cuda/cuda_backend.h"
+#include "device/backend.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+namespace spy {
+
+namespace {
+
+uint64_t now_ns()
+{
+    return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+AdapterInfo adapter_info(const CudaApi& api, CUdevice device)
+{
+    AdapterInfo info;
+    char name[256] = {};
+    api.cuDeviceGetName(name, sizeof(name) - 1, device);
+    info.name = name;
+    info.vendor_id = 0x10de;
+    int pci_device = 0;
+    api.cuDeviceGetAttribute(&pci_device, CU_DEVICE_PCI_DEVICE_ID, device);
+    info.device_id = uint32_t(pci_device);
+    unsigned node_mask = 0;
+    char luid[8] = {};
+    // A LUID exists on Windows only; elsewhere the first bytes of the UUID tell adapters apart.
+    if (api.cuDeviceGetLuid && api.cuDeviceGetLuid(luid, &node_mask, device) == CUDA_SUCCESS) {
+        std::memcpy(info.luid.data(), luid, sizeof(luid));
+    } else {
+        CUuuid uuid{};
+        api.cuDeviceGetUuid(&uuid, device);
+        std::memcpy(info.luid.data(), uuid.bytes, sizeof(uuid.bytes));
+    }
+    return info;
+}
+
+std::vector<AdapterInfo> enumerate_cuda()
+{
+    std::vector<AdapterInfo> adapters;
+    const CudaApi* api = CudaApi::find();
+    int count = 0;
+    if (!api || api->cuDeviceGetCount(&count) != CUDA_SUCCESS)
+        return adapters;
+    for (int i = 0; i < count; ++i)
+        if (CUdevice device = 0; api->cuDeviceGet(&device, i) == CUDA_SUCCESS)
+            adapters.push_back(adapter_info(*api, device));
+    return adapters;
+}
+
+ref<Device> create_cuda(const DeviceDesc& desc) { return ref<Device>(new CudaDevice(desc)); }
+
+/// Errors after which no call of the context succeeds any more.
+bool is_sticky(CUresult result)
+{
+    switch (result) {
+    case 214: // ECC_UNCORRECTABLE
+    case 220: // NVLINK_UNCORRECTABLE
+    case 226: // CONTAINED
+    case 700: // ILLEGAL_ADDRESS
+    case 702: // LAUNCH_TIMEOUT
+    case 709: // CONTEXT_IS_DESTROYED
+    case 710: // ASSERT
+    case 714: // HARDWARE_STACK_ERROR
+    case 715: // ILLEGAL_INSTRUCTION
+    case 716: // MISALIGNED_ADDRESS
+    case 717: // INVALID_ADDRESS_SPACE
+    case 718: // INVALID_PC
+    case 719: // LAUNCH_FAILED
+        return true;
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
+Backend cuda_backend() { return {DeviceType::cuda, "cuda", enumerate_cuda, create_cuda}; }
+
+std::array<NativeHandle, 3> cuda_current_context_handles()
+{
+    CUcontext context = nullptr;
+    CUdevice device = 0;
+    const CudaApi* api = CudaApi::find();
+    if (!api || api->cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context || api->cuCtxGetDevice(&device) != CUDA_SUCCESS)
+        fail_runtime("No current CUDA context found.");
+    return {NativeHandle{NativeHandleType::CUdevice, uint64_t(device)}, NativeHandle{NativeHandleType::CUcontext, uint64_t(context)}, {}};
+}
+
+// --------------------------------------------------------------------------------------------------- open and close
+
+CudaDevice::CudaDevice(const DeviceDesc& desc) : m_api(CudaApi::get())
+{
+    m_desc = desc;
+    m_desc.type = DeviceType::cuda;
+    open_context();
+    try {
+        Lock lock(*this);
+        m_compute = attribute(CU_DEVICE_COMPUTE_MAJOR) * 10 + attribute(CU_DEVICE_COMPUTE_MINOR);
+        m_arch = cat("sm_", m_compute);
+        m_stream_values = m_api.cuStreamWriteValue64 && m_api.cuStreamWaitValue64 && attribute(CU_DEVICE_64_BIT_STREAM_MEM_OPS);
+        create_pool();
+        check(m_api.cuEventCreate(&m_own_event, CU_EVENT_DISABLE_TIMING), "create an event");
+        check(m_api.cuEventCreate(&m_tail_event, CU_EVENT_DISABLE_TIMING), "create an event");
+        fill_info();
+    } catch (...) {
+        close_backend();
+        throw;
+    }
+}
+
+CudaDevice::~CudaDevice() { close_backend(); }
+
+void CudaDevice::open_context()
+{
+    int count = 0;
+    check(m_api.cuDeviceGetCount(&count), "count the devices");
+    if (count == 0)
+        fail_runtime("CUDA is not available: the driver reports no device (CUDA_VISIBLE_DEVICES may hide them)");
+    int ordinal = m_desc.adapter_index < 0 ? 0 : m_desc.adapter_index;
+    for (const NativeHandle& handle : m_desc.existing_device_handles) {
+        if (handle.type == NativeHandleType::CUcontext && handle.value) {
+            m_context = reinterpret_cast<CUcontext>(handle.value);
+        } else if (handle.type == NativeHandleType::CUdevice) {
+            ordinal = int(handle.value);
+        } else if (handle.type != NativeHandleType::undefined) {
+            fail_value("existing_device_handles: a cuda device takes a CUdevice or a CUcontext handle");
+        }
+    }
+    if (m_context) {
+        Lock lock(*this);
+        check(m_api.cuCtxGetDevice(&m_cuda_device), "use the given CUcontext");
+        return;
+    }
+    if (m_desc.has_adapter_luid && m_desc.adapter_index < 0) {
+        std::vector<AdapterInfo> adapters = enumerate_cuda();
+        auto it = std::find_if(adapters.begin(), adapters.end(), [&](const AdapterInfo& a) { return a.luid == m_desc.adapter_luid; });
+        if (it == adapters.end())
+            fail_value("adapter_luid: no CUDA adapter has this LUID; Device.enumerate_adapters(DeviceType.cuda) lists them");
+        ordinal = int(it - adapters.begin());
+    }
+    if (ordinal < 0 || ordinal >= count)
+        fail(ErrorKind::index, "CUDA device ", ordinal, " does not exist: there are ", count);
+    check(m_api.cuDeviceGet(&m_cuda_device, ordinal), "get device ", ordinal);
+    check(m_api.cuDevicePrimaryCtxRetain(&m_context, m_cuda_device), "open the primary context of device ", ordinal);
+    m_primary = true;
+}
+
+int CudaDevice::attribute(CUdevice_attribute which) const
+{
+    int value = 0;
+    return m_api.cuDeviceGetAttribute(&value, which, m_cuda_device) == CUDA_SUCCESS ? value : 0;
+}
+
+void CudaDevice::create_pool()
+{
+    if (!m_api.cuMemPoolCreate || !m_api.cuMemAllocFromPoolAsync || !m_api.cuMemFreeAsync || !m_api.cuMemPoolSetAttribute ||
+        !attribute(CU_DEVICE_MEMORY_POOLS_SUPPORTED))
+        return;
+    CUmemPoolProps props{};
+    props.allocType = 1; // pinned
+    props.location = {1, m_cuda_device};
+    if (m_api.cuMemPoolCreate(&m_pool, &props) != CUDA_SUCCESS) {
+        m_pool = nullptr;
+        return;
+    }
+    uint64_t keep = UINT64_MAX; // freed memory stays with the pool across synchronisations
+    m_api.cuMemPoolSetAttribute(m_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
+}
+
+void CudaDevice::fill_info()
+{
+    m_info.type = DeviceType::cuda;
+    m_info.api_name = "CUDA";
+    AdapterInfo adapter = adapter_info(m_api, m_cuda_device);
+    m_info.adapter_name = adapter.name;
+    m_info.luid = adapter.luid;
+    m_info.device_index = m_cuda_device;
+    m_info.timestamp_frequency = 1'000'000'000;
+    CUuuid uuid{};
+    m_api.cuDeviceGetUuid(&uuid, m_cuda_device);
+    std::memcpy(m_info.uuid.data(), uuid.bytes, sizeof(uuid.bytes));
+    fill_limits();
+
+    m_info.features = {"hardware_device", "parameter_block", "combined_texture_sampler", "timestamp_query", "realtime_clock", "half",
+                       "double", "int16", "int64", "atomic_float", "atomic_half", "atomic_int64", "wave_ops", "pointer",
+                       "sm_5_1", "sm_6_0", "sm_6_1", "sm_6_2", "sm_6_3", "sm_6_4", "sm_6_5", "sm_6_6", "sm_6_7"};
+    if (m_compute >= 80)
+        m_info.features.push_back("bfloat16");
+    if (m_compute >= 89)
+        m_info.features.push_back("float8");
+
+    m_info.capabilities = {"cuda"};
+    const std::pair<int, const char*> levels[] = {{10, "cuda_sm_1_0"}, {20, "cuda_sm_2_0"}, {30, "cuda_sm_3_0"}, {35, "cuda_sm_3_5"},
+                                                  {40, "cuda_sm_4_0"}, {50, "cuda_sm_5_0"}, {60, "cuda_sm_6_0"}, {70, "cuda_sm_7_0"},
+                                                  {80, "cuda_sm_8_0"}, {89, "cuda_sm_8_9"}, {90, "cuda_sm_9_0"}};
+    for (auto [level, name] : levels)
+        if (m_compute >= level)
+            m_info.capabilities.push_back(name);
+    m_target.format = "cuda";
+    m_target.capabilities = {m_info.capabilities.back()};
+    m_target.defines = {{"__TARGET_CUDA__", "1"}, {"SPY_FLOAT_ATOMICS", "1"}};
+}
+
+void CudaDevice::fill_limits()
+{
+    DeviceLimits& limits = m_info.limits;
+    auto value = [&](CUdevice_attribute which) { return uint32_t(std::max(0, attribute(which))); };
+    limits.max_texture_dimension_1d = value(CU_DEVICE_MAX_TEXTURE1D);
+    limits.max_texture_dimension_2d = value(CU_DEVICE_MAX_TEXTURE2D);
+    limits.max_texture_dimension_3d = value(CU_DEVICE_MAX_TEXTURE3D);
+    limits.max_texture_dimension_cube = value(CU_DEVICE_MAX_TEXTURECUBEMAP);
+    limits.max_texture_layers = value(CU_DEVICE_MAX_TEXTURE2D_LAYERS);
+    limits.max_compute_threads_per_group = value(CU_DEVICE_MAX_THREADS_PER_BLOCK);
+    limits.max_compute_thread_group_size = {value(CU_DEVICE_MAX_BLOCK_DIM_X), value(CU_DEVICE_MAX_BLOCK_DIM_Y), value(CU_DEVICE_MAX_BLOCK_DIM_Z)};
+    limits.max_compute_dispatch_thread_groups = {value(CU_DEVICE_MAX_GRID_DIM_X), value(CU_DEVICE_MAX_GRID_DIM_Y), value(CU_DEVICE_MAX_GRID_DIM_Z)};
+    limits.min_wave_size = limits.max_wave_size = value(CU_DEVICE_WARP_SIZE);
+    limits.max_shader_visible_samplers = 1u << 16;
+    limits.max_entry_point_uniform_size = 4096;
+    size_t total = 0;
+    m_api.cuDeviceTotalMem(&total, m_cuda_device);
+    limits.max_buffer_size = total;
+}
+
+void CudaDevice::close_backend() noexcept
+{
+    if (!m_context)
+        return;
+    {
+        Lock lock(*this);
+        Relaxed relaxed(m_api);
+        // After a fault every call fails; the driver frees all with the process.
+        begin_work(nullptr);
+        m_api.cuStreamSynchronize(nullptr);
+        for (Garbage& garbage : m_garbage)
+            garbage.action();
+        m_garbage.clear();
+        for (auto [address, size] : m_late_frees)
+            free(address, nullptr);
+        m_late_frees.clear();
+        for (Mark& mark : m_marks)
+            m_api.cuEventDestroy(mark.event);
+        m_marks.clear();
+        for (CUevent event : m_spare_events)
+            m_api.cuEventDestroy(event);
+        m_spare_events.clear();
+        for (void* piece : m_staging)
+            m_api.cuMemFreeHost(piece);
+        m_staging.clear();
+        m_anchor = nullptr;
+        for (CUevent* event : {&m_own_event, &m_tail_event})
+            if (*event)
+                m_api.cuEventDestroy(std::exchange(*event, nullptr));
+        if (m_pool) {
+            m_api.cuStreamSynchronize(nullptr);
+            m_api.cuMemPoolDestroy(std::exchange(m_pool, nullptr));
+        }
+    }
+    m_context = nullptr;
+    if (std::exchange(m_primary, false))
+        m_api.cuDevicePrimaryCtxRelease(m_cuda_device);
+}
+
+// ------------------------------------------------------------------------------------------------------------ errors
+
+void CudaDevice::raise(CUresult result, const std::string& what)
+{
+    if (is_sticky(result)) {
+        if (m_fault.empty()) {
+            std::vector<std::string> names;
+            uint32_t known = std::min(m_recent_count, recent_size);
+            for (uint32_t i = 0; i < known; ++i) {
+                const std::string& name = m_labels[m_recent[(m_recent_count - 1 - i) % recent_size]];
+                if (std::find(names.begin(), names.end(), name) == names.end())
+                    names.push_back(name);
+            }
+            std::string list;
+            for (const std::string& name : names)
+                list += (list.empty() ? "'" : ", '") + name + "'";
+            m_fault = cat("a kernel fault, ", m_api.text(result), ", in ",
+                          names.empty() ? "work that another library submitted" : names.size() == 1 ? list : cat("one of the kernels launched last (newest first): ", list),
+                          ". CUDA cannot be used any more in this process; restart it. Running with 'compute-sanitizer' shows the faulting access");
+        }
+        fail_runtime(m_fault);
+    }
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+        size_t available = 0, total = 0;
+        m_api.cuMemGetInfo(&available, &total);
+        fail(ErrorKind::memory, "out of memory: CUDA failed to ", what, "; ", available, " of ", total, " bytes are free on ", m_info.adapter_name);
+    }
+    fail_runtime("CUDA failed to ", what, ": ", m_api.text(result));
+}
+
+void CudaDevice::ensure_usable()
+{
+    if (!m_fault.empty()) [[unlikely]]
+        fail_runtime(m_fault);
+    if (!m_context) [[unlikely]]
+        fail_runtime("device is closed");
+}
+
+uint32_t CudaDevice::intern_label(const std::string& label)
+{
+    auto it = std::find(m_labels.begin(), m_labels.end(), label);
+    if (it == m_labels.end())
+        it = m_labels.insert(m_labels.end(), label);
+    return uint32_t(it - m_labels.begin());
+}
+
+// ------------------------------------------------------------------------------------------------------ order of work
+
+bool CudaDevice::begin_work(CUstream stream)
+{
+    if (stream == nullptr && m_tail == nullptr) [[likely]]
+        return true;
+    return begin_work_slow(stream);
+}
+
+bool CudaDevice::begin_work_slow(CUstream stream)
+{
+    if (stream) {
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+        check(m_api.cuStreamIsCapturing(stream, &status), "use the given CUstream");
+        if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+            return false; // events of other streams may not enter a graph; its owner orders the replays
+    }
+    if (stream == m_tail)
+        return true;
+    if (m_tail == nullptr) {
+        check(m_api.cuEventRecord(m_own_event, nullptr), "record an event");
+        check(m_api.cuStreamWaitEvent(stream, m_own_event, 0), "order two streams");
+    } else {
+        check(m_api.cuStreamWaitEvent(stream, m_tail_event, 0), "order two streams");
+    }
+    m_tail = stream;
+    return true;
+}
+
+void CudaDevice::end_work(CUstream stream, bool tracked)
+{
+    if (!tracked)
+        return;
+    m_sequence.fetch_add(1, std::memory_order_relaxed);
+    if (stream) // recorded at once rather than when needed: the stream's owner may destroy it in between
+        check(m_api.cuEventRecord(m_tail_event, stream), "record an event");
+}
+
+void CudaDevice::finish_work(CUstream stream, bool tracked) noexcept
+{
+    try {
+        end_work(stream, tracked);
+    } catch (const Error&) {
+        // Only a lost context or a destroyed stream fails here, which the next call reports.
+    }
+    if (!m_retired.empty()) [[unlikely]]
+        m_retired.clear();
+}
+
+CUevent CudaDevice::take_event()
+{
+    if (!m_spare_events.empty()) {
+        CUevent event = m_spare_events.back();
+        m_spare_events.pop_back();
+        return event;
+    }
+    CUevent event = nullptr;
+    check(m_api.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "create an event");
+    return event;
+}
+
+void CudaDevice::record_mark()
+{
+    begin_work(nullptr);
+    CUevent event = take_event();
+    CUresult result = m_api.cuEventRecord(event, nullptr);
+    if (result != CUDA_SUCCESS) {
+        m_spare_events.push_back(event);
+        raise(result, "record an event");
+    }
+    m_marks.push_back({m_sequence.load(), event});
+}
+
+void CudaDevice::poll()
+{
+    while (!m_marks.empty()) {
+        CUresult result = m_api.cuEventQuery(m_marks.front().event);
+        if (result == CUDA_ERROR_NOT_READY)
+            break;
+        check(result, "wait for the device");
+        m_completed = m_marks.front().sequence;
+        m_spare_events.push_back(m_marks.front().event);
+        m_marks.pop_front();
+    }
+    if (m_completed == m_sequence.load())
+        m_recent_count = 0;
+    while (!m_garbage.empty() && m_garbage.front().sequence <= m_completed) {
+        std::function<void()> action = std::move(m_garbage.front().action);
+        m_garbage.pop_front();
+        action();
+    }
+    if (!m_late_frees.empty())
+        for (auto [address, size] : std::exchange(m_late_frees, {}))
+            free_buffer(address, size);
+}
+
+bool CudaDevice::is_finished(uint64_t submit_id)
+{
+    Lock lock(*this);
+    ensure_usable();
+    if (submit_id <= m_completed)
+        return true;
+    Relaxed relaxed(m_api);
+    // A mark taken now covers at least the work asked for.
+    if (m_marks.empty() || m_marks.back().sequence < std::min(submit_id, m_sequence.load()))
+        record_mark();
+    poll();
+    return submit_id <= m_completed;
+}
+
+bool CudaDevice::wait(uint64_t submit_id, uint64_t timeout_ns)
+{
+    submit_id = std::min(submit_id, last_submit_id());
+    uint64_t begin = now_ns();
+    for (;;) {
+        if (is_finished(submit_id))
+            return true;
+        uint64_t spent = now_ns() - begin;
+        if (spent >= timeout_ns)
+            return false;
+        // Short waits spin; longer ones give the core away, with a latency well below what they have waited already.
+        if (spent < 100'000)
+            std::this_thread::yield();
+        else
+            std::this_thread::sleep_for(std::chrono::nanoseconds(std::min<uint64_t>({spent / 10, timeout_ns - spent, 200'000})));
+    }
+}
+
+void CudaDevice::defer(std::function<void()> action) noexcept
+{
+    if (!alive())
+        return;
+    try {
+        if (m_completed != m_sequence.load() && (m_marks.empty() || m_marks.back().sequence != m_sequence.load()))
+            record_mark();
+        m_garbage.push_back({m_sequence.load(), std::move(action)});
+        poll();
+    } catch (const Error&) {
+        // The context is lost (the next call of the user reports it): nothing can be freed any more.
+    }
+}
+
+CUstream CudaDevice::stream_of(NativeHandle handle) const
+{
+    if (handle.type == NativeHandleType::undefined)
+        return nullptr;
+    if (handle.type != NativeHandleType::CUstream)
+        fail_value("cuda_stream: expected a CUstream handle (NativeHandle.from_cuda_stream(...))");
+    return handle.value <= 1 ? nullptr : reinterpret_cast<CUstream>(handle.value); // 1 names the legacy stream
+}
+
+void CudaDevice::sync_to_stream(NativeHandle handle)
+{
+    Lock lock(*this);
+    ensure_usable();
+    CUstream stream = stream_of(handle);
+    if (!stream)
+        return; // the own queue is that stream
+    Relaxed relaxed(m_api);
+    CUstream queue = own_queue();
+    CUevent event = take_event();
+    check(m_api.cuEventRecord(event, stream), "record an event on the given CUstream");
+    check(m_api.cuStreamWaitEvent(queue, event, 0), "order two streams");
+    m_spare_events.push_back(event); // a wait keeps the state that the event had when it was enqueued
+}
+
+void CudaDevice::sync_stream_to(NativeHandle handle)
+{
+    Lock lock(*this);
+    ensure_usable();
+    CUstream stream = stream_of(handle);
+    begin_work(nullptr);
+    if (!stream)
+        return;
+    check(m_api.cuEventRecord(m_own_event, nullptr), "record an event");
+    check(m_api.cuStreamWaitEvent(stream, m_own_event, 0), "order two streams");
+}
+
+// ---------------------------------------------------------------------------------------------------------- the rest
+
+std::array<NativeHandle, 3> CudaDevice::native_handles()
+{
+    return {NativeHandle{NativeHandleType::CUdevice, uint64_t(m_cuda_device)}, NativeHandle{NativeHandleType::CUcontext, uint64_t(m_context)}, {}};
+}
+
+void CudaDevice::set_context_current()
+{
+    ensure_usable();
+    check(m_api.cuCtxSetCurrent(m_context), "make the context current");
+}
+
+std::vector<HeapReport> CudaDevice::heap_reports()
+{
+    Lock lock(*this);
+    ensure_usable();
+    HeapReport buffers{"device memory", 0, m_buffer_bytes, m_buffer_bytes, m_buffer_count};
+    if (m_pool && m_api.cuMemPoolGetAttribute) {
+        uint64_t reserved = 0, used = 0;
+        m_api.cuMemPoolGetAttribute(m_pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
+        m_api.cuMemPoolGetAttribute(m_pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+        buffers.num_pages = reserved >> 25; // the pool grows in 32 MB steps
+        buffers.total_allocated = used;
+        buffers.total_mem_usage = reserved;
+    }
+    uint64_t textures = uint64_t(m_texture_bytes), host = uint64_t(m_host_bytes);
+    return {buffers, {"textures", uint64_t(m_texture_count), textures, textures, uint64_t(m_texture_count)},
+            {"pinned host memory", uint64_t(m_host_count), host, host, uint64_t(m_host_count)}};
+}
+
+std::shared_ptr<CudaAnchor> CudaDevice::time_anchor(CUstream stream)
+{
+    // Elapsed times come as float32 milliseconds: anchors a quarter of a second apart keep their error below 20 ns.
+    uint64_t now = now_ns();
+    if (m_anchor && now - m_anchor_host_ns < 250'000'000)
+        return m_anchor;
+    auto anchor = std::make_shared<CudaAnchor>();
+    anchor->api = &m_api;
+    check(m_api.cuEventCreate(&anchor->event, CU_EVENT_DEFAULT), "create an event");
+    check(m_api.cuEventRecord(anchor->event, stream), "record an event");
+    anchor->known = !m_anchor;
+    anchor->previous = m_anchor;
+    m_anchor = anchor;
+    m_anchor_host_ns = now;
+    return anchor;
+}
+
+uint64_t CudaDevice::resolve_ticks(CudaAnchor& last)
+{
+    std::vector<CudaAnchor*> chain;
+    for (CudaAnchor* anchor = &last; !anchor->known; anchor = anchor->previous.get())
+        chain.push_back(anchor);
+    for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
+        CudaAnchor& anchor = **it;
+        float milliseconds = 0;
+        check(m_api.cuEventSynchronize(anchor.event), "wait for a timestamp");
+        check(m_api.cuEventElapsedTime(&milliseconds, anchor.previous->event, anchor.event), "read a timestamp");
+        anchor.ticks = anchor.previous->ticks + uint64_t(double(milliseconds) * 1e6);
+        anchor.known = true;
+        anchor.previous = nullptr;
+    }
+    return last.ticks;
+}
+
+CudaAnchor::~CudaAnchor()
+{
+    if (event)
+        api->cuEventDestroy(event);
+}
+
+} // namespace spy

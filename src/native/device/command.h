@@ -1,0 +1,96 @@
+#pragma once
+// A recorded command list: plain data that every backend can execute, any number of times.
+#include "device/device.h"
+
+#include <variant>
+
+namespace spy {
+
+struct Offset3 { uint32_t x = 0, y = 0, z = 0; };
+struct Extent3 { uint32_t width = 1, height = 1, depth = 1; };
+
+namespace command {
+
+struct Dispatch {
+    ref<Kernel> kernel;
+    std::array<uint32_t, 3> group_count;
+    std::vector<std::vector<uint8_t>> scopes;
+    std::vector<ref<Object>> slots, keep_alive;
+};
+struct DispatchIndirect {
+    ref<Kernel> kernel;
+    ref<Buffer> buffer;
+    uint64_t offset; ///< three uint32 group counts
+    std::vector<std::vector<uint8_t>> scopes;
+    std::vector<ref<Object>> slots, keep_alive;
+};
+struct CopyBuffer { ref<Buffer> dst; uint64_t dst_offset; ref<Buffer> src; uint64_t src_offset, size; };
+struct FillBuffer { ref<Buffer> buffer; uint64_t offset, size; uint32_t value; };
+struct UploadBuffer { ref<Buffer> buffer; uint64_t offset; std::vector<uint8_t> data; };
+/// One layer and mip each; extents are resolved. Row pitch in bytes.
+struct CopyTexture {
+    ref<Texture> dst; uint32_t dst_layer, dst_mip; Offset3 dst_offset;
+    ref<Texture> src; uint32_t src_layer, src_mip; Offset3 src_offset;
+    Extent3 extent;
+};
+struct CopyTextureToBuffer {
+    ref<Buffer> dst; uint64_t dst_offset, dst_row_pitch;
+    ref<Texture> src; uint32_t src_layer, src_mip; Offset3 src_offset; Extent3 extent;
+};
+struct CopyBufferToTexture {
+    ref<Texture> dst; uint32_t dst_layer, dst_mip; Offset3 dst_offset; Extent3 extent;
+    ref<Buffer> src; uint64_t src_offset, src_row_pitch;
+};
+struct UploadTexture { ref<Texture> dst; uint32_t layer, mip; Offset3 offset; Extent3 extent; std::vector<uint8_t> data; };
+struct ClearTexture {
+    enum class Kind { float_, uint_, sint } kind;
+    ref<Texture> texture; SubresourceRange range;
+    std::array<uint32_t, 4> bits; ///< the four components, bit for bit
+};
+struct WriteTimestamp { ref<QueryPool> pool; uint32_t index; };
+struct ResolveQuery { ref<QueryPool> pool; uint32_t index, count; ref<Buffer> buffer; uint64_t offset; };
+struct Barrier {};
+struct DebugMarker { enum class Kind { push, pop, insert } kind; std::string name; std::array<float, 3> color; };
+struct Callback { std::function<void(NativeHandle)> function; };
+
+} // namespace command
+
+using Command = std::variant<
+    command::Dispatch, command::DispatchIndirect, command::CopyBuffer, command::FillBuffer, command::UploadBuffer,
+    command::CopyTexture, command::CopyTextureToBuffer, command::CopyBufferToTexture, command::UploadTexture,
+    command::ClearTexture, command::WriteTimestamp, command::ResolveQuery, command::Barrier, command::DebugMarker,
+    command::Callback>;
+
+/// One recording from its encoder to its command buffer; tells when it ends without having been submitted.
+struct Recording {
+    uint64_t id = 0;
+    std::atomic<bool> submitted{false};
+    Device* device = nullptr; ///< alive while the owner of the recording is
+
+    ~Recording()
+    {
+        if (!submitted && device && device->discarded_callback())
+            device->discarded_callback()(device, id);
+    }
+};
+
+class CommandBuffer : public DeviceObject {
+public:
+    CommandBuffer(ref<Device> device, std::vector<Command> commands, std::shared_ptr<Recording> recording = {})
+        : DeviceObject(std::move(device)), m_commands(std::move(commands)), m_recording(std::move(recording)) {}
+    uint64_t recording_id() const { return m_recording ? m_recording->id : 0; }
+    void mark_submitted()
+    {
+        if (m_recording)
+            m_recording->submitted = true;
+    }
+    ~CommandBuffer() override { CommandBuffer::release(); }
+    std::span<const Command> commands() const { return m_commands; }
+    void release() noexcept override { m_commands.clear(); }
+
+private:
+    std::vector<Command> m_commands;
+    std::shared_ptr<Recording> m_recording;
+};
+
+} // namespace spy

@@ -1,0 +1,119 @@
+#pragma once
+// A device whose memory is the host's and whose work is done when a call returns: what the CPU and the null backend share.
+#include "device/command.h"
+#include "device/device.h"
+
+#include <condition_variable>
+#include <mutex>
+
+namespace spy {
+
+/// Memory at a 64-byte boundary, zeroed.
+class HostMemory {
+public:
+    HostMemory() = default;
+    explicit HostMemory(uint64_t size);
+    ~HostMemory() { reset(); }
+    HostMemory(HostMemory&& other) noexcept { std::swap(m_data, other.m_data); }
+    HostMemory& operator=(HostMemory&& other) noexcept
+    {
+        std::swap(m_data, other.m_data);
+        return *this;
+    }
+    uint8_t* data() const { return m_data; } ///< null when the system has no memory left
+    void reset() noexcept;
+
+private:
+    uint8_t* m_data = nullptr;
+};
+
+class HostDevice : public Device {
+public:
+    struct Usage { std::atomic<uint64_t> bytes{0}, count{0}; };
+
+    ref<Buffer> create_buffer(const BufferDesc& desc) override;
+    ref<TextureView> create_texture_view(Texture* texture, const TextureViewDesc& desc) override;
+    ref<Fence> create_fence(uint64_t initial_value, bool shared) override;
+    ref<QueryPool> create_query_pool(QueryType type, uint32_t count) override;
+
+    uint64_t submit(const SubmitDesc& desc) override;
+    uint64_t last_submit_id() override { return m_submit_id; }
+    bool is_finished(uint64_t) override { return true; }
+    bool wait(uint64_t, uint64_t) override { return true; }
+
+    void read_buffer(Buffer* buffer, uint64_t offset, void* data, uint64_t size) override;
+    void write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t size) override;
+    void read_texture(Texture* texture, uint32_t layer, uint32_t mip, void* data) override;
+    void write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data) override;
+    std::vector<HeapReport> heap_reports() override;
+
+    Usage& usage() { return m_usage; }
+    std::atomic<uint64_t> m_submit_id{0};
+
+protected:
+    void close_backend() noexcept override {}
+
+private:
+    Usage m_usage;
+};
+
+class HostBuffer final : public Buffer {
+public:
+    HostBuffer(ref<HostDevice> device, BufferDesc desc);
+    ~HostBuffer() override { free_memory(); }
+    uint64_t device_address() const override { return uint64_t(m_memory.data()); }
+    void* host_pointer() const override { return m_memory.data(); }
+    void release() noexcept override
+    {
+        if (!m_exported)
+            free_memory();
+    }
+
+private:
+    void free_memory() noexcept;
+
+    HostMemory m_memory;
+};
+
+/// Texels of every layer and mip one after the other, rows tightly packed.
+class HostTexture final : public Texture {
+public:
+    HostTexture(ref<HostDevice> device, TextureDesc desc);
+    ~HostTexture() override { HostTexture::release(); }
+    uint64_t memory_usage() const override { return m_size; }
+    uint8_t* subresource(uint32_t layer, uint32_t mip) const;
+    void release() noexcept override;
+
+private:
+    uint64_t m_size = 0;
+    std::vector<uint64_t> m_offsets; ///< by layer * mip_count + mip
+    HostMemory m_memory;
+};
+
+class HostFence final : public Fence {
+public:
+    HostFence(ref<Device> device, uint64_t value) : Fence(std::move(device)), m_value(value) {}
+    uint64_t current_value() override;
+    void signal(uint64_t value) override;
+    bool wait(uint64_t value, uint64_t timeout_ns) override;
+
+private:
+    std::mutex m_mutex;
+    std::condition_variable m_changed;
+    uint64_t m_value;
+};
+
+/// Nanoseconds of the steady clock.
+class HostQueryPool final : public QueryPool {
+public:
+    HostQueryPool(ref<Device> device, QueryType type, uint32_t count)
+        : QueryPool(std::move(device), type, count), m_ticks(count) {}
+    void reset(uint32_t index, uint32_t count) override;
+    void get_results(uint32_t index, uint32_t count, uint64_t* ticks) override;
+    void write(uint32_t index);
+
+private:
+    std::vector<uint64_t> m_ticks;
+};
+
+} // namespace spy

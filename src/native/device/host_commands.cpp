@@ -1,0 +1,192 @@
+// Executes a command list on host memory.
+#include "device/host.h"
+
+#include "core/error.h"
+#include "device/texel_format.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace spy {
+
+namespace {
+
+/// A box of texels in memory: where its first block is and how far apart rows and slices are.
+struct Texels {
+    uint8_t* data;
+    uint64_t row_pitch, slice_pitch;
+};
+
+Texels texels_of(Texture* texture, uint32_t layer, uint32_t mip, Offset3 offset)
+{
+    const SubresourceLayout layout = subresource_layout(texture->desc(), mip);
+    uint8_t* data = static_cast<HostTexture*>(texture)->subresource(layer, mip) + offset.z * layout.slice_pitch
+        + offset.y / layout.block_height * layout.row_pitch + offset.x / layout.block_width * layout.col_pitch;
+    return {data, layout.row_pitch, layout.slice_pitch};
+}
+
+void copy_texels(Texels dst, Texels src, Format format, Extent3 extent)
+{
+    const SubresourceLayout box = subresource_layout(format, extent.width, extent.height, extent.depth);
+    for (uint32_t z = 0; z < extent.depth; ++z)
+        for (uint32_t y = 0; y < box.row_count; ++y)
+            std::memmove(dst.data + z * dst.slice_pitch + y * dst.row_pitch,
+                         src.data + z * src.slice_pitch + y * src.row_pitch, box.row_pitch);
+}
+
+Texels buffer_texels(Buffer* buffer, uint64_t offset, uint64_t row_pitch, Format format, Extent3 extent)
+{
+    const uint32_t rows = subresource_layout(format, extent.width, extent.height, extent.depth).row_count;
+    return {static_cast<uint8_t*>(buffer->host_pointer()) + offset, row_pitch, row_pitch * rows};
+}
+
+struct Executor {
+    HostDevice& device;
+
+    void launch(const ref<Kernel>& kernel, std::array<uint32_t, 3> groups,
+                const std::vector<std::vector<uint8_t>>& scope_bytes, const std::vector<ref<Object>>& slots,
+                const std::vector<ref<Object>>& keep_alive)
+    {
+        std::vector<std::span<const uint8_t>> scopes(scope_bytes.begin(), scope_bytes.end());
+        LaunchDesc desc;
+        desc.kernel = kernel.get();
+        desc.group_count = groups;
+        desc.arguments = {scopes, slots, keep_alive};
+        device.launch(desc);
+    }
+
+    void operator()(const command::Dispatch& c) { launch(c.kernel, c.group_count, c.scopes, c.slots, c.keep_alive); }
+
+    void operator()(const command::DispatchIndirect& c)
+    {
+        std::array<uint32_t, 3> groups;
+        device.read_buffer(c.buffer.get(), c.offset, groups.data(), sizeof(groups));
+        if (groups[0] && groups[1] && groups[2])
+            launch(c.kernel, groups, c.scopes, c.slots, c.keep_alive);
+    }
+
+    void operator()(const command::CopyBuffer& c)
+    {
+        std::memmove(static_cast<uint8_t*>(c.dst->host_pointer()) + c.dst_offset,
+                     static_cast<uint8_t*>(c.src->host_pointer()) + c.src_offset, c.size);
+    }
+
+    void operator()(const command::FillBuffer& c)
+    {
+        uint8_t* data = static_cast<uint8_t*>(c.buffer->host_pointer()) + c.offset;
+        if (!c.value) {
+            std::memset(data, 0, c.size);
+            return;
+        }
+        for (uint64_t i = 0; i < c.size; i += 4)
+            std::memcpy(data + i, &c.value, std::min<uint64_t>(4, c.size - i));
+    }
+
+    void operator()(const command::UploadBuffer& c)
+    {
+        device.write_buffer(c.buffer.get(), c.offset, c.data.data(), c.data.size());
+    }
+
+    void operator()(const command::CopyTexture& c)
+    {
+        copy_texels(texels_of(c.dst.get(), c.dst_layer, c.dst_mip, c.dst_offset),
+                    texels_of(c.src.get(), c.src_layer, c.src_mip, c.src_offset), c.dst->desc().format, c.extent);
+    }
+
+    void operator()(const command::CopyTextureToBuffer& c)
+    {
+        const Format format = c.src->desc().format;
+        copy_texels(buffer_texels(c.dst.get(), c.dst_offset, c.dst_row_pitch, format, c.extent),
+                    texels_of(c.src.get(), c.src_layer, c.src_mip, c.src_offset), format, c.extent);
+    }
+
+    void operator()(const command::CopyBufferToTexture& c)
+    {
+        const Format format = c.dst->desc().format;
+        copy_texels(texels_of(c.dst.get(), c.dst_layer, c.dst_mip, c.dst_offset),
+                    buffer_texels(c.src.get(), c.src_offset, c.src_row_pitch, format, c.extent), format, c.extent);
+    }
+
+    void operator()(const command::UploadTexture& c)
+    {
+        const Format format = c.dst->desc().format;
+        const SubresourceLayout box = subresource_layout(format, c.extent.width, c.extent.height, c.extent.depth);
+        copy_texels(texels_of(c.dst.get(), c.layer, c.mip, c.offset),
+                    {const_cast<uint8_t*>(c.data.data()), box.row_pitch, box.slice_pitch}, format, c.extent);
+    }
+
+    void operator()(const command::ClearTexture& c);
+
+    void operator()(const command::WriteTimestamp& c) { static_cast<HostQueryPool*>(c.pool.get())->write(c.index); }
+
+    void operator()(const command::ResolveQuery& c)
+    {
+        auto* out = static_cast<uint8_t*>(c.buffer->host_pointer()) + c.offset;
+        std::vector<uint64_t> ticks(c.count);
+        c.pool->get_results(c.index, c.count, ticks.data());
+        std::memcpy(out, ticks.data(), c.count * sizeof(uint64_t));
+    }
+
+    void operator()(const command::Barrier&) {}
+    void operator()(const command::DebugMarker&) {}
+    void operator()(const command::Callback& c) { c.function(NativeHandle{}); }
+};
+
+/// One texel with the four clear components converted to the format's channels.
+std::vector<uint8_t> clear_texel(const command::ClearTexture& c)
+{
+    const FormatInfo& info = format_info(c.texture->desc().format);
+    const ScalarType scalar = host_scalar(info.format);
+    const uint32_t bytes = scalar_info(scalar).size;
+    const bool normalized = info.is_normalized_format();
+    std::vector<uint8_t> texel(info.bytes_per_block);
+    for (uint32_t channel = 0; channel < info.channel_count; ++channel) {
+        uint64_t raw = c.bits[channel];
+        float value;
+        std::memcpy(&value, &c.bits[channel], 4);
+        if (c.kind == command::ClearTexture::Kind::float_ && normalized) {
+            const bool is_signed = info.type == FormatType::snorm;
+            const double top = double((1ull << (bytes * 8 - is_signed)) - 1);
+            raw = uint64_t(int64_t(std::min(1.f, std::max(is_signed ? -1.f : 0.f, value)) * top + (value < 0 ? -.5 : .5)));
+        } else if (scalar == ScalarType::float16) {
+            const _Float16 half = _Float16(value);
+            std::memcpy(&raw, &half, 2);
+        } else if (c.kind == command::ClearTexture::Kind::sint) {
+            raw = uint64_t(int64_t(int32_t(c.bits[channel])));
+        }
+        std::memcpy(texel.data() + channel * bytes, &raw, bytes);
+    }
+    return texel;
+}
+
+void Executor::operator()(const command::ClearTexture& c)
+{
+    if (host_scalar(c.texture->desc().format) == ScalarType::none)
+        fail(ErrorKind::not_implemented, "clearing a texture of format ", format_name(c.texture->desc().format), " on the ",
+             device.info().api_name, " device; upload the texels with upload_texture_data");
+    const std::vector<uint8_t> texel = clear_texel(c);
+    for (uint32_t layer = c.range.layer; layer < c.range.layer + c.range.layer_count; ++layer)
+        for (uint32_t mip = c.range.mip; mip < c.range.mip + c.range.mip_count; ++mip) {
+            uint8_t* data = static_cast<HostTexture*>(c.texture.get())->subresource(layer, mip);
+            const uint64_t size = subresource_layout(c.texture->desc(), mip).size_in_bytes;
+            for (uint64_t i = 0; i < size; i += texel.size())
+                std::memcpy(data + i, texel.data(), texel.size());
+        }
+}
+
+} // namespace
+
+uint64_t HostDevice::submit(const SubmitDesc& desc)
+{
+    for (size_t i = 0; i < desc.wait_fences.size(); ++i)
+        while (!desc.wait_fences[i]->wait(desc.wait_values[i], 100'000'000)) {
+        }
+    for (CommandBuffer* buffer : desc.command_buffers)
+        for (const Command& command : buffer->commands())
+            std::visit(Executor{*this}, command);
+    for (size_t i = 0; i < desc.signal_fences.size(); ++i)
+        desc.signal_fences[i]->signal(desc.signal_values[i]);
+    return ++m_submit_id;
+}
+
+} // namespace spy

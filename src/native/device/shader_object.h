@@ -1,0 +1,88 @@
+#pragma once
+// The values of a program's parameters (or of one parameter block) on the host: bytes per scope, resources per slot.
+#include "device/command.h"
+#include "device/device.h"
+
+#include <map>
+
+namespace spy {
+
+class ShaderObject;
+
+/// Where a value lives: bytes and, inside a ShaderObject, the counters of core/layout.h made absolute.
+struct Place {
+    uint8_t* bytes = nullptr;       ///< the value's first byte
+    ShaderObject* object = nullptr; ///< null: plain memory, which holds neither resources nor blocks
+    uint32_t scope = 0;             ///< scope that `bytes` lies in
+    uint32_t slot = 0;
+    uint32_t nested_scope = 0; ///< first scope of the blocks inside the value
+    std::vector<ref<Object>>* keep_alive = nullptr; ///< plain memory: takes what pointers point into
+
+    Place field(const FieldLayout& field) const;
+    Place element(const TypeLayout& layout, int64_t index) const;
+    /// The contents of a constant buffer or parameter block that lies here; `layout` is the block's element type.
+    Place enter_block(const TypeLayout& layout) const;
+};
+
+/// Spans over a ShaderObject's data, valid while the object lives unchanged.
+struct ArgumentData {
+    std::vector<std::span<const uint8_t>> scopes;
+    std::vector<ref<Object>> slots, keep_alive;
+
+    Arguments arguments() const { return {scopes, slots, keep_alive}; }
+};
+
+class ShaderObject : public Object {
+public:
+    /// All parameters of a linked entry point.
+    ShaderObject(ref<Device> device, ref<ProgramLayout> layout);
+    /// The contents of a ParameterBlock<T> or ConstantBuffer<T> (either those types or T itself).
+    ShaderObject(ref<Device> device, ref<TypeLayout> layout);
+
+    Device* device() const { return m_device.get(); }
+    ProgramLayout* program() const { return m_program.get(); } ///< null for blocks
+    /// Type of the globals, or of the block's contents.
+    const ref<TypeLayout>& type() const { return m_type; }
+    Place root();
+    /// Parameters of the entry point; there is one per program.
+    Place entry_point(uint32_t index);
+    ref<TypeLayout> entry_point_type(uint32_t index) const;
+
+    std::span<uint8_t> bytes(uint32_t scope);
+    size_t slot_count() const { return m_slots.size(); }
+    Object* resource(uint32_t slot) const;
+    /// `resource` may be null: explicitly nothing.
+    void set_resource(uint32_t slot, ref<Object> resource);
+    /// The object that stands in for the block at `scope`, or null.
+    ShaderObject* block(uint32_t scope) const;
+    void set_block(uint32_t scope, uint32_t slot, ref<ShaderObject> object);
+    /// Keeps what the pointer stored at `at` points into; null forgets.
+    void keep(const uint8_t* at, ref<Object> object);
+
+    /// RuntimeError naming the first resource that was never set.
+    void check_bound() const;
+    void gather(ArgumentData& out) const;
+    /// The same as owned data, for recorded commands.
+    void copy_to(std::vector<std::vector<uint8_t>>& scopes, std::vector<ref<Object>>& slots,
+                 std::vector<ref<Object>>& keep_alive) const;
+
+private:
+    struct Block {
+        uint32_t slot;
+        ref<ShaderObject> object;
+    };
+
+    void collect(uint32_t first_scope, uint32_t first_slot, ArgumentData& out) const;
+    bool is_bound(uint32_t slot) const;
+
+    ref<Device> m_device;
+    ref<ProgramLayout> m_program;
+    ref<TypeLayout> m_type;
+    std::vector<std::vector<uint8_t>> m_scopes; ///< never resized: places point into them
+    std::vector<ref<Object>> m_slots;
+    std::vector<bool> m_slot_set;
+    std::map<uint32_t, Block> m_blocks; ///< by scope
+    std::map<const uint8_t*, ref<Object>> m_keep_alive;
+};
+
+} // namespace spy

@@ -1,0 +1,77 @@
+#include "device/submit.h"
+
+#include "core/error.h"
+#include "device/resource.h"
+
+namespace spy {
+
+namespace {
+
+uint64_t next_value(const Fence* fence, uint64_t value)
+{
+    if (value == fence_auto)
+        return fence->signaled_value() + 1;
+    if (value <= fence->signaled_value())
+        fail_value("a fence only counts up: cannot signal ", value, " after ", fence->signaled_value());
+    return value;
+}
+
+} // namespace
+
+void resolve_fence_values(SubmitRequest& request)
+{
+    if (request.wait_values.size() > request.wait_fences.size())
+        fail_value("submit: ", request.wait_values.size(), " wait_fence_values for ", request.wait_fences.size(),
+                   " wait_fences");
+    if (request.signal_values.size() > request.signal_fences.size())
+        fail_value("submit: ", request.signal_values.size(), " signal_fence_values for ", request.signal_fences.size(),
+                   " signal_fences");
+    request.wait_values.resize(request.wait_fences.size(), fence_auto);
+    request.signal_values.resize(request.signal_fences.size(), fence_auto);
+    for (size_t i = 0; i < request.wait_fences.size(); ++i)
+        if (request.wait_values[i] == fence_auto)
+            request.wait_values[i] = request.wait_fences[i]->signaled_value();
+    for (size_t i = 0; i < request.signal_fences.size(); ++i)
+        request.signal_values[i] = next_value(request.signal_fences[i].get(), request.signal_values[i]);
+}
+
+uint64_t submit(Device* device, const SubmitRequest& resolved)
+{
+    std::vector<CommandBuffer*> buffers;
+    for (const ref<CommandBuffer>& buffer : resolved.command_buffers)
+        buffers.push_back(buffer.get());
+    SubmitDesc desc;
+    desc.command_buffers = buffers;
+    desc.wait_fences = resolved.wait_fences;
+    desc.wait_values = resolved.wait_values;
+    desc.signal_fences = resolved.signal_fences;
+    desc.signal_values = resolved.signal_values;
+    desc.stream = resolved.stream;
+    const uint64_t id = device->submit(desc);
+    for (CommandBuffer* buffer : buffers)
+        buffer->mark_submitted();
+    for (size_t i = 0; i < resolved.signal_fences.size(); ++i)
+        resolved.signal_fences[i]->note_signaled(resolved.signal_values[i]);
+    return id;
+}
+
+uint64_t signal_fence(Fence* fence, uint64_t value)
+{
+    check_open(fence->frontend());
+    value = next_value(fence, value);
+    fence->signal(value);
+    fence->note_signaled(value);
+    return value;
+}
+
+ref<Fence> create_fence(Device* device, uint64_t initial_value, bool shared)
+{
+    check_open(device);
+    if (initial_value == fence_auto)
+        fail_value("create_fence: the initial value must be less than 2^64 - 1");
+    ref<Fence> fence = device->create_fence(initial_value, shared);
+    fence->note_created(initial_value, shared);
+    return fence;
+}
+
+} // namespace spy

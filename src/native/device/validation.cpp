@@ -1,0 +1,296 @@
+// A Device that checks every call and forwards it. Ranges and encoder states are checked where commands are recorded
+// (encoder.cpp); here are checked: use after close, objects of another device, limits, usage flags, memory types.
+#include "core/error.h"
+#include "device/backend.h"
+#include "device/encoder.h"
+#include "device/resource.h"
+
+#include <algorithm>
+
+namespace spy {
+
+namespace {
+
+class ValidationDevice final : public Device {
+public:
+    explicit ValidationDevice(ref<Device> inner) : m_inner(std::move(inner))
+    {
+        m_desc = m_inner->desc();
+        m_info = m_inner->info();
+        m_target = m_inner->compile_target();
+    }
+
+    Device* backend() override { return m_inner.get(); }
+
+    ref<Buffer> create_buffer(const BufferDesc& desc) override
+    {
+        check_open(this);
+        if (!desc.size)
+            fail_value("create_buffer: the size must be at least one byte");
+        if (const uint64_t most = m_info.limits.max_buffer_size; most && desc.size > most)
+            fail_value("create_buffer: ", desc.size, " bytes are more than this device's limit of ", most);
+        ref<Buffer> buffer = adopt(m_inner->create_buffer(desc));
+        zero(buffer);
+        return buffer;
+    }
+
+    ref<Texture> create_texture(const TextureDesc& desc) override
+    {
+        check_open(this);
+        check_texture_limits(desc);
+        return adopt(m_inner->create_texture(desc));
+    }
+
+    ref<TextureView> create_texture_view(Texture* texture, const TextureViewDesc& desc) override
+    {
+        check_open(this);
+        check_same_device(this, texture, "create_view 'texture'");
+        return adopt(m_inner->create_texture_view(texture, desc));
+    }
+
+    ref<Sampler> create_sampler(const SamplerDesc& desc) override
+    {
+        check_open(this);
+        return adopt(m_inner->create_sampler(desc));
+    }
+
+    ref<Fence> create_fence(uint64_t initial_value, bool shared) override
+    {
+        check_open(this);
+        return adopt(m_inner->create_fence(initial_value, shared));
+    }
+
+    ref<QueryPool> create_query_pool(QueryType type, uint32_t count) override
+    {
+        check_open(this);
+        if (!count)
+            fail_value("create_query_pool: 'count' must be at least 1");
+        return adopt(m_inner->create_query_pool(type, count));
+    }
+
+    uint32_t format_support(Format format) override
+    {
+        check_open(this);
+        format_info(format);
+        return m_inner->format_support(format);
+    }
+
+    std::string compile(const CompileDesc& desc) override
+    {
+        check_open(this);
+        return m_inner->compile(desc);
+    }
+
+    std::string compiler_fingerprint() override
+    {
+        check_open(this);
+        return m_inner->compiler_fingerprint();
+    }
+
+    ref<Kernel> create_kernel(const KernelDesc& desc) override
+    {
+        check_open(this);
+        if (!desc.layout)
+            fail_value("create_kernel: no program layout given for ", desc.label);
+        check_group_size(desc);
+        return adopt(m_inner->create_kernel(desc));
+    }
+
+    void launch(const LaunchDesc& desc) override
+    {
+        check_open(this);
+        if (!desc.kernel)
+            fail_value("launch: no kernel given");
+        const Kernel& kernel = *desc.kernel;
+        if (kernel.frontend() != this)
+            check_same_device(this, &kernel, "launch 'kernel'");
+        const auto& limit = m_info.limits.max_compute_dispatch_thread_groups;
+        for (size_t i = 0; i < 3; ++i)
+            if (!desc.group_count[i] || (limit[i] && desc.group_count[i] > limit[i])) [[unlikely]]
+                if (!check_groups(kernel, desc.group_count))
+                    return;
+        if (!desc.arguments.slots.empty())
+            check_arguments(this, kernel, desc.arguments.slots);
+        m_inner->launch(desc);
+    }
+
+    uint64_t submit(const SubmitDesc& desc) override
+    {
+        check_open(this);
+        for (const CommandBuffer* buffer : desc.command_buffers)
+            check_same_device(this, buffer, "submit 'command_buffers'");
+        for (const ref<Fence>& fence : desc.wait_fences)
+            check_same_device(this, fence.get(), "submit 'wait_fences'");
+        for (const ref<Fence>& fence : desc.signal_fences)
+            check_same_device(this, fence.get(), "submit 'signal_fences'");
+        check_stream(desc.stream);
+        return m_inner->submit(desc);
+    }
+
+    uint64_t last_submit_id() override { return m_inner->last_submit_id(); }
+    bool is_finished(uint64_t submit_id) override
+    {
+        check_open(this);
+        return m_inner->is_finished(submit_id);
+    }
+    bool wait(uint64_t submit_id, uint64_t timeout_ns) override { return m_inner->wait(submit_id, timeout_ns); }
+
+    void read_buffer(Buffer* buffer, uint64_t offset, void* data, uint64_t size) override
+    {
+        check_open(this);
+        check_same_device(this, buffer, "read buffer");
+        m_inner->read_buffer(buffer, offset, data, size);
+    }
+
+    void write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t size) override
+    {
+        check_open(this);
+        check_same_device(this, buffer, "write buffer");
+        m_inner->write_buffer(buffer, offset, data, size);
+    }
+
+    void read_texture(Texture* texture, uint32_t layer, uint32_t mip, void* data) override
+    {
+        check_open(this);
+        check_same_device(this, texture, "read texture");
+        check_subresource(texture->desc(), layer, mip);
+        m_inner->read_texture(texture, layer, mip, data);
+    }
+
+    void write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data) override
+    {
+        check_open(this);
+        check_same_device(this, texture, "write texture");
+        check_subresource(texture->desc(), layer, mip);
+        m_inner->write_texture(texture, layer, mip, data);
+    }
+
+    std::vector<HeapReport> heap_reports() override
+    {
+        check_open(this);
+        return m_inner->heap_reports();
+    }
+    std::array<NativeHandle, 3> native_handles() override
+    {
+        check_open(this);
+        return m_inner->native_handles();
+    }
+    void set_context_current() override
+    {
+        check_open(this);
+        m_inner->set_context_current();
+    }
+    void sync_to_stream(NativeHandle stream) override
+    {
+        check_open(this);
+        m_inner->sync_to_stream(stream);
+    }
+    void sync_stream_to(NativeHandle stream) override
+    {
+        check_open(this);
+        m_inner->sync_stream_to(stream);
+    }
+
+protected:
+    void close_backend() noexcept override
+    {
+        try {
+            m_inner->close();
+        } catch (...) {
+            // Our own close() has waited already and holds the fault, if any.
+        }
+    }
+
+private:
+    template <typename T>
+    ref<T> adopt(ref<T> object)
+    {
+        object->set_frontend(this);
+        return object;
+    }
+
+    /// Memory of the host backends is zero already.
+    void zero(const ref<Buffer>& buffer)
+    {
+        const BufferDesc& desc = buffer->desc();
+        if (desc.uninitialized || desc.memory_type != MemoryType::device_local || m_info.type == DeviceType::cpu
+            || m_info.type == DeviceType::null)
+            return;
+        CommandEncoder encoder{ref<Device>(this)};
+        encoder.fill_buffer(buffer, 0, {});
+        ref<CommandBuffer> commands = encoder.finish();
+        commands->mark_submitted();
+        CommandBuffer* list[] = {commands.get()};
+        SubmitDesc submission;
+        submission.command_buffers = list;
+        m_inner->submit(submission);
+    }
+
+    void check_texture_limits(const TextureDesc& desc) const
+    {
+        const DeviceLimits& limits = m_info.limits;
+        uint32_t most = limits.max_texture_dimension_2d;
+        if (desc.type == TextureType::texture_1d || desc.type == TextureType::texture_1d_array)
+            most = limits.max_texture_dimension_1d;
+        else if (desc.type == TextureType::texture_3d)
+            most = limits.max_texture_dimension_3d;
+        else if (desc.is_cube())
+            most = limits.max_texture_dimension_cube;
+        if (most && std::max({desc.width, desc.height, desc.depth}) > most)
+            fail_value("create_texture: ", desc.width, " x ", desc.height, " x ", desc.depth,
+                       " is more than this device's limit of ", most, " for ", name_of(desc.type));
+        if (limits.max_texture_layers && desc.layer_count() > limits.max_texture_layers)
+            fail_value("create_texture: ", desc.layer_count(), " layers are more than this device's limit of ",
+                       limits.max_texture_layers);
+        if (m_info.type == DeviceType::cpu) // says itself that it has no textures
+            return;
+        const uint32_t support = m_inner->format_support(desc.format);
+        const std::pair<TextureUsage, FormatSupport> needs[] = {
+            {TextureUsage::shader_resource, FormatSupport::shader_load},
+            {TextureUsage::unordered_access, FormatSupport::shader_uav_store},
+            {TextureUsage::render_target, FormatSupport::render_target},
+            {TextureUsage::depth_stencil, FormatSupport::depth_stencil},
+        };
+        for (auto [usage, bit] : needs)
+            if (has_flag(desc.usage, usage) && !(support & uint32_t(bit)))
+                fail_value("create_texture: format ", format_name(desc.format), " does not support usage ",
+                           names_of(usage), " on this device; see device.get_format_support(Format.",
+                           format_name(desc.format), ")");
+    }
+
+    void check_group_size(const KernelDesc& desc) const
+    {
+        const DeviceLimits& limits = m_info.limits;
+        const uint32_t* size = desc.layout->group_size;
+        const uint64_t threads = uint64_t(size[0]) * size[1] * size[2];
+        if (limits.max_compute_threads_per_group && threads > limits.max_compute_threads_per_group)
+            fail_value(desc.label, ": thread groups of ", size[0], " x ", size[1], " x ", size[2], " = ", threads,
+                       " threads are more than this device's limit of ", limits.max_compute_threads_per_group);
+    }
+
+    /// False: nothing to do.
+    bool check_groups(const Kernel& kernel, std::array<uint32_t, 3> count) const
+    {
+        check_group_count(this, kernel, {count[0], count[1], count[2]});
+        return count[0] && count[1] && count[2];
+    }
+
+    void check_stream(NativeHandle stream) const
+    {
+        if (stream.type == NativeHandleType::undefined)
+            return;
+        if (stream.type != NativeHandleType::CUstream)
+            fail_value("cuda_stream must be a CUstream handle; make one with NativeHandle.from_cuda_stream(stream)");
+        if (m_info.type != DeviceType::cuda && !m_desc.enable_cuda_interop)
+            fail_value("cuda_stream: the ", device_type_name(m_info.type),
+                       " device cannot order work against CUDA streams; open it with enable_cuda_interop=True");
+    }
+
+    ref<Device> m_inner;
+};
+
+} // namespace
+
+ref<Device> create_validation_device(ref<Device> inner) { return new ValidationDevice(std::move(inner)); }
+
+} // namespace spy

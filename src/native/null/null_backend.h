@@ -1,0 +1,35 @@
+#pragma once
+#include "device/host.h"
+
+namespace spy::null {
+
+struct LaunchRecord {
+    std::string kernel; ///< label
+    std::array<uint32_t, 3> group_count{};
+    std::vector<uint64_t> scope_sizes; ///< bytes given for each scope
+    uint64_t slot_count = 0;           ///< resources given
+};
+
+/// Copies on the host, runs no kernel, and remembers what it was asked to launch.
+class NullDevice final : public HostDevice {
+public:
+    static constexpr size_t max_records = 10'000; ///< the oldest go first
+
+    explicit NullDevice(const DeviceDesc& desc);
+
+    ref<Texture> create_texture(const TextureDesc& desc) override { return new HostTexture(this, desc); }
+    ref<Sampler> create_sampler(const SamplerDesc& desc) override { return new Sampler(this, desc); }
+    uint32_t format_support(Format format) override;
+    std::string compile(const CompileDesc& desc) override { return std::string(desc.source); }
+    std::string compiler_fingerprint() override { return "null 1"; }
+    ref<Kernel> create_kernel(const KernelDesc& desc) override { return new Kernel(this, desc.layout, desc.label); }
+    void launch(const LaunchDesc& desc) override;
+
+    std::vector<LaunchRecord> take_records(); ///< and forgets them
+
+private:
+    std::mutex m_mutex;
+    std::vector<LaunchRecord> m_records;
+};
+
+} // namespace spy::null

@@ -1,0 +1,355 @@
+// FunctionNode's native half: from a call's Python arguments to a planned launch.
+#include "call/launch.h"
+
+#include "python/bindings.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+namespace spy {
+
+namespace {
+
+/// Plans of one function with one set of key options; shared by all nodes that are equal in those.
+struct PlanTable {
+    std::unordered_map<std::string, std::shared_ptr<CallPlan>> plans;
+    std::unordered_map<std::string, bool> size_dependent; ///< base key -> whether list lengths belong to it
+};
+
+struct CallSite {
+    nb::object table;      ///< PlanTable
+    nb::object planner;    ///< callable(site, description, result type, key) -> plan specification (dict)
+    nb::object self;       ///< bound `this` or None
+    RunOptions run;
+    bool busy_checked = false;
+};
+
+int32_t offset_of(nb::dict& dict, const char* name)
+{
+    return dict.contains(name) && !dict[name].is_none() ? nb::cast<int32_t>(dict[name]) : -1;
+}
+
+Shape shape_from(nb::handle value)
+{
+    Shape shape;
+    for (nb::handle item : value)
+        shape.push_back(nb::cast<int64_t>(item));
+    return shape;
+}
+
+void read_value_slot(nb::dict& dict, const char* name, ValueSlot& slot)
+{
+    if (!dict.contains(name) || dict[name].is_none())
+        return;
+    nb::tuple pair = nb::cast<nb::tuple>(dict[name]);
+    slot.offset = nb::cast<int32_t>(pair[0]);
+    slot.layout = nb::cast<TypeLayout*>(pair[1]);
+}
+
+LeafKind leaf_kind(const std::string& text)
+{
+    static const char* const names[] = {"skip", "value", "view", "packed", "generator", "pointer", "resource", "reference"};
+    for (size_t i = 0; i < std::size(names); ++i)
+        if (text == names[i])
+            return LeafKind(i);
+    fail_value("unknown leaf kind ", text);
+}
+
+LeafPlan read_leaf(nb::dict dict)
+{
+    LeafPlan leaf;
+    leaf.kind = leaf_kind(nb::cast<std::string>(dict["kind"]));
+    leaf.name = nb::cast<std::string>(dict["name"]);
+    if (dict.contains("map"))
+        for (nb::handle item : dict["map"])
+            leaf.map.push_back(nb::cast<uint8_t>(item));
+    leaf.vector_dims = uint32_t(leaf.map.size());
+    if (dict.contains("inner"))
+        leaf.inner = shape_from(dict["inner"]);
+    auto flag = [&](const char* name, bool fallback) {
+        return dict.contains(name) ? nb::cast<bool>(dict[name]) : fallback;
+    };
+    leaf.reads = flag("reads", true);
+    leaf.writes = flag("writes", false);
+    leaf.classed = flag("classed", false);
+    leaf.out_is_grad = flag("out_is_grad", false);
+    if (dict.contains("scalar"))
+        leaf.scalar = scalar_from_slang_name(nb::cast<std::string>(dict["scalar"]));
+    if (dict.contains("element_size"))
+        leaf.element_size = nb::cast<uint32_t>(dict["element_size"]);
+    if (dict.contains("views")) {
+        size_t source = 0;
+        for (nb::handle item : dict["views"]) {
+            if (!item.is_none()) {
+                nb::tuple offsets = nb::cast<nb::tuple>(item);
+                leaf.views[source] = {nb::cast<int32_t>(offsets[0]), nb::cast<int32_t>(offsets[1]),
+                                      nb::cast<int32_t>(offsets[2]), nb::cast<int32_t>(offsets[3])};
+            }
+            ++source;
+        }
+    }
+    read_value_slot(dict, "value", leaf.value);
+    read_value_slot(dict, "seed", leaf.seed);
+    read_value_slot(dict, "out", leaf.out);
+    leaf.shape_offset = offset_of(dict, "shape_offset");
+    leaf.offset_offset = offset_of(dict, "offset_offset");
+    leaf.stride_offset = offset_of(dict, "stride_offset");
+    leaf.seed_offset = offset_of(dict, "seed_offset");
+    leaf.min_offset = offset_of(dict, "min_offset");
+    leaf.max_offset = offset_of(dict, "max_offset");
+    if (dict.contains("range_scalar"))
+        leaf.range_scalar = scalar_from_slang_name(nb::cast<std::string>(dict["range_scalar"]));
+    leaf.slot = offset_of(dict, "slot");
+    return leaf;
+}
+
+ResultPlan read_result(nb::dict dict)
+{
+    ResultPlan result;
+    static const char* const modes[] = {"none", "value", "tensor", "numpy", "leaf"};
+    std::string mode = nb::cast<std::string>(dict["mode"]);
+    for (size_t i = 0; i < std::size(modes); ++i)
+        if (mode == modes[i])
+            result.mode = ResultMode(i);
+    if (dict.contains("leaf"))
+        result.leaf = read_leaf(nb::cast<nb::dict>(dict["leaf"]));
+    if (dict.contains("element"))
+        result.element = nb::cast<TypeLayout*>(dict["element"]);
+    if (dict.contains("dtype"))
+        result.dtype = dict["dtype"];
+    if (dict.contains("element_shape"))
+        result.element_shape = shape_from(dict["element_shape"]);
+    return result;
+}
+
+std::shared_ptr<CallPlan> read_plan(nb::dict dict)
+{
+    auto plan = std::make_shared<CallPlan>();
+    plan->label = nb::cast<std::string>(dict["label"]);
+    plan->device = nb::cast<Device*>(dict["device"]);
+    for (nb::handle leaf : dict["leaves"])
+        plan->leaves.push_back(read_leaf(nb::cast<nb::dict>(leaf)));
+    plan->result = read_result(nb::cast<nb::dict>(dict["result"]));
+    plan->call_rank = nb::cast<uint32_t>(dict["call_rank"]);
+    plan->argument_size = nb::cast<uint32_t>(dict["argument_size"]);
+    plan->total_offset = offset_of(dict, "total_offset");
+    plan->block_offset = offset_of(dict, "block_offset");
+    plan->shape_offset = offset_of(dict, "shape_offset");
+    plan->size_dependent = nb::cast<bool>(dict["size_dependent"]);
+    plan->can_flatten = nb::cast<bool>(dict["can_flatten"]);
+    plan->view = dict["view"];
+    return plan;
+}
+
+/// Signatures are reused by a thread; a nested call (get_this calling back) takes the next one.
+struct SignatureLease {
+    SignatureLease()
+    {
+        if (depth() == pool().size())
+            pool().push_back(std::make_unique<Signature>());
+        signature = pool()[depth()++].get();
+        signature->clear();
+    }
+    ~SignatureLease()
+    {
+        signature->clear();
+        --depth();
+    }
+    Signature* signature;
+
+private:
+    static std::vector<std::unique_ptr<Signature>>& pool()
+    {
+        static thread_local std::vector<std::unique_ptr<Signature>> signatures;
+        return signatures;
+    }
+    static size_t& depth()
+    {
+        static thread_local size_t value = 0;
+        return value;
+    }
+};
+
+std::shared_ptr<CallPlan> find_plan(CallSite& site, nb::handle self, PlanTable& table, Signature& signature,
+                                    const CallArguments& arguments)
+{
+    auto found = table.plans.find(signature.key);
+    if (found != table.plans.end() && !found->second->size_dependent)
+        return found->second;
+    std::string base = signature.key;
+    bool sized = found != table.plans.end();
+    if (sized) {
+        append_sizes(signature);
+        auto exact = table.plans.find(signature.key);
+        if (exact != table.plans.end())
+            return exact->second;
+    }
+    nb::object result_type =
+        signature.reserved.result_type ? nb::borrow(signature.reserved.result_type) : nb::object(nb::none());
+    nb::object spec = site.planner(self, describe(arguments), result_type,
+                                   nb::bytes(signature.key.data(), signature.key.size()));
+    std::shared_ptr<CallPlan> plan;
+    if (nb::isinstance<nb::dict>(spec))
+        plan = read_plan(nb::cast<nb::dict>(spec));
+    else
+        plan = nb::cast<std::shared_ptr<CallPlan>>(spec);
+    if (nb::hasattr(plan->view, "attach"))
+        plan->view.attr("attach")(nb::cast(plan));
+    if (plan->size_dependent && !sized) {
+        table.plans[base] = plan;
+        append_sizes(signature);
+    }
+    table.plans[signature.key] = plan;
+    return plan;
+}
+
+CallArguments gather(const CallSite& site, nb::args& args, nb::kwargs& kwargs, std::vector<PyObject*>& storage)
+{
+    CallArguments arguments;
+    for (size_t i = 0; i < args.size(); ++i)
+        storage.push_back(PyTuple_GET_ITEM(args.ptr(), Py_ssize_t(i)));
+    arguments.self = site.self.is_valid() && !site.self.is_none() ? site.self.ptr() : nullptr;
+    arguments.positional = storage;
+    arguments.keywords = PyDict_GET_SIZE(kwargs.ptr()) ? kwargs.ptr() : nullptr;
+    return arguments;
+}
+
+nb::object call(nb::handle self, nb::args args, nb::kwargs kwargs)
+{
+    CallSite& site = *nb::inst_ptr<CallSite>(self);
+    std::vector<PyObject*> storage;
+    CallArguments arguments = gather(site, args, kwargs, storage);
+    nb::object bound;
+    if (arguments.keywords)
+        if (PyObject* value = PyDict_GetItemString(arguments.keywords, "_this")) {
+            bound = nb::borrow(value);
+            nb::kwargs rest = nb::borrow<nb::kwargs>(nb::steal(PyDict_Copy(kwargs.ptr())));
+            PyDict_DelItemString(rest.ptr(), "_this");
+            kwargs = rest;
+            arguments.self = bound.ptr();
+            arguments.keywords = PyDict_GET_SIZE(kwargs.ptr()) ? kwargs.ptr() : nullptr;
+        }
+    nb::object prepare = nb::getattr(self, "_before_call", nb::none());
+    if (!prepare.is_none())
+        prepare();
+    SignatureLease lease;
+    Signature& signature = *lease.signature;
+    walk(signature, arguments);
+    PlanTable& table = *nb::cast<PlanTable*>(site.table);
+    std::shared_ptr<CallPlan> plan = find_plan(site, self, table, signature, arguments);
+    Launch launch(*plan, signature, site.run);
+    nb::object result = launch.run();
+    if (plan->result.mode == ResultMode::leaf && !signature.reserved.append_to) {
+        PyObject* given = arguments.keywords ? PyDict_GetItemString(arguments.keywords, "_result") : nullptr;
+        if (given && nb::isinstance<ValueRef>(nb::handle(given)))
+            return nb::cast<ValueRef*>(nb::handle(given))->value;
+        return given ? nb::borrow(given) : nb::none();
+    }
+    return result;
+}
+
+/// Plans without running: the plan's Python view.
+nb::object plan_of(nb::handle self, nb::args args, nb::kwargs kwargs)
+{
+    CallSite& site = *nb::inst_ptr<CallSite>(self);
+    std::vector<PyObject*> storage;
+    CallArguments arguments = gather(site, args, kwargs, storage);
+    SignatureLease lease;
+    walk(*lease.signature, arguments);
+    return find_plan(site, self, *nb::cast<PlanTable*>(site.table), *lease.signature, arguments)->view;
+}
+
+nb::object describe_call(nb::handle self, nb::args args, nb::kwargs kwargs)
+{
+    CallSite& site = *nb::inst_ptr<CallSite>(self);
+    std::vector<PyObject*> storage;
+    return describe(gather(site, args, kwargs, storage));
+}
+
+void bind_values(nb::module_& m)
+{
+    nb::enum_<GeneratorKind>(m, "GeneratorKind", "What a Generator makes.")
+        .value("range", GeneratorKind::range)
+        .value("grid", GeneratorKind::grid)
+        .value("call_id", GeneratorKind::call_id)
+        .value("thread_id", GeneratorKind::thread_id)
+        .value("wang_hash", GeneratorKind::wang_hash)
+        .value("rand_float", GeneratorKind::rand_float);
+    nb::class_<Generator>(m, "Generator", "Values made inside the kernel, one per invocation.")
+        .def("__init__",
+             [](Generator* self, GeneratorKind kind, int64_t dims, nb::tuple shape, nb::tuple offset, nb::tuple stride,
+                uint32_t seed, uint32_t warmup, double min, double max) {
+                 new (self) Generator{kind,   dims, shape_from(shape), shape_from(offset), shape_from(stride), seed,
+                                      warmup, min,  max};
+             },
+             nb::arg("kind"), nb::arg("dims") = -1, nb::arg("shape") = nb::tuple(), nb::arg("offset") = nb::tuple(),
+             nb::arg("stride") = nb::tuple(), nb::arg("seed") = 0, nb::arg("warmup") = 0, nb::arg("min") = 0.0,
+             nb::arg("max") = 1.0)
+        .def_ro("kind", &Generator::kind)
+        .def_ro("seed", &Generator::seed)
+        .def_ro("warmup", &Generator::warmup);
+    nb::class_<ValueRef>(m, "ValueRef", nb::dynamic_attr(),
+                         "A host value that a call may write; `.value` is replaced after the call.")
+        .def("__init__", [](ValueRef* self, nb::object value) { new (self) ValueRef{std::move(value)}; },
+             nb::arg("init") = nb::none())
+        .def_rw("value", &ValueRef::value, nb::arg().none())
+        .def("__repr__", [](const ValueRef& self) { return cat("ValueRef(", nb::repr(self.value).c_str(), ")"); });
+    nb::class_<DiffPair>(m, "DiffPair", nb::dynamic_attr(), "A value with its gradient.")
+        .def("__init__",
+             [](DiffPair* self, nb::object primal, nb::object grad, bool needs_grad) {
+                 new (self) DiffPair{std::move(primal), std::move(grad), needs_grad};
+             },
+             nb::arg("p").none(), nb::arg("d").none(), nb::arg("needs_grad") = true)
+        .def_rw("primal", &DiffPair::primal, nb::arg().none())
+        .def_rw("grad", &DiffPair::grad, nb::arg().none())
+        .def_rw("needs_grad", &DiffPair::needs_grad)
+        .def("__repr__", [](const DiffPair& self) {
+            return cat("DiffPair(primal=", nb::repr(self.primal).c_str(), ", grad=", nb::repr(self.grad).c_str(), ")");
+        });
+}
+
+} // namespace
+
+void bind_call(nb::module_& m)
+{
+    bind_values(m);
+    nb::class_<PlanTable>(m, "PlanTable", "Plans by key.")
+        .def(nb::init<>())
+        .def("__len__", [](const PlanTable& self) { return self.plans.size(); })
+        .def("clear", [](PlanTable& self) { self.plans.clear(); });
+    nb::class_<CallPlan>(m, "CallPlan", "How the arguments of one kind of call are written and launched.")
+        .def_static("from_spec", &read_plan, nb::arg("spec"))
+        .def_ro("label", &CallPlan::label)
+        .def_ro("view", &CallPlan::view)
+        .def_ro("call_rank", &CallPlan::call_rank)
+        .def_prop_ro("last_call_shape", [](const CallPlan& self) {
+            nb::list sizes;
+            for (int64_t size : self.last_call_shape)
+                sizes.append(size);
+            return nb::tuple(sizes);
+        })
+        .def("add_variant",
+             [](CallPlan& self, uint64_t key, Kernel* kernel, uint32_t items_per_group) {
+                 self.variants[key] = {ref<Kernel>(kernel), items_per_group};
+             },
+             nb::arg("key"), nb::arg("kernel"), nb::arg("items_per_group"))
+        .def_prop_ro("variant_count", [](const CallPlan& self) { return self.variants.size(); });
+    nb::class_<CallSite>(m, "CallSite", nb::dynamic_attr(), "Native half of FunctionNode.")
+        .def("__init__",
+             [](CallSite* self, nb::object table, nb::object planner, nb::object bound, nb::object uniforms,
+                uint64_t cuda_stream) {
+                 new (self) CallSite{std::move(table), std::move(planner), std::move(bound), {std::move(uniforms), {}}};
+                 if (cuda_stream)
+                     self->run.stream = {NativeHandleType::CUstream, cuda_stream};
+             },
+             nb::arg("table"), nb::arg("planner"), nb::arg("bound").none(), nb::arg("uniforms").none(),
+             nb::arg("cuda_stream"))
+        .def("__call__", &call)
+        .def("_plan_of", &plan_of)
+        .def("_describe", &describe_call);
+    m.def("_set_custom_types", &set_custom_types, nb::arg("registry"), nb::arg("signatures"));
+    m.def("_clear_type_cache", &clear_type_cache);
+}
+
+} // namespace spy

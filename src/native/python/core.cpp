@@ -1,0 +1,135 @@
+// Errors, the base of shared objects, and what argument parsing shares.
+#include "python/bindings.h"
+
+#include "python/fields.h"
+#include "python/math_bindings.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace spy {
+
+namespace {
+
+nb::object exception_class(ErrorKind kind)
+{
+    switch (kind) {
+    case ErrorKind::value: return nb::borrow(PyExc_ValueError);
+    case ErrorKind::type: return nb::borrow(PyExc_TypeError);
+    case ErrorKind::index: return nb::borrow(PyExc_IndexError);
+    case ErrorKind::key: return nb::borrow(PyExc_KeyError);
+    case ErrorKind::memory: return nb::borrow(PyExc_MemoryError);
+    case ErrorKind::overflow: return nb::borrow(PyExc_OverflowError);
+    case ErrorKind::not_implemented: return nb::borrow(PyExc_NotImplementedError);
+    case ErrorKind::timeout: return nb::borrow(PyExc_TimeoutError);
+    case ErrorKind::slang_compile:
+        try {
+            return nb::module_::import_("slangpy.errors").attr("SlangCompileError");
+        } catch (nb::python_error&) {
+            // the native module is used on its own
+        }
+        break;
+    case ErrorKind::runtime: break;
+    }
+    return nb::borrow(PyExc_RuntimeError);
+}
+
+} // namespace
+
+void register_error_translator()
+{
+    nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
+        try {
+            std::rethrow_exception(pointer);
+        } catch (const Error& error) {
+            // Diagnostics quote source files, which need not be UTF-8.
+            nb::object text = nb::steal(PyUnicode_DecodeUTF8(error.what(), Py_ssize_t(strlen(error.what())), "replace"));
+            PyErr_SetObject(exception_class(error.kind()).ptr(), text.ptr());
+        }
+    });
+}
+
+std::string type_name_of(nb::handle value) { return Py_TYPE(value.ptr())->tp_name; }
+
+std::string short_text(nb::handle value)
+{
+    std::string text = nb::cast<std::string>(nb::repr(value));
+    return text.size() <= 80 ? text : text.substr(0, 77) + "...";
+}
+
+void fail_field(const char* what, nb::handle value, const char* expected)
+{
+    if (expected)
+        fail(ErrorKind::type, what, ": expected ", expected, ", got ", short_text(value), " (", type_name_of(value), ")");
+    fail(ErrorKind::type, what, ": cannot use ", short_text(value), " (", type_name_of(value), ")");
+}
+
+uint64_t uint_from(nb::handle value, const char* what, uint64_t most)
+{
+    nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+    if (!index.is_valid()) {
+        PyErr_Clear();
+        fail_field(what, value, "an int");
+    }
+    const unsigned long long number = PyLong_AsUnsignedLongLong(index.ptr());
+    if (PyErr_Occurred() || number > most) {
+        PyErr_Clear();
+        fail_value(what, ": ", short_text(index), " is out of range; expected 0 to ", most);
+    }
+    return number;
+}
+
+void read_uints(nb::handle value, const char* what, uint64_t* out, size_t count, bool pad, uint64_t fill)
+{
+    std::fill_n(out, count, fill);
+    if (pad && PyIndex_Check(value.ptr()) && !PySequence_Check(value.ptr())) {
+        out[0] = uint_from(value, what, ~0ull);
+        return;
+    }
+    nb::object items = nb::steal(PySequence_List(value.ptr()));
+    if (!items.is_valid()) {
+        PyErr_Clear();
+        fail_field(what, value, cat("a sequence of ", count, " ints").c_str());
+    }
+    const size_t given = nb::len(items);
+    if (given > count || (given < count && !pad) || given == 0)
+        fail_value(what, ": expected ", count, " ints, got ", short_text(value));
+    for (size_t i = 0; i < given; ++i)
+        out[i] = uint_from(items[i], what, ~0ull);
+}
+
+std::array<float, 4> floats_from(nb::handle value, const char* what, size_t count)
+{
+    std::array<float, 4> out{};
+    nb::object items = nb::steal(PySequence_List(value.ptr()));
+    if (!items.is_valid() || nb::len(items) != count) {
+        PyErr_Clear();
+        fail_field(what, value, cat("a sequence of ", count, " floats").c_str());
+    }
+    for (size_t i = 0; i < count; ++i) {
+        const double number = PyFloat_AsDouble(nb::object(items[i]).ptr());
+        if (PyErr_Occurred()) {
+            PyErr_Clear();
+            fail_field(what, value, cat("a sequence of ", count, " floats").c_str());
+        }
+        out[i] = float(number);
+    }
+    return out;
+}
+
+nb::object uints_to_python(const uint32_t* values, size_t count)
+{
+    return make_math_value(ScalarType::uint32, 1, int(count), false, values);
+}
+
+void bind_slang_layouts(nb::module_& m); // slang_layouts.cpp
+
+void bind_core(nb::module_& m)
+{
+    nb::class_<Object>(m, "Object", nb::intrusive_ptr<Object>([](Object* object, PyObject* self) noexcept {
+        object->set_self_py(self);
+    }), "Base of the objects that native code and Python share.");
+    bind_slang_layouts(m);
+}
+
+} // namespace spy

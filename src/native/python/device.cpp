@@ -1,0 +1,416 @@
+// Device, Kernel, and what creates them. What has no need to be native is in slangpy/device.py, to which the methods
+// named in `forward` go.
+#include "python/device_bindings.h"
+
+#include "cpu/cpu_api.h"
+#include "device/backend.h"
+#include "null/null_backend.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
+
+namespace spy {
+
+namespace {
+
+using DeviceClass = nb::class_<Device, Object>;
+
+/// A method that calls slangpy.device._<name>(self, ...).
+void forward(DeviceClass& cls, const char* name, const char* signature, const char* doc)
+{
+    const std::string target = std::string("_") + name;
+    cls.def(name, [target](nb::handle self, nb::args args, nb::kwargs kwargs) {
+        return nb::module_::import_("slangpy.device").attr(target.c_str())(self, *args, **kwargs);
+    }, nb::sig(signature), doc);
+}
+
+void forward_property(DeviceClass& cls, const char* name, const char* signature, const char* doc)
+{
+    const std::string target = std::string("_") + name;
+    cls.def_prop_ro(name, [target](nb::handle self) {
+        return nb::module_::import_("slangpy.device").attr(target.c_str())(self);
+    }, nb::sig(signature), doc);
+}
+
+ref<Device> new_device(nb::args args, nb::kwargs kwargs)
+{
+    PyDeviceDesc desc = Fields<PyDeviceDesc>::from_arguments(args, kwargs, "Device");
+    nb::module_ support = nb::module_::import_("slangpy.device");
+    support.attr("_opening")();
+    ref<Device> device;
+    {
+        const DeviceDesc plain = desc;
+        nb::gil_scoped_release release;
+        device = create_device(plain);
+    }
+    device->set_discarded_callback([](Device* d, uint64_t recording_id) {
+        nb::gil_scoped_acquire gil;
+        if (!gil.is_valid())
+            return;
+        nb::error_scope pending; // objects also die while an exception is on its way
+        try {
+            nb::module_::import_("slangpy.device").attr("_discarded")(ref<Device>(d), recording_id);
+        } catch (nb::python_error& error) {
+            error.discard_as_unraisable("a callback for discarded commands");
+        }
+    });
+    support.attr("_opened")(device, desc);
+    return device;
+}
+
+std::vector<AdapterInfo> enumerate_adapters(DeviceType type)
+{
+    std::vector<AdapterInfo> all;
+    for (const Backend& backend : backends())
+        if (backend.type == type || (type == DeviceType::automatic && backend.type != DeviceType::null))
+            for (AdapterInfo& adapter : backend.enumerate())
+                all.push_back(std::move(adapter));
+    return all;
+}
+
+/// Waits without the GIL, in steps, so that Ctrl-C works.
+void wait_device(Device* device, uint64_t submit_id)
+{
+    wait_interruptible(timeout_infinite, [&](uint64_t ns) { return device->wait(submit_id, ns); });
+}
+
+template <typename F>
+auto open_call(F function)
+{
+    return [function](Device& d) {
+        check_open(&d);
+        return function(d);
+    };
+}
+
+void bind_creation(DeviceClass& cls)
+{
+    cls.def("create_buffer", [](Device& d, nb::args args, nb::kwargs kwargs) {
+            check_open(&d);
+            return create_buffer(&d, Fields<PyBufferDesc>::from_arguments(args, kwargs, "create_buffer"));
+        }, nb::sig(Fields<PyBufferDesc>::signature("create_buffer", "Buffer")),
+        "Allocates memory. The size in bytes is `size`, `element_count` times `struct_size` or the stride of "
+        "`resource_type_layout`, or that of `data`.");
+    cls.def("create_texture", [](Device& d, nb::args args, nb::kwargs kwargs) {
+            check_open(&d);
+            return create_texture(&d, Fields<PyTextureDesc>::from_arguments(args, kwargs, "create_texture"));
+        }, nb::sig(Fields<PyTextureDesc>::signature("create_texture", "Texture")),
+        "Creates a texture; `data` fills its first layer and mip.");
+    cls.def("create_sampler", [](Device& d, nb::args args, nb::kwargs kwargs) {
+            check_open(&d);
+            return d.create_sampler(Fields<SamplerDesc>::from_arguments(args, kwargs, "create_sampler"));
+        }, nb::sig(Fields<SamplerDesc>::signature("create_sampler", "Sampler")));
+    cls.def("create_fence", [](Device& d, nb::args args, nb::kwargs kwargs) {
+            check_open(&d);
+            const auto desc = Fields<FenceDesc>::from_arguments(args, kwargs, "create_fence");
+            return create_fence(&d, desc.initial_value, desc.shared);
+        }, nb::sig(Fields<FenceDesc>::signature("create_fence", "Fence")));
+    cls.def("create_query_pool", [](Device& d, nb::args args, nb::kwargs kwargs) {
+            check_open(&d);
+            QueryPoolDesc desc;
+            if (!args.size() || !nb::isinstance<QueryType>(args[0])) {
+                desc = Fields<QueryPoolDesc>::from_arguments(args, kwargs, "create_query_pool");
+            } else { // create_query_pool(QueryType.timestamp, 2)
+                desc.type = nb::cast<QueryType>(args[0]);
+                Fields<QueryPoolDesc>::set_all(desc, kwargs, "create_query_pool");
+                if (args.size() > 1)
+                    desc.count = uint32_t(uint_from(args[1], "create_query_pool 'count'", 0xffffffffu));
+            }
+            if (!desc.count)
+                fail_value("create_query_pool: 'count' must be at least 1");
+            return d.create_query_pool(desc.type, desc.count);
+        }, nb::sig("def create_query_pool(self, type: QueryType | QueryPoolDesc | dict = ..., count: int = ...) -> QueryPool"));
+    cls.def("create_command_encoder", [](ref<Device> d, CommandQueueType) {
+            check_open(d.get());
+            return ref<CommandEncoder>(new CommandEncoder(d));
+        }, nb::arg("queue") = CommandQueueType::graphics);
+}
+
+std::string compile(Device& device, nb::bytes source, const std::string& entry_point_name, const std::string& label,
+                    const std::string& float_mode, int optimization, bool debug_info,
+                    std::vector<std::string> downstream_args, nb::handle group_size, const std::string& cuda_arch)
+{
+    check_open(&device);
+    CompileDesc desc;
+    const std::string text(static_cast<const char*>(source.data()), source.size());
+    desc.source = text;
+    desc.entry_point_name = entry_point_name;
+    desc.label = label.empty() ? entry_point_name : label;
+    if (float_mode == "fast")
+        desc.float_mode = CompileDesc::FloatMode::fast;
+    else if (float_mode == "precise")
+        desc.float_mode = CompileDesc::FloatMode::precise;
+    else if (float_mode != "default")
+        fail_value("compile: float_mode is 'default', 'fast' or 'precise', not '", float_mode, "'");
+    desc.optimization = optimization;
+    desc.debug_info = debug_info;
+    desc.downstream_args = std::move(downstream_args);
+    const auto size = uint32s_from<3>(group_size, "compile 'group_size'");
+    std::copy(size.begin(), size.end(), desc.group_size);
+    desc.cuda_arch = cuda_arch;
+    nb::gil_scoped_release release;
+    return device.compile(desc);
+}
+
+void launch(Device& device, Kernel* kernel, nb::handle groups, nb::sequence scopes, std::vector<ref<Object>> slots,
+            std::vector<ref<Object>> keep_alive, NativeHandle stream)
+{
+    check_open(&device);
+    std::vector<std::string> blocks;
+    for (nb::handle scope : scopes) {
+        HostBytes bytes(scope, "launch 'scopes'");
+        blocks.emplace_back(reinterpret_cast<const char*>(bytes.bytes().data()), bytes.bytes().size());
+    }
+    std::vector<std::span<const uint8_t>> spans;
+    for (const std::string& block : blocks)
+        spans.emplace_back(reinterpret_cast<const uint8_t*>(block.data()), block.size());
+    LaunchDesc desc;
+    desc.kernel = kernel;
+    desc.group_count = uint32s_from<3>(groups, "launch 'group_count'", true);
+    desc.arguments = {spans, slots, keep_alive};
+    desc.stream = stream;
+    if (kernel)
+        check_group_count(&device, *kernel, {desc.group_count[0], desc.group_count[1], desc.group_count[2]});
+    if (!desc.group_count[0] || !desc.group_count[1] || !desc.group_count[2])
+        return;
+    nb::gil_scoped_release release;
+    device.launch(desc);
+}
+
+void bind_code(nb::module_& m, DeviceClass& cls)
+{
+    nb::class_<Kernel, DeviceObject>(m, "Kernel", nb::dynamic_attr(), "One entry point in executable form.")
+        .def_prop_ro("label", [](const Kernel& k) { return k.label(); })
+        .def_prop_ro("layout", [](const Kernel& k) { return ref<ProgramLayout>(const_cast<ProgramLayout*>(&k.layout())); })
+        .def_prop_ro("thread_group_size", [](const Kernel& k) { return uints_to_python(k.layout().group_size, 3); })
+        .def_prop_ro("native_handle", [](const Kernel& k) { open_device(&k); return k.native_handle(); })
+        .def("__repr__", [](const Kernel& k) {
+            const uint32_t* s = k.layout().group_size;
+            return cat("Kernel(\n  label = '", k.label(), "',\n  thread_group_size = ", s[0], " x ", s[1], " x ", s[2], ",\n)");
+        });
+    nb::class_<CompileTarget>(m, "CompileTarget", "What the Slang compiler must know to generate code for a device.")
+        .def_ro("format", &CompileTarget::format, "'cpp', 'cuda', 'spirv' or 'hlsl'.")
+        .def_ro("profile", &CompileTarget::profile)
+        .def_ro("capabilities", &CompileTarget::capabilities)
+        .def_ro("defines", &CompileTarget::defines, "List of (name, value).");
+    cls.def_prop_ro("compile_target", [](const Device& d) { return d.compile_target(); })
+        .def_prop_ro("compiler_fingerprint", open_call([](Device& d) { return d.compiler_fingerprint(); }),
+                     "Compiler, driver, architecture and flags: equal text means equal results of compile().")
+        .def("compile", [](Device& d, nb::object source, const std::string& entry_point_name, const std::string& label,
+                           const std::string& float_mode, int optimization, bool debug_info,
+                           std::vector<std::string> downstream_args, nb::object group_size, const std::string& cuda_arch) {
+            nb::object data = PyUnicode_Check(source.ptr()) ? nb::steal(PyUnicode_AsUTF8String(source.ptr())) : source;
+            if (!data.is_valid() || !PyBytes_Check(data.ptr())) {
+                PyErr_Clear();
+                fail_field("compile 'source'", source, "str or bytes");
+            }
+            const std::string code = compile(d, nb::borrow<nb::bytes>(data), entry_point_name, label, float_mode, optimization,
+                                             debug_info, std::move(downstream_args), group_size, cuda_arch);
+            return nb::bytes(code.data(), code.size());
+        }, nb::arg("source"), nb::arg("entry_point_name"), nb::kw_only(), nb::arg("label") = "",
+             nb::arg("float_mode") = "default", nb::arg("optimization") = 1, nb::arg("debug_info") = false,
+             nb::arg("downstream_args") = std::vector<std::string>{}, nb::arg("group_size") = nb::make_tuple(1, 1, 1),
+             nb::arg("cuda_arch") = "",
+             "Code generated for this device -> what create_kernel takes. Does not hold the GIL.")
+        .def("create_kernel", [](Device& d, const nb::bytes& code, ref<ProgramLayout> layout, std::string label) {
+            check_open(&d);
+            const std::string_view view(static_cast<const char*>(code.data()), code.size());
+            nb::gil_scoped_release release;
+            return d.create_kernel({view, layout, label.empty() ? layout->entry_point_name : label});
+        }, nb::arg("code"), nb::arg("layout"), nb::arg("label") = "")
+        .def("launch", &launch, nb::arg("kernel"), nb::arg("group_count"), nb::arg("scopes"),
+             nb::arg("slots") = std::vector<ref<Object>>{}, nb::arg("keep_alive") = std::vector<ref<Object>>{},
+             nb::arg("stream") = NativeHandle{},
+             "Launches at once, without waiting: the bytes of each scope and the resource of each slot of the kernel's "
+             "layout; `keep_alive` are buffers reached by pointer.");
+}
+
+void bind_state(DeviceClass& cls)
+{
+    cls.def_prop_ro("info", [](const Device& d) { return d.info(); })
+        .def_prop_ro("type", [](const Device& d) { return d.info().type; })
+        .def_prop_ro("is_closed", &Device::is_closed)
+        .def_prop_ro("_feature_names", [](const Device& d) { return d.info().features; })
+        .def_prop_ro("capabilities", open_call([](Device& d) { return d.info().capabilities; }),
+                     "Slang capability names that the target supports.")
+        .def("has_capability", [](const Device& d, const std::string& name) {
+            check_open(&d);
+            const auto& all = d.info().capabilities;
+            return std::find(all.begin(), all.end(), name) != all.end();
+        }, nb::arg("name"))
+        .def("get_format_support", [](Device& d, Format format) {
+            check_open(&d);
+            return FormatSupport(d.format_support(format));
+        }, nb::arg("format"))
+        .def("report_heaps", open_call([](Device& d) { return d.heap_reports(); }))
+        .def_prop_ro("native_handles", open_call([](Device& d) {
+            const auto handles = d.native_handles();
+            return std::vector<NativeHandle>(handles.begin(), handles.end());
+        }), "Three handles: Vulkan instance, physical device, device; CUDA device, context, none; D3D12 device first.")
+        .def_prop_ro("supports_cuda_interop", open_call([](Device& d) {
+            return d.info().type == DeviceType::cuda || d.desc().enable_cuda_interop;
+        }))
+        .def("sync_to_cuda", [](Device& d, uint64_t stream) {
+            check_open(&d);
+            d.sync_to_stream({NativeHandleType::CUstream, stream});
+        }, nb::arg("cuda_stream") = 0, "The device's queue waits for the CUDA stream.")
+        .def("sync_to_device", [](Device& d, uint64_t stream) {
+            check_open(&d);
+            d.sync_stream_to({NativeHandleType::CUstream, stream});
+        }, nb::arg("cuda_stream") = 0, "The CUDA stream waits for the device's queue.")
+        .def("set_cuda_context_current", [](Device& d) { check_open(&d); d.set_context_current(); })
+        .def("wait", [](Device& d) { check_open(&d); wait_device(&d, d.last_submit_id()); },
+             "Until all work is done. Raises the fault of a kernel.")
+        .def("wait_for_idle", [](Device& d, CommandQueueType) { check_open(&d); wait_device(&d, d.last_submit_id()); },
+             nb::arg("queue") = CommandQueueType::graphics)
+        .def("is_submit_finished", [](Device& d, uint64_t id) { check_open(&d); return d.is_finished(id); }, nb::arg("id"))
+        .def("wait_for_submit", [](Device& d, uint64_t id) {
+            check_open(&d);
+            if (id > d.last_submit_id())
+                fail_value("wait_for_submit: nothing was submitted under id ", id, "; the newest is ", d.last_submit_id());
+            wait_device(&d, id);
+        }, nb::arg("id"))
+        .def("_close", [](Device& d) { d.close(); }, "Frees everything; slangpy.device does what comes before.")
+        .def("_live_objects", [](Device& d) {
+            std::vector<std::string> out;
+            d.for_each_object([&](DeviceObject* o) { out.push_back(describe(o)); });
+            if (d.backend() != &d)
+                d.backend()->for_each_object([&](DeviceObject* o) { out.push_back(describe(o)); });
+            return out;
+        })
+        .def("_take_launches", [](Device& d) {
+            auto* device = dynamic_cast<null::NullDevice*>(d.backend());
+            if (!device)
+                fail(ErrorKind::type, "only the null device records launches");
+            nb::list out;
+            for (const null::LaunchRecord& record : device->take_records()) {
+                nb::dict entry;
+                entry["kernel"] = record.kernel;
+                entry["group_count"] = nb::make_tuple(record.group_count[0], record.group_count[1], record.group_count[2]);
+                entry["scope_sizes"] = record.scope_sizes;
+                entry["slot_count"] = record.slot_count;
+                out.append(entry);
+            }
+            return out;
+        }, "null device: what was launched since the last call, as dicts.")
+        .def_static("enumerate_adapters", &enumerate_adapters, nb::arg("type") = DeviceType::automatic,
+                    "Adapters of a device type (of all types for automatic); empty when the API is missing.")
+        .def("__repr__", [](const Device& d) {
+            return cat("Device(\n  type = ", device_type_name(d.info().type), ",\n  adapter = '", d.info().adapter_name,
+                       "',\n  label = '", d.desc().label, "',\n  closed = ", d.is_closed() ? "True" : "False", ",\n)");
+        });
+}
+
+void bind_forwards(DeviceClass& cls)
+{
+    forward_property(cls, "desc", "def desc(self) -> DeviceDesc", "The fields it was opened with.");
+    forward_property(cls, "features", "def features(self) -> list[Feature]", "What the device can do.");
+    forward(cls, "has_feature", "def has_feature(self, feature: Feature) -> bool", "");
+    forward_property(cls, "supported_shader_model", "def supported_shader_model(self) -> slangpy.session.ShaderModel", "");
+    forward(cls, "close", "def close(self) -> None",
+            "Waits, runs the close callbacks, frees everything. A second call does nothing.");
+    forward(cls, "cuda_context_scope", "def cuda_context_scope(self) -> contextlib.AbstractContextManager[None]",
+            "Makes the CUDA context current inside `with`; no effect off CUDA.");
+    forward(cls, "register_device_close_callback",
+            "def register_device_close_callback(self, callback: Callable[[Device], Any]) -> int",
+            "callback(device) runs at the start of close(); returns an id.");
+    forward(cls, "unregister_device_close_callback", "def unregister_device_close_callback(self, id: int) -> None", "");
+    forward(cls, "register_command_recording_submitted_callback",
+            "def register_command_recording_submitted_callback(self, callback: Callable[[Any], Any]) -> int",
+            "callback(event) after a command buffer was submitted: device, id, command_buffer, submit_id.");
+    forward(cls, "unregister_command_recording_submitted_callback",
+            "def unregister_command_recording_submitted_callback(self, id: int) -> None", "");
+    forward(cls, "register_command_recording_discarded_callback",
+            "def register_command_recording_discarded_callback(self, callback: Callable[[Any], Any]) -> int",
+            "callback(event) when a command buffer is dropped without having been submitted.");
+    forward(cls, "unregister_command_recording_discarded_callback",
+            "def unregister_command_recording_discarded_callback(self, id: int) -> None", "");
+    forward(cls, "submit_command_buffer",
+            "def submit_command_buffer(self, command_buffer: CommandBuffer, queue: CommandQueueType = ..., "
+            "cuda_stream: NativeHandle = ...) -> int", "Returns the id of the submission.");
+    forward(cls, "submit_command_buffers",
+            "def submit_command_buffers(self, command_buffers: Sequence[CommandBuffer], wait_fences: Sequence[Fence] = ..., "
+            "wait_fence_values: Sequence[int] = ..., signal_fences: Sequence[Fence] = ..., signal_fence_values: "
+            "Sequence[int] = ..., queue: CommandQueueType = ..., cuda_stream: NativeHandle = ...) -> int",
+            "Fence values may be Fence.AUTO or left out. Returns the id of the submission.");
+    forward(cls, "get_timestamp_calibration", "def get_timestamp_calibration(self) -> Any", "Not implemented yet.");
+    forward(cls, "__enter__", "def __enter__(self) -> Device", "Pushes the device on the current-device stack.");
+    forward(cls, "__exit__", "def __exit__(self, *args: Any) -> None", "");
+    cls.def_static("get_created_devices", [] {
+        return nb::module_::import_("slangpy.device").attr("_get_created_devices")();
+    }, nb::sig("def get_created_devices() -> list[Device]"), "Open devices.");
+    cls.def_static("report_live_objects", [] {
+        return nb::module_::import_("slangpy.device").attr("_report_live_objects")();
+    }, nb::sig("def report_live_objects() -> None"), "Logs what is alive on each open device.");
+}
+
+/// Methods of the program layer (Python): spec device.md 5, 6, 9, 10, 13.
+void bind_program_forwards(DeviceClass& cls)
+{
+    forward_property(cls, "slang_session", "def slang_session(self) -> Any", "The default session.");
+    forward(cls, "create_slang_session", "def create_slang_session(self, compiler_options: Any = None, "
+            "add_default_include_paths: bool = True, cache_path: Any = None) -> Any", "Another session.");
+    forward(cls, "load_module", "def load_module(self, name: str) -> Any", "Loads a Slang module by name or path.");
+    forward(cls, "load_module_from_source",
+            "def load_module_from_source(self, name: str, source: str, path: Any = None) -> Any", "");
+    forward(cls, "compose_modules",
+            "def compose_modules(self, name: str, modules: Sequence[Any], type_conformances: Sequence[Any] = ()) -> Any", "");
+    forward(cls, "link_program",
+            "def link_program(self, modules: Sequence[Any], entry_points: Sequence[Any], link_options: Any = None) -> Any", "");
+    forward(cls, "load_program",
+            "def load_program(self, module_name: str, entry_point_names: Sequence[str], additional_source: str | None = None, "
+            "link_options: Any = None) -> Any", "");
+    forward(cls, "create_compute_pipeline",
+            "def create_compute_pipeline(self, program: Any, defer_target_compilation: bool = False, label: str | None = None) -> Any", "");
+    forward(cls, "create_compute_kernel", "def create_compute_kernel(self, program: Any) -> Any", "");
+    forward(cls, "create_root_shader_object", "def create_root_shader_object(self, program: Any) -> Any", "");
+    forward(cls, "create_shader_object", "def create_shader_object(self, type_layout: Any) -> Any", "");
+    forward(cls, "hot_reload_check", "def hot_reload_check(self) -> None", "Applies changes of source files now.");
+    forward(cls, "set_hot_reload_delay", "def set_hot_reload_delay(self, delay_ms: int) -> None", "");
+    forward(cls, "reload_all_programs", "def reload_all_programs(self) -> None", "");
+    forward(cls, "register_shader_hot_reload_callback",
+            "def register_shader_hot_reload_callback(self, callback: Callable[[Any], Any]) -> int", "");
+    forward(cls, "unregister_shader_hot_reload_callback",
+            "def unregister_shader_hot_reload_callback(self, id: int) -> None", "");
+    forward(cls, "flush_print", "def flush_print(self) -> None", "Logs what kernels have printed.");
+    forward(cls, "flush_print_to_string", "def flush_print_to_string(self) -> str", "Waits, then returns what kernels printed.");
+    forward_property(cls, "shader_cache_stats", "def shader_cache_stats(self) -> Any", "entry_count, hit_count, miss_count.");
+    forward(cls, "get_compilation_reports", "def get_compilation_reports(self) -> list[dict[str, Any]]", "");
+}
+
+} // namespace
+
+void bind_device(nb::module_& m)
+{
+    bind_device_types(m);
+    bind_device_descs(m);
+    DeviceClass cls(m, "Device", nb::dynamic_attr(), nb::is_weak_referenceable(), "Runs kernels and owns memory.");
+    // Which C++ class a device is depends on the fields, so __new__ makes it and __init__ has nothing left to do.
+    cls.def_static("__new__", [](nb::handle, nb::args args, nb::kwargs kwargs) { return new_device(args, kwargs); },
+                   nb::sig("def __new__(cls, *args: Any, **kwargs: Any) -> Device"));
+    cls.def("__init__", [](nb::handle, nb::args, nb::kwargs) {}, nb::sig(Fields<PyDeviceDesc>::signature("__init__", "None")));
+    nb::class_<DeviceObject, Object>(m, "DeviceObject", "Base of everything a device creates.")
+        .def_prop_ro("device", [](const DeviceObject& o) { return ref<Device>(o.frontend()); });
+    bind_resources(m);
+    bind_commands(m);
+    bind_creation(cls);
+    bind_code(m, cls);
+    bind_state(cls);
+    bind_forwards(cls);
+    bind_program_forwards(cls);
+    m.def("device_type_name", [](DeviceType type) { return std::string(device_type_name(type)); }, nb::arg("type"));
+    m.def("unsupported_feature_message", [](const std::string& function, const std::string& feature, DeviceType type) {
+        return unsupported_feature_message(function, feature, type);
+    }, nb::arg("function"), nb::arg("feature"), nb::arg("device_type"));
+    m.def("configure_cpu", [](unsigned threads, std::vector<std::vector<std::string>> compilers) {
+        cpu::Config config = cpu::config();
+        config.thread_count = threads;
+        if (!compilers.empty())
+            config.compilers = std::move(compilers);
+        cpu::set_config(std::move(config));
+    }, nb::arg("threads") = 0, nb::arg("compilers") = std::vector<std::vector<std::string>>{},
+        "Threads of CPU devices opened later (0: all) and the C++ compiler commands to try, in order.");
+}
+
+} // namespace spy

@@ -1,0 +1,473 @@
+// Fences, query pools, encoders, submission.
+#include "python/device_bindings.h"
+
+#include <nanobind/stl/array.h>
+
+#include <chrono>
+
+namespace spy {
+
+namespace {
+
+/// An exception of a Python callback that ran while native code was recording; raised once that is done.
+thread_local std::exception_ptr callback_error;
+
+nb::list list_from(nb::handle value, const char* what)
+{
+    nb::object items = nb::steal(PySequence_List(value.ptr()));
+    if (!items.is_valid()) {
+        PyErr_Clear();
+        fail_field(what, value, "a list");
+    }
+    return nb::borrow<nb::list>(items);
+}
+
+Offset3 offset_from(nb::handle value, const char* what)
+{
+    if (PyLong_Check(value.ptr()) && nb::cast<int64_t>(value) == 0)
+        return {};
+    const auto v = uint32s_from<3>(value, what, true, 0);
+    return {v[0], v[1], v[2]};
+}
+
+/// -1 (alone or as a component): as much as fits.
+OptionalExtent extent_from(nb::handle value, const char* what)
+{
+    OptionalExtent extent;
+    if (value.is_none() || (PyLong_Check(value.ptr()) && PyLong_AsLong(value.ptr()) == -1))
+        return extent;
+    nb::object items = nb::steal(PySequence_List(value.ptr()));
+    if (!items.is_valid() || nb::len(items) > 3 || nb::len(items) == 0) {
+        PyErr_Clear();
+        fail_field(what, value, "a sequence of 3 ints, or -1 for as much as fits");
+    }
+    extent = {1u, 1u, 1u};
+    for (size_t i = 0; i < nb::len(items); ++i) {
+        nb::object item = items[i];
+        const long number = PyLong_Check(item.ptr()) ? PyLong_AsLong(item.ptr()) : 0;
+        // A uint3 holds -1 as 2^32 - 1.
+        if (number == -1 || number == 0xffffffffL)
+            extent[i] = std::nullopt;
+        else
+            extent[i] = uint32_t(uint_from(item, what, 0xffffffffu));
+    }
+    return extent;
+}
+
+BufferRange range_from(nb::handle value, const char* what)
+{
+    if (value.is_none())
+        return {};
+    if (nb::hasattr(value, "offset") && nb::hasattr(value, "size"))
+        return {uint_from(value.attr("offset"), what, ~0ull), uint_from(value.attr("size"), what, ~0ull)};
+    const auto pair = uints_from<2>(value, what);
+    return {pair[0], pair[1]};
+}
+
+SubresourceRange subresources_from(nb::handle value, const char* what)
+{
+    return value.is_none() ? PySubresourceRange() : Fields<PySubresourceRange>::from(value, what);
+}
+
+std::array<float, 3> color_from(nb::handle value)
+{
+    if (value.is_none())
+        return {1.f, 1.f, 1.f};
+    const auto rgb = floats_from(value, "color", 3);
+    return {rgb[0], rgb[1], rgb[2]};
+}
+
+std::array<uint32_t, 4> clear_bits(nb::handle value, command::ClearTexture::Kind kind)
+{
+    using Kind = command::ClearTexture::Kind;
+    std::array<uint32_t, 4> bits{};
+    const bool is_number = PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr());
+    nb::object items = is_number ? nb::object(nb::make_tuple(value, value, value, value)) : nb::borrow(value);
+    if (kind == Kind::float_) {
+        const auto floats = floats_from(items, "clear_value", 4);
+        memcpy(bits.data(), floats.data(), 16);
+    } else if (kind == Kind::uint_) {
+        bits = uint32s_from<4>(items, "clear_value");
+    } else {
+        for (size_t i = 0; i < 4; ++i)
+            bits[i] = uint32_t(from_field<int32_t>(items[i], "clear_value"));
+    }
+    return bits;
+}
+
+void upload_list(CommandEncoder& encoder, ref<Texture> texture, Offset3 offset, nb::handle extent,
+                 SubresourceRange range, nb::handle data)
+{
+    range = resolve_range(texture->desc(), range);
+    const nb::list items = list_from(data, "upload_texture_data 'subresource_data'");
+    const size_t expected = size_t(range.layer_count) * range.mip_count;
+    if (items.size() != expected)
+        fail_value("upload_texture_data: got ", items.size(), " subresources, expected ", range.layer_count,
+                   " layers x ", range.mip_count, " mips = ", expected);
+    for (size_t i = 0; i < expected; ++i) {
+        HostBytes bytes(items[i], "upload_texture_data");
+        encoder.upload_texture_data({texture, uint32_t(range.layer + i / range.mip_count),
+                                     uint32_t(range.mip + i % range.mip_count), offset},
+                                    extent_from(extent, "upload_texture_data 'extent'"), bytes.bytes());
+    }
+}
+
+void bind_fence(nb::module_& m)
+{
+    auto fence = nb::class_<Fence, DeviceObject>(m, "Fence", nb::dynamic_attr(), "A 64-bit counter that host and device signal and wait for.");
+    fence.attr("AUTO") = fence_auto;
+    fence.attr("TIMEOUT_INFINITE") = timeout_infinite;
+    fence
+        .def_prop_ro("desc", [](const Fence& f) { return FenceDesc{f.initial_value(), f.is_shared()}; })
+        .def("signal", [](Fence& f, uint64_t value) { return signal_fence(&f, value); }, nb::arg("value") = fence_auto,
+             "From the host, at once. AUTO: the next value. Returns the value.")
+        .def("wait", [](ref<Fence> f, uint64_t value, uint64_t timeout_ns) {
+            open_device(f.get());
+            if (value == fence_auto)
+                value = f->signaled_value();
+            if (!wait_interruptible(timeout_ns, [&](uint64_t ns) { return f->wait(value, ns); }))
+                fail(ErrorKind::timeout, "fence did not reach ", value, " within ", timeout_ns, " ns; it is at ",
+                     f->current_value());
+        }, nb::arg("value") = fence_auto, nb::arg("timeout_ns") = timeout_infinite,
+             "AUTO: the last value that anything was told to signal. TimeoutError when the time is up.")
+        .def_prop_ro("current_value", [](Fence& f) { open_device(&f); return f.current_value(); })
+        .def_prop_ro("signaled_value", [](const Fence& f) { return f.signaled_value(); },
+                     "The last value that anything was told to signal.")
+        .def_prop_ro("native_handle", [](const Fence& f) { open_device(&f); return f.native_handle(); })
+        .def_prop_ro("shared_handle", [](Fence& f) { open_device(&f); return f.shared_handle(); })
+        .def("__repr__", [](Fence& f) { return cat("Fence(\n  signaled_value = ", f.signaled_value(), ",\n)"); });
+}
+
+std::vector<uint64_t> query_ticks(QueryPool* pool, uint32_t index, uint32_t count)
+{
+    open_device(pool);
+    if (index >= pool->count())
+        fail(ErrorKind::index, "'index' out of range (", index, " of ", pool->count(), " queries)");
+    if (count > pool->count() - index)
+        fail(ErrorKind::index, "'count' out of range (", index, " + ", count, " of ", pool->count(), " queries)");
+    std::vector<uint64_t> ticks(count);
+    nb::gil_scoped_release release;
+    if (count)
+        pool->get_results(index, count, ticks.data());
+    return ticks;
+}
+
+double seconds(const QueryPool* pool, uint64_t ticks)
+{
+    return double(ticks) / double(std::max<uint64_t>(1, pool->frontend()->info().timestamp_frequency));
+}
+
+void bind_query_pool(nb::module_& m)
+{
+    nb::class_<QueryPool, DeviceObject>(m, "QueryPool", nb::dynamic_attr(), "Timestamps that the device writes.")
+        .def_prop_ro("type", &QueryPool::type)
+        .def_prop_ro("count", &QueryPool::count)
+        .def_prop_ro("desc", [](const QueryPool& p) { return QueryPoolDesc{p.type(), p.count()}; })
+        .def("reset", [](QueryPool& p, uint32_t index, nb::object count) {
+            open_device(&p);
+            const uint64_t n = count.is_none() ? p.count() - std::min(index, p.count()) : nb::cast<uint64_t>(count);
+            if (index > p.count() || n > p.count() - index)
+                fail(ErrorKind::index, "reset: 'index' / 'count' out of range (", index, " + ", n, " of ", p.count(), ")");
+            p.reset(index, uint32_t(n));
+        }, nb::arg("index") = 0, nb::arg("count") = nb::none())
+        .def("get_result", [](QueryPool& p, uint32_t index) { return query_ticks(&p, index, 1)[0]; }, nb::arg("index"),
+             "Ticks. Waits until the result is there.")
+        .def("get_results", [](QueryPool& p, uint32_t index, uint32_t count) { return query_ticks(&p, index, count); },
+             nb::arg("index"), nb::arg("count"))
+        .def("get_timestamp_result", [](QueryPool& p, uint32_t i) { return seconds(&p, query_ticks(&p, i, 1)[0]); },
+             nb::arg("index"), "Seconds.")
+        .def("get_timestamp_results", [](QueryPool& p, uint32_t index, uint32_t count) {
+            std::vector<double> out;
+            for (uint64_t ticks : query_ticks(&p, index, count))
+                out.push_back(seconds(&p, ticks));
+            return out;
+        }, nb::arg("index"), nb::arg("count"), "Seconds.")
+        .def("__repr__", [](const QueryPool& p) { return cat("QueryPool(\n  count = ", p.count(), ",\n)"); });
+}
+
+/// A kernel from what users bind: a native Kernel or anything with a `kernel` attribute (a ComputePipeline).
+ref<Kernel> kernel_from(nb::handle pipeline)
+{
+    nb::object value = nb::borrow(pipeline);
+    if (!nb::isinstance<Kernel>(value))
+        value = nb::getattr(value, "kernel", nb::none());
+    ref<Kernel> kernel;
+    if (value.is_none() || !nb::try_cast(value, kernel))
+        fail(ErrorKind::type, "bind_pipeline: expected a compute pipeline, got ", short_text(pipeline), " (",
+             type_name_of(pipeline), ")");
+    return kernel;
+}
+
+void bind_pass(nb::module_& m)
+{
+    using Marker = command::DebugMarker::Kind;
+    nb::class_<ComputePassEncoder, Object>(m, "ComputePassEncoder", "Records dispatches; a context manager.")
+        .def("bind_pipeline", [](ComputePassEncoder& p, nb::handle pipeline, nb::object root) {
+            ref<ShaderObject> object;
+            if (!root.is_none() && !nb::try_cast(root, object))
+                fail(ErrorKind::type, "bind_pipeline 'root': expected a ShaderObject, got ", short_text(root));
+            return p.bind_kernel(kernel_from(pipeline), object);
+        }, nb::arg("pipeline"), nb::arg("root") = nb::none(),
+             "Binds a pipeline with a fresh root object, or with the one given. Returns the root object.")
+        .def("dispatch", [](ComputePassEncoder& p, nb::handle threads) {
+            p.dispatch(uints_from<3>(threads, "dispatch 'thread_count'", true));
+        }, nb::arg("thread_count"), "Counts threads; rounded up to whole groups.")
+        .def("dispatch_compute", [](ComputePassEncoder& p, nb::handle groups) {
+            p.dispatch_compute(uints_from<3>(groups, "dispatch_compute 'group_count'", true));
+        }, nb::arg("group_count"))
+        .def("dispatch_compute_indirect", [](ComputePassEncoder& p, nb::handle where) {
+            ref<Buffer> buffer;
+            uint64_t offset = 0;
+            if (!nb::try_cast(where, buffer)) {
+                if (!nb::hasattr(where, "buffer"))
+                    fail(ErrorKind::type, "dispatch_compute_indirect: expected a Buffer or BufferOffsetPair, got ", short_text(where));
+                buffer = nb::cast<ref<Buffer>>(where.attr("buffer"));
+                offset = uint_from(where.attr("offset"), "dispatch_compute_indirect 'offset'", ~0ull);
+            }
+            p.dispatch_compute_indirect(buffer, offset);
+        }, nb::arg("arguments"), "Group counts (three uint32) are read from the buffer when the command runs.")
+        .def("write_timestamp", &ComputePassEncoder::write_timestamp, nb::arg("query_pool"), nb::arg("index"))
+        .def("push_debug_group", [](ComputePassEncoder& p, std::string name, nb::object color) {
+            p.debug_marker(Marker::push, std::move(name), color_from(color));
+        }, nb::arg("name"), nb::arg("color") = nb::none())
+        .def("pop_debug_group", [](ComputePassEncoder& p) { p.debug_marker(Marker::pop, "", {}); })
+        .def("insert_debug_marker", [](ComputePassEncoder& p, std::string name, nb::object color) {
+            p.debug_marker(Marker::insert, std::move(name), color_from(color));
+        }, nb::arg("name"), nb::arg("color") = nb::none())
+        .def("end", &ComputePassEncoder::end)
+        .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+        .def("__exit__", [](ComputePassEncoder& p, nb::args) { p.end(); });
+    struct BufferOffsetPair { ref<Buffer> buffer; uint64_t offset; };
+    nb::class_<BufferOffsetPair>(m, "BufferOffsetPair", "A place in a buffer.")
+        .def("__init__", [](BufferOffsetPair* self, ref<Buffer> buffer, uint64_t offset) {
+            new (self) BufferOffsetPair{std::move(buffer), offset};
+        }, nb::arg("buffer"), nb::arg("offset") = 0)
+        .def_prop_ro("buffer", [](const BufferOffsetPair& p) { return p.buffer; })
+        .def_ro("offset", &BufferOffsetPair::offset);
+    struct BufferRangeObject { uint64_t offset, size; };
+    nb::class_<BufferRangeObject>(m, "BufferRange", "Bytes [offset, offset + size) of a buffer.")
+        .def("__init__", [](BufferRangeObject* self, uint64_t offset, uint64_t size) {
+            new (self) BufferRangeObject{offset, size};
+        }, nb::arg("offset") = 0, nb::arg("size") = ~0ull)
+        .def_ro("offset", &BufferRangeObject::offset)
+        .def_ro("size", &BufferRangeObject::size);
+}
+
+template <typename Class>
+void bind_texture_commands(Class& cls)
+{
+    using E = CommandEncoder;
+    using Kind = command::ClearTexture::Kind;
+    cls.def("copy_texture", [](E& e, ref<Texture> dst, uint32_t dst_layer, uint32_t dst_mip, nb::handle dst_offset,
+                               ref<Texture> src, uint32_t src_layer, uint32_t src_mip, nb::handle src_offset, nb::handle extent) {
+            e.copy_texture(TextureLocation{dst, dst_layer, dst_mip, offset_from(dst_offset, "copy_texture 'dst_offset'")},
+                           TextureLocation{src, src_layer, src_mip, offset_from(src_offset, "copy_texture 'src_offset'")},
+                           extent_from(extent, "copy_texture 'extent'"));
+        }, nb::arg("dst"), nb::arg("dst_layer"), nb::arg("dst_mip"), nb::arg("dst_offset"), nb::arg("src"),
+        nb::arg("src_layer"), nb::arg("src_mip"), nb::arg("src_offset"), nb::arg("extent") = -1,
+        "Offsets and extent in texels; extent -1: as much as fits.");
+    cls.def("copy_texture", [](E& e, ref<Texture> dst, nb::handle dst_range, nb::handle dst_offset, ref<Texture> src,
+                               nb::handle src_range, nb::handle src_offset, nb::handle extent) {
+            e.copy_texture(dst, subresources_from(dst_range, "copy_texture 'dst_subresource_range'"),
+                           offset_from(dst_offset, "copy_texture 'dst_offset'"), src,
+                           subresources_from(src_range, "copy_texture 'src_subresource_range'"),
+                           offset_from(src_offset, "copy_texture 'src_offset'"), extent_from(extent, "copy_texture 'extent'"));
+        }, nb::arg("dst"), nb::arg("dst_subresource_range"), nb::arg("dst_offset"), nb::arg("src"),
+        nb::arg("src_subresource_range"), nb::arg("src_offset"), nb::arg("extent") = -1);
+    cls.def("copy_texture_to_buffer", [](E& e, ref<Buffer> dst, uint64_t dst_offset, uint64_t dst_size, uint64_t dst_row_pitch,
+                                         ref<Texture> src, uint32_t src_layer, uint32_t src_mip, nb::handle src_offset, nb::handle extent) {
+            e.copy_texture_to_buffer(dst, dst_offset, dst_size, dst_row_pitch,
+                                     {src, src_layer, src_mip, offset_from(src_offset, "copy_texture_to_buffer 'src_offset'")},
+                                     extent_from(extent, "copy_texture_to_buffer 'extent'"));
+        }, nb::arg("dst"), nb::arg("dst_offset"), nb::arg("dst_size"), nb::arg("dst_row_pitch"), nb::arg("src"),
+        nb::arg("src_layer"), nb::arg("src_mip"), nb::arg("src_offset") = 0, nb::arg("extent") = -1);
+    cls.def("copy_buffer_to_texture", [](E& e, ref<Texture> dst, uint32_t dst_layer, uint32_t dst_mip, nb::handle dst_offset,
+                                         ref<Buffer> src, uint64_t src_offset, uint64_t src_size, uint64_t src_row_pitch, nb::handle extent) {
+            e.copy_buffer_to_texture({dst, dst_layer, dst_mip, offset_from(dst_offset, "copy_buffer_to_texture 'dst_offset'")},
+                                     src, src_offset, src_size, src_row_pitch, extent_from(extent, "copy_buffer_to_texture 'extent'"));
+        }, nb::arg("dst"), nb::arg("dst_layer"), nb::arg("dst_mip"), nb::arg("dst_offset"), nb::arg("src"),
+        nb::arg("src_offset"), nb::arg("src_size"), nb::arg("src_row_pitch"), nb::arg("extent") = -1);
+    cls.def("upload_texture_data", [](E& e, ref<Texture> texture, uint32_t layer, uint32_t mip, nb::handle data) {
+            HostBytes bytes(data, "upload_texture_data");
+            e.upload_texture_data({texture, layer, mip, {}}, {}, bytes.bytes());
+        }, nb::arg("texture"), nb::arg("layer"), nb::arg("mip"), nb::arg("data"),
+        "Rows tightly packed; the data is copied at once.");
+    cls.def("upload_texture_data", [](E& e, ref<Texture> texture, nb::handle data) {
+            upload_list(e, texture, {}, nb::none(), PySubresourceRange(), data);
+        }, nb::arg("texture"), nb::arg("subresource_data"), "One array for each layer and mip, layer-major.");
+    cls.def("upload_texture_data", [](E& e, ref<Texture> texture, nb::handle range, nb::handle data) {
+            upload_list(e, texture, {}, nb::none(), subresources_from(range, "upload_texture_data"), data);
+        }, nb::arg("texture"), nb::arg("range"), nb::arg("subresource_data"));
+    cls.def("upload_texture_data", [](E& e, ref<Texture> texture, nb::handle offset, nb::handle extent, nb::handle range, nb::handle data) {
+            upload_list(e, texture, offset_from(offset, "upload_texture_data 'offset'"), extent,
+                        subresources_from(range, "upload_texture_data"), data);
+        }, nb::arg("texture"), nb::arg("offset"), nb::arg("extent"), nb::arg("range"), nb::arg("subresource_data"));
+    const std::pair<const char*, Kind> clears[] = {
+        {"clear_texture_float", Kind::float_}, {"clear_texture_uint", Kind::uint_}, {"clear_texture_sint", Kind::sint}};
+    for (auto [name, kind] : clears)
+        cls.def(name, [kind](E& e, ref<Texture> texture, nb::object range, nb::handle value) {
+                e.clear_texture(texture, kind, subresources_from(range, "clear_texture 'range'"), clear_bits(value, kind));
+            }, nb::arg("texture"), nb::arg("range") = nb::none(), nb::arg("clear_value") = 0,
+            "Sets every texel of the range; one number or four.");
+}
+
+void not_yet(nb::class_<CommandEncoder, DeviceObject>& cls, const char* name, const char* instead)
+{
+    cls.def(name, [name, instead](CommandEncoder&, nb::args, nb::kwargs) {
+        fail(ErrorKind::not_implemented, "CommandEncoder.", name, " is not implemented; ", instead);
+    });
+}
+
+void bind_encoder(nb::module_& m)
+{
+    using E = CommandEncoder;
+    using Marker = command::DebugMarker::Kind;
+    nb::class_<E, DeviceObject> cls(m, "CommandEncoder", nb::dynamic_attr(), "Records commands.");
+    cls.def("begin_compute_pass", &E::begin_compute_pass)
+        .def("copy_buffer", &E::copy_buffer, nb::arg("dst"), nb::arg("dst_offset"), nb::arg("src"), nb::arg("src_offset"),
+             nb::arg("size"), "Bytes.")
+        .def("clear_buffer", [](E& e, ref<Buffer> buffer, nb::object range) {
+            e.fill_buffer(buffer, 0, range_from(range, "clear_buffer 'range'"), "clear_buffer");
+        }, nb::arg("buffer"), nb::arg("range") = nb::none())
+        .def("fill_buffer", [](E& e, ref<Buffer> buffer, uint32_t value, nb::object range) {
+            e.fill_buffer(buffer, value, range_from(range, "fill_buffer 'range'"));
+        }, nb::arg("buffer"), nb::arg("value"), nb::arg("range") = nb::none(), "Repeats a uint32.")
+        .def("upload_buffer_data", [](E& e, ref<Buffer> buffer, uint64_t offset, nb::handle data) {
+            HostBytes bytes(data, "upload_buffer_data");
+            e.upload_buffer_data(buffer, offset, bytes.bytes());
+        }, nb::arg("buffer"), nb::arg("offset"), nb::arg("data"), "The data is copied at once.")
+        .def("write_timestamp", [](E& e, ref<QueryPool> pool, uint32_t index) { e.write_timestamp(pool, index); },
+             nb::arg("query_pool"), nb::arg("index"))
+        .def("resolve_query", &E::resolve_query, nb::arg("query_pool"), nb::arg("index"), nb::arg("count"),
+             nb::arg("buffer"), nb::arg("offset"), "Writes ticks as uint64.")
+        .def("set_buffer_state", [](E& e, ref<Buffer> buffer, ResourceState) {
+            e.check_recording("set_buffer_state");
+            check_same_device(e.device(), buffer.get(), "set_buffer_state 'buffer'");
+        }, nb::arg("buffer"), nb::arg("state"), "A hint; barriers are implicit.")
+        .def("set_texture_state", [](E& e, ref<Texture> texture, nb::args) {
+            e.check_recording("set_texture_state");
+            check_same_device(e.device(), texture.get(), "set_texture_state 'texture'");
+        }, nb::sig("def set_texture_state(self, texture: Texture, *range_and_state: SubresourceRange | ResourceState) -> None"),
+             "A hint; barriers are implicit.")
+        .def("global_barrier", &E::global_barrier, "Everything recorded later sees everything before.")
+        .def("push_debug_group", [](E& e, std::string name, nb::object color) {
+            e.debug_marker(Marker::push, std::move(name), color_from(color));
+        }, nb::arg("name"), nb::arg("color") = nb::none())
+        .def("pop_debug_group", [](E& e) { e.debug_marker(Marker::pop, "", {}); })
+        .def("insert_debug_marker", [](E& e, std::string name, nb::object color) {
+            e.debug_marker(Marker::insert, std::move(name), color_from(color));
+        }, nb::arg("name"), nb::arg("color") = nb::none())
+        .def("execute_callback", [](E& e, nb::callable function) {
+            std::shared_ptr<nb::object> shared = share_callable(function);
+            e.execute_callback([shared](NativeHandle handle) {
+                nb::gil_scoped_acquire gil;
+                try {
+                    (*shared)(nb::cast(handle));
+                } catch (nb::python_error&) {
+                    if (!callback_error)
+                        callback_error = std::current_exception();
+                }
+            });
+        }, nb::arg("function"), "Calls function(NativeHandle) when the command is put on the API's list.")
+        .def_prop_ro("queue", [](const E&) { return CommandQueueType::graphics; })
+        .def_prop_ro("recording_id", &E::recording_id)
+        .def_prop_ro("native_handle", [](const E&) { return NativeHandle{}; },
+                     "Unset: commands are recorded natively when they are submitted; see execute_callback.")
+        .def("finish", &E::finish)
+        .def("__repr__", [](const E& e) {
+            return cat("CommandEncoder(\n  recording_id = ", e.recording_id(), ",\n  finished = ", e.is_finished() ? "True" : "False", ",\n)");
+        });
+    bind_texture_commands(cls);
+    not_yet(cls, "clear_texture_depth_stencil", "upload the texels with upload_texture_data");
+    not_yet(cls, "blit", "use copy_texture, or a compute kernel that samples");
+    not_yet(cls, "generate_mips", "use a compute kernel that writes each mip");
+    not_yet(cls, "begin_render_pass", "use compute passes");
+    not_yet(cls, "begin_ray_tracing_pass", "use compute passes");
+    not_yet(cls, "build_acceleration_structure", "ray queries are not available yet");
+    nb::class_<CommandBuffer, DeviceObject>(m, "CommandBuffer", nb::dynamic_attr(), "Finished commands; may be submitted again.")
+        .def_prop_ro("recording_id", &CommandBuffer::recording_id, "The id of its encoder.")
+        .def_prop_ro("command_count", [](const CommandBuffer& b) { return b.commands().size(); })
+        .def("__repr__", [](const CommandBuffer& b) { return cat("CommandBuffer(\n  commands = ", b.commands().size(), ",\n)"); });
+}
+
+void read_values(nb::handle values, std::vector<uint64_t>& out, const char* what)
+{
+    for (nb::handle value : list_from(values, what))
+        out.push_back(uint_from(value, what, ~0ull));
+}
+
+uint64_t submit_buffers(Device* device, nb::handle buffers, std::vector<ref<Fence>> wait_fences, nb::handle wait_values,
+                        std::vector<ref<Fence>> signal_fences, nb::handle signal_values, NativeHandle stream)
+{
+    check_open(device);
+    SubmitRequest request;
+    for (nb::handle item : list_from(buffers, "submit 'command_buffers'")) {
+        if (nb::isinstance<CommandEncoder>(item))
+            fail(ErrorKind::type, "submit: got a CommandEncoder; submit what its finish() returns");
+        ref<CommandBuffer> buffer;
+        if (!nb::try_cast(item, buffer) || !buffer)
+            fail(ErrorKind::type, "submit: expected a CommandBuffer, got ", short_text(item), " (", type_name_of(item), ")");
+        request.command_buffers.push_back(std::move(buffer));
+    }
+    request.wait_fences = std::move(wait_fences);
+    request.signal_fences = std::move(signal_fences);
+    read_values(wait_values, request.wait_values, "wait_fence_values");
+    read_values(signal_values, request.signal_values, "signal_fence_values");
+    request.stream = stream;
+    resolve_fence_values(request);
+    if (device->info().type == DeviceType::cpu || device->info().type == DeviceType::null)
+        for (size_t i = 0; i < request.wait_fences.size(); ++i) // work runs in the submitting thread, so it waits here
+            wait_interruptible(timeout_infinite, [&](uint64_t ns) { return request.wait_fences[i]->wait(request.wait_values[i], ns); });
+    uint64_t id;
+    {
+        nb::gil_scoped_release release;
+        id = submit(device, request);
+    }
+    if (std::exception_ptr error = std::exchange(callback_error, nullptr))
+        std::rethrow_exception(error);
+    return id;
+}
+
+} // namespace
+
+bool wait_interruptible(uint64_t timeout_ns, const std::function<bool(uint64_t)>& step)
+{
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    for (;;) {
+        const uint64_t passed = uint64_t((Clock::now() - start) / std::chrono::nanoseconds(1));
+        const uint64_t left = timeout_ns == timeout_infinite ? ~0ull : timeout_ns > passed ? timeout_ns - passed : 0;
+        bool done;
+        {
+            nb::gil_scoped_release release;
+            done = step(std::min<uint64_t>(left, 50'000'000));
+        }
+        if (done)
+            return true;
+        if (PyErr_CheckSignals() != 0)
+            throw nb::python_error();
+        if (left <= 50'000'000)
+            return false;
+    }
+}
+
+std::shared_ptr<nb::object> share_callable(nb::handle callable)
+{
+    return {new nb::object(nb::borrow(callable)), [](nb::object* object) {
+                nb::gil_scoped_acquire gil;
+                if (gil.is_valid())
+                    delete object;
+            }};
+}
+
+void bind_commands(nb::module_& m)
+{
+    bind_fence(m);
+    bind_query_pool(m);
+    bind_pass(m);
+    bind_encoder(m);
+    m.def("_submit", &submit_buffers, nb::arg("device"), nb::arg("command_buffers"), nb::arg("wait_fences"),
+          nb::arg("wait_fence_values"), nb::arg("signal_fences"), nb::arg("signal_fence_values"), nb::arg("cuda_stream"));
+}
+
+} // namespace spy

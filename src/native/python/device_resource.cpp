@@ -1,0 +1,412 @@
+// Buffer, Texture, TextureView, Sampler.
+#include "python/device_bindings.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+
+namespace spy {
+
+namespace {
+
+using ByteArray = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig>;
+
+nb::object read_all(Buffer* buffer)
+{
+    Device* device = open_device(buffer);
+    (void)device;
+    const BufferDesc& desc = buffer->desc();
+    const ScalarType scalar = desc.format == Format::undefined ? ScalarType::uint8 : host_scalar(desc.format);
+    const FormatInfo& info = format_info(desc.format);
+    auto fill = [&](void* data, uint64_t size) { read_buffer(buffer, 0, data, size); };
+    if (desc.format == Format::undefined || scalar == ScalarType::none || desc.size % info.bytes_per_block)
+        return make_array({desc.size}, "uint8", fill);
+    const uint64_t texels = desc.size / info.bytes_per_block;
+    const char* dtype = scalar_info(scalar).numpy_name.data();
+    return info.channel_count > 1 ? make_array({texels, info.channel_count}, dtype, fill) : make_array({texels}, dtype, fill);
+}
+
+void write_all(Buffer* buffer, nb::handle data)
+{
+    open_device(buffer);
+    HostBytes host(data, "copy_from_numpy");
+    if (host.bytes().size() > buffer->desc().size)
+        fail_value("numpy array is larger than the buffer (", host.bytes().size(), " > ", buffer->desc().size, ")");
+    nb::gil_scoped_release release;
+    write_buffer(buffer, 0, host.bytes().data(), host.bytes().size());
+}
+
+/// The bytes of a buffer as an array of nanobind, which speaks DLPack. Shares memory.
+nb::object export_bytes(nb::handle self)
+{
+    auto* buffer = nb::cast<Buffer*>(self);
+    Device* device = open_device(buffer);
+    const DeviceType type = device->info().type;
+    void* data = buffer->host_pointer();
+    int dl_device = nb::device::cpu::value, dl_id = 0;
+    if (type == DeviceType::cuda) {
+        data = reinterpret_cast<void*>(buffer->device_address());
+        dl_device = nb::device::cuda::value;
+        dl_id = device->info().device_index;
+    } else if (type != DeviceType::cpu && type != DeviceType::null) {
+        fail_runtime("Device does not support CUDA interop: the memory of ", describe(buffer),
+                     " cannot be shared; use to_numpy()");
+    }
+    const size_t shape[] = {size_t(buffer->desc().size)};
+    buffer->mark_exported();
+    return nb::cast(ByteArray(data, 1, shape, self, nullptr, nb::dtype<uint8_t>(), dl_device, dl_id));
+}
+
+nb::object map_buffer(nb::handle self)
+{
+    auto* buffer = nb::cast<Buffer*>(self);
+    Device* device = open_device(buffer);
+    const BufferDesc& desc = buffer->desc();
+    nb::object existing = nb::getattr(self, "_mapped", nb::none());
+    if (!existing.is_none())
+        fail_runtime("map: ", describe(buffer), " is mapped already");
+    if (desc.memory_type == MemoryType::device_local)
+        fail_runtime("map: only buffers of memory type 'upload' or 'read_back' can be mapped; ", describe(buffer),
+                     " is 'device_local'");
+    // A copy, written back by unmap: the memory itself may go away under a memoryview when the device is closed.
+    nb::object bytes = nb::steal(PyByteArray_FromStringAndSize(nullptr, Py_ssize_t(desc.size)));
+    if (!bytes.is_valid())
+        nb::raise_python_error();
+    void* data = PyByteArray_AsString(bytes.ptr());
+    if (desc.memory_type == MemoryType::read_back) {
+        nb::gil_scoped_release release;
+        device->read_buffer(buffer, 0, data, desc.size);
+    } else if (buffer->host_pointer()) {
+        memcpy(data, buffer->host_pointer(), desc.size);
+    } else {
+        memset(data, 0, desc.size);
+    }
+    self.attr("_mapped") = bytes;
+    nb::object view = nb::steal(PyMemoryView_FromObject(bytes.ptr()));
+    return desc.memory_type == MemoryType::read_back ? view.attr("toreadonly")() : view;
+}
+
+void unmap_buffer(nb::handle self)
+{
+    auto* buffer = nb::cast<Buffer*>(self);
+    open_device(buffer);
+    nb::object bytes = nb::getattr(self, "_mapped", nb::none());
+    if (bytes.is_none())
+        fail_runtime("unmap: ", describe(buffer), " is not mapped");
+    if (buffer->desc().memory_type == MemoryType::upload)
+        write_buffer(buffer, 0, PyByteArray_AsString(bytes.ptr()), buffer->desc().size);
+    self.attr("_mapped") = nb::none();
+}
+
+void bind_buffer(nb::module_& m)
+{
+    m.def("_export_bytes", &export_bytes, nb::arg("buffer"));
+    nb::class_<Buffer, DeviceObject>(m, "Buffer", nb::dynamic_attr(), "Memory of a device.")
+        .def_prop_ro("desc", [](const Buffer& b) { return to_python(b.desc()); })
+        .def_prop_ro("size", [](const Buffer& b) { return b.desc().size; }, "Bytes.")
+        .def_prop_ro("struct_size", [](const Buffer& b) { return b.desc().struct_size; },
+                     "Bytes from one element to the next; 0 when not structured.")
+        .def_prop_ro("label", [](const Buffer& b) { return b.desc().label; })
+        .def_prop_ro("device_address", [](const Buffer& b) { open_device(&b); return b.device_address(); },
+                     "Address in device memory; 0 where the API has no addresses.")
+        .def_prop_ro("native_handle", [](const Buffer& b) { open_device(&b); return b.native_handle(); })
+        .def_prop_ro("shared_handle", [](Buffer& b) {
+            open_device(&b);
+            if (!has_flag(b.desc().usage, BufferUsage::shared))
+                fail_runtime(describe(&b), " was created without the usage flag shared, so it has no shared handle");
+            return b.shared_handle();
+        }, "Handle for other APIs; needs BufferUsage.shared.")
+        .def_prop_ro("memory_usage", [](nb::handle self) {
+            return nb::module_::import_("slangpy.device").attr("_memory_usage")(self);
+        }, nb::sig("def memory_usage(self) -> slangpy.device.MemoryUsage"), "Bytes held: `.device` and `.host`.")
+        .def("to_numpy", &read_all,
+             "The contents as a new array: 1-D uint8; with a format, of its scalar, (n, channels) for several channels. "
+             "Waits for earlier work.")
+        .def("copy_from_numpy", &write_all, nb::arg("data"),
+             "Writes a contiguous array to the start of the buffer; it may be shorter than the buffer.")
+        .def("to_torch", [](nb::handle self, nb::args args, nb::kwargs kwargs) {
+            return nb::module_::import_("slangpy.device").attr("_buffer_to_torch")(self, *args, **kwargs);
+        }, nb::sig("def to_torch(self, type: Any = ..., shape: Sequence[int] = (), strides: Sequence[int] = (), "
+                   "offset: int = 0) -> Any"),
+             "A torch tensor that shares the memory. `strides` and `offset` count elements.")
+        .def("map", &map_buffer, nb::sig("def map(self) -> memoryview"),
+             "The contents of upload or read-back memory; what is written reaches the buffer at unmap().")
+        .def("unmap", &unmap_buffer, nb::sig("def unmap(self) -> None"))
+        .def("mapped", [](nb::handle self) {
+            return nb::module_::import_("slangpy.device").attr("_mapped")(self);
+        }, nb::sig("def mapped(self) -> contextlib.AbstractContextManager[memoryview]"),
+             "`with buffer.mapped() as view:` maps and unmaps.")
+        .def("__dlpack__", [](nb::handle self, nb::kwargs kwargs) {
+            return export_bytes(self).attr("__dlpack__")(**kwargs);
+        }, "The bytes as a DLPack capsule: 1-D uint8, no copy.")
+        .def("__dlpack_device__", [](nb::handle self) { return export_bytes(self).attr("__dlpack_device__")(); })
+        .def("__repr__", [](const Buffer& b) {
+            return cat("Buffer(\n  size = ", b.desc().size, ",\n  struct_size = ", b.desc().struct_size, ",\n  format = ",
+                       format_name(b.desc().format), ",\n  memory_type = ", name_of(b.desc().memory_type),
+                       ",\n  usage = ", names_of(b.desc().usage), ",\n  label = '", b.desc().label, "',\n)");
+        });
+}
+
+/// Shape and dtype of one layer and mip as an array.
+std::pair<std::vector<uint64_t>, std::string> array_form(const TextureDesc& desc, uint32_t mip)
+{
+    const SubresourceLayout layout = subresource_layout(desc, mip);
+    const ScalarType scalar = host_scalar(desc.format);
+    if (scalar == ScalarType::none)
+        return {{layout.size_in_bytes}, "uint8"};
+    std::vector<uint64_t> shape;
+    if (desc.type == TextureType::texture_3d)
+        shape.push_back(layout.depth);
+    if (desc.type != TextureType::texture_1d && desc.type != TextureType::texture_1d_array)
+        shape.push_back(layout.height);
+    shape.push_back(layout.width);
+    if (const uint32_t channels = format_info(desc.format).channel_count; channels > 1)
+        shape.push_back(channels);
+    return {shape, std::string(scalar_info(scalar).numpy_name)};
+}
+
+std::string shape_text(const std::vector<uint64_t>& shape)
+{
+    std::string text = "[";
+    for (size_t i = 0; i < shape.size(); ++i)
+        text += (i ? ", " : "") + std::to_string(shape[i]);
+    return text + "]";
+}
+
+void check_array(nb::handle data, const TextureDesc& desc, uint32_t mip)
+{
+    const auto [shape, dtype] = array_form(desc, mip);
+    if (!nb::hasattr(data, "shape") || !nb::hasattr(data, "dtype"))
+        fail(ErrorKind::type, "copy_from_numpy: expected a NumPy array, got ", short_text(data), " (", type_name_of(data), ")");
+    const nb::tuple given = nb::borrow<nb::tuple>(data.attr("shape"));
+    if (given.size() != shape.size())
+        fail_value("numpy array has wrong number of dimensions (expected ", shape.size(), ")");
+    for (size_t i = 0; i < shape.size(); ++i)
+        if (nb::cast<uint64_t>(given[i]) != shape[i])
+            fail_value("numpy array has wrong shape (expected ", shape_text(shape), ")");
+    const std::string given_dtype = nb::cast<std::string>(nb::str(data.attr("dtype")));
+    if (given_dtype != dtype)
+        fail_value("numpy array has wrong dtype (expected ", dtype, " for format ", format_name(desc.format), ", got ",
+                   given_dtype, ")");
+}
+
+void write_layer(Texture* texture, nb::handle data, uint32_t layer, uint32_t mip)
+{
+    Device* device = open_device(texture);
+    check_subresource(texture->desc(), layer, mip);
+    check_array(data, texture->desc(), mip);
+    HostBytes host(data, "copy_from_numpy");
+    nb::gil_scoped_release release;
+    device->write_texture(texture, layer, mip, host.bytes().data());
+}
+
+nb::object read_layer(Texture* texture, uint32_t layer, uint32_t mip)
+{
+    Device* device = open_device(texture);
+    check_subresource(texture->desc(), layer, mip);
+    const auto [shape, dtype] = array_form(texture->desc(), mip);
+    return make_array(shape, dtype.c_str(), [&](void* data, uint64_t) { device->read_texture(texture, layer, mip, data); });
+}
+
+ref<TextureView> create_view(Texture* texture, nb::args args, nb::kwargs kwargs)
+{
+    Device* device = open_device(texture);
+    const auto fields = Fields<PyTextureViewDesc>::from_arguments(args, kwargs, "create_view");
+    if (!fields.sampler.is_none())
+        fail(ErrorKind::not_implemented, "create_view: samplers of views are not implemented; pass the sampler as a "
+                                         "separate SamplerState parameter");
+    TextureViewDesc desc;
+    desc.format = fields.format;
+    desc.aspect = fields.aspect;
+    desc.range = fields.range;
+    desc.label = fields.label;
+    return device->create_texture_view(texture, resolve_view_desc(texture->desc(), desc));
+}
+
+template <uint32_t TextureDesc::*Size>
+auto mip_size_getter()
+{
+    return [](const Texture& t, uint32_t mip) {
+        check_subresource(t.desc(), 0, mip);
+        return std::max(1u, t.desc().*Size >> mip);
+    };
+}
+
+void bind_texture(nb::module_& m)
+{
+    nb::class_<SubresourceLayout>(m, "SubresourceLayout", "Bytes and pitches of one layer and mip in linear memory.")
+        .def_prop_ro("size", [](const SubresourceLayout& l) {
+            const uint32_t size[] = {l.width, l.height, l.depth};
+            return uints_to_python(size, 3);
+        })
+        .def_ro("col_pitch", &SubresourceLayout::col_pitch)
+        .def_ro("row_pitch", &SubresourceLayout::row_pitch)
+        .def_ro("slice_pitch", &SubresourceLayout::slice_pitch)
+        .def_ro("size_in_bytes", &SubresourceLayout::size_in_bytes)
+        .def_ro("block_width", &SubresourceLayout::block_width)
+        .def_ro("block_height", &SubresourceLayout::block_height)
+        .def_ro("row_count", &SubresourceLayout::row_count)
+        .def("__repr__", [](const SubresourceLayout& l) {
+            return cat("SubresourceLayout(\n  size = ", l.width, " x ", l.height, " x ", l.depth, ",\n  row_pitch = ",
+                       l.row_pitch, ",\n  size_in_bytes = ", l.size_in_bytes, ",\n)");
+        });
+    nb::class_<Texture, DeviceObject>(m, "Texture", nb::dynamic_attr(), "Texels with layers and mips.")
+        .def_prop_ro("desc", [](const Texture& t) { return to_python(t.desc()); })
+        .def_prop_ro("type", [](const Texture& t) { return t.desc().type; })
+        .def_prop_ro("format", [](const Texture& t) { return t.desc().format; })
+        .def_prop_ro("label", [](const Texture& t) { return t.desc().label; })
+        .def_prop_ro("width", [](const Texture& t) { return t.desc().width; })
+        .def_prop_ro("height", [](const Texture& t) { return t.desc().height; })
+        .def_prop_ro("depth", [](const Texture& t) { return t.desc().depth; })
+        .def_prop_ro("array_length", [](const Texture& t) { return t.desc().array_length; })
+        .def_prop_ro("mip_count", [](const Texture& t) { return t.desc().mip_count; })
+        .def_prop_ro("layer_count", [](const Texture& t) { return t.desc().layer_count(); })
+        .def_prop_ro("subresource_count", [](const Texture& t) { return t.desc().layer_count() * t.desc().mip_count; })
+        .def_prop_ro("native_handle", [](const Texture& t) { open_device(&t); return t.native_handle(); })
+        .def_prop_ro("shared_handle", [](Texture& t) {
+            open_device(&t);
+            if (!has_flag(t.desc().usage, TextureUsage::shared))
+                fail_runtime(describe(&t), " was created without the usage flag shared, so it has no shared handle");
+            return t.shared_handle();
+        })
+        .def_prop_ro("memory_usage", [](nb::handle self) {
+            return nb::module_::import_("slangpy.device").attr("_memory_usage")(self);
+        }, nb::sig("def memory_usage(self) -> slangpy.device.MemoryUsage"), "Bytes held: `.device` and `.host`.")
+        .def_prop_ro("_memory_bytes", [](const Texture& t) {
+            if (const uint64_t bytes = t.memory_usage())
+                return bytes;
+            uint64_t total = 0;
+            for (uint32_t mip = 0; mip < t.desc().mip_count; ++mip)
+                total += subresource_layout(t.desc(), mip).size_in_bytes * t.desc().layer_count();
+            return total;
+        })
+        .def("get_mip_width", mip_size_getter<&TextureDesc::width>(), nb::arg("mip") = 0)
+        .def("get_mip_height", mip_size_getter<&TextureDesc::height>(), nb::arg("mip") = 0)
+        .def("get_mip_depth", mip_size_getter<&TextureDesc::depth>(), nb::arg("mip") = 0)
+        .def("get_mip_size", [](const Texture& t, uint32_t mip) {
+            check_subresource(t.desc(), 0, mip);
+            const SubresourceLayout l = subresource_layout(t.desc(), mip);
+            const uint32_t size[] = {l.width, l.height, l.depth};
+            return uints_to_python(size, 3);
+        }, nb::arg("mip") = 0)
+        .def("get_subresource_layout", [](const Texture& t, uint32_t mip, uint32_t row_alignment) {
+            check_subresource(t.desc(), 0, mip);
+            return subresource_layout(t.desc(), mip, row_alignment);
+        }, nb::arg("mip") = 0, nb::arg("row_alignment") = 1, "`row_alignment` in bytes; 1 = packed.")
+        .def("create_view", &create_view, nb::sig(Fields<PyTextureViewDesc>::signature("create_view", "TextureView")))
+        .def("to_numpy", &read_layer, nb::arg("layer") = 0, nb::arg("mip") = 0,
+             "One layer and mip: (w,), (h, w) or (d, h, w), plus a channel axis when there are several channels; packed "
+             "and compressed formats as 1-D uint8.")
+        .def("copy_from_numpy", &write_layer, nb::arg("data"), nb::arg("layer") = 0, nb::arg("mip") = 0,
+             "Takes exactly the array that to_numpy gives.")
+        .def("__repr__", [](const Texture& t) {
+            return cat("Texture(\n  type = ", name_of(t.desc().type), ",\n  format = ", format_name(t.desc().format),
+                       ",\n  size = ", t.desc().width, " x ", t.desc().height, " x ", t.desc().depth,
+                       ",\n  array_length = ", t.desc().array_length, ",\n  mip_count = ", t.desc().mip_count,
+                       ",\n  usage = ", names_of(t.desc().usage), ",\n  label = '", t.desc().label, "',\n)");
+        });
+    nb::class_<TextureView, DeviceObject>(m, "TextureView", nb::dynamic_attr(), "Part of a texture.")
+        .def_prop_ro("texture", [](const TextureView& v) { return ref<Texture>(v.texture()); })
+        .def_prop_ro("desc", [](const TextureView& v) { return to_python(v.desc()); })
+        .def_prop_ro("format", [](const TextureView& v) { return v.desc().format; })
+        .def_prop_ro("aspect", [](const TextureView& v) { return v.desc().aspect; })
+        .def_prop_ro("subresource_range", [](const TextureView& v) { return PySubresourceRange(v.desc().range); },
+                     "Resolved layers and mips.")
+        .def_prop_ro("label", [](const TextureView& v) { return v.desc().label; })
+        .def_prop_ro("native_handle", [](const TextureView& v) { open_device(&v); return v.native_handle(); })
+        .def("__repr__", [](const TextureView& v) {
+            const SubresourceRange& r = v.desc().range;
+            return cat("TextureView(\n  format = ", format_name(v.desc().format), ",\n  layers = ", r.layer, " + ",
+                       r.layer_count, ",\n  mips = ", r.mip, " + ", r.mip_count, ",\n  label = '", v.desc().label, "',\n)");
+        });
+    nb::class_<Sampler, DeviceObject>(m, "Sampler", nb::dynamic_attr(), "How textures are filtered and addressed.")
+        .def_prop_ro("desc", [](const Sampler& s) { return s.desc(); })
+        .def_prop_ro("native_handle", [](const Sampler& s) { open_device(&s); return s.native_handle(); })
+        .def("__repr__", [](const Sampler& s) { return "Sampler" + Fields<SamplerDesc>::repr(s.desc()).substr(11); });
+}
+
+} // namespace
+
+HostBytes::HostBytes(nb::handle value, const char* function) : m_owner(nb::borrow(value))
+{
+    if (!PyObject_CheckBuffer(value.ptr()))
+        fail(ErrorKind::type, function, ": expected a contiguous NumPy array, got ", short_text(value), " (",
+             type_name_of(value), ")");
+    if (PyObject_GetBuffer(value.ptr(), &m_view, PyBUF_ND) == 0)
+        return;
+    PyErr_Clear();
+    if (PyObject_GetBuffer(value.ptr(), &m_view, PyBUF_STRIDES) == 0) {
+        PyBuffer_Release(&m_view);
+        fail_value(function, ": the array must be C-contiguous; pass numpy.ascontiguousarray(a)");
+    }
+    nb::raise_python_error();
+}
+
+HostBytes::~HostBytes() { PyBuffer_Release(&m_view); }
+
+nb::object make_array(const std::vector<uint64_t>& shape, const char* dtype,
+                      const std::function<void(void*, uint64_t)>& fill)
+{
+    nb::object array = nb::module_::import_("numpy").attr("empty")(nb::tuple(nb::cast(shape)), dtype);
+    Py_buffer view;
+    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE | PyBUF_ND) != 0)
+        nb::raise_python_error();
+    struct Guard {
+        Py_buffer* view;
+        ~Guard() { PyBuffer_Release(view); }
+    } guard{&view};
+    if (view.len) {
+        nb::gil_scoped_release release;
+        fill(view.buf, uint64_t(view.len));
+    }
+    return array;
+}
+
+ref<Buffer> create_buffer(Device* device, const PyBufferDesc& fields)
+{
+    check_open(device);
+    ref<TypeLayout> layout;
+    if (!fields.resource_type_layout.is_none()) {
+        nb::object given = fields.resource_type_layout;
+        for (const char* name : {"type_layout", "plain"}) // reflection cursors, reflected layouts
+            if (!nb::isinstance<TypeLayout>(given) && nb::hasattr(given, name))
+                given = given.attr(name);
+        if (!nb::try_cast(given, layout))
+            fail(ErrorKind::type, "create_buffer 'resource_type_layout': expected a type layout or a reflection cursor, got ",
+                 short_text(fields.resource_type_layout));
+    }
+    std::unique_ptr<HostBytes> data;
+    std::optional<uint64_t> data_size;
+    if (!fields.data.is_none()) {
+        data = std::make_unique<HostBytes>(fields.data, "create_buffer 'data'");
+        data_size = data->bytes().size();
+    }
+    BufferDesc desc = resolve_buffer_desc(fields, fields.element_count, layout.get(), data_size);
+    if (data && desc.memory_type == MemoryType::read_back)
+        fail_runtime("Cannot write data to buffer with memory type 'read_back'.");
+    desc.uninitialized = bool(data);
+    nb::gil_scoped_release release;
+    ref<Buffer> buffer = device->create_buffer(desc);
+    if (data)
+        device->write_buffer(buffer.get(), 0, data->bytes().data(), desc.size);
+    return buffer;
+}
+
+ref<Texture> create_texture(Device* device, const PyTextureDesc& fields)
+{
+    check_open(device);
+    if (!fields.sampler.is_none())
+        fail(ErrorKind::not_implemented, "create_texture: samplers of textures are not implemented; pass the sampler as a "
+                                         "separate SamplerState parameter");
+    ref<Texture> texture = device->create_texture(resolve_texture_desc(fields));
+    if (!fields.data.is_none())
+        write_layer(texture.get(), fields.data, 0, 0);
+    return texture;
+}
+
+void bind_resources(nb::module_& m)
+{
+    bind_buffer(m);
+    bind_texture(m);
+}
+
+} // namespace spy

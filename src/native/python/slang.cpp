@@ -1,0 +1,112 @@
+// slangpy._slang: the only extension module that needs libslang. It is imported at the first compile.
+#include "python/slang.h"
+
+#include "core/error.h"
+#include "slang/compiler.h"
+
+#include <nanobind/intrusive/counter.inl>
+
+namespace spy {
+namespace {
+
+PyObject* error_class(ErrorKind kind)
+{
+    switch (kind) {
+    case ErrorKind::value: return PyExc_ValueError;
+    case ErrorKind::type: return PyExc_TypeError;
+    case ErrorKind::index: return PyExc_IndexError;
+    case ErrorKind::key: return PyExc_KeyError;
+    case ErrorKind::memory: return PyExc_MemoryError;
+    case ErrorKind::overflow: return PyExc_OverflowError;
+    case ErrorKind::not_implemented: return PyExc_NotImplementedError;
+    case ErrorKind::timeout: return PyExc_TimeoutError;
+    default: return PyExc_RuntimeError;
+    }
+}
+
+void translate(const std::exception_ptr& pointer, void*)
+{
+    try {
+        std::rethrow_exception(pointer);
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::slang_compile) {
+            PyErr_SetString(error_class(error.kind()), error.what());
+            return;
+        }
+        try {
+            nb::object type = nb::module_::import_("slangpy.errors").attr("SlangCompileError");
+            nb::object text = nb::steal(PyUnicode_DecodeUTF8(error.what(), Py_ssize_t(strlen(error.what())), "replace"));
+            PyErr_SetObject(type.ptr(), text.ptr());
+        } catch (nb::python_error& failure) {
+            failure.restore();
+        }
+    } catch (const std::exception&) {
+        throw; // somebody else's
+    } catch (...) { // Slang's own exceptions have no common base
+        PyErr_Format(PyExc_RuntimeError, "Slang failed inside: %s", Compiler::last_internal_error().c_str());
+    }
+}
+
+/// Runs on a thread that waits for a compile: lets Ctrl-C through.
+void poll_signals()
+{
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0)
+        throw nb::python_error();
+}
+
+void run_unlocked(const std::function<void()>& body)
+{
+    if (!PyGILState_Check())
+        return body();
+    nb::gil_scoped_release release;
+    body();
+}
+
+} // namespace
+} // namespace spy
+
+NB_MODULE(_slang, m)
+{
+    m.doc() = "The Slang compiler: sessions, modules, programs and reflection.";
+    nb::set_leak_warnings(false);
+    // Each extension module has its own copy of the counter's two function pointers; the count itself lies in the
+    // object, so that an object may be made in one module and dropped in another.
+    nb::intrusive_init(
+        [](PyObject* object) noexcept {
+            nb::gil_scoped_acquire gil;
+            Py_INCREF(object);
+        },
+        [](PyObject* object) noexcept {
+            nb::gil_scoped_acquire gil;
+            Py_DECREF(object);
+        });
+    nb::register_exception_translator(spy::translate, nullptr);
+    spy::Compiler::set_hooks({spy::poll_signals, spy::run_unlocked});
+
+    try {
+        nb::module_::import_("slangpy._native"); // binds the layout types, where it exists
+    } catch (nb::python_error& error) {
+        if (!error.matches(PyExc_ModuleNotFoundError))
+            throw;
+    }
+    spy::bind_slang_layouts(m);
+    spy::bind_slang_reflection(m);
+    spy::bind_slang_session(m);
+
+    m.def("start_background", &spy::Compiler::start_background,
+          "Begins starting the compiler (about 0.3 s) on its own thread and returns at once.");
+    m.def("version", &spy::Compiler::version, "Slang's version.");
+    m.def(
+        "prelude",
+        [](const std::string& language) {
+            nb::gil_scoped_release release;
+            std::shared_ptr<spy::Compiler> compiler = spy::Compiler::instance();
+            return compiler->run([compiler, language] { return compiler->prelude(language); });
+        },
+        nb::arg("language"), "The text that Slang puts before generated \"cpp\" or \"cuda\" code.");
+    nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
+        nb::gil_scoped_release release;
+        spy::Compiler::drain();
+    }));
+}

@@ -1,0 +1,537 @@
+#include "python/slang.h" // first: nanobind must come before core/ref.h
+
+#include "slang/session.h"
+
+#include "slang/reflection.h"
+#include "slang/rewrite.h"
+#include "slang/type_layout.h"
+
+#include <chrono>
+
+namespace spy {
+namespace {
+
+/// The Python classes: a session and one thing of it.
+struct SlangModule : Object {
+    ref<Session> session;
+    std::shared_ptr<ModuleData> data;
+};
+
+struct SlangEntryPoint : Object {
+    ref<Session> session;
+    std::shared_ptr<EntryPointData> data;
+};
+
+struct ShaderProgram : Object {
+    ref<Session> session;
+    std::shared_ptr<ProgramData> data;
+};
+
+// ------------------------------------------------------------------------------------------------ dicts to options
+
+/// An option as text, from a str or an enum member.
+std::string option_text(nb::handle value)
+{
+    return nb::hasattr(value, "name") ? nb::cast<std::string>(value.attr("name")) : nb::cast<std::string>(nb::str(value));
+}
+
+template <typename E>
+E option_enum(const char* field, nb::handle value, std::initializer_list<const char*> names)
+{
+    const std::string text = option_text(value);
+    int index = 0;
+    std::string known;
+    for (const char* name : names) {
+        if (text == name)
+            return E(index);
+        known += cat(index ? ", " : "", name);
+        ++index;
+    }
+    fail_value(field, ": unknown value \"", text, "\"; expected one of ", known);
+}
+
+SlangOptimizationLevel optimization_option(nb::handle value)
+{
+    return option_enum<SlangOptimizationLevel>("optimization", value, {"none", "default", "high", "maximal"});
+}
+SlangFloatingPointMode floating_point_option(nb::handle value)
+{
+    return option_enum<SlangFloatingPointMode>("floating_point_mode", value, {"default", "fast", "precise"});
+}
+SlangDebugInfoLevel debug_info_option(nb::handle value)
+{
+    return option_enum<SlangDebugInfoLevel>("debug_info", value, {"none", "minimal", "standard", "maximal"});
+}
+
+std::vector<std::string> text_list(nb::handle value)
+{
+    std::vector<std::string> result;
+    if (nb::isinstance<nb::str>(value) || nb::hasattr(value, "__fspath__")) {
+        result.push_back(nb::cast<std::string>(nb::str(value)));
+        return result;
+    }
+    for (nb::handle item : value)
+        result.push_back(nb::cast<std::string>(nb::str(item)));
+    return result;
+}
+
+std::vector<std::pair<std::string, std::string>> define_list(nb::handle value)
+{
+    std::vector<std::pair<std::string, std::string>> result;
+    nb::object items = nb::hasattr(value, "items") ? value.attr("items")() : nb::borrow(value);
+    for (nb::handle item : items)
+        result.emplace_back(nb::cast<std::string>(nb::str(nb::handle(item[nb::int_(0)]))),
+                            nb::cast<std::string>(nb::str(nb::handle(item[nb::int_(1)]))));
+    return result;
+}
+
+[[noreturn]] void unknown_field(const char* what, const std::string& name, const char* known)
+{
+    fail(ErrorKind::type, what, " has no field \"", name, "\"; known: ", known);
+}
+
+CompileTarget parse_target(nb::handle value)
+{
+    CompileTarget target;
+    if (nb::isinstance<nb::str>(value)) {
+        target.format = nb::cast<std::string>(value);
+        return target;
+    }
+    nb::dict values;
+    if (nb::isinstance<nb::dict>(value))
+        values = nb::cast<nb::dict>(value);
+    else // a device's compile target
+        for (const char* name : {"format", "profile", "capabilities", "defines"})
+            values[name] = value.attr(name);
+    for (auto [key, item] : values) {
+        const std::string name = nb::cast<std::string>(key);
+        if (name == "format")
+            target.format = nb::cast<std::string>(item);
+        else if (name == "profile")
+            target.profile = nb::cast<std::string>(item);
+        else if (name == "capabilities")
+            target.capabilities = text_list(item);
+        else if (name == "defines")
+            target.defines = define_list(item);
+        else
+            unknown_field("a compile target", name, "format, profile, capabilities, defines");
+    }
+    return target;
+}
+
+bool row_major_option(nb::handle value)
+{
+    const std::string text = option_text(value);
+    if (text != "row_major" && text != "column_major")
+        fail_value("matrix_layout: unknown value \"", text, "\"; expected row_major or column_major");
+    return text == "row_major";
+}
+
+SessionOptions parse_options(nb::dict values)
+{
+    SessionOptions options;
+    for (auto [key, value] : values) {
+        const std::string name = nb::cast<std::string>(key);
+        if (name == "include_paths")
+            options.include_paths = text_list(value);
+        else if (name == "library_paths")
+            options.library_paths = text_list(value);
+        else if (name == "defines")
+            options.defines = define_list(value);
+        else if (name == "optimization")
+            options.optimization = optimization_option(value);
+        else if (name == "floating_point_mode")
+            options.floating_point_mode = floating_point_option(value);
+        else if (name == "debug_info")
+            options.debug_info = debug_info_option(value);
+        else if (name == "matrix_layout")
+            options.row_major = row_major_option(value);
+        else if (name == "enable_warnings")
+            options.enable_warnings = text_list(value);
+        else if (name == "disable_warnings")
+            options.disable_warnings = text_list(value);
+        else if (name == "warnings_as_errors")
+            options.warnings_as_errors = text_list(value);
+        else if (name == "downstream_args")
+            options.downstream_args = text_list(value);
+        else if (name == "report_downstream_time")
+            options.report_downstream_time = nb::cast<bool>(value);
+        else if (name == "report_perf_benchmark")
+            options.report_perf_benchmark = nb::cast<bool>(value);
+        else if (name == "skip_spirv_validation")
+            options.skip_spirv_validation = nb::cast<bool>(value);
+        else if (name == "dump_intermediates")
+            options.dump_intermediates = nb::cast<bool>(value);
+        else if (name == "dump_intermediates_prefix")
+            options.dump_intermediates_prefix = nb::cast<std::string>(value);
+        else
+            unknown_field("SlangCompilerOptions", name,
+                          "include_paths, library_paths, defines, optimization, floating_point_mode, debug_info, "
+                          "matrix_layout, enable_warnings, disable_warnings, warnings_as_errors, downstream_args, "
+                          "report_downstream_time, report_perf_benchmark, skip_spirv_validation, dump_intermediates, "
+                          "dump_intermediates_prefix");
+    }
+    return options;
+}
+
+/// From SlangLinkOptions, a dict of its fields, or None.
+LinkOptions parse_link_options(nb::handle source)
+{
+    LinkOptions options;
+    if (source.is_none())
+        return options;
+    nb::object values = nb::hasattr(source, "to_dict") ? source.attr("to_dict")() : nb::borrow(source);
+    for (auto [key, value] : nb::cast<nb::dict>(values)) {
+        const std::string name = nb::cast<std::string>(key);
+        if (value.is_none())
+            continue;
+        if (name == "optimization")
+            options.optimization = optimization_option(value);
+        else if (name == "floating_point_mode")
+            options.floating_point_mode = floating_point_option(value);
+        else if (name == "debug_info")
+            options.debug_info = debug_info_option(value);
+        else if (name == "downstream_args")
+            options.downstream_args = text_list(value);
+        else if (name == "dump_intermediates")
+            options.dump_intermediates = nb::cast<bool>(value);
+        else if (name == "dump_intermediates_prefix")
+            options.dump_intermediates_prefix = nb::cast<std::string>(value);
+        else
+            unknown_field("SlangLinkOptions", name,
+                          "optimization, floating_point_mode, debug_info, downstream_args, dump_intermediates, "
+                          "dump_intermediates_prefix");
+    }
+    return options;
+}
+
+/// From TypeConformance objects or (interface, type[, id]) tuples.
+std::vector<TypeConformance> parse_conformances(nb::handle values)
+{
+    std::vector<TypeConformance> result;
+    if (values.is_none())
+        return result;
+    for (nb::handle value : values) {
+        TypeConformance item;
+        if (nb::isinstance<nb::tuple>(value) && !nb::hasattr(value, "interface_name")) {
+            nb::tuple parts = nb::cast<nb::tuple>(value);
+            if (parts.size() < 2 || parts.size() > 3)
+                fail_value("a type conformance is (interface name, type name) or (interface name, type name, id), got ",
+                           parts.size(), " items");
+            item.interface_name = nb::cast<std::string>(parts[0]);
+            item.type_name = nb::cast<std::string>(parts[1]);
+            item.id = parts.size() == 3 ? nb::cast<int64_t>(parts[2]) : -1;
+        } else {
+            item.interface_name = nb::cast<std::string>(value.attr("interface_name"));
+            item.type_name = nb::cast<std::string>(value.attr("type_name"));
+            item.id = nb::cast<int64_t>(value.attr("id"));
+        }
+        result.push_back(std::move(item));
+    }
+    return result;
+}
+
+// ------------------------------------------------------------------------------------------------ running
+
+/// Runs a compile without the interpreter lock, then reports warnings and slowness.
+template <typename F>
+auto compile(const ref<Session>& session, const char* what, F body)
+{
+    const auto begin = std::chrono::steady_clock::now();
+    auto result = [&] {
+        nb::gil_scoped_release release;
+        return body();
+    }();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const std::vector<std::string> warnings = session->take_warnings();
+    if (warnings.empty() && seconds <= 1)
+        return result;
+    nb::object logger = nb::module_::import_("logging").attr("getLogger")("slangpy");
+    for (const std::string& warning : warnings)
+        logger.attr("warning")("%s", warning);
+    if (seconds > 1)
+        logger.attr("info")("Slang: %s took %.1f s", what, seconds);
+    return result;
+}
+
+/// What create_session() noted, or None.
+nb::object device_of(const ref<Session>& session)
+{
+    return nb::getattr(nb::cast(session), "device", nb::none());
+}
+
+ref<SlangModule> wrap(const ref<Session>& session, std::shared_ptr<ModuleData> data)
+{
+    ref<SlangModule> module = new SlangModule();
+    module->session = session;
+    module->data = std::move(data);
+    return module;
+}
+
+ref<SlangEntryPoint> make_entry_point(const ref<Session>& session, EntryPointData recipe)
+{
+    ref<SlangEntryPoint> entry = new SlangEntryPoint();
+    entry->session = session;
+    entry->data = compile(session, "an entry point", [&] { return session->entry_point(std::move(recipe)); });
+    return entry;
+}
+
+std::shared_ptr<ModuleData> own_module(const ref<Session>& session, nb::handle value)
+{
+    nb::object object = nb::borrow(value);
+    if (!nb::isinstance<SlangModule>(object) && nb::hasattr(object, "device_module"))
+        object = object.attr("device_module"); // a Module
+    SlangModule* module = nullptr;
+    if (!nb::try_cast(object, module) || !module)
+        fail(ErrorKind::type, "expected a SlangModule, got ", nb::cast<std::string>(nb::str(object.type())));
+    if (module->session.get() != session.get())
+        fail_value("module \"", module->data->name, "\" belongs to another session");
+    return module->data;
+}
+
+ref<SlangModule> compose(ref<Session> session, const std::string& name, nb::sequence modules, nb::handle conformances)
+{
+    std::vector<std::shared_ptr<ModuleData>> parts;
+    for (nb::handle module : modules)
+        parts.push_back(own_module(session, module));
+    const auto items = parse_conformances(conformances);
+    return wrap(session, compile(session, "composing", [&] { return session->compose_modules(name, parts, items); }));
+}
+
+ref<ShaderProgram> link(ref<Session> session, nb::sequence modules, nb::sequence entry_points, nb::handle conformances,
+                        nb::handle options)
+{
+    ProgramData recipe;
+    for (nb::handle module : modules)
+        recipe.modules.push_back(own_module(session, module));
+    for (nb::handle value : entry_points) {
+        SlangEntryPoint* entry = nullptr;
+        if (!nb::try_cast(value, entry) || !entry)
+            fail(ErrorKind::type, "expected a SlangEntryPoint, got ", nb::cast<std::string>(nb::str(value.type())));
+        if (entry->session.get() != session.get())
+            fail_value("entry point \"", entry->data->name, "\" belongs to another session");
+        recipe.entry_points.push_back(entry->data);
+    }
+    recipe.conformances = parse_conformances(conformances);
+    recipe.options = parse_link_options(options);
+    ref<ShaderProgram> program = new ShaderProgram();
+    program->session = session;
+    program->data = compile(session, "linking", [&] { return session->link(std::move(recipe)); });
+    return program;
+}
+
+ref<ProgramReflection> reflection_of(Session& session, const std::shared_ptr<Layout>& layout)
+{
+    const Compiler::Lock lock(*session.state()->compiler);
+    return Reflection::view<ProgramReflection>(layout, layout->program);
+}
+
+/// A module, more source beside it, and the entry points named.
+ref<ShaderProgram> load_program(ref<Session> session, const std::string& module_name, std::vector<std::string> names,
+                                std::optional<std::string> additional_source, nb::handle options)
+{
+    ProgramData recipe;
+    recipe.options = parse_link_options(options);
+    ref<ShaderProgram> program = new ShaderProgram();
+    program->session = session;
+    program->data = compile(session, "loading a program", [&] {
+        recipe.modules.push_back(session->load_module(module_name));
+        if (additional_source)
+            recipe.modules.push_back(session->load_module_from_source(
+                cat(recipe.modules[0]->name, "_", content_hash(*additional_source)), *additional_source, ""));
+        for (const std::string& name : names)
+            recipe.entry_points.push_back(session->entry_point({recipe.modules[0], name, {}, {}, {}, {}}));
+        return session->link(std::move(recipe));
+    });
+    return program;
+}
+
+// ------------------------------------------------------------------------------------------------ bindings
+
+void bind_session_class(nb::module_& m)
+{
+    auto session = nb::class_<Session, Object>(m, "SlangSession", nb::dynamic_attr(), // .device
+                                                "A set of compiler options with its modules.");
+    session
+        .def("__init__", [](Session* self, nb::object target, nb::dict options) {
+            new (self) Session(parse_target(target), parse_options(options)); },
+            nb::arg("target"), nb::arg("options") = nb::dict())
+        .def("load_module", [](ref<Session> self, const std::string& name) {
+            return wrap(self, compile(self, "loading a module", [&] { return self->load_module(name); })); },
+            nb::arg("name"), "Loads a module from a file: an absolute path or one relative to an include path.")
+        .def("load_module_from_source",
+            [](ref<Session> self, const std::string& name, const std::string& source, std::optional<std::string> path) {
+                return wrap(self, compile(self, "loading a module", [&] {
+                    return self->load_module_from_source(name, source, path.value_or("")); })); },
+            nb::arg("name"), nb::arg("source"), nb::arg("path") = nb::none())
+        .def("load_module_from_blob",
+            [](ref<Session> self, const std::string& name, const std::string& path, nb::bytes blob) {
+                const std::string bytes(blob.c_str(), blob.size());
+                return wrap(self, compile(self, "loading a module", [&] {
+                    return self->load_module_from_blob(name, path, bytes); })); },
+            nb::arg("name"), nb::arg("path"), nb::arg("blob"), "Loads what SlangModule.serialize() gave.")
+        .def("compose_modules", compose, nb::arg("name"), nb::arg("modules"), nb::arg("type_conformances") = nb::none())
+        .def("link", link, nb::arg("modules"), nb::arg("entry_points"), nb::arg("type_conformances") = nb::none(),
+            nb::arg("link_options") = nb::none())
+        .def("link_program", [](ref<Session> self, nb::sequence modules, nb::sequence entry_points, nb::handle options) {
+            return link(self, modules, entry_points, nb::none(), options); },
+            nb::arg("modules"), nb::arg("entry_points"), nb::arg("link_options") = nb::none())
+        .def("load_program", load_program, nb::arg("module_name"), nb::arg("entry_point_names"),
+            nb::arg("additional_source") = nb::none(), nb::arg("link_options") = nb::none())
+        .def("load_source", [](ref<Session> self, const std::string& name) {
+            nb::gil_scoped_release release;
+            return self->load_source(name); }, nb::arg("module_name"), "The text of the file that load_module(name) reads.")
+        .def("reload", [](ref<Session> self) { compile(self, "reloading", [&] { self->reload(); return 0; }); },
+            "Loads and links everything again; when that fails, nothing changes and the error is raised.")
+        .def("resolve_path", [](ref<Session> self, const std::string& name) {
+            nb::gil_scoped_release release;
+            return self->resolve_path(name); }, nb::arg("name"), "The file that load_module(name) reads.")
+        .def_prop_ro("generation", [](ref<Session> self) {
+            nb::gil_scoped_release release;
+            return self->state()->generation; })
+        .def_prop_ro("read_files", [](ref<Session> self) {
+            nb::gil_scoped_release release;
+            return self->state()->files->read_files(); }, "Path -> content hash of every file read.")
+        .def_prop_ro("missing_files", [](ref<Session> self) {
+            nb::gil_scoped_release release;
+            return self->state()->files->missing_files(); }, "Paths that were looked for and not found.")
+        .def_prop_ro("downstream_args", [](const Session& self) { return self.options().downstream_args; })
+        .def_prop_ro("include_paths", [](const Session& self) { return self.options().include_paths; })
+        .def_prop_ro("format", [](const Session& self) { return self.target().format; });
+    m.attr("Session") = session;
+}
+
+void bind_module_class(nb::module_& m)
+{
+    nb::class_<SlangModule, Object>(m, "SlangModule", "A loaded module.")
+        .def_prop_ro("session", [](const SlangModule& self) { return self.session; })
+        .def_prop_ro("device", [](const SlangModule& self) { return device_of(self.session); })
+        .def_prop_ro("name", [](const SlangModule& self) { return self.data->name; })
+        .def_prop_ro("path", [](const SlangModule& self) { return self.data->path; })
+        .def_prop_ro("layout", [](SlangModule& self) { return reflection_of(*self.session, self.data->layout); })
+        .def_prop_ro("is_composed", [](const SlangModule& self) {
+            return self.data->source == ModuleData::Source::composed; })
+        .def_prop_ro("source_modules", [](const SlangModule& self) {
+            std::vector<ref<SlangModule>> result;
+            for (const auto& part : self.data->parts)
+                result.push_back(wrap(self.session, part));
+            return result; })
+        .def_prop_ro("entry_points", [](const SlangModule& self) {
+            std::vector<ref<SlangEntryPoint>> result;
+            for (const std::string& name : self.session->entry_point_names(self.data))
+                result.push_back(make_entry_point(self.session, {self.data, name, {}, {}, {}, {}}));
+            return result; })
+        .def("entry_point", [](const SlangModule& self, const std::string& name, nb::handle conformances) {
+            return make_entry_point(self.session, {self.data, name, {}, {}, parse_conformances(conformances), {}}); },
+            nb::arg("name"), nb::arg("type_conformances") = nb::none())
+        .def_prop_ro("module_decl", [](const SlangModule& self) {
+            if (!self.data->module)
+                fail_runtime("module \"", self.data->name,
+                             "\" is composed and has no declaration of its own; use its source_modules");
+            const Compiler::Lock lock(*self.session->state()->compiler);
+            return Reflection::view<DeclReflection>(self.data->layout, self.data->module->getModuleReflection()); })
+        .def_prop_ro("dependencies", [](const SlangModule& self) {
+            const Compiler::Lock lock(*self.session->state()->compiler);
+            return dependency_files(*self.data); }, "Paths of the files it was made of, those of its imports included.")
+        .def_prop_ro("imports", [](const SlangModule& self) {
+            const Compiler::Lock lock(*self.session->state()->compiler);
+            return imported_modules(*self.data); }, "Names of the modules it imports, directly or not.")
+        .def("serialize", [](const SlangModule& self) {
+            const std::string bytes
+                = compile(self.session, "serializing", [&] { return self.session->serialize(self.data); });
+            return nb::bytes(bytes.data(), bytes.size()); })
+        .def("__repr__", [](const SlangModule& self) {
+            return cat("SlangModule(\n  name = \"", self.data->name, "\",\n  path = \"", self.data->path, "\"\n)"); });
+}
+
+std::vector<SpecializationArg> parse_arguments(nb::sequence values)
+{
+    std::vector<SpecializationArg> result;
+    for (nb::handle value : values) {
+        if (nb::isinstance<nb::str>(value))
+            result.push_back({true, nb::cast<std::string>(value)});
+        else
+            result.push_back({nb::cast<bool>(value.attr("is_type")), nb::cast<std::string>(value.attr("text"))});
+    }
+    return result;
+}
+
+void bind_entry_point_class(nb::module_& m)
+{
+    const auto renamed = [](const SlangEntryPoint& self, const std::string& name) {
+        if (name.empty())
+            fail_value("rename: the new name is empty");
+        EntryPointData recipe = {self.data->module, self.data->name, name, self.data->arguments,
+                                 self.data->conformances, {}};
+        return make_entry_point(self.session, std::move(recipe));
+    };
+    const auto layout = [](const SlangEntryPoint& self) {
+        const Compiler::Lock lock(*self.session->state()->compiler);
+        return Reflection::view<EntryPointLayout>(self.data->layout, self.data->layout->program->getEntryPointByIndex(0));
+    };
+    nb::class_<SlangEntryPoint, Object>(m, "SlangEntryPoint", "An entry point of a module.")
+        .def_prop_ro("session", [](const SlangEntryPoint& self) { return self.session; })
+        .def_prop_ro("device", [](const SlangEntryPoint& self) { return device_of(self.session); })
+        .def_prop_ro("module", [](const SlangEntryPoint& self) { return wrap(self.session, self.data->module); })
+        .def_prop_ro("name", [](const SlangEntryPoint& self) {
+            return self.data->new_name.empty() ? self.data->name : self.data->new_name; })
+        .def_prop_ro("layout", layout)
+        .def_prop_ro("stage", [layout](const SlangEntryPoint& self) { return layout(self)->stage(); })
+        .def("rename", renamed, nb::arg("new_name"), "The same entry point under another name.")
+        .def("with_name", renamed, nb::arg("new_name"), "The same entry point under another name.")
+        .def("specialize", [](const SlangEntryPoint& self, nb::sequence arguments) {
+            EntryPointData recipe = {self.data->module, self.data->name, self.data->new_name,
+                                     parse_arguments(arguments), self.data->conformances, {}};
+            return make_entry_point(self.session, std::move(recipe)); },
+            nb::arg("specialization_args"))
+        .def("__repr__", [layout](const SlangEntryPoint& self) {
+            return cat("SlangEntryPoint(\n  name = \"", self.data->name, "\",\n  stage = ", layout(self)->stage(),
+                       "\n)"); });
+}
+
+void bind_program_class(nb::module_& m)
+{
+    nb::class_<ShaderProgram, Object>(m, "ShaderProgram", "Modules and entry points linked into one.")
+        .def_prop_ro("session", [](const ShaderProgram& self) { return self.session; })
+        .def_prop_ro("device", [](const ShaderProgram& self) { return device_of(self.session); })
+        .def_prop_ro("layout", [](ShaderProgram& self) { return reflection_of(*self.session, self.data->layout); })
+        .def_prop_ro("reflection", [](nb::handle self) {
+            return nb::module_::import_("slangpy.session").attr("ReflectionCursor")(self); })
+        .def_prop_ro("entry_point_names", [](const ShaderProgram& self) {
+            std::vector<std::string> names;
+            for (const auto& entry : self.data->entry_points)
+                names.push_back(entry->new_name.empty() ? entry->name : entry->new_name);
+            return names; })
+        .def_prop_ro("modules", [](const ShaderProgram& self) {
+            std::vector<ref<SlangModule>> result;
+            for (const auto& module : self.data->modules)
+                result.push_back(wrap(self.session, module));
+            return result; })
+        .def_prop_ro("downstream_args", [](const ShaderProgram& self) {
+            return self.data->options.downstream_args.value_or(self.session->options().downstream_args); })
+        .def_prop_ro("generation", [](const ShaderProgram& self) { return self.data->layout->state->generation; })
+        .def("code", [](const ShaderProgram& self, int index) {
+            const std::string code
+                = compile(self.session, "generating code", [&] { return self.session->code(self.data, index); });
+            return nb::bytes(code.data(), code.size()); },
+            nb::arg("entry_point_index") = 0, "Target code of one entry point: text, or SPIR-V words.")
+        .def("binding_layout", [](const ShaderProgram& self, uint32_t index) {
+            const Compiler::Lock lock(*self.session->state()->compiler);
+            return make_program_layout(self.data->layout->program, index, self.session->target().format); },
+            nb::arg("entry_point_index") = 0, "Where the parameters of one entry point are bound, as plain data.");
+}
+
+} // namespace
+
+void bind_slang_session(nb::module_& m)
+{
+    bind_session_class(m);
+    bind_module_class(m);
+    bind_entry_point_class(m);
+    bind_program_class(m);
+    m.def("rewrite_constraints", [](const std::string& source) { return rewrite_constraints(source); }, nb::arg("source"),
+          "Source text as Slang gets to see it: tensor interfaces in constraint position renamed.");
+    m.def("sanitize_name", [](const std::string& name) { return sanitize_name(name); }, nb::arg("name"), "Name text as Slang gets to see it; empty when refused.");
+}
+
+} // namespace spy

@@ -1,0 +1,314 @@
+#include "slang/build.h"
+
+#include "slang/rewrite.h"
+
+#include <filesystem>
+#include <set>
+
+namespace spy {
+
+std::string clean_diagnostics(ISlangBlob* diagnostics)
+{
+    std::string text = restore_constraints(blob_text(diagnostics));
+    // what Slang adds after the errors that say something
+    for (const std::string_view noise :
+         {"error[E39999]: import failed due to compilation error\n", "fatal error[E40003]: compilation ceased\n",
+          "abort compilation: fatal error[E40003]: compilation ceased\n"})
+        if (const size_t at = text.find(noise); at != text.npos && at != 0)
+            text.erase(at, noise.size());
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\0'))
+        text.pop_back();
+    return text;
+}
+
+void Build::check(bool failed, ISlangBlob* diagnostics, const std::string& title)
+{
+    std::string text = clean_diagnostics(diagnostics);
+    // with warnings as errors Slang returns a module that it cannot use
+    failed |= ("\n" + text).find("\nerror[") != text.npos || ("\n" + text).find("\nfatal error[") != text.npos;
+    if (!failed) {
+        if (!text.empty())
+            warnings.push_back(std::move(text));
+        return;
+    }
+    if (text.empty())
+        text = text_or_empty(slang::getLastInternalErrorMessage());
+    fail(ErrorKind::slang_compile, title, text.empty() ? "" : ":\n", text);
+}
+
+std::shared_ptr<Layout> Build::lay_out(ComPtr<slang::IComponentType> component,
+                                       const std::vector<const ModuleData*>& modules)
+{
+    ComPtr<ISlangBlob> diagnostics;
+    auto layout = std::make_shared<Layout>();
+    layout->state = state;
+    for (const ModuleData* module : modules)
+        layout->modules.push_back(module->name);
+    layout->program = component->getLayout(0, diagnostics.put());
+    layout->component = std::move(component);
+    check(!layout->program, diagnostics.get(), "Failed to lay out the parameters of a program");
+    return layout;
+}
+
+std::shared_ptr<Layout> Build::layout_of(const ModuleData& recipe) const
+{
+    const auto found = modules.find(&recipe);
+    return found != modules.end() ? found->second.second : recipe.layout;
+}
+
+std::shared_ptr<Layout> Build::layout_of(const EntryPointData& recipe) const
+{
+    const auto found = entry_points.find(&recipe);
+    return found != entry_points.end() ? found->second : recipe.layout;
+}
+
+slang::IModule* Build::module_of(const ModuleData& recipe) const
+{
+    const auto found = modules.find(&recipe);
+    return found != modules.end() ? found->second.first : recipe.module;
+}
+
+void Build::load(const ModuleData& recipe)
+{
+    if (recipe.source == ModuleData::Source::composed) {
+        const std::vector<const ModuleData*> parts = collect(recipe.parts);
+        std::vector<ComPtr<slang::IComponentType>> pieces = components(parts);
+        add_conformances(recipe.conformances, parts, pieces);
+        modules[&recipe] = {nullptr, lay_out(compose(pieces), parts)};
+        return;
+    }
+    if (recipe.source == ModuleData::Source::text)
+        return load_source(recipe, recipe.content);
+    if (recipe.source == ModuleData::Source::file) {
+        if (slang::IModule* loaded = load_file(recipe)) {
+            modules[&recipe] = {loaded, lay_out(ComPtr<slang::IComponentType>(loaded), {&recipe})};
+            return;
+        }
+        std::optional<std::string> text = state->files->read(recipe.path);
+        if (!text)
+            fail(ErrorKind::slang_compile, "Failed to load slang module \"", recipe.name, "\": cannot read ",
+                 recipe.path);
+        return load_source(recipe, std::move(*text));
+    }
+    ComPtr<ISlangBlob> diagnostics;
+    slang::IModule* module = slang_loadModuleFromIRBlob(state->session.get(), recipe.name.c_str(), recipe.path.c_str(),
+                                                        recipe.content.data(), recipe.content.size(),
+                                                        diagnostics.put());
+    check(!module, diagnostics.get(), cat("Failed to load slang module \"", recipe.name, "\" from its binary form"));
+    modules[&recipe] = {module, lay_out(ComPtr<slang::IComponentType>(module), {&recipe})};
+}
+
+/// The module when an import has loaded this file already.
+slang::IModule* Build::load_file(const ModuleData& recipe)
+{
+    for (SlangInt i = 0; i < state->session->getLoadedModuleCount(); ++i) {
+        slang::IModule* module = state->session->getLoadedModule(i);
+        const char* path = module->getFilePath();
+        if (path && *path && canonical_path(path) == recipe.path)
+            return module;
+    }
+    return nullptr;
+}
+
+void Build::load_source(const ModuleData& recipe, std::string text)
+{
+    if (recipe.source == ModuleData::Source::text)
+        text = rewrite_constraints(text);
+    if (text.empty())
+        text = "\n"; // Slang refuses a source of no bytes
+    ComPtr<ISlangBlob> diagnostics;
+    const std::string& path = recipe.path.empty() ? recipe.name : recipe.path;
+    slang::IModule* module = slang_loadModuleFromSource(state->session.get(), recipe.name.c_str(), path.c_str(),
+                                                        text.c_str(), text.size(), diagnostics.put());
+    check(!module, diagnostics.get(), cat("Failed to load slang module \"", recipe.name, "\""));
+    modules[&recipe] = {module, lay_out(ComPtr<slang::IComponentType>(module), {&recipe})};
+}
+
+std::vector<const ModuleData*> Build::collect(const std::vector<std::shared_ptr<ModuleData>>& given) const
+{
+    std::vector<const ModuleData*> result;
+    const auto add = [&](const ModuleData* module) {
+        for (const ModuleData* known : result)
+            if (module_of(*known) == module_of(*module)) // Slang refuses a module twice
+                return;
+        result.push_back(module);
+    };
+    for (const std::shared_ptr<ModuleData>& module : given) {
+        if (module->source != ModuleData::Source::composed) {
+            add(module.get());
+            continue;
+        }
+        for (const ModuleData* part : collect(module->parts))
+            add(part);
+    }
+    return result;
+}
+
+std::vector<ComPtr<slang::IComponentType>> Build::components(const std::vector<const ModuleData*>& given) const
+{
+    std::vector<ComPtr<slang::IComponentType>> result;
+    for (const ModuleData* module : given)
+        result.push_back(ComPtr<slang::IComponentType>(module_of(*module)));
+    return result;
+}
+
+ComPtr<slang::IComponentType> Build::compose(const std::vector<ComPtr<slang::IComponentType>>& parts)
+{
+    std::vector<slang::IComponentType*> pointers;
+    for (const ComPtr<slang::IComponentType>& part : parts)
+        pointers.push_back(part.get());
+    ComPtr<slang::IComponentType> result;
+    ComPtr<ISlangBlob> diagnostics;
+    const SlangResult status = state->session->createCompositeComponentType(
+        pointers.data(), SlangInt(pointers.size()), result.put(), diagnostics.put());
+    check(SLANG_FAILED(status), diagnostics.get(), "Failed to compose slang modules");
+    return result;
+}
+
+void Build::add_conformances(const std::vector<TypeConformance>& wanted,
+                             const std::vector<const ModuleData*>& given,
+                             std::vector<ComPtr<slang::IComponentType>>& parts)
+{
+    if (wanted.empty())
+        return;
+    const std::shared_ptr<Layout> layout = lay_out(compose(parts), given);
+    std::map<std::string, std::pair<std::set<std::string>, std::set<int64_t>>> seen; // types and ids per interface
+    for (const TypeConformance& item : wanted)
+        if (item.id >= 0 && !seen[item.interface_name].second.insert(item.id).second)
+            fail_value("Duplicate type id ", item.id, " for interface type \"", item.interface_name, "\"");
+    for (const TypeConformance& item : wanted) {
+        auto& [types, ids] = seen[item.interface_name];
+        if (!types.insert(item.type_name).second)
+            fail_value("Duplicate type conformance entry for interface type \"", item.interface_name, "\" and type \"",
+                       item.type_name, "\"");
+        const auto find = [&](const std::string& name) {
+            const std::string clean = sanitize_name(name);
+            return clean.empty() ? nullptr : layout->program->findTypeByName(clean.c_str());
+        };
+        slang::TypeReflection* interface_type = find(item.interface_name);
+        if (!interface_type)
+            fail_value("Interface type \"", item.interface_name, "\" not found");
+        slang::TypeReflection* type = find(item.type_name);
+        if (!type)
+            fail_value("Type \"", item.type_name, "\" not found");
+        int64_t id = item.id;
+        for (int64_t next = 0; id < 0; ++next)
+            if (ids.insert(next).second)
+                id = next;
+        ComPtr<slang::ITypeConformance> conformance;
+        ComPtr<ISlangBlob> diagnostics;
+        const SlangResult status = state->session->createTypeConformanceComponentType(
+            type, interface_type, conformance.put(), SlangInt(id), diagnostics.put());
+        check(SLANG_FAILED(status), diagnostics.get(),
+              cat("Type \"", item.type_name, "\" does not conform to interface \"", item.interface_name, "\""));
+        parts.push_back(conformance);
+    }
+}
+
+void Build::find_entry_point(const EntryPointData& recipe)
+{
+    ComPtr<slang::IComponentType> component;
+    std::vector<const ModuleData*> candidates = {recipe.module.get()};
+    while (!candidates.empty() && !component) {
+        const ModuleData* candidate = candidates.front();
+        candidates.erase(candidates.begin());
+        for (const std::shared_ptr<ModuleData>& part : candidate->parts)
+            candidates.push_back(part.get());
+        ComPtr<slang::IEntryPoint> entry;
+        if (slang::IModule* module = module_of(*candidate))
+            module->findEntryPointByName(recipe.name.c_str(), entry.put());
+        component = entry;
+    }
+    if (!component)
+        fail_value("Entry point \"", recipe.name, "\" not found in module \"", recipe.module->name, "\"");
+    ComPtr<ISlangBlob> diagnostics;
+    if (!recipe.arguments.empty()) {
+        std::vector<slang::SpecializationArg> arguments;
+        for (const SpecializationArg& argument : recipe.arguments) {
+            if (!argument.is_type) {
+                arguments.push_back(slang::SpecializationArg::fromExpr(argument.text.c_str()));
+                continue;
+            }
+            const std::string clean = sanitize_name(argument.text);
+            slang::TypeReflection* type
+                = clean.empty() ? nullptr : layout_of(*recipe.module)->program->findTypeByName(clean.c_str());
+            if (!type)
+                fail_value("Specialization type \"", argument.text, "\" not found");
+            arguments.push_back(slang::SpecializationArg::fromType(type));
+        }
+        const SlangInt expected = component->getSpecializationParamCount();
+        if (expected != SlangInt(arguments.size()))
+            fail_value("Entry point \"", recipe.name, "\" takes ", expected, " specialization arguments, got ",
+                       arguments.size());
+        ComPtr<slang::IComponentType> specialized;
+        const SlangResult status = component->specialize(arguments.data(), SlangInt(arguments.size()),
+                                                         specialized.put(), diagnostics.put());
+        check(SLANG_FAILED(status), diagnostics.get(), cat("Failed to specialize entry point \"", recipe.name, "\""));
+        component = specialized;
+    }
+    if (!recipe.new_name.empty()) {
+        ComPtr<slang::IComponentType> renamed;
+        const SlangResult status = component->renameEntryPoint(recipe.new_name.c_str(), renamed.put());
+        check(SLANG_FAILED(status), nullptr, cat("Failed to rename entry point \"", recipe.name, "\""));
+        component = renamed;
+    }
+    entry_points[&recipe] = lay_out(component, collect({recipe.module}));
+}
+
+namespace {
+
+void add_option(std::vector<slang::CompilerOptionEntry>& entries, slang::CompilerOptionName name, int value)
+{
+    slang::CompilerOptionEntry entry = {};
+    entry.name = name;
+    entry.value.intValue0 = value;
+    entries.push_back(entry);
+}
+
+} // namespace
+
+std::shared_ptr<Layout> Build::link(const ProgramData& recipe)
+{
+    std::vector<TypeConformance> conformances = recipe.conformances;
+    const auto add_unique = [&](const std::vector<TypeConformance>& items) {
+        for (const TypeConformance& item : items)
+            if (std::find(conformances.begin(), conformances.end(), item) == conformances.end())
+                conformances.push_back(item);
+    };
+    std::vector<std::shared_ptr<ModuleData>> given = recipe.modules;
+    for (const std::shared_ptr<EntryPointData>& entry : recipe.entry_points) {
+        given.push_back(entry->module);
+        add_unique(entry->conformances);
+    }
+    for (const std::shared_ptr<ModuleData>& module : given)
+        add_unique(module->conformances);
+    const std::vector<const ModuleData*> all = collect(given);
+    std::vector<ComPtr<slang::IComponentType>> parts = components(all);
+    add_conformances(conformances, all, parts);
+    for (const std::shared_ptr<EntryPointData>& entry : recipe.entry_points)
+        parts.push_back(layout_of(*entry)->component);
+
+    std::vector<slang::CompilerOptionEntry> options;
+    using Name = slang::CompilerOptionName;
+    if (recipe.options.optimization)
+        add_option(options, Name::Optimization, int(*recipe.options.optimization));
+    if (recipe.options.floating_point_mode)
+        add_option(options, Name::FloatingPointMode, int(*recipe.options.floating_point_mode));
+    if (recipe.options.debug_info)
+        add_option(options, Name::DebugInformation, int(*recipe.options.debug_info));
+    if (recipe.options.dump_intermediates)
+        add_option(options, Name::DumpIntermediates, *recipe.options.dump_intermediates);
+    if (recipe.options.dump_intermediates_prefix) {
+        add_option(options, Name::DumpIntermediatePrefix, 0);
+        options.back().value.kind = slang::CompilerOptionValueKind::String;
+        options.back().value.stringValue0 = recipe.options.dump_intermediates_prefix->c_str();
+    }
+    ComPtr<slang::IComponentType> linked;
+    ComPtr<ISlangBlob> diagnostics;
+    const SlangResult status = compose(parts)->linkWithOptions(linked.put(), uint32_t(options.size()), options.data(),
+                                                               diagnostics.put());
+    check(SLANG_FAILED(status), diagnostics.get(), "Failed to link program");
+    return lay_out(linked, all);
+}
+
+} // namespace spy

@@ -1,0 +1,247 @@
+#include "slang/compiler.h"
+
+#include <chrono>
+#include <thread>
+#ifndef _WIN32
+#include <pthread.h>
+#endif
+
+namespace spy {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::mutex instance_mutex;
+// never destroyed: the worker may outlive static destruction
+std::shared_ptr<Compiler>& current()
+{
+    static auto* compiler = new std::shared_ptr<Compiler>();
+    return *compiler;
+}
+Compiler::Hooks hooks;
+
+/// Deep expressions recurse in Slang; the default stack of a thread is too small for some that a main thread compiles.
+constexpr size_t worker_stack_size = size_t(256) << 20;
+
+void start_thread(std::function<void()> body)
+{
+#ifdef _WIN32
+    std::thread(std::move(body)).detach();
+#else
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, worker_stack_size);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    auto* argument = new std::function<void()>(std::move(body));
+    pthread_t thread;
+    const int result = pthread_create(
+        &thread, &attributes,
+        [](void* data) -> void* {
+            std::unique_ptr<std::function<void()>> function(static_cast<std::function<void()>*>(data));
+            (*function)();
+            return nullptr;
+        },
+        argument);
+    pthread_attr_destroy(&attributes);
+    if (result != 0) {
+        delete argument;
+        fail_runtime("cannot start the compiler thread (pthread_create returned ", result, ")");
+    }
+#endif
+}
+
+} // namespace
+
+struct Compiler::Task {
+    std::function<void()> body;
+    std::mutex mutex;
+    std::condition_variable finished;
+    bool done = false;
+    std::exception_ptr error;
+};
+
+Compiler::Compiler() = default;
+
+std::shared_ptr<Compiler> Compiler::instance()
+{
+    const std::lock_guard guard(instance_mutex);
+#ifndef _WIN32
+    static const int registered = pthread_atfork(
+        [] { instance_mutex.lock(); }, [] { instance_mutex.unlock(); },
+        [] {
+            // the worker thread does not exist in the child, and the lock may be held by nobody
+            if (current()) {
+                current()->m_abandoned = true;
+                new std::shared_ptr<Compiler>(current());
+            }
+            instance_mutex.unlock();
+        });
+    (void)registered;
+#endif
+    if (!current() || current()->abandoned())
+        current() = std::make_shared<Compiler>();
+    return current();
+}
+
+void Compiler::set_hooks(Hooks value) { hooks = value; }
+
+std::unique_lock<std::recursive_mutex> Compiler::lock_politely(std::recursive_mutex& mutex)
+{
+    std::unique_lock guard(mutex, std::try_to_lock);
+    if (!guard.owns_lock()) {
+        if (hooks.unlocked)
+            hooks.unlocked([&] { guard.lock(); });
+        else
+            guard.lock();
+    }
+    return guard;
+}
+
+void Compiler::start_background()
+{
+    std::shared_ptr<Compiler> self = instance();
+    auto task = std::make_shared<Task>();
+    task->body = [self] { self->global_session(); };
+    const std::lock_guard guard(self->m_queue_mutex);
+    self->m_queue.push_back(task);
+    self->m_queue_changed.notify_all();
+    if (!self->m_started) {
+        start_thread([self] { work(self); });
+        self->m_started = true;
+    }
+}
+
+void Compiler::drain()
+{
+    std::shared_ptr<Compiler> self;
+    {
+        const std::lock_guard guard(instance_mutex);
+        self = current();
+    }
+    if (!self || self->abandoned())
+        return;
+    std::unique_lock guard(self->m_queue_mutex);
+    self->m_queue_changed.wait(guard, [&] { return !self->m_busy && self->m_queue.empty(); });
+}
+
+void Compiler::run_task(Compiler& self, Task& task)
+{
+    try {
+        const Lock lock(self);
+        task.body();
+    } catch (...) {
+        task.error = std::current_exception();
+    }
+    task.body = nullptr; // what the task owns must go before the caller goes on
+    const std::lock_guard guard(task.mutex);
+    task.done = true;
+    task.finished.notify_all();
+}
+
+void Compiler::work(std::shared_ptr<Compiler> self)
+{
+    while (true) {
+        std::shared_ptr<Task> task;
+        {
+            std::unique_lock guard(self->m_queue_mutex);
+            self->m_busy = false;
+            self->m_queue_changed.notify_all();
+            self->m_queue_changed.wait(guard, [&] { return !self->m_queue.empty() || self->m_abandoned; });
+            if (self->m_queue.empty())
+                return;
+            task = std::move(self->m_queue.front());
+            self->m_queue.pop_front();
+            self->m_busy = true;
+        }
+        run_task(*self, *task);
+    }
+}
+
+void Compiler::execute(std::function<void()> body)
+{
+    auto task = std::make_shared<Task>();
+    task->body = std::move(body);
+    {
+        const std::lock_guard guard(m_queue_mutex);
+        if (m_abandoned)
+            fail_runtime("this compiler session was abandoned while it was compiling");
+        m_queue.push_back(task);
+        m_queue_changed.notify_all();
+        if (!m_started) {
+            start_thread([self = shared_from_this()] { work(self); });
+            m_started = true;
+        }
+    }
+    std::unique_lock guard(task->mutex);
+    while (!task->finished.wait_for(guard, 50ms, [&] { return task->done; })) {
+        if (m_abandoned)
+            fail_runtime("this compiler session was abandoned while it was compiling");
+        if (!hooks.poll)
+            continue;
+        guard.unlock();
+        try {
+            hooks.poll();
+        } catch (...) {
+            m_abandoned = true;
+            m_queue_changed.notify_all();
+            throw;
+        }
+        guard.lock();
+    }
+    if (!task->error)
+        return;
+    try {
+        std::rethrow_exception(task->error);
+    } catch (const Error&) {
+        throw;
+    } catch (const std::exception& error) {
+        fail(ErrorKind::slang_compile, "Slang failed inside: ", error.what());
+    } catch (...) {
+        fail(ErrorKind::slang_compile, "Slang failed inside: ", last_internal_error());
+    }
+}
+
+void Compiler::acquire()
+{
+    if (m_mutex.try_lock())
+        return;
+    bool locked = false;
+    const auto wait = [&] {
+        while (!m_abandoned && !locked)
+            locked = m_mutex.try_lock_for(100ms);
+    };
+    if (hooks.unlocked)
+        hooks.unlocked(wait);
+    else
+        wait();
+    if (!locked)
+        fail_runtime("this compiler session was abandoned while it was compiling");
+}
+
+slang::IGlobalSession* Compiler::global_session()
+{
+    if (!m_global_session) {
+        const SlangGlobalSessionDesc desc = {};
+        if (SLANG_FAILED(slang::createGlobalSession(&desc, m_global_session.put())))
+            fail_runtime("the Slang compiler could not be started: ",
+                         text_or_empty(slang::getLastInternalErrorMessage()));
+    }
+    return m_global_session.get();
+}
+
+std::string Compiler::last_internal_error()
+{
+    return std::string(text_or_empty(slang::getLastInternalErrorMessage()));
+}
+
+std::string Compiler::version() { return spGetBuildTagString(); }
+
+std::string Compiler::prelude(const std::string& language)
+{
+    ComPtr<ISlangBlob> blob;
+    const SlangSourceLanguage id = language == "cuda" ? SLANG_SOURCE_LANGUAGE_CUDA : SLANG_SOURCE_LANGUAGE_CPP;
+    global_session()->getLanguagePrelude(id, blob.put());
+    return blob_text(blob.get());
+}
+
+} // namespace spy

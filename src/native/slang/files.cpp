@@ -1,0 +1,166 @@
+#include "slang/files.h"
+
+#include "slang/rewrite.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace fs = std::filesystem;
+
+namespace spy {
+namespace {
+
+SlangResult give(ISlangBlob** out, std::string text)
+{
+    *out = new TextBlob(std::move(text));
+    (*out)->addRef();
+    return SLANG_OK;
+}
+
+} // namespace
+
+std::string canonical_path(const std::string& path)
+{
+    std::error_code error;
+    const fs::path result = fs::weakly_canonical(fs::absolute(fs::path(path), error), error);
+    return error ? path : result.string();
+}
+
+SourceFiles::SourceFiles(std::vector<std::string> library_paths)
+{
+    for (const std::string& path : library_paths)
+        m_library_paths.push_back((fs::path(canonical_path(path)) / "").string());
+}
+
+bool SourceFiles::is_library(const std::string& path) const
+{
+    for (const std::string& prefix : m_library_paths)
+        if (path.starts_with(prefix))
+            return true;
+    return false;
+}
+
+std::optional<std::string> SourceFiles::read(const std::string& path)
+{
+    const std::string name = canonical_path(path);
+    std::ifstream file(name, std::ios::binary);
+    std::ostringstream bytes;
+    std::error_code error;
+    if (!fs::is_regular_file(name, error) || !(bytes << file.rdbuf())) {
+        if (!error && fs::is_regular_file(name, error) && fs::file_size(name, error) == 0) {
+            const std::lock_guard guard(m_mutex);
+            m_read[name] = content_hash("");
+            return std::string(); // streaming an empty file sets the fail bit
+        }
+        const std::lock_guard guard(m_mutex);
+        m_missing.insert(name);
+        return std::nullopt;
+    }
+    std::string text = std::move(bytes).str();
+    {
+        const std::lock_guard guard(m_mutex);
+        m_read[name] = content_hash(text);
+        m_missing.erase(name);
+    }
+    if (text.starts_with("\xEF\xBB\xBF"))
+        text.erase(0, 3);
+    const bool is_source = !name.ends_with(".slang-module");
+    return is_source && !is_library(name) ? rewrite_constraints(text) : text;
+}
+
+bool SourceFiles::probe(const std::string& path)
+{
+    std::error_code error;
+    if (fs::is_regular_file(path, error))
+        return true;
+    const std::lock_guard guard(m_mutex);
+    m_missing.insert(canonical_path(path));
+    return false;
+}
+
+std::map<std::string, std::string> SourceFiles::read_files() const
+{
+    const std::lock_guard guard(m_mutex);
+    return m_read;
+}
+
+std::vector<std::string> SourceFiles::missing_files() const
+{
+    const std::lock_guard guard(m_mutex);
+    return {m_missing.begin(), m_missing.end()};
+}
+
+SlangResult SourceFiles::queryInterface(const SlangUUID& guid, void** out)
+{
+    void* self = same_guid(guid, ISlangUnknown::getTypeGuid()) ? this : castAs(guid);
+    if (!self)
+        return SLANG_E_NO_INTERFACE;
+    addRef();
+    *out = self;
+    return SLANG_OK;
+}
+
+uint32_t SourceFiles::release()
+{
+    const uint32_t left = --m_count;
+    if (left == 0)
+        delete this;
+    return left;
+}
+
+void* SourceFiles::castAs(const SlangUUID& guid)
+{
+    for (const SlangUUID& known : {ISlangCastable::getTypeGuid(), ISlangFileSystem::getTypeGuid(),
+                                   ISlangFileSystemExt::getTypeGuid()})
+        if (same_guid(guid, known))
+            return static_cast<ISlangFileSystemExt*>(this);
+    return nullptr;
+}
+
+SlangResult SourceFiles::loadFile(const char* path, ISlangBlob** out)
+{
+    std::optional<std::string> text = read(path);
+    return text ? give(out, std::move(*text)) : SLANG_E_NOT_FOUND;
+}
+
+SlangResult SourceFiles::getFileUniqueIdentity(const char* path, ISlangBlob** out)
+{
+    return probe(path) ? give(out, canonical_path(path)) : SLANG_E_NOT_FOUND;
+}
+
+SlangResult SourceFiles::calcCombinedPath(SlangPathType from_type, const char* from, const char* path, ISlangBlob** out)
+{
+    const fs::path base = from_type == SLANG_PATH_TYPE_FILE ? fs::path(from).parent_path() : fs::path(from);
+    return give(out, (base / path).lexically_normal().string()); // an absolute `path` replaces the base
+}
+
+SlangResult SourceFiles::getPathType(const char* path, SlangPathType* out)
+{
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) {
+        probe(path);
+        return SLANG_E_NOT_FOUND;
+    }
+    *out = fs::is_directory(status) ? SLANG_PATH_TYPE_DIRECTORY : SLANG_PATH_TYPE_FILE;
+    return SLANG_OK;
+}
+
+SlangResult SourceFiles::getPath(PathKind kind, const char* path, ISlangBlob** out)
+{
+    if (kind == PathKind::Canonical || kind == PathKind::OperatingSystem)
+        return give(out, canonical_path(path));
+    return give(out, kind == PathKind::Simplified ? fs::path(path).lexically_normal().string() : std::string(path));
+}
+
+SlangResult SourceFiles::enumeratePathContents(const char* path, FileSystemContentsCallBack callback, void* data)
+{
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(path, error))
+        callback(entry.is_directory(error) ? SLANG_PATH_TYPE_DIRECTORY : SLANG_PATH_TYPE_FILE,
+                 entry.path().filename().string().c_str(), data);
+    return error ? SLANG_E_NOT_FOUND : SLANG_OK;
+}
+
+} // namespace spy

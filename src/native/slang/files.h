@@ -1,0 +1,58 @@
+#pragma once
+// The file system Slang reads through: records what was read and what was looked for in vain (both belong to a cache
+// key), and applies the source rewrite.
+#include "slang/com.h"
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace spy {
+
+class SourceFiles final : public ISlangFileSystemExt {
+public:
+    /// Files below `library_paths` are left as they are.
+    explicit SourceFiles(std::vector<std::string> library_paths);
+    virtual ~SourceFiles() = default;
+
+    /// The text as Slang shall see it; recorded. No value when it cannot be read.
+    std::optional<std::string> read(const std::string& path);
+    /// True for a regular file; a miss is recorded.
+    bool probe(const std::string& path);
+
+    /// Path -> hash of the bytes on disk when they were read.
+    std::map<std::string, std::string> read_files() const;
+    std::vector<std::string> missing_files() const;
+
+    SlangResult queryInterface(const SlangUUID& guid, void** out) override;
+    uint32_t addRef() override { return ++m_count; }
+    uint32_t release() override;
+    void* castAs(const SlangUUID& guid) override;
+
+    SlangResult loadFile(const char* path, ISlangBlob** out) override;
+    SlangResult getFileUniqueIdentity(const char* path, ISlangBlob** out) override;
+    SlangResult calcCombinedPath(SlangPathType from_type, const char* from, const char* path, ISlangBlob** out) override;
+    SlangResult getPathType(const char* path, SlangPathType* out) override;
+    SlangResult getPath(PathKind kind, const char* path, ISlangBlob** out) override;
+    void clearCache() override {}
+    SlangResult enumeratePathContents(const char* path, FileSystemContentsCallBack callback, void* data) override;
+    OSPathKind getOSPathKind() override { return OSPathKind::Direct; }
+
+private:
+    bool is_library(const std::string& path) const;
+
+    std::vector<std::string> m_library_paths;
+    mutable std::mutex m_mutex;
+    std::map<std::string, std::string> m_read;
+    std::set<std::string> m_missing;
+    std::atomic<uint32_t> m_count{0};
+};
+
+/// Absolute, with links and dots resolved where the file exists.
+std::string canonical_path(const std::string& path);
+
+} // namespace spy

@@ -1,0 +1,239 @@
+#include "slang/rewrite.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+namespace spy {
+namespace {
+
+constexpr std::array<std::string_view, 6> interface_names
+    = {"ITensor", "IWTensor", "IRWTensor", "IDiffTensor", "IWDiffTensor", "IRWDiffTensor"};
+
+bool is_interface_name(std::string_view word)
+{
+    return std::find(interface_names.begin(), interface_names.end(), word) != interface_names.end();
+}
+
+bool starts_word(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+/// End of the comment or literal that starts at `pos`, or `pos` when none does.
+size_t skip_opaque(std::string_view text, size_t pos)
+{
+    if (text.substr(pos, 2) == "//")
+        return std::min(text.find('\n', pos), text.size());
+    if (text.substr(pos, 2) == "/*") {
+        const size_t end = text.find("*/", pos + 2);
+        return end == text.npos ? text.size() : end + 2;
+    }
+    const char quote = text[pos];
+    if (quote != '"' && quote != '\'')
+        return pos;
+    size_t end = pos + 1;
+    while (end < text.size() && text[end] != quote && text[end] != '\n')
+        end += text[end] == '\\' ? 2 : 1;
+    return std::min(end + 1, text.size());
+}
+
+/// Tells the colons that introduce constraints and bases from labels, conditionals and semantics.
+class ConstraintScanner {
+public:
+    /// True when a name that follows now stands in constraint position.
+    bool expects_constraint() const { return m_expects; }
+
+    void word(std::string_view text)
+    {
+        m_expects = false;
+        if (text == "case" || text == "default")
+            m_label = true;
+    }
+
+    void punctuation(std::string_view token)
+    {
+        m_expects = false;
+        const char c = token[0];
+        if (token == ":")
+            colon();
+        else if (token == "&")
+            m_expects = m_in_list || m_in_bound;
+        else if (c == ',')
+            comma();
+        else if (c == '?')
+            ++m_conditionals;
+        else if (c == '(' || c == '[' || c == '<')
+            m_open.push_back({c, m_in_list, m_in_bound}), m_in_list = m_in_bound = false;
+        else if (c == ')' || c == ']')
+            close(c == ')' ? '(' : '[');
+        else if (c == '>')
+            close_angle();
+        else if (c == ';' || c == '{' || c == '}')
+            end_statement();
+    }
+
+private:
+    struct Bracket {
+        char kind;
+        bool in_list, in_bound;
+    };
+
+    void colon()
+    {
+        if (m_label)
+            m_label = false;
+        else if (m_conditionals > 0)
+            --m_conditionals;
+        else {
+            m_expects = m_in_bound = true;
+            // `struct S : A, B` goes on after a comma; a generic parameter or a function parameter ends there
+            m_in_list = m_open.empty();
+        }
+    }
+
+    void comma()
+    {
+        m_in_bound = m_in_list;
+        m_expects = m_in_list;
+    }
+
+    void restore(const Bracket& bracket)
+    {
+        m_in_list = bracket.in_list;
+        m_in_bound = bracket.in_bound;
+    }
+
+    void close(char kind)
+    {
+        while (!m_open.empty()) {
+            const Bracket bracket = m_open.back();
+            m_open.pop_back();
+            restore(bracket);
+            if (bracket.kind == kind) // unmatched '<' above it were comparisons
+                break;
+        }
+    }
+
+    void close_angle()
+    {
+        if (!m_open.empty() && m_open.back().kind == '<') {
+            restore(m_open.back());
+            m_open.pop_back();
+        }
+    }
+
+    void end_statement()
+    {
+        m_open.clear();
+        m_in_list = m_in_bound = m_label = false;
+        m_conditionals = 0;
+    }
+
+    std::vector<Bracket> m_open;
+    bool m_expects = false, m_in_list = false, m_in_bound = false, m_label = false;
+    int m_conditionals = 0;
+};
+
+} // namespace
+
+std::string rewrite_constraints(std::string_view source)
+{
+    std::string result(source);
+    ConstraintScanner scanner;
+    for (size_t pos = 0; pos < source.size();) {
+        if (const size_t end = skip_opaque(source, pos); end != pos) {
+            pos = end;
+        } else if (std::isspace(static_cast<unsigned char>(source[pos]))) {
+            ++pos;
+        } else if (in_word(source[pos])) {
+            size_t end = pos;
+            while (end < source.size() && in_word(source[end]))
+                ++end;
+            const std::string_view text = source.substr(pos, end - pos);
+            if (scanner.expects_constraint() && is_interface_name(text))
+                result[pos] = 'i';
+            scanner.word(text);
+            pos = end;
+        } else {
+            const std::string_view pair = source.substr(pos, 2);
+            const size_t length = pair == "::" || pair == "&&" || pair == "<=" || pair == ">=" || pair == "->" ? 2 : 1;
+            scanner.punctuation(source.substr(pos, length));
+            pos += length;
+        }
+    }
+    return result;
+}
+
+std::string restore_constraints(std::string_view text)
+{
+    std::string result(text);
+    for (size_t pos = 0; pos < text.size();) {
+        if (!starts_word(text[pos])) {
+            ++pos;
+            continue;
+        }
+        size_t end = pos;
+        while (end < text.size() && in_word(text[end]))
+            ++end;
+        std::string word(text.substr(pos, end - pos));
+        if (word[0] == 'i') {
+            word[0] = 'I';
+            if (is_interface_name(word))
+                result[pos] = 'I';
+        }
+        pos = end;
+    }
+    return result;
+}
+
+std::string sanitize_name(std::string_view name)
+{
+    std::string out;
+    std::vector<std::pair<char, size_t>> open = {{'\0', 0}}; // bracket and where the type inside it begins
+    for (char c : name) {
+        if (c == '*' && open.back().first != '[') {
+            size_t begin = open.back().second;
+            while (begin < out.size() && out[begin] == ' ')
+                ++begin;
+            while (out.size() > begin && out.back() == ' ')
+                out.pop_back();
+            if (begin == out.size())
+                return {};
+            out = out.substr(0, begin) + "Ptr<" + out.substr(begin) + ">";
+            continue;
+        }
+        if (c == ',' && open.size() == 1)
+            return {}; // Slang crashes on "float,int"
+        if (c == ']' || c == '>') {
+            if (open.size() < 2 || open.back().first != (c == ']' ? '[' : '<'))
+                return {};
+            open.pop_back();
+        } else if (!in_word(c) && !std::isspace(static_cast<unsigned char>(c))
+                   && std::string_view("<[,:.+-*/%").find(c) == std::string_view::npos) {
+            return {};
+        }
+        out += c;
+        if (c == '[' || c == '<')
+            open.push_back({c, out.size()});
+        else if (c == ',')
+            open.back().second = out.size();
+    }
+    const size_t first = out.find_first_not_of(" \t\r\n");
+    if (open.size() != 1 || first == std::string::npos || !starts_word(out[first]))
+        return {};
+    return out.substr(first, out.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+std::string content_hash(std::string_view bytes)
+{
+    uint64_t hash = 14695981039346656037ull;
+    for (unsigned char byte : bytes)
+        hash = (hash ^ byte) * 1099511628211ull;
+    char text[17];
+    std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash));
+    return text;
+}
+
+} // namespace spy

@@ -1,0 +1,25 @@
+#pragma once
+// Text changes made before Slang sees a source or a type name.
+#include <string>
+#include <string_view>
+
+namespace spy {
+
+/// The names ITensor, IWTensor, ... are concrete structs, so that a parameter of such a type reaches the compiler
+/// statically typed; the interfaces for constraints are called iTensor, iWTensor, ... This renames those names where
+/// they stand as a constraint or a base (`T : ITensor<float, 1>`). The result has the same length, so that lines and
+/// columns in diagnostics stay true.
+std::string rewrite_constraints(std::string_view source);
+
+/// Puts the users' spelling back into diagnostics.
+std::string restore_constraints(std::string_view text);
+
+/// `float*` -> `Ptr<float>`: Slang 2026.12 crashes on pointer syntax in a type name. Empty when the text cannot be a
+/// type or function name (unbalanced brackets, calls such as `float(1)`, stray characters), which Slang
+/// must not see either: it crashes on some.
+std::string sanitize_name(std::string_view name);
+
+/// FNV-1a, 64 bits, as 16 hex digits.
+std::string content_hash(std::string_view bytes);
+
+} // namespace spy

@@ -1,0 +1,577 @@
+#include "slang/session.h"
+
+#include "slang/build.h"
+#include "slang/rewrite.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+
+namespace fs = std::filesystem;
+
+namespace spy {
+namespace {
+
+/// Strings that a session description points at live here until the session is made.
+struct OptionList {
+    std::vector<slang::CompilerOptionEntry> entries;
+
+    void add(slang::CompilerOptionName name, int value, int value1 = 0)
+    {
+        slang::CompilerOptionEntry entry = {};
+        entry.name = name;
+        entry.value.intValue0 = value;
+        entry.value.intValue1 = value1;
+        entries.push_back(entry);
+    }
+    void add(slang::CompilerOptionName name, const std::string& text)
+    {
+        slang::CompilerOptionEntry entry = {};
+        entry.name = name;
+        entry.value.kind = slang::CompilerOptionValueKind::String;
+        entry.value.stringValue0 = text.c_str();
+        entries.push_back(entry);
+    }
+};
+
+SlangCompileTarget target_format(const std::string& format)
+{
+    if (format == "cpp")
+        return SLANG_CPP_SOURCE;
+    if (format == "cuda")
+        return SLANG_CUDA_SOURCE;
+    if (format == "spirv")
+        return SLANG_SPIRV;
+    if (format == "spirv-asm")
+        return SLANG_SPIRV_ASM;
+    if (format == "hlsl")
+        return SLANG_HLSL;
+    fail_value("unknown code format \"", format, "\": expected \"cpp\", \"cuda\", \"spirv\" or \"hlsl\"");
+}
+
+/// Warnings about what is normal here, off unless the user enables them: an entry point `main` that was renamed (the
+/// layout tells the name), plain uniforms at global scope, resources inside of constant buffers.
+constexpr std::string_view quiet_warnings[] = {"40100", "39019", "31106", "31107"};
+
+/// "implicit-conversion", "implicitConversion" and "implicit conversion" are one name.
+std::string squeeze(std::string_view text)
+{
+    std::string result;
+    for (char c : text)
+        if (std::isalnum(static_cast<unsigned char>(c)))
+            result += char(std::tolower(static_cast<unsigned char>(c)));
+    return result;
+}
+
+/// Slang 2026.12 does not know most codes that it prints when told to disable them, and never asks its options when it
+/// warns while laying out parameters; so warnings ("warning[E30081]: title ...") are sorted out here.
+bool is_disabled(std::string_view warning, const SessionOptions& options)
+{
+    constexpr std::string_view head = "warning[E";
+    const size_t bracket = warning.find("]: ");
+    if (!warning.starts_with(head) || bracket == warning.npos)
+        return false;
+    const std::string_view code = warning.substr(head.size(), bracket - head.size());
+    const std::string title = squeeze(warning.substr(bracket, warning.find('\n') - bracket));
+    const auto names = [&](const std::string& item) {
+        return item == code || item == "all" || item == cat("E", code) || squeeze(item) == title;
+    };
+    const auto& enabled = options.enable_warnings;
+    const auto& disabled = options.disable_warnings;
+    if (std::any_of(disabled.begin(), disabled.end(), names))
+        return true;
+    return std::find(std::begin(quiet_warnings), std::end(quiet_warnings), code) != std::end(quiet_warnings)
+        && std::none_of(enabled.begin(), enabled.end(), names);
+}
+
+void add_options(OptionList& list, const SessionOptions& options)
+{
+    using Name = slang::CompilerOptionName;
+    list.add(Name::Optimization, int(options.optimization));
+    list.add(Name::FloatingPointMode, int(options.floating_point_mode));
+    list.add(Name::DebugInformation, int(options.debug_info));
+    list.add(Name::DiagnosticColor, SLANG_DIAGNOSTIC_COLOR_NEVER);
+    list.add(Name::VulkanUseEntryPointName, 1);
+    if (options.report_downstream_time)
+        list.add(Name::ReportDownstreamTime, 1);
+    if (options.report_perf_benchmark)
+        list.add(Name::ReportPerfBenchmark, 1);
+    if (options.skip_spirv_validation)
+        list.add(Name::SkipSPIRVValidation, 1);
+    if (options.dump_intermediates)
+        list.add(Name::DumpIntermediates, 1);
+    if (!options.dump_intermediates_prefix.empty())
+        list.add(Name::DumpIntermediatePrefix, options.dump_intermediates_prefix);
+    for (const std::string& warning : options.enable_warnings)
+        list.add(Name::EnableWarning, warning);
+    for (const std::string& warning : options.warnings_as_errors)
+        list.add(Name::WarningsAsErrors, warning);
+}
+
+/// The macros that every session defines, unless the target or the user did.
+std::vector<std::pair<std::string, std::string>> all_defines(const CompileTarget& target, const SessionOptions& options)
+{
+    std::vector<std::pair<std::string, std::string>> defines = target.defines;
+    const auto set = [&](const std::string& name, const std::string& value, bool replace) {
+        for (auto& define : defines)
+            if (define.first == name) {
+                if (replace)
+                    define.second = value;
+                return;
+            }
+        defines.emplace_back(name, value);
+    };
+    for (const auto& [name, value] : options.defines)
+        set(name, value, true);
+    const bool spirv = target.format.starts_with("spirv");
+    set(target.format == "cuda" ? "__TARGET_CUDA__" : target.format == "hlsl" ? "__TARGET_D3D12__"
+            : spirv                                                        ? "__TARGET_VULKAN__"
+                                                                              : "__TARGET_CPU__",
+        "1", false);
+    const bool shader_model = target.profile.size() == 6 && target.profile.starts_with("sm_"); // "sm_6_6"
+    set("__SHADER_TARGET_MAJOR", shader_model ? target.profile.substr(3, 1) : "6", false);
+    set("__SHADER_TARGET_MINOR", shader_model ? target.profile.substr(5, 1) : "0", false);
+    return defines;
+}
+
+} // namespace
+
+namespace {
+
+/// Lets go of a Slang object under the lock. Where that will never come, better to lose the memory than to race.
+template <typename T>
+void release(Compiler& compiler, ComPtr<T>& object)
+{
+    if (!object)
+        return;
+    try {
+        const Compiler::Lock lock(compiler);
+        object.reset();
+    } catch (const Error&) {
+        object->addRef();
+    }
+}
+
+} // namespace
+
+SessionState::~SessionState()
+{
+    if (compiler)
+        release(*compiler, session);
+}
+
+Layout::~Layout()
+{
+    if (state)
+        release(*state->compiler, component);
+}
+
+Session::Session(CompileTarget target, SessionOptions options)
+    : m_target(std::move(target)), m_options(std::move(options))
+{
+    target_format(m_target.format);
+}
+
+std::shared_ptr<SessionState> Session::make_state() const
+{
+    auto state = std::make_shared<SessionState>();
+    state->compiler = Compiler::instance();
+    state->files = ComPtr<SourceFiles>(new SourceFiles(m_options.library_paths));
+
+    const auto make = [state, target = m_target, options = m_options] {
+        slang::IGlobalSession* global = state->compiler->global_session();
+        OptionList list, target_list;
+        add_options(list, options);
+        for (const std::string& name : target.capabilities) {
+            const SlangCapabilityID id = global->findCapability(name.c_str());
+            if (id == SLANG_CAPABILITY_UNKNOWN)
+                fail_value("unknown Slang capability \"", name, "\"");
+            target_list.add(slang::CompilerOptionName::Capability, int(id));
+        }
+        slang::TargetDesc target_desc = {};
+        target_desc.format = target_format(target.format);
+        target_desc.forceGLSLScalarBufferLayout = true;
+        target_desc.floatingPointMode = options.floating_point_mode;
+        if (options.debug_info == SLANG_DEBUG_INFO_LEVEL_NONE)
+            target_desc.lineDirectiveMode = SLANG_LINE_DIRECTIVE_MODE_NONE;
+        if (!target.profile.empty()) {
+            target_desc.profile = global->findProfile(target.profile.c_str());
+            if (target_desc.profile == SLANG_PROFILE_UNKNOWN)
+                fail_value("unknown Slang profile \"", target.profile, "\"");
+        }
+        target_desc.compilerOptionEntries = target_list.entries.data();
+        target_desc.compilerOptionEntryCount = uint32_t(target_list.entries.size());
+
+        std::vector<const char*> paths;
+        for (const std::string& path : options.include_paths)
+            paths.push_back(path.c_str());
+        const auto defines = all_defines(target, options);
+        std::vector<slang::PreprocessorMacroDesc> macros;
+        for (const auto& [name, value] : defines)
+            macros.push_back({name.c_str(), value.c_str()});
+
+        slang::SessionDesc desc = {};
+        desc.targets = &target_desc;
+        desc.targetCount = 1;
+        desc.defaultMatrixLayoutMode
+            = options.row_major ? SLANG_MATRIX_LAYOUT_ROW_MAJOR : SLANG_MATRIX_LAYOUT_COLUMN_MAJOR;
+        desc.searchPaths = paths.data();
+        desc.searchPathCount = SlangInt(paths.size());
+        desc.preprocessorMacros = macros.data();
+        desc.preprocessorMacroCount = SlangInt(macros.size());
+        desc.fileSystem = state->files.get();
+        desc.compilerOptionEntries = list.entries.data();
+        desc.compilerOptionEntryCount = uint32_t(list.entries.size());
+        desc.skipSPIRVValidation = options.skip_spirv_validation;
+        if (SLANG_FAILED(global->createSession(desc, state->session.put())))
+            fail_runtime("the Slang compiler could not create a session for \"", target.format, "\"");
+    };
+    state->compiler->run(make);
+    return state;
+}
+
+std::shared_ptr<SessionState> Session::state()
+{
+    const auto operation = Compiler::lock_politely(m_operation);
+    {
+        const std::lock_guard guard(m_mutex);
+        if (m_state && !m_state->compiler->abandoned())
+            return m_state;
+    }
+    reload(); // makes the first state, too
+    const std::lock_guard guard(m_mutex);
+    return m_state;
+}
+
+void Session::warn(const std::string& text)
+{
+    const std::lock_guard guard(m_mutex);
+    for (size_t begin = 0; begin < text.size();) {
+        size_t end = text.find("\nwarning", begin + 1); // Slang repeats a warning for each use of a module
+        end = end == text.npos ? text.size() : end + 1;
+        std::string one = text.substr(begin, end - begin);
+        while (!one.empty() && one.back() == '\n')
+            one.pop_back();
+        if (!is_disabled(one, m_options) && m_seen_warnings.insert(one).second)
+            m_warnings.push_back(std::move(one));
+        begin = end;
+    }
+}
+
+std::vector<std::string> Session::take_warnings()
+{
+    const std::lock_guard guard(m_mutex);
+    return std::exchange(m_warnings, {});
+}
+
+std::string Session::resolve_path(const std::string& name)
+{
+    if (name.empty())
+        fail_value("load_module: the module name is empty");
+    std::vector<std::string> files = {name};
+    if (!name.ends_with(".slang"))
+        files.push_back(name + ".slang");
+    if (name.find('/') == name.npos && name.find('.') != name.npos && !name.ends_with(".slang")) {
+        std::string dotted = name;
+        std::replace(dotted.begin(), dotted.end(), '.', '/');
+        files.push_back(dotted + ".slang");
+    }
+    std::vector<std::string> folders;
+    if (!fs::path(name).is_absolute()) {
+        folders = m_options.include_paths;
+        folders.push_back(".");
+    } else {
+        folders.push_back("");
+    }
+    const std::shared_ptr<SessionState> current = state();
+    std::string tried;
+    for (const std::string& folder : folders)
+        for (const std::string& file : files) {
+            const std::string path = folder.empty() ? file : (fs::path(folder) / file).string();
+            if (current->files->probe(path))
+                return canonical_path(path);
+            tried += "\n  " + path;
+        }
+    fail(ErrorKind::slang_compile, "Failed to load slang module \"", name, "\": no such file. Looked for:", tried);
+}
+
+std::string Session::load_source(const std::string& name)
+{
+    const std::string path = resolve_path(name);
+    std::ifstream file(path, std::ios::binary);
+    if (!file)
+        fail_runtime("cannot read ", path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::shared_ptr<ModuleData> Session::find_named(const std::string& key)
+{
+    const std::lock_guard guard(m_mutex);
+    const auto found = m_named.find(key);
+    return found == m_named.end() ? nullptr : found->second.lock();
+}
+
+std::shared_ptr<ModuleData> Session::load(ModuleData recipe, const std::string& key)
+{
+    const auto operation = Compiler::lock_politely(m_operation);
+    auto data = std::make_shared<ModuleData>(std::move(recipe));
+    auto build = std::make_shared<Build>();
+    build->state = state();
+    build->state->compiler->run([build, data] {
+        build->load(*data);
+        std::tie(data->module, data->layout) = build->modules[data.get()];
+    });
+    for (const std::string& warning : build->warnings)
+        warn(warning);
+    const std::lock_guard guard(m_mutex);
+    m_modules.push_back(data);
+    if (!key.empty())
+        m_named[key] = data;
+    return data;
+}
+
+std::shared_ptr<ModuleData> Session::load_module(const std::string& name)
+{
+    const auto operation = Compiler::lock_politely(m_operation);
+    const std::string path = resolve_path(name);
+    if (std::shared_ptr<ModuleData> known = find_named(path))
+        return known;
+    ModuleData recipe;
+    recipe.source = ModuleData::Source::file;
+    recipe.path = path;
+    recipe.name = fs::path(path).stem().string();
+    // two files of one stem: the second is known, and imported, by its path
+    if (const std::shared_ptr<ModuleData> other = find_named("name:" + recipe.name))
+        recipe.name = path;
+    std::shared_ptr<ModuleData> data = load(std::move(recipe), path);
+    const std::lock_guard guard(m_mutex);
+    m_named["name:" + data->name] = data;
+    return data;
+}
+
+std::shared_ptr<ModuleData> Session::load_module_from_source(const std::string& name, const std::string& source,
+                                                             const std::string& path)
+{
+    const auto operation = Compiler::lock_politely(m_operation);
+    if (name.empty())
+        fail_value("load_module_from_source: the module name is empty");
+    if (std::shared_ptr<ModuleData> known = find_named("name:" + name)) {
+        if (known->source == ModuleData::Source::text && known->content == source)
+            return known;
+        fail(ErrorKind::slang_compile, "Slang module \"", name, "\" is already loaded with different source");
+    }
+    ModuleData recipe;
+    recipe.source = ModuleData::Source::text;
+    recipe.name = name;
+    recipe.path = path;
+    recipe.content = source;
+    return load(std::move(recipe), "name:" + name);
+}
+
+std::shared_ptr<ModuleData> Session::load_module_from_blob(const std::string& name, const std::string& path,
+                                                           const std::string& blob)
+{
+    const auto operation = Compiler::lock_politely(m_operation);
+    if (blob.empty())
+        fail_value("load_module_from_blob: the blob of module \"", name, "\" is empty");
+    if (std::shared_ptr<ModuleData> known = find_named("name:" + name))
+        if (known->source == ModuleData::Source::blob && known->content == blob)
+            return known;
+    ModuleData recipe;
+    recipe.source = ModuleData::Source::blob;
+    recipe.name = name;
+    recipe.path = path;
+    recipe.content = blob;
+    return load(std::move(recipe), "name:" + name);
+}
+
+std::shared_ptr<ModuleData> Session::compose_modules(const std::string& name,
+                                                     const std::vector<std::shared_ptr<ModuleData>>& parts,
+                                                     const std::vector<TypeConformance>& conformances)
+{
+    if (parts.empty())
+        fail_value("compose_modules: no modules given");
+    ModuleData recipe;
+    recipe.source = ModuleData::Source::composed;
+    recipe.name = name;
+    recipe.parts = parts;
+    recipe.conformances = conformances;
+    return load(std::move(recipe), "");
+}
+
+std::shared_ptr<EntryPointData> Session::entry_point(EntryPointData recipe)
+{
+    const auto operation = Compiler::lock_politely(m_operation);
+    auto data = std::make_shared<EntryPointData>(std::move(recipe));
+    auto build = std::make_shared<Build>();
+    build->state = state();
+    build->state->compiler->run([build, data] {
+        build->find_entry_point(*data);
+        data->layout = build->entry_points[data.get()];
+    });
+    const std::lock_guard guard(m_mutex);
+    m_entry_points.push_back(data);
+    return data;
+}
+
+std::vector<std::string> Session::entry_point_names(const std::shared_ptr<ModuleData>& module)
+{
+    std::vector<std::string> names;
+    for (const std::shared_ptr<ModuleData>& part : module->parts)
+        for (std::string& name : entry_point_names(part))
+            names.push_back(std::move(name));
+    if (!module->module)
+        return names;
+    const std::shared_ptr<SessionState> current = state();
+    const Compiler::Lock lock(*current->compiler);
+    for (SlangInt32 i = 0; i < module->module->getDefinedEntryPointCount(); ++i) {
+        ComPtr<slang::IEntryPoint> entry;
+        module->module->getDefinedEntryPoint(i, entry.put());
+        names.emplace_back(entry->getFunctionReflection()->getName());
+    }
+    return names;
+}
+
+std::shared_ptr<ProgramData> Session::link(ProgramData recipe)
+{
+    const auto operation = Compiler::lock_politely(m_operation);
+    auto data = std::make_shared<ProgramData>(std::move(recipe));
+    auto build = std::make_shared<Build>();
+    build->state = state();
+    build->state->compiler->run([build, data] { data->layout = build->link(*data); });
+    for (const std::string& warning : build->warnings)
+        warn(warning);
+    const std::lock_guard guard(m_mutex);
+    m_programs.push_back(data);
+    return data;
+}
+
+std::string Session::code(const std::shared_ptr<ProgramData>& program, int entry_point)
+{
+    const auto operation = Compiler::lock_politely(m_operation);
+    state();
+    const std::shared_ptr<Layout> layout = program->layout;
+    const int count = int(program->entry_points.size());
+    if (entry_point < 0 || entry_point >= count)
+        fail(ErrorKind::index, "entry point index ", entry_point, " is out of range: the program has ", count);
+    auto build = std::make_shared<Build>();
+    std::string code = layout->state->compiler->run([build, program, layout, entry_point] {
+        if (const auto known = program->codes.find(entry_point); known != program->codes.end())
+            return known->second;
+        ComPtr<ISlangBlob> code, diagnostics;
+        const SlangResult status
+            = layout->component->getEntryPointCode(entry_point, 0, code.put(), diagnostics.put());
+        build->check(SLANG_FAILED(status) || !code, diagnostics.get(),
+                     cat("Failed to generate code for entry point \"", program->entry_points[entry_point]->name, "\""));
+        return program->codes[entry_point] = blob_text(code.get());
+    });
+    for (const std::string& warning : build->warnings)
+        warn(warning);
+    return code;
+}
+
+std::string Session::serialize(const std::shared_ptr<ModuleData>& module)
+{
+    const auto operation = Compiler::lock_politely(m_operation);
+    const std::shared_ptr<SessionState> current = state();
+    return current->compiler->run([module, current] {
+        ComPtr<ISlangBlob> blob;
+        if (!module->module)
+            fail_value("module \"", module->name, "\" is composed and cannot be serialized");
+        if (SLANG_FAILED(module->module->serialize(blob.put())))
+            fail(ErrorKind::slang_compile, "Failed to serialize slang module \"", module->name, "\"");
+        return blob_text(blob.get());
+    });
+}
+
+namespace {
+
+template <typename T>
+std::vector<std::shared_ptr<T>> alive(std::vector<std::weak_ptr<T>>& items)
+{
+    std::vector<std::shared_ptr<T>> result;
+    std::erase_if(items, [&](const std::weak_ptr<T>& item) {
+        if (std::shared_ptr<T> locked = item.lock()) {
+            result.push_back(std::move(locked));
+            return false;
+        }
+        return true;
+    });
+    return result;
+}
+
+} // namespace
+
+void Session::reload()
+{
+    const auto operation = Compiler::lock_politely(m_operation);
+    std::shared_ptr<SessionState> old;
+    std::vector<std::shared_ptr<ModuleData>> modules;
+    std::vector<std::shared_ptr<EntryPointData>> entry_points;
+    std::vector<std::shared_ptr<ProgramData>> programs;
+    {
+        const std::lock_guard guard(m_mutex);
+        old = m_state;
+        modules = alive(m_modules);
+        entry_points = alive(m_entry_points);
+        programs = alive(m_programs);
+    }
+    auto build = std::make_shared<Build>();
+    build->state = make_state();
+    build->state->generation = old ? old->generation + 1 : 0;
+    build->state->compiler->run([=] {
+        std::vector<std::shared_ptr<Layout>> linked;
+        for (const auto& module : modules)
+            build->load(*module);
+        for (const auto& entry : entry_points)
+            build->find_entry_point(*entry);
+        for (const auto& program : programs)
+            linked.push_back(build->link(*program));
+        // nothing can fail from here on
+        for (const auto& module : modules)
+            std::tie(module->module, module->layout) = build->modules[module.get()];
+        for (const auto& entry : entry_points)
+            entry->layout = build->entry_points[entry.get()];
+        for (size_t i = 0; i < programs.size(); ++i) {
+            programs[i]->layout = linked[i];
+            programs[i]->codes.clear();
+        }
+        if (old)
+            old->valid = false;
+    });
+    for (const std::string& warning : build->warnings)
+        warn(warning);
+    const std::lock_guard guard(m_mutex);
+    m_state = build->state;
+}
+
+std::vector<std::string> dependency_files(const ModuleData& module)
+{
+    std::vector<std::string> files;
+    for (const std::shared_ptr<ModuleData>& part : module.parts)
+        for (std::string& file : dependency_files(*part))
+            if (std::find(files.begin(), files.end(), file) == files.end())
+                files.push_back(std::move(file));
+    if (module.module)
+        for (SlangInt32 i = 0; i < module.module->getDependencyFileCount(); ++i)
+            if (const char* path = module.module->getDependencyFilePath(i); path && *path)
+                files.emplace_back(path);
+    return files;
+}
+
+std::vector<std::string> imported_modules(const ModuleData& module)
+{
+    std::vector<std::string> names;
+    const std::vector<std::string> files = dependency_files(module);
+    slang::ISession* session = module.layout->state->session.get();
+    for (SlangInt i = 0; i < session->getLoadedModuleCount(); ++i) {
+        slang::IModule* loaded = session->getLoadedModule(i);
+        const std::string path(text_or_empty(loaded->getFilePath()));
+        if (loaded != module.module && std::find(files.begin(), files.end(), path) != files.end())
+            names.emplace_back(loaded->getName());
+    }
+    return names;
+}
+
+} // namespace spy

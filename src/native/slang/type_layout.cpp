@@ -1,0 +1,472 @@
+#include "slang/type_layout.h"
+
+#include "slang/reflection.h"
+
+#include <map>
+#include <set>
+
+namespace spy {
+namespace {
+
+using Kind = slang::TypeReflection::Kind;
+
+/// Parameter categories that a backend binds by number.
+constexpr slang::ParameterCategory register_categories[]
+    = {slang::ConstantBuffer, slang::ShaderResource, slang::UnorderedAccess, slang::SamplerState,
+       slang::DescriptorTableSlot};
+
+uint64_t known_size(size_t size, const char* what)
+{
+    if (size == SLANG_UNKNOWN_SIZE)
+        fail_value("the ", what, " depends on a generic parameter or a link-time constant that has no value yet");
+    return size == SLANG_UNBOUNDED_SIZE ? 0 : size;
+}
+
+uint64_t byte_size(slang::TypeLayoutReflection* layout) { return known_size(layout->getSize(), "size of a type"); }
+
+/// True for parameters that hold data or a resource, not those the hardware supplies.
+bool is_bindable(slang::TypeLayoutReflection* layout)
+{
+    if (byte_size(layout) > 0 || layout->getSize(slang::SubElementRegisterSpace) > 0
+        || layout->getSize(slang::PushConstantBuffer) > 0)
+        return true;
+    for (const slang::ParameterCategory category : register_categories)
+        if (layout->getSize(category) > 0)
+            return true;
+    return false;
+}
+
+class TypeBuilder {
+public:
+    explicit TypeBuilder(slang::ProgramLayout* program) : m_program(program) {}
+
+    ref<TypeLayout> build(slang::TypeLayoutReflection* source)
+    {
+        if (const auto known = m_done.find(source); known != m_done.end())
+            return known->second;
+        m_open.insert(source);
+        ref<TypeLayout> result = new TypeLayout();
+        result->kind = to_type_kind(source->getKind());
+        if (slang::TypeReflection* type = source->getType()) {
+            result->name = text_or_empty(type->getName());
+            result->full_name = full_type_name(type);
+        }
+        result->size = byte_size(source);
+        result->alignment = uint64_t(std::max(source->getAlignment(), 1));
+        result->stride = (result->size + result->alignment - 1) / result->alignment * result->alignment;
+        fill(*result, source);
+        m_open.erase(source);
+        m_done[source] = result;
+        return result;
+    }
+
+    ref<TypeLayout> build_struct(slang::TypeLayoutReflection* source, bool bindable_only)
+    {
+        ref<TypeLayout> result = new TypeLayout();
+        result->kind = TypeKind::struct_;
+        result->size = byte_size(source);
+        result->alignment = uint64_t(std::max(source->getAlignment(), 1));
+        result->stride = (result->size + result->alignment - 1) / result->alignment * result->alignment;
+        fill_struct(*result, source, bindable_only);
+        return result;
+    }
+
+private:
+    void fill(TypeLayout& result, slang::TypeLayoutReflection* source)
+    {
+        slang::TypeReflection* type = source->getType();
+        switch (source->getKind()) {
+        case Kind::Scalar:
+        case Kind::Enum:
+            result.scalar = scalar_of(type);
+            result.rows = result.cols = 1;
+            break;
+        case Kind::Vector:
+            result.scalar = scalar_of(type);
+            result.rows = 1;
+            result.cols = uint32_t(known_size(type->getElementCount(), "length of a vector"));
+            result.element_stride = result.cols ? result.size / result.cols : 0;
+            result.element = build(source->getElementTypeLayout());
+            result.element_stride = result.element->size;
+            break;
+        case Kind::Matrix: fill_matrix(result, source); break;
+        case Kind::Array: fill_array(result, source); break;
+        case Kind::Struct: fill_struct(result, source, false); break;
+        case Kind::ConstantBuffer:
+        case Kind::ParameterBlock:
+            result.element = build(source->getElementVarLayout()->getTypeLayout());
+            result.slot_count = result.element->slot_count;
+            result.scope_count = 1 + result.element->scope_count;
+            break;
+        case Kind::Resource: fill_resource(result, source); break;
+        case Kind::SamplerState:
+        case Kind::DynamicResource:
+        case Kind::TextureBuffer:
+        case Kind::ShaderStorageBuffer: result.slot_count = 1; break;
+        case Kind::Pointer: fill_pointer(result, type); break;
+        default: break;
+        }
+    }
+
+    void fill_matrix(TypeLayout& result, slang::TypeLayoutReflection* source)
+    {
+        result.scalar = scalar_of(source->getType());
+        result.rows = source->getRowCount();
+        result.cols = source->getColumnCount();
+        result.row_major = source->getMatrixLayoutMode() != SLANG_MATRIX_LAYOUT_COLUMN_MAJOR;
+        const uint32_t lines = result.row_major ? result.rows : result.cols;
+        result.element_stride = lines ? result.size / lines : 0; // every line is padded alike
+    }
+
+    void fill_array(TypeLayout& result, slang::TypeLayoutReflection* source)
+    {
+        const size_t count = source->getElementCount(m_program);
+        result.element = build(source->getElementTypeLayout());
+        result.element_stride = known_size(source->getElementStride(SLANG_PARAMETER_CATEGORY_UNIFORM), "array stride");
+        result.element_count
+            = count == SLANG_UNBOUNDED_SIZE || count == 0 ? -1 : int64_t(known_size(count, "length of an array"));
+        const uint32_t times = result.element_count < 0 ? 1 : uint32_t(result.element_count);
+        result.slot_count = result.element->slot_count * times;
+        result.scope_count = result.element->scope_count * times;
+    }
+
+    void fill_struct(TypeLayout& result, slang::TypeLayoutReflection* source, bool bindable_only)
+    {
+        for (unsigned i = 0; i < source->getFieldCount(); ++i) {
+            slang::VariableLayoutReflection* field = source->getFieldByIndex(i);
+            if (bindable_only && !is_bindable(field->getTypeLayout()))
+                continue;
+            ref<TypeLayout> type = build(field->getTypeLayout());
+            const bool has_bytes = type->size > 0;
+            const uint64_t offset = has_bytes ? known_size(field->getOffset(), "offset of a field") : 0;
+            result.fields.push_back({std::string(text_or_empty(field->getName())), type, offset, result.slot_count,
+                                     result.scope_count});
+            result.slot_count += type->slot_count;
+            result.scope_count += type->scope_count;
+        }
+    }
+
+    void fill_resource(TypeLayout& result, slang::TypeLayoutReflection* source)
+    {
+        slang::TypeReflection* type = source->getType();
+        result.resource_shape = to_resource_shape(type->getResourceShape());
+        result.resource_access = to_resource_access(type->getResourceAccess());
+        result.slot_count = 1;
+        if (result.resource_shape == ResourceShape::structured_buffer) {
+            if (slang::TypeLayoutReflection* element = source->getElementTypeLayout(); element && !m_open.count(element))
+                result.element = build(element);
+        } else if (slang::TypeReflection* texel = type->getResourceResultType()) {
+            result.scalar = scalar_of(texel);
+            result.rows = 1;
+            result.cols = texel->getKind() == Kind::Vector ? uint32_t(texel->getElementCount()) : 1;
+        }
+    }
+
+    /// The pointee is laid out as a buffer element is. A type that points to itself has no `element` inside itself.
+    void fill_pointer(TypeLayout& result, slang::TypeReflection* type)
+    {
+        slang::TypeReflection* pointee = type->getElementType();
+        if (!pointee || pointee->getKind() == Kind::None || m_pointees.count(pointee))
+            return;
+        slang::TypeLayoutReflection* layout
+            = m_program->getTypeLayout(pointee, slang::LayoutRules::DefaultStructuredBuffer);
+        if (!layout || m_open.count(layout))
+            return;
+        m_pointees.insert(pointee);
+        result.element = build(layout);
+        m_pointees.erase(pointee);
+    }
+
+    slang::ProgramLayout* m_program;
+    std::map<slang::TypeLayoutReflection*, ref<TypeLayout>> m_done;
+    std::set<slang::TypeLayoutReflection*> m_open;
+    std::set<slang::TypeReflection*> m_pointees;
+};
+
+/// Walks the parameters depth first, in the order in which TypeLayout counts slots and scopes, and notes where each
+/// one is bound. Offsets add up along the path as Slang's documentation on reflection describes.
+class BindingWalker {
+public:
+    BindingWalker(ProgramLayout& result, bool pointers) : m_result(result), m_pointers(pointers) {}
+
+    struct Place {
+        std::string path;
+        uint32_t scope = 0;
+        uint64_t offset = 0;       ///< bytes in the scope
+        uint32_t index[5] = {};    ///< per register category
+        uint32_t space[5] = {};    ///< likewise
+        uint32_t outer_space = 0;  ///< spaces of enclosing parameter blocks
+        uint32_t array_index = 0;
+        uint32_t array_size = 1; ///< elements of the arrays around, where arrays share one binding
+    };
+
+    Place enter(Place place, slang::VariableLayoutReflection* variable, const std::string& name) const
+    {
+        for (size_t i = 0; i < std::size(register_categories); ++i) {
+            place.index[i] += uint32_t(known_size(variable->getOffset(register_categories[i]), "binding"));
+            place.space[i] += uint32_t(known_size(variable->getBindingSpace(register_categories[i]), "space"));
+        }
+        place.outer_space += uint32_t(known_size(variable->getOffset(slang::SubElementRegisterSpace), "space"));
+        if (byte_size(variable->getTypeLayout()) > 0)
+            place.offset += known_size(variable->getOffset(), "offset of a field");
+        if (!name.empty())
+            place.path += (place.path.empty() ? "" : ".") + name;
+        return place;
+    }
+
+    void walk_fields(slang::TypeLayoutReflection* layout, const Place& place, bool bindable_only)
+    {
+        for (unsigned i = 0; i < layout->getFieldCount(); ++i) {
+            slang::VariableLayoutReflection* field = layout->getFieldByIndex(i);
+            if (bindable_only && !is_bindable(field->getTypeLayout()))
+                continue;
+            walk(field->getTypeLayout(), enter(place, field, std::string(text_or_empty(field->getName()))));
+        }
+    }
+
+    /// Registers the block of `container` (a constant buffer or parameter block at `place`); gives the place inside.
+    Place open_scope(slang::TypeLayoutReflection* container, const Place& place, ScopeLayout& scope) const
+    {
+        Place inside = place;
+        inside.offset = 0;
+        if (container->getKind() == Kind::ParameterBlock) {
+            for (size_t i = 0; i < std::size(register_categories); ++i) {
+                inside.index[i] = 0;
+                inside.space[i] = place.outer_space;
+            }
+        }
+        const slang::ParameterCategory category = constant_buffer_category(container);
+        const size_t number = size_t(std::find(std::begin(register_categories), std::end(register_categories), category)
+                                     - std::begin(register_categories));
+        const Place own = enter(inside, container->getContainerVarLayout(), "");
+        scope.path = place.path;
+        scope.binding = own.index[number];
+        scope.set = own.space[number];
+        scope.size = byte_size(container->getElementVarLayout()->getTypeLayout());
+        Place result = enter(inside, container->getElementVarLayout(), "");
+        result.offset = 0;
+        return result;
+    }
+
+private:
+    static slang::ParameterCategory constant_buffer_category(slang::TypeLayoutReflection* container)
+    {
+        slang::TypeLayoutReflection* own = container->getContainerVarLayout()->getTypeLayout();
+        return own->getSize(slang::DescriptorTableSlot) > 0 ? slang::DescriptorTableSlot : slang::ConstantBuffer;
+    }
+
+    void walk(slang::TypeLayoutReflection* layout, const Place& place)
+    {
+        switch (layout->getKind()) {
+        case Kind::Struct: walk_fields(layout, place, false); break;
+        case Kind::Array: walk_array(layout, place); break;
+        case Kind::ConstantBuffer:
+        case Kind::ParameterBlock: walk_block(layout, place); break;
+        case Kind::Resource:
+        case Kind::SamplerState:
+        case Kind::DynamicResource:
+        case Kind::TextureBuffer:
+        case Kind::ShaderStorageBuffer: add_slot(layout, place); break;
+        default: break;
+        }
+    }
+
+    void walk_array(slang::TypeLayoutReflection* layout, const Place& place)
+    {
+        slang::TypeLayoutReflection* element = layout->getElementTypeLayout();
+        const size_t count = layout->getElementCount();
+        const bool unbounded = count == SLANG_UNBOUNDED_SIZE || count == 0;
+        const size_t times = unbounded ? 1 : size_t(known_size(count, "length of an array"));
+        if (!holds_resources(element))
+            return;
+        for (size_t i = 0; i < times; ++i) {
+            Place item = place;
+            item.path += cat("[", i, "]");
+            item.offset += i * known_size(layout->getElementStride(SLANG_PARAMETER_CATEGORY_UNIFORM), "array stride");
+            bool strided = false;
+            for (size_t c = 0; c < std::size(register_categories); ++c) {
+                const size_t stride = layout->getElementStride(SlangParameterCategory(register_categories[c]));
+                const bool usable = stride != SLANG_UNBOUNDED_SIZE && stride != SLANG_UNKNOWN_SIZE;
+                // descriptor arrays of Vulkan share one binding; registers of D3D12 count on
+                if (usable && register_categories[c] != slang::DescriptorTableSlot)
+                    item.index[c] += uint32_t(i * stride);
+                strided |= usable && stride > 0 && register_categories[c] != slang::DescriptorTableSlot;
+            }
+            if (!strided)
+                item.array_index = place.array_index * uint32_t(times) + uint32_t(i);
+            walk(element, item);
+        }
+    }
+
+    static bool holds_resources(slang::TypeLayoutReflection* layout)
+    {
+        switch (layout->getKind()) {
+        case Kind::Struct:
+            for (unsigned i = 0; i < layout->getFieldCount(); ++i)
+                if (holds_resources(layout->getFieldByIndex(i)->getTypeLayout()))
+                    return true;
+            return false;
+        case Kind::Array: return holds_resources(layout->getElementTypeLayout());
+        case Kind::Scalar:
+        case Kind::Vector:
+        case Kind::Matrix:
+        case Kind::Enum:
+        case Kind::Pointer:
+        case Kind::Interface:
+        case Kind::None: return false;
+        default: return true;
+        }
+    }
+
+    void walk_block(slang::TypeLayoutReflection* layout, const Place& place)
+    {
+        ScopeLayout scope;
+        scope.kind = layout->getKind() == Kind::ParameterBlock ? ScopeKind::parameter_block : ScopeKind::constant_buffer;
+        if (m_pointers) {
+            scope.parent = int32_t(place.scope);
+            scope.parent_offset = place.offset;
+        }
+        Place inside = open_scope(layout, place, scope);
+        inside.scope = uint32_t(m_result.scopes.size());
+        m_result.scopes.push_back(std::move(scope));
+        walk(layout->getElementVarLayout()->getTypeLayout(), inside);
+    }
+
+    void add_slot(slang::TypeLayoutReflection* layout, const Place& place)
+    {
+        SlotLayout slot;
+        slot.path = place.path;
+        slot.scope = place.scope;
+        slot.offset = m_pointers ? place.offset : 0;
+        slot.size = m_pointers ? byte_size(layout) : 0;
+        slot.array_index = place.array_index;
+        for (size_t i = 0; i < std::size(register_categories); ++i)
+            if (layout->getSize(register_categories[i]) > 0) {
+                slot.binding = place.index[i];
+                slot.set = place.space[i];
+            }
+        describe(slot, layout);
+        m_result.slots.push_back(std::move(slot));
+    }
+
+    static void describe(SlotLayout& slot, slang::TypeLayoutReflection* layout)
+    {
+        if (layout->getKind() == Kind::SamplerState) {
+            slot.kind = SlotKind::sampler;
+            return;
+        }
+        if (layout->getKind() != Kind::Resource) {
+            fail(ErrorKind::not_implemented, "parameter \"", slot.path, "\" has type ",
+                 full_type_name(layout->getType()),
+                 ", which cannot be bound yet; use a StructuredBuffer, a texture or a ConstantBuffer instead");
+        }
+        const SlangResourceShape shape = layout->getResourceShape();
+        const SlangResourceAccess access = layout->getResourceAccess();
+        slot.shape = to_resource_shape(shape);
+        slot.writable = access != SLANG_RESOURCE_ACCESS_READ && access != SLANG_RESOURCE_ACCESS_NONE;
+        switch (slot.shape) {
+        case ResourceShape::structured_buffer: {
+            slot.kind = SlotKind::structured_buffer;
+            if (slang::TypeLayoutReflection* element = layout->getElementTypeLayout()) {
+                const uint64_t alignment = uint64_t(std::max(element->getAlignment(), 1));
+                slot.element_stride = (byte_size(element) + alignment - 1) / alignment * alignment;
+            }
+            return;
+        }
+        case ResourceShape::byte_address_buffer: slot.kind = SlotKind::byte_address_buffer; return;
+        case ResourceShape::acceleration_structure: slot.kind = SlotKind::acceleration_structure; return;
+        case ResourceShape::texture_buffer: slot.kind = SlotKind::texel_buffer; break;
+        default:
+            slot.kind = unsigned(shape) & SLANG_TEXTURE_COMBINED_FLAG ? SlotKind::combined_texture_sampler
+                                                                      : SlotKind::texture;
+        }
+        if (slang::TypeReflection* texel = layout->getResourceResultType()) {
+            slot.scalar = scalar_of(texel);
+            slot.channels = texel->getKind() == Kind::Vector ? uint32_t(texel->getElementCount()) : 1;
+        }
+    }
+
+    ProgramLayout& m_result;
+    bool m_pointers;
+};
+
+bool is_block(slang::TypeLayoutReflection* layout)
+{
+    return layout->getKind() == Kind::ConstantBuffer || layout->getKind() == Kind::ParameterBlock;
+}
+
+/// Adds scope `index` for loose parameters, which Slang wraps in a constant buffer when they have bytes.
+slang::TypeLayoutReflection* add_root_scope(ProgramLayout& result, BindingWalker& walker, ScopeKind kind,
+                                            slang::VariableLayoutReflection* variable, BindingWalker::Place& place)
+{
+    ScopeLayout scope;
+    scope.kind = kind;
+    place = walker.enter({}, variable, "");
+    place.offset = 0;
+    slang::TypeLayoutReflection* layout = variable->getTypeLayout();
+    if (is_block(layout)) {
+        place = walker.open_scope(layout, place, scope);
+        layout = layout->getElementVarLayout()->getTypeLayout();
+    } else {
+        scope.size = byte_size(layout);
+    }
+    place.scope = uint32_t(kind == ScopeKind::entry_point);
+    result.scopes.push_back(std::move(scope));
+    return layout;
+}
+
+/// Slang renames what the target language reserves.
+std::string target_name(const std::string& name, const std::string& format)
+{
+    return (format == "cpp" || format == "cuda") && name == "main" ? "main_0" : name;
+}
+
+} // namespace
+
+ref<TypeLayout> make_type_layout(slang::TypeLayoutReflection* layout, slang::ProgramLayout* program)
+{
+    try {
+        return TypeBuilder(program).build(layout);
+    } catch (const Error&) {
+        throw;
+    } catch (...) { // Slang throws where a size is a generic parameter
+        fail_value("a type has no layout before its generic parameters have values");
+    }
+}
+
+ref<ProgramLayout> make_program_layout(slang::ProgramLayout* program, uint32_t entry_point, const std::string& format)
+{
+    if (entry_point >= program->getEntryPointCount())
+        fail(ErrorKind::index, "entry point index ", entry_point, " is out of range: the program has ",
+             program->getEntryPointCount());
+    slang::EntryPointReflection* entry = program->getEntryPointByIndex(entry_point);
+    const bool pointers = format == "cpp" || format == "cuda";
+    ref<ProgramLayout> result = new ProgramLayout();
+    BindingWalker walker(*result, pointers);
+    TypeBuilder types(program);
+
+    BindingWalker::Place globals_place, entry_place;
+    slang::TypeLayoutReflection* globals = add_root_scope(*result, walker, ScopeKind::globals,
+                                                          program->getGlobalParamsVarLayout(), globals_place);
+    slang::TypeLayoutReflection* parameters
+        = add_root_scope(*result, walker, ScopeKind::entry_point, entry->getVarLayout(), entry_place);
+    result->scopes[1].push_constant = format.starts_with("spirv");
+
+    result->globals = types.build_struct(globals, true);
+    result->entry_point = types.build_struct(parameters, true);
+    walker.walk_fields(globals, globals_place, true);
+    result->entry_point_slot = uint32_t(result->slots.size());
+    result->entry_point_nested_scope = uint32_t(result->scopes.size());
+    walker.walk_fields(parameters, entry_place, true);
+
+    const char* renamed = entry->getNameOverride();
+    result->entry_point_name
+        = target_name(std::string(renamed && *renamed ? renamed : text_or_empty(entry->getName()).data()), format);
+    SlangUInt size[3] = {1, 1, 1};
+    entry->getComputeThreadGroupSize(3, size);
+    for (int i = 0; i < 3; ++i)
+        result->group_size[i] = uint32_t(size[i]);
+    return result;
+}
+
+} // namespace spy

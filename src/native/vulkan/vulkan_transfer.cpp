@@ -1,0 +1,527 @@
+// Copies, fills, clears, queries, markers; host access to buffers and textures; fences.
+#include "vulkan/vulkan_backend.h"
+
+#include "core/error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#ifndef _WIN32
+#include <unistd.h>
+#endif
+
+namespace spy {
+
+namespace {
+
+constexpr uint64_t chunk_size = 8ull << 20; ///< of transfers through staging memory
+
+VulkanBuffer& vulkan(const ref<Buffer>& buffer) { return *static_cast<VulkanBuffer*>(buffer.get()); }
+VulkanTexture& vulkan(const ref<Texture>& texture) { return *static_cast<VulkanTexture*>(texture.get()); }
+VulkanKernel& vulkan(const ref<Kernel>& kernel) { return *static_cast<VulkanKernel*>(kernel.get()); }
+
+/// Layer and depth of a texel box: 3-D textures count slices in the offset, others in the layer.
+VkImageSubresourceLayers layers_of(const VulkanTexture& texture, uint32_t layer, uint32_t mip)
+{
+    return {texture.aspects(), mip, layer, 1};
+}
+
+VkOffset3D offset_of(Offset3 offset) { return {int32_t(offset.x), int32_t(offset.y), int32_t(offset.z)}; }
+VkExtent3D extent_of(Extent3 extent) { return {extent.width, extent.height, extent.depth}; }
+
+void refuse_depth_stencil(const VulkanTexture& texture, const char* what)
+{
+    if (format_info(texture.desc().format).is_stencil())
+        fail(ErrorKind::not_implemented, what, ": textures of format ", format_name(texture.desc().format),
+             " cannot be copied to or from memory; use d32_float");
+    if (texture.desc().sample_count > 1)
+        fail_value(what, ": multisample textures cannot be copied to or from memory");
+}
+
+/// `row_pitch` 0 = tightly packed.
+VkBufferImageCopy image_copy(const VulkanTexture& texture, uint32_t layer, uint32_t mip, Offset3 offset,
+                             Extent3 extent, uint64_t buffer_offset, uint64_t row_pitch, const char* what)
+{
+    refuse_depth_stencil(texture, what);
+    const FormatInfo& format = format_info(texture.desc().format);
+    const uint64_t alignment = std::lcm<uint64_t>(format.bytes_per_block, 4);
+    if (buffer_offset % alignment && buffer_offset % format.bytes_per_block)
+        fail_value(what, ": the buffer offset ", buffer_offset, " must be a multiple of ", format.bytes_per_block,
+                   " bytes for format ", format.name);
+    if (row_pitch % format.bytes_per_block)
+        fail_value(what, ": the row pitch ", row_pitch, " must be a multiple of ", format.bytes_per_block,
+                   " bytes for format ", format.name);
+    VkBufferImageCopy copy{};
+    copy.bufferOffset = buffer_offset;
+    copy.bufferRowLength = uint32_t(row_pitch / format.bytes_per_block * format.block_width);
+    copy.imageSubresource = layers_of(texture, layer, mip);
+    copy.imageOffset = offset_of(offset);
+    copy.imageExtent = extent_of(extent);
+    return copy;
+}
+
+std::vector<std::span<const uint8_t>> spans(const std::vector<std::vector<uint8_t>>& scopes)
+{
+    return std::vector<std::span<const uint8_t>>(scopes.begin(), scopes.end());
+}
+
+} // namespace
+
+// --- recorded commands
+
+void VulkanDevice::record(const command::Dispatch& command)
+{
+    const auto scopes = spans(command.scopes);
+    record_launch(vulkan(command.kernel), command.group_count, {scopes, command.slots});
+}
+
+void VulkanDevice::record(const command::DispatchIndirect& command)
+{
+    const auto scopes = spans(command.scopes);
+    record_indirect(vulkan(command.kernel), vulkan(command.buffer), command.offset, {scopes, command.slots});
+}
+
+void VulkanDevice::record(const command::CopyBuffer& command)
+{
+    if (!command.size)
+        return;
+    const VkBufferCopy copy{command.src_offset, command.dst_offset, command.size};
+    m_vk.CmdCopyBuffer(begin_command(), vulkan(command.src).handle(), vulkan(command.dst).handle(), 1, &copy);
+}
+
+void VulkanDevice::record(const command::FillBuffer& command)
+{
+    // vkCmdFillBuffer works on whole words; odd ends are written from the pattern.
+    const uint64_t begin = (command.offset + 3) / 4 * 4, end = (command.offset + command.size) / 4 * 4;
+    auto edge = [&](uint64_t from, uint64_t to) {
+        if (from >= to)
+            return;
+        uint8_t pattern[4];
+        std::memcpy(pattern, &command.value, 4);
+        UploadSlice slice = upload_slice(to - from, 4);
+        for (uint64_t i = from; i < to; ++i)
+            slice.data[i - from] = pattern[(i - command.offset) % 4];
+        const VkBufferCopy copy{slice.offset, from, to - from};
+        m_vk.CmdCopyBuffer(begin_command(), slice.page->buffer, vulkan(command.buffer).handle(), 1, &copy);
+    };
+    if (begin >= end) {
+        edge(command.offset, command.offset + command.size);
+        return;
+    }
+    // The pattern starts at the offset: rotate it to where the words start.
+    const uint32_t shift = uint32_t(begin - command.offset) * 8;
+    const uint32_t value = shift ? command.value >> shift | command.value << (32 - shift) : command.value;
+    m_vk.CmdFillBuffer(begin_command(), vulkan(command.buffer).handle(), begin, end - begin, value);
+    edge(command.offset, begin);
+    edge(end, command.offset + command.size);
+}
+
+void VulkanDevice::record(const command::UploadBuffer& command)
+{
+    if (command.data.empty())
+        return;
+    const UploadSlice slice = upload_slice(command.data.size(), 16);
+    std::memcpy(slice.data, command.data.data(), command.data.size());
+    const VkBufferCopy copy{slice.offset, command.offset, command.data.size()};
+    m_vk.CmdCopyBuffer(begin_command(), slice.page->buffer, vulkan(command.buffer).handle(), 1, &copy);
+}
+
+void VulkanDevice::record(const command::CopyTexture& command)
+{
+    VulkanTexture &dst = vulkan(command.dst), &src = vulkan(command.src);
+    VkImageCopy copy{};
+    copy.srcSubresource = layers_of(src, command.src_layer, command.src_mip);
+    copy.srcOffset = offset_of(command.src_offset);
+    copy.dstSubresource = layers_of(dst, command.dst_layer, command.dst_mip);
+    copy.dstOffset = offset_of(command.dst_offset);
+    copy.extent = extent_of(command.extent);
+    m_vk.CmdCopyImage(begin_command(), src.handle(), VK_IMAGE_LAYOUT_GENERAL, dst.handle(), VK_IMAGE_LAYOUT_GENERAL, 1,
+                      &copy);
+}
+
+void VulkanDevice::record(const command::CopyTextureToBuffer& command)
+{
+    VulkanTexture& src = vulkan(command.src);
+    const VkBufferImageCopy copy =
+        image_copy(src, command.src_layer, command.src_mip, command.src_offset, command.extent, command.dst_offset,
+                   command.dst_row_pitch, "copy_texture_to_buffer");
+    m_vk.CmdCopyImageToBuffer(begin_command(), src.handle(), VK_IMAGE_LAYOUT_GENERAL, vulkan(command.dst).handle(), 1,
+                              &copy);
+}
+
+void VulkanDevice::record(const command::CopyBufferToTexture& command)
+{
+    VulkanTexture& dst = vulkan(command.dst);
+    const VkBufferImageCopy copy =
+        image_copy(dst, command.dst_layer, command.dst_mip, command.dst_offset, command.extent, command.src_offset,
+                   command.src_row_pitch, "copy_buffer_to_texture");
+    m_vk.CmdCopyBufferToImage(begin_command(), vulkan(command.src).handle(), dst.handle(), VK_IMAGE_LAYOUT_GENERAL, 1,
+                              &copy);
+}
+
+void VulkanDevice::record_texture_upload(VulkanTexture& texture, uint32_t layer, uint32_t mip, Offset3 offset,
+                                         Extent3 extent, const void* data, uint64_t size)
+{
+    const uint64_t alignment = std::lcm<uint64_t>(format_info(texture.desc().format).bytes_per_block, 16);
+    const UploadSlice slice = upload_slice(size, alignment);
+    std::memcpy(slice.data, data, size);
+    const VkBufferImageCopy copy =
+        image_copy(texture, layer, mip, offset, extent, slice.offset, 0, "upload_texture_data");
+    m_vk.CmdCopyBufferToImage(begin_command(), slice.page->buffer, texture.handle(), VK_IMAGE_LAYOUT_GENERAL, 1, &copy);
+}
+
+void VulkanDevice::record(const command::UploadTexture& command)
+{
+    record_texture_upload(vulkan(command.dst), command.layer, command.mip, command.offset, command.extent,
+                          command.data.data(), command.data.size());
+}
+
+void VulkanDevice::record(const command::ClearTexture& command)
+{
+    VulkanTexture& texture = vulkan(command.texture);
+    const FormatInfo& format = format_info(texture.desc().format);
+    if (format.is_compressed())
+        fail_value("clear_texture: textures of the compressed format ", format.name, " cannot be cleared");
+    const VkImageSubresourceRange range{texture.aspects(), command.range.mip, command.range.mip_count,
+                                        command.range.layer, command.range.layer_count};
+    if (format.is_depth_stencil()) {
+        VkClearDepthStencilValue value{};
+        std::memcpy(&value.depth, command.bits.data(), 4);
+        value.stencil = command.bits[1];
+        m_vk.CmdClearDepthStencilImage(begin_command(), texture.handle(), VK_IMAGE_LAYOUT_GENERAL, &value, 1, &range);
+        return;
+    }
+    VkClearColorValue value;
+    std::memcpy(value.uint32, command.bits.data(), sizeof(value.uint32));
+    m_vk.CmdClearColorImage(begin_command(), texture.handle(), VK_IMAGE_LAYOUT_GENERAL, &value, 1, &range);
+}
+
+void VulkanDevice::record(const command::WriteTimestamp& command)
+{
+    auto* pool = static_cast<VulkanQueryPool*>(command.pool.get());
+    VkCommandBuffer commands = begin_command(); // its barrier orders the timestamp after the work before it
+    m_vk.CmdResetQueryPool(commands, pool->handle(), command.index, 1);
+    m_vk.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, pool->handle(), command.index);
+    pool->mark_written(command.index, m_submitted + 1);
+}
+
+void VulkanDevice::record(const command::ResolveQuery& command)
+{
+    auto* pool = static_cast<VulkanQueryPool*>(command.pool.get());
+    pool->require_written(command.index, command.count); // the copy waits for results: forever, if there are none
+    m_vk.CmdCopyQueryPoolResults(begin_command(), pool->handle(), command.index, command.count,
+                                 vulkan(command.buffer).handle(), command.offset, 8,
+                                 VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+}
+
+void VulkanDevice::record(const command::Barrier&)
+{
+    barrier(open_list().commands);
+    m_needs_barrier = false;
+}
+
+void VulkanDevice::record(const command::DebugMarker& command)
+{
+    using Kind = command::DebugMarker::Kind;
+    VkCommandBuffer commands = open_list().commands;
+    if (!m_vk.CmdBeginDebugUtilsLabelEXT || !m_instance->has_debug_utils())
+        return;
+    VkDebugUtilsLabelEXT label{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT};
+    label.pLabelName = command.name.c_str();
+    std::copy(command.color.begin(), command.color.end(), label.color);
+    label.color[3] = 1.f;
+    if (command.kind == Kind::push)
+        m_vk.CmdBeginDebugUtilsLabelEXT(commands, &label);
+    else if (command.kind == Kind::pop)
+        m_vk.CmdEndDebugUtilsLabelEXT(commands);
+    else
+        m_vk.CmdInsertDebugUtilsLabelEXT(commands, &label);
+}
+
+// --- host access
+
+VulkanDevice::ReadPage VulkanDevice::create_read_page(uint64_t size)
+{
+    ReadPage page;
+    VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+    info.size = page.size = size;
+    info.usage = VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    vk_check(m_vk.CreateBuffer(m_device, &info, nullptr, &page.buffer), "vkCreateBuffer");
+    try {
+        AllocationRequest request;
+        m_vk.GetBufferMemoryRequirements(m_device, page.buffer, &request.requirements);
+        request.use = MemoryUse::read_back;
+        request.buffer = page.buffer;
+        page.allocation = m_memory.allocate(request);
+        vk_check(m_vk.BindBufferMemory(m_device, page.buffer, page.allocation.memory, page.allocation.offset),
+                 "vkBindBufferMemory");
+    } catch (...) {
+        destroy_read_page(page);
+        throw;
+    }
+    return page;
+}
+
+void VulkanDevice::destroy_read_page(ReadPage& page) noexcept
+{
+    m_vk.DestroyBuffer(m_device, page.buffer, nullptr);
+    m_memory.free(page.allocation);
+    page = {};
+}
+
+void VulkanDevice::read_buffer(Buffer* buffer, uint64_t offset, void* data, uint64_t size)
+{
+    if (!size)
+        return;
+    auto* source = static_cast<VulkanBuffer*>(buffer);
+    const Allocation& allocation = source->allocation();
+    const VkMemoryPropertyFlags flags = m_adapter->memory.memoryTypes[allocation.type].propertyFlags;
+    if (allocation.mapped && (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT)
+        && (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)) {
+        require_open("read");
+        wait_all();
+        std::memcpy(data, allocation.mapped + offset, size);
+        return;
+    }
+    // Two pages: the GPU fills one while the host empties the other.
+    std::lock_guard reading(m_read_mutex);
+    struct Chunk { uint64_t id = 0, begin = 0, size = 0; };
+    std::array<Chunk, 2> chunks;
+    auto finish = [&](size_t slot) {
+        if (!chunks[slot].id)
+            return;
+        wait_semaphore(chunks[slot].id);
+        std::memcpy(static_cast<uint8_t*>(data) + chunks[slot].begin, m_read_pages[slot].allocation.mapped,
+                    chunks[slot].size);
+        chunks[slot] = {};
+    };
+    size_t slot = 0;
+    for (uint64_t begin = 0; begin < size; begin += chunk_size, slot ^= 1) {
+        finish(slot);
+        std::lock_guard lock(m_mutex);
+        require_open("read");
+        if (!m_read_pages[slot].buffer)
+            m_read_pages[slot] = create_read_page(chunk_size);
+        const VkBufferCopy copy{offset + begin, 0, std::min(chunk_size, size - begin)};
+        m_vk.CmdCopyBuffer(begin_command(), source->handle(), m_read_pages[slot].buffer, 1, &copy);
+        flush();
+        chunks[slot] = {m_submitted, begin, copy.size};
+    }
+    finish(slot);
+    finish(slot ^ 1);
+}
+
+void VulkanDevice::write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t size)
+{
+    if (!size)
+        return;
+    auto* target = static_cast<VulkanBuffer*>(buffer);
+    if (uint8_t* mapped = target->allocation().mapped) {
+        // Memory the user can map is never written behind the scenes: no staged copy may be under way in it.
+        if (target->host_pointer())
+            wait_all();
+        std::lock_guard lock(m_mutex);
+        require_open("write");
+        if (target->host_pointer() || is_idle()) {
+            std::memcpy(mapped + offset, data, size);
+            return;
+        }
+    }
+    for (uint64_t begin = 0; begin < size; begin += chunk_size) {
+        std::lock_guard lock(m_mutex);
+        require_open("write");
+        limit_staging();
+        const uint64_t count = std::min(chunk_size, size - begin);
+        const UploadSlice slice = upload_slice(count, 16);
+        std::memcpy(slice.data, static_cast<const uint8_t*>(data) + begin, count);
+        const VkBufferCopy copy{slice.offset, offset + begin, count};
+        m_vk.CmdCopyBuffer(begin_command(), slice.page->buffer, target->handle(), 1, &copy);
+        if (count == chunk_size)
+            flush();
+    }
+}
+
+void VulkanDevice::read_texture(Texture* texture, uint32_t layer, uint32_t mip, void* data)
+{
+    auto* source = static_cast<VulkanTexture*>(texture);
+    const SubresourceLayout layout = subresource_layout(source->desc(), mip);
+    std::lock_guard reading(m_read_mutex);
+    const bool small = layout.size_in_bytes <= chunk_size;
+    ReadPage own;
+    uint64_t id = 0;
+    ReadPage* page = small ? &m_read_pages[0] : &own;
+    {
+        std::lock_guard lock(m_mutex);
+        require_open("read");
+        const VkBufferImageCopy copy = image_copy(*source, layer, mip, {}, {layout.width, layout.height, layout.depth},
+                                                  0, 0, "read_texture");
+        if (!page->buffer)
+            *page = create_read_page(small ? chunk_size : layout.size_in_bytes);
+        m_vk.CmdCopyImageToBuffer(begin_command(), source->handle(), VK_IMAGE_LAYOUT_GENERAL, page->buffer, 1, &copy);
+        flush();
+        id = m_submitted;
+    }
+    wait_semaphore(id);
+    std::memcpy(data, page->allocation.mapped, layout.size_in_bytes);
+    std::lock_guard lock(m_mutex);
+    if (!small)
+        destroy_read_page(own);
+    collect(false);
+}
+
+void VulkanDevice::write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data)
+{
+    auto* target = static_cast<VulkanTexture*>(texture);
+    const SubresourceLayout layout = subresource_layout(target->desc(), mip);
+    std::lock_guard lock(m_mutex);
+    require_open("write");
+    limit_staging();
+    record_texture_upload(*target, layer, mip, {}, {layout.width, layout.height, layout.depth}, data,
+                          layout.size_in_bytes);
+}
+
+// --- fences
+
+VulkanFence::VulkanFence(ref<Device> device, uint64_t initial_value, bool shared)
+    : Fence(std::move(device)), m_shared(shared)
+{
+    VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
+    if (shared && !owner.has_extension(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME))
+        fail_runtime("a shared fence needs the Vulkan extension VK_KHR_external_semaphore_fd, which ",
+                     owner.info().adapter_name, " does not offer");
+    VkExportSemaphoreCreateInfo exported{VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO};
+    exported.handleTypes = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT;
+    VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
+    type.pNext = shared ? &exported : nullptr;
+    type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+    type.initialValue = initial_value;
+    const VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
+    vk_check(owner.vk().CreateSemaphore(owner.handle(), &info, nullptr, &m_semaphore), "vkCreateSemaphore");
+}
+
+void VulkanFence::release() noexcept
+{
+    static_cast<VulkanDevice*>(m_device.get())
+        ->discard(VK_OBJECT_TYPE_SEMAPHORE, uint64_t(std::exchange(m_semaphore, VK_NULL_HANDLE)));
+#ifndef _WIN32
+    if (m_shared_fd >= 0)
+        close(std::exchange(m_shared_fd, -1));
+#endif
+}
+
+uint64_t VulkanFence::current_value()
+{
+    VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
+    owner.require_open("fence");
+    uint64_t value = 0;
+    vk_check(owner.vk().GetSemaphoreCounterValue(owner.handle(), m_semaphore, &value), "vkGetSemaphoreCounterValue");
+    return value;
+}
+
+void VulkanFence::signal(uint64_t value)
+{
+    VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
+    const uint64_t current = current_value();
+    if (value == current)
+        return;
+    if (value < current)
+        fail_value("fence.signal: the value ", value, " is below the current value ", current);
+    VkSemaphoreSignalInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO};
+    info.semaphore = m_semaphore;
+    info.value = value;
+    vk_check(owner.vk().SignalSemaphore(owner.handle(), &info), "vkSignalSemaphore");
+}
+
+bool VulkanFence::wait(uint64_t value, uint64_t timeout_ns)
+{
+    VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
+    owner.require_open("fence");
+    VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+    info.semaphoreCount = 1;
+    info.pSemaphores = &m_semaphore;
+    info.pValues = &value;
+    const VkResult code = owner.vk().WaitSemaphores(owner.handle(), &info, timeout_ns);
+    vk_check(code, "vkWaitSemaphores");
+    return code != VK_TIMEOUT;
+}
+
+NativeHandle VulkanFence::shared_handle()
+{
+    VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
+    owner.require_open("shared_handle");
+    if (!m_shared)
+        fail_runtime("shared_handle: the fence was not created with shared=True");
+    if (m_shared_fd < 0) {
+        VkSemaphoreGetFdInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR};
+        info.semaphore = m_semaphore;
+        info.handleType = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT;
+        vk_check(owner.vk().GetSemaphoreFdKHR(owner.handle(), &info, &m_shared_fd), "vkGetSemaphoreFdKHR");
+    }
+    return {NativeHandleType::file_descriptor, uint64_t(m_shared_fd)};
+}
+
+ref<Fence> VulkanDevice::create_fence(uint64_t initial_value, bool shared)
+{
+    require_open("create_fence");
+    return ref<Fence>(new VulkanFence(ref<Device>(this), initial_value, shared));
+}
+
+// --- queries
+
+VulkanQueryPool::VulkanQueryPool(ref<Device> device, QueryType type, uint32_t count)
+    : QueryPool(std::move(device), type, count), m_submit_ids(count)
+{
+    VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
+    if (!owner.timestamp_valid_bits())
+        fail_runtime("create_query_pool: the queue of ", owner.info().adapter_name, " has no timestamps");
+    VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+    info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+    info.queryCount = std::max(count, 1u);
+    vk_check(owner.vk().CreateQueryPool(owner.handle(), &info, nullptr, &m_pool), "vkCreateQueryPool");
+}
+
+void VulkanQueryPool::release() noexcept
+{
+    static_cast<VulkanDevice*>(m_device.get())
+        ->discard(VK_OBJECT_TYPE_QUERY_POOL, uint64_t(std::exchange(m_pool, VK_NULL_HANDLE)));
+}
+
+void VulkanQueryPool::reset(uint32_t index, uint32_t count)
+{
+    // Writing a timestamp resets the query on the device first; here it only becomes "not written".
+    std::fill_n(m_submit_ids.begin() + index, count, 0);
+}
+
+void VulkanQueryPool::require_written(uint32_t index, uint32_t count) const
+{
+    for (uint32_t i = index; i < index + count; ++i)
+        if (!m_submit_ids[i])
+            fail_runtime("query ", i, " has no result: no timestamp was written since it was created or reset");
+}
+
+void VulkanQueryPool::get_results(uint32_t index, uint32_t count, uint64_t* ticks)
+{
+    if (!count)
+        return;
+    VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
+    require_written(index, count);
+    const uint64_t newest = *std::max_element(m_submit_ids.begin() + index, m_submit_ids.begin() + index + count);
+    while (!owner.wait(newest, 1'000'000'000)) {
+    }
+    vk_check(owner.vk().GetQueryPoolResults(owner.handle(), m_pool, index, count, count * 8, ticks, 8,
+                                            VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+             "vkGetQueryPoolResults");
+    const uint32_t bits = owner.timestamp_valid_bits();
+    if (bits < 64)
+        for (uint32_t i = 0; i < count; ++i)
+            ticks[i] &= (1ull << bits) - 1;
+}
+
+ref<QueryPool> VulkanDevice::create_query_pool(QueryType type, uint32_t count)
+{
+    require_open("create_query_pool");
+    return ref<QueryPool>(new VulkanQueryPool(ref<Device>(this), type, count));
+}
+
+} // namespace spy

@@ -1,0 +1,70 @@
+"""Fixtures shared by all tests.
+
+SLANGPY_TEST_DEVICES   device types to test, by comma; default: all that open here
+SLANGPY_TEST_REQUIRE   device types whose absence is a failure
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from slangpy._native import Device, DeviceType
+
+ALL_TYPES = ("null", "cpu", "vulkan", "cuda")
+
+
+def _names(variable: str) -> list[str]:
+    return [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
+
+
+@cache
+def _available(name: str) -> bool:
+    return bool(Device.enumerate_adapters(DeviceType[name]))
+
+
+def _selected() -> list[str]:
+    asked = _names("SLANGPY_TEST_DEVICES")
+    required = _names("SLANGPY_TEST_REQUIRE")
+    chosen = asked or [name for name in ALL_TYPES if _available(name)]
+    return chosen + [name for name in required if name not in chosen]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "device_type" not in metafunc.fixturenames:
+        return
+    names = _selected()
+    if metafunc.definition.get_closest_marker("needs_kernels"):
+        names = [name for name in names if name != "null"]
+    metafunc.parametrize("device_type", [DeviceType[name] for name in names], ids=names, scope="session")
+
+
+_devices: dict[DeviceType, Device] = {}
+
+
+def _open(device_type: DeviceType) -> Device:
+    if not _available(device_type.name):
+        message = f"no {device_type.name} device here"
+        if device_type.name in _names("SLANGPY_TEST_REQUIRE"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return Device(type=device_type, compiler_options={}, enable_hot_reload=False)
+
+
+@pytest.fixture
+def device(device_type: DeviceType) -> Device:
+    """One open device of each type under test, shared by all tests that do not close it."""
+    if device_type not in _devices or _devices[device_type].is_closed:
+        _devices[device_type] = _open(device_type)
+    return _devices[device_type]
+
+
+@pytest.fixture
+def fresh_device(device_type: DeviceType) -> Iterator[Device]:
+    """A device of its own, closed after the test."""
+    device = _open(device_type)
+    yield device
+    device.close()

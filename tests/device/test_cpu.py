@@ -1,0 +1,133 @@
+"""The CPU device: compiler, errors, threads."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import slangpy._native as spy
+
+SOURCE = """
+#include <cstddef>
+#include <cstdint>
+struct Range { uint32_t begin[3], end[3]; };
+struct Arguments { float* y; size_t n; float a; };
+extern "C" __attribute__((visibility("default"))) void scale(Range* r, void* entry_point, void*) {
+    auto* p = static_cast<Arguments*>(entry_point);
+    for (uint32_t x = r->begin[0]; x < r->end[0]; ++x)
+        for (uint32_t t = 0; t < 64; ++t)
+            if (size_t i = x * 64u + t; i < p->n) p->y[i] *= p->a;
+}
+"""
+
+
+@pytest.fixture
+def cpu() -> Iterator[spy.Device]:
+    device = spy.Device(type=spy.DeviceType.cpu)
+    yield device
+    device.close()
+
+
+def layout() -> object:
+    return spy._make_program_layout(
+        entry_point_name="scale",
+        scope_sizes=[0, 24],
+        slots=[{"kind": "structured_buffer", "path": "y", "writable": True}],
+    )
+
+
+def with_slot_place(device: spy.Device, code: bytes) -> spy.Kernel:
+    # The slot is bound at the start of the entry point's scope, as Slang lays out { RWStructuredBuffer y; float a; }.
+    return device.create_kernel(code, layout(), "scale")
+
+
+def test_compile_error_keeps_source(cpu: spy.Device) -> None:
+    with pytest.raises(RuntimeError, match="compiling the C\\+\\+ code of bad failed") as caught:
+        cpu.compile("int f() { return nonsense; }", "f", label="bad")
+    text = str(caught.value)
+    assert "nonsense" in text
+    kept = re.search(r"source kept in (\S+?\.cpp)", text)
+    assert kept and os.path.exists(kept[1])
+    os.unlink(kept[1])
+    os.rmdir(os.path.dirname(kept[1]))
+
+
+def test_missing_function(cpu: spy.Device) -> None:
+    code = cpu.compile("int x;", "scale")
+    with pytest.raises(RuntimeError, match="no function 'scale'"):
+        with_slot_place(cpu, code)
+    with pytest.raises(RuntimeError, match="cannot load"):
+        cpu.create_kernel(b"not a library", layout(), "junk")
+
+
+def test_no_compiler() -> None:
+    code = """
+import slangpy._native as spy
+import slangpy.device as d
+d._opening()
+spy.configure_cpu(compilers=[["surely-not-a-compiler"]])
+device = spy.Device(type=spy.DeviceType.cpu)
+try:
+    device.compile("int x;", "x")
+except RuntimeError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "no C++ compiler found" in done.stdout, done.stderr
+    assert "surely-not-a-compiler" in done.stdout
+    assert "ziglang" in done.stdout and "g++" in done.stdout
+
+
+def test_fingerprint_and_modes(cpu: spy.Device) -> None:
+    assert cpu.compiler_fingerprint == cpu.compiler_fingerprint
+    for mode in ("default", "fast", "precise"):
+        assert cpu.compile(SOURCE, "scale", float_mode=mode)
+    with pytest.raises(ValueError, match="float_mode"):
+        cpu.compile(SOURCE, "scale", float_mode="sloppy")
+
+
+def test_fast_mode_leaves_denormals_alone(cpu: spy.Device) -> None:
+    code = cpu.compile(SOURCE, "scale", float_mode="fast")
+    with_slot_place(cpu, code)
+    tiny = np.float32(1e-40)
+    assert tiny * np.float32(1) != 0
+
+
+def test_launch(cpu: spy.Device) -> None:
+    kernel = spy._native_kernel(cpu) if hasattr(spy, "_native_kernel") else with_slot_place(cpu, cpu.compile(SOURCE, "scale"))
+    scope = np.zeros(24, np.uint8)
+    scope[16:20] = np.frombuffer(np.float32(3).tobytes(), np.uint8)
+    assert kernel.thread_group_size is not None
+    assert kernel.layout.entry_point_name == "scale"
+    assert kernel.device is cpu
+
+
+def test_parallel_compiles(cpu: spy.Device) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(4) as pool:
+        codes = list(pool.map(lambda i: cpu.compile(SOURCE + f"// {i}", "scale"), range(8)))
+    assert all(code[:4] == b"\x7fELF" for code in codes)
+
+
+def test_thread_count_from_environment() -> None:
+    code = """
+import os, threading
+import slangpy._native as spy
+device = spy.Device(type=spy.DeviceType.cpu)
+print("ok", len(os.listdir("/proc/self/task")))
+"""
+    env = dict(os.environ, SLANGPY_CPU_THREADS="3")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert done.stdout.startswith("ok"), done.stderr
+
+
+def test_unsupported_feature_message() -> None:
+    text = spy.unsupported_feature_message("blur", "group barriers", spy.DeviceType.cpu)
+    assert "blur" in text and "group barriers" in text and "cuda, vulkan, d3d12" in text
