@@ -139,7 +139,7 @@ def _configure_cpu() -> None:
         compilers.insert(0, shlex.split(config.cxx))
     if sys.executable and _has_ziglang():
         compilers.append([sys.executable, "-m", "ziglang", "c++"])
-    _native.configure_cpu(threads=config.cpu_threads, compilers=compilers)
+    _native._configure_cpu(threads=config.cpu_threads, compilers=compilers)
 
 
 def _has_ziglang() -> bool:

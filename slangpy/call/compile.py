@@ -123,7 +123,7 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
     session = program.session
     module_name = "_spy_" + digest(source, name, repr(conformances))[:24]
     try:
-        module = session.load_module_from_source(module_name, source, f"{name} (generated)")
+        module = session.load_module_from_source(module_name, source, f"{module_name}.slang")
         modules = [module, *program.modules]
         linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
         return linked.code(0), linked.binding_layout(0)

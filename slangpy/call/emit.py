@@ -118,7 +118,7 @@ class _Writer:
         ]
         if self.shape.flat or self.rank <= 1:
             lines += ["for (int64_t _i = _first; _i < _last; _i++)", "{"]
-            if not self.shape.flat and self.rank == 1:
+            if self.rank == 1:
                 lines.append("    int64_t _c0 = _i;")
             lines += [*_indent(self.row), *_indent(self.body), "}"]
         else:

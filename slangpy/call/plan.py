@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import warnings
 from typing import Any
@@ -166,6 +167,14 @@ class PlanView:
         record = cache.read("plan", self.disk_key())
         if record is None or record["sized"]:
             return False
+        try:
+            return self._restore(record)
+        except (RuntimeError, KeyError, ValueError) as error:  # written by another build of the package
+            logging.getLogger("slangpy").warning("a stored plan of %s is unusable (%s); it is built anew", self.label, error)
+            self.variants.clear()
+            return False
+
+    def _restore(self, record: dict[str, Any]) -> bool:
         spec = unpack_spec(record["spec"])
         for key, (source, layout_bytes, code_key, items) in record["variants"].items():
             layout = _native.PlainProgramLayout.deserialize(layout_bytes)

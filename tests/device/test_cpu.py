@@ -17,12 +17,14 @@ SOURCE = """
 #include <cstddef>
 #include <cstdint>
 struct Range { uint32_t begin[3], end[3]; };
-struct Arguments { float* y; size_t n; float a; };
-extern "C" __attribute__((visibility("default"))) void scale(Range* r, void* entry_point, void*) {
-    auto* p = static_cast<Arguments*>(entry_point);
-    for (uint32_t x = r->begin[0]; x < r->end[0]; ++x)
-        for (uint32_t t = 0; t < 64; ++t)
-            if (size_t i = x * 64u + t; i < p->n) p->y[i] *= p->a;
+struct Arguments { float* y; size_t n; };
+extern "C" __attribute__((visibility("default"))) void scale(Range* r, void* entry_point, void* globals) {
+    auto* p = static_cast<Arguments*>(globals);
+    float a = *static_cast<float*>(entry_point);
+    for (uint32_t z = r->begin[2]; z < r->end[2]; ++z)
+        for (uint32_t y = r->begin[1]; y < r->end[1]; ++y)
+            for (uint32_t x = r->begin[0]; x < r->end[0]; ++x)
+                if (size_t i = (z * 5u + y) * 300u + x; i < p->n) p->y[i] *= a;
 }
 """
 
@@ -37,14 +39,9 @@ def cpu() -> Iterator[spy.Device]:
 def layout() -> object:
     return spy._make_program_layout(
         entry_point_name="scale",
-        scope_sizes=[0, 24],
-        slots=[{"kind": "structured_buffer", "path": "y", "writable": True}],
+        scope_sizes=[16, 4],
+        slots=[{"kind": "byte_address_buffer", "path": "y", "writable": True}],
     )
-
-
-def with_slot_place(device: spy.Device, code: bytes) -> spy.Kernel:
-    # The slot is bound at the start of the entry point's scope, as Slang lays out { RWStructuredBuffer y; float a; }.
-    return device.create_kernel(code, layout(), "scale")
 
 
 def test_compile_error_keeps_source(cpu: spy.Device) -> None:
@@ -61,7 +58,7 @@ def test_compile_error_keeps_source(cpu: spy.Device) -> None:
 def test_missing_function(cpu: spy.Device) -> None:
     code = cpu.compile("int x;", "scale")
     with pytest.raises(RuntimeError, match="no function 'scale'"):
-        with_slot_place(cpu, code)
+        cpu.create_kernel(code, layout())
     with pytest.raises(RuntimeError, match="cannot load"):
         cpu.create_kernel(b"not a library", layout(), "junk")
 
@@ -71,7 +68,7 @@ def test_no_compiler() -> None:
 import slangpy._native as spy
 import slangpy.device as d
 d._opening()
-spy.configure_cpu(compilers=[["surely-not-a-compiler"]])
+spy._configure_cpu(compilers=[["surely-not-a-compiler"]])
 device = spy.Device(type=spy.DeviceType.cpu)
 try:
     device.compile("int x;", "x")
@@ -94,18 +91,22 @@ def test_fingerprint_and_modes(cpu: spy.Device) -> None:
 
 def test_fast_mode_leaves_denormals_alone(cpu: spy.Device) -> None:
     code = cpu.compile(SOURCE, "scale", float_mode="fast")
-    with_slot_place(cpu, code)
+    cpu.create_kernel(code, layout())
     tiny = np.float32(1e-40)
     assert tiny * np.float32(1) != 0
 
 
 def test_launch(cpu: spy.Device) -> None:
-    kernel = spy._native_kernel(cpu) if hasattr(spy, "_native_kernel") else with_slot_place(cpu, cpu.compile(SOURCE, "scale"))
-    scope = np.zeros(24, np.uint8)
-    scope[16:20] = np.frombuffer(np.float32(3).tobytes(), np.uint8)
-    assert kernel.thread_group_size is not None
-    assert kernel.layout.entry_point_name == "scale"
-    assert kernel.device is cpu
+    kernel = cpu.create_kernel(cpu.compile(SOURCE, "scale"), layout(), "scale")
+    assert kernel.layout.entry_point_name == "scale" and kernel.device is cpu
+    count = 300 * 5 * 7
+    usage = spy.BufferUsage.shader_resource | spy.BufferUsage.unordered_access
+    y = cpu.create_buffer(data=np.arange(count, dtype=np.float32), usage=usage)
+    for groups in ([300, 5, 7], [300, 5, 7], [1, 1, 1]):
+        cpu.launch(kernel, groups, [b"", np.float32(3)], [y])
+    expected = np.arange(count, dtype=np.float32) * 9
+    expected[0] *= 3
+    assert np.array_equal(y.to_numpy().view(np.float32), expected)
 
 
 def test_parallel_compiles(cpu: spy.Device) -> None:
@@ -129,5 +130,5 @@ print("ok", len(os.listdir("/proc/self/task")))
 
 
 def test_unsupported_feature_message() -> None:
-    text = spy.unsupported_feature_message("blur", "group barriers", spy.DeviceType.cpu)
+    text = spy._unsupported_feature_message("blur", "group barriers", spy.DeviceType.cpu)
     assert "blur" in text and "group barriers" in text and "cuda, vulkan, d3d12" in text

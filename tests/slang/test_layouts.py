@@ -66,6 +66,8 @@ def test_pointers_to_themselves(new_session: Callable[..., Any]) -> None:
     node = layout.element_layout(layout.find_type_by_name("Node"))
     pointer = node.fields[1]["type"]
     assert (node.size, pointer.kind.name, pointer.size) == (16, "pointer", 8)
+    inner = pointer.element
+    assert inner.full_name == "Node" and inner.size == 16 and inner.fields[1]["type"].element is None
 
 
 def test_buffer_views(new_session: Callable[..., Any]) -> None:
@@ -233,9 +235,9 @@ def test_binary_form(new_session: Callable[..., Any], code_format: str) -> None:
     element = layout.globals
     assert type(element).deserialize(element.serialize()).serialize() == element.serialize()
     for cut in range(0, len(data), 7):
-        with pytest.raises(ValueError, match="corrupt layout data"):
+        with pytest.raises(RuntimeError, match="corrupt"):
             type(layout).deserialize(data[:cut])
-    with pytest.raises(ValueError, match="corrupt layout data"):
+    with pytest.raises(RuntimeError, match="corrupt"):
         type(layout).deserialize(data + b"\0")
 
 
@@ -247,10 +249,11 @@ def test_corrupt_bytes_never_crash(new_session: Callable[..., Any]) -> None:
             broken = data[:at] + bytes([value]) + data[at + 1 :]
             try:
                 copy = type(layout).deserialize(broken)
-            except ValueError:
+                slots, scopes = copy.slots, copy.scopes
+            except (RuntimeError, UnicodeDecodeError):
                 continue
-            for slot in copy.slots:
-                assert slot["offset"] + slot["size"] <= copy.scopes[slot["scope"]]["size"]
+            for slot in slots:
+                assert slot["offset"] + slot["size"] <= scopes[slot["scope"]]["size"]
 
 
 def test_reflection_cursor(new_session: Callable[..., Any]) -> None:

@@ -47,6 +47,34 @@ std::vector<uint8_t> pack_array(const Leaf& leaf, uint32_t element)
 
 } // namespace
 
+namespace {
+
+/// Sizes of a container, with the components of vectors and matrices behind them.
+Shape full_shape(const Leaf& leaf)
+{
+    Shape shape = leaf.shape;
+    if (leaf.kind == ValueKind::vector || leaf.kind == ValueKind::matrix || (leaf.kind == ValueKind::list && leaf.cols)) {
+        if (leaf.rows > 1 || leaf.kind == ValueKind::matrix)
+            shape.push_back(leaf.rows);
+        shape.push_back(leaf.cols);
+    }
+    return shape;
+}
+
+/// Element strides of a leaf's container; numpy strides are bytes.
+Shape element_strides(const Leaf& leaf)
+{
+    if (leaf.kind != ValueKind::array)
+        return leaf.kind == ValueKind::tensor ? leaf.strides : full_shape(leaf).contiguous_strides();
+    Shape strides = leaf.strides;
+    int64_t item = scalar_info(leaf.scalar).size;
+    for (size_t i = 0; i < strides.size(); ++i)
+        strides[i] /= item;
+    return strides;
+}
+
+} // namespace
+
 Launch::Launch(CallPlan& plan, Signature& signature, const RunOptions& options)
     : m_plan(plan), m_signature(signature), m_options(options), m_on_host(is_host_device(*plan.device))
 {
@@ -120,13 +148,7 @@ void Launch::measure()
         const LeafPlan& plan = m_plan.leaves[i];
         const Leaf& leaf = m_signature.leaves[i];
         if (plan.kind == LeafKind::view || plan.kind == LeafKind::packed) {
-            Shape shape = leaf.shape;
-            if (leaf.kind == ValueKind::vector || leaf.kind == ValueKind::matrix ||
-                (leaf.kind == ValueKind::list && leaf.cols)) {
-                if (leaf.rows > 1 || leaf.kind == ValueKind::matrix)
-                    shape.push_back(leaf.rows);
-                shape.push_back(leaf.cols);
-            }
+            Shape shape = full_shape(leaf);
             check_inner(i, plan, shape);
             merge_shape(i, plan, shape);
         } else if (plan.kind == LeafKind::generator && plan.vector_dims) {
@@ -197,34 +219,6 @@ AccessClass Launch::classify(const LeafPlan& plan, const Shape& shape, const Sha
     return AccessClass::linear; // every call dimension moves the element: no two invocations share one
 }
 
-namespace {
-
-/// Element strides of a leaf's container; numpy strides are bytes.
-Shape element_strides(const Leaf& leaf, const LeafPlan& plan)
-{
-    if (leaf.kind != ValueKind::array)
-        return leaf.kind == ValueKind::tensor ? leaf.strides : leaf.shape.contiguous_strides();
-    Shape strides = leaf.strides;
-    int64_t item = scalar_info(leaf.scalar).size;
-    for (size_t i = 0; i < strides.size(); ++i)
-        strides[i] /= item;
-    (void)plan;
-    return strides;
-}
-
-Shape full_shape(const Leaf& leaf)
-{
-    Shape shape = leaf.shape;
-    if (leaf.kind == ValueKind::vector || leaf.kind == ValueKind::matrix || (leaf.kind == ValueKind::list && leaf.cols)) {
-        if (leaf.rows > 1 || leaf.kind == ValueKind::matrix)
-            shape.push_back(leaf.rows);
-        shape.push_back(leaf.cols);
-    }
-    return shape;
-}
-
-} // namespace
-
 VariantKey Launch::choose_variant()
 {
     bool flatten = m_plan.can_flatten && m_plan.call_rank >= 1;
@@ -234,7 +228,7 @@ VariantKey Launch::choose_variant()
             continue;
         const Leaf& leaf = m_signature.leaves[i];
         Shape shape = full_shape(leaf);
-        flatten = flattens(plan, shape, element_strides(leaf, plan));
+        flatten = flattens(plan, shape, element_strides(leaf));
         if (flatten && leaf.tensor && plan.views[1].data >= 0)
             flatten = flattens(plan, shape, nb::cast<TensorBase*>(leaf.tensor->grad_in)->strides);
         if (flatten && leaf.tensor && plan.views[2].data >= 0)
@@ -247,7 +241,7 @@ VariantKey Launch::choose_variant()
         if (!plan.classed || position == max_classed_leaves)
             continue;
         const Leaf& leaf = m_signature.leaves[i];
-        Shape strides = element_strides(leaf, plan);
+        Shape strides = element_strides(leaf);
         if (leaf.tensor && plan.views[2].data >= 0)
             strides = nb::cast<TensorBase*>(leaf.tensor->grad_out)->strides;
         key |= uint64_t(classify(plan, full_shape(leaf), strides, flatten)) << (2 + 2 * position++);
@@ -286,7 +280,7 @@ void Launch::write_tensor(size_t index, const LeafPlan& plan, const Leaf& leaf)
         TensorBase* tensor = leaf.tensor;
         if (source == size_t(ViewSource::grad_in)) tensor = nb::cast<TensorBase*>(leaf.tensor->grad_in);
         if (source == size_t(ViewSource::grad_out)) tensor = nb::cast<TensorBase*>(leaf.tensor->grad_out);
-        if (tensor->storage->device() != m_plan.device.get())
+        if (tensor->storage->frontend() != m_plan.device.get() && tensor->storage->device() != m_plan.device.get())
             m_plan.view.attr("fail_device")(index, slot_names[source]);
         if (!(tensor->shape == leaf.shape))
             fail_value(m_plan.label, ": the ", slot_names[source], " of argument ", plan.name, " has shape ",
@@ -327,7 +321,7 @@ void Launch::write_array(size_t index, const LeafPlan& plan, const Leaf& leaf)
     for (int64_t stride : leaf.strides)
         aligned &= stride % int64_t(item) == 0;
     if (m_on_host && aligned && plan.element_size == item && !m_signature.reserved.append_to) {
-        Shape strides = element_strides(leaf, plan);
+        Shape strides = element_strides(leaf);
         write_view(plan, plan.views[0], leaf.address, leaf.shape, strides);
         return;
     }
@@ -702,7 +696,7 @@ nb::object Launch::finish_result()
         update.object.attr("update_this")(update.value);
     switch (m_plan.result.mode) {
     case ResultMode::none: return nb::none();
-    case ResultMode::leaf: return m_plan.view.attr("result_of_leaf")(nb::handle(m_signature.leaves[m_signature.leaf_count - 1].object));
+    case ResultMode::leaf: return nb::none(); // the caller returns what it was given
     case ResultMode::numpy:
         if (m_on_host)
             return m_result;

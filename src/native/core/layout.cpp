@@ -1,4 +1,4 @@
-// Layouts as bytes: a header, the table of all types (which may refer to each other in circles), then the rest.
+// Layouts as bytes: a header, the table of all types (each after those it refers to), then the rest.
 #include "core/layout.h"
 
 #include "core/error.h"
@@ -28,19 +28,22 @@ public:
         m_bytes += text;
     }
 
-    /// Number of a type; types are numbered as they are met, and written by write_types().
+    /// Number of a type in the table that write_types() writes: parts come before the whole.
     uint32_t id(const TypeLayout* type)
     {
         if (!type)
             return no_type;
-        auto [it, is_new] = m_ids.emplace(type, uint32_t(m_types.size()));
-        if (is_new) {
-            m_types.push_back(type);
-            id(type->element.get());
-            for (const FieldLayout& field : type->fields)
-                id(field.type.get());
+        if (const auto known = m_ids.find(type); known != m_ids.end()) {
+            if (known->second == no_type)
+                fail_runtime("the layout of ", type->full_name, " contains itself");
+            return known->second;
         }
-        return it->second;
+        m_ids[type] = no_type;
+        id(type->element.get());
+        for (const FieldLayout& field : type->fields)
+            id(field.type.get());
+        m_types.push_back(type);
+        return m_ids[type] = uint32_t(m_types.size() - 1);
     }
 
     void write_types()
@@ -114,7 +117,13 @@ public:
         text.assign(m_rest.substr(0, size));
         m_rest.remove_prefix(size);
     }
-    void get(bool& value) { value = get<uint8_t>() != 0; }
+    void get(bool& value)
+    {
+        const uint8_t byte = get<uint8_t>();
+        if (byte > 1)
+            corrupt();
+        value = byte != 0;
+    }
     template <typename E>
     void get_enum(E& value, E last)
     {
@@ -130,12 +139,21 @@ public:
             corrupt();
         return count;
     }
-    void get(ref<TypeLayout>& type)
+    /// A type read before, so that no type can contain itself.
+    ref<TypeLayout> get_type()
     {
         const uint32_t index = get<uint32_t>();
-        if (index != no_type && index >= m_types.size())
+        if (index >= m_types.size())
             corrupt();
-        type = index == no_type ? nullptr : m_types[index].get();
+        return m_types[index];
+    }
+    void get_optional(ref<TypeLayout>& type)
+    {
+        Reader ahead(m_rest);
+        if (ahead.get<uint32_t>() == no_type)
+            m_rest = ahead.m_rest;
+        else
+            type = get_type();
     }
 
     void read_header()
@@ -147,10 +165,11 @@ public:
     void read_types()
     {
         const uint32_t count = get_count(64);
-        for (uint32_t i = 0; i < count; ++i)
-            m_types.push_back(new TypeLayout);
-        for (const ref<TypeLayout>& type : m_types)
+        for (uint32_t i = 0; i < count; ++i) {
+            ref<TypeLayout> type = new TypeLayout;
             read_type(*type);
+            m_types.push_back(std::move(type));
+        }
     }
 
     void expect_end() const
@@ -178,13 +197,13 @@ private:
         get(type.element_count);
         get(type.element_stride);
         get(type.row_major);
-        get(type.element);
+        get_optional(type.element);
         get_enum(type.resource_shape, ResourceShape::texture_2d_multisample_array);
         get_enum(type.resource_access, ResourceAccess::feedback);
         type.fields.resize(get_count(20));
         for (FieldLayout& field : type.fields) {
             get(field.name);
-            get(field.type);
+            field.type = get_type();
             get(field.offset);
             get(field.slot);
             get(field.scope);
@@ -253,6 +272,27 @@ void read_slot(Reader& in, SlotLayout& slot)
     in.get(slot.channels);
 }
 
+bool fits(uint64_t offset, uint64_t size, uint64_t total) { return size <= total && offset <= total - size; }
+
+/// Every handle must lie inside its block: it will be written there.
+void check_places(const ProgramLayout& layout)
+{
+    const std::vector<ScopeLayout>& scopes = layout.scopes;
+    bool good = scopes.size() >= 2 && layout.nested_scope <= scopes.size()
+        && layout.entry_point_nested_scope <= scopes.size() && layout.entry_point_slot <= layout.slots.size()
+        && layout.globals->slot_count <= layout.slots.size()
+        && layout.entry_point->slot_count <= layout.slots.size() - layout.entry_point_slot;
+    for (size_t i = 0; good && i < scopes.size(); ++i)
+        good = scopes[i].parent >= -1 && scopes[i].parent < int64_t(i)
+            && (scopes[i].parent < 0 || fits(scopes[i].parent_offset, 8, scopes[size_t(scopes[i].parent)].size));
+    for (size_t i = 0; good && i < layout.slots.size(); ++i)
+        good = layout.slots[i].scope < scopes.size()
+            && fits(layout.slots[i].offset, layout.slots[i].size, scopes[layout.slots[i].scope].size);
+    good = good && layout.globals->size <= scopes[0].size && layout.entry_point->size <= scopes[1].size;
+    if (!good)
+        Reader::corrupt();
+}
+
 } // namespace
 
 std::string serialize(const ProgramLayout& layout)
@@ -285,8 +325,8 @@ ref<ProgramLayout> deserialize_program_layout(std::string_view bytes)
     ref<ProgramLayout> layout = new ProgramLayout;
     in.read_header();
     in.read_types();
-    in.get(layout->globals);
-    in.get(layout->entry_point);
+    layout->globals = in.get_type();
+    layout->entry_point = in.get_type();
     in.get(layout->entry_point_slot);
     in.get(layout->nested_scope);
     in.get(layout->entry_point_nested_scope);
@@ -300,6 +340,7 @@ ref<ProgramLayout> deserialize_program_layout(std::string_view bytes)
     for (uint32_t& size : layout->group_size)
         in.get(size);
     in.expect_end();
+    check_places(*layout);
     return layout;
 }
 
@@ -320,10 +361,8 @@ ref<TypeLayout> deserialize_type_layout(std::string_view bytes)
     ref<TypeLayout> layout;
     in.read_header();
     in.read_types();
-    in.get(layout);
+    layout = in.get_type();
     in.expect_end();
-    if (!layout)
-        Reader::corrupt();
     return layout;
 }
 

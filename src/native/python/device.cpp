@@ -399,11 +399,10 @@ void bind_device(nb::module_& m)
     bind_state(cls);
     bind_forwards(cls);
     bind_program_forwards(cls);
-    m.def("device_type_name", [](DeviceType type) { return std::string(device_type_name(type)); }, nb::arg("type"));
-    m.def("unsupported_feature_message", [](const std::string& function, const std::string& feature, DeviceType type) {
+    m.def("_unsupported_feature_message", [](const std::string& function, const std::string& feature, DeviceType type) {
         return unsupported_feature_message(function, feature, type);
     }, nb::arg("function"), nb::arg("feature"), nb::arg("device_type"));
-    m.def("configure_cpu", [](unsigned threads, std::vector<std::vector<std::string>> compilers) {
+    m.def("_configure_cpu", [](unsigned threads, std::vector<std::vector<std::string>> compilers) {
         cpu::Config config = cpu::config();
         config.thread_count = threads;
         if (!compilers.empty())

@@ -8,7 +8,7 @@ namespace spy {
 
 namespace {
 
-using ByteArray = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig>;
+using ByteArray = nb::ndarray<nb::array_api, uint8_t, nb::ndim<1>, nb::c_contig>;
 
 nb::object read_all(Buffer* buffer)
 {
@@ -183,7 +183,7 @@ void check_array(nb::handle data, const TextureDesc& desc, uint32_t mip)
     for (size_t i = 0; i < shape.size(); ++i)
         if (nb::cast<uint64_t>(given[i]) != shape[i])
             fail_value("numpy array has wrong shape (expected ", shape_text(shape), ")");
-    const std::string given_dtype = nb::cast<std::string>(nb::str(data.attr("dtype")));
+    const std::string given_dtype = nb::cast<std::string>(data.attr("dtype").attr("__str__")());
     if (given_dtype != dtype)
         fail_value("numpy array has wrong dtype (expected ", dtype, " for format ", format_name(desc.format), ", got ",
                    given_dtype, ")");

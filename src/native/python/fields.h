@@ -56,6 +56,10 @@ T from_field(nb::handle value, const char* what)
         if (!PyBool_Check(value.ptr()))
             fail_field(what, value, "a bool");
         return value.ptr() == Py_True;
+    } else if constexpr (std::is_enum_v<T>) { // nanobind alone would take the enum's number too
+        if (!nb::isinstance<T>(value))
+            fail_field(what, value, cat("a ", nb::cast<std::string>(nb::type<T>().attr("__name__"))).c_str());
+        return nb::cast<T>(value);
     } else if constexpr (std::is_integral_v<T> && std::is_unsigned_v<T>) {
         return T(uint_from(value, what, std::numeric_limits<T>::max()));
     } else {

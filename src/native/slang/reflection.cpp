@@ -188,6 +188,17 @@ ScalarType scalar_of(slang::TypeReflection* type)
     }
 }
 
+slang::TypeReflection* element_of(slang::TypeReflection* type)
+{
+    slang::TypeReflection* element = type->getElementType();
+    if (element || type->getKind() != slang::TypeReflection::Kind::Pointer)
+        return element;
+    // Slang 2026.12 tells what a pointer points to only as the argument of Ptr<T, ...>
+    slang::GenericReflection* arguments = type->getGenericContainer();
+    return arguments && arguments->getTypeParameterCount() ? arguments->getConcreteType(arguments->getTypeParameter(0))
+                                                           : nullptr;
+}
+
 std::string full_type_name(slang::TypeReflection* type)
 {
     // built at once: these are asked for most, and their canonical spelling is ours
@@ -290,7 +301,7 @@ int64_t TypeReflection::element_count() const
 ref<TypeReflection> TypeReflection::element_type() const
 {
     const auto lock = enter();
-    return view<TypeReflection>(slang()->getElementType());
+    return view<TypeReflection>(element_of(slang()));
 }
 
 int64_t TypeReflection::row_count() const

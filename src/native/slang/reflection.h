@@ -268,6 +268,8 @@ ResourceShape to_resource_shape(SlangResourceShape shape);
 ResourceAccess to_resource_access(SlangResourceAccess access);
 /// Scalar of a scalar, vector, matrix or enum; none for others.
 ScalarType scalar_of(slang::TypeReflection* type);
+/// Element of an array, vector, matrix; what a pointer points to; none for others.
+slang::TypeReflection* element_of(slang::TypeReflection* type);
 std::string full_type_name(slang::TypeReflection* type);
 
 } // namespace spy

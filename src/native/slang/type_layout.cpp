@@ -165,7 +165,7 @@ private:
     /// The pointee is laid out as a buffer element is. A type that points to itself has no `element` inside itself.
     void fill_pointer(TypeLayout& result, slang::TypeReflection* type)
     {
-        slang::TypeReflection* pointee = type->getElementType();
+        slang::TypeReflection* pointee = element_of(type);
         if (!pointee || pointee->getKind() == Kind::None || m_pointees.count(pointee))
             return;
         slang::TypeLayoutReflection* layout
