@@ -180,7 +180,8 @@ def _target_of(device: Any, options: SlangCompilerOptions) -> dict[str, Any]:
     model = options.shader_model or supported
     if model > supported:
         raise ValueError(
-            f"shader_model {model.name} is more than this device supports ({supported.name}); ask for {supported.name} or less"
+            f"shader_model {model.name} is more than this device supports ({supported.name}); "
+            f"ask for {supported.name} or less"
         )
     values["defines"].setdefault("__SHADER_TARGET_MAJOR", str(model // 10))
     values["defines"].setdefault("__SHADER_TARGET_MINOR", str(model % 10))
@@ -223,6 +224,7 @@ class ReflectionCursor:
     __slots__ = ("_entry_points", "_layout", "_path", "_program")
 
     def __init__(self, program: Any, layout: Any = None, path: str = "", entry_points: Any = None) -> None:
+        self._layout: Any = None
         if layout is None and entry_points is None and program is not None:
             layout = program.layout.globals_type_layout
             entry_points = {entry.name: entry for entry in program.layout.entry_points}
@@ -246,8 +248,8 @@ class ReflectionCursor:
         return self._layout.type if self._layout is not None else None
 
     def _inner(self) -> Any:
-        layout = self._layout
-        while layout is not None and layout.kind.name in ("constant_buffer", "parameter_block"):
+        layout: Any = self._layout
+        while layout and layout.kind.name in ("constant_buffer", "parameter_block"):
             layout = layout.element_type_layout
         return layout
 
@@ -265,14 +267,16 @@ class ReflectionCursor:
     def find_element(self, index: int) -> ReflectionCursor:
         """The element of an array, or an invalid cursor."""
         inner = self._inner()
-        count = inner.type.element_count if inner is not None and inner.kind.name == "array" else 0
-        found = inner.element_type_layout if count < 0 or 0 <= index < count else None
+        found = None
+        if inner is not None and inner.kind.name == "array":
+            count = inner.type.element_count
+            found = inner.element_type_layout if count < 0 or 0 <= index < count else None
         return ReflectionCursor(self._program, found, f"{self._path}[{index}]", {})
 
     def find_entry_point(self, index: int) -> ReflectionCursor:
         """The parameters of an entry point, or an invalid cursor."""
         names = list(self._entry_points)
-        return self.find_field(names[index]) if 0 <= index < len(names) else ReflectionCursor(self._program, None, "", {})
+        return self.find_field(names[index] if 0 <= index < len(names) else "")
 
     def has_field(self, name: str) -> bool:
         """True when there is a field of this name."""
@@ -306,4 +310,5 @@ class ReflectionCursor:
         if not self.is_valid():
             return "ReflectionCursor(invalid)"
         type_name = self.type.full_name if self.type is not None else self._layout.name
-        return f"ReflectionCursor(\n  path = {self._path!r},\n  type = {type_name},\n  fields = {list(self._fields())}\n)"
+        lines = (f"path = {self._path!r}", f"type = {type_name}", f"fields = {list(self._fields())}")
+        return "ReflectionCursor(\n  " + ",\n  ".join(lines) + "\n)"

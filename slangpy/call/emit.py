@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..marshall.base import TENSOR
+from ..marshall.base import SIZES, TENSOR
 from ..reflection import SlangType
 from .gradients import NONE, differentiable
 from .ir import Derivative, Options, Parameter, Placed, Vectorized
@@ -22,6 +22,7 @@ class Shape:
     classes: dict[str, int]
     cpu: bool
     group_size: int = 256
+    width: int = 1  # consecutive elements of one thread, moved by one wide access
 
 
 def classed(placed: Placed) -> bool:
@@ -34,10 +35,30 @@ def decode_variant(key: int, plan: Vectorized, cpu: bool, group_size: int) -> Sh
     position = 0
     for placed in sorted(plan.placed, key=lambda p: p.leaf):
         if classed(placed):
-            bits = key >> (2 + 2 * position) & 3 if position < 31 else GENERAL
+            bits = key >> (3 + 2 * position) & 3 if position < 30 else GENERAL
             classes[placed.ident] = bits
             position += 1
-    return Shape(bool(key & 1), bool(key & 2), classes, cpu, group_size)
+    width = vector_width(plan) if key & 4 else 1
+    return Shape(bool(key & 1), bool(key & 2), classes, cpu, group_size, width)
+
+
+def vector_width(plan: Vectorized) -> int:
+    """Elements that one thread of a flat GPU kernel handles at once; 1 where the arguments do not allow it."""
+    sizes: set[int] = set()
+    for placed in plan.placed:
+        binding = placed.binding
+        if binding.kind in ("reference", "resource") or binding.rank >= 0:
+            return 1
+        if binding.kind in ("view", "packed"):
+            if placed.map and (binding.inner or binding.stored not in SIZES or binding.stored == "bool"):
+                return 1
+            sizes.add(SIZES.get(binding.stored, 0))
+    if plan.result_mode in ("tensor", "numpy"):
+        name = plan.resolved.return_type_name
+        if name not in SIZES or name == "bool":
+            return 1
+        sizes.add(SIZES[name])
+    return {1: 4, 2: 4, 4: 4, 8: 2}.get(max(sizes, default=0), 1)
 
 
 def emit(
@@ -60,6 +81,10 @@ class _Writer:
         self.row: list[str] = []
         self.body: list[str] = []
         self.after: list[str] = []
+        self.wide_loads: list[str] = []
+        self.wide_stores: list[str] = []
+        self.wide_body: list[str] = []
+        self.in_wide = False
         self.index = "int64_t" if shape.wide or shape.cpu else "int"
         self.leaves: dict[str, list[Placed]] = {}
         for placed in plan.placed:
@@ -74,6 +99,10 @@ class _Writer:
             wrapper = self._emit_backward()
         else:
             wrapper = []
+            if self.shape.width > 1:
+                self.in_wide = True
+                self._emit_forward()
+                self.wide_body, self.body, self.hoisted, self.in_wide = self.body, [], [], False
             self._emit_forward()
         lines = [f"import {name};" for name in self.imports]
         lines += list(self.options.preludes)
@@ -149,7 +178,36 @@ class _Writer:
             lines += [f"{kind} _c{dim} = _rest % {size};", f"_rest = _rest / {size};"]
         return [*lines, f"{kind} _c0 = _rest;"]
 
+    def _wide_body(self) -> list[str]:
+        """Each thread moves `width` neighbours with one access each; the last thread may have fewer."""
+        size, kind, width = self.shape.group_size, self.index, self.shape.width
+        return [
+            f"{kind} _q = ({kind}(_group.x) + {kind}(_group.y) * {kind}(_call._block)) * {size} + {kind}(_thread);",
+            f"{kind} _begin = _q * {width};",
+            f"if (_begin >= {kind}(_call._total)) return;",
+            *self.hoisted,
+            f"if (_begin + {width} <= {kind}(_call._total))",
+            "{",
+            *_indent(self.wide_loads),
+            f"    [ForceUnroll] for (int _k = 0; _k < {width}; _k++)",
+            "    {",
+            f"        {kind} _i = _begin + _k;",
+            *_indent(_indent(self.wide_body)),
+            "    }",
+            *_indent(self.wide_stores),
+            "}",
+            "else",
+            "{",
+            f"    for ({kind} _i = _begin; _i < {kind}(_call._total); _i++)",
+            "    {",
+            *_indent(_indent(self.body)),
+            "    }",
+            "}",
+        ]
+
     def _gpu_body(self) -> list[str]:
+        if self.shape.width > 1:
+            return self._wide_body()
         size = self.shape.group_size
         kind = self.index
         lines = [
@@ -335,9 +393,26 @@ class _Writer:
         if binding.rank >= 0:
             return self._tensor(placed)
         uniform = self._class(placed) == UNIFORM and not placed.writes
+        if self.in_wide and not uniform:
+            return self._wide_load(placed)
         lines = self.hoisted if uniform else self.body
         self._load(placed, ident, binding.stored, f"_v_{ident}", lines, binding.type)
         return f"_v_{ident}"
+
+    def _wide_load(self, placed: Placed) -> str:
+        """One component of the neighbours that were loaded together."""
+        ident, stored = placed.ident, placed.binding.stored
+        kind = f"vector<{stored},{self.shape.width}>"
+        self.wide_loads.append(f"{kind} _w_{ident} = _call.{ident}.cast<{kind}>().read(_q);")
+        self.body.append(f"_spy_T_{ident} _v_{ident} = _spy_T_{ident}(_w_{ident}[_k]);")
+        return f"_v_{ident}"
+
+    def _wide_store(self, name: str, stored: str, value: str, loaded: bool) -> None:
+        kind = f"vector<{stored},{self.shape.width}>"
+        if not loaded:
+            self.wide_loads.append(f"{kind} _w_{name};")
+        self.body.append(f"_w_{name}[_k] = {stored}({value});")
+        self.wide_stores.append(f"_call.{name}.cast<{kind}>().write(_q, _w_{name});")
 
     def _tensor(self, placed: Placed) -> str:
         """A tensor parameter: its view moved to this invocation's part."""
@@ -474,6 +549,9 @@ class _Writer:
         if binding.kind == "reference":
             self.body.append(f"_call.{ident}_out.write(0, {var});")
             return
+        if self.in_wide:
+            self._wide_store(ident, binding.stored, var, placed.reads)
+            return
         if not placed.reads:
             self.body.append(f"int64_t _o_{ident} = {self._offset(placed, ident)};")
         elif self._class(placed) == UNIFORM and not placed.writes:
@@ -485,6 +563,9 @@ class _Writer:
         if mode == "value":
             self.body.append("_call._out.write(0, _r);")
         elif mode in ("tensor", "numpy"):
+            if self.in_wide:
+                self._wide_store("_out", self.plan.resolved.return_type_name, "_r", False)
+                return
             if self.shape.flat:
                 at = "int64_t(_i)"
             else:

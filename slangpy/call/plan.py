@@ -87,6 +87,10 @@ class PlanView:
         group = self.options.thread_group_size
         return group[0] * group[1] * group[2] if group else 256
 
+    def can_widen(self) -> bool:
+        """Whether flat kernels of this plan may move several neighbours per thread (GPU devices only)."""
+        return not self.on_cpu and not self.options.bwds and emit_stage.vector_width(self.planned()[0]) > 1
+
     # --- native side
     def build_spec(self) -> dict[str, Any]:
         """The native plan, without kernels: its offsets come from compiling the general variant's layout."""
@@ -99,12 +103,12 @@ class PlanView:
             spec["result"].update(numpy_result(plan.resolved.return_type, spec["result"]["element"]))
         self.result_type = plan.resolved.return_type
         self.sized = plan.size_dependent
-        self.spec = {**spec, "label": self.label}
+        self.spec = {**spec, "label": self.label, "can_widen": self.can_widen()}
         return self.spec
 
     def _default_variant(self) -> int:
         """Variant that the shapes at hand most likely need, so that the first build is the right one."""
-        return guess_variant(self.planned()[0])
+        return guess_variant(self.planned()[0], self.can_widen())
 
     def native_spec(self) -> dict[str, Any]:
         return {**self.spec, "device": self.module.device, "view": self}
@@ -119,8 +123,7 @@ class PlanView:
         """Called by native code when a launch needs a kernel that is not there yet."""
         with _build_lock:
             built = self._build(key, key)
-            items = 0 if self.module.device.compile_target.format == "cpp" else self.group_size
-            self.native.add_variant(key, built.kernel, items)
+            self.native.add_variant(key, built.kernel, self.variants[key]["items"])
             self.store()
 
     def _build(self, key: int, variant: int) -> Any:
@@ -132,9 +135,18 @@ class PlanView:
             source = self.source(variant)
             self._code = source
             built = compile_stage.build(loaded, self.label, source, self.options.conformances)
-            items = 0 if self.module.device.compile_target.format == "cpp" else self.group_size
-            self.variants[variant] = {"built": built, "items": items}
+            self.variants[variant] = {"built": built, "items": self._items(variant)}
             return built
+
+    def _items(self, variant: int) -> int:
+        """Invocations of one group; 0 for the CPU, whose blocks are sized at launch."""
+        if self.on_cpu:
+            return 0
+        return self.group_size * (emit_stage.vector_width(self.planned()[0]) if variant & 4 else 1)
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.module.device.compile_target.format == "cpp"
 
     # --- disk
     def disk_key(self) -> str:
@@ -275,7 +287,7 @@ def result_mode_of(given: Any, default: Any) -> str:
     raise ValueError(f"Unknown return type '{name}'; use slangpy.Tensor, numpy.ndarray, 'tensor' or 'numpy'")
 
 
-def guess_variant(plan: Vectorized) -> int:
+def guess_variant(plan: Vectorized, can_widen: bool) -> int:
     """The variant of contiguous arguments of full size, broadcast where they have no dimensions."""
     shapes = {p.ident: p.binding.value.shape for p in plan.placed if p.binding.value is not None}
     flat = layout_stage.can_flatten(plan) and plan.call_rank >= 1
@@ -286,12 +298,12 @@ def guess_variant(plan: Vectorized) -> int:
             continue
         lead = shapes.get(placed.ident, ())[: len(placed.map)]
         uniform = all(size == 1 for size in lead)
-        if position < 31:
-            key |= (emit_stage.UNIFORM if uniform else emit_stage.LINEAR) << (2 + 2 * position)
+        if position < 30:
+            key |= (emit_stage.UNIFORM if uniform else emit_stage.LINEAR) << (3 + 2 * position)
         if not uniform and (len(placed.map) != plan.call_rank or (placed.binding.rank > 0 and placed.map)):
             key &= ~1
         position += 1
-    return key
+    return key | 4 if key & 1 and can_widen else key
 
 
 def canonical(arguments: tuple[Argument, ...]) -> str:

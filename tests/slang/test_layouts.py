@@ -33,7 +33,13 @@ struct J { I i; float f; }
 struct Node { float value; Node* next; }
 """
 OFFSETS = {  # offsets, stride
-    "spirv": {"A": ([0, 4], 16), "B": ([0, 4], 20), "C": ([0, 4, 16, 24], 32), "D": ([0, 4, 16], 20), "J": ([0, 12], 16)},
+    "spirv": {
+        "A": ([0, 4], 16),
+        "B": ([0, 4], 20),
+        "C": ([0, 4, 16, 24], 32),
+        "D": ([0, 4, 16], 20),
+        "J": ([0, 12], 16),
+    },
     "cpp": {"A": ([0, 4], 16), "B": ([0, 4], 20), "C": ([0, 4, 16, 24], 32), "D": ([0, 1, 4], 8), "J": ([0, 16], 24)},
     "cuda": {"A": ([0, 4], 16), "B": ([0, 16], 32), "C": ([0, 8, 16, 24], 32), "D": ([0, 1, 4], 8), "J": ([0, 16], 24)},
 }
@@ -71,7 +77,9 @@ def test_pointers_to_themselves(new_session: Callable[..., Any]) -> None:
 
 
 def test_buffer_views(new_session: Callable[..., Any]) -> None:
-    layout = new_session("spirv").load_module_from_source("m", "struct Mat { float3 albedo; int id; float w[2]; }").layout
+    layout = (
+        new_session("spirv").load_module_from_source("m", "struct Mat { float3 albedo; int id; float w[2]; }").layout
+    )
     buffer = layout.get_type_layout(layout.find_type_by_name("StructuredBuffer<Mat>"))
     element = buffer.element_type_layout
     assert element.stride == 24 and [item.offset for item in element.fields] == [0, 12, 16]
@@ -98,7 +106,8 @@ ParameterBlock<Inner> pb2;
 [shader("compute")] [numthreads(8, 8, 1)]
 void go(uint3 tid : SV_DispatchThreadID, uniform float a, uniform float3 b, StructuredBuffer<Row> x,
         RWStructuredBuffer<float> y, uniform double d, uniform uint n, uniform bool3 flags) {
-    float4 r = texs[tid.x % 3].SampleLevel(samp, 0, 0) + light.a[1].SampleLevel(samp, 0, 0) + light.a[0].SampleLevel(samp, 0, 0);
+    float4 r = texs[tid.x % 3].SampleLevel(samp, 0, 0);
+    r += light.a[1].SampleLevel(samp, 0, 0) + light.a[0].SampleLevel(samp, 0, 0);
     r += mats[0].tex.SampleLevel(samp, 0, 0) * mats[0].w[1] + mats[1].tex.SampleLevel(samp, 0, 0) * mats[1].id;
     r.xyz += mul(gm, r) * gain + b * a + light.tint * light.power;
     r.x += cb.q * cb.m[2][3] + cb.sb[0] + light.inner.q + light.inner.sb[1] * light.inner.m[0][0];
@@ -117,7 +126,7 @@ def read_spirv(code: bytes) -> tuple[dict[str, tuple[int, int]], dict[tuple[str,
     """Name -> (set, binding) and (struct, member) -> byte offset, from the decorations of a module."""
     words = struct.unpack(f"<{len(code) // 4}I", code)
 
-    def text(part: tuple[int, ...]) -> str:
+    def text(part: Any) -> str:
         return struct.pack(f"<{len(part)}I", *part).split(b"\0")[0].decode()
 
     names: dict[int, str] = {}
@@ -127,7 +136,7 @@ def read_spirv(code: bytes) -> tuple[dict[str, tuple[int, int]], dict[tuple[str,
     at = 5
     while at < len(words):
         count, opcode = words[at] >> 16, words[at] & 0xFFFF
-        args = words[at + 1 : at + count]
+        args: Any = words[at + 1 : at + count]
         if opcode == 5:
             names[args[0]] = text(args[1:])
         elif opcode == 6:
@@ -211,10 +220,20 @@ def test_counting_of_slots_and_scopes(new_session: Callable[..., Any], code_form
     def walk(kind: Any, path: str, slot: int, scope_base: int) -> None:
         if kind.kind.name == "struct":
             for field in kind.fields:
-                walk(field["type"], f"{path}.{field['name']}".lstrip("."), slot + field["slot"], scope_base + field["scope"])
+                walk(
+                    field["type"],
+                    f"{path}.{field['name']}".lstrip("."),
+                    slot + field["slot"],
+                    scope_base + field["scope"],
+                )
         elif kind.kind.name == "array" and kind.slot_count:
             for i in range(kind.element_count):
-                walk(kind.element, f"{path}[{i}]", slot + i * kind.element.slot_count, scope_base + i * kind.element.scope_count)
+                walk(
+                    kind.element,
+                    f"{path}[{i}]",
+                    slot + i * kind.element.slot_count,
+                    scope_base + i * kind.element.scope_count,
+                )
         elif kind.kind.name in ("constant_buffer", "parameter_block"):
             assert layout.scopes[scope_base]["path"] == path
             walk(kind.element, path, slot, scope_base + 1)

@@ -14,7 +14,8 @@ SOURCE = """
 [__AttributeUsage(_AttributeTargets.Function)] struct MarkAttribute { int number; };
 [Tag(3, 2.5, "hello")] struct Tagged { float x; }
 struct Foo { float x; float3 v; __init(float a) { x = a; v = 0; } __init(float a, float b) { x = a; v = b; }
-  float scale(float y) { return x * y; } [mutating] void set(float y) { x = y; } static float half_of(float y) { return y / 2; } }
+  float scale(float y) { return x * y; } [mutating] void set(float y) { x = y; }
+  static float half_of(float y) { return y / 2; } }
 struct Plain { float x; int n[2]; }
 struct Diff : IDifferentiable { float x; no_diff int n; }
 struct Gen<T, let N : int> { T a[N]; }
@@ -33,7 +34,8 @@ T first<T, let N : int>(T a[N]) { return a[0]; }
 float four<let N : int>(float x) { return x * N; }
 float open(float a[], vector<float, 3> b[4]) { return 1; }
 float area(IShape s) { return s.area(); }
-[Differentiable] void many(float a, no_diff float b, out float c, inout float d, float e = 5.0, int g = 3) { c = a; d = b; }
+[Differentiable] void many(float a, no_diff float b, out float c, inout float d, float e = 5.0, int g = 3)
+{ c = a; d = b; }
 [shader("compute")] [numthreads(1, 1, 1)] void run() {}
 static const int K = 4;
 """
@@ -90,8 +92,8 @@ def test_names_of_types(layout: Any, name: str, full_name: str, kind: str) -> No
 
 @pytest.mark.parametrize(
     "name",
-    ["nope", "K", "run", "", "Gen<", "Gen<float,3,4>", "Gen<Foo,gv>", "float float", "float,int", "float(1)", "typeof(1)",
-     "over(1)", "ns", "Foo.zz", "struct Q {}", "1", "*", "::", "operator+", "vector<Foo,3>"],
+    ["nope", "K", "run", "", "Gen<", "Gen<float,3,4>", "Gen<Foo,gv>", "float float", "float,int", "float(1)",
+     "typeof(1)", "over(1)", "ns", "Foo.zz", "struct Q {}", "1", "*", "::", "operator+", "vector<Foo,3>"],
 )  # fmt: skip
 def test_what_is_no_type(layout: Any, name: str) -> None:
     found = layout.find_type_by_name(name)
@@ -150,7 +152,8 @@ def test_derivatives(layout: Any, name: str, derivative: str | None) -> None:
 @pytest.mark.parametrize(
     ("name", "interface", "expected"),
     [("Square", "IShape", True), ("Foo", "IShape", False), ("float", "IShape", True), ("int", "IShape", False),
-     ("float", "IFloat", True), ("int", "IFloat", False), ("float3", "IFloat", True), ("float[4]", "IDifferentiable", True),
+     ("float", "IFloat", True), ("int", "IFloat", False), ("float3", "IFloat", True),
+     ("float[4]", "IDifferentiable", True),
      ("Diff", "IDifferentiable", True), ("int", "IDifferentiable", False), ("float*", "IShape", False)],
 )  # fmt: skip
 def test_sub_types(layout: Any, name: str, interface: str, expected: bool) -> None:

@@ -121,7 +121,8 @@ def test_files_are_rewritten_but_not_the_library(new_session: Callable[..., Any]
         "struct ITensor<T, let D : int> : iTensor<T, D> { T value; T get() { return value; } }\n"
     )
     (tmp_path / "user" / "user.slang").write_text(
-        "import shapes;\nT g<T : IFloat, X : ITensor<T, 1>>(X x) { return x.get(); }\nfloat h(ITensor<float, 1> t) { return g<float>(t); }"
+        "import shapes;\nT g<T : IFloat, X : ITensor<T, 1>>(X x) { return x.get(); }\n"
+        "float h(ITensor<float, 1> t) { return g<float>(t); }"
     )
     session = new_session(include_paths=[tmp_path / "lib", tmp_path / "user"], library_paths=[tmp_path / "lib"])
     layout = session.load_module("user").layout
@@ -134,7 +135,7 @@ def test_blobs(new_session: Callable[..., Any]) -> None:
     session = new_session()
     module = session.load_module_from_blob("lib", "lib.slang", blob)
     assert module.layout.find_function_by_name("twice").return_type.full_name == "float"
-    user = session.load_module_from_source("user", 'import lib;\nfloat f(S s) { return twice(s.x); }')
+    user = session.load_module_from_source("user", "import lib;\nfloat f(S s) { return twice(s.x); }")
     assert user.layout.find_function_by_name("f").parameters[0].type.full_name == "S"
     with pytest.raises(ValueError, match="empty"):
         session.load_module_from_blob("none", "none.slang", b"")
@@ -199,7 +200,9 @@ def test_entry_points(new_session: Callable[..., Any]) -> None:
     assert renamed.name == "walk" and renamed.stage == "compute"
     program = session.link([module], [renamed])
     assert b"walk(" in program.code() and program.binding_layout().entry_point_name == "walk"
-    special = module.entry_point("generic").specialize([SpecializationArg.from_type("A"), SpecializationArg.from_expr("4")])
+    special = module.entry_point("generic").specialize(
+        [SpecializationArg.from_type("A"), SpecializationArg.from_expr("4")]
+    )
     assert session.link([module], [special.with_name("g4")]).binding_layout().entry_point_name == "g4"
     with pytest.raises(ValueError, match='Specialization type "X" not found'):
         module.entry_point("generic").specialize([SpecializationArg.from_type("X"), SpecializationArg.from_expr("4")])

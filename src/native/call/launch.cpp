@@ -236,6 +236,7 @@ VariantKey Launch::choose_variant()
     }
     VariantKey key = (flatten ? 1 : 0) | (m_total >= (int64_t(1) << 31) ? 2 : 0);
     uint32_t position = 0;
+    bool aligned = true;
     for (size_t i = 0; i < m_plan.leaves.size(); ++i) {
         const LeafPlan& plan = m_plan.leaves[i];
         if (!plan.classed || position == max_classed_leaves)
@@ -244,8 +245,12 @@ VariantKey Launch::choose_variant()
         Shape strides = element_strides(leaf);
         if (leaf.tensor && plan.views[2].data >= 0)
             strides = nb::cast<TensorBase*>(leaf.tensor->grad_out)->strides;
-        key |= uint64_t(classify(plan, full_shape(leaf), strides, flatten)) << (2 + 2 * position++);
+        AccessClass access = classify(plan, full_shape(leaf), strides, flatten);
+        key |= uint64_t(access) << (3 + 2 * position++);
+        aligned &= access == AccessClass::uniform || leaf.kind != ValueKind::tensor || leaf.address % 16 == 0;
     }
+    if (flatten && m_plan.can_widen && aligned)
+        key |= 4;
     m_flat = flatten;
     return key;
 }
@@ -578,11 +583,7 @@ void Launch::dispatch()
     const Variant& variant = found->second;
     int64_t per_group = variant.items_per_group;
     if (per_group == 0) { // CPU: blocks large enough to vectorise, small enough to share out
-        int64_t workers = std::max<int64_t>(1, m_plan.device->info().limits.max_compute_dispatch_thread_groups[1]);
-        (void)workers;
         per_group = std::clamp<int64_t>(m_total / 64, 1024, 32768);
-        put<int64_t>(m_plan.block_offset, per_group);
-    } else {
         put<int64_t>(m_plan.block_offset, per_group);
     }
     int64_t groups = (m_total + per_group - 1) / per_group;
@@ -594,6 +595,8 @@ void Launch::dispatch()
         if (limit[1] && count[1] > limit[1])
             fail_value(m_plan.label, ": ", m_total, " invocations are more than one dispatch of this device can hold");
     }
+    if (variant.items_per_group != 0)
+        put<int64_t>(m_plan.block_offset, count[0]);
     if (!m_options.uniforms.is_none() && m_options.uniforms.is_valid())
         m_uniforms = m_options.uniforms(m_plan.view);
     if (m_signature.reserved.append_to)

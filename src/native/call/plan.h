@@ -73,6 +73,7 @@ struct CallPlan {
     int32_t total_offset = -1, block_offset = -1, shape_offset = -1;
     bool size_dependent = false;  ///< list lengths belong to the key
     bool can_flatten = false;
+    bool can_widen = false; ///< flat kernels may move several neighbours per thread
     bool is_bwds = false;
     uint32_t min_call_rank = 0;
     std::unordered_map<uint64_t, Variant> variants;
@@ -81,8 +82,9 @@ struct CallPlan {
     bool strict = false;
 };
 
-/// bit 0: flattened to one dimension; bit 1: more than 2^31 invocations; then 2 bits for each classed leaf.
+/// bit 0: flattened to one dimension; bit 1: more than 2^31 invocations; bit 2: wide accesses (16-byte aligned views);
+/// then 2 bits for each classed leaf.
 using VariantKey = uint64_t;
-constexpr uint32_t max_classed_leaves = 31;
+constexpr uint32_t max_classed_leaves = 30;
 
 } // namespace spy

@@ -123,12 +123,14 @@ ref<Kernel> CpuDevice::create_kernel(const KernelDesc& desc) { return new CpuKer
 
 void CpuDevice::launch(const LaunchDesc& desc)
 {
+    if (m_closed) // the code is unloaded
+        fail_runtime("device is closed");
     const auto* kernel = static_cast<const CpuKernel*>(desc.kernel);
     alignas(64) uint8_t small[2048];
     HostMemory large;
     uint8_t* block = small;
     if (kernel->block_size() > sizeof(small)) {
-        large = HostMemory(kernel->block_size());
+        large = HostMemory(heap(), kernel->block_size(), true);
         block = large.data();
         if (!block)
             fail(ErrorKind::memory, kernel->label(), ": no memory for ", kernel->block_size(), " bytes of arguments");

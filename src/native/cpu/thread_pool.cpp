@@ -15,6 +15,12 @@ constexpr int64_t worth_sharing_ns = 20'000;
 /// Workers look out for the next job this long before they sleep.
 constexpr int spin_rounds = 4000;
 
+// m_state: workers in the job (low 16 bits), open bit, number of the job.
+constexpr uint64_t open_bit = 1u << 16;
+uint64_t workers_in(uint64_t state) { return state & 0xffff; }
+uint64_t job_number(uint64_t state) { return state >> 17; }
+uint64_t next_job(uint64_t state) { return (job_number(state) + 1) << 17 | open_bit; }
+
 void relax()
 {
 #if defined(__x86_64__)
@@ -68,15 +74,14 @@ void ThreadPool::run_shared(uint64_t begin, uint64_t count, uint64_t chunk, Call
     start_workers();
     m_job = {call, body, count, chunk};
     m_next.store(begin, std::memory_order_relaxed);
-    m_active.store(unsigned(m_workers.size()), std::memory_order_relaxed);
     {
         std::lock_guard sleep_lock(m_sleep_mutex);
-        m_generation.fetch_add(1, std::memory_order_release);
+        m_state.store(next_job(m_state.load(std::memory_order_relaxed)), std::memory_order_release);
     }
     m_wake.notify_all();
     drain(m_job);
-    // Every worker must have seen this job before the next may replace it.
-    for (int round = 0; m_active.load(std::memory_order_acquire); ++round)
+    m_state.fetch_and(~open_bit, std::memory_order_acq_rel);
+    for (int round = 0; workers_in(m_state.load(std::memory_order_acquire)); ++round)
         round < spin_rounds ? relax() : std::this_thread::yield();
 }
 
@@ -92,19 +97,28 @@ void ThreadPool::drain(const Job& job)
 
 void ThreadPool::work()
 {
-    uint64_t seen = 0;
+    uint64_t seen = 0; // job that this worker has been in
+    auto is_new = [&] {
+        const uint64_t state = m_state.load(std::memory_order_acquire);
+        return (state & open_bit) && job_number(state) != seen;
+    };
     for (;;) {
-        for (int round = 0; round < spin_rounds && m_generation.load(std::memory_order_acquire) == seen; ++round)
+        for (int round = 0; round < spin_rounds && !is_new() && !m_stopping; ++round)
             relax();
-        if (m_generation.load(std::memory_order_acquire) == seen) {
+        if (!is_new()) {
             std::unique_lock lock(m_sleep_mutex);
-            m_wake.wait(lock, [&] { return m_generation.load(std::memory_order_acquire) != seen || m_stopping; });
+            m_wake.wait(lock, [&] { return is_new() || m_stopping; });
         }
         if (m_stopping)
             return;
-        seen = m_generation.load(std::memory_order_acquire);
+        uint64_t state = m_state.load(std::memory_order_acquire);
+        if (!(state & open_bit) || job_number(state) == seen)
+            continue;
+        if (!m_state.compare_exchange_strong(state, state + 1, std::memory_order_acq_rel))
+            continue;
+        seen = job_number(state);
         drain(m_job);
-        m_active.fetch_sub(1, std::memory_order_acq_rel);
+        m_state.fetch_sub(1, std::memory_order_acq_rel);
     }
 }
 
@@ -117,7 +131,7 @@ void ThreadPool::start_workers()
     if (!m_workers.empty())
         new (&m_workers) std::vector<std::thread>();
     m_owner_pid = pid;
-    m_generation = 0;
+    m_state = 0;
     for (unsigned i = 1; i < m_thread_count; ++i)
         m_workers.emplace_back([this] { work(); });
 }
@@ -135,7 +149,6 @@ void ThreadPool::stop() noexcept
         m_stopping = true;
     }
     m_wake.notify_all();
-    m_generation.fetch_add(1);
     for (std::thread& worker : m_workers)
         worker.join();
     m_workers.clear();

@@ -52,8 +52,9 @@ private:
     std::mutex m_job_mutex; ///< one shared job at a time
     Job m_job;
     std::atomic<uint64_t> m_next{0};
-    std::atomic<uint64_t> m_generation{0}; ///< grows by one with every job
-    std::atomic<unsigned> m_active{0};     ///< workers that have not finished the current job
+    /// Number of the job, whether it may still be joined, and how many workers are in it. A worker that comes late
+    /// finds the job closed, so nobody waits for one that is still waking up.
+    std::atomic<uint64_t> m_state{0};
 
     std::mutex m_sleep_mutex;
     std::condition_variable m_wake;

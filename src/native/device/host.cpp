@@ -3,52 +3,103 @@
 #include "core/error.h"
 #include "device/texel_format.h"
 
+#include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <sys/mman.h>
 
 namespace spy {
 
-HostMemory::HostMemory(uint64_t size)
+HostHeap::~HostHeap() { trim(); }
+
+uint8_t* HostHeap::allocate(uint64_t& size, bool zero)
 {
-    // calloc gets large blocks as untouched zero pages; 64 bytes more to align and to remember the start.
-    if (size > UINT64_MAX - 128)
-        return;
-    auto* block = static_cast<uint8_t*>(std::calloc(1, size + 128));
-    if (!block)
-        return;
-    m_data = reinterpret_cast<uint8_t*>((uintptr_t(block) + 64 + 63) / 64 * 64);
-    std::memcpy(m_data - sizeof(void*), &block, sizeof(void*));
+    if (size > UINT64_MAX / 2)
+        return nullptr;
+    const bool is_large = size >= large;
+    // In steps of about 6 %, so that similar sizes share blocks.
+    const uint64_t step = is_large ? std::max<uint64_t>(1u << 16, std::bit_floor(size) / 16) : 64;
+    size = (size + step - 1) / step * step;
+    std::lock_guard lock(m_mutex);
+    uint8_t* data = nullptr;
+    if (auto it = m_cache.find(size); it != m_cache.end()) {
+        data = it->second;
+        m_cache.erase(it);
+        m_cached -= size;
+        if (zero)
+            std::memset(data, 0, size);
+    } else if (is_large) {
+        void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (block == MAP_FAILED)
+            return nullptr;
+        madvise(block, size, MADV_HUGEPAGE);
+        data = static_cast<uint8_t*>(block);
+    } else {
+        data = static_cast<uint8_t*>(std::aligned_alloc(64, std::max<uint64_t>(size, 64)));
+        if (!data)
+            return nullptr;
+        if (zero)
+            std::memset(data, 0, size);
+    }
+    m_in_use += size;
+    m_count += 1;
+    return data;
+}
+
+void HostHeap::free(uint8_t* data, uint64_t size) noexcept
+{
+    std::lock_guard lock(m_mutex);
+    m_in_use -= size;
+    m_count -= 1;
+    if (size < large) {
+        std::free(data);
+    } else if (m_cached + size <= max_cached) {
+        try {
+            m_cache.emplace(size, data);
+            m_cached += size;
+        } catch (const std::bad_alloc&) {
+            munmap(data, size);
+        }
+    } else {
+        munmap(data, size);
+    }
+}
+
+void HostHeap::trim() noexcept
+{
+    std::lock_guard lock(m_mutex);
+    for (auto [size, data] : m_cache)
+        munmap(data, size);
+    m_cache.clear();
+    m_cached = 0;
+}
+
+HeapReport HostHeap::report()
+{
+    std::lock_guard lock(m_mutex);
+    return {"host", m_count + m_cache.size(), m_in_use + m_cached, m_in_use, m_count};
+}
+
+HostMemory::HostMemory(std::shared_ptr<HostHeap> heap, uint64_t size, bool zero) : m_size(size), m_heap(std::move(heap))
+{
+    m_data = m_heap->allocate(m_size, zero);
 }
 
 void HostMemory::reset() noexcept
 {
-    if (!m_data)
-        return;
-    void* block;
-    std::memcpy(&block, m_data - sizeof(void*), sizeof(void*));
-    std::free(block);
+    if (m_data)
+        m_heap->free(m_data, m_size);
     m_data = nullptr;
 }
 
 HostBuffer::HostBuffer(ref<HostDevice> device, BufferDesc desc)
-    : Buffer(device.get(), std::move(desc)), m_memory(m_desc.size)
+    : Buffer(device.get(), std::move(desc)), m_memory(device->heap(), m_desc.size, !m_desc.uninitialized)
 {
     if (!m_memory.data())
         fail(ErrorKind::memory, "out of memory: cannot allocate a buffer of ", m_desc.size, " bytes (",
-             uint64_t(device->usage().bytes), " bytes in use) on ", device->info().adapter_name);
-    device->usage().bytes += m_desc.size;
-    device->usage().count += 1;
-}
-
-void HostBuffer::free_memory() noexcept
-{
-    if (!m_memory.data())
-        return;
-    auto& usage = static_cast<HostDevice*>(m_device.get())->usage();
-    usage.bytes -= m_desc.size;
-    usage.count -= 1;
-    m_memory.reset();
+             device->heap()->report().total_mem_usage, " bytes in use) on ", device->info().adapter_name);
 }
 
 HostTexture::HostTexture(ref<HostDevice> device, TextureDesc desc) : Texture(device.get(), std::move(desc))
@@ -58,27 +109,15 @@ HostTexture::HostTexture(ref<HostDevice> device, TextureDesc desc) : Texture(dev
             m_offsets.push_back(m_size);
             m_size += subresource_layout(m_desc, mip).size_in_bytes;
         }
-    m_memory = HostMemory(m_size);
+    m_memory = HostMemory(device->heap(), m_size, true);
     if (!m_memory.data())
         fail(ErrorKind::memory, "out of memory: cannot allocate a texture of ", m_size, " bytes (",
-             uint64_t(device->usage().bytes), " bytes in use) on ", device->info().adapter_name);
-    device->usage().bytes += m_size;
-    device->usage().count += 1;
+             device->heap()->report().total_mem_usage, " bytes in use) on ", device->info().adapter_name);
 }
 
 uint8_t* HostTexture::subresource(uint32_t layer, uint32_t mip) const
 {
     return m_memory.data() + m_offsets[layer * m_desc.mip_count + mip];
-}
-
-void HostTexture::release() noexcept
-{
-    if (!m_memory.data())
-        return;
-    auto& usage = static_cast<HostDevice*>(m_device.get())->usage();
-    usage.bytes -= m_size;
-    usage.count -= 1;
-    m_memory.reset();
 }
 
 uint64_t HostFence::current_value()
@@ -161,7 +200,7 @@ void HostDevice::write_texture(Texture* texture, uint32_t layer, uint32_t mip, c
 
 std::vector<HeapReport> HostDevice::heap_reports()
 {
-    return {{"host", m_usage.count, m_usage.bytes, m_usage.bytes, m_usage.count}};
+    return {m_heap->report()};
 }
 
 } // namespace spy

@@ -4,20 +4,25 @@
 #include "device/device.h"
 
 #include <condition_variable>
+#include <map>
 #include <mutex>
 
 namespace spy {
 
-/// Memory at a 64-byte boundary, zeroed.
+class HostHeap;
+
+/// Memory at a 64-byte boundary.
 class HostMemory {
 public:
     HostMemory() = default;
-    explicit HostMemory(uint64_t size);
+    HostMemory(std::shared_ptr<HostHeap> heap, uint64_t size, bool zero);
     ~HostMemory() { reset(); }
-    HostMemory(HostMemory&& other) noexcept { std::swap(m_data, other.m_data); }
+    HostMemory(HostMemory&& other) noexcept { *this = std::move(other); }
     HostMemory& operator=(HostMemory&& other) noexcept
     {
         std::swap(m_data, other.m_data);
+        std::swap(m_size, other.m_size);
+        std::swap(m_heap, other.m_heap);
         return *this;
     }
     uint8_t* data() const { return m_data; } ///< null when the system has no memory left
@@ -25,12 +30,32 @@ public:
 
 private:
     uint8_t* m_data = nullptr;
+    uint64_t m_size = 0;
+    std::shared_ptr<HostHeap> m_heap;
+};
+
+/// Large blocks come in huge pages and are kept for the next request of their size: touching fresh pages costs more
+/// than many kernels do.
+class HostHeap {
+public:
+    static constexpr uint64_t large = 1u << 20;
+    static constexpr uint64_t max_cached = 512u << 20;
+
+    ~HostHeap();
+    /// `size` is rounded up to what is really taken.
+    uint8_t* allocate(uint64_t& size, bool zero);
+    void free(uint8_t* data, uint64_t size) noexcept;
+    void trim() noexcept; ///< gives what is cached back to the system
+    HeapReport report();
+
+private:
+    std::mutex m_mutex;
+    std::multimap<uint64_t, uint8_t*> m_cache; ///< by size
+    uint64_t m_cached = 0, m_in_use = 0, m_count = 0;
 };
 
 class HostDevice : public Device {
 public:
-    struct Usage { std::atomic<uint64_t> bytes{0}, count{0}; };
-
     ref<Buffer> create_buffer(const BufferDesc& desc) override;
     ref<TextureView> create_texture_view(Texture* texture, const TextureViewDesc& desc) override;
     ref<Fence> create_fence(uint64_t initial_value, bool shared) override;
@@ -47,31 +72,28 @@ public:
     void write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data) override;
     std::vector<HeapReport> heap_reports() override;
 
-    Usage& usage() { return m_usage; }
+    const std::shared_ptr<HostHeap>& heap() { return m_heap; }
     std::atomic<uint64_t> m_submit_id{0};
 
 protected:
-    void close_backend() noexcept override {}
+    void close_backend() noexcept override { m_heap->trim(); }
 
 private:
-    Usage m_usage;
+    std::shared_ptr<HostHeap> m_heap = std::make_shared<HostHeap>(); ///< exported memory may outlive the device
 };
 
 class HostBuffer final : public Buffer {
 public:
     HostBuffer(ref<HostDevice> device, BufferDesc desc);
-    ~HostBuffer() override { free_memory(); }
     uint64_t device_address() const override { return uint64_t(m_memory.data()); }
     void* host_pointer() const override { return m_memory.data(); }
     void release() noexcept override
     {
         if (!m_exported)
-            free_memory();
+            m_memory.reset();
     }
 
 private:
-    void free_memory() noexcept;
-
     HostMemory m_memory;
 };
 
@@ -79,10 +101,9 @@ private:
 class HostTexture final : public Texture {
 public:
     HostTexture(ref<HostDevice> device, TextureDesc desc);
-    ~HostTexture() override { HostTexture::release(); }
     uint64_t memory_usage() const override { return m_size; }
     uint8_t* subresource(uint32_t layer, uint32_t mip) const;
-    void release() noexcept override;
+    void release() noexcept override { m_memory.reset(); }
 
 private:
     uint64_t m_size = 0;

@@ -138,6 +138,7 @@ std::shared_ptr<CallPlan> read_plan(nb::dict dict)
     plan->shape_offset = offset_of(dict, "shape_offset");
     plan->size_dependent = nb::cast<bool>(dict["size_dependent"]);
     plan->can_flatten = nb::cast<bool>(dict["can_flatten"]);
+    plan->can_widen = dict.contains("can_widen") && nb::cast<bool>(dict["can_widen"]);
     plan->view = dict["view"];
     return plan;
 }

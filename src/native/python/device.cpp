@@ -313,16 +313,16 @@ void bind_forwards(DeviceClass& cls)
     forward(cls, "cuda_context_scope", "def cuda_context_scope(self) -> contextlib.AbstractContextManager[None]",
             "Makes the CUDA context current inside `with`; no effect off CUDA.");
     forward(cls, "register_device_close_callback",
-            "def register_device_close_callback(self, callback: Callable[[Device], Any]) -> int",
+            "def register_device_close_callback(self, callback: Callable[[Device], typing.Any]) -> int",
             "callback(device) runs at the start of close(); returns an id.");
     forward(cls, "unregister_device_close_callback", "def unregister_device_close_callback(self, id: int) -> None", "");
     forward(cls, "register_command_recording_submitted_callback",
-            "def register_command_recording_submitted_callback(self, callback: Callable[[Any], Any]) -> int",
+            "def register_command_recording_submitted_callback(self, callback: Callable[[typing.Any], typing.Any]) -> int",
             "callback(event) after a command buffer was submitted: device, id, command_buffer, submit_id.");
     forward(cls, "unregister_command_recording_submitted_callback",
             "def unregister_command_recording_submitted_callback(self, id: int) -> None", "");
     forward(cls, "register_command_recording_discarded_callback",
-            "def register_command_recording_discarded_callback(self, callback: Callable[[Any], Any]) -> int",
+            "def register_command_recording_discarded_callback(self, callback: Callable[[typing.Any], typing.Any]) -> int",
             "callback(event) when a command buffer is dropped without having been submitted.");
     forward(cls, "unregister_command_recording_discarded_callback",
             "def unregister_command_recording_discarded_callback(self, id: int) -> None", "");
@@ -334,9 +334,9 @@ void bind_forwards(DeviceClass& cls)
             "wait_fence_values: Sequence[int] = ..., signal_fences: Sequence[Fence] = ..., signal_fence_values: "
             "Sequence[int] = ..., queue: CommandQueueType = ..., cuda_stream: NativeHandle = ...) -> int",
             "Fence values may be Fence.AUTO or left out. Returns the id of the submission.");
-    forward(cls, "get_timestamp_calibration", "def get_timestamp_calibration(self) -> Any", "Not implemented yet.");
+    forward(cls, "get_timestamp_calibration", "def get_timestamp_calibration(self) -> typing.Any", "Not implemented yet.");
     forward(cls, "__enter__", "def __enter__(self) -> Device", "Pushes the device on the current-device stack.");
-    forward(cls, "__exit__", "def __exit__(self, *args: Any) -> None", "");
+    forward(cls, "__exit__", "def __exit__(self, *args: typing.Any) -> None", "");
     cls.def_static("get_created_devices", [] {
         return nb::module_::import_("slangpy.device").attr("_get_created_devices")();
     }, nb::sig("def get_created_devices() -> list[Device]"), "Open devices.");
@@ -348,35 +348,53 @@ void bind_forwards(DeviceClass& cls)
 /// Methods of the program layer (Python): spec device.md 5, 6, 9, 10, 13.
 void bind_program_forwards(DeviceClass& cls)
 {
-    forward_property(cls, "slang_session", "def slang_session(self) -> Any", "The default session.");
-    forward(cls, "create_slang_session", "def create_slang_session(self, compiler_options: Any = None, "
-            "add_default_include_paths: bool = True, cache_path: Any = None) -> Any", "Another session.");
-    forward(cls, "load_module", "def load_module(self, name: str) -> Any", "Loads a Slang module by name or path.");
+    forward_property(cls, "slang_session", "def slang_session(self) -> typing.Any", "The default session.");
+    forward(cls, "create_slang_session", "def create_slang_session(self, compiler_options: typing.Any = None, "
+            "add_default_include_paths: bool = True, cache_path: typing.Any = None) -> typing.Any", "Another session.");
+    forward(cls, "load_module", "def load_module(self, name: str) -> typing.Any", "Loads a Slang module by name or path.");
     forward(cls, "load_module_from_source",
-            "def load_module_from_source(self, name: str, source: str, path: Any = None) -> Any", "");
+            "def load_module_from_source(self, name: str, source: str, path: typing.Any = None) -> typing.Any", "");
     forward(cls, "compose_modules",
-            "def compose_modules(self, name: str, modules: Sequence[Any], type_conformances: Sequence[Any] = ()) -> Any", "");
+            "def compose_modules(self, name: str, modules: Sequence[typing.Any], type_conformances: Sequence[typing.Any] = ()) -> typing.Any", "");
     forward(cls, "link_program",
-            "def link_program(self, modules: Sequence[Any], entry_points: Sequence[Any], link_options: Any = None) -> Any", "");
+            "def link_program(self, modules: Sequence[typing.Any], entry_points: Sequence[typing.Any], link_options: typing.Any = None) -> typing.Any", "");
     forward(cls, "load_program",
             "def load_program(self, module_name: str, entry_point_names: Sequence[str], additional_source: str | None = None, "
-            "link_options: Any = None) -> Any", "");
+            "link_options: typing.Any = None) -> typing.Any", "");
     forward(cls, "create_compute_pipeline",
-            "def create_compute_pipeline(self, program: Any, defer_target_compilation: bool = False, label: str | None = None) -> Any", "");
-    forward(cls, "create_compute_kernel", "def create_compute_kernel(self, program: Any) -> Any", "");
-    forward(cls, "create_root_shader_object", "def create_root_shader_object(self, program: Any) -> Any", "");
-    forward(cls, "create_shader_object", "def create_shader_object(self, type_layout: Any) -> Any", "");
+            "def create_compute_pipeline(self, program: typing.Any, defer_target_compilation: bool = False, label: str | None = None) -> typing.Any", "");
+    forward(cls, "create_compute_kernel", "def create_compute_kernel(self, program: typing.Any) -> typing.Any", "");
+    forward(cls, "create_root_shader_object", "def create_root_shader_object(self, program: typing.Any) -> typing.Any", "");
+    forward(cls, "create_shader_object", "def create_shader_object(self, type_layout: typing.Any) -> typing.Any", "");
     forward(cls, "hot_reload_check", "def hot_reload_check(self) -> None", "Applies changes of source files now.");
     forward(cls, "set_hot_reload_delay", "def set_hot_reload_delay(self, delay_ms: int) -> None", "");
     forward(cls, "reload_all_programs", "def reload_all_programs(self) -> None", "");
     forward(cls, "register_shader_hot_reload_callback",
-            "def register_shader_hot_reload_callback(self, callback: Callable[[Any], Any]) -> int", "");
+            "def register_shader_hot_reload_callback(self, callback: Callable[[typing.Any], typing.Any]) -> int", "");
     forward(cls, "unregister_shader_hot_reload_callback",
             "def unregister_shader_hot_reload_callback(self, id: int) -> None", "");
     forward(cls, "flush_print", "def flush_print(self) -> None", "Logs what kernels have printed.");
     forward(cls, "flush_print_to_string", "def flush_print_to_string(self) -> str", "Waits, then returns what kernels printed.");
-    forward_property(cls, "shader_cache_stats", "def shader_cache_stats(self) -> Any", "entry_count, hit_count, miss_count.");
-    forward(cls, "get_compilation_reports", "def get_compilation_reports(self) -> list[dict[str, Any]]", "");
+    forward_property(cls, "shader_cache_stats", "def shader_cache_stats(self) -> typing.Any", "entry_count, hit_count, miss_count.");
+    forward(cls, "get_compilation_reports", "def get_compilation_reports(self) -> list[dict[str, typing.Any]]", "");
+}
+
+void bind_later(DeviceClass& cls)
+{
+    static constexpr std::pair<const char*, const char*> later[] = {
+        {"create_render_pipeline", "use compute kernels"},
+        {"create_ray_tracing_pipeline", "use compute kernels"},
+        {"create_shader_table", "use compute kernels"},
+        {"create_acceleration_structure", "trace rays in a compute kernel of your own"},
+        {"create_acceleration_structure_instance_list", "trace rays in a compute kernel of your own"},
+        {"get_acceleration_structure_sizes", "trace rays in a compute kernel of your own"},
+        {"create_input_layout", "use compute kernels"},
+        {"create_surface", "copy results with to_numpy()"},
+    };
+    for (auto [name, instead] : later)
+        cls.def(name, [name = name, instead = instead](Device&, nb::args, nb::kwargs) {
+            fail(ErrorKind::not_implemented, "Device.", name, " is not implemented; ", instead);
+        }, "Not implemented yet.");
 }
 
 } // namespace
@@ -388,7 +406,7 @@ void bind_device(nb::module_& m)
     DeviceClass cls(m, "Device", nb::dynamic_attr(), nb::is_weak_referenceable(), "Runs kernels and owns memory.");
     // Which C++ class a device is depends on the fields, so __new__ makes it and __init__ has nothing left to do.
     cls.def_static("__new__", [](nb::handle, nb::args args, nb::kwargs kwargs) { return new_device(args, kwargs); },
-                   nb::sig("def __new__(cls, *args: Any, **kwargs: Any) -> Device"));
+                   nb::sig("def __new__(cls, *args: typing.Any, **kwargs: typing.Any) -> Device"));
     cls.def("__init__", [](nb::handle, nb::args, nb::kwargs) {}, nb::sig(Fields<PyDeviceDesc>::signature("__init__", "None")));
     nb::class_<DeviceObject, Object>(m, "DeviceObject", "Base of everything a device creates.")
         .def_prop_ro("device", [](const DeviceObject& o) { return ref<Device>(o.frontend()); });
@@ -399,6 +417,7 @@ void bind_device(nb::module_& m)
     bind_state(cls);
     bind_forwards(cls);
     bind_program_forwards(cls);
+    bind_later(cls);
     m.def("_unsupported_feature_message", [](const std::string& function, const std::string& feature, DeviceType type) {
         return unsupported_feature_message(function, feature, type);
     }, nb::arg("function"), nb::arg("feature"), nb::arg("device_type"));

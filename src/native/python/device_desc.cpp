@@ -69,13 +69,13 @@ void bind_resource_descs(nb::module_& m)
         field<B, &B::size>("size", "int", "Bytes."),
         field<B, &B::element_count>("element_count", "int", "Number of elements of struct_size or of the layout."),
         field<B, &B::struct_size>("struct_size", "int", "Bytes from one element to the next."),
-        field<B, &B::resource_type_layout>("resource_type_layout", "Any", "Layout of a structured buffer, for its element size."),
+        field<B, &B::resource_type_layout>("resource_type_layout", "typing.Any", "Layout of a structured buffer, for its element size."),
         field<B, &B::format>("format", "Format", "Texel format of typed buffers."),
         field<B, &B::memory_type>("memory_type", "MemoryType", "Where the memory lies."),
         field<B, &B::usage>("usage", "BufferUsage", "What the buffer may be used for."),
         field<B, &B::default_state>("default_state", "ResourceState", "State between commands; a hint."),
         field<B, &B::label>("label", "str", "Name in messages and debuggers."),
-        field<B, &B::data>("data", "Any", "Contiguous array with the first contents."),
+        field<B, &B::data>("data", "typing.Any", "Contiguous array with the first contents."),
     });
     using T = PyTextureDesc;
     bind_desc<T>(m, "TextureDesc", "Fields of create_texture.", {
@@ -93,7 +93,7 @@ void bind_resource_descs(nb::module_& m)
         field<T, &T::default_state>("default_state", "ResourceState", "State between commands; a hint."),
         field<T, &T::sampler>("sampler", "Sampler | None", "For combined texture-sampler access."),
         field<T, &T::label>("label", "str", "Name in messages and debuggers."),
-        field<T, &T::data>("data", "Any", "Contiguous array for the first layer and mip."),
+        field<T, &T::data>("data", "typing.Any", "Contiguous array for the first layer and mip."),
     });
     using R = PySubresourceRange;
     bind_desc<R>(m, "SubresourceRange", "Part of a texture's layers and mips.", {
@@ -164,12 +164,12 @@ void bind_device_desc(nb::module_& m)
         field<D, &D::enable_hot_reload>("enable_hot_reload", "bool", "Watch source files."),
         field<D, &D::enable_compilation_reports>("enable_compilation_reports", "bool", "Keep times of compilations."),
         luid_field<D>("adapter_luid", "Adapter to open; 16 ints."),
-        field<D, &D::compiler_options>("compiler_options", "Any", "Options of the default Slang session."),
-        field<D, &D::module_cache_path>("module_cache_path", "str | PathLike | None", "Folder of compiled modules."),
-        field<D, &D::shader_cache_path>("shader_cache_path", "str | PathLike | None", "Folder of compiled kernels."),
+        field<D, &D::compiler_options>("compiler_options", "typing.Any", "Options of the default Slang session."),
+        field<D, &D::module_cache_path>("module_cache_path", "str | os.PathLike | None", "Folder of compiled modules."),
+        field<D, &D::shader_cache_path>("shader_cache_path", "str | os.PathLike | None", "Folder of compiled kernels."),
         field<D, &D::shader_cache_size>("shader_cache_size", "int", "Most bytes kept on disk."),
         handles_field(),
-        field<D, &D::bindless_options>("bindless_options", "Any", "Kept only."),
+        field<D, &D::bindless_options>("bindless_options", "typing.Any", "Kept only."),
         strings_field<D, &D::additional_vulkan_instance_extensions>("additional_vulkan_instance_extensions", "Names."),
         strings_field<D, &D::additional_vulkan_device_extensions>("additional_vulkan_device_extensions", "Names."),
         field<D, &D::enable_cuda_launch_from_gfx>("enable_cuda_launch_from_gfx", "bool", "Kept only."),

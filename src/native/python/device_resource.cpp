@@ -10,10 +10,15 @@ namespace {
 
 using ByteArray = nb::ndarray<nb::array_api, uint8_t, nb::ndim<1>, nb::c_contig>;
 
+template <typename T>
+nb::object later_handle(T&)
+{
+    fail(ErrorKind::not_implemented, "descriptor handles are not implemented; bind the resource as a parameter");
+}
+
 nb::object read_all(Buffer* buffer)
 {
-    Device* device = open_device(buffer);
-    (void)device;
+    open_device(buffer);
     const BufferDesc& desc = buffer->desc();
     const ScalarType scalar = desc.format == Format::undefined ? ScalarType::uint8 : host_scalar(desc.format);
     const FormatInfo& info = format_info(desc.format);
@@ -125,11 +130,13 @@ void bind_buffer(nb::module_& m)
              "Writes a contiguous array to the start of the buffer; it may be shorter than the buffer.")
         .def("to_torch", [](nb::handle self, nb::args args, nb::kwargs kwargs) {
             return nb::module_::import_("slangpy.device").attr("_buffer_to_torch")(self, *args, **kwargs);
-        }, nb::sig("def to_torch(self, type: Any = ..., shape: Sequence[int] = (), strides: Sequence[int] = (), "
-                   "offset: int = 0) -> Any"),
+        }, nb::sig("def to_torch(self, type: typing.Any = ..., shape: Sequence[int] = (), strides: Sequence[int] = (), "
+                   "offset: int = 0) -> typing.Any"),
              "A torch tensor that shares the memory. `strides` and `offset` count elements.")
         .def("map", &map_buffer, nb::sig("def map(self) -> memoryview"),
              "The contents of upload or read-back memory; what is written reaches the buffer at unmap().")
+        .def_prop_ro("descriptor_handle_ro", &later_handle<Buffer>, "Not implemented yet.")
+        .def_prop_ro("descriptor_handle_rw", &later_handle<Buffer>, "Not implemented yet.")
         .def("unmap", &unmap_buffer, nb::sig("def unmap(self) -> None"))
         .def("mapped", [](nb::handle self) {
             return nb::module_::import_("slangpy.device").attr("_mapped")(self);
@@ -292,6 +299,11 @@ void bind_texture(nb::module_& m)
             check_subresource(t.desc(), 0, mip);
             return subresource_layout(t.desc(), mip, row_alignment);
         }, nb::arg("mip") = 0, nb::arg("row_alignment") = 1, "`row_alignment` in bytes; 1 = packed.")
+        .def_prop_ro("descriptor_handle_ro", &later_handle<Texture>, "Not implemented yet.")
+        .def_prop_ro("descriptor_handle_rw", &later_handle<Texture>, "Not implemented yet.")
+        .def("to_bitmap", [](Texture&, nb::args, nb::kwargs) {
+            fail(ErrorKind::not_implemented, "Texture.to_bitmap is not implemented; use to_numpy()");
+        }, "Not implemented yet.")
         .def("create_view", &create_view, nb::sig(Fields<PyTextureViewDesc>::signature("create_view", "TextureView")))
         .def("to_numpy", &read_layer, nb::arg("layer") = 0, nb::arg("mip") = 0,
              "One layer and mip: (w,), (h, w) or (d, h, w), plus a channel axis when there are several channels; packed "
@@ -311,6 +323,8 @@ void bind_texture(nb::module_& m)
         .def_prop_ro("aspect", [](const TextureView& v) { return v.desc().aspect; })
         .def_prop_ro("subresource_range", [](const TextureView& v) { return PySubresourceRange(v.desc().range); },
                      "Resolved layers and mips.")
+        .def_prop_ro("descriptor_handle_ro", &later_handle<TextureView>, "Not implemented yet.")
+        .def_prop_ro("descriptor_handle_rw", &later_handle<TextureView>, "Not implemented yet.")
         .def_prop_ro("label", [](const TextureView& v) { return v.desc().label; })
         .def_prop_ro("native_handle", [](const TextureView& v) { open_device(&v); return v.native_handle(); })
         .def("__repr__", [](const TextureView& v) {
@@ -319,6 +333,7 @@ void bind_texture(nb::module_& m)
                        r.layer_count, ",\n  mips = ", r.mip, " + ", r.mip_count, ",\n  label = '", v.desc().label, "',\n)");
         });
     nb::class_<Sampler, DeviceObject>(m, "Sampler", nb::dynamic_attr(), "How textures are filtered and addressed.")
+        .def_prop_ro("descriptor_handle", &later_handle<Sampler>, "Not implemented yet.")
         .def_prop_ro("desc", [](const Sampler& s) { return s.desc(); })
         .def_prop_ro("native_handle", [](const Sampler& s) { open_device(&s); return s.native_handle(); })
         .def("__repr__", [](const Sampler& s) { return "Sampler" + Fields<SamplerDesc>::repr(s.desc()).substr(11); });

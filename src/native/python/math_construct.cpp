@@ -93,7 +93,8 @@ namespace {
     const ScalarInfo& info = scalar_info(scalar);
     const int bits = info.size * 8;
     const std::string range = info.is_signed ? cat("-2^", bits - 1, " to 2^", bits - 1, "-1") : cat("0 to 2^", bits, "-1");
-    fail(ErrorKind::overflow, where, ": ", nb::cast<std::string>(nb::str(nb::handle(value))), " does not fit ", info.slang_name, " (", range, ")");
+    const std::string text = nb::cast<std::string>(nb::str(nb::handle(value)));
+    fail(ErrorKind::overflow, where, ": ", text, " does not fit ", info.slang_name, " (", range, ")");
 }
 
 template <typename T>
@@ -324,7 +325,8 @@ void put_keywords(Parts& parts, const MathTypeInfo& info, PyObject* kwargs)
         const std::string name = nb::cast<std::string>(nb::handle(key));
         const size_t at = component_names.substr(0, info.cols).find(name);
         if (at == std::string_view::npos || name.empty())
-            fail_type(info.name, ": unknown keyword '", name, "', expected component names out of '", component_names.substr(0, info.cols), "'");
+            fail_type(info.name, ": unknown keyword '", name, "', expected component names out of '",
+                      component_names.substr(0, info.cols), "'");
         const int end = parts.put(value, int(at));
         if (end != int(at + name.size()))
             fail_type(info.name, ": keyword '", name, "' needs ", name.size(), " components, got ", describe(value));

@@ -411,8 +411,9 @@ nb::object call_bits(const BitsEntry& entry, nb::handle x)
     const bool whole = kind == Kind::integer && (type.is_scalar || scalar_info(type.scalar).size == 4);
     const bool to_float = entry.to == Bits::float32 || entry.to == Bits::half;
     const bool wants_real = !to_float, wants_whole = to_float || (!entry.from_half && !entry.value);
-    operands.require(!type.is_matrix && !type.is_quat && ((real && wants_real) || (whole && wants_whole)), to_float ? "an integer or an int or uint vector"
-                     : wants_whole ? "a number or a float, int or uint vector" : "a float or a float vector");
+    const char* expected = to_float ? "an integer or an int or uint vector"
+        : wants_whole ? "a number or a float, int or uint vector" : "a float or a float vector";
+    operands.require(!type.is_matrix && !type.is_quat && ((real && wants_real) || (whole && wants_whole)), expected);
     const Lanes lanes = operands.lanes(0);
     Lanes result;
     for (int i = 0; i < type.count; ++i) {
@@ -434,11 +435,21 @@ nb::object call_bits(const BitsEntry& entry, nb::handle x)
 
 void bind_tests(nb::module_& m)
 {
-    m.def("any", [](nb::handle x) { int total; return count_true("any", x, total) > 0; }, nb::arg("x"), "Whether any component is true (not 0).");
-    m.def("all", [](nb::handle x) { int total; return count_true("all", x, total) == total; }, nb::arg("x"), "Whether all components are true (not 0).");
-    m.def("none", [](nb::handle x) { int total; return count_true("none", x, total) == 0; }, nb::arg("x"), "Whether no component is true (not 0).");
+    m.def("any", [](nb::handle x) {
+        int total;
+        return count_true("any", x, total) > 0;
+    }, nb::arg("x"), "Whether any component is true (not 0).");
+    m.def("all", [](nb::handle x) {
+        int total;
+        return count_true("all", x, total) == total;
+    }, nb::arg("x"), "Whether all components are true (not 0).");
+    m.def("none", [](nb::handle x) {
+        int total;
+        return count_true("none", x, total) == 0;
+    }, nb::arg("x"), "Whether no component is true (not 0).");
     for (const RelationEntry& entry : relations)
-        m.def(entry.name, [&entry](nb::handle a, nb::handle b) { return call_relation(entry, a, b); }, nb::arg("a"), nb::arg("b"), entry.doc);
+        m.def(entry.name, [&entry](nb::handle a, nb::handle b) { return call_relation(entry, a, b); }, nb::arg("a"), nb::arg("b"),
+              entry.doc);
     for (const BitsEntry& entry : bit_functions)
         m.def(entry.name, [&entry](nb::handle x) { return call_bits(entry, x); }, nb::arg("x"), entry.doc);
 }

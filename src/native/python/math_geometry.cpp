@@ -56,12 +56,10 @@ nb::object call_cross(nb::handle a, nb::handle b)
     return operands.result(Lanes{.real = {c[0], c[1], c[2]}});
 }
 
-double length_of(const char* function, nb::handle v, Operands& operands)
+double length_of(Operands& operands)
 {
-    (void)function;
     operands.require(is_list_of_components(operands.type()), "a vector or quaternion");
     operands.make_real();
-    (void)v;
     const Lanes x = operands.lanes(0);
     return std::sqrt(sum_of_products(operands.type(), x, x));
 }
@@ -69,13 +67,13 @@ double length_of(const char* function, nb::handle v, Operands& operands)
 nb::object call_length(nb::handle v)
 {
     Operands operands("length", {v});
-    return nb::float_(length_of("length", v, operands));
+    return nb::float_(length_of(operands));
 }
 
 nb::object call_normalize(nb::handle v)
 {
     Operands operands("normalize", {v});
-    const double length = length_of("normalize", v, operands);
+    const double length = length_of(operands);
     Lanes x = operands.lanes(0);
     for (int i = 0; i < operands.type().count; ++i)
         x.real[i] /= length;
@@ -193,7 +191,8 @@ void bind_math_geometry(nb::module_& m)
           "Cross product of two vectors of 3 components; of quaternions the Hamilton product.");
     m.def("length", call_length, nb::arg("v"), "Euclidean length of a vector or quaternion.");
     m.def("normalize", call_normalize, nb::arg("v"), "v / length(v), for vectors and quaternions; length 0 gives NaN.");
-    m.def("reflect", call_reflect, nb::arg("i"), nb::arg("n"), "i - 2 dot(n, i) n: the direction i mirrored at the plane with unit normal n.");
+    m.def("reflect", call_reflect, nb::arg("i"), nb::arg("n"),
+          "i - 2 dot(n, i) n: the direction i mirrored at the plane with unit normal n.");
     m.def("mul", call_mul, nb::arg("a"), nb::arg("b"),
           "Matrix product. mul(M, v) takes v as a column, mul(v, M) as a row; mul(q, v) rotates v by the unit quaternion q, "
           "mul(q, r) is the rotation r followed by q; a number scales.");

@@ -104,7 +104,12 @@ extern PyMethodDef common_methods[];                                   // math_a
 extern PyMethodDef matrix_methods[], quat_methods[];
 extern PyGetSetDef vector_getset[], // w z y x ...: a shorter vector starts further in
     matrix_getset[];
-std::span<const PyType_Slot> access_slots();
+std::span<const PyType_Slot> export_slots();                           // math_export.cpp: text, hash, buffer
+PyObject* to_numpy(PyObject* self, PyObject*);
+PyObject* to_array(PyObject* self, PyObject* args, PyObject* kwargs);
+PyObject* to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs);
+PyObject* dlpack_device(PyObject*, PyObject*);
+PyObject* reduce(PyObject* self, PyObject*);
 std::span<const PyType_Slot> element_slots();                          // what float16_t lacks: len, [], swizzles
 std::span<const PyType_Slot> operator_slots();                         // math_operators.cpp
 std::span<const PyType_Slot> scalar_slots();                           // float(), int(), bool() of float16_t

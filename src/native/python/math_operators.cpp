@@ -33,15 +33,16 @@ const MathTypeInfo* operation_type(PyObject* a, PyObject* b, const char* op)
     if (ia && ib) {
         const MathTypeInfo* type = common_type(*ia, *ib);
         if (!type)
-            fail_type(operation(a, b, op), same_shape(*ia, *ib) ? ": the components do not mix; convert one side to the type of the other first"
-                                                               : ": the sizes differ");
+            fail_type(operation(a, b, op), same_shape(*ia, *ib)
+                ? ": the components do not mix; convert one side to the type of the other first" : ": the sizes differ");
         return type;
     }
     const MathTypeInfo* type = ia ? ia : ib;
     PyObject* other = ia ? b : a;
     if (PyFloat_Check(other) || PyLong_Check(other))
         return type;
-    if (!type->is_scalar && !type->is_quat && is_operand_sequence(other) && PySequence_Size(other) == (type->is_matrix ? type->rows : type->cols)) {
+    const int size = type->is_matrix ? type->rows : type->cols;
+    if (!type->is_scalar && !type->is_quat && is_operand_sequence(other) && PySequence_Size(other) == size) {
         // An array of more dimensions knows what to do with a vector; a vector does not know what to do with it.
         nb::object ndim = nb::getattr(nb::handle(other), "ndim", nb::none());
         return ndim.is_none() || PyLong_AsLong(ndim.ptr()) == (type->is_matrix ? 2 : 1) ? type : nullptr;
@@ -172,7 +173,8 @@ void check_quaternions(Op op, PyObject* a, PyObject* b)
     const bool qa = ia && ia->is_quat, qb = ib && ib->is_quat;
     const bool allowed = op == Op::add || op == Op::sub ? qa && qb : op == Op::mul ? qa != qb : op == Op::div && qa && !qb;
     if (!allowed)
-        fail_type(operation(a, b, op_text[int(op)]), ": quaternions support q + q, q - q, q * number and q / number; use math.mul for products");
+        fail_type(operation(a, b, op_text[int(op)]),
+                  ": quaternions support q + q, q - q, q * number and q / number; use math.mul for products");
 }
 
 nb::object binary(Op op, PyObject* a, PyObject* b)

@@ -1,7 +1,6 @@
 // The classes: their table, their creation, and how components go in and out.
 #include "python/math_object.h"
 
-#include <charconv>
 #include <cstring>
 
 namespace spy::math {
@@ -65,7 +64,7 @@ std::string class_doc(const MathTypeInfo& info)
                int(info.cols), " numbers, from shorter vectors in a row, or from a sequence.");
 }
 
-void create_class(nb::module_& m, MathTypeInfo info, const std::string& name)
+void create_class(nb::module_& m, nb::module_& functions, MathTypeInfo info, const std::string& name)
 {
     const size_t index = registry.count++;
     if (index >= max_types)
@@ -90,7 +89,7 @@ void create_class(nb::module_& m, MathTypeInfo info, const std::string& name)
     add(Py_tp_doc, registry.docs[index].c_str());
     add(Py_tp_methods, info.is_matrix ? matrix_methods : info.is_quat ? quat_methods : common_methods);
     add(Py_tp_getset, info.is_matrix || info.is_scalar ? matrix_getset : vector_getset + (4 - info.cols));
-    add_all(access_slots());
+    add_all(export_slots());
     add_all(operator_slots());
     add_all(info.is_scalar ? scalar_slots() : element_slots());
     slots[n] = {0, nullptr};
@@ -104,6 +103,7 @@ void create_class(nb::module_& m, MathTypeInfo info, const std::string& name)
     // Above numpy scalars and below arrays: np.float32(2) * float3() is a float3, array * float3() an array.
     type.attr("__array_priority__") = nb::float_(-1.0);
     m.attr(entry.name) = type;
+    functions.attr(entry.name) = type;
 
     entry.type = reinterpret_cast<PyTypeObject*>(type.release().ptr()); // lives as long as the process
     size_t bucket = bucket_of(entry.type);
@@ -120,23 +120,25 @@ void create_class(nb::module_& m, MathTypeInfo info, const std::string& name)
         registry.vectors[size_t(info.scalar)][info.cols] = &entry;
 }
 
-void create_classes(nb::module_& m)
+void create_classes(nb::module_& m, nb::module_& functions)
 {
-    create_class(m, {nullptr, nullptr, ScalarType::float16, 1, 1, false, false, true, 0, 0}, "float16_t");
-    create_class(m, {nullptr, nullptr, ScalarType::float32, 1, 4, false, true, false, 0, 0}, "quatf");
+    create_class(m, functions, {nullptr, nullptr, ScalarType::float16, 1, 1, false, false, true, 0, 0}, "float16_t");
+    create_class(m, functions, {nullptr, nullptr, ScalarType::float32, 1, 4, false, true, false, 0, 0}, "quatf");
     for (ScalarType scalar : vector_scalars) {
         for (uint8_t n = 1; n <= 4; ++n)
-            create_class(m, {nullptr, nullptr, scalar, 1, n, false, false, false, 0, 0}, cat(class_stem(scalar), int(n)));
+            create_class(m, functions, {nullptr, nullptr, scalar, 1, n, false, false, false, 0, 0}, cat(class_stem(scalar), int(n)));
         if (scalar == ScalarType::int64 || scalar == ScalarType::uint64)
             continue;
         for (uint8_t r = 2; r <= 4; ++r)
             for (uint8_t c = 2; c <= 4; ++c)
-                create_class(m, {nullptr, nullptr, scalar, r, c, true, false, false, 0, 0},
+                create_class(m, functions, {nullptr, nullptr, scalar, r, c, true, false, false, 0, 0},
                              cat(class_stem(scalar), int(r), "x", int(c)));
     }
-    m.attr("half") = m.attr("float16_t");
-    for (int n = 1; n <= 4; ++n)
-        m.attr(cat("half", n).c_str()) = m.attr(cat("float16_t", n).c_str());
+    for (nb::module_* module : {&m, &functions}) {
+        module->attr("half") = m.attr("float16_t");
+        for (int n = 1; n <= 4; ++n)
+            module->attr(cat("half", n).c_str()) = m.attr(cat("float16_t", n).c_str());
+    }
 }
 
 } // namespace
@@ -379,8 +381,8 @@ nb::object make_math_value(ScalarType scalar, int rows, int cols, bool is_matrix
 
 void bind_math(nb::module_& m)
 {
-    create_classes(m);
-    nb::module_ functions = m.def_submodule("math", "Functions of numbers, vectors, matrices and quaternions.");
+    nb::module_ functions = m.def_submodule("math", "Vectors, matrices and quaternions, and functions of them.");
+    create_classes(m, functions);
     bind_math_functions(functions);
     bind_math_geometry(functions);
     bind_math_transforms(functions);

@@ -1,0 +1,11 @@
+"""Vectors, matrices and quaternions, and functions of them.
+
+The classes are also in the package itself (`slangpy.float3`). Matrices are row-major and vectors are columns. Functions
+work component by component on numbers and vectors unless their docstring says otherwise, and compute in double.
+"""
+
+from . import _native
+
+__all__ = [name for name in vars(_native.math) if not name.startswith("_")]
+
+globals().update({name: getattr(_native.math, name) for name in __all__})

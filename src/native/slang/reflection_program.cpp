@@ -1,0 +1,150 @@
+#include "slang/reflection_util.h"
+#include "slang/type_layout.h"
+
+namespace spy {
+
+using namespace reflecting;
+
+ref<TypeLayoutReflection> ProgramReflection::globals_type_layout() const
+{
+    const auto lock = enter();
+    return view<TypeLayoutReflection>(slang()->getGlobalParamsTypeLayout());
+}
+
+ref<VariableLayoutReflection> ProgramReflection::globals_variable_layout() const
+{
+    const auto lock = enter();
+    return view<VariableLayoutReflection>(slang()->getGlobalParamsVarLayout());
+}
+
+std::vector<ref<VariableLayoutReflection>> ProgramReflection::parameters() const
+{
+    const auto lock = enter();
+    std::vector<ref<VariableLayoutReflection>> result;
+    for (unsigned i = 0; i < slang()->getParameterCount(); ++i)
+        result.push_back(view<VariableLayoutReflection>(slang()->getParameterByIndex(i)));
+    return result;
+}
+
+std::vector<ref<EntryPointLayout>> ProgramReflection::entry_points() const
+{
+    const auto lock = enter();
+    std::vector<ref<EntryPointLayout>> result;
+    for (SlangUInt i = 0; i < slang()->getEntryPointCount(); ++i)
+        result.push_back(view<EntryPointLayout>(slang()->getEntryPointByIndex(i)));
+    return result;
+}
+
+ref<TypeReflection> ProgramReflection::find_type_by_name(const std::string& name) const
+{
+    const auto lock = enter();
+    return view<TypeReflection>(m_layout->find_type(name));
+}
+
+ref<FunctionReflection> ProgramReflection::find_function_by_name(const std::string& name) const
+{
+    const auto lock = enter();
+    return view<FunctionReflection>(look_up<slang::FunctionReflection>(
+        *m_layout, "function:", name, [&](const char* text) { return slang()->findFunctionByName(text); }));
+}
+
+ref<FunctionReflection> ProgramReflection::find_function_by_name_in_type(const TypeReflection& type,
+                                                                         const std::string& name) const
+{
+    const auto lock = enter();
+    return view<FunctionReflection>(look_up<slang::FunctionReflection>(
+        *m_layout, cat("method:", type.pointer(), ":"), name,
+        [&](const char* text) { return slang()->findFunctionByNameInType(type.slang(), text); }));
+}
+
+ref<TypeLayoutReflection> ProgramReflection::get_type_layout(const TypeReflection& type, LayoutRules rules) const
+{
+    const auto lock = enter();
+    const slang::LayoutRules wanted = rules == LayoutRules::structured_buffer
+        ? slang::LayoutRules::DefaultStructuredBuffer
+        : rules == LayoutRules::constant_buffer ? slang::LayoutRules::DefaultConstantBuffer
+                                                : slang::LayoutRules::Default;
+    slang::TypeLayoutReflection* layout = nullptr;
+    try { // Slang throws for generics without arguments
+        layout = slang()->getTypeLayout(type.slang(), wanted);
+    } catch (...) {
+        layout = nullptr;
+    }
+    if (!layout)
+        fail_value("type \"", full_type_name(type.slang()), "\" has no layout");
+    return view<TypeLayoutReflection>(layout);
+}
+
+ref<TypeLayout> ProgramReflection::element_layout(const TypeReflection& type) const
+{
+    const auto lock = enter();
+    slang::ISession* session = m_layout->state->session.get();
+    slang::TypeLayoutReflection* element = nullptr;
+    ComPtr<ISlangBlob> diagnostics;
+    try { // Slang throws for generics without arguments
+        slang::TypeReflection* buffer
+            = session->getContainerType(type.slang(), slang::ContainerType::StructuredBuffer, diagnostics.put());
+        slang::TypeLayoutReflection* layout = buffer ? slang()->getTypeLayout(buffer) : nullptr;
+        element = layout ? layout->getElementTypeLayout() : nullptr;
+    } catch (...) {
+        element = nullptr;
+    }
+    if (!element)
+        fail_value("type \"", full_type_name(type.slang()), "\" has no layout in a buffer", diagnostics ? ":\n" : "",
+                   blob_text(diagnostics.get()));
+    return make_type_layout(element, m_layout->program);
+}
+
+namespace {
+
+/// A module with a generic function that takes only what conforms to `interface_name`.
+slang::ProgramLayout* conformance_probe(Layout& layout, const std::string& interface_name)
+{
+    const std::string key = "probe:" + interface_name;
+    if (const auto known = layout.found.find(key); known != layout.found.end())
+        return static_cast<slang::ProgramLayout*>(known->second);
+    std::string source;
+    for (const std::string& module : layout.modules)
+        source += "import \"" + module + "\";\n";
+    source += "void _spy_probe<T : " + interface_name + ">(T value) {}\n";
+    const std::string name = "_spy_probe_" + content_hash(source);
+    ComPtr<ISlangBlob> diagnostics;
+    slang::IModule* module = slang_loadModuleFromSource(layout.state->session.get(), name.c_str(), name.c_str(),
+                                                        source.data(), source.size(), diagnostics.put());
+    slang::ProgramLayout* probe = module ? module->getLayout(0, diagnostics.put()) : nullptr;
+    layout.found[key] = probe;
+    return probe;
+}
+
+} // namespace
+
+bool ProgramReflection::is_sub_type(const TypeReflection& type, const TypeReflection& super) const
+{
+    const auto lock = enter();
+    if (type.layout()->state != m_layout->state || super.layout()->state != m_layout->state)
+        fail_value("is_sub_type: the types belong to another session");
+    const auto kind = type.slang()->getKind();
+    if (kind == slang::TypeReflection::Kind::Struct || kind == slang::TypeReflection::Kind::Interface
+        || super.slang()->getKind() != slang::TypeReflection::Kind::Interface)
+        return super.slang()->getKind() == slang::TypeReflection::Kind::Interface
+            ? slang()->isSubType(type.slang(), super.slang())
+            : type.slang() == super.slang();
+    // isSubType overflows the stack for the built-in types of Slang 2026.12
+    slang::ProgramLayout* probe = conformance_probe(*m_layout, full_type_name(super.slang()));
+    return probe
+        && probe->findFunctionByName(cat("_spy_probe<", full_type_name(type.slang()), ">").c_str()) != nullptr;
+}
+
+std::vector<std::string> ProgramReflection::hashed_strings() const
+{
+    const auto lock = enter();
+    std::vector<std::string> result;
+    for (SlangUInt i = 0; i < slang()->getHashedStringCount(); ++i) {
+        size_t size = 0;
+        const char* text = slang()->getHashedString(i, &size);
+        result.emplace_back(text, size);
+    }
+    return result;
+}
+
+} // namespace spy

@@ -1,0 +1,189 @@
+#include "slang/session.h"
+
+namespace spy {
+namespace {
+
+/// Strings that a session description points at live here until the session is made.
+struct OptionList {
+    std::vector<slang::CompilerOptionEntry> entries;
+
+    void add(slang::CompilerOptionName name, int value, int value1 = 0)
+    {
+        slang::CompilerOptionEntry entry = {};
+        entry.name = name;
+        entry.value.intValue0 = value;
+        entry.value.intValue1 = value1;
+        entries.push_back(entry);
+    }
+    void add(slang::CompilerOptionName name, const std::string& text)
+    {
+        slang::CompilerOptionEntry entry = {};
+        entry.name = name;
+        entry.value.kind = slang::CompilerOptionValueKind::String;
+        entry.value.stringValue0 = text.c_str();
+        entries.push_back(entry);
+    }
+};
+
+SlangCompileTarget target_format(const std::string& format)
+{
+    if (format == "cpp")
+        return SLANG_CPP_SOURCE;
+    if (format == "cuda")
+        return SLANG_CUDA_SOURCE;
+    if (format == "spirv")
+        return SLANG_SPIRV;
+    if (format == "spirv-asm")
+        return SLANG_SPIRV_ASM;
+    if (format == "hlsl")
+        return SLANG_HLSL;
+    fail_value("unknown code format \"", format, "\": expected \"cpp\", \"cuda\", \"spirv\" or \"hlsl\"");
+}
+
+void add_options(OptionList& list, const SessionOptions& options)
+{
+    using Name = slang::CompilerOptionName;
+    list.add(Name::Optimization, int(options.optimization));
+    list.add(Name::FloatingPointMode, int(options.floating_point_mode));
+    list.add(Name::DebugInformation, int(options.debug_info));
+    list.add(Name::DiagnosticColor, SLANG_DIAGNOSTIC_COLOR_NEVER);
+    list.add(Name::VulkanUseEntryPointName, 1);
+    if (options.report_downstream_time)
+        list.add(Name::ReportDownstreamTime, 1);
+    if (options.report_perf_benchmark)
+        list.add(Name::ReportPerfBenchmark, 1);
+    if (options.skip_spirv_validation)
+        list.add(Name::SkipSPIRVValidation, 1);
+    if (options.dump_intermediates)
+        list.add(Name::DumpIntermediates, 1);
+    if (!options.dump_intermediates_prefix.empty())
+        list.add(Name::DumpIntermediatePrefix, options.dump_intermediates_prefix);
+    for (const std::string& warning : options.enable_warnings)
+        list.add(Name::EnableWarning, warning);
+    for (const std::string& warning : options.warnings_as_errors)
+        list.add(Name::WarningsAsErrors, warning);
+}
+
+/// The macros that every session defines, unless the target or the user did.
+std::vector<std::pair<std::string, std::string>> all_defines(const CompileTarget& target, const SessionOptions& options)
+{
+    std::vector<std::pair<std::string, std::string>> defines = target.defines;
+    const auto set = [&](const std::string& name, const std::string& value, bool replace) {
+        for (auto& define : defines)
+            if (define.first == name) {
+                if (replace)
+                    define.second = value;
+                return;
+            }
+        defines.emplace_back(name, value);
+    };
+    for (const auto& [name, value] : options.defines)
+        set(name, value, true);
+    const bool spirv = target.format.starts_with("spirv");
+    set(target.format == "cuda" ? "__TARGET_CUDA__" : target.format == "hlsl" ? "__TARGET_D3D12__"
+            : spirv                                                        ? "__TARGET_VULKAN__"
+                                                                              : "__TARGET_CPU__",
+        "1", false);
+    const bool shader_model = target.profile.size() == 6 && target.profile.starts_with("sm_"); // "sm_6_6"
+    set("__SHADER_TARGET_MAJOR", shader_model ? target.profile.substr(3, 1) : "6", false);
+    set("__SHADER_TARGET_MINOR", shader_model ? target.profile.substr(5, 1) : "0", false);
+    return defines;
+}
+
+} // namespace
+
+namespace {
+
+/// Lets go of a Slang object under the lock. Where that will never come, better to lose the memory than to race.
+template <typename T>
+void release(Compiler& compiler, ComPtr<T>& object)
+{
+    if (!object)
+        return;
+    try {
+        const Compiler::Lock lock(compiler);
+        object.reset();
+    } catch (const Error&) {
+        object->addRef();
+    }
+}
+
+} // namespace
+
+SessionState::~SessionState()
+{
+    if (compiler)
+        release(*compiler, session);
+}
+
+Layout::~Layout()
+{
+    if (state)
+        release(*state->compiler, component);
+}
+
+Session::Session(CompileTarget target, SessionOptions options)
+    : m_target(std::move(target)), m_options(std::move(options))
+{
+    target_format(m_target.format);
+}
+
+std::shared_ptr<SessionState> Session::make_state() const
+{
+    auto state = std::make_shared<SessionState>();
+    state->compiler = Compiler::instance();
+    state->files = ComPtr<SourceFiles>(new SourceFiles(m_options.library_paths));
+
+    const auto make = [state, target = m_target, options = m_options] {
+        slang::IGlobalSession* global = state->compiler->global_session();
+        OptionList list, target_list;
+        add_options(list, options);
+        for (const std::string& name : target.capabilities) {
+            const SlangCapabilityID id = global->findCapability(name.c_str());
+            if (id == SLANG_CAPABILITY_UNKNOWN)
+                fail_value("unknown Slang capability \"", name, "\"");
+            target_list.add(slang::CompilerOptionName::Capability, int(id));
+        }
+        slang::TargetDesc target_desc = {};
+        target_desc.format = target_format(target.format);
+        target_desc.forceGLSLScalarBufferLayout = true;
+        target_desc.floatingPointMode = options.floating_point_mode;
+        if (options.debug_info == SLANG_DEBUG_INFO_LEVEL_NONE)
+            target_desc.lineDirectiveMode = SLANG_LINE_DIRECTIVE_MODE_NONE;
+        if (!target.profile.empty()) {
+            target_desc.profile = global->findProfile(target.profile.c_str());
+            if (target_desc.profile == SLANG_PROFILE_UNKNOWN)
+                fail_value("unknown Slang profile \"", target.profile, "\"");
+        }
+        target_desc.compilerOptionEntries = target_list.entries.data();
+        target_desc.compilerOptionEntryCount = uint32_t(target_list.entries.size());
+
+        std::vector<const char*> paths;
+        for (const std::string& path : options.include_paths)
+            paths.push_back(path.c_str());
+        const auto defines = all_defines(target, options);
+        std::vector<slang::PreprocessorMacroDesc> macros;
+        for (const auto& [name, value] : defines)
+            macros.push_back({name.c_str(), value.c_str()});
+
+        slang::SessionDesc desc = {};
+        desc.targets = &target_desc;
+        desc.targetCount = 1;
+        desc.defaultMatrixLayoutMode
+            = options.row_major ? SLANG_MATRIX_LAYOUT_ROW_MAJOR : SLANG_MATRIX_LAYOUT_COLUMN_MAJOR;
+        desc.searchPaths = paths.data();
+        desc.searchPathCount = SlangInt(paths.size());
+        desc.preprocessorMacros = macros.data();
+        desc.preprocessorMacroCount = SlangInt(macros.size());
+        desc.fileSystem = state->files.get();
+        desc.compilerOptionEntries = list.entries.data();
+        desc.compilerOptionEntryCount = uint32_t(list.entries.size());
+        desc.skipSPIRVValidation = options.skip_spirv_validation;
+        if (SLANG_FAILED(global->createSession(desc, state->session.put())))
+            fail_runtime("the Slang compiler could not create a session for \"", target.format, "\"");
+    };
+    state->compiler->run(make);
+    return state;
+}
+
+} // namespace spy

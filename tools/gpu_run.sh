@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Builds the package on a GPU machine without network, runs the GPU tests and benchmarks, and prints a short table last.
+#   SLANG_ROOT      folder with include/slang.h and lib/libslang-compiler.so (copied there beforehand)
+#   VULKAN_SDK      folder with include/vulkan, where the machine has no Vulkan headers
+#   SPY_DEVICES     devices to test (default cuda,vulkan)
+#   SPY_TESTS       what pytest runs (default tests/device tests/call)
+#   OUT             folder for logs (default build/gpu)
+set -u
+cd "$(dirname "$0")/.."
+out="${OUT:-build/gpu}"
+mkdir -p "$out"
+export SLANGPY_CACHE_DIR="${SLANGPY_CACHE_DIR:-/tmp/slangpy-cache}"
+devices="${SPY_DEVICES:-cuda,vulkan}"
+
+start=$SECONDS
+site="$(mktemp -d)"
+CMAKE_BUILD_PARALLEL_LEVEL="$(nproc)" python3 -m pip install -q --no-build-isolation --no-deps --no-index --target "$site" . \
+  >"$out/build.log" 2>&1 || { tail -40 "$out/build.log"; exit 1; }
+echo "build: $((SECONDS - start)) s"
+export PYTHONPATH="$site"
+mkdir -p /tmp/run && cp -r tests pyproject.toml benchmarks /tmp/run/ && cd /tmp/run || exit 1
+
+start=$SECONDS
+SLANGPY_TEST_DEVICES="$devices" timeout "${SPY_TEST_TIMEOUT:-300}" python3 -m pytest -q -x --maxfail="${SPY_MAXFAIL:-30}" \
+  -p no:cacheprovider ${SPY_TESTS:-tests/device tests/call} >"$out/tests.log" 2>&1
+echo "tests: rc $? in $((SECONDS - start)) s"
+grep -E '^(FAILED|ERROR)' "$out/tests.log" | head -40
+tail -3 "$out/tests.log"
+for device in ${devices//,/ }; do
+  timeout 120 python3 benchmarks/gpu_calls.py "$device" >"$out/bench_$device.log" 2>&1
+  tail -14 "$out/bench_$device.log"
+done
