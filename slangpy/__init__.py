@@ -43,6 +43,7 @@ from .generators import (
     thread_id,
     wang_hash,
 )
+from .log import *  # noqa: F403
 from .module import Module
 from .refs import diffPair, floatDiffPair, floatRef, intRef
 from .session import (

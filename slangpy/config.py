@@ -12,6 +12,10 @@ def _flag(name: str) -> bool:
     return os.environ.get(name, "").strip().lower() in ("1", "true", "yes", "on")
 
 
+def _paths(*names: str) -> tuple[str, ...]:
+    return tuple(path for path in (os.environ.get(name, "").strip() for name in names) if path)
+
+
 def _number(name: str) -> int:
     text = os.environ.get(name, "").strip()
     return int(text) if text.isdigit() else 0
@@ -47,6 +51,7 @@ class Config:
     cache_enabled: bool = field(default_factory=lambda: not _flag("SLANGPY_DISABLE_CACHE"))
     cache_size: int = 1 << 30
     cxx: str = field(default_factory=lambda: os.environ.get("CXX", "").strip())
+    cuda_folders: tuple[str, ...] = field(default_factory=lambda: _paths("CUDA_HOME", "CUDA_PATH"))
     cpu_threads: int = field(default_factory=lambda: _number("SLANGPY_CPU_THREADS"))
 
     @property

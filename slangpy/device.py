@@ -142,6 +142,26 @@ def _configure_cpu() -> None:
     _native._configure_cpu(threads=config.cpu_threads, compilers=compilers)
 
 
+def _configure_cuda() -> None:
+    """Tells the CUDA backend where NVRTC may be: pip packages, torch's copy, a toolkit."""
+    if hasattr(_native, "_set_nvrtc_search_paths"):
+        _native._set_nvrtc_search_paths(nvrtc_folders())
+
+
+def nvrtc_folders() -> list[str]:
+    """Folders that may hold NVRTC, best first."""
+    from importlib.util import find_spec
+
+    folders: list[str] = []
+    nvidia = find_spec("nvidia")
+    for root in nvidia.submodule_search_locations or [] if nvidia is not None else []:
+        folders += [str(path) for path in sorted(Path(root).iterdir()) if path.is_dir()]
+    torch = find_spec("torch")
+    if torch is not None and torch.origin:
+        folders.append(str(Path(torch.origin).parent))
+    return folders + list(config.cuda_folders)
+
+
 def _has_ziglang() -> bool:
     from importlib.util import find_spec
 
@@ -154,6 +174,7 @@ def _opening() -> None:
     if not _cpu_configured:
         _cpu_configured = True
         _configure_cpu()
+        _configure_cuda()
 
 
 def _opened(device: Device, desc: DeviceDesc) -> None:

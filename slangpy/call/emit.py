@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from ..marshall.base import SIZES, TENSOR
 from ..reflection import SlangType
-from .gradients import NONE, differentiable
+from .emit_backward import GENERAL, LINEAR, UNIFORM, BackwardWriter, group_limit
+from .gradients import NONE
 from .ir import Derivative, Options, Parameter, Placed, Vectorized
-
-GENERAL, LINEAR, UNIFORM = 0, 1, 2
+from .text import indent as _indent
+from .text import product as _product
+from .text import slang_name as _slang_name
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,23 @@ def decode_variant(key: int, plan: Vectorized, cpu: bool, group_size: int) -> Sh
             classes[placed.ident] = bits
             position += 1
     width = vector_width(plan) if key & 4 else 1
+    if cpu and key & 1 and streams(plan, classes):
+        width = 64 // SIZES[plan.resolved.return_type_name]
     return Shape(bool(key & 1), bool(key & 2), classes, cpu, group_size, width)
+
+
+def streams(plan: Vectorized, classes: dict[str, int]) -> bool:
+    """Whether a flat CPU kernel has one scalar result that may be written around the caches."""
+    if plan.resolved.return_type_name not in SIZES or vector_width(plan) == 1:
+        return False
+    if any(p.writes and p is not plan.result for p in plan.placed):
+        return False
+    if plan.result_mode in ("tensor", "numpy"):
+        return True
+    result = plan.result
+    if result is None or result.path != "_result" or result.binding.kind != "view":
+        return False
+    return classes.get(result.ident) == LINEAR and result.binding.stored == plan.resolved.return_type_name
 
 
 def vector_width(plan: Vectorized) -> int:
@@ -62,16 +81,19 @@ def vector_width(plan: Vectorized) -> int:
 
 
 def emit(
-    plan: Vectorized, grads: dict[str, Derivative], options: Options, shape: Shape, imports: list[str]
-) -> str:
+    plan: Vectorized, grads: dict[str, Derivative], options: Options, shape: Shape, imports: list[str],
+    capabilities: Iterable[str] = (),
+) -> str:  # fmt: skip
     """Complete source of the generated module; its entry point is `_spy_main`."""
-    return _Writer(plan, grads, options, shape, imports).text()
+    return _Writer(plan, grads, options, shape, imports, frozenset(capabilities)).text()
 
 
-class _Writer:
+class _Writer(BackwardWriter):
     def __init__(
-        self, plan: Vectorized, grads: dict[str, Derivative], options: Options, shape: Shape, imports: list[str]
-    ) -> None:
+        self, plan: Vectorized, grads: dict[str, Derivative], options: Options, shape: Shape, imports: list[str],
+        capabilities: frozenset[str],
+    ) -> None:  # fmt: skip
+        self.capabilities = capabilities
         self.plan, self.grads, self.options, self.shape, self.imports = plan, grads, options, shape, imports
         self.rank = plan.call_rank
         self.fields: list[str] = []
@@ -102,11 +124,12 @@ class _Writer:
             if self.shape.width > 1:
                 self.in_wide = True
                 self._emit_forward()
-                self.wide_body, self.body, self.hoisted, self.in_wide = self.body, [], [], False
+                self.wide_body, self.body, self.hoisted, self.row, self.in_wide = self.body, [], [], [], False
             self._emit_forward()
         lines = [f"import {name};" for name in self.imports]
         lines += list(self.options.preludes)
         lines += self._constants()
+        lines += self._library_settings()
         lines += self.aliases
         lines.append("struct _spy_Call")
         lines.append("{")
@@ -117,7 +140,7 @@ class _Writer:
         return "\n".join(lines) + "\n"
 
     def _header(self) -> list[str]:
-        return ["int64_t _total", "int64_t _block", f"int64_t _shape[{max(self.rank, 1)}]"]
+        return ["int64_t _total", "int64_t _block", "int64_t _flags", f"int64_t _shape[{max(self.rank, 1)}]"]
 
     def _constants(self) -> list[str]:
         return [f"export static const {kind} {name} = {text};" for name, (kind, text) in self.options.constants]
@@ -146,7 +169,11 @@ class _Writer:
             *self.hoisted,
         ]
         if self.shape.flat or self.rank <= 1:
-            lines += ["for (int64_t _i = _first; _i < _last; _i++)", "{"]
+            begin = "_first"
+            if self.shape.width > 1:
+                begin = "_at"
+                lines += self._streaming_loop()
+            lines += [f"for (int64_t _i = {begin}; _i < _last; _i++)", "{"]
             if self.rank == 1:
                 lines.append("    int64_t _c0 = _i;")
             lines += [*_indent(self.row), *_indent(self.body), "}"]
@@ -178,6 +205,27 @@ class _Writer:
             lines += [f"{kind} _c{dim} = _rest % {size};", f"_rest = _rest / {size};"]
         return [*lines, f"{kind} _c0 = _rest;"]
 
+    def _streaming_loop(self) -> list[str]:
+        """Large results: computed in small pieces that are written around the caches."""
+        width = self.shape.width
+        return [
+            "int64_t _at = _first;",
+            "if (_call._flags != 0)",
+            f"    for (; _at + {width} <= _last; _at += {width})",
+            "    {",
+            *_indent(_indent(self.wide_loads)),
+            f"        for (int _k = 0; _k < {width}; _k++)",
+            "        {",
+            "            int64_t _i = _at + _k;",
+            *_indent(_indent(_indent(self._call_index() + self.wide_body))),
+            "        }",
+            *_indent(_indent(self.wide_stores)),
+            "    }",
+        ]
+
+    def _call_index(self) -> list[str]:
+        return [f"{self.index} _c0 = _i;"] if self.rank == 1 else []
+
     def _wide_body(self) -> list[str]:
         """Each thread moves `width` neighbours with one access each; the last thread may have fewer."""
         size, kind, width = self.shape.group_size, self.index, self.shape.width
@@ -192,7 +240,7 @@ class _Writer:
             f"    [ForceUnroll] for (int _k = 0; _k < {width}; _k++)",
             "    {",
             f"        {kind} _i = _begin + _k;",
-            *_indent(_indent(self.wide_body)),
+            *_indent(_indent(self._call_index() + self.wide_body)),
             "    }",
             *_indent(self.wide_stores),
             "}",
@@ -200,7 +248,7 @@ class _Writer:
             "{",
             f"    for ({kind} _i = _begin; _i < {kind}(_call._total); _i++)",
             "    {",
-            *_indent(_indent(self.body)),
+            *_indent(_indent(self._call_index() + self.body)),
             "    }",
             "}",
         ]
@@ -208,6 +256,8 @@ class _Writer:
     def _gpu_body(self) -> list[str]:
         if self.shape.width > 1:
             return self._wide_body()
+        if group_limit(self.plan, self.grads, self.shape):
+            return self._striding_body()
         size = self.shape.group_size
         kind = self.index
         lines = [
@@ -219,6 +269,25 @@ class _Writer:
         elif self.rank == 1:
             lines.append(f"{kind} _c0 = _i;")
         return lines + self.hoisted + self.row + self.body + self.after
+
+    def _striding_body(self) -> list[str]:
+        """All threads live to the end, where groups sum: each handles every `_stride`-th invocation."""
+        size, kind = self.shape.group_size, self.index
+        unsigned = "uint64_t" if self.shape.wide else "uint"
+        lines = [f"{kind} _i = {kind}(_n);"]
+        if not self.shape.flat:
+            lines += self._split("_i")
+        elif self.rank == 1:
+            lines.append(f"{kind} _c0 = _i;")
+        return [
+            f"{unsigned} _stride = {unsigned}(_call._block) * {size};",
+            *self.hoisted,
+            f"for ({unsigned} _n = _group.x * {size} + _thread; _n < {unsigned}(_call._total); _n += _stride)",
+            "{",
+            *_indent(lines + self.row + self.body),
+            "}",
+            *self.after,
+        ]
 
     # --- stored arguments
     def _declare(self, placed: Placed) -> None:
@@ -393,7 +462,7 @@ class _Writer:
         if binding.rank >= 0:
             return self._tensor(placed)
         uniform = self._class(placed) == UNIFORM and not placed.writes
-        if self.in_wide and not uniform:
+        if self.in_wide and not uniform and not self.shape.cpu:
             return self._wide_load(placed)
         lines = self.hoisted if uniform else self.body
         self._load(placed, ident, binding.stored, f"_v_{ident}", lines, binding.type)
@@ -408,6 +477,11 @@ class _Writer:
         return f"_v_{ident}"
 
     def _wide_store(self, name: str, stored: str, value: str, loaded: bool) -> None:
+        if self.shape.cpu:
+            self.wide_loads.append(f"{stored} _w_{name}[{self.shape.width}];")
+            self.body.append(f"_w_{name}[_k] = {stored}({value});")
+            self.wide_stores.append(f"_spy_stream<{stored}, {self.shape.width}>(_call.{name}.at(_at), _w_{name});")
+            return
         kind = f"vector<{stored},{self.shape.width}>"
         if not loaded:
             self.wide_loads.append(f"{kind} _w_{name};")
@@ -575,179 +649,6 @@ class _Writer:
             for placed in self.leaves.get("_result", []):
                 if placed.writes:
                     self._store_leaf(placed, "_r" + placed.path[len("_result") :])
-
-    # --- backward
-    def _emit_backward(self) -> list[str]:
-        """Kernel body around bwd_diff; returns the differentiable wrapper of the user's function."""
-        signature: list[str] = []
-        before: list[str] = []
-        names: list[str] = []
-        passed: list[str] = []
-        for parameter in self.plan.resolved.parameters:
-            if parameter.io == "return":
-                continue
-            self._backward_parameter(parameter, signature, before, names, passed)
-        resolved = self.plan.resolved
-        call = self._call_expression(names)
-        returns = resolved.return_type_name != "void" and resolved.return_type.differentiable
-        kind = _slang_name(resolved.return_type_name) if returns else "void"
-        statement = f"return {call};" if returns else f"{call};"
-        if resolved.return_type_name != "void" and not returns:
-            statement = f"let _unused = {call};"
-        wrapper = [
-            "[Differentiable]",
-            f"{kind} _spy_function({', '.join(signature)})",
-            "{",
-            *_indent(before),
-            f"    {statement}",
-            "}",
-        ]
-        if returns:
-            result = next(p for p in resolved.parameters if p.io == "return")
-            passed.append(self._seed(result, "_result"))
-        self.body.append(f"bwd_diff(_spy_function)({', '.join(passed)});")
-        for parameter in resolved.parameters:
-            if parameter.io in ("in", "inout") and self._carries(parameter):
-                self._accumulate(parameter)
-        return wrapper
-
-    def _carries(self, parameter: Parameter) -> bool:
-        """Whether a parameter is differentiated as a value."""
-        return differentiable(parameter) and not any(p.binding.rank >= 0 for p in self.leaves.get(parameter.name, []))
-
-    def _backward_parameter(
-        self, parameter: Parameter, signature: list[str], before: list[str], names: list[str], passed: list[str]
-    ) -> None:
-        name, kind = f"_p_{parameter.name}", _slang_name(parameter.type_name)
-        names.append(name)
-        if not self._carries(parameter):
-            if parameter.io == "out":
-                before.append(f"{kind} {name};")
-                return
-            value = self._argument_value(parameter)
-            if parameter.io == "inout" and not self._is_whole_tensor(parameter):
-                signature.append(f"no_diff {kind} {name}_in")
-                before.append(f"{kind} {name} = {name}_in;")
-            else:
-                signature.append(f"no_diff {kind} {name}" if parameter.type.differentiable else f"{kind} {name}")
-            passed.append(value)
-            return
-        prefix = {"in": "", "out": "out ", "inout": "inout "}[parameter.io]
-        signature.append(f"{prefix}{kind} {name}")
-        if parameter.io == "out":
-            passed.append(self._seed(parameter, parameter.name))
-            return
-        value = self._argument_value(parameter)
-        pair = f"_d_{parameter.name}"
-        seed = f", {self._seed(parameter, parameter.name)}" if parameter.io == "inout" else ""
-        self.body.append(f"{kind} _x_{parameter.name} = {value};")
-        self.body.append(f"DifferentialPair<{kind}> {pair} = diffPair(_x_{parameter.name}{seed});")
-        passed.append(pair)
-
-    def _is_whole_tensor(self, parameter: Parameter) -> bool:
-        return any(p.binding.rank >= 0 for p in self.leaves.get(parameter.name, []))
-
-    def _argument_value(self, parameter: Parameter) -> str:
-        leaves = self.leaves.get(parameter.name, [])
-        if len(leaves) == 1 and leaves[0].path == parameter.name:
-            return self._leaf_value(leaves[0])
-        return self._argument(parameter)
-
-    def _seed(self, parameter: Parameter, name: str) -> str:
-        """A variable with the incoming gradient of an output."""
-        kind = _slang_name(parameter.type_name)
-        var = f"_s_{parameter.name.lstrip('_')}"
-        self.body.append(f"{kind}.Differential {var} = {kind}.dzero();")
-        for placed in self.leaves.get(name, []):
-            grad = self.grads.get(placed.ident, NONE)
-            path = placed.path[len(name) :]
-            if grad.seed == "value":
-                self.body.append(f"{var}{path} = _call.{placed.ident}_seed;")
-            elif grad.seed == "view":
-                view = f"{placed.ident}_gi"
-                temp = f"_g_{view}"
-                self.body.append(f"int64_t _o_{view} = {self._offset(placed, view)};")
-                type_ = placed.binding.type
-                if placed.binding.inner:
-                    self.body.append(f"{_slang_name(type_.derivative.full_name)} {temp};")
-                    self._transfer(
-                        placed, view, temp, type_.derivative, f"_o_{view}", 0, self.body, grad.grad_type, load=True
-                    )
-                    self.body.append(f"{var}{path} = {temp};")
-                else:
-                    same = grad.grad_type == type_.derivative.full_name
-                    value = f"_call.{view}.read(_o_{view})"
-                    text = value if same else f"{_slang_name(type_.derivative.full_name)}({value})"
-                    self.body.append(f"{var}{path} = {text};")
-        return var
-
-    def _accumulate(self, parameter: Parameter) -> None:
-        for placed in self.leaves.get(parameter.name, []):
-            grad = self.grads.get(placed.ident, NONE)
-            if not grad.target:
-                continue
-            path = placed.path[len(parameter.name) :]
-            self._accumulate_leaf(placed, grad, f"_d_{parameter.name}.d{path}")
-
-    def _accumulate_leaf(self, placed: Placed, grad: Derivative, value: str) -> None:
-        derivative = placed.binding.type.derivative
-        reference = grad.target == "reference"
-        view = f"{placed.ident}_out" if reference else f"{placed.ident}_go"
-        uniform = reference or self._class(placed) == UNIFORM
-        if uniform and derivative.kind in ("scalar", "vector", "matrix") and self.shape.cpu:
-            self._reduce(placed, view, derivative, grad.grad_type if not reference else derivative.full_name, value)
-            return
-        if reference:
-            name = _slang_name(derivative.full_name)
-            self.body.append(f"_spy_atomic_add<{name}>(_call.{view}, {value});")
-            return
-        stored = grad.grad_type
-        plain = self._class(placed) == LINEAR and SlangType(stored, source=derivative.program).kind in (
-            "scalar",
-            "vector",
-            "matrix",
-        )
-        self.body.append(f"int64_t _o_{view} = {self._offset(placed, view)};")
-        self.body.append(f"let _g_{view} = {value};")
-        self._transfer(
-            placed, view, f"_g_{view}", derivative, f"_o_{view}", 0, self.body, stored, load=False,
-            add="plain" if plain else "atomic",
-        )  # fmt: skip
-
-    def _reduce(self, placed: Placed, view: str, derivative: SlangType, stored: str, value: str) -> None:
-        """A broadcast argument: summed in this block, in double precision, then added once."""
-        scalar = "double"
-        sizes = derivative.shape
-        wide = {0: scalar, 1: f"vector<{scalar},{(sizes or (1,))[0]}>", 2: f"matrix<{scalar},{','.join(map(str, sizes))}>"}
-        kind = wide[len(sizes)]
-        self.hoisted.append(f"{kind} _sum_{view} = {kind}(0.0);")
-        self.body.append(f"_sum_{view} += {kind}({value});")
-        name = _slang_name(derivative.full_name)
-        self.after.append(f"{name} _total_{view} = {name}(_sum_{view});")
-        if view.endswith("_out") or not placed.binding.inner:
-            element = _slang_name(stored)
-            text = f"_total_{view}" if stored == derivative.full_name else f"{element}(_sum_{view})"
-            self.after.append(f"_spy_atomic_add<{element}>(_call.{view}, {text});")
-            return
-        self._transfer(
-            placed, view, f"_total_{view}", derivative, "int64_t(0)", 0, self.after, stored, load=False, add="atomic"
-        )
-
-
-def _indent(lines: list[str]) -> list[str]:
-    return ["    " + line for line in lines]
-
-
-def _product(sizes: tuple[int, ...]) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count
-
-
-def _slang_name(full_name: str) -> str:
-    """A spelling that Slang's parser takes for any type: arrays inside templates included."""
-    return full_name
 
 
 def _typename(placed: Placed, type_: SlangType) -> str:

@@ -112,6 +112,7 @@ def plan_spec(
         "argument_size": fields.size,
         "total_offset": fields.offset("_total"),
         "block_offset": fields.offset("_block"),
+        "flags_offset": fields.offset("_flags"),
         "shape_offset": fields.offset("_shape"),
         "size_dependent": plan.size_dependent,
         "can_flatten": can_flatten(plan),

@@ -13,6 +13,7 @@ from ..errors import BoundVariableException, KernelGenException, ResolveExceptio
 from . import compile as compile_stage
 from . import emit as emit_stage
 from . import layout as layout_stage
+from .emit_backward import group_limit
 from .explain import table
 from .gradients import derivatives, has_storage
 from .ir import Argument, Derivative, Options, Value, Vectorized
@@ -78,7 +79,8 @@ class PlanView:
         shape = emit_stage.decode_variant(key, plan, device.compile_target.format == "cpp", self.group_size)
         imports = ["slangpy", *self.module.loaded.import_names]
         try:
-            return emit_stage.emit(plan, grads, self.options, shape, imports)
+            target = device.compile_target
+            return emit_stage.emit(plan, grads, self.options, shape, imports, (target.format, *target.capabilities))
         except (KernelGenException, ValueError) as error:
             raise KernelGenException(f"{self.label}: {error}\n{table(self.arguments, plan)}") from None
 
@@ -117,13 +119,13 @@ class PlanView:
         self.native = plan
         for key, variant in self.variants.items():
             if variant.get("built") is not None:
-                plan.add_variant(key, variant["built"].kernel, variant["items"])
+                plan.add_variant(key, variant["built"].kernel, *variant["items"])
 
     def build_variant(self, key: int) -> None:
         """Called by native code when a launch needs a kernel that is not there yet."""
         with _build_lock:
             built = self._build(key, key)
-            self.native.add_variant(key, built.kernel, self.variants[key]["items"])
+            self.native.add_variant(key, built.kernel, *self.variants[key]["items"])
             self.store()
 
     def _build(self, key: int, variant: int) -> Any:
@@ -138,11 +140,13 @@ class PlanView:
             self.variants[variant] = {"built": built, "items": self._items(variant)}
             return built
 
-    def _items(self, variant: int) -> int:
-        """Invocations of one group; 0 for the CPU, whose blocks are sized at launch."""
+    def _items(self, variant: int) -> tuple[int, int]:
+        """Invocations of one group (0 for the CPU, whose blocks are sized at launch), and most groups (0: any)."""
         if self.on_cpu:
-            return 0
-        return self.group_size * (emit_stage.vector_width(self.planned()[0]) if variant & 4 else 1)
+            return 0, 0
+        plan, grads = self.planned()
+        limit = group_limit(plan, grads, emit_stage.decode_variant(variant, plan, False, self.group_size))
+        return self.group_size * (emit_stage.vector_width(plan) if variant & 4 else 1), limit
 
     @property
     def on_cpu(self) -> bool:
@@ -292,12 +296,16 @@ def guess_variant(plan: Vectorized, can_widen: bool) -> int:
     shapes = {p.ident: p.binding.value.shape for p in plan.placed if p.binding.value is not None}
     flat = layout_stage.can_flatten(plan) and plan.call_rank >= 1
     key = 1 if flat else 0
+    sizes = [1] * plan.call_rank
+    for placed in plan.placed:
+        for dim, size in zip(placed.map, shapes.get(placed.ident, ())):
+            sizes[dim] = size if sizes[dim] == 1 else sizes[dim]
     position = 0
     for placed in sorted(plan.placed, key=lambda p: p.leaf):
         if not emit_stage.classed(placed):
             continue
         lead = shapes.get(placed.ident, ())[: len(placed.map)]
-        uniform = all(size == 1 for size in lead)
+        uniform = all(size == 1 != sizes[dim] for dim, size in zip(placed.map, lead))
         if position < 30:
             key |= (emit_stage.UNIFORM if uniform else emit_stage.LINEAR) << (3 + 2 * position)
         if not uniform and (len(placed.map) != plan.call_rank or (placed.binding.rank > 0 and placed.map)):

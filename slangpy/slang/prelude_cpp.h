@@ -82,3 +82,26 @@ inline void _spy_atomic_add_f32(float* to, float v) { spy_atomics::add<uint32_t>
 inline void _spy_atomic_add_f64(double* to, double v) { spy_atomics::add<uint64_t>(to, v); }
 template<class Half>
 inline void _spy_atomic_add_f16(Half* to, Half v) { spy_atomics::add<uint16_t>(to, v); }
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace spy_stream {
+
+// Copies a small array to memory aligned to 16 bytes without reading the destination's cache lines first.
+template <typename T, typename A>
+inline __attribute__((always_inline)) void store(T* to, const A& values)
+{
+#if defined(__SSE2__)
+    static_assert(sizeof(A) % 16 == 0, "whole 16-byte pieces");
+    const char* from = reinterpret_cast<const char*>(&values);
+    for (size_t i = 0; i < sizeof(A); i += 16)
+        _mm_stream_si128(reinterpret_cast<__m128i*>(reinterpret_cast<char*>(to) + i),
+                         _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+#else
+    std::memcpy(to, &values, sizeof(A));
+#endif
+}
+
+} // namespace spy_stream

@@ -1,4 +1,5 @@
 #include "call/launch.h"
+#include "call/access.h"
 #include "device/encoder.h"
 #include "device/shader_object.h"
 #include "python/math_bindings.h"
@@ -205,7 +206,8 @@ AccessClass Launch::classify(const LeafPlan& plan, const Shape& shape, const Sha
     uint64_t used = 0;
     bool uniform = true;
     for (uint32_t i = 0; i < plan.vector_dims; ++i)
-        if (shape[i] != 1 && strides[i] != 0) {
+        // a size of 1 moves with a call dimension of size 1, so that small shapes need no kernel of their own
+        if (shape[i] == 1 ? m_call[plan.map[i]] == 1 : strides[i] != 0) {
             uniform = false;
             used |= 1ull << plan.map[i];
         }
@@ -219,6 +221,39 @@ AccessClass Launch::classify(const LeafPlan& plan, const Shape& shape, const Sha
     return AccessClass::linear; // every call dimension moves the element: no two invocations share one
 }
 
+std::array<const TensorBase*, 2> Launch::gradients(const LeafPlan& plan, const Leaf& leaf)
+{
+    auto get = [&](ViewSource source, const nb::object& grad) {
+        bool used = leaf.tensor && plan.views[size_t(source)].data >= 0;
+        return used ? nb::cast<TensorBase*>(grad) : nullptr;
+    };
+    if (!leaf.tensor)
+        return {};
+    return {get(ViewSource::grad_in, leaf.tensor->grad_in), get(ViewSource::grad_out, leaf.tensor->grad_out)};
+}
+
+AccessClass Launch::gradient_access(size_t index, AccessClass access, bool flatten) const
+{
+    const LeafPlan& plan = m_plan.leaves[index];
+    const Leaf& leaf = m_signature.leaves[index];
+    auto grads = gradients(plan, leaf);
+    for (const TensorBase* grad : grads)
+        if (grad && classify(plan, grad->shape, grad->strides, flatten) != access)
+            return AccessClass::general;
+    const TensorBase* target = grads[1];
+    if (!target || access != AccessClass::linear)
+        return access;
+    // a plain addition needs an element that no other invocation adds to, through this argument or another
+    if (!is_injective(plan, target->shape, target->strides))
+        return AccessClass::general;
+    for (size_t other = 0; other < m_plan.leaves.size(); ++other) {
+        const TensorBase* second = gradients(m_plan.leaves[other], m_signature.leaves[other])[1];
+        if (other != index && second && may_collide(*target, *second))
+            return AccessClass::general;
+    }
+    return access;
+}
+
 VariantKey Launch::choose_variant()
 {
     bool flatten = m_plan.can_flatten && m_plan.call_rank >= 1;
@@ -229,10 +264,10 @@ VariantKey Launch::choose_variant()
         const Leaf& leaf = m_signature.leaves[i];
         Shape shape = full_shape(leaf);
         flatten = flattens(plan, shape, element_strides(leaf));
-        if (flatten && leaf.tensor && plan.views[1].data >= 0)
-            flatten = flattens(plan, shape, nb::cast<TensorBase*>(leaf.tensor->grad_in)->strides);
-        if (flatten && leaf.tensor && plan.views[2].data >= 0)
-            flatten = flattens(plan, shape, nb::cast<TensorBase*>(leaf.tensor->grad_out)->strides);
+        for (const TensorBase* grad : gradients(plan, leaf)) // one flat index must serve the gradients too
+            flatten = flatten && (!grad || (flattens(plan, shape, grad->strides) &&
+                                            is_broadcast(plan, shape, grad->strides) ==
+                                                is_broadcast(plan, shape, leaf.tensor->strides)));
     }
     VariantKey key = (flatten ? 1 : 0) | (m_total >= (int64_t(1) << 31) ? 2 : 0);
     uint32_t position = 0;
@@ -242,16 +277,17 @@ VariantKey Launch::choose_variant()
         if (!plan.classed || position == max_classed_leaves)
             continue;
         const Leaf& leaf = m_signature.leaves[i];
-        Shape strides = element_strides(leaf);
-        if (leaf.tensor && plan.views[2].data >= 0)
-            strides = nb::cast<TensorBase*>(leaf.tensor->grad_out)->strides;
-        AccessClass access = classify(plan, full_shape(leaf), strides, flatten);
+        AccessClass access = classify(plan, full_shape(leaf), element_strides(leaf), flatten);
+        if (leaf.tensor)
+            access = gradient_access(i, access, flatten);
         key |= uint64_t(access) << (3 + 2 * position++);
-        aligned &= access == AccessClass::uniform || leaf.kind != ValueKind::tensor || leaf.address % 16 == 0;
+        bool in_place = leaf.kind == ValueKind::tensor || (m_on_host && leaf.kind == ValueKind::array);
+        aligned &= access == AccessClass::uniform || !in_place || leaf.address % 16 == 0;
     }
     if (flatten && m_plan.can_widen && aligned)
         key |= 4;
     m_flat = flatten;
+    m_aligned = aligned;
     return key;
 }
 
@@ -309,6 +345,7 @@ uint64_t Launch::upload(size_t leaf, std::vector<uint8_t> bytes, bool write_back
         desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access | BufferUsage::copy_destination |
                      BufferUsage::copy_source;
         desc.label = "argument " + m_plan.leaves[leaf].name;
+        desc.uninitialized = true;
         upload.buffer = m_plan.device->create_buffer(desc);
         if (!bytes.empty())
             m_plan.device->write_buffer(upload.buffer, 0, bytes.data(), bytes.size());
@@ -433,6 +470,7 @@ uint64_t Launch::readback_memory(const LeafPlan& plan, PyObject* object, uint64_
         desc.size = std::max<uint64_t>(size, 4);
         desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access | BufferUsage::copy_destination |
                      BufferUsage::copy_source;
+        desc.uninitialized = true;
         readback.buffer = m_plan.device->create_buffer(desc);
         std::vector<uint8_t> zeros(desc.size, 0);
         if (clear)
@@ -559,6 +597,7 @@ void Launch::prepare_result()
     BufferDesc desc;
     desc.size = std::max<uint64_t>(uint64_t(m_call.element_count()) * result.element->stride, 16);
     desc.struct_size = result.element->stride;
+    desc.uninitialized = true; // every element is written
     desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access | BufferUsage::copy_destination |
                  BufferUsage::copy_source;
     m_result_buffer = m_plan.device->create_buffer(desc);
@@ -585,8 +624,12 @@ void Launch::dispatch()
     if (per_group == 0) { // CPU: blocks large enough to vectorise, small enough to share out
         per_group = std::clamp<int64_t>(m_total / 64, 1024, 32768);
         put<int64_t>(m_plan.block_offset, per_group);
+        // results beyond the caches are worth writing around them
+        put<int64_t>(m_plan.flags_offset, m_aligned && m_total >= (int64_t(1) << 22));
     }
     int64_t groups = (m_total + per_group - 1) / per_group;
+    if (variant.max_groups)
+        groups = std::min<int64_t>(groups, variant.max_groups);
     const auto& limit = m_plan.device->info().limits.max_compute_dispatch_thread_groups;
     uint32_t limit_x = limit[0] ? limit[0] : 0xffffffffu;
     std::array<uint32_t, 3> count{uint32_t(std::min<int64_t>(groups, limit_x)), 1, 1};

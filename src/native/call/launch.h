@@ -36,6 +36,8 @@ private:
     void apply_thread_count();
     VariantKey choose_variant();
     AccessClass classify(const LeafPlan& plan, const Shape& shape, const Shape& strides, bool flatten) const;
+    static std::array<const TensorBase*, 2> gradients(const LeafPlan& plan, const Leaf& leaf);
+    AccessClass gradient_access(size_t index, AccessClass access, bool flatten) const;
     bool flattens(const LeafPlan& plan, const Shape& shape, const Shape& strides) const;
 
     void write_leaf(size_t index);
@@ -74,7 +76,7 @@ private:
     bool m_on_host;
     Shape m_call;
     int64_t m_total = 1;
-    bool m_flat = false;
+    bool m_flat = false, m_aligned = false;
     std::vector<uint8_t> m_bytes;
     std::vector<ref<Object>> m_slots, m_keep;
     std::vector<Upload> m_uploads;

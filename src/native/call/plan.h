@@ -61,6 +61,7 @@ struct ResultPlan {
 struct Variant {
     ref<Kernel> kernel;
     uint32_t items_per_group = 0; ///< invocations of one group; 0 = the CPU block given by `block_offset`
+    uint32_t max_groups = 0;      ///< 0 = any; else each thread handles every (groups * items)-th invocation
 };
 
 struct CallPlan {
@@ -70,7 +71,7 @@ struct CallPlan {
     ResultPlan result;
     uint32_t call_rank = 0;
     uint32_t argument_size = 0;
-    int32_t total_offset = -1, block_offset = -1, shape_offset = -1;
+    int32_t total_offset = -1, block_offset = -1, flags_offset = -1, shape_offset = -1;
     bool size_dependent = false;  ///< list lengths belong to the key
     bool can_flatten = false;
     bool can_widen = false; ///< flat kernels may move several neighbours per thread

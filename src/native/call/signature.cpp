@@ -14,6 +14,7 @@ void Signature::clear()
     leaf_count = 0;
     keep.clear();
     updates.clear();
+    answers.clear();
     reserved = {};
     has_torch = false;
 }
@@ -178,7 +179,10 @@ ScalarType numpy_scalar_type(PyObject* value)
 /// Visits values once; with `describing` it also builds the planner's description (never on the warm path).
 class Walker {
 public:
-    Walker(Signature& signature, bool describing) : m(signature), m_describing(describing) {}
+    Walker(Signature& signature, bool describing, const Signature* walked = nullptr)
+        : m(signature), m_walked(walked), m_describing(describing)
+    {
+    }
 
     nb::object visit(PyObject* value)
     {
@@ -212,12 +216,39 @@ public:
         }
     }
 
-    std::vector<PyObject*> m_path;
+    std::string m_argument;                ///< name or index of the argument at hand, for messages
+    std::vector<std::string_view> m_path;  ///< fields inside it
+    PyObject* m_node = nullptr;
 
 private:
     Signature& m;
+    const Signature* m_walked;
     bool m_describing;
     int m_depth = 0;
+
+    /// What `ask` gives, or gave when the same arguments were walked before.
+    template <typename Ask>
+    nb::object answer(Ask&& ask)
+    {
+        size_t index = m.answers.size();
+        m.answers.push_back(m_walked && index < m_walked->answers.size() ? m_walked->answers[index] : ask());
+        return m.answers[index];
+    }
+
+    /// Raises slangpy.BoundVariableException with function, argument and field path.
+    template <typename... Args>
+    [[noreturn]] void fail_bound(const Args&... args) const
+    {
+        std::string label;
+        if (m_node)
+            label = nb::cast<std::string>(nb::str(nb::getattr(nb::handle(m_node), "label", nb::str("")))) + ": ";
+        std::string where = "argument " + m_argument;
+        for (std::string_view field : m_path)
+            where += cat(".", field);
+        nb::object kind = nb::module_::import_("slangpy.errors").attr("BoundVariableException");
+        PyErr_SetString(kind.ptr(), cat(label, where, ": ", args...).c_str());
+        throw nb::python_error();
+    }
 
     PyObject* hold(nb::object object)
     {
@@ -392,8 +423,9 @@ private:
         std::sort(fields.begin(), fields.end(), [](auto& a, auto& b) { return a.first < b.first; });
         nb::list children;
         nb::dict details;
+        int64_t own = add_aggregate(value, ValueKind::dict);
         if (++m_depth > 64)
-            fail_value("a dict nested more than 64 levels deep cannot be an argument");
+            fail_bound("a dict nested more than 64 levels deep cannot be an argument");
         for (auto& [name, item] : fields) {
             put(char(name.size() & 0x7f));
             m.key.append(name);
@@ -405,13 +437,25 @@ private:
                     details["_type"] = nb::borrow(item);
                 continue;
             }
+            m_path.push_back(name);
             nb::object child = visit(item);
+            m_path.pop_back();
             if (m_describing)
                 children.append(nb::make_tuple(std::string(name), child));
         }
         --m_depth;
         put('e');
-        return m_describing ? description(value, ValueKind::dict, details, -1, children) : nb::object();
+        return m_describing ? description(value, ValueKind::dict, details, own, children) : nb::object();
+    }
+
+    /// A leaf for a dict or list of objects as a whole, in front of those of its parts: the planner takes one or the
+    /// other.
+    int64_t add_aggregate(PyObject* value, ValueKind kind)
+    {
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = kind;
+        leaf.object = value;
+        return last_leaf();
     }
 
     static std::string type_text(PyObject* item)
@@ -430,21 +474,21 @@ private:
         if (depth == sizes.size())
             sizes.push_back(count);
         else if (sizes[depth] != count)
-            fail_value("nested lists must have equal lengths: found ", count, " elements where an earlier list at the ",
+            fail_bound("nested lists must have equal lengths: found ", count, " elements where an earlier list at the ",
                        "same depth has ", sizes[depth]);
         if (depth >= 16)
-            fail_value("a list nested more than 16 levels deep cannot be an argument");
+            fail_bound("a list nested more than 16 levels deep cannot be an argument");
         for (int64_t i = 0; i < count; ++i) {
             const ClassEntry& entry = class_of(items[i]);
             if (entry.value_class == ValueClass::sequence) {
                 if (!leaf.items.empty() && sizes.size() == depth + 1)
-                    fail_value("nested lists must have equal lengths: a list and a number at the same depth");
+                    fail_bound("nested lists must have equal lengths: a list and a number at the same depth");
                 if (!flatten(items[i], depth + 1, leaf, sizes))
                     return false;
                 continue;
             }
             if (sizes.size() > depth + 1)
-                fail_value("nested lists must have equal lengths: a list and a number at the same depth");
+                fail_bound("nested lists must have equal lengths: a list and a number at the same depth");
             if (!take_item(items[i], entry, leaf))
                 return false;
         }
@@ -457,12 +501,17 @@ private:
         uint8_t rows = 0, cols = 0;
         switch (entry.value_class) {
         case ValueClass::boolean: scalar = ScalarType::bool_; break;
-        case ValueClass::integer: scalar = int_class(item) == 'i' ? ScalarType::int32 : ScalarType::int64; break;
+        case ValueClass::integer: {
+            char code = int_class(item);
+            scalar = code == 'i' ? ScalarType::int32 : code == 'u' ? ScalarType::uint64 : ScalarType::int64;
+            break;
+        }
         case ValueClass::floating: scalar = ScalarType::float32; break;
         case ValueClass::numpy_scalar:
             scalar = numpy_scalar_type(item);
             if (scalar == ScalarType::none) return false;
-            scalar = scalar_info(scalar).is_float ? ScalarType::float32 : ScalarType::int32;
+            scalar = scalar_info(scalar).is_float ? ScalarType::float32
+                     : scalar_info(scalar).size == 8 ? scalar : ScalarType::int32;
             break;
         case ValueClass::enumeration: {
             PyObject* inner = hold(nb::handle(item).attr("value"));
@@ -481,9 +530,11 @@ private:
             leaf.rows = rows;
             leaf.cols = cols;
         } else if (rows != leaf.rows || cols != leaf.cols || (cols && scalar != leaf.scalar)) {
-            fail_value("all elements of a list must be of one kind (numbers, or one vector or matrix class)");
+            fail_bound("all elements of a list must be of one kind (numbers, or one vector or matrix class)");
         } else if (scalar == ScalarType::float32 || leaf.scalar == ScalarType::float32) {
             leaf.scalar = ScalarType::float32;
+        } else if (scalar == ScalarType::uint64 || leaf.scalar == ScalarType::uint64) {
+            leaf.scalar = ScalarType::uint64;
         } else if (scalar == ScalarType::int64 || leaf.scalar == ScalarType::int64) {
             leaf.scalar = ScalarType::int64;
         } else if (scalar != leaf.scalar) {
@@ -523,33 +574,67 @@ private:
         return description(value, ValueKind::list, details, last_leaf());
     }
 
+    /// The elements of a list, each object with get_this replaced by what it stands for (nested lists too).
+    nb::object plain_items(PyObject* value)
+    {
+        nb::list items;
+        PyObject* const* elements = PySequence_Fast_ITEMS(value);
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
+            nb::object item = nb::borrow(elements[i]);
+            for (int depth = 0; class_of(item.ptr()).value_class == ValueClass::get_this; ++depth) {
+                if (depth > 64)
+                    fail_bound("get_this() nested more than 64 levels deep");
+                item = ask_this(item.ptr());
+            }
+            if (PyList_CheckExact(item.ptr()) || PyTuple_CheckExact(item.ptr()))
+                item = plain_items(item.ptr());
+            items.append(item);
+        }
+        return items;
+    }
+
     /// A list of dicts becomes one dict of lists; other lists of objects are arrays of resources.
     nb::object sequence_of_objects(PyObject* value)
     {
-        nb::object items = nb::borrow(value);
         static nb::object* transpose = nullptr;
         if (!transpose)
             transpose = new nb::object(nb::module_::import_("slangpy.call.lists").attr("merge_items"));
-        nb::object merged = (*transpose)(items); // None when the elements cannot be merged
+        nb::object items = plain_items(value);
+        nb::object merged = answer([&] {
+            try {
+                return (*transpose)(items); // None when the elements are no dicts
+            } catch (nb::python_error& error) {
+                if (!error.matches(PyExc_ValueError))
+                    throw;
+                fail_bound(nb::cast<std::string>(nb::str(error.value())));
+            }
+        });
+        PyObject* list = hold(items);
+        int64_t own = add_aggregate(list, ValueKind::list);
+        m.leaves[size_t(own)].shape.push_back(PyList_GET_SIZE(list));
         if (merged.is_none()) {
             put('r');
-            put(char(std::min<Py_ssize_t>(PySequence_Fast_GET_SIZE(value), 127)));
+            put32(uint32_t(PyList_GET_SIZE(list)));
             nb::list children;
-            for (nb::handle item : nb::iter(items)) {
-                nb::object child = visit(item.ptr());
+            for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+                nb::object child = visit(PyList_GET_ITEM(list, i));
                 if (m_describing)
-                    children.append(nb::make_tuple(nb::none(), child));
+                    children.append(nb::make_tuple(cat("[", i, "]"), child));
             }
             put('e');
+            if (!m_describing)
+                return {};
             nb::dict details;
             details["items"] = true;
-            return m_describing ? description(value, ValueKind::list, details, -1, children) : nb::object();
+            details["length"] = PyList_GET_SIZE(list);
+            return description(value, ValueKind::list, details, own, children);
         }
         put('L');
-        PyObject* dict_value = hold(merged);
-        nb::object inner = visit(dict_value);
-        if (m_describing)
-            inner[2]["list_length"] = PySequence_Fast_GET_SIZE(value);
+        nb::object inner = visit(hold(merged));
+        if (m_describing) {
+            inner[2]["list_length"] = PyList_GET_SIZE(list);
+            inner[2]["list_leaf"] = own;
+        }
         return inner;
     }
 
@@ -665,15 +750,22 @@ private:
         return description(value, kind, details, last_leaf());
     }
 
-    nb::object get_this(PyObject* value)
+    /// Asks an object once per call, and notes it for update_this.
+    nb::object ask_this(PyObject* value)
     {
-        nb::object held = nb::handle(value).attr("get_this")();
+        nb::object held = answer([&] { return nb::handle(value).attr("get_this")(); });
         if (held.ptr() == value)
             fail(ErrorKind::type, "get_this() of ", Py_TYPE(value)->tp_name, " returned the object itself");
-        if (nb::hasattr(nb::handle(value), "update_this"))
+        if (!m_describing && nb::hasattr(nb::handle(value), "update_this"))
             m.updates.push_back({nb::borrow(value), held});
+        return held;
+    }
+
+    nb::object get_this(PyObject* value)
+    {
+        nb::object held = ask_this(value);
         if (++m_depth > 64)
-            fail_value("get_this() nested more than 64 levels deep");
+            fail_bound("get_this() nested more than 64 levels deep");
         nb::object result = visit(hold(std::move(held)));
         --m_depth;
         return result;
@@ -752,25 +844,31 @@ bool take_reserved(ReservedArguments& reserved, std::string_view name, PyObject*
 template <typename Named>
 void visit_all(Signature& signature, Walker& walker, const CallArguments& arguments, Named&& each)
 {
+    walker.m_node = arguments.node;
     if (arguments.self) {
         signature.key.push_back('.');
+        walker.m_argument = "this";
         each(nullptr, walker.visit(arguments.self));
     }
+    char position = '0';
     for (PyObject* value : arguments.positional) {
         signature.key.push_back(',');
+        walker.m_argument.assign(1, position);
+        position = position < '9' ? char(position + 1) : '9';
         each(nullptr, walker.visit(value));
     }
     if (!arguments.keywords)
         return;
     PyObject *key, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(arguments.keywords, &position, &key, &value)) {
+    Py_ssize_t next = 0;
+    while (PyDict_Next(arguments.keywords, &next, &key, &value)) {
         Py_ssize_t size = 0;
         const char* text = PyUnicode_AsUTF8AndSize(key, &size);
         std::string_view name(text, size_t(size));
         if (name[0] == '_' && take_reserved(signature.reserved, name, value))
             continue;
         signature.key.push_back('=');
+        walker.m_argument.assign(name);
         signature.key.append(name);
         signature.key.push_back('\0');
         each(text, walker.visit(value));
@@ -792,10 +890,10 @@ void walk(Signature& signature, const CallArguments& arguments)
     visit_all(signature, walker, arguments, [](const char*, nb::object) {});
 }
 
-nb::list describe(const CallArguments& arguments)
+nb::list describe(const CallArguments& arguments, const Signature* walked)
 {
     Signature signature;
-    Walker walker(signature, true);
+    Walker walker(signature, true, walked);
     nb::list result;
     visit_all(signature, walker, arguments, [&](const char* name, nb::object value) {
         result.append(nb::make_tuple(name ? nb::object(nb::str(name)) : nb::none(), value));

@@ -23,6 +23,7 @@ struct Signature {
     size_t leaf_count = 0;
     std::vector<nb::object> keep;
     std::vector<ThisUpdate> updates;
+    std::vector<nb::object> answers; ///< what get_this() and merged lists gave, in walk order: asked once per call
     ReservedArguments reserved;
     bool has_torch = false;
 
@@ -36,13 +37,15 @@ struct CallArguments {
     PyObject* self = nullptr;
     std::span<PyObject* const> positional;
     PyObject* keywords = nullptr; ///< dict or null
+    PyObject* node = nullptr;     ///< the FunctionNode, for messages
 };
 
 void walk(Signature& signature, const CallArguments& arguments);
 
 /// The same walk as Python data for the planner: a list of (name or None, value) where value is
 /// (kind, type name, details: dict, leaf index or -1, fields: list of (name, value)).
-nb::list describe(const CallArguments& arguments);
+/// `walked` (may be null) is the signature of the same arguments: objects are not asked again.
+nb::list describe(const CallArguments& arguments, const Signature* walked);
 
 /// Appends the sizes that may decide types (list lengths) to the key.
 void append_sizes(Signature& signature);

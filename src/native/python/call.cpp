@@ -135,6 +135,7 @@ std::shared_ptr<CallPlan> read_plan(nb::dict dict)
     plan->argument_size = nb::cast<uint32_t>(dict["argument_size"]);
     plan->total_offset = offset_of(dict, "total_offset");
     plan->block_offset = offset_of(dict, "block_offset");
+    plan->flags_offset = offset_of(dict, "flags_offset");
     plan->shape_offset = offset_of(dict, "shape_offset");
     plan->size_dependent = nb::cast<bool>(dict["size_dependent"]);
     plan->can_flatten = nb::cast<bool>(dict["can_flatten"]);
@@ -188,7 +189,7 @@ std::shared_ptr<CallPlan> find_plan(CallSite& site, nb::handle self, PlanTable& 
     }
     nb::object result_type =
         signature.reserved.result_type ? nb::borrow(signature.reserved.result_type) : nb::object(nb::none());
-    nb::object spec = site.planner(self, describe(arguments), result_type,
+    nb::object spec = site.planner(self, describe(arguments, &signature), result_type,
                                    nb::bytes(signature.key.data(), signature.key.size()));
     std::shared_ptr<CallPlan> plan;
     if (nb::isinstance<nb::dict>(spec))
@@ -205,7 +206,7 @@ std::shared_ptr<CallPlan> find_plan(CallSite& site, nb::handle self, PlanTable& 
     return plan;
 }
 
-CallArguments gather(const CallSite& site, nb::args& args, nb::kwargs& kwargs, std::vector<PyObject*>& storage)
+CallArguments gather(nb::handle self, const CallSite& site, nb::args& args, nb::kwargs& kwargs, std::vector<PyObject*>& storage)
 {
     CallArguments arguments;
     for (size_t i = 0; i < args.size(); ++i)
@@ -213,6 +214,7 @@ CallArguments gather(const CallSite& site, nb::args& args, nb::kwargs& kwargs, s
     arguments.self = site.self.is_valid() && !site.self.is_none() ? site.self.ptr() : nullptr;
     arguments.positional = storage;
     arguments.keywords = PyDict_GET_SIZE(kwargs.ptr()) ? kwargs.ptr() : nullptr;
+    arguments.node = self.ptr();
     return arguments;
 }
 
@@ -220,7 +222,7 @@ nb::object call(nb::handle self, nb::args args, nb::kwargs kwargs)
 {
     CallSite& site = *nb::inst_ptr<CallSite>(self);
     std::vector<PyObject*> storage;
-    CallArguments arguments = gather(site, args, kwargs, storage);
+    CallArguments arguments = gather(self, site, args, kwargs, storage);
     nb::object bound;
     if (arguments.keywords)
         if (PyObject* value = PyDict_GetItemString(arguments.keywords, "_this")) {
@@ -255,7 +257,7 @@ nb::object plan_of(nb::handle self, nb::args args, nb::kwargs kwargs)
 {
     CallSite& site = *nb::inst_ptr<CallSite>(self);
     std::vector<PyObject*> storage;
-    CallArguments arguments = gather(site, args, kwargs, storage);
+    CallArguments arguments = gather(self, site, args, kwargs, storage);
     SignatureLease lease;
     walk(*lease.signature, arguments);
     return find_plan(site, self, *nb::cast<PlanTable*>(site.table), *lease.signature, arguments)->view;
@@ -265,7 +267,7 @@ nb::object describe_call(nb::handle self, nb::args args, nb::kwargs kwargs)
 {
     CallSite& site = *nb::inst_ptr<CallSite>(self);
     std::vector<PyObject*> storage;
-    return describe(gather(site, args, kwargs, storage));
+    return describe(gather(self, site, args, kwargs, storage), nullptr);
 }
 
 void bind_values(nb::module_& m)
@@ -312,8 +314,11 @@ void bind_values(nb::module_& m)
 
 } // namespace
 
+void bind_backends(nb::module_& m); // backends.cpp
+
 void bind_call(nb::module_& m)
 {
+    bind_backends(m);
     bind_values(m);
     nb::class_<PlanTable>(m, "PlanTable", "Plans by key.")
         .def(nb::init<>())
@@ -331,10 +336,10 @@ void bind_call(nb::module_& m)
             return nb::tuple(sizes);
         })
         .def("add_variant",
-             [](CallPlan& self, uint64_t key, Kernel* kernel, uint32_t items_per_group) {
-                 self.variants[key] = {ref<Kernel>(kernel), items_per_group};
+             [](CallPlan& self, uint64_t key, Kernel* kernel, uint32_t items_per_group, uint32_t max_groups) {
+                 self.variants[key] = {ref<Kernel>(kernel), items_per_group, max_groups};
              },
-             nb::arg("key"), nb::arg("kernel"), nb::arg("items_per_group"))
+             nb::arg("key"), nb::arg("kernel"), nb::arg("items_per_group"), nb::arg("max_groups") = 0)
         .def_prop_ro("variant_count", [](const CallPlan& self) { return self.variants.size(); });
     nb::class_<CallSite>(m, "CallSite", nb::dynamic_attr(), "Native half of FunctionNode.")
         .def("__init__",

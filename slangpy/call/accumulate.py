@@ -1,0 +1,127 @@
+"""How values of a type are summed and added atomically: its parts, and the hook that the Slang library asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import ResolveException
+from ..reflection import SlangType
+from .text import indent, slang_name
+
+ATOMIC_SCALARS = ("int", "uint", "int64_t", "uint64_t", "half", "float", "double")
+MAX_PARTS = 64
+"""Parts that a sum is kept in registers for; larger elements are added to memory by each invocation."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A scalar, vector or matrix inside an element: where, and its type."""
+
+    path: str
+    type: SlangType
+
+    def widened(self, scalar: str) -> str:
+        """The type of the same shape with components of another scalar type."""
+        shape = self.type.shape
+        if not shape:
+            return scalar
+        if len(shape) == 1:
+            return f"vector<{scalar},{shape[0]}>"
+        return f"matrix<{scalar},{shape[0]},{shape[1]}>"
+
+
+def parts_of(type_: SlangType) -> list[Part] | None:
+    """The floating-point parts of a gradient type; None when there are too many or one is no float."""
+    found = _parts(type_, "")
+    return found if found is not None and len(found) <= MAX_PARTS else None
+
+
+def _parts(type_: SlangType, path: str) -> list[Part] | None:
+    if type_.kind in ("scalar", "vector", "matrix"):
+        return [Part(path, type_)] if type_.scalar in ("half", "float", "double") else None
+    if type_.kind == "array":
+        count, element = type_.shape[0], type_.element_type
+        if element is None or not 0 <= count <= MAX_PARTS:
+            return None
+        children = [(f"{path}[{k}]", element) for k in range(count)]
+    elif type_.kind == "struct":
+        children = [(f"{path}.{name}", field.type) for name, field in type_.fields.items()]
+    else:
+        return None
+    found: list[Part] = []
+    for child_path, child in children:
+        inner = _parts(child, child_path)
+        if inner is None or len(found) + len(inner) > MAX_PARTS:
+            return None
+        found += inner
+    return found
+
+
+def atomic_hook(types: list[SlangType]) -> list[str]:
+    """Text of `_SpyAtomicHook` for the element types that are no scalar or vector; empty when there are none.
+
+    Raises ResolveException for elements with parts that cannot be added atomically.
+    """
+    cases: dict[str, list[str]] = {}
+    for type_ in types:
+        _add_case(type_, cases)
+    if not cases:
+        return []
+    lines = ["struct _spy_AtomicHook : IAtomicHook", "{", "    static bool add<G>(TensorStorage<G> to, G v)", "    {"]
+    for name, statements in cases.items():
+        lines += [f"        if (G is {name})", "        {", *indent(indent(indent(statements)))]
+        lines += ["            return true;", "        }"]
+    lines += ["        return false;", "    }", "}"]
+    return [*lines, "export struct _SpyAtomicHook : IAtomicHook = _spy_AtomicHook;"]
+
+
+def _add_case(type_: SlangType, cases: dict[str, list[str]]) -> None:
+    name = slang_name(type_.full_name)
+    if name in cases:
+        return
+    if type_.kind in ("scalar", "vector", "matrix"):
+        if type_.scalar not in ATOMIC_SCALARS:
+            raise ResolveException(
+                f"elements of type {name} cannot be added atomically; the types that can are structs, arrays, matrices "
+                f"and vectors of {', '.join(ATOMIC_SCALARS)}"
+            )
+        if type_.kind == "matrix":
+            cases[name] = [f"_spy_atomic_add_parts<{name}, G>(to, v);"]
+    elif type_.kind == "array":
+        _add_array(type_, name, cases)
+    elif type_.kind == "struct":
+        _add_struct(type_, name, cases)
+    else:
+        raise ResolveException(f"elements of type {name} cannot be added atomically")
+
+
+def _add_array(type_: SlangType, name: str, cases: dict[str, list[str]]) -> None:
+    element = type_.element_type
+    assert element is not None
+    if type_.scalar in ATOMIC_SCALARS:
+        cases[name] = [f"_spy_atomic_add_parts<{name}, G>(to, v);"]
+        return
+    _add_case(element, cases)
+    kind, stride = slang_name(element.full_name), type_.element_layout.element_stride
+    cases[name] = [
+        f"let d = reinterpret<{name}>(v);",
+        f"[ForceUnroll] for (uint k = 0; k < {type_.shape[0]}; k++)",
+        f"    _spy_atomic_add<{kind}>(to.part<{kind}>(k * {stride}), d[k]);",
+    ]
+
+
+def _add_struct(type_: SlangType, name: str, cases: dict[str, list[str]]) -> None:
+    program = type_.program
+    if program is not None and program.find_function_by_name_in_type(type_, "atomicAdd") is not None:
+        cases[name] = [f"_spy_atomic_add_user<{name}, G>(to, v);"]
+        return
+    offsets = {field["name"]: field["offset"] for field in type_.element_layout.fields}
+    lines = [f"let d = reinterpret<{name}>(v);"]
+    for field_name, field in type_.fields.items():
+        _add_case(field.type, cases)
+        kind = slang_name(field.type.full_name)
+        lines.append(f"_spy_atomic_add<{kind}>(to.part<{kind}>({offsets[field_name]}), d.{field_name});")
+    cases[name] = lines
+
+
+__all__ = ["Part", "atomic_hook", "parts_of"]

@@ -1,0 +1,247 @@
+"""The backward half of generated kernels: Slang's bwd_diff around the call, seeds read before, gradients added after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..reflection import SlangType
+from .accumulate import Part, atomic_hook, parts_of
+from .gradients import NONE, differentiable
+from .ir import Derivative, Options, Parameter, Placed, Vectorized
+from .text import indent, slang_name
+
+if TYPE_CHECKING:
+    from .emit import Shape
+
+GENERAL, LINEAR, UNIFORM = 0, 1, 2
+MAX_GROUPS = 1024
+"""Groups of a GPU kernel that ends in a reduction: each thread strides over the call and each group adds once."""
+
+
+def reduces(placed: Placed, grad: Derivative, shape: Shape) -> bool:
+    """Whether the gradient of a leaf is summed over the invocations before it is added to memory."""
+    if not grad.target or placed.binding.rank >= 0:
+        return False
+    if grad.target != "reference" and placed.map and shape.classes.get(placed.ident, UNIFORM) != UNIFORM:
+        return False
+    derivative = placed.binding.type.derivative
+    return derivative is not None and parts_of(derivative) is not None
+
+
+def group_limit(plan: Vectorized, grads: dict[str, Derivative], shape: Shape) -> int:
+    """Most groups that a kernel of this variant may be launched with; 0: no limit."""
+    if shape.cpu or not any(reduces(p, grads.get(p.ident, NONE), shape) for p in plan.placed):
+        return 0
+    return MAX_GROUPS
+
+
+class BackwardWriter:
+    """What the writer of kernels needs for backward calls. The rest of the writer is in `emit`."""
+
+    plan: Vectorized
+    grads: dict[str, Derivative]
+    options: Options
+    shape: Shape
+    capabilities: frozenset[str]
+    leaves: dict[str, list[Placed]]
+    hoisted: list[str]
+    body: list[str]
+    after: list[str]
+
+    if TYPE_CHECKING:
+
+        def _class(self, placed: Placed) -> int: ...
+        def _offset(self, placed: Placed, name: str) -> str: ...
+        def _leaf_value(self, placed: Placed) -> str: ...
+        def _argument(self, parameter: Parameter) -> str: ...
+        def _call_expression(self, names: list[str]) -> str: ...
+        def _transfer(
+            self, placed: Placed, name: str, var: str, type_: SlangType, offset: str, position: int, lines: list[str],
+            stored: str, load: bool, add: str = "",
+        ) -> None: ...  # fmt: skip
+
+    # --- the differentiable wrapper and the call
+    def _emit_backward(self) -> list[str]:
+        """Fills the kernel's body around bwd_diff; returns the differentiable wrapper of the user's function."""
+        resolved = self.plan.resolved
+        signature: list[str] = []
+        before: list[str] = []
+        passed: list[str] = []
+        for parameter in resolved.parameters:
+            if parameter.io != "return":
+                passed += self._backward_parameter(parameter, signature, before)
+        call = self._call_expression([f"_p_{p.name}" for p in resolved.parameters if p.io != "return"])
+        result = next((p for p in resolved.parameters if p.io == "return"), None)
+        kind = "void"
+        statement = f"{call};"
+        if result is not None and result.type.differentiable:
+            kind, statement = slang_name(resolved.return_type_name), f"return {call};"
+            passed.append(self._seed(result))
+        elif resolved.return_type_name != "void":
+            statement = f"let _unused = {call};"
+        self.body.append(f"bwd_diff(_spy_function)({', '.join(passed)});")
+        for parameter in resolved.parameters:
+            if parameter.io in ("in", "inout") and self._wants_gradient(parameter):
+                self._accumulate(parameter)
+        return [
+            "[Differentiable]", f"{kind} _spy_function({', '.join(signature)})", "{", *indent(before),
+            f"    {statement}", "}",
+        ]  # fmt: skip
+
+    def _wants_gradient(self, parameter: Parameter) -> bool:
+        """Whether a parameter is differentiated as a value. Inputs that nobody keeps a gradient of are constants."""
+        leaves = self.leaves.get(parameter.name, [])
+        if parameter.no_diff or not parameter.binding.type.differentiable or self._is_tensor(parameter):
+            return False
+        values = [self.grads.get(p.ident, NONE) for p in leaves if p.binding.rank < 0]
+        return parameter.io != "in" or any(grad.target for grad in values)
+
+    def _is_tensor(self, parameter: Parameter) -> bool:
+        return parameter.binding.rank >= 0
+
+    def _backward_parameter(self, parameter: Parameter, signature: list[str], before: list[str]) -> list[str]:
+        """Adds a parameter to the wrapper; gives what bwd_diff is passed for it (nothing: a local of the wrapper)."""
+        name, kind = f"_p_{parameter.name}", slang_name(parameter.binding.type_name)
+        if not self._wants_gradient(parameter):
+            if parameter.io == "out" and not self._is_tensor(parameter):
+                before.append(f"{kind} {name};")
+                return []
+            prefix = "no_diff " if parameter.binding.type.differentiable else ""
+            if parameter.io == "inout" and not self._is_tensor(parameter):
+                signature.append(f"{prefix}{kind} {name}_in")
+                before.append(f"{kind} {name} = {name}_in;")
+            else:
+                signature.append(f"{prefix}{kind} {name}")
+            return [self._argument_value(parameter)]
+        signature.append({"in": "", "out": "out ", "inout": "inout "}[parameter.io] + f"{kind} {name}")
+        if parameter.io == "out":
+            return [self._seed(parameter)]
+        primal, pair = f"_x_{parameter.name}", f"_d_{parameter.name}"
+        self.body.append(f"{kind} {primal} = {self._argument_value(parameter)};")
+        seed = f", {self._seed(parameter)}" if parameter.io == "inout" else ""
+        self.body.append(f"DifferentialPair<{kind}> {pair} = diffPair({primal}{seed});")
+        return [pair]
+
+    def _argument_value(self, parameter: Parameter) -> str:
+        leaves = self.leaves.get(parameter.name, [])
+        if len(leaves) == 1 and leaves[0].path == parameter.name:
+            return self._leaf_value(leaves[0])
+        return self._argument(parameter)
+
+    # --- seeds
+    def _seed(self, parameter: Parameter) -> str:
+        """A variable with the incoming gradient of an output; zero where none is attached."""
+        kind = slang_name(parameter.binding.type_name)
+        var = f"_s_{parameter.name.lstrip('_')}"
+        self.body.append(f"{kind}.Differential {var} = {kind}.dzero();")
+        for placed in self.leaves.get(parameter.name, []):
+            grad = self.grads.get(placed.ident, NONE)
+            target = var + placed.path[len(parameter.name) :]
+            if grad.seed == "value":
+                self.body.append(f"{target} = _call.{placed.ident}_seed;")
+            elif grad.seed == "view":
+                self._read_seed(placed, grad, target)
+        return var
+
+    def _read_seed(self, placed: Placed, grad: Derivative, target: str) -> None:
+        view = f"{placed.ident}_gi"
+        derivative = placed.binding.type.derivative
+        assert derivative is not None
+        self.body.append(f"int64_t _o_{view} = {self._offset(placed, view)};")
+        self.body.append(f"_spy_T_{placed.ident}.Differential _g_{view};")
+        self._transfer(placed, view, f"_g_{view}", derivative, f"_o_{view}", 0, self.body, grad.grad_type, load=True)
+        self.body.append(f"{target} = _g_{view};")
+
+    # --- gradients
+    def _accumulate(self, parameter: Parameter) -> None:
+        for placed in self.leaves.get(parameter.name, []):
+            grad = self.grads.get(placed.ident, NONE)
+            if grad.target and placed.binding.rank < 0:
+                path = placed.path[len(parameter.name) :]
+                self._accumulate_leaf(placed, grad, f"_d_{parameter.name}.d{path}")
+
+    def _accumulate_leaf(self, placed: Placed, grad: Derivative, value: str) -> None:
+        derivative = placed.binding.type.derivative
+        assert derivative is not None
+        view = f"{placed.ident}_out" if grad.target == "reference" else f"{placed.ident}_go"
+        if reduces(placed, grad, self.shape):
+            self._reduce(placed, grad, view, derivative, value)
+            return
+        self.body.append(f"let _g_{view} = {value};")
+        if grad.target == "reference":
+            self.body.append(f"_spy_atomic_add<{slang_name(derivative.full_name)}>(_call.{view}, _g_{view});")
+            return
+        self.body.append(f"int64_t _o_{view} = {self._offset(placed, view)};")
+        owned = bool(placed.map) and self._class(placed) == LINEAR
+        if owned and not placed.binding.inner and grad.grad_type == derivative.full_name:
+            self.body.append(f"_spy_add<_spy_T_{placed.ident}>(_call.{view}.at(_o_{view}), _g_{view});")
+            return
+        self._transfer(
+            placed, view, f"_g_{view}", derivative, f"_o_{view}", 0, self.body, grad.grad_type, load=False,
+            add="plain" if owned else "atomic",
+        )  # fmt: skip
+
+    def _reduce(self, placed: Placed, grad: Derivative, view: str, derivative: SlangType, value: str) -> None:
+        """A broadcast argument: summed by each thread (CPU: block) and group, then added once."""
+        parts = parts_of(derivative)
+        assert parts is not None
+        kind = slang_name(derivative.full_name)
+        total = f"_total_{view}"
+        lines = [f"{kind} {total};"]
+        for number, part in enumerate(parts):
+            name = f"_sum_{view}" + (f"_{number}" if part.path else "")
+            self._sum_part(part, name, value)
+            own = slang_name(part.type.full_name)
+            summed = name if self.shape.cpu else f"_spy_group_sum({name}, _thread, {self.shape.group_size})"
+            lines.append(f"{total}{part.path} = {own}({summed});")
+        add: list[str] = []
+        stored = grad.grad_type if grad.target == "view" else derivative.full_name
+        if grad.target == "reference":
+            add.append(f"_spy_atomic_add<{kind}>(_call.{view}, {total});")
+        else:
+            self._transfer(placed, view, total, derivative, "int64_t(0)", 0, add, stored, load=False, add="atomic")
+        self.after += lines
+        self.after += add if self.shape.cpu else ["if (_thread == 0)", "{", *indent(add), "}"]
+
+    def _sum_part(self, part: Part, name: str, value: str) -> None:
+        scalar = "double" if self.shape.cpu or part.type.scalar == "double" else "float"
+        wide = part.widened(scalar)
+        self.hoisted.append(f"{wide} {name} = {wide}({scalar}(0));")
+        self.body.append(f"{name} += {wide}({value}{part.path});")
+
+    # --- what the library asks of the generated module
+    def _library_settings(self) -> list[str]:
+        """Exports that tell the Slang library about the device and about elements it cannot add atomically by itself."""
+        lines = atomic_hook(self._atomic_types())
+        if not (lines or self.options.bwds) or "spirv" not in self.capabilities:
+            return lines
+        for name, capability, default in (
+            ("_spy_has_atomic_f32", "spvAtomicFloat32AddEXT", True),
+            ("_spy_has_atomic_f64", "spvAtomicFloat64AddEXT", False),
+            ("_spy_has_atomic_f16", "spvAtomicFloat16AddEXT", False),
+            ("_spy_has_wave_sum", "spvGroupNonUniformArithmetic", True),
+        ):
+            present = capability in self.capabilities
+            if present != default:
+                lines.append(f"export static const bool {name} = {'true' if present else 'false'};")
+        return lines
+
+    def _atomic_types(self) -> list[SlangType]:
+        """Element types of gradients, and of AtomicTensor arguments."""
+        found: list[SlangType] = []
+        for placed in self.plan.placed:
+            binding, grad = placed.binding, self.grads.get(placed.ident, NONE)
+            program = binding.type.program
+            element = program.find_type_by_name(binding.stored) if binding.rank >= 0 else binding.type
+            if binding.type_name.startswith("AtomicTensor<") and element is not None:
+                found.append(element)
+            if not grad.target or element is None:
+                continue
+            derivative = element.derivative
+            assert derivative is not None
+            stored = derivative.full_name if grad.target == "reference" else grad.grad_type
+            found.append(derivative if stored == derivative.full_name else SlangType(stored, source=program))
+        return found
+
+
+__all__ = ["BackwardWriter", "differentiable", "group_limit", "reduces"]

@@ -1,0 +1,19 @@
+"""Small pieces of Slang text that the writers of kernels share."""
+
+from __future__ import annotations
+
+
+def indent(lines: list[str]) -> list[str]:
+    return ["    " + line for line in lines]
+
+
+def product(sizes: tuple[int, ...]) -> int:
+    count = 1
+    for size in sizes:
+        count *= size
+    return count
+
+
+def slang_name(full_name: str) -> str:
+    """A spelling that Slang's parser takes for any type: arrays inside templates included."""
+    return full_name

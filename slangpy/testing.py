@@ -1,0 +1,80 @@
+"""Helpers for tests of code that uses slangpy: code generation for devices that the machine does not have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _native
+from .call.plan import PlanView, decode, result_mode_of
+from .module import Module
+from .session import ShaderModel
+
+
+class _Target:
+    """Enough of a device to generate code for it."""
+
+    def __init__(self, format: str, defines: dict[str, str]) -> None:
+        self.format = format
+        self.profile = ""
+        self.capabilities: list[str] = []
+        self.defines = defines
+
+
+class CudaCodegen:
+    """Generates CUDA kernels and compiles them with NVRTC; runs nothing and needs no GPU.
+
+    arch: "sm_75", "sm_80", "sm_90", ... Calls are planned with arguments of any open device.
+    """
+
+    class _Desc:
+        compiler_options: dict[str, Any]
+
+    def __init__(self, arch: str, include_paths: tuple[str, ...] = ()) -> None:
+        from .device import _configure_cuda
+
+        _configure_cuda()
+        self.arch = arch
+        self.compile_target = _Target("cuda", {"__TARGET_CUDA__": "1"})
+        self.compiler_fingerprint = f"nvrtc {arch}"
+        self.supported_shader_model = ShaderModel.sm_6_0
+        desc = CudaCodegen._Desc()
+        desc.compiler_options = {"include_paths": list(include_paths)}
+        self.__dict__["_state_desc"] = desc
+
+    def compile(self, source: bytes, entry_point_name: str, *, label: str = "", **options: Any) -> bytes:
+        """CUDA source to a cubin."""
+        del options
+        return _native.cuda_compile(source, entry_point_name, self.arch, label)
+
+    def create_kernel(self, code: bytes, layout: Any, label: str = "") -> bytes:
+        del layout, label
+        return code
+
+    def build(self, function: Any, *args: Any, **kwargs: Any) -> PlanView:
+        """Plans `function` (of a module loaded on this object) for these arguments and compiles its kernel."""
+        description = function._describe(*args, **kwargs)
+        mode = result_mode_of(kwargs.get("_result") if isinstance(kwargs.get("_result"), (str, type)) else None,
+                              function.options.return_type)  # fmt: skip
+        view = PlanView(function, decode(description), mode, b"")
+        view.build_spec()
+        return view
+
+    def load_from_source(self, name: str, source: str) -> Module:
+        return Module.load_from_source(self, name, source)
+
+
+def nvrtc_available() -> bool:
+    """Whether NVRTC can be opened here."""
+    if not hasattr(_native, "cuda_compile"):
+        return False
+    from .device import _configure_cuda
+
+    _configure_cuda()
+    try:
+        _native.cuda_compile(b'extern "C" __global__ void k() {}', "k", "sm_80")
+    except RuntimeError:
+        return False
+    return True
+
+
+__all__ = ["CudaCodegen", "nvrtc_available"]

@@ -1,0 +1,47 @@
+#include "call/access.h"
+
+#include <algorithm>
+
+namespace spy {
+
+bool is_broadcast(const LeafPlan& plan, const Shape& shape, const Shape& strides)
+{
+    for (uint32_t i = 0; i < plan.vector_dims; ++i)
+        if (shape[i] != 1 && strides[i] != 0)
+            return false;
+    return true;
+}
+
+bool is_injective(const LeafPlan& plan, const Shape& shape, const Shape& strides)
+{
+    // sizes and steps per call dimension (a call dimension may move several of the view's), then the consumed ones
+    std::array<int64_t, Shape::max_dims> steps{};
+    std::array<std::pair<int64_t, int64_t>, 2 * Shape::max_dims> dims;
+    std::array<int64_t, Shape::max_dims> sizes{};
+    size_t count = 0;
+    for (uint32_t i = 0; i < plan.vector_dims; ++i) {
+        steps[plan.map[i]] += shape[i] == 1 ? 0 : strides[i];
+        sizes[plan.map[i]] = std::max(sizes[plan.map[i]], shape[i]);
+    }
+    for (size_t c = 0; c < sizes.size(); ++c)
+        if (sizes[c] > 1)
+            dims[count++] = {std::abs(steps[c]), sizes[c]};
+    for (size_t i = 0; i < plan.inner.size(); ++i)
+        if (shape[plan.vector_dims + i] > 1)
+            dims[count++] = {std::abs(strides[plan.vector_dims + i]), shape[plan.vector_dims + i]};
+    std::sort(dims.begin(), dims.begin() + count);
+    int64_t reach = 0; // offset of the last element reached by the dimensions so far
+    for (size_t i = 0; i < count; ++i) {
+        if (dims[i].first <= reach)
+            return false;
+        reach += dims[i].first * (dims[i].second - 1);
+    }
+    return true;
+}
+
+bool may_collide(const TensorBase& a, const TensorBase& b)
+{
+    return a.storage == b.storage && !(a.address() == b.address() && a.strides == b.strides && a.shape == b.shape);
+}
+
+} // namespace spy

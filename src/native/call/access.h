@@ -1,0 +1,16 @@
+#pragma once
+// Questions about the memory that the invocations of a call share, asked of the gradients that a backward call adds to.
+#include "call/plan.h"
+
+namespace spy {
+
+/// Whether a view stands still over the whole call.
+bool is_broadcast(const LeafPlan& plan, const Shape& shape, const Shape& strides);
+
+/// Whether no two invocations (nor two consumed elements of one) meet in memory.
+bool is_injective(const LeafPlan& plan, const Shape& shape, const Shape& strides);
+
+/// Whether two gradients lie in one buffer in such a way that different invocations may meet in an element.
+bool may_collide(const TensorBase& a, const TensorBase& b);
+
+} // namespace spy

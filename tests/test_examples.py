@@ -1,0 +1,79 @@
+"""The examples run to their end and get the numbers they promise, as a user would start them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from slangpy._native import DeviceType
+
+pytestmark = pytest.mark.needs_kernels
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def run(script: str, *arguments: str, folder: Path) -> str:
+    command = [sys.executable, str(EXAMPLES / script), *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_polynomial(device_type: DeviceType, tmp_path: Path) -> None:
+    plot = tmp_path / "plot.png"
+    output = run(
+        "01_polynomial/polynomial.py", "--device", device_type.name, "--plot", str(plot), folder=tmp_path
+    )
+    assert output.splitlines()[-2:] == ["[ 9. 23. 41. 63.]", "[12. 16. 20. 24.]"]
+    assert plot.exists() or "no plot" in output
+
+
+def test_linear_layer(device_type: DeviceType, tmp_path: Path) -> None:
+    output = run("02_linear_layer/linear_layer.py", "--device", device_type.name, "--steps", "60", folder=tmp_path)
+    losses = [tuple(map(float, line.split()[1:])) for line in output.splitlines()[2:] if re.match(r" *\d+ ", line)]
+    assert len(losses) >= 4
+    for ours, expected in losses:
+        assert ours == pytest.approx(expected, rel=1e-3)
+    assert losses[-1][0] < losses[0][0] / 2
+    assert float(output.split()[-1]) < 1e-4
+
+
+def code_cells() -> list[dict[str, object]]:
+    notebook = json.loads((EXAMPLES / "03_notebook" / "calls.ipynb").read_text(encoding="utf-8"))
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def test_notebook_is_stored_executed() -> None:
+    cells = code_cells()
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert any(cell["outputs"] for cell in cells)
+
+
+def test_notebook(tmp_path: Path) -> None:
+    """Runs the cells in a fresh process and compares what they print with what is stored."""
+    parts = ["import contextlib, io, json", "_spy_outputs = []", "_spy_names = {}"]
+    for cell in code_cells():
+        source = "".join(cell["source"])  # type: ignore[arg-type]
+        parts.append(
+            "with contextlib.redirect_stdout(io.StringIO()) as _spy_text:\n"
+            f"    exec(compile({source!r}, 'cell', 'exec'), _spy_names)\n"
+            "_spy_outputs.append(_spy_text.getvalue())"
+        )
+    parts.append("print(json.dumps(_spy_outputs))")
+    script = tmp_path / "cells.py"
+    script.write_text("\n".join(parts), encoding="utf-8")
+    environment = {**os.environ, "SLANGPY_DEVICE_TYPE_OVERRIDE": "cpu"}
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    for cell, printed in zip(code_cells(), json.loads(done.stdout), strict=True):
+        stored = "".join(
+            "".join(output["text"]) for output in cell["outputs"] if output.get("name") == "stdout"  # type: ignore
+        )
+        assert printed == stored
