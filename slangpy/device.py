@@ -617,7 +617,32 @@ def _create_shader_object(device: Device, type_layout: Any) -> Any:
 
 
 def _reload_all_programs(device: Device) -> None:
+    from slangpy.reload import reload_changed
+
     device.slang_session.reload()
+    reload_changed(device, force=True)
+
+
+def _hot_reload_check(device: Device) -> None:
+    from slangpy.reload import reload_changed
+
+    reload_changed(device)
+
+
+def _set_hot_reload_delay(device: Device, delay_ms: int) -> None:
+    # Checks cost one system call and wait for nothing, so there is no delay to keep; the value is only checked.
+    if delay_ms < 0:
+        raise ValueError(f"set_hot_reload_delay: expected milliseconds >= 0, got {delay_ms}")
+
+
+def _register_shader_hot_reload_callback(device: Device, callback: Callable[[Any], Any]) -> int:
+    state = device.__dict__
+    state.setdefault("_state_reload_callbacks", {})
+    return _register(device, "reload", callback)
+
+
+def _unregister_shader_hot_reload_callback(device: Device, id: int) -> None:
+    _unregister(device, "reload", id)
 
 
 def _not_yet(name: str, instead: str) -> Callable[..., Any]:
@@ -627,10 +652,6 @@ def _not_yet(name: str, instead: str) -> Callable[..., Any]:
     return function
 
 
-_hot_reload_check = _not_yet("hot_reload_check", "use reload_all_programs()")
-_set_hot_reload_delay = _not_yet("set_hot_reload_delay", "use reload_all_programs()")
-_register_shader_hot_reload_callback = _not_yet("register_shader_hot_reload_callback", "use reload_all_programs()")
-_unregister_shader_hot_reload_callback = _not_yet("unregister_shader_hot_reload_callback", "use reload_all_programs()")
 _flush_print = _not_yet("flush_print", "write values to a buffer and read it")
 _flush_print_to_string = _not_yet("flush_print_to_string", "write values to a buffer and read it")
 _shader_cache_stats = _not_yet("shader_cache_stats", "time the first call instead")

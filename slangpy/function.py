@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from .module import Module
 
 
+def watcher_of(device: Any) -> Any:
+    """The watcher of a device's source files; None where hot reload is off."""
+    return device.__dict__.get("_state_watcher")
+
+
 class FunctionCore:
     """A function of a module by name, found when it is first needed."""
 
@@ -187,7 +192,13 @@ class FunctionNode(_native.CallSite):
         self._bwds: FunctionNode | None = None
         table = module.plan_table((core.identity, core.is_constructor, options))
         uniforms = self._make_uniforms if globals_ else None
-        super().__init__(table, plan_call, bound, uniforms, stream)
+        super().__init__(table, plan_call, bound, uniforms, stream, watcher_of(module.device))
+
+    def _reload(self) -> None:
+        """Called by native code before a call when a watched file has changed."""
+        from .reload import reload_changed
+
+        reload_changed(self.module.device)
 
     def _with(self, *, globals_: Any = None, bound: Any = None, stream: int | None = None, **changes: Any) -> FunctionNode:
         node = FunctionNode.__new__(FunctionNode)

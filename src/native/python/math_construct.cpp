@@ -166,8 +166,13 @@ bool is_sequence(PyObject* object)
 {
     if (const MathTypeInfo* info = info_of(object))
         return !info->is_scalar;
-    return PySequence_Check(object) && !PyUnicode_Check(object) && !PyBytes_Check(object) && !PyByteArray_Check(object)
-        && !PyDict_Check(object);
+    if (!PySequence_Check(object) || PyUnicode_Check(object) || PyBytes_Check(object) || PyByteArray_Check(object)
+        || PyDict_Check(object))
+        return false;
+    if (PySequence_Size(object) >= 0)
+        return true;
+    PyErr_Clear(); // arrays of rank 0 look like sequences and have no length
+    return false;
 }
 
 bool is_operand_sequence(PyObject* object)

@@ -11,11 +11,11 @@ namespace {
 size_t step_of(const MathTypeInfo& info) { return scalar_info(info.scalar).size; }
 unsigned char* bytes_of(PyObject* self) { return static_cast<unsigned char*>(math_data(self)); }
 
-/// Shortest digits that give the same half back.
+/// Shortest digits that give the same half back; whole numbers in full, 65504 rather than 65500.
 std::string half_digits(double value)
 {
     char buffer[32];
-    for (int precision = 0; precision < 5; ++precision) {
+    for (int precision = 0; value != std::trunc(value) && precision < 5; ++precision) {
         const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific, precision).ptr;
         double parsed = 0;
         std::from_chars(buffer, end, parsed);
