@@ -400,4 +400,6 @@ def _load_source(session: Any, name: str, source: str) -> Any:
         except Exception:
             known.pop(name, None)
             raise
-    return session.load_module_from_source(f"{name}_{digest(source)[:12]}", source, name)
+    # Slang knows modules by name and by path, so both must be new; the path is what messages show.
+    stamp = digest(source)[:12]
+    return session.load_module_from_source(f"{name}_{stamp}", source, f"{name} ({stamp})")

@@ -105,8 +105,9 @@ def copy_from_numpy(tensor: Tensor, data: Any, what: str = "copy_from_numpy", no
 
 
 def _is_short_vector(values: np.ndarray[Any, Any], shape: tuple[int, ...], host: HostFormat) -> bool:
-    return len(host.shape) == 1 and values.shape[:-1] == shape and 0 < values.shape[-1:] < host.shape[-1:] \
-        if values.ndim == len(shape) + 1 else False  # fmt: skip
+    if len(host.shape) != 1 or values.ndim != len(shape) + 1 or values.shape[:-1] != shape:
+        return False
+    return 0 < values.shape[-1] < host.shape[0]
 
 
 def _copy_bytes(tensor: Tensor, data: np.ndarray[Any, Any], host: HostFormat, what: str, noun: str) -> None:
@@ -337,6 +338,8 @@ def to_torch(tensor: Tensor) -> Any:
         exported = _native._export_tensor(tensor, True)
     except BufferError as error:
         raise RuntimeError(f"to_torch: {error}; use to_numpy()") from None
+    if tensor.device.type is _native.DeviceType.cuda:
+        tensor.device.sync_to_device(torch.cuda.current_stream().cuda_stream)
     return torch.from_dlpack(exported)
 
 

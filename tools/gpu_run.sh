@@ -21,8 +21,8 @@ export PYTHONPATH="$site"
 mkdir -p /tmp/run && cp -r tests pyproject.toml benchmarks /tmp/run/ && cd /tmp/run || exit 1
 
 start=$SECONDS
-SLANGPY_TEST_DEVICES="$devices" timeout "${SPY_TEST_TIMEOUT:-300}" python3 -m pytest -q -x --maxfail="${SPY_MAXFAIL:-30}" \
-  -p no:cacheprovider ${SPY_TESTS:-tests/device tests/call} >"$out/tests.log" 2>&1
+SLANGPY_TEST_DEVICES="$devices" timeout "${SPY_TEST_TIMEOUT:-300}" python3 -m pytest -q --maxfail="${SPY_MAXFAIL:-60}" \
+  -p no:cacheprovider -n "${SPY_WORKERS:-6}" ${SPY_TESTS:-tests/device tests/call} >"$out/tests.log" 2>&1
 echo "tests: rc $? in $((SECONDS - start)) s"
 grep -E '^(FAILED|ERROR)' "$out/tests.log" | head -40
 tail -3 "$out/tests.log"

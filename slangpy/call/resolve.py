@@ -41,7 +41,9 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     Raises ResolveException, ShapeError or BoundVariableException.
     """
     _check_values(arguments)
-    overloads = list(target.reflection.overloads) if target.reflection.is_overloaded else [target.reflection]
+    reflection = target.reflection
+    # A name that is also one of Slang's own (`linear`) is overloaded with what is no function.
+    overloads = [o for o in reflection.overloads if o is not None] if reflection.is_overloaded else [reflection]
     attempts: list[tuple[Any, list[_Attempt]]] = []
     for overload in overloads:
         attempts.append((overload, _try_overload(target, overload, arguments, options)))

@@ -231,13 +231,20 @@ Py_ssize_t get_length(PyObject* self)
     return info.is_matrix ? info.rows : info.cols;
 }
 
-/// For iteration: counts up to the IndexError.
+/// The i-th component or row; for the sequence protocol, which has made negative indices positive.
 PyObject* get_item(PyObject* self, Py_ssize_t index)
 {
+    const MathTypeInfo& info = *info_of(self);
+    if (index < 0 || index >= get_length(self)) {
+        PyErr_Format(PyExc_IndexError, "%s: index %zd is out of range", info.name, index);
+        return nullptr;
+    }
     return guard<PyObject*>(nullptr, [&] {
-        nb::object key = nb::steal(PyLong_FromSsize_t(index));
-        const MathTypeInfo& info = *info_of(self);
-        return get_selected(self, info, select(info, key.ptr())).release().ptr();
+        const unsigned char* data = bytes_of(self);
+        if (!info.is_matrix)
+            return load_number(info.scalar, data + size_t(index) * step_of(info)).release().ptr();
+        const MathTypeInfo& row = vector_of(info, info.cols);
+        return new_math(row, data + size_t(index) * row.size).release().ptr();
     });
 }
 

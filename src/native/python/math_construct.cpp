@@ -166,10 +166,11 @@ bool is_sequence(PyObject* object)
 {
     if (const MathTypeInfo* info = info_of(object))
         return !info->is_scalar;
-    if (!PySequence_Check(object) || PyUnicode_Check(object) || PyBytes_Check(object) || PyByteArray_Check(object)
-        || PyDict_Check(object))
+    if (PyUnicode_Check(object) || PyBytes_Check(object) || PyByteArray_Check(object) || PyDict_Check(object))
         return false;
-    if (PySequence_Size(object) >= 0)
+    if (!PySequence_Check(object) && !nb::hasattr(nb::handle(object), "ndim")) // torch tensors are no sequences to C
+        return false;
+    if (PyObject_Size(object) >= 0)
         return true;
     PyErr_Clear(); // arrays of rank 0 look like sequences and have no length
     return false;

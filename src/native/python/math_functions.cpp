@@ -75,7 +75,7 @@ Lanes Operands::lanes(size_t i) const
         load(type, math_data(value), out);
         return out;
     }
-    if (m_numbers[i].is_valid() || info->is_scalar) {
+    if (m_numbers[i].is_valid() || (info && info->is_scalar)) {
         store_number(type.scalar, packed.bytes, value, where);
         const size_t step = scalar_info(type.scalar).size;
         for (int c = 1; c < type.count; ++c)
@@ -438,20 +438,20 @@ void bind_tests(nb::module_& m)
     m.def("any", [](nb::handle x) {
         int total;
         return count_true("any", x, total) > 0;
-    }, nb::arg("x"), "Whether any component is true (not 0).");
+    }, operand("x"), "Whether any component is true (not 0).");
     m.def("all", [](nb::handle x) {
         int total;
         return count_true("all", x, total) == total;
-    }, nb::arg("x"), "Whether all components are true (not 0).");
+    }, operand("x"), "Whether all components are true (not 0).");
     m.def("none", [](nb::handle x) {
         int total;
         return count_true("none", x, total) == 0;
-    }, nb::arg("x"), "Whether no component is true (not 0).");
+    }, operand("x"), "Whether no component is true (not 0).");
     for (const RelationEntry& entry : relations)
-        m.def(entry.name, [&entry](nb::handle a, nb::handle b) { return call_relation(entry, a, b); }, nb::arg("a"), nb::arg("b"),
+        m.def(entry.name, [&entry](nb::handle a, nb::handle b) { return call_relation(entry, a, b); }, operand("a"), operand("b"),
               entry.doc);
     for (const BitsEntry& entry : bit_functions)
-        m.def(entry.name, [&entry](nb::handle x) { return call_bits(entry, x); }, nb::arg("x"), entry.doc);
+        m.def(entry.name, [&entry](nb::handle x) { return call_bits(entry, x); }, operand("x"), entry.doc);
 }
 
 } // namespace
@@ -459,25 +459,25 @@ void bind_tests(nb::module_& m)
 void bind_math_functions(nb::module_& m)
 {
     for (const UnaryFunction& entry : unary_functions)
-        m.def(entry.name, [&entry](nb::handle x) { return call_unary(entry, x); }, nb::arg("x"), entry.doc);
+        m.def(entry.name, [&entry](nb::handle x) { return call_unary(entry, x); }, operand("x"), entry.doc);
     for (const Predicate& entry : predicates)
-        m.def(entry.name, [&entry](nb::handle x) { return call_predicate(entry, x); }, nb::arg("x"), entry.doc);
+        m.def(entry.name, [&entry](nb::handle x) { return call_predicate(entry, x); }, operand("x"), entry.doc);
     for (const BinaryFunction& entry : binary_functions)
-        m.def(entry.name, [&entry](nb::handle a, nb::handle b) { return call_binary(entry, a, b); }, nb::arg(entry.first),
-              nb::arg(entry.second), entry.doc);
+        m.def(entry.name, [&entry](nb::handle a, nb::handle b) { return call_binary(entry, a, b); }, operand(entry.first),
+              operand(entry.second), entry.doc);
     for (const TernaryFunction& entry : ternary_functions)
         m.def(entry.name, [&entry](nb::handle a, nb::handle b, nb::handle c) { return call_ternary(entry.name, entry.function, a, b, c); },
-              nb::arg(entry.first), nb::arg(entry.second), nb::arg(entry.third), entry.doc);
-    m.def("lerp", call_lerp, nb::arg("x"), nb::arg("y"), nb::arg("s"), "x + (y - x) * s, for quaternions too (not normalized).");
-    m.def("abs", call_abs, nb::arg("x"), "Absolute value; the smallest integer of a type stays as it is.");
-    m.def("sign", call_sign, nb::arg("x"), "-1, 0 or 1, in the type of x.");
-    m.def("min", [](nb::handle x, nb::handle y) { return call_bounds("min", x, {}, y); }, nb::arg("x"), nb::arg("y"),
+              operand(entry.first), operand(entry.second), operand(entry.third), entry.doc);
+    m.def("lerp", call_lerp, operand("x"), operand("y"), operand("s"), "x + (y - x) * s, for quaternions too (not normalized).");
+    m.def("abs", call_abs, operand("x"), "Absolute value; the smallest integer of a type stays as it is.");
+    m.def("sign", call_sign, operand("x"), "-1, 0 or 1, in the type of x.");
+    m.def("min", [](nb::handle x, nb::handle y) { return call_bounds("min", x, {}, y); }, operand("x"), operand("y"),
           "The smaller one, component by component; the number where the other is NaN.");
-    m.def("max", [](nb::handle x, nb::handle y) { return call_bounds("max", x, y, {}); }, nb::arg("x"), nb::arg("y"),
+    m.def("max", [](nb::handle x, nb::handle y) { return call_bounds("max", x, y, {}); }, operand("x"), operand("y"),
           "The larger one, component by component; the number where the other is NaN.");
-    m.def("clamp", [](nb::handle x, nb::handle low, nb::handle high) { return call_bounds("clamp", x, low, high); }, nb::arg("x"),
-          nb::arg("min"), nb::arg("max"), "min(max(x, min), max).");
-    m.def("select", call_select, nb::arg("condition"), nb::arg("a"), nb::arg("b"),
+    m.def("clamp", [](nb::handle x, nb::handle low, nb::handle high) { return call_bounds("clamp", x, low, high); }, operand("x"),
+          operand("min"), operand("max"), "min(max(x, min), max).");
+    m.def("select", call_select, operand("condition"), operand("a"), operand("b"),
           "a where the condition (a bool or a bool vector) is true, b where it is not.");
     bind_tests(m);
 }

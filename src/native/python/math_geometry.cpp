@@ -186,21 +186,21 @@ nb::object call_conjugate(nb::handle q)
 
 void bind_math_geometry(nb::module_& m)
 {
-    m.def("dot", call_dot, nb::arg("a"), nb::arg("b"), "Sum of the products of components; vectors or quaternions.");
-    m.def("cross", call_cross, nb::arg("a"), nb::arg("b"),
+    m.def("dot", call_dot, operand("a"), operand("b"), "Sum of the products of components; vectors or quaternions.");
+    m.def("cross", call_cross, operand("a"), operand("b"),
           "Cross product of two vectors of 3 components; of quaternions the Hamilton product.");
-    m.def("length", call_length, nb::arg("v"), "Euclidean length of a vector or quaternion.");
-    m.def("normalize", call_normalize, nb::arg("v"), "v / length(v), for vectors and quaternions; length 0 gives NaN.");
-    m.def("reflect", call_reflect, nb::arg("i"), nb::arg("n"),
+    m.def("length", call_length, operand("v"), "Euclidean length of a vector or quaternion.");
+    m.def("normalize", call_normalize, operand("v"), "v / length(v), for vectors and quaternions; length 0 gives NaN.");
+    m.def("reflect", call_reflect, operand("i"), operand("n"),
           "i - 2 dot(n, i) n: the direction i mirrored at the plane with unit normal n.");
-    m.def("mul", call_mul, nb::arg("a"), nb::arg("b"),
+    m.def("mul", call_mul, operand("a"), operand("b"),
           "Matrix product. mul(M, v) takes v as a column, mul(v, M) as a row; mul(q, v) rotates v by the unit quaternion q, "
           "mul(q, r) is the rotation r followed by q; a number scales.");
-    m.def("transpose", call_transpose, nb::arg("m"), "Rows become columns: R x C to C x R.");
-    m.def("determinant", call_determinant, nb::arg("m"), "Determinant of a square matrix.");
-    m.def("inverse", call_inverse, nb::arg("m"),
+    m.def("transpose", call_transpose, operand("m"), "Rows become columns: R x C to C x R.");
+    m.def("determinant", call_determinant, operand("m"), "Determinant of a square matrix.");
+    m.def("inverse", call_inverse, operand("m"),
           "Inverse of a square matrix or of a quaternion. ValueError where there is none (determinant or length 0).");
-    m.def("conjugate", call_conjugate, nb::arg("q"), "{-x, -y, -z, w}.");
+    m.def("conjugate", call_conjugate, operand("q"), "{-x, -y, -z, w}.");
 }
 
 } // namespace spy::math

@@ -114,6 +114,9 @@ std::span<const PyType_Slot> element_slots();                          // what f
 std::span<const PyType_Slot> operator_slots();                         // math_operators.cpp
 std::span<const PyType_Slot> scalar_slots();                           // float(), int(), bool() of float16_t
 
+/// An argument of a bound function that checks its values itself, None too.
+inline auto operand(const char* name) { return nb::arg(name).none(); }
+
 void bind_math_functions(nb::module_& m);  // math_functions.cpp
 void bind_math_geometry(nb::module_& m);   // math_geometry.cpp
 void bind_math_transforms(nb::module_& m); // math_transforms.cpp

@@ -189,9 +189,12 @@ nb::object binary(Op op, PyObject* a, PyObject* b)
         fail_type(operation(a, b, text), ": not defined for components of type ", scalar_info(type->scalar).slang_name);
     auto where = [&] { return operation(a, b, text); };
     Lanes left, right, result;
-    const std::string prefix = info_of(a) == type && info_of(b) == type ? std::string() : where();
-    load_operand(a, *type, prefix, left);
-    load_operand(b, *type, prefix, right);
+    try {
+        load_operand(a, *type, "", left);
+        load_operand(b, *type, "", right);
+    } catch (const Error& error) {
+        throw Error(error.kind(), where() + error.what()); // the text is only made when it is needed
+    }
     apply(op, *type, left, right, result, where);
     return make_result(*type, result);
 }

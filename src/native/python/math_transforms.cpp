@@ -160,37 +160,37 @@ void bind_matrix_products(nb::module_& m)
         Reader in("translate");
         const auto left = in.matrix<4, 4>(matrix, "m");
         return in.result(mul(left, translation(in.vector<3>(v, "v"))));
-    }, nb::arg("m"), nb::arg("v"), "m * matrix_from_translation(v); 4x4.");
+    }, operand("m"), operand("v"), "m * matrix_from_translation(v); 4x4.");
     m.def("rotate", [](nb::handle matrix, nb::handle angle, nb::handle axis) {
         Reader in("rotate");
         const auto left = in.matrix<4, 4>(matrix, "m");
         return in.result(mul(left, rotation(in.number(angle, "angle"), in.direction(axis, "axis"))));
-    }, nb::arg("m"), nb::arg("angle"), nb::arg("axis"), "m * matrix_from_rotation(angle, axis); 4x4, radians.");
+    }, operand("m"), operand("angle"), operand("axis"), "m * matrix_from_rotation(angle, axis); 4x4, radians.");
     m.def("scale", [](nb::handle matrix, nb::handle v) {
         Reader in("scale");
         const auto left = in.matrix<4, 4>(matrix, "m");
         return in.result(mul(left, scaling(in.vector<3>(v, "v"))));
-    }, nb::arg("m"), nb::arg("v"), "m * matrix_from_scaling(v); 4x4.");
+    }, operand("m"), operand("v"), "m * matrix_from_scaling(v); 4x4.");
     m.def("translate_2d", [](nb::handle matrix, nb::handle v) {
         Reader in("translate_2d");
         const auto left = in.matrix<3, 3>(matrix, "m");
         return in.result(mul(left, translation(in.vector<2>(v, "v"))));
-    }, nb::arg("m"), nb::arg("v"), "m * matrix_from_translation_2d(v); 3x3.");
+    }, operand("m"), operand("v"), "m * matrix_from_translation_2d(v); 3x3.");
     m.def("rotate_2d", [](nb::handle matrix, nb::handle angle) {
         Reader in("rotate_2d");
         const auto left = in.matrix<3, 3>(matrix, "m");
         return in.result(mul(left, rotation_2d(in.number(angle, "angle"))));
-    }, nb::arg("m"), nb::arg("angle"), "m * matrix_from_rotation_2d(angle); 3x3, radians.");
+    }, operand("m"), operand("angle"), "m * matrix_from_rotation_2d(angle); 3x3, radians.");
     m.def("scale_2d", [](nb::handle matrix, nb::handle v) {
         Reader in("scale_2d");
         const auto left = in.matrix<3, 3>(matrix, "m");
         return in.result(mul(left, scaling(in.vector<2>(v, "v"))));
-    }, nb::arg("m"), nb::arg("v"), "m * matrix_from_scaling_2d(v); 3x3.");
+    }, operand("m"), operand("v"), "m * matrix_from_scaling_2d(v); 3x3.");
     m.def("transform_point", [](nb::handle matrix, nb::handle v) { return transform("transform_point", matrix, v, 1.0); },
-          nb::arg("m"), nb::arg("v"), "m * (v, 1) without the last component and without a division by it; m is 4x4 or 3x4.");
+          operand("m"), operand("v"), "m * (v, 1) without the last component and without a division by it; m is 4x4 or 3x4.");
     m.def("transform_vector", [](nb::handle matrix, nb::handle v) { return transform("transform_vector", matrix, v, 0.0); },
-          nb::arg("m"), nb::arg("v"), "m * (v, 0) without the last component; m is 4x4, 3x4 or 3x3.");
-    m.def("matrix_4x4_from_3x4", matrix_4x4_from_3x4, nb::arg("m"), "Appends the row 0 0 0 1.");
+          operand("m"), operand("v"), "m * (v, 0) without the last component; m is 4x4, 3x4 or 3x3.");
+    m.def("matrix_4x4_from_3x4", matrix_4x4_from_3x4, operand("m"), "Appends the row 0 0 0 1.");
 }
 
 nb::object rotation_about(const char* function, nb::handle angle, int axis)
@@ -223,41 +223,41 @@ void bind_matrix_builders(nb::module_& m)
     m.def("matrix_from_translation", [](nb::handle v) {
         Reader in("matrix_from_translation");
         return in.result(translation(in.vector<3>(v, "v")));
-    }, nb::arg("v"), "4x4 matrix that adds v to points.");
+    }, operand("v"), "4x4 matrix that adds v to points.");
     m.def("matrix_from_translation_2d", [](nb::handle v) {
         Reader in("matrix_from_translation_2d");
         return in.result(translation(in.vector<2>(v, "v")));
-    }, nb::arg("v"), "3x3 matrix that adds v to points of the plane.");
+    }, operand("v"), "3x3 matrix that adds v to points of the plane.");
     m.def("matrix_from_scaling", [](nb::handle v) {
         Reader in("matrix_from_scaling");
         return in.result(scaling(in.vector<3>(v, "v")));
-    }, nb::arg("v"), "4x4 matrix that scales along the axes.");
+    }, operand("v"), "4x4 matrix that scales along the axes.");
     m.def("matrix_from_scaling_2d", [](nb::handle v) {
         Reader in("matrix_from_scaling_2d");
         return in.result(scaling(in.vector<2>(v, "v")));
-    }, nb::arg("v"), "3x3 matrix that scales along the axes of the plane.");
+    }, operand("v"), "3x3 matrix that scales along the axes of the plane.");
     m.def("matrix_from_rotation", [](nb::handle angle, nb::handle axis) {
         Reader in("matrix_from_rotation");
         const double3 unit = in.direction(axis, "axis");
         return in.result(rotation(in.number(angle, "angle"), unit));
-    }, nb::arg("angle"), nb::arg("axis"), "4x4 rotation by radians about an axis of any length (Rodrigues' formula), counter-clockwise seen "
+    }, operand("angle"), operand("axis"), "4x4 rotation by radians about an axis of any length (Rodrigues' formula), counter-clockwise seen "
                                           "from the tip of the axis.");
     m.def("matrix_from_rotation_2d", [](nb::handle angle) {
         Reader in("matrix_from_rotation_2d");
         return in.result(rotation_2d(in.number(angle, "angle")));
-    }, nb::arg("angle"), "3x3 counter-clockwise rotation of the plane by radians.");
-    m.def("matrix_from_rotation_x", [](nb::handle angle) { return rotation_about("matrix_from_rotation_x", angle, 0); }, nb::arg("angle"),
+    }, operand("angle"), "3x3 counter-clockwise rotation of the plane by radians.");
+    m.def("matrix_from_rotation_x", [](nb::handle angle) { return rotation_about("matrix_from_rotation_x", angle, 0); }, operand("angle"),
           "4x4 rotation about x by radians; y turns to z.");
-    m.def("matrix_from_rotation_y", [](nb::handle angle) { return rotation_about("matrix_from_rotation_y", angle, 1); }, nb::arg("angle"),
+    m.def("matrix_from_rotation_y", [](nb::handle angle) { return rotation_about("matrix_from_rotation_y", angle, 1); }, operand("angle"),
           "4x4 rotation about y by radians; z turns to x.");
-    m.def("matrix_from_rotation_z", [](nb::handle angle) { return rotation_about("matrix_from_rotation_z", angle, 2); }, nb::arg("angle"),
+    m.def("matrix_from_rotation_z", [](nb::handle angle) { return rotation_about("matrix_from_rotation_z", angle, 2); }, operand("angle"),
           "4x4 rotation about z by radians; x turns to y.");
-    m.def("matrix_from_rotation_xyz", rotation_xyz, nb::arg("x"), nb::arg("y") = nb::none(), nb::arg("z") = nb::none(),
+    m.def("matrix_from_rotation_xyz", rotation_xyz, operand("x"), nb::arg("y") = nb::none(), nb::arg("z") = nb::none(),
           "Rx(x) Ry(y) Rz(z), 4x4; three angles in radians, or one vector of them.");
     m.def("matrix_from_quat", [](nb::handle q) {
         Reader in("matrix_from_quat");
         return in.result(spy::matrix_from_quat(in.quat(q, "q")));
-    }, nb::arg("q"), "3x3 rotation of a unit quaternion.");
+    }, operand("q"), "3x3 rotation of a unit quaternion.");
 }
 
 nb::object make_look_at(nb::handle eye, nb::handle center, nb::handle up, nb::handle handedness)
@@ -296,14 +296,14 @@ void bind_cameras(nb::module_& m)
     nb::enum_<Handedness>(m, "Handedness", "Whether the camera looks along -z (right-handed) or +z (left-handed).")
         .value("right_handed", Handedness::right_handed)
         .value("left_handed", Handedness::left_handed);
-    m.def("matrix_from_look_at", make_look_at, nb::arg("eye"), nb::arg("center"), nb::arg("up"),
+    m.def("matrix_from_look_at", make_look_at, operand("eye"), operand("center"), operand("up"),
           nb::arg("handedness") = Handedness::right_handed,
           "World to view, 4x4: eye goes to the origin, center onto the -z axis (right-handed, as gluLookAt) or the +z axis "
           "(left-handed), up to the half plane y > 0.");
-    m.def("perspective", make_perspective, nb::arg("fovy"), nb::arg("aspect"), nb::arg("z_near"), nb::arg("z_far"),
+    m.def("perspective", make_perspective, operand("fovy"), operand("aspect"), operand("z_near"), operand("z_far"),
           "Right-handed perspective projection, 4x4, depth 0 at z_near and 1 at z_far (Vulkan, D3D); fovy in radians, "
           "aspect = width / height.");
-    m.def("ortho", make_ortho, nb::arg("left"), nb::arg("right"), nb::arg("bottom"), nb::arg("top"), nb::arg("z_near"), nb::arg("z_far"),
+    m.def("ortho", make_ortho, operand("left"), operand("right"), operand("bottom"), operand("top"), operand("z_near"), operand("z_far"),
           "Right-handed orthographic projection, 4x4, depth 0 at z_near and 1 at z_far.");
 }
 
@@ -364,23 +364,23 @@ void bind_quaternions(nb::module_& m)
     m.def("slerp", [](nb::handle a, nb::handle b, nb::handle t) {
         Reader in("slerp");
         return make_quat(slerp(in.quat(a, "x"), in.quat(b, "y"), in.number(t, "s")));
-    }, nb::arg("x"), nb::arg("y"), nb::arg("s"), "Spherical interpolation of unit quaternions along the shorter arc (Shoemake 1985).");
-    m.def("pitch", [](nb::handle q) { return angle_of("pitch", q, 0); }, nb::arg("q"), "Angle about x in radians, see euler_angles.");
-    m.def("yaw", [](nb::handle q) { return angle_of("yaw", q, 1); }, nb::arg("q"), "Angle about y in radians, see euler_angles.");
-    m.def("roll", [](nb::handle q) { return angle_of("roll", q, 2); }, nb::arg("q"), "Angle about z in radians, see euler_angles.");
+    }, operand("x"), operand("y"), operand("s"), "Spherical interpolation of unit quaternions along the shorter arc (Shoemake 1985).");
+    m.def("pitch", [](nb::handle q) { return angle_of("pitch", q, 0); }, operand("q"), "Angle about x in radians, see euler_angles.");
+    m.def("yaw", [](nb::handle q) { return angle_of("yaw", q, 1); }, operand("q"), "Angle about y in radians, see euler_angles.");
+    m.def("roll", [](nb::handle q) { return angle_of("roll", q, 2); }, operand("q"), "Angle about z in radians, see euler_angles.");
     m.def("euler_angles", [](nb::handle q) {
         Reader in("euler_angles");
         return in.result(euler_angles(in.quat(q, "q")));
-    }, nb::arg("q"),
+    }, operand("q"),
           "(pitch, yaw, roll) in radians, the rotation being Rz(roll) Ry(yaw) Rx(pitch); yaw is in [-pi/2, pi/2].");
     m.def("quat_from_angle_axis", [](nb::handle angle, nb::handle axis) {
         Reader in("quat_from_angle_axis");
         return make_quat(quat_from_angle_axis(in.number(angle, "angle"), in.direction(axis, "axis")));
-    }, nb::arg("angle"), nb::arg("axis"), "Rotation by radians about an axis of any length.");
+    }, operand("angle"), operand("axis"), "Rotation by radians about an axis of any length.");
     m.def("quat_from_euler_angles", [](nb::handle angles) {
         Reader in("quat_from_euler_angles");
         return make_quat(quat_from_euler_angles(in.vector<3>(angles, "angles")));
-    }, nb::arg("angles"), "Inverse of euler_angles: (pitch, yaw, roll) in radians.");
+    }, operand("angles"), "Inverse of euler_angles: (pitch, yaw, roll) in radians.");
     m.def("quat_from_matrix", [](nb::handle matrix) {
         Reader in("quat_from_matrix");
         const auto part = affine_part(in, matrix, true);
@@ -388,13 +388,13 @@ void bind_quaternions(nb::module_& m)
         for (int r = 0; r < 3; ++r)
             std::copy_n(part[r], 3, upper[r]);
         return make_quat(quat_from_matrix(upper));
-    }, nb::arg("m"), "Unit quaternion of a rotation matrix (3x3, or the upper part of 3x4 and 4x4).");
-    m.def("quat_from_look_at", make_quat_look_at, nb::arg("dir"), nb::arg("up"), nb::arg("handedness") = Handedness::right_handed,
+    }, operand("m"), "Unit quaternion of a rotation matrix (3x3, or the upper part of 3x4 and 4x4).");
+    m.def("quat_from_look_at", make_quat_look_at, operand("dir"), operand("up"), nb::arg("handedness") = Handedness::right_handed,
           "The rotation that turns the view direction (-z right-handed, +z left-handed) to dir and y towards up.");
     m.def("quat_from_rotation_between_vectors", [](nb::handle from, nb::handle to) {
         Reader in("quat_from_rotation_between_vectors");
         return make_quat(quat_between(in.direction(from, "from"), in.direction(to, "to")));
-    }, nb::arg("from_"), nb::arg("to"), "The shortest rotation that turns the direction of from_ to that of to.");
+    }, operand("from_"), operand("to"), "The shortest rotation that turns the direction of from_ to that of to.");
 }
 
 } // namespace
@@ -404,7 +404,7 @@ void bind_math_transforms(nb::module_& m)
     bind_matrix_products(m);
     bind_matrix_builders(m);
     bind_cameras(m);
-    m.def("decompose", call_decompose, nb::arg("m"), nb::arg("scale") = nb::none(), nb::arg("orientation") = nb::none(),
+    m.def("decompose", call_decompose, operand("m"), nb::arg("scale") = nb::none(), nb::arg("orientation") = nb::none(),
           nb::arg("translation") = nb::none(), nb::arg("skew") = nb::none(), nb::arg("perspective") = nb::none(),
           "The tuple (scale, orientation, translation, skew, perspective) of a 4x4 matrix, which is P T R K S with K the shear "
           "(skew holds yz, xz, xy), after S. Thomas, Graphics Gems II. With five objects given they are written to and the "

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdint>
 #include <cstdio>
+#include <unordered_set>
 #include <vector>
 
 namespace spy {
@@ -138,10 +139,49 @@ private:
 
 } // namespace
 
+namespace {
+
+/// Names of our library that bring it in when a source mentions them without importing it.
+bool is_library_name(std::string_view word)
+{
+    if (word == "CallShapeInfo" || word == "ContextND" || word == "Context0D")
+        return true;
+    constexpr std::string_view tail = "Tensor";
+    if (!word.ends_with(tail))
+        return false;
+    static constexpr std::string_view heads[] = {
+        "",      "W",      "RW",    "I",      "IW",     "IRW",   "Diff",    "WDiff",    "RWDiff",
+        "IDiff", "IWDiff", "IRWDiff", "Primal", "WPrimal", "RWPrimal", "Atomic"};
+    const std::string_view head = word.substr(0, word.size() - tail.size());
+    return std::find(std::begin(heads), std::end(heads), head) != std::end(heads);
+}
+
+/// Follows the words of a source to see whether it needs `import slangpy`.
+struct LibraryUse {
+    void word(std::string_view text)
+    {
+        if (m_previous == "import" && text == "slangpy")
+            imported = true;
+        if (m_previous == "struct" || m_previous == "interface" || m_previous == "class" || m_previous == "typealias")
+            m_own.insert(std::string(text));
+        else if (is_library_name(text) && !m_own.count(std::string(text)))
+            used = true;
+        m_previous = text;
+    }
+    bool imported = false, used = false;
+
+private:
+    std::string_view m_previous;
+    std::unordered_set<std::string> m_own;
+};
+
+} // namespace
+
 std::string rewrite_constraints(std::string_view source)
 {
     std::string result(source);
     ConstraintScanner scanner;
+    LibraryUse library;
     for (size_t pos = 0; pos < source.size();) {
         if (const size_t end = skip_opaque(source, pos); end != pos) {
             pos = end;
@@ -155,6 +195,7 @@ std::string rewrite_constraints(std::string_view source)
             if (scanner.expects_constraint() && is_interface_name(text))
                 result[pos] = 'i';
             scanner.word(text);
+            library.word(text);
             pos = end;
         } else {
             const std::string_view pair = source.substr(pos, 2);
@@ -163,6 +204,9 @@ std::string rewrite_constraints(std::string_view source)
             pos += length;
         }
     }
+    // at the end, so that lines and columns stay those of the user's text
+    if (library.used && !library.imported && source.find("import \"slangpy\"") == std::string_view::npos)
+        result += "\nimport slangpy;\n";
     return result;
 }
 

@@ -1,0 +1,633 @@
+"""`Tensor`: a view of device memory as an n-dimensional array of Slang values, with gradients (spec/tensors.md 1)."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from . import _native, tensor_io
+from ._native import BufferUsage, MemoryType, Shape
+from .dtypes import resolve_dtype, scalar_name_of_numpy
+from .reflection import SlangType
+from .tensor_index import (
+    TensorError,
+    apply_index,
+    broadcast_strides,
+    check_shape,
+    permute_order,
+    resolve_reshape,
+    row_major_strides,
+)
+
+if TYPE_CHECKING:
+    from ._native import Buffer, Device
+
+__all__ = ["Tensor", "TensorDesc", "TensorError"]
+
+_USAGE = BufferUsage.shader_resource | BufferUsage.unordered_access
+_LOCAL = MemoryType.device_local
+_make = _native._make_tensor
+
+
+@dataclass
+class TensorDesc:
+    """What a tensor is, apart from its storage. Shape, strides and offset count elements; no strides is row-major."""
+
+    dtype: Any = None
+    element_layout: Any = None
+    offset: int = 0
+    shape: Any = ()
+    strides: Any = ()
+    usage: Any = _USAGE
+    memory_type: Any = _LOCAL
+
+
+class Tensor(_native.TensorBase):
+    """A view `(storage, dtype, shape, strides, offset)` of a buffer, with optional gradients.
+
+    Element `i` lies at storage element `offset + sum(i[k] * strides[k])`. Views share storage and keep it alive.
+    """
+
+    # --- construction
+    @overload
+    def __init__(
+        self, storage: Buffer, dtype: Any, shape: Any, strides: Any = (), offset: int = 0,
+        grad_in: Tensor | None = None, grad_out: Tensor | None = None,
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self, device: Device, element_type: Any = None, shape: Any = None, usage: Any = ..., memory_type: Any = ...,
+        *, dtype: Any = None,
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self, desc: TensorDesc, storage: Buffer, grad_in: Tensor | None = None, grad_out: Tensor | None = None
+    ) -> None: ...
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Wraps a `Buffer`, or makes a new uninitialised tensor on a `Device`.
+
+        ValueError when the view reaches outside the buffer, or for gradients that do not fit.
+        """
+        first = args[0] if args else kwargs.get("device", kwargs.get("desc", kwargs.get("storage")))
+        if isinstance(first, _native.Device):
+            self._init_new(*args, **kwargs)
+        elif isinstance(first, TensorDesc):
+            self._init_desc(*args, **kwargs)
+        elif isinstance(first, _native.Buffer):
+            self._init_view(*args, **kwargs)
+        else:
+            raise TypeError(
+                "Tensor: the first argument is a Buffer, a Device or a TensorDesc, got "
+                f"{type(first).__name__}; use Tensor.from_numpy(device, array) for arrays"
+            )
+
+    def _init_view(
+        self, storage: Any, dtype: Any, shape: Any, strides: Any = (), offset: int = 0,
+        grad_in: Any = None, grad_out: Any = None, layout: Any = None,
+    ) -> None:  # fmt: skip
+        resolved = resolve_dtype(storage.device, dtype)
+        sizes = check_shape(shape, "Tensor")
+        steps = tuple(strides) if strides is not None and len(strides) else None
+        super().__init__(storage, layout or resolved.element_layout, resolved, sizes, steps, offset, None, None)
+        if grad_in is not None:
+            self.grad_in = grad_in
+        if grad_out is not None:
+            self.grad_out = grad_out
+
+    def _init_desc(self, desc: TensorDesc, storage: Any, grad_in: Any = None, grad_out: Any = None) -> None:
+        layout = desc.element_layout
+        layout = layout if isinstance(layout, _native.TypeLayout) else getattr(layout, "plain", None)
+        self._init_view(storage, desc.dtype, desc.shape, desc.strides, desc.offset, grad_in, grad_out, layout)
+
+    def _init_new(
+        self, device: Any, element_type: Any = None, shape: Any = None, usage: Any = _USAGE, memory_type: Any = _LOCAL,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        resolved, sizes = _new_arguments("Tensor", device, shape, dtype if element_type is None else element_type)
+        storage = _create_storage(device, resolved, sizes, usage, memory_type)
+        super().__init__(storage, resolved.element_layout, resolved, sizes, None, 0, None, None)
+
+    @staticmethod
+    def _from_result(buffer: Any, dtype: SlangType, shape: Sequence[int]) -> Tensor:
+        """A row-major tensor over the buffer that a call has filled."""
+        return _make(Tensor, buffer, dtype.element_layout, dtype, shape, None, 0, None, None)
+
+    @staticmethod
+    def empty(
+        device: Device, shape: Any, dtype: Any = None, usage: Any = _USAGE, memory_type: Any = _LOCAL,
+        program_layout: Any = None,
+    ) -> Tensor:  # fmt: skip
+        """A new uninitialised tensor.
+
+        shape: sizes, at least one dimension; a 0 is allowed anywhere. dtype: see `resolve_dtype`. program_layout: where
+        user types given by name are looked up.
+        """
+        resolved, sizes = _new_arguments("empty", device, shape, dtype, program_layout)
+        return _new(device, resolved, sizes, usage, memory_type)
+
+    @staticmethod
+    def zeros(
+        device: Device, shape: Any, dtype: Any = None, usage: Any = _USAGE, memory_type: Any = _LOCAL,
+        program_layout: Any = None,
+    ) -> Tensor:  # fmt: skip
+        """A new tensor of zeros; see `empty`."""
+        resolved, sizes = _new_arguments("zeros", device, shape, dtype, program_layout)
+        return _zeros(device, resolved, sizes, usage, memory_type)
+
+    @staticmethod
+    def ones(
+        device: Device, shape: Any, dtype: Any = None, usage: Any = _USAGE, memory_type: Any = _LOCAL,
+        program_layout: Any = None,
+    ) -> Tensor:  # fmt: skip
+        """A new tensor of ones in every scalar; see `empty`. TypeError for structs."""
+        resolved, sizes = _new_arguments("ones", device, shape, dtype, program_layout)
+        return _full(device, resolved, sizes, 1, usage, memory_type)
+
+    @staticmethod
+    def full(
+        device: Device, shape: Any, value: Any, dtype: Any = None, usage: Any = _USAGE, memory_type: Any = _LOCAL,
+        program_layout: Any = None,
+    ) -> Tensor:  # fmt: skip
+        """A new tensor of `value`: one number for every scalar, or a value of the element's shape. See `empty`."""
+        resolved, sizes = _new_arguments("full", device, shape, dtype, program_layout)
+        return _full(device, resolved, sizes, value, usage, memory_type)
+
+    @staticmethod
+    def empty_like(other: Tensor) -> Tensor:
+        """An uninitialised row-major tensor of the same device, shape, dtype, usage and memory type; no gradients."""
+        return _new(other.device, other.dtype, tuple(other.shape), other.usage, other.memory_type)
+
+    @staticmethod
+    def zeros_like(other: Tensor) -> Tensor:
+        """`empty_like`, filled with zeros."""
+        return _zeros(other.device, other.dtype, tuple(other.shape), other.usage, other.memory_type)
+
+    @staticmethod
+    def ones_like(other: Tensor) -> Tensor:
+        """`empty_like`, filled with ones."""
+        return _full(other.device, other.dtype, tuple(other.shape), 1, other.usage, other.memory_type)
+
+    @staticmethod
+    def from_numpy(
+        device: Device, ndarray: np.ndarray[Any, Any], usage: Any = _USAGE, memory_type: Any = _LOCAL,
+        program_layout: Any = None, target_slang_dtype: Any = None,
+    ) -> Tensor:  # fmt: skip
+        """A row-major copy of an array of any strides.
+
+        target_slang_dtype: element type; trailing dimensions equal to its shape are consumed, a struct takes a
+        structured array whose item size is its stride in a buffer. ValueError when the array does not fit.
+        """
+        array = np.asarray(ndarray)
+        dtype = target_slang_dtype
+        if dtype is None:
+            if array.dtype.names is not None:
+                raise ValueError("from_numpy: a structured array needs target_slang_dtype= with the Slang struct")
+            dtype = scalar_name_of_numpy(array.dtype)
+            if dtype is None:
+                raise TypeError(
+                    f"from_numpy: NumPy's {array.dtype} has no Slang type; convert the array with astype() first"
+                )
+        return _from_array(device, array, dtype, usage, memory_type, program_layout, "from_numpy")
+
+    @staticmethod
+    def numpy(device: Device, ndarray: np.ndarray[Any, Any]) -> Tensor:
+        """Deprecated name of `from_numpy`."""
+        warnings.warn("Tensor.numpy is deprecated; use Tensor.from_numpy", DeprecationWarning, stacklevel=2)
+        return Tensor.from_numpy(device, ndarray)
+
+    @staticmethod
+    def from_torch(
+        device: Device, tensor: Any, dtype: Any = None, usage: Any = _USAGE, program_layout: Any = None
+    ) -> Tensor:
+        """A copy of a torch tensor from any device. dtype: element type as in `from_numpy`, None keeps the scalar."""
+        if dtype is None and device.type is _native.DeviceType.cuda and getattr(tensor, "is_cuda", False):
+            device.sync_to_cuda(_torch_stream(tensor))
+            return Tensor.from_dlpack(device, tensor.detach()).copy()
+        array, scalar = tensor_io.array_of_torch(tensor, "from_torch")
+        return _from_array(
+            device, array, scalar if dtype is None else dtype, usage, _LOCAL, program_layout, "from_torch"
+        )
+
+    @staticmethod
+    def from_dlpack(device: Device, x: Any) -> Tensor:
+        """A tensor over the memory of `x`, which is kept alive; a copy when it is read-only or lies elsewhere.
+
+        x: an object with `__dlpack__`, or a DLPack capsule. TypeError for others and for types without Slang type.
+        """
+        found = _native._import_tensor(device, x)
+        if found is None:
+            to_host = getattr(x, "cpu", None) or getattr(x, "get", None)
+            if to_host is None:
+                raise BufferError(
+                    f"from_dlpack: the memory of {type(x).__name__} lies on another device; copy it to the host first"
+                )
+            return Tensor.from_dlpack(device, to_host()).contiguous()
+        if len(found) == 2:
+            array, scalar = found
+            resolved = resolve_dtype(device, scalar)
+            host = tensor_io.host_format(resolved.element_layout)
+            return _from_array(device, array.view(host.dtype), scalar, _USAGE, _LOCAL, None, "from_dlpack")
+        storage, scalar, shape, strides, offset = found
+        resolved = resolve_dtype(device, scalar)
+        return _make(Tensor, storage, resolved.element_layout, resolved, shape, strides, offset, None, None)
+
+    @staticmethod
+    def load_from_image(
+        device: Device, path: str | os.PathLike[str], flip_y: bool = False, linearize: bool = False,
+        scale: float = 1.0, offset: float = 0.0, grayscale: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """A 2-D tensor (rows, cols) of float, float2, float3 or float4 from an image file.
+
+        Integers map to [0, 1]; linearize undoes sRGB (IEC 61966-2-1); then `value * scale + offset`; grayscale gives one
+        channel of Rec. 709 luminance; flip_y reverses the rows. ImportError when no image library is installed.
+        """
+        values = tensor_io.load_image(os.fspath(path), flip_y, linearize, scale, offset, grayscale)
+        channels = values.shape[2]
+        dtype = "float" if channels == 1 else f"float{channels}"
+        if channels == 1:
+            values = values[:, :, 0]
+        return _from_array(device, values, dtype, _USAGE, _LOCAL, None, "load_from_image")
+
+    # --- gradients
+    @property
+    def grad_in(self) -> Tensor | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Gradient of what functions write to the tensor, read by backward calls; None when absent."""
+        return _GRAD_IN.__get__(self)
+
+    @grad_in.setter
+    def grad_in(self, value: Tensor | None) -> None:
+        _check_gradient(self, value, "input")
+        _GRAD_IN.__set__(self, value)
+
+    @property
+    def grad_out(self) -> Tensor | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Gradient of what functions read from the tensor, added to by backward calls; None when absent."""
+        return _GRAD_OUT.__get__(self)
+
+    @grad_out.setter
+    def grad_out(self, value: Tensor | None) -> None:
+        _check_gradient(self, value, "output")
+        _GRAD_OUT.__set__(self, value)
+
+    @property
+    def grad(self) -> Tensor:
+        """`grad_out`, else `grad_in`; RuntimeError when there is neither."""
+        found = self.grad_out if self.grad_out is not None else self.grad_in
+        if found is None:
+            raise RuntimeError("Tensor has no grad. Attach one with tensor = tensor.with_grads()")
+        return found
+
+    def with_grads(
+        self, grad_in: Tensor | None = None, grad_out: Tensor | None = None, zero: bool | None = None
+    ) -> Tensor:
+        """A new tensor over the same storage with gradients attached.
+
+        Neither given: one new gradient serves as both. zero: None zeroes new gradients only, True also those given,
+        False none. RuntimeError when the dtype has no derivative, ValueError for gradients that do not fit.
+        """
+        fresh = grad_in is None and grad_out is None
+        if fresh:
+            derivative = self.dtype.derivative
+            if derivative is None:
+                raise RuntimeError(f"No derivative type found for {self.dtype.full_name}")
+            make = _new if zero is False else _zeros
+            grad_in = grad_out = make(self.device, derivative, tuple(self.shape), _USAGE, _LOCAL)
+        result = self.detach()
+        result.grad_in, result.grad_out = grad_in, grad_out
+        if zero and not fresh:
+            for grad in {id(g): g for g in (grad_in, grad_out) if g is not None}.values():
+                grad.clear()
+        return result
+
+    def detach(self) -> Tensor:
+        """The same view without gradients."""
+        return self._viewed(self.shape, self.strides, self.offset)
+
+    def _viewed(self, shape: Any, strides: Any, offset: int, grad_in: Any = None, grad_out: Any = None) -> Tensor:
+        return _make(type(self), self.storage, self.layout, self.dtype, shape, strides, offset, grad_in, grad_out)
+
+    def _map_grads(self, view: Any) -> tuple[Any, Any]:
+        """The gradients, seen through `view`; one shared gradient stays shared."""
+        grad_in, grad_out = self.grad_in, self.grad_out
+        seen_in = None if grad_in is None else view(grad_in)
+        if grad_out is None:
+            return seen_in, None
+        return seen_in, seen_in if grad_out is grad_in else view(grad_out)
+
+    # --- views
+    def view(self, shape: Any, strides: Any = (), offset: int = 0) -> Tensor:
+        """Another shape over the same storage.
+
+        strides: row-major when empty. offset: elements, added to the present one. ValueError when an element would lie
+        outside the storage; RuntimeError when a gradient has other strides than the tensor (use `detach()`).
+        """
+        sizes = check_shape(shape, "view")
+        steps = [int(s) for s in strides] or row_major_strides(sizes)
+        if len(steps) != len(sizes):
+            raise TensorError(f"Shape dimensions ({len(sizes)}) must match stride dimensions ({len(steps)})")
+        if any(step < 0 for step in steps):
+            raise TensorError(f"Strides must be positive, got {steps}; use slicing for reversed views")
+        if self.offset + offset < 0:
+            raise TensorError(f"Tensor view offset is negative ({self.offset + offset})")
+
+        def view_grad(grad: Tensor) -> Tensor:
+            if grad.strides != self.strides:
+                raise RuntimeError(
+                    f"view: a gradient has strides {grad.strides}, its tensor {self.strides}; view tensor.detach()"
+                )
+            return grad.view(sizes, steps, offset)
+
+        return self._viewed(sizes, steps, self.offset + offset, *self._map_grads(view_grad))
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """A contiguous tensor in another shape of equal size; one -1 is worked out. RuntimeError when not contiguous."""
+        wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)) else shape
+        sizes = resolve_reshape(wanted, self.element_count)
+        if not self.is_contiguous():
+            raise TensorError(
+                f"reshape: the tensor must be contiguous, but has strides {self.strides} for shape {self.shape}; "
+                "use contiguous() first"
+            )
+        grads = self._map_grads(lambda grad: grad.reshape(sizes))
+        return self._viewed(sizes, None, self.offset, *grads)
+
+    def broadcast_to(self, shape: Any) -> Tensor:
+        """A right-aligned broadcast: new dimensions and those of size 1 get stride 0. Gradients are broadcast too."""
+        sizes = check_shape(shape, "broadcast_to")
+        steps = broadcast_strides(self.shape.as_list(), self.strides.as_list(), sizes)
+        return self._viewed(sizes, steps, self.offset, *self._map_grads(lambda grad: grad.broadcast_to(sizes)))
+
+    def permute(self, *dims: Any) -> Tensor:
+        """The dimensions in another order, as in `permute(1, 0)`."""
+        wanted = dims[0] if len(dims) == 1 and not isinstance(dims[0], (int, np.integer)) else dims
+        order = permute_order(wanted, self.ndim)
+        shape, strides = self.shape, self.strides
+        grads = self._map_grads(lambda grad: grad.permute(*order))
+        return self._viewed([shape[i] for i in order], [strides[i] for i in order], self.offset, *grads)
+
+    @property
+    def T(self) -> Tensor:
+        """The dimensions in reverse order."""
+        return self.permute(*reversed(range(self.ndim)))
+
+    def __getitem__(self, index: Any) -> Tensor:
+        """NumPy's basic indexing as a view; an int for every dimension gives shape [1]."""
+        shape, strides, offset = apply_index(self.shape.as_list(), self.strides.as_list(), self.offset, index)
+        return self._viewed(shape, strides, offset, *self._map_grads(lambda grad: grad[index]))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Writes a number, array-like or tensor, broadcast to the view."""
+        tensor_io.assign(self.detach()[index], value)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a tensor without dimensions")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.ndim:
+            raise TypeError("iteration over a tensor without dimensions")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __bool__(self) -> bool:
+        if self.element_count != 1:
+            raise ValueError("the truth value of a tensor with other than one element is ambiguous; compare with None")
+        return bool(self.item())
+
+    def point_to(self, other: Tensor) -> None:
+        """Makes this object a view of `other`'s storage, offset, strides and gradients. The dtype stays."""
+        if not isinstance(other, _native.TensorBase):
+            raise TypeError(f"point_to: expected a Tensor, got {type(other).__name__}")
+        if self.shape != other.shape:
+            raise TensorError(f"Shape of existing and new tensor view must match: {self.shape} and {other.shape}")
+        if self.usage != other.usage:
+            raise TensorError(f"Usage of existing and new tensor view must match: {self.usage} and {other.usage}")
+        if self.memory_type != other.memory_type:
+            raise TensorError(
+                f"Memory type of existing and new tensor view must match: {self.memory_type} and {other.memory_type}"
+            )
+        if self.layout.stride != other.layout.stride:
+            raise TensorError(
+                f"Element size of new and existing data type must match: {other.layout.stride} bytes "
+                f"({other.dtype.full_name}) and {self.layout.stride} bytes ({self.dtype.full_name})"
+            )
+        self._point_to(other)
+
+    def contiguous(self) -> Tensor:
+        """The tensor itself when it is contiguous, else a row-major copy."""
+        return self if self.is_contiguous() else self.copy()
+
+    def copy(self) -> Tensor:
+        """A row-major copy without gradients."""
+        target = Tensor.empty_like(self)
+        tensor_io.copy_elements(self, target)
+        return target
+
+    # --- transfer
+    def to_numpy(self, structured: bool = False) -> np.ndarray[Any, Any]:
+        """A new C-contiguous array of shape + element shape; waits for earlier work on the tensor.
+
+        Structs have a trailing dimension of bytes (uint8), or with `structured` a structured dtype.
+        """
+        return tensor_io.to_numpy(self, structured)
+
+    def copy_from_numpy(self, data: np.ndarray[Any, Any]) -> None:
+        """Copies a contiguous array of the same scalar type into this contiguous tensor; fewer scalars fill a prefix."""
+        tensor_io.copy_from_numpy(self, data)
+
+    def copy_from_torch(self, tensor: Any) -> None:
+        """`copy_from_numpy` with a torch tensor from any device."""
+        array, _ = tensor_io.array_of_torch(tensor, "copy_from_torch")
+        tensor_io.copy_from_numpy(self, np.ascontiguousarray(array), "copy_from_torch", "Tensor")
+
+    def to_torch(self) -> Any:
+        """A torch tensor of shape + element shape over the same memory. RuntimeError where memory cannot be shared."""
+        return tensor_io.to_torch(self)
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """DLPack capsule over the memory. BufferError for structs, four-byte bools, and devices without pointers."""
+        return tensor_io.dlpack(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack device type and index."""
+        return _native._dlpack_device(self)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Version 3 of the protocol; on CUDA devices only."""
+        return tensor_io.cuda_array_interface(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """`to_numpy()`. ValueError for copy=False unless host memory can be shared without conversion."""
+        if copy is not False:
+            array = self.to_numpy()
+            return array if dtype is None else array.astype(dtype, copy=False)
+        try:
+            if not self._on_host:
+                raise BufferError("its memory is not the host's")
+            array = np.asarray(_native._export_tensor(self, True))
+        except BufferError as error:
+            raise ValueError(f"a tensor cannot be a NumPy array without a copy: {error}") from None
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            raise ValueError(f"a tensor of {array.dtype} cannot be an array of {np.dtype(dtype)} without a copy")
+        return array
+
+    def item(self) -> Any:
+        """The only element as a Python value: number, vector, matrix, list or dict. ValueError for other sizes."""
+        if self.element_count != 1:
+            raise ValueError(f"item: the tensor has {self.element_count} elements, not one (shape {self.shape})")
+        if not self.dtype.shape and tensor_io.host_format(self.layout).scalar:
+            return self.to_numpy().item()
+        return self.copy().cursor()[0].read()
+
+    def tolist(self) -> Any:
+        """Nested lists of the values; structs are dicts."""
+        if tensor_io.host_format(self.layout).scalar:
+            return self.to_numpy().tolist()
+        cursor = self.contiguous().cursor()
+        values = np.empty(self.element_count, object)
+        for i in range(len(values)):
+            values[i] = cursor[i].read()
+        return values.reshape(tuple(self.shape)).tolist()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def clear(self, cmd: Any = None, command_encoder: Any = None) -> None:
+        """Zeroes the view's elements. cmd: encoder that records it instead."""
+        tensor_io.clear(self, cmd if cmd is not None else command_encoder)
+
+    def cursor(self, start: int | None = None, count: int | None = None) -> Any:
+        """`BufferCursor` over elements `start` to `start + count` of a contiguous view. IndexError outside."""
+        if not self.is_contiguous():
+            raise RuntimeError(
+                f"cursor: the tensor must be contiguous, but has strides {self.strides} for shape {self.shape}; "
+                "use contiguous()"
+            )
+        total = self.element_count
+        first = 0 if start is None else start
+        number = total - first if count is None else count
+        if first < 0 or number < 0 or first + number > total:
+            raise IndexError(f"cursor: elements {first} to {first + number} are outside the {total} of the tensor")
+        stride = self.layout.stride
+        return _native.BufferCursor(self.layout, self.storage, number * stride, (self.offset + first) * stride)
+
+    def uniforms(self) -> dict[str, Any]:
+        """`_data`, `_shape`, `_strides`, `_offset` for a raw kernel parameter."""
+        return {
+            "_data": self.storage,
+            "_shape": self.shape.as_tuple(),
+            "_strides": self.strides.as_tuple(),
+            "_offset": self.offset,
+        }
+
+    def __str__(self) -> str:
+        return tensor_io.to_text(self)
+
+    def __repr__(self) -> str:
+        return tensor_io.to_repr(self)
+
+
+_GRAD_IN: Any = _native.TensorBase.grad_in
+_GRAD_OUT: Any = _native.TensorBase.grad_out
+
+
+def _new_arguments(
+    name: str, device: Any, shape: Any, dtype: Any, program_layout: Any = None
+) -> tuple[SlangType, tuple[int, ...]]:
+    if not isinstance(device, _native.Device):
+        raise TypeError(f"{name}: 'device' must be a Device, got {type(device).__name__}")
+    if shape is None:
+        raise ValueError(f"{name}: 'shape' must be specified")
+    if dtype is None:
+        raise ValueError(f"{name}: Element type (dtype) must be specified")
+    sizes = check_shape(shape, name)
+    if not sizes:
+        raise ValueError(f"{name}: a tensor with zero dimensions cannot be made; use shape (1,), or reshape() one")
+    return resolve_dtype(device, dtype, program_layout), sizes
+
+
+def _create_storage(device: Any, dtype: SlangType, shape: Sequence[int], usage: Any, memory_type: Any) -> Any:
+    stride = dtype.element_layout.stride
+    size = max(math.prod(shape), 1) * stride
+    return device.create_buffer(size=size, struct_size=stride, usage=usage, memory_type=memory_type)
+
+
+def _new(device: Any, dtype: SlangType, shape: Sequence[int], usage: Any, memory_type: Any) -> Tensor:
+    storage = _create_storage(device, dtype, shape, usage, memory_type)
+    return _make(Tensor, storage, dtype.element_layout, dtype, shape, None, 0, None, None)
+
+
+def _zeros(device: Any, dtype: SlangType, shape: Sequence[int], usage: Any, memory_type: Any) -> Tensor:
+    tensor = _new(device, dtype, shape, usage, memory_type)
+    if not tensor._on_host:  # host memory comes zeroed
+        tensor_io.clear(tensor, None)
+    return tensor
+
+
+def _full(device: Any, dtype: SlangType, shape: Sequence[int], value: Any, usage: Any, memory_type: Any) -> Tensor:
+    tensor = _new(device, dtype, shape, usage, memory_type)
+    tensor_io.fill(tensor, value)
+    return tensor
+
+
+def _from_array(
+    device: Any, array: np.ndarray[Any, Any], dtype: Any, usage: Any, memory_type: Any, program_layout: Any, what: str
+) -> Tensor:
+    if not isinstance(device, _native.Device):
+        raise TypeError(f"{what}: 'device' must be a Device, got {type(device).__name__}")
+    resolved = resolve_dtype(device, dtype, program_layout)
+    shape, elements = tensor_io.elements_of(array, resolved, what)
+    tensor = _new(device, resolved, shape, usage, memory_type)
+    if elements.size:
+        _native._write_tensor(tensor, elements)
+    return tensor
+
+
+def _torch_stream(tensor: Any) -> int:
+    import torch
+
+    return torch.cuda.current_stream(tensor.device).cuda_stream
+
+
+def _derivative_names(dtype: SlangType) -> list[str]:
+    """Element types that a gradient may have: the derivative, and float32 sums for half."""
+    derivative = dtype.derivative
+    if derivative is None:
+        raise RuntimeError(f"No derivative type found for {dtype.full_name}")
+    names = [derivative.full_name]
+    if dtype.scalar == "half":
+        names.append(dtype.full_name.replace("half", "float"))
+    return names
+
+
+def _check_gradient(tensor: Tensor, grad: Any, role: str) -> None:
+    if grad is None:
+        return
+    if not isinstance(grad, _native.TensorBase):
+        raise TypeError(f"The {role} gradient must be a Tensor or None, got {type(grad).__name__}")
+    names = _derivative_names(tensor.dtype)
+    if grad.dtype.full_name not in names:
+        raise ValueError(
+            f"Invalid element type of {role} gradient for tensor of type {tensor.dtype.full_name}: "
+            f"Expected {names[0]}, received {grad.dtype.full_name}"
+        )
+    if grad.shape != tensor.shape:
+        raise ValueError(f"Invalid shape of {role} gradient: Expected {tensor.shape}, received {grad.shape}")
+    if grad.device is not tensor.device:
+        raise ValueError(
+            f"Invalid device of {role} gradient: Expected {tensor.device.type.name}, received {grad.device.type.name} "
+            "(gradients lie on their tensor's device)"
+        )

@@ -1,0 +1,70 @@
+"""Generated CUDA compiles for several architectures, without a GPU, wherever NVRTC is installed."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+import slangpy as spy
+from slangpy.testing import CudaCodegen, nvrtc_available
+
+SOURCE = """
+[Differentiable] float polynomial(float a, float b, float c, float x) { return a * x * x + b * x + c; }
+[Differentiable] float3 scale(float3 v, float s) { return v * s; }
+struct Particle { float3 position; float mass; int id; }
+Particle make(float m) { Particle p; p.position = float3(m, m + 1, m + 2); p.mass = m; p.id = int(m); return p; }
+float read(Particle p) { return p.position.y * p.mass; }
+float sum4(float a[4]) { return a[0] + a[1] + a[2] + a[3]; }
+float2x3 twice(float2x3 m) { return 2 * m; }
+void split(float a, out float b, inout float c) { b = 2 * a; c += a; }
+uint hashed(uint h) { return h; }
+float random(float2 r) { return r.x + r.y; }
+int2 place(int2 c) { return c; }
+double wide(double x) { return x * 2; }
+[Differentiable] float gather(int i, ITensor<float, 1> x) { return x[i] * x[i]; }
+float total<let D : int>(ITensor<float, D> x) { return x.shape[0]; }
+"""
+
+pytestmark = pytest.mark.skipif(
+    not nvrtc_available() and "nvrtc" not in os.environ.get("SLANGPY_TEST_REQUIRE", ""), reason="NVRTC is not installed"
+)
+F = np.float32
+
+
+@pytest.fixture(scope="module", params=["sm_75", "sm_80", "sm_90"])
+def module(request: pytest.FixtureRequest) -> spy.Module:
+    return CudaCodegen(request.param).load_from_source("codegen", SOURCE)
+
+
+CALLS = {
+    "scalars": lambda m: (m.polynomial, (2, 8, -1, 3.0), {}),
+    "numpy": lambda m: (m.polynomial, (2, 8, -1, np.zeros(5, F)), {}),
+    "numpy_result": lambda m: (m.polynomial, (2, 8, -1, np.zeros((5, 4), F)), {"_result": np.zeros((5, 4), F)}),
+    "broadcast": lambda m: (m.polynomial, (np.zeros((5, 1), F), 8, -1, np.zeros(4, F)), {}),
+    "mapped": lambda m: (m.polynomial.map(x=(1, 0)), (), {"a": 1, "b": 2, "c": 3, "x": np.zeros((2, 3), F)}),
+    "vector": lambda m: (m.scale, (np.zeros((5, 3), F), 2.0), {}),
+    "struct_result": lambda m: (m.make, (np.zeros(5, F),), {}),
+    "struct_dict": lambda m: (m.read, ({"position": np.zeros((5, 3), F), "mass": 1.0, "id": 3},), {}),
+    "array": lambda m: (m.sum4, (np.zeros((5, 4), F),), {}),
+    "matrix": lambda m: (m.twice, (np.zeros((5, 2, 3), F),), {}),
+    "outputs": lambda m: (m.split, (np.zeros(5, F), np.zeros(5, F), np.zeros(5, F)), {}),
+    "reference": lambda m: (m.split, (1.0, spy.floatRef(), spy.floatRef()), {}),
+    "wang_hash": lambda m: (m.hashed, (spy.wang_hash(),), {"_result": np.zeros(4, np.uint32)}),
+    "rand_float": lambda m: (m.random, (spy.rand_float(),), {"_result": np.zeros(4, F)}),
+    "grid": lambda m: (m.place, (spy.grid((4, 5)),), {}),
+    "call_id": lambda m: (m.place, (spy.call_id(),), {"_result": np.zeros((4, 5, 2), np.int32)}),
+    "double": lambda m: (m.wide, (np.zeros(5),), {}),
+    "gather": lambda m: (m.gather, (spy.grid((4,)), np.zeros(4, F)), {}),
+    "generic_tensor": lambda m: (m.total, (np.zeros((4, 5), F),), {}),
+    "bwds_pair": lambda m: (m.polynomial.bwds, (spy.diffPair(2.0), 8, -1, np.zeros(4, F), spy.diffPair(0.0, 1.0)), {}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_kernel_compiles(module: spy.Module, name: str) -> None:
+    function, args, kwargs = CALLS[name](module)
+    view = module.device.build(function, *args, **kwargs)
+    assert view.pipeline[:4] == b"\x7fELF"
+    assert "_spy_main" in view.code

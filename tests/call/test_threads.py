@@ -1,0 +1,63 @@
+"""Nodes, modules and devices may be used from several threads (spec/calls.md 9.9)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import slangpy as spy
+from slangpy.call import compile as compile_stage
+
+pytestmark = pytest.mark.needs_kernels
+
+SOURCE = "float threaded(float a, float x) { return a * x + 1; }"
+
+
+def run(count: int, work: Callable[[int], None]) -> None:
+    errors: list[BaseException] = []
+
+    def guarded(index: int) -> None:
+        try:
+            work(index)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def test_eight_threads_build_one_kernel(device: spy.Device) -> None:
+    module = spy.Module.load_from_source(device, "threads_one_build", SOURCE + f"// {np.random.default_rng().random()}")
+    x = np.random.default_rng().random(1003, dtype=np.float32)
+    before = compile_stage.builds
+    start = threading.Barrier(8)
+
+    def work(index: int) -> None:
+        start.wait()
+        for _ in range(20):
+            got = module.threaded(float(index), x, _result="numpy")
+            np.testing.assert_allclose(got, index * x + 1, rtol=1e-6)
+
+    run(8, work)
+    assert compile_stage.builds == before + 1
+
+
+def test_two_threads_with_a_device_each(device_type: spy.DeviceType) -> None:
+    def work(index: int) -> None:
+        device = spy.create_device(device_type)
+        module = spy.Module.load_from_source(device, "threads_own_device", SOURCE)
+        x = np.random.default_rng(index).random(257, dtype=np.float32)
+        for i in range(1000):
+            got = module.threaded(float(i), x, _result="numpy")
+            np.testing.assert_allclose(got, i * x.astype(np.float64) + 1, rtol=1e-6)
+        device.close()
+
+    run(2, work)

@@ -1,0 +1,77 @@
+"""The installed package: what it carries, and that what was made at build time still fits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import files, metadata
+from pathlib import Path
+
+import pytest
+
+import slangpy
+from slangpy.call import compile as compile_stage
+
+FOLDER = Path(slangpy.__file__).parent
+LIBRARY = FOLDER / "slang" / "slangpy.slang-module.bin"
+installed = pytest.mark.skipif(not LIBRARY.exists(), reason="a development build has no files made at install time")
+
+
+@installed
+def test_files() -> None:
+    for name in ("py.typed", "slang/slangpy.slang", "slang/prelude_cpp.h", "_slang.pyi", "_native/__init__.pyi"):
+        assert (FOLDER / name).exists(), name
+
+
+@installed
+def test_precompiled_library_fits_its_sources() -> None:
+    from slangpy import _slang
+
+    key = compile_stage.digest(compile_stage.library_hash(), str(_slang.version()))
+    assert LIBRARY.read_bytes()[:64].decode("ascii") == key
+
+
+@installed
+@pytest.mark.parametrize("target", ["cpp", "cuda", "spirv"])
+def test_precompiled_library_serves_every_target(target: str) -> None:
+    from slangpy import _slang
+
+    folder = str(LIBRARY.parent)
+    session = _slang.SlangSession({"format": target}, {"include_paths": [folder], "library_paths": [folder]})
+    session.load_module_from_blob("slangpy", f"{folder}/slangpy.slang", LIBRARY.read_bytes()[64:])
+    module = session.load_module_from_source(
+        "user",
+        """
+        import slangpy;
+        [Differentiable] void square(int i, IDiffTensor<float, 1> x, IWDiffTensor<float, 1> y) { y[i] = x[i] * x[i]; }
+        [shader("compute")] [numthreads(1, 1, 1)]
+        void run(uint3 at : SV_DispatchThreadID, uniform ITensor<float, 1> x, uniform IWTensor<float, 1> y)
+        {
+            square(int(at.x), x, y);
+            bwd_diff(square)(int(at.x), x, y);
+        }
+        """,
+    )
+    assert len(session.link([module], [module.entry_point("run")]).code(0)) > 100
+
+
+@installed
+def test_metadata() -> None:
+    data = metadata("slangpy")
+    assert data["Version"] == slangpy.__version__
+    assert data["Requires-Python"] == ">=3.10"
+    names = {Path(str(file)).name for file in files("slangpy") or []}
+    assert "LICENSE" in names
+
+
+@installed
+def test_native_libraries_are_small() -> None:
+    """Without Slang's own libraries, what a wheel would carry uncompressed."""
+    size = sum(f.stat().st_size for f in FOLDER.rglob("*") if f.is_file() and f.parent != FOLDER / "lib")
+    assert size < 20_000_000
+
+
+def test_import_loads_neither_torch_nor_the_compiler() -> None:
+    code = "import slangpy, sys; print('libslang' in open('/proc/self/maps').read(), 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=FOLDER.parent, check=True)
+    assert done.stdout.split() == ["False", "False"]
