@@ -99,9 +99,10 @@ class DeviceTypes(SlangProgramLayout):
         if layout is not None:
             found = self._known.get(layout.full_name) or SlangType(layout.full_name, layout, self)
         else:
-            found = self.find_type_by_name(full_name)
-            if found is None:
+            reflected = self.find_type_by_name(full_name)
+            if reflected is None:
                 return None
+            found = reflected
         self._known[name] = self._known[found.full_name] = found
         return found
 
@@ -172,7 +173,7 @@ def _name_of(dtype: Any) -> str | None:
         name = scalar_name_of_numpy(plain)
         if name is None:
             raise ValueError(
-                f"dtype: NumPy's {plain} has no Slang type; use a bool, int, uint or float dtype, or name the Slang type"
+                f"dtype: NumPy's {plain} has no Slang type; use a bool, int, uint or float dtype, or a Slang type"
             )
         return name
     if _is_torch_dtype(dtype):
@@ -180,8 +181,6 @@ def _name_of(dtype: Any) -> str | None:
         if name is None:
             raise ValueError(f"dtype: {dtype} has no Slang type; use a bool, int, uint or float dtype")
         return name
-    if isinstance(dtype, type) and dtype.__module__.startswith("slangpy") and _canonical(dtype.__name__) in _NUMPY_NAMES:
-        return dtype.__name__
     if isinstance(dtype, type) and dtype.__module__.startswith("slangpy") and _is_built_in(_canonical(dtype.__name__)):
         return dtype.__name__
     return None
@@ -194,7 +193,8 @@ def _program_of(program_layout: Any) -> Any:
         layout = getattr(program_layout, "layout", None)
     if not hasattr(layout, "find_type_by_name"):
         raise TypeError(
-            f"program_layout: expected a Module or a program layout, got {type(program_layout).__name__}; pass module.layout"
+            f"program_layout: expected a Module or a program layout, got {type(program_layout).__name__}; "
+            "pass module.layout"
         )
     if isinstance(layout, SlangProgramLayout):
         return layout
@@ -211,8 +211,7 @@ def _find(device: Device, name: str, program_layout: Any) -> SlangType:
     if found is None:
         where = "is no built-in type" if program_layout is None else "does not exist in the given program"
         raise ValueError(
-            f"dtype: type '{name}' {where}; pass module.{name.split('<')[0]} or program_layout=module.layout "
-            "of the module that has it"
+            f"dtype: type '{name}' {where}; for a type of a module pass module.<name>, or program_layout=module.layout"
         )
     return found
 
@@ -237,9 +236,9 @@ def resolve_dtype(device: Device, dtype: Any, program_layout: Any = None) -> Sla
 
 
 def _from_reflection(device: Device, dtype: Any, program_layout: Any) -> SlangType:
-    layout = dtype if isinstance(dtype, _native.TypeLayout) else getattr(dtype, "plain", None)
+    layout: Any = dtype if isinstance(dtype, _native.TypeLayout) else getattr(dtype, "plain", None)
     if isinstance(layout, _native.TypeLayout):
-        reflection = getattr(dtype, "type", None)
+        reflection: Any = getattr(dtype, "type", None)
         source = None if program_layout is None else _program_of(program_layout)
         return SlangType(layout.full_name, layout, source or device_types(device), reflection)
     name = getattr(dtype, "full_name", None)
@@ -279,7 +278,7 @@ def _field_dtype(layout: Any) -> np.dtype[Any]:
 
 
 def structured_dtype(layout: Any) -> np.dtype[Any]:
-    """Structured dtype of a struct with the offsets of `layout` and its stride as item size. Four-byte bools are uint32."""
+    """Structured dtype of a struct: the offsets of `layout`, its stride as item size, four-byte bools as uint32."""
     fields = layout.fields
     return np.dtype(
         {

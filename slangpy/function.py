@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import _native
 from .call.ir import Options
 from .call.plan import plan_call
-from .call.resolve import Target
+from .call.resolve import MemberWise, Target
 from .cache import digest
 from .errors import ResolveException
 from .reflection import SlangType
@@ -51,15 +51,16 @@ class FunctionCore:
             assert struct is not None
             reflection = struct.type_reflection.constructors
             if not reflection:
-                return Target(layout, self.name, _MemberWise(struct), struct, True)
-            return Target(layout, self.name, _Overloads(reflection), struct, True)
+                fields = [_FieldParameter(f) for f in struct.type_reflection.fields]
+                return Target(layout, self.name, MemberWise(fields), struct, True, module)
+            return Target(layout, self.name, _Overloads(reflection), struct, True, module)
         if struct is not None:
             reflection = layout.find_function_by_name_in_type(struct, self.name)
         else:
             reflection = layout.find_function_by_name(self.name)
         if reflection is None:
             raise ResolveException(f"Function '{self.identity}' not found in module '{module.name}'")
-        return Target(layout, self.name, reflection, struct, False)
+        return Target(layout, self.name, reflection, struct, False, module)
 
 
 class _Overloads:
@@ -72,29 +73,14 @@ class _Overloads:
         self.is_overloaded = True
 
 
-class _MemberWise:
-    """The constructor that Slang gives structs without `__init`: one parameter per field, all with defaults."""
-
-    generic = None
-    is_overloaded = False
-    return_type = None
-
-    def __init__(self, struct: SlangType) -> None:
-        self.overloads: list[Any] = []
-        self.name = "__init"
-        self.parameters = [_FieldParameter(field) for field in struct.type_reflection.fields]
-
-    def has_modifier(self, modifier: Any) -> bool:
-        del modifier
-        return False
-
-
 class _FieldParameter:
     has_default = True
 
     def __init__(self, field: Any) -> None:
         self.name = field.name
         self.type = field.type
+        self.default_int = field.default_int
+        self.default_float = field.default_float
 
     def has_modifier(self, modifier: Any) -> bool:
         del modifier
@@ -113,7 +99,7 @@ def _plain_map_entry(entry: Any) -> Any:
     if isinstance(entry, str):
         return ("type", entry)
     if isinstance(entry, dict):
-        return ("dict", tuple(sorted((k, _plain_map_entry(v)) for k, v in entry.items() if k != "$type")))
+        return ("dict", tuple(sorted((k, _plain_map_entry(v)) for k, v in entry.items())))
     name = getattr(entry, "full_name", None)
     if isinstance(name, str):
         return ("type", name)

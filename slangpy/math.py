@@ -6,6 +6,6 @@ work component by component on numbers and vectors unless their docstring says o
 
 from . import _native
 
-__all__ = [name for name in vars(_native.math) if not name.startswith("_")]
+__all__ = [name for name in vars(_native.math) if not name.startswith("_")]  # pyright: ignore[reportUnsupportedDunderAll]
 
 globals().update({name: getattr(_native.math, name) for name in __all__})

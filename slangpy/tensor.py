@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from . import _native, tensor_io
-from ._native import BufferUsage, MemoryType, Shape
+from ._native import BufferUsage, MemoryType
 from .dtypes import resolve_dtype, scalar_name_of_numpy
 from .reflection import SlangType
 from .tensor_index import (
@@ -20,10 +19,12 @@ from .tensor_index import (
     apply_index,
     broadcast_strides,
     check_shape,
+    check_strides,
     permute_order,
     resolve_reshape,
     row_major_strides,
 )
+from .tensor_parts import check_gradient, create_storage, new_arguments, torch_stream
 
 if TYPE_CHECKING:
     from ._native import Buffer, Device
@@ -94,7 +95,7 @@ class Tensor(_native.TensorBase):
     ) -> None:  # fmt: skip
         resolved = resolve_dtype(storage.device, dtype)
         sizes = check_shape(shape, "Tensor")
-        steps = tuple(strides) if strides is not None and len(strides) else None
+        steps = check_strides(strides, "Tensor") or None
         super().__init__(storage, layout or resolved.element_layout, resolved, sizes, steps, offset, None, None)
         if grad_in is not None:
             self.grad_in = grad_in
@@ -110,8 +111,8 @@ class Tensor(_native.TensorBase):
         self, device: Any, element_type: Any = None, shape: Any = None, usage: Any = _USAGE, memory_type: Any = _LOCAL,
         dtype: Any = None,
     ) -> None:  # fmt: skip
-        resolved, sizes = _new_arguments("Tensor", device, shape, dtype if element_type is None else element_type)
-        storage = _create_storage(device, resolved, sizes, usage, memory_type)
+        resolved, sizes = new_arguments("Tensor", device, shape, dtype if element_type is None else element_type)
+        storage = create_storage(device, resolved, sizes, usage, memory_type)
         super().__init__(storage, resolved.element_layout, resolved, sizes, None, 0, None, None)
 
     @staticmethod
@@ -129,7 +130,7 @@ class Tensor(_native.TensorBase):
         shape: sizes, at least one dimension; a 0 is allowed anywhere. dtype: see `resolve_dtype`. program_layout: where
         user types given by name are looked up.
         """
-        resolved, sizes = _new_arguments("empty", device, shape, dtype, program_layout)
+        resolved, sizes = new_arguments("empty", device, shape, dtype, program_layout)
         return _new(device, resolved, sizes, usage, memory_type)
 
     @staticmethod
@@ -138,7 +139,7 @@ class Tensor(_native.TensorBase):
         program_layout: Any = None,
     ) -> Tensor:  # fmt: skip
         """A new tensor of zeros; see `empty`."""
-        resolved, sizes = _new_arguments("zeros", device, shape, dtype, program_layout)
+        resolved, sizes = new_arguments("zeros", device, shape, dtype, program_layout)
         return _zeros(device, resolved, sizes, usage, memory_type)
 
     @staticmethod
@@ -147,7 +148,7 @@ class Tensor(_native.TensorBase):
         program_layout: Any = None,
     ) -> Tensor:  # fmt: skip
         """A new tensor of ones in every scalar; see `empty`. TypeError for structs."""
-        resolved, sizes = _new_arguments("ones", device, shape, dtype, program_layout)
+        resolved, sizes = new_arguments("ones", device, shape, dtype, program_layout)
         return _full(device, resolved, sizes, 1, usage, memory_type)
 
     @staticmethod
@@ -156,7 +157,7 @@ class Tensor(_native.TensorBase):
         program_layout: Any = None,
     ) -> Tensor:  # fmt: skip
         """A new tensor of `value`: one number for every scalar, or a value of the element's shape. See `empty`."""
-        resolved, sizes = _new_arguments("full", device, shape, dtype, program_layout)
+        resolved, sizes = new_arguments("full", device, shape, dtype, program_layout)
         return _full(device, resolved, sizes, value, usage, memory_type)
 
     @staticmethod
@@ -208,7 +209,7 @@ class Tensor(_native.TensorBase):
     ) -> Tensor:
         """A copy of a torch tensor from any device. dtype: element type as in `from_numpy`, None keeps the scalar."""
         if dtype is None and device.type is _native.DeviceType.cuda and getattr(tensor, "is_cuda", False):
-            device.sync_to_cuda(_torch_stream(tensor))
+            device.sync_to_cuda(torch_stream(tensor))
             return Tensor.from_dlpack(device, tensor.detach()).copy()
         array, scalar = tensor_io.array_of_torch(tensor, "from_torch")
         return _from_array(
@@ -245,8 +246,9 @@ class Tensor(_native.TensorBase):
     ) -> Tensor:  # fmt: skip
         """A 2-D tensor (rows, cols) of float, float2, float3 or float4 from an image file.
 
-        Integers map to [0, 1]; linearize undoes sRGB (IEC 61966-2-1); then `value * scale + offset`; grayscale gives one
-        channel of Rec. 709 luminance; flip_y reverses the rows. ImportError when no image library is installed.
+        Integers map to [0, 1]; linearize undoes sRGB (IEC 61966-2-1); grayscale gives one channel of Rec. 709
+        luminance; then `value * scale + offset`; flip_y reverses the rows. ImportError when no image library is
+        installed.
         """
         values = tensor_io.load_image(os.fspath(path), flip_y, linearize, scale, offset, grayscale)
         channels = values.shape[2]
@@ -263,7 +265,7 @@ class Tensor(_native.TensorBase):
 
     @grad_in.setter
     def grad_in(self, value: Tensor | None) -> None:
-        _check_gradient(self, value, "input")
+        check_gradient(self, value, "input")
         _GRAD_IN.__set__(self, value)
 
     @property
@@ -273,7 +275,7 @@ class Tensor(_native.TensorBase):
 
     @grad_out.setter
     def grad_out(self, value: Tensor | None) -> None:
-        _check_gradient(self, value, "output")
+        check_gradient(self, value, "output")
         _GRAD_OUT.__set__(self, value)
 
     @property
@@ -329,7 +331,7 @@ class Tensor(_native.TensorBase):
         outside the storage; RuntimeError when a gradient has other strides than the tensor (use `detach()`).
         """
         sizes = check_shape(shape, "view")
-        steps = [int(s) for s in strides] or row_major_strides(sizes)
+        steps = list(check_strides(strides, "view")) or row_major_strides(sizes)
         if len(steps) != len(sizes):
             raise TensorError(f"Shape dimensions ({len(sizes)}) must match stride dimensions ({len(steps)})")
         if any(step < 0 for step in steps):
@@ -347,7 +349,7 @@ class Tensor(_native.TensorBase):
         return self._viewed(sizes, steps, self.offset + offset, *self._map_grads(view_grad))
 
     def reshape(self, *shape: Any) -> Tensor:
-        """A contiguous tensor in another shape of equal size; one -1 is worked out. RuntimeError when not contiguous."""
+        """A contiguous tensor in another shape; one -1 is worked out. RuntimeError when not contiguous."""
         wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)) else shape
         sizes = resolve_reshape(wanted, self.element_count)
         if not self.is_contiguous():
@@ -439,7 +441,7 @@ class Tensor(_native.TensorBase):
         return tensor_io.to_numpy(self, structured)
 
     def copy_from_numpy(self, data: np.ndarray[Any, Any]) -> None:
-        """Copies a contiguous array of the same scalar type into this contiguous tensor; fewer scalars fill a prefix."""
+        """Copies a contiguous array of the same scalar type into a contiguous tensor; a smaller one fills a prefix."""
         tensor_io.copy_from_numpy(self, data)
 
     def copy_from_torch(self, tensor: Any) -> None:
@@ -544,29 +546,8 @@ _GRAD_IN: Any = _native.TensorBase.grad_in
 _GRAD_OUT: Any = _native.TensorBase.grad_out
 
 
-def _new_arguments(
-    name: str, device: Any, shape: Any, dtype: Any, program_layout: Any = None
-) -> tuple[SlangType, tuple[int, ...]]:
-    if not isinstance(device, _native.Device):
-        raise TypeError(f"{name}: 'device' must be a Device, got {type(device).__name__}")
-    if shape is None:
-        raise ValueError(f"{name}: 'shape' must be specified")
-    if dtype is None:
-        raise ValueError(f"{name}: Element type (dtype) must be specified")
-    sizes = check_shape(shape, name)
-    if not sizes:
-        raise ValueError(f"{name}: a tensor with zero dimensions cannot be made; use shape (1,), or reshape() one")
-    return resolve_dtype(device, dtype, program_layout), sizes
-
-
-def _create_storage(device: Any, dtype: SlangType, shape: Sequence[int], usage: Any, memory_type: Any) -> Any:
-    stride = dtype.element_layout.stride
-    size = max(math.prod(shape), 1) * stride
-    return device.create_buffer(size=size, struct_size=stride, usage=usage, memory_type=memory_type)
-
-
 def _new(device: Any, dtype: SlangType, shape: Sequence[int], usage: Any, memory_type: Any) -> Tensor:
-    storage = _create_storage(device, dtype, shape, usage, memory_type)
+    storage = create_storage(device, dtype, shape, usage, memory_type)
     return _make(Tensor, storage, dtype.element_layout, dtype, shape, None, 0, None, None)
 
 
@@ -594,40 +575,3 @@ def _from_array(
     if elements.size:
         _native._write_tensor(tensor, elements)
     return tensor
-
-
-def _torch_stream(tensor: Any) -> int:
-    import torch
-
-    return torch.cuda.current_stream(tensor.device).cuda_stream
-
-
-def _derivative_names(dtype: SlangType) -> list[str]:
-    """Element types that a gradient may have: the derivative, and float32 sums for half."""
-    derivative = dtype.derivative
-    if derivative is None:
-        raise RuntimeError(f"No derivative type found for {dtype.full_name}")
-    names = [derivative.full_name]
-    if dtype.scalar == "half":
-        names.append(dtype.full_name.replace("half", "float"))
-    return names
-
-
-def _check_gradient(tensor: Tensor, grad: Any, role: str) -> None:
-    if grad is None:
-        return
-    if not isinstance(grad, _native.TensorBase):
-        raise TypeError(f"The {role} gradient must be a Tensor or None, got {type(grad).__name__}")
-    names = _derivative_names(tensor.dtype)
-    if grad.dtype.full_name not in names:
-        raise ValueError(
-            f"Invalid element type of {role} gradient for tensor of type {tensor.dtype.full_name}: "
-            f"Expected {names[0]}, received {grad.dtype.full_name}"
-        )
-    if grad.shape != tensor.shape:
-        raise ValueError(f"Invalid shape of {role} gradient: Expected {tensor.shape}, received {grad.shape}")
-    if grad.device is not tensor.device:
-        raise ValueError(
-            f"Invalid device of {role} gradient: Expected {tensor.device.type.name}, received {grad.device.type.name} "
-            "(gradients lie on their tensor's device)"
-        )

@@ -32,16 +32,22 @@ def is_row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 def check_shape(shape: Any, where: str) -> tuple[int, ...]:
     """A shape given as tuple, list, Shape or single int."""
+    items: Any = (shape,) if isinstance(shape, (int, np.integer)) else shape
     try:
-        if isinstance(shape, (int, np.integer)) and not isinstance(shape, bool):
-            sizes = (int(shape),)
-        else:
-            sizes = tuple(operator.index(size) for size in shape)
+        sizes = tuple(operator.index(size) for size in items)
     except TypeError:
         raise TypeError(f"{where}: 'shape' must be an int or a sequence of ints, got {shape!r}") from None
     if any(size < 0 for size in sizes):
         raise ValueError(f"{where}: 'shape' {list(sizes)} has a negative size")
     return sizes
+
+
+def check_strides(strides: Any, where: str) -> tuple[int, ...]:
+    """Strides given as a sequence of ints; None is the same as none."""
+    try:
+        return tuple(operator.index(step) for step in (() if strides is None else strides))
+    except TypeError:
+        raise TypeError(f"{where}: 'strides' must be a sequence of ints, got {strides!r}") from None
 
 
 def _is_int(item: Any) -> bool:
@@ -97,7 +103,7 @@ def apply_index(shape: Sequence[int], strides: Sequence[int], offset: int, index
             steps.append(step * strides[dim])
             dim += 1
         else:
-            position = operator.index(item)
+            position = int(item)  # pyright: ignore[reportArgumentType]
             if not -shape[dim] <= position < shape[dim]:
                 raise IndexError(f"Index {position} is out of range for dimension {dim} with size {shape[dim]}")
             offset += (position % shape[dim]) * strides[dim]

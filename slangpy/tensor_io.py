@@ -99,7 +99,7 @@ def copy_from_numpy(tensor: Tensor, data: Any, what: str = "copy_from_numpy", no
             f"{tensor.dtype.full_name}, shape {tensor.shape})"
         )
     if values.size == math.prod(shape) * per_element:
-        _native._write_tensor(tensor, values.reshape(*shape, *host.shape))
+        _native._write_tensor(tensor, values.reshape((*shape, *host.shape)))
     else:
         _copy_prefix(tensor, values.reshape(-1), host, per_element)
 
@@ -222,8 +222,9 @@ def fill(tensor: Tensor, value: Any) -> None:
         return
     uniform = element.tobytes() == element.reshape(-1)[:1].tobytes() * element.size
     if uniform and not tensor._on_host:
-        one = int(element.reshape(-1)[0]).to_bytes(4, "little") if host.device_bytes == 4 and host.raw.itemsize == 1 else b""
-        word = _fill_word(one or element.reshape(-1)[:1].tobytes())
+        first = element.reshape(-1)[:1]
+        widened = first.astype(np.uint32) if host.device_bytes > host.raw.itemsize else first  # four-byte bool
+        word = _fill_word(widened.tobytes())
         if word is not None:
             encoder = tensor.device.create_command_encoder()
             encoder.fill_buffer(tensor.storage, word, (0, tensor.nbytes))
@@ -264,7 +265,8 @@ def copy_elements(source: Tensor, target: Tensor) -> None:
     if source.is_contiguous() and not source._on_host:
         encoder = source.device.create_command_encoder()
         stride = source.layout.stride
-        encoder.copy_buffer(target.storage, target.offset * stride, source.storage, source.offset * stride, source.nbytes)
+        begin = source.offset * stride
+        encoder.copy_buffer(target.storage, target.offset * stride, source.storage, begin, source.nbytes)
         source.device.submit_command_buffer(encoder.finish())
         return
     host = host_format(source.layout)
@@ -306,7 +308,7 @@ def _structs_of(
         shape, size = array.shape[:-1], array.shape[-1] * array.dtype.itemsize if array.ndim else 0
     if size != layout.stride:
         raise ValueError(
-            f"{what}: items of {size} bytes does not match elements of type {type_name}, which take {layout.stride} bytes"
+            f"{what}: an item of {size} bytes does not match elements of type {type_name} with {layout.stride} bytes"
         )
     data = np.frombuffer(packed.tobytes(), np.uint8) if packed.size else np.empty(0, np.uint8)
     return tuple(shape), data.reshape(*shape, layout.stride)
@@ -314,13 +316,15 @@ def _structs_of(
 
 def array_of_torch(tensor: Any, what: str) -> tuple[np.ndarray[Any, Any], str]:
     """(host array, Slang scalar name) of a torch tensor from any device; types NumPy lacks as integers."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{what}: expected a torch.Tensor, got {type(tensor).__name__}")
     scalar = scalar_name_of_torch(tensor.dtype)
     if scalar is None or tensor.layout is not torch.strided:
-        raise TypeError(f"{what}: {tensor.layout} tensors of {tensor.dtype} have no Slang type; convert the tensor first")
+        raise TypeError(
+            f"{what}: {tensor.layout} tensors of {tensor.dtype} have no Slang type; convert the tensor first"
+        )
     host = tensor.detach().resolve_neg().cpu()
     raw = _RAW_FLOATS.get(scalar)
     if raw is not None:
@@ -330,7 +334,7 @@ def array_of_torch(tensor: Any, what: str) -> tuple[np.ndarray[Any, Any], str]:
 
 
 def to_torch(tensor: Tensor) -> Any:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     if any(stride < 0 for stride in tensor.strides):
         tensor = tensor.copy()

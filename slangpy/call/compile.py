@@ -15,6 +15,7 @@ from ..errors import KernelGenException, SlangCompileError
 
 _LIBRARY = Path(__file__).resolve().parent.parent / "slang"
 _library_hash: str | None = None
+_planner_hash: str | None = None
 _lock = threading.RLock()
 
 builds = 0
@@ -41,6 +42,18 @@ def library_hash() -> str:
                 parts += [path.name, path.read_bytes()]
         _library_hash = digest(*parts)
     return _library_hash
+
+
+def planner_hash() -> str:
+    """Content hash of the planner itself, so that plans kept on disk never outlive the code that made them."""
+    global _planner_hash
+    if _planner_hash is None:
+        parts: list[str | bytes] = []
+        for folder in ("call", "marshall"):
+            for path in sorted((_LIBRARY.parent / folder).glob("*.py")):
+                parts += [path.name, path.read_bytes()]
+        _planner_hash = digest(*parts)
+    return _planner_hash
 
 
 def device_key(device: Any) -> str:

@@ -14,6 +14,7 @@ from .ir import Derivative, Options, Parameter, Placed, Vectorized
 from .text import indent as _indent
 from .text import product as _product
 from .text import slang_name as _slang_name
+from .zeros import zero_missing
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def streams(plan: Vectorized, classes: dict[str, int]) -> bool:
     if plan.result_mode in ("tensor", "numpy"):
         return True
     result = plan.result
-    if result is None or result.path != "_result" or result.binding.kind != "view":
+    if result is None or not result.writes or result.path != "_result" or result.binding.kind != "view":
         return False
     return classes.get(result.ident) == LINEAR and result.binding.stored == plan.resolved.return_type_name
 
@@ -110,7 +111,7 @@ class _Writer(BackwardWriter):
         self.index = "int64_t" if shape.wide or shape.cpu else "int"
         self.leaves: dict[str, list[Placed]] = {}
         for placed in plan.placed:
-            self.leaves.setdefault(placed.path.split(".")[0], []).append(placed)
+            self.leaves.setdefault(placed.parameter, []).append(placed)
 
     # --- assembly
     def text(self) -> str:
@@ -292,6 +293,8 @@ class _Writer(BackwardWriter):
     # --- stored arguments
     def _declare(self, placed: Placed) -> None:
         binding, ident = placed.binding, placed.ident
+        if placed.element:
+            return  # declared with the first element
         self.aliases.append(f"typealias _spy_T_{ident} = {_slang_name(binding.type_name)};")
         grad = self.grads.get(ident, NONE)
         if binding.kind in ("view", "packed"):
@@ -315,7 +318,8 @@ class _Writer(BackwardWriter):
         elif binding.kind == "pointer":
             self.fields.append(f"_spy_T_{ident} {ident}")
         elif binding.kind == "resource":
-            self.extra.append(f"_spy_T_{ident} {ident}")
+            array = binding.array_type
+            self.extra.append(f"{_slang_name(array) if array else f'_spy_T_{ident}'} {ident}")
 
     def _declare_view(self, name: str, element: str, lead: int, inner: int, rank: int) -> None:
         self.fields.append(f"TensorStorage<{_slang_name(element)}> {name}")
@@ -457,6 +461,8 @@ class _Writer(BackwardWriter):
             return self._generator(placed)
         if binding.kind == "pointer":
             return f"_call.{ident}"
+        if binding.kind == "literal":
+            return binding.stored
         if binding.kind == "resource":
             return ident
         if binding.rank >= 0:
@@ -497,30 +503,37 @@ class _Writer(BackwardWriter):
         assert found is not None
         interface, access, diff, _, _ = found.groups()
         grad = self.grads.get(ident, NONE)
-        lines.append(f"_spy_T_{ident} {var} = {{}};")
-        primal = f"{var}._primal" if diff and not interface else var
-        self._fill_view(placed, ident, primal, lines)
-        if self.options.bwds and access == "W" and not interface:
-            lines.append(f"{primal}._data = {{}};")
         if interface:
-            if access == "W" and self.options.bwds:
-                lines.append(f"{var}._discard = true;")
-            wide = ", true" if grad.grad_type == "float" and binding.stored == "half" else ""
-            for role, field in (("gi", "_grad_in"), ("go", "_grad_out")):
-                if grad.seed if role == "gi" else grad.target:
-                    name = f"{ident}_{role}"
-                    storage = f"_call.{name}.at({self._offset(placed, name)})"
-                    rank = binding.rank
-                    lines.append(
-                        f"{var}.{field} = _Gradient<{rank}>.of<{_slang_name(grad.grad_type)}>({storage}, "
-                        f"_call.{name}_inner{wide});"
-                    )
-        elif diff:
-            if grad.seed:
-                self._fill_view(placed, f"{ident}_gi", f"{var}._grad_in", lines)
-            if grad.target:
-                self._fill_view(placed, f"{ident}_go", f"{var}._grad_out", lines)
+            lines.append(f"_spy_T_{ident} {var};")
+            self._fill_view(placed, ident, var, lines)
+            self._fill_gradients(placed, access, var, lines)
+            return var
+        lines.append(f"_spy_T_{ident} {var} = {{}};")
+        primal = f"{var}._primal" if diff else var
+        self._fill_view(placed, ident, primal, lines)
+        if self.options.bwds and access == "W":
+            lines.append(f"{primal}._data = {{}};")
+        if grad.seed:
+            self._fill_view(placed, f"{ident}_gi", f"{var}._grad_in", lines)
+        if grad.target:
+            self._fill_view(placed, f"{ident}_go", f"{var}._grad_out", lines)
         return var
+
+    def _fill_gradients(self, placed: Placed, access: str, var: str, lines: list[str]) -> None:
+        """The gradients of the types behind the interface names, absent ones included."""
+        ident, rank = placed.ident, placed.binding.rank
+        grad = self.grads.get(ident, NONE)
+        wide = ", true" if grad.grad_type == "float" and placed.binding.stored == "half" else ""
+        for field, name, present in (("_grad_in", f"{ident}_gi", grad.seed), ("_grad_out", f"{ident}_go", grad.target)):
+            if field == ("_grad_out" if access == "W" else "_grad_in" if access == "" else ""):
+                continue
+            value = f"_Gradient<{rank}>.none()"
+            if present:
+                storage = f"_call.{name}.at({self._offset(placed, name)})"
+                value = f"_Gradient<{rank}>.of<{_slang_name(grad.grad_type)}>({storage}, _call.{name}_inner{wide})"
+            lines.append(f"{var}.{field} = {value};")
+        if access == "W":
+            lines.append(f"{var}._discard = {'true' if self.options.bwds else 'false'};")
 
     def _fill_view(self, placed: Placed, name: str, var: str, lines: list[str]) -> None:
         lines.append(f"{var}._data = _call.{name}.at({self._offset(placed, name)});")
@@ -593,11 +606,16 @@ class _Writer(BackwardWriter):
                 value = self._leaf_value(placed)
                 self.body.append(f"_spy_T_{placed.ident} {var} = {value};")
             return var
-        self.body.append(f"{_slang_name(parameter.type_name)} {var} = {{}};")
+        if leaves and leaves[0].binding.array_type and leaves[0].path == parameter.name + "[0]":
+            return leaves[0].ident  # an array of resources
+        self.body.append(f"{_slang_name(parameter.type_name)} {var};")
         if parameter.io != "out":
+            self.body.extend(zero_missing(var, parameter.binding))
             for placed in leaves:
-                path = placed.path[len(parameter.name) :]
-                self.body.append(f"{var}{path} = {self._leaf_value(placed)};")
+                if not placed.element:
+                    path = placed.path[len(parameter.name) :]
+                    path = path.rpartition("[")[0] if placed.binding.array_type else path
+                    self.body.append(f"{var}{path} = {self._leaf_value(placed)};")
         return var
 
     def _call_expression(self, names: list[str]) -> str:

@@ -14,7 +14,7 @@ def table(arguments: tuple[Argument, ...], plan: Vectorized | None) -> str:
     else:
         for placed in plan.placed:
             binding = placed.binding
-            parameter = next(p for p in plan.resolved.parameters if p.name == placed.path.split(".")[0])
+            parameter = next(p for p in plan.resolved.parameters if p.name == placed.parameter)
             text = binding.value.describe() if binding.value is not None else ""
             rows.append(
                 (

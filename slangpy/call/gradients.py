@@ -17,9 +17,9 @@ def differentiable(parameter: Parameter) -> bool:
 def derivatives(plan: Vectorized) -> dict[str, Derivative]:
     """By leaf ident. Raises for gradients that are missing or shared where two are needed."""
     found: dict[str, Derivative] = {}
-    by_path = {p.path.split(".")[0]: [] for p in plan.placed}  # type: dict[str, list[Placed]]
+    by_path = {p.parameter: [] for p in plan.placed}  # type: dict[str, list[Placed]]
     for placed in plan.placed:
-        by_path[placed.path.split(".")[0]].append(placed)
+        by_path[placed.parameter].append(placed)
     for parameter in plan.resolved.parameters:
         for placed in by_path.get(parameter.name, []):
             found[placed.ident] = _of_leaf(parameter, placed)
@@ -62,7 +62,7 @@ def _of_tensor(parameter: Parameter, placed: Placed) -> Derivative:
     found = TENSOR.match(binding.type_name)
     assert found is not None
     interface, access, diff, _, _ = found.groups()
-    if not (interface or diff) or parameter.no_diff:
+    if not (interface or diff):  # Slang itself marks every parameter of such a type no_diff, so that says nothing
         return NONE
     has_in = bool(value.kind == "tensor" and value.details["grad_in"])
     has_out = bool(value.kind == "tensor" and value.details["grad_out"])

@@ -34,8 +34,14 @@ class Value:
             return f"{text}<{details['type_name']}> {list(self.shape)}"
         if self.kind == "array":
             return f"{text}<{details['scalar']}> {list(self.shape)}"
+        if self.kind == "list" and self.details.get("items"):
+            return f"{text}[" + ", ".join(child.describe() for _, child in self.fields) + "]"
         if self.kind == "list":
             return f"{text} {list(self.shape)}"
+        if self.kind == "generator":
+            return str(self.details["generator"])
+        if self.kind == "dict" and "list_length" in self.details:
+            return f"list of {self.details['list_length']} dict{{" + ", ".join(str(n) for n, _ in self.fields) + "}"
         if self.kind == "buffer":
             return f"{text}[rw={details['writable']}]"
         if self.kind == "dict":
@@ -72,8 +78,9 @@ class Options:
 class Binding:
     """How one value meets one Slang type.
 
-    `kind` is the native leaf kind (value, view, packed, generator, reference, resource, pointer, tensor,
-    missing) or "struct". The first `dims` dimensions of the value are spread over the call; `inner` are the
+    `kind` is the native leaf kind (value, view, packed, generator, reference, resource, pointer), "struct" for parts
+    that are bound one by one (fields by name, elements of an array as "[0]", "[1]", ...), or "literal" for a default
+    value written into the kernel (`stored` is its text). The first `dims` dimensions of the value are spread over the call; `inner` are the
     demanded sizes of the consumed ones (-1: any).
     """
 
@@ -88,6 +95,8 @@ class Binding:
     cost: tuple[int, int] = (0, 0)
     rank: int = -1  # tensors: rank of the parameter
     widen: bool = False  # a number for a vector
+
+    array_type: str = ""  # resources: the array of resources that this is an element of
 
     def leaves(self) -> list[Binding]:
         if self.kind != "struct":
@@ -125,7 +134,10 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Placed:
-    """A leaf with its place in the call: which call dimension each of its dimensions goes to."""
+    """A leaf with its place in the call: which call dimension each of its dimensions goes to.
+
+    Elements of an array of resources share one kernel parameter: `ident` of the first, `element` counts them.
+    """
 
     path: str
     binding: Binding
@@ -135,6 +147,12 @@ class Placed:
     io: str
     leaf: int
     ident: str
+    element: int = 0
+
+    @property
+    def parameter(self) -> str:
+        """Name of the parameter that the leaf is a part of."""
+        return self.path.split(".", 1)[0].split("[", 1)[0]
 
 
 @dataclass(frozen=True)

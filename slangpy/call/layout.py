@@ -76,9 +76,12 @@ def leaf_spec(placed: Placed, grad: Derivative, fields: Fields, find_layout: Any
     elif kind == "pointer":
         spec["value"] = fields.value(ident)
     elif kind == "resource":
-        spec["slot"] = fields.slot(ident)
+        spec["slot"] = fields.slot(ident) + placed.element
         if binding.stored in SIZES:
-            spec["element_size"] = SIZES[binding.stored]
+            spec["scalar"] = binding.stored
+            spec["element_size"] = 4 if binding.stored == "bool" and four_byte_bool else SIZES[binding.stored]
+    elif kind == "literal":
+        spec["kind"] = "skip"
     return spec
 
 
@@ -90,6 +93,8 @@ def plan_spec(
 
     leaves: dict[int, dict[str, Any]] = {}
     for placed in plan.placed:
+        if placed.leaf < 0:
+            continue
         leaves[placed.leaf] = leaf_spec(
             placed, grads.get(placed.ident, NONE), fields, find_layout, classed(placed), four_byte_bool
         )

@@ -156,7 +156,7 @@ class PlanView:
     def disk_key(self) -> str:
         return digest(
             self.module.content_key, self.function.identity, repr(self.options), self.result_mode, canonical(self.arguments),
-            compile_stage.library_hash(), compile_stage.device_key(self.module.device),
+            compile_stage.library_hash(), compile_stage.planner_hash(), compile_stage.device_key(self.module.device),
             repr(sorted(self.module.options.items())),
         )  # fmt: skip
 

@@ -9,10 +9,11 @@ from typing import Any
 from ..errors import BoundVariableException, ResolveException, ShapeError
 from ..marshall import Context, NoMatch, RankTooSmall, bind, candidates
 from ..marshall.aggregate import is_writable
+from ..marshall.base import close_names
 from ..reflection import SlangProgramLayout, SlangType
 from .ir import Argument, Binding, Options, Parameter, Resolved, Value
 
-_CONTAINERS = ("tensor", "array", "list", "vector", "matrix")
+MAX_CALL_DIMS = 16
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class Target:
     reflection: Any
     struct: SlangType | None = None
     is_constructor: bool = False
+    module: Any = None
+
+    def context(self, options: Options, writable: bool = False) -> Context:
+        return Context(self.layout, options.convert or "none", writable, module=self.module)
 
 
 @dataclass
@@ -31,6 +36,8 @@ class _Attempt:
     resolved: Resolved | None = None
     reason: str = ""
     rank_error: str = ""
+    map_error: str = ""
+    type_name: str = ""  # of the parameter where a candidate type failed
     dims: tuple[int, ...] = ()
     size_dependent: bool = False
 
@@ -51,6 +58,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     sized = any(a.size_dependent for _, tries in attempts for a in tries)
     if not found:
         raise _failure(attempts)
+    _check_arrays(target, attempts, found)
     best = _best(found)
     resolved = best.resolved
     assert resolved is not None
@@ -65,6 +73,10 @@ def _check_values(arguments: tuple[Argument, ...]) -> None:
 
 
 def _check_value(value: Value, path: str) -> None:
+    if value.kind == "none":
+        raise BoundVariableException(f"{path}: Unsupported type None; leave the argument out or pass a value")
+    if value.kind in ("value_ref", "diff_pair") and value.fields[0][1].kind == "none":
+        return  # an output of any type
     if value.kind == "unsupported":
         reason = value.details.get("reason", "")
         if reason == "structured":
@@ -78,12 +90,15 @@ def _check_value(value: Value, path: str) -> None:
             )
         detail = f" with dtype {value.details['dtype']}" if reason == "dtype" and "dtype" in value.details else ""
         nearest = {"str": "a number", "complex": "a float2", "ndarray": "an array of numbers", "set": "a list"}
+        if reason == "dict keys":
+            raise BoundVariableException(f"{path}: Unsupported type dict with keys that are no strings")
         raise BoundVariableException(
             f"{path}: Unsupported type {value.python_type}{detail}; nearest supported: "
             f"{nearest.get(value.python_type, 'a number, list, dict, numpy array or Tensor')}"
         )
     for name, child in value.fields:
-        _check_value(child, f"{path}.{name}" if name is not None else path)
+        step = "" if name is None or value.kind in ("value_ref", "diff_pair") else name
+        _check_value(child, path + (step if step.startswith("[") else f".{step}" if step else ""))
 
 
 # --- placement ---------------------------------------------------------------------------------------------------
@@ -167,7 +182,7 @@ def _is_open(target: Target, function: Any) -> bool:
 def _try_generic(
     target: Target, function: Any, placed: dict[str, Argument], result: Argument | None, options: Options
 ) -> list[_Attempt]:
-    context = Context(target.layout, options.convert or "none")
+    context = target.context(options)
     choices: list[list[SlangType]] = []
     names: list[str] = []
     for name, type_, _, _, _ in _parameters(target, function):
@@ -175,9 +190,12 @@ def _try_generic(
             continue
         names.append(name)
         entry = _map_entry(options, name, placed[name])
-        found = _concrete_choices(placed[name].value, type_, entry, context)
+        found = _concrete_choices(placed[name].value, type_, entry, context, name)
         if not found:
-            text = f"Argument {name}: {placed[name].value.describe()} does not match slang type {type_.full_name}"
+            text = (
+                f"Argument {name} could not be resolved: {placed[name].value.describe()} does not match slang type "
+                f"{type_.full_name}{_open_hint(placed[name].value, type_)}"
+            )
             return [_Attempt(reason=text, size_dependent=context.size_dependent)]
         choices.append(found)
     attempts: list[_Attempt] = []
@@ -206,10 +224,39 @@ def _try_generic(
     return attempts
 
 
-def _concrete_choices(value: Value, type_: SlangType, entry: Any, context: Context) -> list[SlangType]:
-    if entry is not None and entry[0] == "type":
-        found = context.find(entry[1])
-        return [found] if found is not None else []
+def _open_hint(value: Value, type_: SlangType) -> str:
+    if value.kind == "dict" and not value.details.get("_type"):
+        return ": give the dict a _type"
+    if value.kind in ("tensor", "array"):
+        return ": its sizes cannot be told from the element type; name the type with .map()"
+    return ""
+
+
+def mapped_type(entry: Any) -> str:
+    """Name of the type that a map entry states; empty when it states none."""
+    if entry is None or entry[0] == "dims":
+        return ""
+    if entry[0] == "type":
+        return entry[1]
+    inner = dict(entry[1]).get("$type")
+    return inner[1] if inner is not None else ""
+
+
+def unknown_map_type(type_name: str, parameter: str, context: Context) -> BoundVariableException:
+    close = close_names(type_name, context)
+    hint = f"; did you mean {', '.join(close)}?" if close else ""
+    return BoundVariableException(
+        f"Explicit vectorization raised exception: unknown type name '{type_name}' for parameter {parameter}{hint}"
+    )
+
+
+def _concrete_choices(value: Value, type_: SlangType, entry: Any, context: Context, name: str) -> list[SlangType]:
+    wanted = mapped_type(entry)
+    if wanted:
+        found = context.find(wanted)
+        if found is None:
+            raise unknown_map_type(wanted, name, context)
+        return [found]
     if not _mentions_generic(type_):
         return [type_]
     found = candidates(value, type_.type_reflection, context)
@@ -251,71 +298,156 @@ def _bind_all(
 ) -> _Attempt:
     attempt = _Attempt()
     parameters: list[Parameter] = []
-    index = -1
-    for name, type_, io, no_diff, _ in _parameters(target, function):
-        index += 1
+    known = _parameters(target, function)
+    last = max((i for i, (name, *_) in enumerate(known) if name in placed), default=-1)
+    for index, (name, type_, io, no_diff, _) in enumerate(known):
         argument = placed.get(name)
         if argument is None:
+            if index < last:
+                literal = _default_literal(target, function, name, type_)
+                if not literal:
+                    attempt.reason = (
+                        f"Parameter '{name}' not specified, and its default value cannot be read because a later "
+                        "argument is given: pass it"
+                    )
+                    return attempt
+                bound = Binding("literal", None, type_.full_name, type_, stored=literal)
+                parameters.append(Parameter(name, type_, type_.full_name, io, True, bound, None))
             continue  # left to Slang's default value
         if types and name in types and _mentions_generic(type_):
             type_ = types[name]
-        context = Context(target.layout, options.convert or "none")
-        try:
-            binding = _bind_one(argument.value, type_, io, _map_entry(options, name, argument), context, name)
-        except RankTooSmall as error:
-            attempt.rank_error = f"Argument {name}: {error}"
-            attempt.reason = attempt.rank_error
-            return attempt
-        except NoMatch as error:
-            attempt.reason = f"Argument {index} could not be resolved: {name}: {error}"
-            attempt.size_dependent |= context.size_dependent
-            return attempt
+        context = target.context(options)
+        entry = _map_entry(options, name, argument)
+        binding = _attempt_bind(attempt, argument.value, type_, io, entry, context, name, index)
         attempt.size_dependent |= context.size_dependent
+        if binding is None:
+            return attempt
+        if type_.kind == "interface":
+            type_ = binding.type  # calls are statically typed
         parameters.append(
             Parameter(name, type_, type_.full_name, io, no_diff, binding, argument, is_this=name == "this")
         )
     return _finish(target, function, parameters, result, options, attempt)
 
 
+def _attempt_bind(
+    attempt: _Attempt, value: Value, type_: SlangType, io: str, entry: Any, context: Context, name: str, index: int
+) -> Binding | None:
+    """The binding, or None with the reason in `attempt`."""
+    where = f"Argument {index} could not be resolved" if name != "_result" else "_result could not be resolved"
+    try:
+        return _bind_one(value, type_, io, entry, context, name)
+    except _MapMismatch as error:
+        attempt.map_error = attempt.reason = str(error)
+    except RankTooSmall as error:
+        attempt.rank_error = attempt.reason = f"{where}: {name}: {error}"
+        attempt.type_name = type_.full_name
+    except NoMatch as error:
+        attempt.reason = f"{where}: {name}: {error}"
+    return None
+
+
+class _MapMismatch(NoMatch):
+    """A binding that `map` does not describe; another candidate type may."""
+
+
+def _default_literal(target: Target, function: Any, name: str, type_: SlangType) -> str:
+    """Slang text of a literal default value; empty when reflection does not tell it."""
+    parameter = next((p for p in function.parameters if p.name == name), None)
+    if parameter is None or not parameter.has_default:
+        return ""
+    if parameter.default_int is not None and type_.scalar:
+        return f"{type_.full_name}({parameter.default_int}ll)"
+    if parameter.default_float is not None and type_.scalar:
+        return f"{type_.full_name}({float(parameter.default_float)!r})"
+    is_field = isinstance(function, MemberWise)
+    return f"{type_.full_name}(0)" if is_field and type_.kind in ("scalar", "vector", "matrix") else ""
+
+
+class MemberWise:
+    """The constructor that Slang gives structs without `__init`: one parameter per field, all with defaults."""
+
+    generic = None
+    is_overloaded = False
+    return_type = None
+
+    def __init__(self, parameters: list[Any]) -> None:
+        self.overloads: list[Any] = []
+        self.name = "__init"
+        self.parameters = parameters
+
+    def has_modifier(self, modifier: Any) -> bool:
+        del modifier
+        return False
+
+
 def _bind_one(value: Value, type_: SlangType, io: str, entry: Any, context: Context, name: str) -> Binding:
+    wanted = mapped_type(entry)
     if type_.kind == "interface":
-        declared = candidates(value, type_.type_reflection, context)
-        if len(declared) < 1:
-            raise NoMatch(f"{value.describe()} does not match slang type {type_.full_name}: give the dict a _type")
-        type_ = declared[0]
+        type_ = _behind_interface(value, type_, context, wanted, name)
     writes = io != "in"
     context.writable = writes and is_writable(value)
-    if entry is not None and entry[0] == "type" and entry[1] != type_.full_name:
-        found = context.find(entry[1])
+    if wanted and wanted != type_.full_name:
+        found = context.find(wanted)
         if found is None:
-            raise BoundVariableException(
-                f"Explicit vectorization raised exception: unknown type name '{entry[1]}' for parameter {name}"
-            )
+            raise unknown_map_type(wanted, name, context)
         if found.full_name != type_.full_name:
-            raise NoMatch(f"the mapped type {found.full_name} does not match slang type {type_.full_name}")
+            raise NoMatch(
+                f"the mapped type '{wanted}' ({found.full_name}) does not match slang type {type_.full_name}"
+            )
     binding = bind(value, type_, context)
     if entry is not None:
         _check_map(binding, entry, name)
     return binding
 
 
+def _behind_interface(value: Value, type_: SlangType, context: Context, wanted: str, name: str) -> SlangType:
+    """The concrete type that a value has behind an interface parameter."""
+    found = candidates(value, type_.type_reflection, context)
+    if wanted:
+        stated = context.find(wanted)
+        if stated is None:
+            raise unknown_map_type(wanted, name, context)
+        found = [stated]
+    if not found:
+        hint = ": give the dict a _type" if value.kind == "dict" else ""
+        raise NoMatch(f"{value.describe()} does not match slang type {type_.full_name}{hint}")
+    fitting = [t for t in found if context.layout.native.is_sub_type(t.type_reflection, type_.type_reflection)]
+    if not fitting:
+        names = ", ".join(t.full_name for t in found)
+        raise NoMatch(f"{value.describe()} does not match slang type {type_.full_name}: {names} does not conform to it")
+    return fitting[0]
+
+
 def _check_map(binding: Binding, entry: Any, name: str) -> None:
     kind, content = entry[0], entry[1]
-    if kind == "dict" and binding.kind == "struct":
+    prefix = "Explicit vectorization raised exception: "
+    if kind == "dict":
+        if binding.kind != "struct":
+            raise _MapMismatch(f"{prefix}parameter {name} is mapped by fields, but it is no struct")
         children = dict(binding.fields)
         for field, inner in content:
-            if field in children:
+            if field == "$type":
+                continue
+            if field not in children:
+                raise BoundVariableException(
+                    f"{prefix}parameter {name} maps field '{field}', but the value has {sorted(children) or 'no fields'}"
+                )
+            if inner is not None:
                 _check_map(children[field], inner, f"{name}.{field}")
         return
-    if kind != "dims" or binding.kind == "struct":
+    if kind != "dims":
         return
-    prefix = "Explicit vectorization raised exception: "
     if any(index < 0 for index in content):
         raise BoundVariableException(f"{prefix}parameter {name} maps to a negative call dimension: {content}")
+    if any(index >= MAX_CALL_DIMS for index in content):
+        raise BoundVariableException(f"{prefix}parameter {name} maps to call dimension {max(content)}; calls have 16")
+    if binding.kind == "struct":
+        raise BoundVariableException(f"{prefix}parameter {name} is a struct: map its fields with a dict")
     if len(content) != binding.dims:
         value = binding.value
         text = value.describe() if value is not None else name
-        raise BoundVariableException(
+        raise _MapMismatch(
             f"{prefix}parameter {name} maps {len(content)} dimensions {content}, but {text} bound to "
             f"{binding.type_name} has {binding.dims} to map"
         )
@@ -342,16 +474,11 @@ def _finish(
             attempt.reason = f"'{target.name}' returns nothing, but _result was given"
             return attempt
         assert return_type is not None
-        context = Context(target.layout, options.convert or "none", writable=not options.bwds)
-        try:
-            entry = dict(options.map_kwargs).get("_result")
-            bound = _bind_one(result.value, return_type, "out", entry, context, "_result")
-        except RankTooSmall as error:
-            attempt.rank_error = f"_result: {error}"
-            attempt.reason = attempt.rank_error
-            return attempt
-        except NoMatch as error:
-            attempt.reason = f"_result could not be resolved: {error}"
+        context = target.context(options, writable=not options.bwds)
+        entry = dict(options.map_kwargs).get("_result")
+        bound = _attempt_bind(attempt, result.value, return_type, "out", entry, context, "_result", -1)
+        attempt.size_dependent |= context.size_dependent
+        if bound is None:
             return attempt
         parameters.append(Parameter("_result", return_type, return_name, "return", False, bound, result))
     static = target.struct is not None and function.has_modifier(getattr(m, "static"))
@@ -381,6 +508,16 @@ def _finish(
 # --- choice ------------------------------------------------------------------------------------------------------
 
 
+def _check_arrays(target: Target, attempts: list[tuple[Any, list[_Attempt]]], found: list[Any]) -> None:
+    """A generic array that a value could fill in two ways stays ambiguous, whatever the value's rank."""
+    for overload, tries in attempts:
+        fitting = [a for a in tries if a.resolved is not None]
+        close = [a for a in tries if a.rank_error and a.type_name.endswith("]")]
+        arrays = any(p.type.kind.name.rstrip("_") == "array" for p in overload.parameters)
+        if fitting and close and arrays and len(found) == len(fitting):
+            raise _ambiguous(fitting, [a.type_name for a in close])
+
+
 def _best(found: list[tuple[Any, _Attempt]]) -> _Attempt:
     if len(found) == 1:
         return found[0][1]
@@ -408,8 +545,8 @@ def _costs(attempt: _Attempt) -> tuple[int, ...]:
     return tuple(costs)
 
 
-def _ambiguous(attempts: list[_Attempt]) -> ResolveException:
-    lines = [signature(a.resolved) for a in attempts if a.resolved is not None]
+def _ambiguous(attempts: list[_Attempt], others: list[str] | None = None) -> ResolveException:
+    lines = [signature(a.resolved) for a in attempts if a.resolved is not None] + (others or [])
     return ResolveException(
         "Ambiguous call: more than one candidate fits:\n  "
         + "\n  ".join(dict.fromkeys(lines))
@@ -426,7 +563,11 @@ def _failure(attempts: list[tuple[Any, list[_Attempt]]]) -> Exception:
     all_tries = [a for _, tries in attempts for a in tries]
     if len(all_tries) == 1:
         attempt = all_tries[0]
+        if attempt.map_error:
+            return BoundVariableException(attempt.map_error)
         return ShapeError(attempt.rank_error) if attempt.rank_error else ResolveException(attempt.reason)
+    if all_tries and all(a.map_error for a in all_tries):
+        return BoundVariableException(all_tries[0].map_error)
     if all_tries and all(a.rank_error for a in all_tries):
         return ShapeError(all_tries[0].rank_error)
     lines = []

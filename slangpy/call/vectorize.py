@@ -26,7 +26,10 @@ def vectorize(resolved: Resolved, options: Options, strict: bool, result_mode: s
             )
         reads, writes = _access(parameter, leaf, options.bwds)
         index = leaf.value.leaf if leaf.value is not None else -1
-        placed.append(Placed(path, leaf, dims, reads, writes, parameter.io, index, f"a{len(placed)}"))
+        ident, element = f"a{len(placed)}", 0
+        if leaf.array_type and not path.endswith("[0]"):
+            ident, element = placed[-1].ident, placed[-1].element + 1
+        placed.append(Placed(path, leaf, dims, reads, writes, parameter.io, index, ident, element))
     result = next((p for p in placed if p.path == "_result" or p.path.startswith("_result.")), None)
     if result is not None:
         result_mode = "leaf"
@@ -54,7 +57,8 @@ def _walk(path: str, binding: Binding, entry: Any) -> list[tuple[str, Binding, t
         inner = dict(entry[1]) if entry is not None and entry[0] == "dict" else {}
         found = []
         for name, child in binding.fields:
-            found.extend(_walk(f"{path}.{name}", child, inner.get(name)))
+            step = name if name.startswith("[") else f".{name}"
+            found.extend(_walk(path + step, child, inner.get(name)))
         return found
     explicit = entry[1] if entry is not None and entry[0] == "dims" else None
     return [(path, binding, tuple(explicit) if explicit is not None else None)]

@@ -1,16 +1,18 @@
-"""Dicts: structs bound field by field, and vectors by component names."""
+"""Dicts: structs bound field by field, and vectors by component names. Lists of resources: arrays bound one by one."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..call.ir import Binding, Value
 from ..errors import BoundVariableException, KernelGenException
 from ..reflection import SlangType
-from .base import Context, NoMatch, bind, no_match, register
+from .base import Context, NoMatch, bind, close_names, no_match, register
 
 _COMPONENTS = ("x", "y", "z", "w")
 _COLORS = {"r": "x", "g": "y", "b": "z", "a": "w"}
+_PLAIN = ("bool", "int", "float", "scalar", "vector", "matrix", "list", "dict")
 
 
 def type_of_dict(value: Value, context: Context) -> SlangType | None:
@@ -21,12 +23,32 @@ def type_of_dict(value: Value, context: Context) -> SlangType | None:
     name = wanted if isinstance(wanted, str) else getattr(wanted, "full_name", str(wanted))
     found = context.find(name)
     if found is None:
-        raise BoundVariableException(f"Could not find type '{name}' named by _type")
+        close = close_names(name, context)
+        hint = f"; did you mean {', '.join(close)}?" if close else ""
+        raise BoundVariableException(f"Could not find type '{name}' named by _type{hint}")
     return found
+
+
+def is_writable(value: Value) -> bool:
+    """Whether an output can be stored in a value; leaves that are not are dropped."""
+    if value.kind in ("tensor", "array", "buffer", "texture", "texture_view", "custom"):
+        return True
+    if value.kind == "dict":
+        return "list_length" not in value.details and any(is_writable(child) for _, child in value.fields)
+    return value.kind in ("value_ref", "diff_pair")
+
+
+def is_plain(value: Value) -> bool:
+    """Whether a value holds nothing but numbers, so that the host can write it whole."""
+    if value.kind == "list" and value.details.get("items"):
+        return False
+    return value.kind in _PLAIN and all(is_plain(child) for _, child in value.fields)
 
 
 def _bind_dict(value: Value, type_: SlangType, context: Context) -> Binding:
     declared = type_of_dict(value, context)
+    if type_.kind == "array" and "list_length" in value.details:
+        return _bind_struct_array(value, type_, declared, context)
     if declared is not None and declared.full_name != type_.full_name:
         raise no_match(value, type_, f"its _type is {declared.full_name}")
     if type_.kind == "vector":
@@ -39,25 +61,41 @@ def _bind_dict(value: Value, type_: SlangType, context: Context) -> Binding:
         assert name is not None
         if name not in fields:
             raise KernelGenException(f"struct {type_.full_name} has no field '{name}'; its fields are {list(fields)}")
-        inner = Context(context.layout, context.convert, False)
-        writable = context.writable and is_writable(child)
-        inner.writable = writable
-        try:
-            bound.append((name, bind(child, fields[name].type, inner)))
-        except NoMatch as error:
-            raise type(error)(f"field '{name}': {error}") from None
-        context.size_dependent |= inner.size_dependent
+        bound.append((name, _bind_child(child, fields[name].type, context, f"field '{name}'")))
     cost = max([child.cost for _, child in bound], default=(0, 0))
     return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=cost)
 
 
-def is_writable(value: Value) -> bool:
-    """Whether an output can be stored in a value; leaves that are not are dropped."""
-    if value.kind in ("tensor", "array", "buffer", "texture"):
-        return True
-    if value.kind == "dict":
-        return any(is_writable(child) for _, child in value.fields)
-    return value.kind in ("value_ref", "diff_pair")
+def _bind_child(child: Value, type_: SlangType, context: Context, where: str) -> Binding:
+    inner = replace(context, writable=context.writable and is_writable(child), size_dependent=False)
+    try:
+        bound = bind(child, type_, inner)
+    except NoMatch as error:
+        raise type(error)(f"{where}: {error}") from None
+    context.size_dependent |= inner.size_dependent
+    return bound
+
+
+def _bind_struct_array(value: Value, type_: SlangType, declared: SlangType | None, context: Context) -> Binding:
+    """A list of dicts for an array of structs: one value, written by the host."""
+    element = type_.element_type
+    length, count = value.details["list_length"], type_.shape[0]
+    if element is None or element.kind != "struct":
+        raise no_match(value, type_)
+    if declared is not None and declared.full_name != element.full_name:
+        raise no_match(value, type_, f"its _type is {declared.full_name}")
+    context.size_dependent = True
+    if length != count:
+        raise no_match(value, type_, f"it has {length} elements, the parameter takes {count}")
+    if not is_plain(value):
+        raise no_match(value, type_, "structs in an array hold numbers, vectors and lists only")
+    for name, _ in value.fields:
+        if name not in element.fields:
+            raise KernelGenException(
+                f"struct {element.full_name} has no field '{name}'; its fields are {list(element.fields)}"
+            )
+    whole = replace(value, leaf=value.details["list_leaf"])
+    return Binding("value", whole, type_.full_name, type_, stored=type_.full_name)
 
 
 def _bind_vector(value: Value, type_: SlangType, context: Context) -> Binding:
@@ -69,15 +107,36 @@ def _bind_vector(value: Value, type_: SlangType, context: Context) -> Binding:
         component = _COLORS.get(str(name), str(name))
         if component not in allowed:
             raise KernelGenException(f"{type_.full_name} has no field '{name}'; its fields are {list(allowed)}")
-        inner = Context(context.layout, context.convert, context.writable and is_writable(child))
-        bound.append((component, bind(child, element, inner)))
-        context.size_dependent |= inner.size_dependent
+        bound.append((component, _bind_child(child, element, context, f"component '{name}'")))
     return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=(1, 0))
+
+
+def bind_items(value: Value, type_: SlangType, context: Context) -> Binding:
+    """A list of buffers, tensors, textures, ...: an array of them."""
+    element = type_.element_type
+    if type_.kind != "array" or element is None:
+        raise no_match(value, type_, "a list of resources binds to an array of them only")
+    if len(value.fields) != type_.shape[0]:
+        raise no_match(value, type_, f"it has {len(value.fields)} elements, the parameter takes {type_.shape[0]}")
+    bound: list[tuple[str, Binding]] = []
+    for index, (_, child) in enumerate(value.fields):
+        item = _bind_child(child, element, context, f"element [{index}]")
+        if item.kind == "resource":
+            item = replace(item, array_type=type_.full_name)
+        bound.append((f"[{index}]", item))
+    cost = max([item.cost for _, item in bound], default=(0, 0))
+    return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=cost)
 
 
 def _dict_candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
     declared = type_of_dict(value, context)
-    return [declared] if declared is not None else []
+    if declared is None:
+        return []
+    if pattern.kind.name.rstrip("_") == "array" and "list_length" in value.details:
+        found = context.find(f"{declared.full_name}[{value.details['list_length']}]")
+        context.size_dependent = True
+        return [found] if found is not None else []
+    return [declared]
 
 
 register(("dict",), _bind_dict, _dict_candidates)

@@ -10,6 +10,7 @@ from ..call.ir import Binding, Value
 from ..reflection import SlangProgramLayout, SlangType
 
 TENSOR = re.compile(r"^(I?)(RW|W|Atomic|)(Diff|)Tensor<(.*), ?(\d+)>$")
+TENSOR_NAME = re.compile(r"^I?(?:RW|W|Atomic|)(?:Diff|Primal|)Tensor$")
 INTEGERS = ("int8_t", "int16_t", "int", "int64_t", "uint8_t", "uint16_t", "uint", "uint64_t")
 FLOATS = ("half", "float", "double")
 SIZES = {"bool": 1, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "half": 2, "int": 4, "uint": 4, "float": 4,
@@ -32,6 +33,7 @@ class Context:
     convert: str = "none"
     writable: bool = False
     size_dependent: bool = False
+    module: Any = None
 
     def find(self, name: str) -> SlangType | None:
         return self.layout.find_type_by_name(name)
@@ -59,6 +61,44 @@ def candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
     if value.kind not in _MARSHALLS:
         return []
     return [t for t in _MARSHALLS[value.kind][1](value, pattern, context) if t is not None]
+
+
+def close_names(name: str, context: Context) -> list[str]:
+    """Type names of the module that resemble one that does not exist."""
+    import difflib
+
+    known = {type_.full_name for type_ in context.layout} | set(SIZES)
+    if context.module is not None:
+        known |= {child.name for child in context.module.loaded.main.module_decl.children if child.name}
+    return difflib.get_close_matches(name, sorted(known), 3)
+
+
+def enum_storage(type_: SlangType) -> str:
+    """The integer type that holds the values of an enum."""
+    layout = type_.element_layout
+    tag = getattr(layout.scalar, "name", "") if layout.scalar is not None else ""
+    names = {"int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "uint8": "uint8_t",
+             "uint16": "uint16_t", "uint32": "uint", "uint64": "uint64_t"}  # fmt: skip
+    return names.get(tag, {1: "int8_t", 2: "int16_t", 4: "int", 8: "int64_t"}[layout.size])
+
+
+def structured_element(name: str) -> str:
+    """Element type in the name of a structured buffer type; empty for other types."""
+    base, _, rest = name.partition("<")
+    if not base.endswith("StructuredBuffer"):
+        return ""
+    return rest[:-1].split(", DefaultDataLayout")[0].split(",DefaultDataLayout")[0].strip()
+
+
+def tensor_candidates(element: str, shape: tuple[int, ...], pattern: Any, context: Context) -> list[SlangType]:
+    """A generic tensor parameter for a container: its element type, and its rank unless the parameter states one."""
+    base, _, rest = pattern.full_name.partition("<")
+    stated, _, rank_text = rest.rstrip(">").rpartition(",")
+    rank = int(rank_text) if rank_text.strip().isdigit() else len(shape)
+    if context.find(stated.strip()) is not None and stated.strip().replace(" ", "") != element.replace(" ", ""):
+        element = stated.strip()  # the parameter states its element type; binding reports the difference
+    found = context.find(f"{base}<{element}, {rank}>")
+    return [found] if found is not None else []
 
 
 def no_match(value: Value, type_: SlangType, hint: str = "") -> NoMatch:

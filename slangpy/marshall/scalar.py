@@ -6,17 +6,24 @@ from typing import Any
 
 from ..call.ir import Binding, Value
 from ..reflection import SlangType
+from .aggregate import bind_items
 from .base import (
     FLOATS,
     INTEGERS,
+    SIZES,
     TENSOR,
+    TENSOR_NAME,
     Context,
     NoMatch,
+    candidates,
+    enum_storage,
     no_match,
     number_cost,
     pattern_kind,
     register,
     split_element,
+    structured_element,
+    tensor_candidates,
 )
 
 NUMBERS = ("bool", "int", "float", "scalar")
@@ -35,7 +42,7 @@ def _bind_number(value: Value, type_: SlangType, context: Context) -> Binding:
         return Binding("value", value, type_.full_name, type_, stored=type_.full_name, cost=(1, 0))
     if type_.kind == "vector":
         return Binding("value", value, type_.full_name, type_, stored=type_.scalar, cost=(3, 0), widen=True)
-    if type_.kind == "pointer" and source in INTEGERS:
+    if type_.kind == "pointer" and source in INTEGERS and value.kind != "bool":
         return Binding("pointer", value, type_.full_name, type_, stored=type_.full_name, cost=(1, 0))
     raise no_match(value, type_)
 
@@ -98,15 +105,20 @@ def _list_scalar(value: Value, type_: SlangType) -> str:
 
 def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
     if value.details.get("items"):
-        raise no_match(value, type_, "lists of resources bind to arrays of them only")
-    if value.details.get("list_length") is not None:
-        raise no_match(value, type_)
+        return bind_items(value, type_, context)
     tensor = TENSOR.match(type_.full_name)
-    if tensor and not context.writable:
+    if tensor:
+        if tensor.group(2):
+            raise no_match(value, type_, "read-only: a list cannot be written; pass a Tensor or a NumPy array")
         return _bind_list_to_tensor(value, type_, int(tensor.group(5)), tensor.group(4))
+    if type_.kind == "resource":
+        return _bind_list_to_buffer(value, type_)
     shape, scalar = value.shape, value.details.get("scalar", "")
     cols = value.details.get("cols", 0)
     element, inner = split_element(type_)
+    if element.kind == "enum" and not inner and not cols and scalar in (*INTEGERS, ""):
+        stored = enum_storage(element)
+        return Binding("packed", value, type_.full_name, type_, len(shape), (), stored, cost=(1, 1))
     if element.kind != "scalar":
         raise no_match(value, type_)
     _list_scalar(value, type_)
@@ -141,11 +153,36 @@ def _bind_list_to_tensor(value: Value, type_: SlangType, rank: int, element: str
     )
 
 
+def _bind_list_to_buffer(value: Value, type_: SlangType) -> Binding:
+    """A list of numbers for a StructuredBuffer parameter: a temporary buffer."""
+    name = type_.full_name
+    element = structured_element(name)
+    if name.startswith("RW"):
+        raise no_match(value, type_, "read-only: a list cannot be written; pass a Buffer, Tensor or NumPy array")
+    if element not in SIZES or value.details.get("cols") or len(value.shape) != 1:
+        raise no_match(value, type_)
+    return Binding("resource", value, name, type_, stored=element, cost=(1, 0))
+
+
+def _pattern_scalar(pattern: Any) -> str:
+    """Scalar that a generic vector, matrix or array type states; empty when it is a parameter."""
+    while pattern is not None and pattern_kind(pattern) in ("vector", "matrix", "array"):
+        pattern = pattern.element_type
+    return pattern.full_name if pattern is not None and pattern.full_name in SIZES else ""
+
+
 def _list_candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
     kind = pattern_kind(pattern)
-    if value.details.get("items") or "scalar" not in value.details:
+    if value.details.get("items"):
+        return _item_candidates(value, pattern, context)
+    if "scalar" not in value.details:
         return []
+    if TENSOR_NAME.match(pattern.full_name.split("<")[0]):
+        scalar = value.details["scalar"]
+        return tensor_candidates(_math_type(value) if value.details.get("cols") else scalar, value.shape, pattern, context)
     scalar = value.details["scalar"]
+    if not value.details.get("cols"):
+        scalar = _pattern_scalar(pattern) or scalar
     element = _math_type(value) if value.details.get("cols") else scalar
     shape = value.shape
     context.size_dependent = True
@@ -162,6 +199,16 @@ def _list_candidates(value: Value, pattern: Any, context: Context) -> list[Slang
     else:
         found = [element, element + "".join(f"[{size}]" for size in reversed(shape))]
     return [t for t in (context.find(name) for name in found) if t is not None]
+
+
+def _item_candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
+    """Arrays of resources whose element type is generic: as the first element says."""
+    if pattern_kind(pattern) != "array" or not value.fields:
+        return []
+    context.size_dependent = True
+    inner = candidates(value.fields[0][1], pattern.element_type, context)
+    found = [context.find(f"{type_.full_name}[{len(value.fields)}]") for type_ in inner]
+    return [type_ for type_ in found if type_ is not None]
 
 
 def _array_rank(pattern: Any) -> int:

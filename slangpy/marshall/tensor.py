@@ -9,16 +9,23 @@ from ..reflection import SlangType
 from .base import (
     SIZES,
     TENSOR,
+    TENSOR_NAME,
     Context,
     NoMatch,
     RankTooSmall,
     converts,
+    enum_storage,
     no_match,
     pattern_kind,
     register,
     split_element,
     strip_to,
+    structured_element,
+    tensor_candidates,
 )
+
+
+READ_ONLY = "read-only: create it with BufferUsage.unordered_access, or set flags.writeable of an array"
 
 
 def _element_name(value: Value) -> str:
@@ -35,13 +42,15 @@ def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
     writes = access in ("RW", "W", "Atomic")
     if writes and not value.details["writable"]:
         raise NoMatch(
-            f"Can't pass a read-only {'tensor' if value.kind == 'tensor' else 'array'} to a writable tensor "
-            f"({type_.full_name}): create it with BufferUsage.unordered_access, or set flags.writeable"
+            f"{value.describe()} does not match slang type {type_.full_name}: Can't pass a read-only "
+            f"{'tensor' if value.kind == 'tensor' else 'array'} to a writable tensor: create it with "
+            "BufferUsage.unordered_access, or set flags.writeable of an array"
         )
     if own.replace(" ", "") != element.replace(" ", ""):
         raise NoMatch(
-            f"Can't convert tensor with element type {own} to tensor with element type {element} "
-            f"({type_.full_name}); elements convert only where `convert` allows it"
+            f"{value.describe()} does not match slang type {type_.full_name}: Can't convert tensor with element type "
+            f"{own} to tensor with element type {element}; convert the container, or take elements as parameters "
+            "with .convert()"
         )
     dims = len(value.shape) - rank
     if dims < 0:
@@ -62,6 +71,8 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
         return _bind_resource(value, type_, context, element)
     inner = strip_to(type_, element)
     stored = element
+    if type_.kind == "enum" and enum_storage(type_) == element:
+        inner = []
     if inner is None:
         target, sizes = split_element(type_)
         same_width = (
@@ -102,14 +113,13 @@ def _bind_resource(value: Value, type_: SlangType, context: Context, element: st
         return Binding("pointer", value, name, type_, stored=name)
     writes = name.startswith("RW")
     if writes and not value.details["writable"]:
-        raise no_match(value, type_, "read-only: the storage lacks BufferUsage.unordered_access")
+        raise no_match(value, type_, READ_ONLY)
     if "ByteAddressBuffer" in name:
         return Binding("resource", value, name, type_, stored=element)
-    if name.split("<")[0].endswith("StructuredBuffer") and name.split("<", 1)[1][:-1].split(", DefaultDataLayout")[
-        0
-    ].replace(" ", "") == element.replace(" ", ""):
+    wanted = structured_element(name)
+    if wanted and wanted.replace(" ", "") == element.replace(" ", ""):
         return Binding("resource", value, name, type_, stored=element)
-    raise no_match(value, type_)
+    raise no_match(value, type_, f"element type {element}" + (f", expected {wanted}" if wanted else ""))
 
 
 def container_candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
@@ -120,8 +130,11 @@ def container_candidates(value: Value, pattern: Any, context: Context) -> list[S
     kind = pattern_kind(pattern)
     name = pattern.full_name
     base = name.split("<")[0]
-    if base.endswith("Tensor") and base.strip("IRWDiffAtomicPrimal") in ("Tensor", "ensor", "T", ""):
-        return _tensor_candidates(value, pattern, own, context)
+    if TENSOR_NAME.match(base):
+        return tensor_candidates(element, value.shape, pattern, context)
+    if base.endswith("StructuredBuffer"):
+        found = context.find(f"{base}<{element}>")
+        return [found] if found is not None else []
     if kind == "vector":
         return _sized(own, pattern, "vector", context)
     if kind == "matrix":
@@ -134,14 +147,6 @@ def container_candidates(value: Value, pattern: Any, context: Context) -> list[S
     if kind == "struct":
         return [own]
     return []
-
-
-def _tensor_candidates(value: Value, pattern: Any, own: SlangType, context: Context) -> list[SlangType]:
-    base, _, rest = pattern.full_name.partition("<")
-    rank_text = rest.rstrip(">").rsplit(",", 1)[-1].strip()
-    rank = int(rank_text) if rank_text.isdigit() else len(value.shape)
-    found = context.find(f"{base}<{own.full_name}, {rank}>")
-    return [found] if found is not None else []
 
 
 def _sized(own: SlangType, pattern: Any, kind: str, context: Context) -> list[SlangType]:
@@ -178,7 +183,7 @@ def _array_candidates(own: SlangType, pattern: Any, context: Context) -> list[Sl
 
 def _bind_tensor(value: Value, type_: SlangType, context: Context) -> Binding:
     if context.writable and not value.details["writable"] and not TENSOR.match(type_.full_name):
-        raise no_match(value, type_, "read-only: the storage lacks BufferUsage.unordered_access")
+        raise no_match(value, type_, READ_ONLY)
     return bind_container(value, type_, context, value.details["type_name"])
 
 

@@ -101,6 +101,8 @@ def test_keywords():
         lambda: spy.float3(1, 2),
         lambda: spy.float3(1, 2, 3, 4),
         lambda: spy.float3([1, 2]),
+        lambda: spy.float3(range(10**12)),
+        lambda: spy.float4x4(range(17)),
         lambda: spy.float3(spy.float2()),
         lambda: spy.float3(spy.float4()),
         lambda: spy.float3(spy.float2(), spy.float2()),

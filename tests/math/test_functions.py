@@ -68,7 +68,8 @@ def test_unary(name):
                 got = function(cls(x))
                 assert type(got) is cls
                 expected = np.atleast_1d(reference(x.astype(np.float64)))
-                np.testing.assert_allclose(list(got), rounded(expected, dtype), rtol=2.1 * RELATIVE[scalar], atol=1e-300)
+                expected = rounded(expected, dtype)
+                np.testing.assert_allclose(list(got), expected, rtol=2.1 * RELATIVE[scalar], atol=1e-300)
     x = float(RNG.uniform(low, high))
     got = function(x)
     assert type(got) is float
@@ -88,7 +89,8 @@ def test_binary(name):
             for _ in range(10):
                 x, y = RNG.uniform(low, high, (2, n)).astype(dtype)
                 wide = reference(x.astype(np.float64), y.astype(np.float64))
-                np.testing.assert_allclose(list(function(cls(x), cls(y))), rounded(wide, dtype), rtol=2.1 * RELATIVE[scalar])
+                got = function(cls(x), cls(y))
+                np.testing.assert_allclose(list(got), rounded(wide, dtype), rtol=2.1 * RELATIVE[scalar])
                 s = float(y[0])
                 wide = reference(x.astype(np.float64), s)
                 np.testing.assert_allclose(list(function(cls(x), s)), rounded(wide, dtype), rtol=2.1 * RELATIVE[scalar])
@@ -106,7 +108,8 @@ def test_three_arguments():
         np.testing.assert_allclose(list(m.lerp(va, vb, vt)), a + (b - a) * t, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(list(m.lerp(va, vb, 0.25)), a + (b - a) * 0.25, rtol=1e-6, atol=1e-6)
         low, high = np.minimum(a, b), np.maximum(a, b)
-        np.testing.assert_allclose(list(m.clamp(vt, spy.float3(low), spy.float3(high))), np.clip(t, low, high), rtol=1e-6)
+        got = m.clamp(vt, spy.float3(low), spy.float3(high))
+        np.testing.assert_allclose(list(got), np.clip(t, low, high), rtol=1e-6)
         u = np.clip((t - low) / (high - low), 0, 1)
         got = m.smoothstep(spy.float3(low), spy.float3(high), vt)
         np.testing.assert_allclose(list(got), u * u * (3 - 2 * u), rtol=2e-5, atol=1e-6)
@@ -169,7 +172,17 @@ def test_tests():
     assert m.any(spy.float2(0, 0.5)) is True and m.all(spy.int2(1, 0)) is False and m.none(False) is True
 
 
-@pytest.mark.parametrize(("name", "ufunc"), [("eq", "equal"), ("ne", "not_equal"), ("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal")])
+@pytest.mark.parametrize(
+    ("name", "ufunc"),
+    [
+        ("eq", "equal"),
+        ("ne", "not_equal"),
+        ("lt", "less"),
+        ("le", "less_equal"),
+        ("gt", "greater"),
+        ("ge", "greater_equal"),
+    ],
+)
 def test_relations(name, ufunc):
     function, reference = getattr(m, name), getattr(np, ufunc)
     a, b = [1, 2, 3, float("nan")], [2, 2, 1, float("nan")]
@@ -179,7 +192,8 @@ def test_relations(name, ufunc):
     assert list(function(2, spy.int3(1, 2, 3))) == list(reference(2, [1, 2, 3]))
     assert list(function(spy.float3(1, 2, 3), (1, 3, 2))) == list(reference([1, 2, 3], [1, 3, 2]))
     big = [2**64 - 1, 1]
-    assert list(function(spy.uint64_t2(big), spy.uint64_t2(1))) == list(reference(np.array(big, np.uint64), np.uint64(1)))
+    expected = reference(np.array(big, np.uint64), np.uint64(1))
+    assert list(function(spy.uint64_t2(big), spy.uint64_t2(1))) == list(expected)
     assert type(function(1, 2)) is bool and function(1, 2) == reference(1, 2)
     assert type(function(spy.float2x2(), spy.float2x2())) is spy.bool2x2
 
@@ -190,7 +204,8 @@ def test_bits():
     assert list(m.asuint(spy.float4(numbers))) == list(as32.view(np.uint32))
     assert list(m.asint(spy.float4(numbers))) == list(as32.view(np.int32))
     assert m.asfloat(m.asuint(spy.float4(numbers))) == spy.float4(numbers) == m.asfloat(m.asint(spy.float4(numbers)))
-    assert m.asuint(1.0) == 0x3F800000 and m.asfloat(0x40490FDB) == float(np.float32(np.pi)) and m.asint(-1.0) == -0x40800000
+    assert m.asuint(1.0) == 0x3F800000 and m.asint(-1.0) == -0x40800000
+    assert m.asfloat(0x40490FDB) == float(np.float32(np.pi))
     assert m.asfloat(-0x80000000) == 0 and math.copysign(1, m.asfloat(-0x80000000)) == -1
     assert m.asuint(spy.int2(-1, 1)) == spy.uint2(2**32 - 1, 1) and m.asint(spy.uint2(2**32 - 1, 1)) == spy.int2(-1, 1)
     halves = np.array([0.1, -2.5, 60000, np.inf], np.float16)
@@ -204,7 +219,12 @@ def test_bits():
     for call in (lambda: m.asfloat(2**32), lambda: m.asfloat16(65536), lambda: m.f16tof32(-1)):
         with pytest.raises(OverflowError):
             call()
-    for call in (lambda: m.asfloat(1.0), lambda: m.f16tof32(1.0), lambda: m.asuint(spy.double2()), lambda: m.asuint(spy.bool2())):
+    for call in (
+        lambda: m.asfloat(1.0),
+        lambda: m.f16tof32(1.0),
+        lambda: m.asuint(spy.double2()),
+        lambda: m.asuint(spy.bool2()),
+    ):
         with pytest.raises(TypeError, match=r"math\.\w+: expected"):
             call()
 
@@ -250,5 +270,7 @@ def test_refusals_name_the_function():
 
 
 def test_every_function_has_a_docstring():
-    for name in m.__all__:
+    names = [name for name in dir(m) if not name.startswith("_")]
+    assert len(names) > 150
+    for name in names:
         assert getattr(m, name).__doc__, name

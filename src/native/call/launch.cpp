@@ -382,13 +382,10 @@ void Launch::write_array(size_t index, const LeafPlan& plan, const Leaf& leaf)
     write_view(plan, plan.views[0], address, leaf.shape, leaf.shape.contiguous_strides());
 }
 
-void Launch::write_packed(size_t index, const LeafPlan& plan, const Leaf& leaf)
+std::vector<uint8_t> Launch::pack_numbers(const LeafPlan& plan, const Leaf& leaf)
 {
-    if (plan.writes && leaf.kind != ValueKind::list && leaf.kind != ValueKind::vector && leaf.kind != ValueKind::matrix)
-        fail_value(m_plan.label, ": argument ", plan.name, " cannot be written");
-    Shape shape = full_shape(leaf);
     uint32_t bool_bytes = plan.scalar == ScalarType::bool_ ? plan.element_size : 1;
-    std::vector<uint8_t> bytes(size_t(shape.element_count()) * plan.element_size);
+    std::vector<uint8_t> bytes(size_t(full_shape(leaf).element_count()) * plan.element_size);
     uint8_t* at = bytes.data();
     ValuePath path{nullptr, plan.name, 0};
     auto write_math = [&](PyObject* value) {
@@ -407,19 +404,26 @@ void Launch::write_packed(size_t index, const LeafPlan& plan, const Leaf& leaf)
             }
         }
     };
-    if (leaf.kind == ValueKind::list) {
-        for (PyObject* item : leaf.items) {
-            if (leaf.cols) {
-                write_math(item);
-                continue;
-            }
-            write_scalar(plan.scalar, bool_bytes, at, item, path);
-            at += plan.element_size;
-        }
-    } else {
+    if (leaf.kind != ValueKind::list)
         write_math(leaf.object);
+    for (PyObject* item : leaf.items) {
+        if (leaf.cols) {
+            write_math(item);
+            continue;
+        }
+        write_scalar(plan.scalar, bool_bytes, at, item, path);
+        at += plan.element_size;
     }
-    write_view(plan, plan.views[0], upload(index, std::move(bytes), false), shape, shape.contiguous_strides());
+    return bytes;
+}
+
+void Launch::write_packed(size_t index, const LeafPlan& plan, const Leaf& leaf)
+{
+    if (plan.writes && leaf.kind != ValueKind::list && leaf.kind != ValueKind::vector && leaf.kind != ValueKind::matrix)
+        fail_value(m_plan.label, ": argument ", plan.name, " cannot be written");
+    Shape shape = full_shape(leaf);
+    uint64_t address = upload(index, pack_numbers(plan, leaf), false);
+    write_view(plan, plan.views[0], address, shape, shape.contiguous_strides());
 }
 
 void Launch::write_generator(const LeafPlan& plan, const Leaf& leaf)
@@ -535,10 +539,10 @@ void Launch::write_resource(size_t index, const LeafPlan& plan, const Leaf& leaf
         m_slots[size_t(plan.slot)] = ref<Object>(nb::cast<Sampler*>(nb::handle(leaf.object)));
     } else {
         // arrays and lists become a temporary structured buffer
-        std::vector<uint8_t> bytes = leaf.kind == ValueKind::array ? pack_array(leaf, plan.element_size)
-                                                                   : std::vector<uint8_t>();
-        if (leaf.kind != ValueKind::array)
+        if (leaf.kind != ValueKind::array && leaf.kind != ValueKind::list)
             fail(ErrorKind::type, m_plan.label, ": argument ", plan.name, " cannot be bound as a resource");
+        std::vector<uint8_t> bytes =
+            leaf.kind == ValueKind::array ? pack_array(leaf, plan.element_size) : pack_numbers(plan, leaf);
         BufferDesc desc;
         desc.size = std::max<size_t>(bytes.size(), 4);
         desc.struct_size = plan.element_size;

@@ -45,6 +45,7 @@ private:
                     const Shape& strides);
     void write_tensor(size_t index, const LeafPlan& plan, const Leaf& leaf);
     void write_array(size_t index, const LeafPlan& plan, const Leaf& leaf);
+    std::vector<uint8_t> pack_numbers(const LeafPlan& plan, const Leaf& leaf);
     void write_packed(size_t index, const LeafPlan& plan, const Leaf& leaf);
     void write_generator(const LeafPlan& plan, const Leaf& leaf);
     void write_reference(const LeafPlan& plan, const Leaf& leaf);

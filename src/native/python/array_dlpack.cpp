@@ -61,8 +61,8 @@ nb::object export_tensor(const TensorBase& tensor, bool raw)
     const nb::dlpack::dtype dtype{info.dlpack_code, uint8_t(item * 8), 1};
     buffer->mark_exported();
     nb::object owner = nb::cast(tensor.storage);
-    return nb::cast(nb::ndarray<>(reinterpret_cast<void*>(tensor.address()), shape.size(), shape.data(), owner,
-                                  strides.data(), dtype, type, id));
+    return nb::cast(nb::ndarray<nb::array_api>(reinterpret_cast<void*>(tensor.address()), shape.size(), shape.data(),
+                                               owner, strides.data(), dtype, type, id));
 }
 
 /// Memory of another library as a buffer; keeps what owns it alive.

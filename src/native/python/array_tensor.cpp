@@ -51,6 +51,22 @@ void check_view(const TensorBase& t)
                    t.layout->full_name, ")");
 }
 
+/// Throws unless values of the type can lie in a buffer: sized, and made of plain data.
+void check_element(const TypeLayout& layout)
+{
+    bool bounded = layout.stride > 0;
+    for (const TypeLayout* part = &layout; bounded && part->kind == TypeKind::array; part = part->element.get()) {
+        uint64_t bytes;
+        bounded = part->element && part->element_count > 0
+                  && !__builtin_mul_overflow(uint64_t(part->element_count - 1), part->element_stride, &bytes)
+                  && bytes <= part->size && part->element->size <= part->size - bytes;
+    }
+    if (!bounded)
+        fail_value("Tensor: elements of type ", layout.full_name, " have no fixed size in memory; use a type of known size");
+    if (layout.slot_count || layout.scope_count)
+        fail_value("Tensor: elements of type ", layout.full_name, " hold resources; tensors hold plain data only");
+}
+
 void fill(TensorBase* self, nb::handle storage, nb::handle layout, nb::object dtype, nb::handle shape, nb::handle strides,
           int64_t offset, nb::object grad_in, nb::object grad_out)
 {
@@ -58,8 +74,7 @@ void fill(TensorBase* self, nb::handle storage, nb::handle layout, nb::object dt
     self->layout = nb::cast<TypeLayout*>(layout);
     if (!self->storage || !self->layout)
         fail(ErrorKind::type, "Tensor: 'storage' must be a Buffer and its dtype must have a layout, got None");
-    if (self->layout->stride == 0)
-        fail_value("Tensor: elements of type ", self->layout->full_name, " have no size in memory");
+    check_element(*self->layout);
     self->dtype = std::move(dtype);
     self->shape = shape_from(shape);
     if (!self->shape.valid())
@@ -184,6 +199,7 @@ void bind_tensor(nb::module_& m)
         .def_prop_ro("device_address", &TensorBase::address, "Address of the first element of the view.")
         .def("_point_to", &point_to)
         .def_prop_ro("_on_host", [](const TensorBase& self) { return is_host_device(*self.storage->device()); });
+    m.def("_check_element", &check_element, nb::arg("layout"));
     m.def("_make_tensor", &make_tensor, nb::arg("cls"), nb::arg("storage"), nb::arg("layout"), nb::arg("dtype"),
           nb::arg("shape"), nb::arg("strides").none(), nb::arg("offset"), nb::arg("grad_in").none(),
           nb::arg("grad_out").none());

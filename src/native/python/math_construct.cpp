@@ -185,8 +185,11 @@ bool is_operand_sequence(PyObject* object)
 
 namespace {
 
-nb::object items_of(PyObject* value)
+nb::object items_of(PyObject* value, std::string_view where)
 {
+    // Before anything is read: a sequence may be endless in practice.
+    if (const Py_ssize_t size = PyObject_Size(value); size > max_count)
+        fail_type(where, ": expected at most ", max_count, " numbers, got ", size);
     PyObject* items = PySequence_Tuple(value);
     if (!items)
         throw nb::python_error();
@@ -219,7 +222,7 @@ void convert_into(PyObject* value, const MathTypeInfo& info, unsigned char* out,
     }
     if (!is_sequence(value))
         fail_type(where, ": expected a sequence of ", int(info.count), " numbers, got ", describe(value));
-    nb::object items = items_of(value);
+    nb::object items = items_of(value, where);
     const Py_ssize_t n = PyTuple_Size(items.ptr());
     if (n == info.count && (n == 0 || !info.is_matrix || !is_sequence(PyTuple_GetItem(items.ptr(), 0))))
         return convert_numbers(items.ptr(), info, out, where);
@@ -292,7 +295,7 @@ public:
         }
         if (!is_sequence(part))
             fail_type(m_info.name, ": expected numbers and vectors, got ", describe(part));
-        nb::object items = items_of(part);
+        nb::object items = items_of(part, m_info.name);
         for (Py_ssize_t i = 0; i < PyTuple_Size(items.ptr()); ++i)
             put_one(nb::borrow(PyTuple_GetItem(items.ptr(), i)), at++);
         return at;

@@ -1,0 +1,97 @@
+"""What backward calls refuse, and what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gradcheck import load, same, seeded, tensor, with_grad
+
+import slangpy as spy
+
+pytestmark = pytest.mark.needs_kernels
+
+
+@pytest.fixture
+def m(device):
+    return load(device)
+
+
+def test_not_differentiable(device, m):
+    with pytest.raises(
+        spy.ResolveException, match="Could not call function 'plain': Function is not differentiable"
+    ) as error:
+        m.plain.bwds(with_grad(device, [1, 2]), _result=seeded(device, [1, 1]))
+    assert "gradients::plain" in str(error.value)
+
+
+def test_result_is_needed(device, m):
+    x = with_grad(device, [1, 2])
+    for arguments in ((x, 1.0), (x, 1.0, None)):
+        with pytest.raises(spy.ResolveException, match=r"(?s)_result.*gradient|gradient.*_result"):
+            m.power.bwds(*arguments[:2], _result=None)
+    with pytest.raises(spy.ResolveException, match=r"_result has no gradient"):
+        m.power.bwds(x, 1.0, _result=tensor(device, [1, 2]))
+    with pytest.raises(spy.ResolveException, match=r"_result"):
+        m.power.bwds(x, 1.0, _result=np.zeros(2, np.float32))
+
+
+def test_backward_of_backward(m):
+    with pytest.raises(ValueError, match="bwds"):
+        _ = m.power.bwds.bwds
+
+
+def test_gradient_checks(device, m):
+    x = tensor(device, [1, 2])
+    with pytest.raises(ValueError, match="Invalid element type of output gradient for tensor of type float"):
+        x.with_grads(grad_out=tensor(device, [1, 2], "int"))
+    with pytest.raises(ValueError, match=r"\[3\]"):
+        x.with_grads(grad_in=tensor(device, [1, 2, 3]))
+    with pytest.raises(RuntimeError, match="No derivative type found for int"):
+        tensor(device, [1, 2], "int").with_grads()
+
+
+def test_no_storage_warns_once_per_key(device, m):
+    f = m.power.map((0,), (0,)).bwds
+    result = seeded(device, [1, 1])
+    with pytest.warns(RuntimeWarning, match="storage"):
+        f(tensor(device, [1, 2]), tensor(device, [1, 2]), _result=result)
+
+
+def test_values_without_storage_are_constants(device, m):
+    x = with_grad(device, [1, 2])
+    m.polynomial.bwds(np.array([1, 2], np.float32), [1.0, 2.0], spy.floatRef(3.0), x, _result=seeded(device, [1, 1]))
+    same(x.grad, [3, 10])
+
+
+def test_shapes_that_clash(device, m):
+    with pytest.raises(spy.ShapeError, match="Shape mismatch"):
+        m.power.bwds(with_grad(device, [1, 2, 3]), 1.0, _result=seeded(device, [1, 1]))
+    x = with_grad(device, [1, 2])
+    m.power.bwds(x, 1.0, _result=seeded(device, [1, 1]))
+    same(x.grad, [2, 4])
+
+
+LOOP = """
+import slangpy;
+[Differentiable] float total(ITensor<float, 1> x)
+{
+    float s = 0;
+    for (uint i = 0; i < x.shape[0]; i++)
+        s += x[i];
+    return s;
+}
+"""
+
+
+def test_loop_without_a_bound(device):
+    with pytest.raises(spy.SlangCompileError, match=r"(?s)30510.*\[MaxIters\(n\)\].*\[ForceUnroll\]"):
+        module = spy.Module.load_from_source(device, "endless", LOOP)
+        module.total.bwds(with_grad(device, [1, 2]), _result=spy.diffPair(0.0, 1.0))
+
+
+def test_unsupported_atomic_element(device):
+    source = "import slangpy;\nvoid f(int i, AtomicTensor<int8_t, 1> x) { x.add(0, int8_t(i)); }\n"
+    module = spy.Module.load_from_source(device, "small_atomics", source)
+    x = spy.Tensor.zeros(device, (1,), "int8_t")
+    with pytest.raises(ValueError, match="int8_t cannot be added atomically"):
+        module.f(spy.grid((3,)), x)
