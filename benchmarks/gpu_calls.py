@@ -87,7 +87,7 @@ def main() -> None:
     v = spy.Tensor.from_numpy(device, data, target_slang_dtype="float3")
     w = spy.Tensor.from_numpy(device, data[::-1].copy(), target_slang_dtype="float3")
     out = spy.Tensor.empty(device, (count,), "float3")
-    seconds = timed(device, lambda: module.scale3(v, w, 1.5, _result=out))
+    seconds = timed(device, lambda: module.scale3(v, w, 1.5, _result=out))  # noqa: F821 (deleted below, after the last use)
     error = np.abs(out.to_numpy() - (data.astype(np.float64) * 1.5 + data[::-1])).max()
     assert error < 1e-5, error
     rate = 36 * count / seconds / 1e9

@@ -46,6 +46,23 @@ def write_library(output: Path) -> None:
     print(f"{target}: {len(blob) // 1024} KiB")
 
 
+DECLARATION = re.compile(r"^\s*(?:def )?\w+(?:\(|: ).*$", re.M)
+BOUNDARY = re.compile(r"^.*\benum\.FlagBoundary\b.*\n", re.M)
+
+
+def loosen(stub: str) -> str:
+    """`object`, which is what a binding says of values made in Python, becomes Any: callers know more than it.
+
+    The boundary of flags is left out, because Python 3.10 has none. Vectors and matrices, whose home is the package,
+    are described in math.pyi.
+    """
+    stub = stub.replace("\nfrom slangpy import (", "\nfrom slangpy.math import (")
+    text = DECLARATION.sub(lambda line: re.sub(r"\bobject\b", "Any", line[0]), BOUNDARY.sub("", stub))
+    if text == stub or re.search(r"^from typing import .*\bAny\b", text, re.M):
+        return text
+    return f"from typing import Any\n\n{text}"
+
+
 def write_stub(name: str, output: Path) -> None:
     stubgen = importlib.import_module("nanobind.stubgen")
     module = importlib.import_module(f"slangpy.{name}")
@@ -54,7 +71,10 @@ def write_stub(name: str, output: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     generator = stubgen.StubGen(module, recursive=has_children, include_private=True, output_file=target)
     generator.put(module)
-    target.write_text(generator.get(), encoding="utf-8")
+    target.write_text(loosen(generator.get()), encoding="utf-8")
+    for child in target.parent.glob("*.pyi") if has_children else ():
+        if child != target:
+            child.write_text(loosen(child.read_text(encoding="utf-8")), encoding="utf-8")
     print(target)
 
 

@@ -10,53 +10,63 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-from . import _native as _native
-from . import config as _config
-from . import math as math
+from . import _native as _native, config as config, math as math
 from ._native import *  # noqa: F403
-from ._native import DiffPair, Shape, ValueRef
+from ._native import DiffPair as DiffPair, Shape as Shape, ValueRef as ValueRef
 from .config import (
-    set_allow_torch_fallback,
-    set_dump_generated_shaders,
-    set_dump_slang_intermediates,
-    set_print_generated_shaders,
+    set_allow_torch_fallback as set_allow_torch_fallback,
+    set_dump_generated_shaders as set_dump_generated_shaders,
+    set_dump_slang_intermediates as set_dump_slang_intermediates,
+    set_print_generated_shaders as set_print_generated_shaders,
 )
 from .device import *  # noqa: F403
 from .errors import (
-    BoundVariableException,
-    CallError,
-    KernelGenException,
-    ResolveException,
-    ShapeError,
-    SlangCompileError,
+    BoundVariableException as BoundVariableException,
+    CallError as CallError,
+    KernelGenException as KernelGenException,
+    ResolveException as ResolveException,
+    ShapeError as ShapeError,
+    SlangCompileError as SlangCompileError,
 )
-from .function import Function, FunctionNode, explain
+from .function import Function as Function, FunctionNode as FunctionNode, explain as explain
 from .generators import (
-    CallIdArg,
-    GridArg,
-    RandFloatArg,
-    ThreadIdArg,
-    WangHashArg,
-    call_id,
-    grid,
-    rand_float,
-    thread_id,
-    wang_hash,
+    CallIdArg as CallIdArg,
+    GridArg as GridArg,
+    RandFloatArg as RandFloatArg,
+    ThreadIdArg as ThreadIdArg,
+    WangHashArg as WangHashArg,
+    call_id as call_id,
+    grid as grid,
+    rand_float as rand_float,
+    thread_id as thread_id,
+    wang_hash as wang_hash,
 )
+from .instance import InstanceList as InstanceList, InstanceTensor as InstanceTensor
 from .log import *  # noqa: F403
-from .module import Module
-from .refs import diffPair, floatDiffPair, floatRef, intRef
+from .module import Module as Module
+from .packed import pack as pack
+from .refs import diffPair as diffPair, floatDiffPair as floatDiffPair, floatRef as floatRef, intRef as intRef
 from .session import (
-    SlangCompilerOptions,
-    SlangDebugInfoLevel,
-    SlangFloatingPointMode,
-    SlangLinkOptions,
-    SlangMatrixLayout,
-    SlangOptimizationLevel,
-    SpecializationArg,
-    TypeConformance,
+    SlangCompilerOptions as SlangCompilerOptions,
+    SlangDebugInfoLevel as SlangDebugInfoLevel,
+    SlangFloatingPointMode as SlangFloatingPointMode,
+    SlangLinkOptions as SlangLinkOptions,
+    SlangMatrixLayout as SlangMatrixLayout,
+    SlangOptimizationLevel as SlangOptimizationLevel,
+    SpecializationArg as SpecializationArg,
+    TypeConformance as TypeConformance,
 )
-from .struct import Struct
-from .tensor import Tensor
+from .struct import Struct as Struct
+from .tensor import Tensor as Tensor
 
 _native._set_custom_types({}, {})
+
+
+def __getattr__(name: str):  # torch is imported when one of these is asked for
+    if name in ("create_torch_device", "diff_pair"):
+        try:
+            from . import autograd
+        except ImportError as error:
+            raise ImportError(f"slangpy.{name} needs torch: pip install torch ({error})") from None
+        return getattr(autograd, name)
+    raise AttributeError(f"module 'slangpy' has no attribute '{name}'")

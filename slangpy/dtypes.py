@@ -244,8 +244,9 @@ def _from_reflection(device: Device, dtype: Any, program_layout: Any) -> SlangTy
     name = getattr(dtype, "full_name", None)
     if isinstance(name, str) and hasattr(dtype, "kind"):
         return _find(device, name, program_layout)
-    if hasattr(dtype, "type_layout"):  # reflection cursors
-        return _from_reflection(device, dtype.type_layout, program_layout)
+    inner: Any = getattr(dtype, "type_layout", None)  # of reflection cursors
+    if inner is not None:
+        return _from_reflection(device, inner, program_layout)
     raise TypeError(
         f"dtype: expected a Slang type name, a type of a module, or a Python, NumPy or torch type, got {dtype!r}"
     )

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .cache import digest
 from .call.ir import Options
 from .call.plan import plan_call
 from .call.resolve import MemberWise, Target
-from .cache import digest
 from .errors import ResolveException
 from .reflection import SlangType
 
@@ -53,6 +53,8 @@ class FunctionCore:
             if not reflection:
                 fields = [_FieldParameter(f) for f in struct.type_reflection.fields]
                 return Target(layout, self.name, MemberWise(fields), struct, True, module)
+            if struct.type_reflection.generic is not None:
+                reflection = [_OfSpecialized(function, struct) for function in reflection]
             return Target(layout, self.name, _Overloads(reflection), struct, True, module)
         if struct is not None:
             reflection = layout.find_function_by_name_in_type(struct, self.name)
@@ -71,6 +73,29 @@ class _Overloads:
     def __init__(self, overloads: Sequence[Any]) -> None:
         self.overloads = list(overloads)
         self.is_overloaded = True
+
+
+class _OfSpecialized:
+    """A constructor of a specialised generic struct: reflection speaks of the generic's parameters."""
+
+    generic = None
+    is_overloaded = False
+
+    def __init__(self, function: Any, struct: SlangType) -> None:
+        self.name = function.name
+        self.has_modifier = function.has_modifier
+        self.return_type = function.return_type
+        self.parameters = [_SpecializedParameter(p, struct.type_reflection) for p in function.parameters]
+
+
+class _SpecializedParameter:
+    def __init__(self, parameter: Any, struct: Any) -> None:
+        self.name = parameter.name
+        self.type = struct.substitute(parameter.type)
+        self.has_modifier = parameter.has_modifier
+        self.has_default = parameter.has_default
+        self.default_int = parameter.default_int
+        self.default_float = parameter.default_float
 
 
 class _FieldParameter:
@@ -178,7 +203,13 @@ class FunctionNode(_native.CallSite):
         self._bwds: FunctionNode | None = None
         table = module.plan_table((core.identity, core.is_constructor, options))
         uniforms = self._make_uniforms if globals_ else None
-        super().__init__(table, plan_call, bound, uniforms, stream, watcher_of(module.device))
+        super().__init__(table, plan_call, bound, uniforms, stream, options.bwds, watcher_of(module.device))
+
+    def _call_torch(self, args: Any, kwargs: Any) -> Any:
+        """Called by native code for calls that join torch's graph, and for backward calls with torch tensors."""
+        from .autograd import call_torch
+
+        return call_torch(self, args, kwargs)
 
     def _reload(self) -> None:
         """Called by native code before a call when a watched file has changed."""
@@ -214,6 +245,15 @@ class FunctionNode(_native.CallSite):
         node = self
         while node.parent is not None:
             node = node.parent
+        return node
+
+    def root_of_call(self) -> FunctionNode:
+        """This node without its bound `this`, which the caller passes as first argument."""
+        return self if self._bound is None else self._unbound()
+
+    def _unbound(self) -> FunctionNode:
+        node = FunctionNode.__new__(FunctionNode)
+        node._setup(self.module, self.core, self.options, self, self._globals, None, self._stream)
         return node
 
     def as_func(self) -> FunctionNode:

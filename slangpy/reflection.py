@@ -7,8 +7,9 @@ from a plan on disk know their memory layout and ask the compiler only for what 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator
+from typing import Any
 
 _SCALARS = {
     "bool": 1, "int8_t": 1, "int16_t": 2, "int": 4, "int64_t": 8, "uint8_t": 1, "uint16_t": 2, "uint": 4,

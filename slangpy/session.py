@@ -211,7 +211,7 @@ def create_session(
     values = options.to_dict()
     values["include_paths"] = paths
     values["library_paths"] = [library]
-    session = _slang.SlangSession(_target_of(device, options), values)
+    session: Any = _slang.SlangSession(_target_of(device, options), values)
     session.device = device
     session.cache_path = cache_path
     return session

@@ -110,6 +110,8 @@ class Struct:
         return self._children[name]
 
     def __getitem__(self, name: str) -> Any:
+        if name == "__init":
+            return self.constructor()
         child = self.try_get_child(name)
         if child is None:
             raise AttributeError(f"Struct '{self.name}' has no method or sub-type named '{name}'")

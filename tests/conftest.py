@@ -2,6 +2,7 @@
 
 SLANGPY_TEST_DEVICES   device types to test, by comma; default: all that open here
 SLANGPY_TEST_REQUIRE   device types whose absence is a failure
+SLANGPY_TEST_LAYERS    0: Vulkan devices without validation layers; 1: their absence is a failure; default: if installed
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cache
 
 import pytest
 
-from slangpy._native import Device, DeviceType
+from slangpy._native import Device, DeviceType, _take_vulkan_debug_messages
 
 ALL_TYPES = ("null", "cpu", "vulkan", "cuda")
 
@@ -33,6 +34,11 @@ def _selected() -> list[str]:
     return chosen + [name for name in required if name not in chosen]
 
 
+def pytest_configure() -> None:
+    # Processes that tests start must import the package that is tested, not the folder slangpy/ of the checkout.
+    os.chdir(os.path.dirname(os.path.abspath(__file__)))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device_type" not in metafunc.fixturenames:
         return
@@ -51,7 +57,36 @@ def _open(device_type: DeviceType) -> Device:
         if device_type.name in _names("SLANGPY_TEST_REQUIRE"):
             pytest.fail(message)
         pytest.skip(message)
-    return Device(type=device_type, compiler_options={}, enable_hot_reload=False)
+    layers = device_type is DeviceType.vulkan and has_validation_layers()
+    return Device(type=device_type, compiler_options={}, enable_hot_reload=False, enable_debug_layers=layers)
+
+
+@cache
+def has_validation_layers() -> bool:
+    """Whether Vulkan devices under test run with validation layers, whose messages fail the test that caused them."""
+    wish = os.environ.get("SLANGPY_TEST_LAYERS", "")
+    if wish == "0" or not _available("vulkan"):
+        return False
+    try:
+        Device(type=DeviceType.vulkan, enable_debug_layers=True, enable_hot_reload=False).close()
+    except RuntimeError as error:
+        if wish == "1" or "validation layer" not in str(error):
+            raise
+        return False
+    return True
+
+
+@pytest.fixture(autouse=True)
+def no_validation_messages() -> Iterator[None]:
+    """Fails the test during which a Vulkan validation layer said anything."""
+    _take_vulkan_debug_messages()
+    yield
+    shared = _devices.get(DeviceType.vulkan)
+    if shared is not None and not shared.is_closed:
+        shared.wait()  # commands are checked when they are submitted
+    messages = _take_vulkan_debug_messages()
+    if messages:
+        pytest.fail("Vulkan validation layers:\n" + "\n".join(messages), pytrace=False)
 
 
 @pytest.fixture

@@ -11,9 +11,7 @@ from ..reflection import SlangType
 from .emit_backward import GENERAL, LINEAR, UNIFORM, BackwardWriter, group_limit
 from .gradients import NONE
 from .ir import Derivative, Options, Parameter, Placed, Vectorized
-from .text import indent as _indent
-from .text import product as _product
-from .text import slang_name as _slang_name
+from .text import indent as _indent, product as _product, slang_name as _slang_name
 from .zeros import zero_missing
 
 
@@ -54,7 +52,7 @@ def streams(plan: Vectorized, classes: dict[str, int]) -> bool:
         return False
     if any(p.writes and p is not plan.result for p in plan.placed):
         return False
-    if plan.result_mode in ("tensor", "numpy"):
+    if plan.result_mode in ("tensor", "numpy", "torch"):
         return True
     result = plan.result
     if result is None or not result.writes or result.path != "_result" or result.binding.kind != "view":
@@ -73,7 +71,7 @@ def vector_width(plan: Vectorized) -> int:
             if placed.map and (binding.inner or binding.stored not in SIZES or binding.stored == "bool"):
                 return 1
             sizes.add(SIZES.get(binding.stored, 0))
-    if plan.result_mode in ("tensor", "numpy"):
+    if plan.result_mode in ("tensor", "numpy", "torch"):
         name = plan.resolved.return_type_name
         if name not in SIZES or name == "bool":
             return 1
@@ -141,7 +139,8 @@ class _Writer(BackwardWriter):
         return "\n".join(lines) + "\n"
 
     def _header(self) -> list[str]:
-        return ["int64_t _total", "int64_t _block", "int64_t _flags", f"int64_t _shape[{max(self.rank, 1)}]"]
+        header = ["int64_t _total", "int64_t _block", "int64_t _flags", f"int64_t _shape[{max(self.rank, 1)}]"]
+        return [*header, "int64_t _period"] if self.options.bwds else header
 
     def _constants(self) -> list[str]:
         return [f"export static const {kind} {name} = {text};" for name, (kind, text) in self.options.constants]
@@ -343,7 +342,7 @@ class _Writer(BackwardWriter):
 
     def _declare_result(self) -> None:
         plan = self.plan
-        if plan.result_mode in ("value", "tensor", "numpy"):
+        if plan.result_mode in ("value", "tensor", "numpy", "torch"):
             self.aliases.append(f"typealias _spy_R = {_slang_name(plan.resolved.return_type_name)};")
             self.fields.append("TensorStorage<_spy_R> _out")
             if plan.result_mode != "value" and self.rank:
@@ -365,12 +364,12 @@ class _Writer(BackwardWriter):
             return "int64_t(_i)" if count == 1 else f"int64_t(_i) * {count}"
         return self._strided(name + "_lead", placed.map)
 
-    def _strided(self, strides: str, dims: tuple[int, ...]) -> str:
+    def _strided(self, strides: str, dims: tuple[int, ...], index: str = "_c") -> str:
         last = self.rank - 1
-        split_rows = self.shape.cpu and self.rank > 1
+        split_rows = self.shape.cpu and self.rank > 1 and index == "_c"
         terms, row_terms = [], []
         for position, dim in enumerate(dims):
-            term = f"int64_t(_c{dim}) * int64_t(_call.{strides}[{position}])"
+            term = f"int64_t({index}{dim}) * int64_t(_call.{strides}[{position}])"
             (terms if dim == last or not split_rows else row_terms).append(term)
         if not row_terms:
             return " + ".join(terms) or "0"
@@ -430,7 +429,7 @@ class _Writer(BackwardWriter):
         strides = [self._inner_stride(placed, name, position + k) for k in range(len(sizes))]
         for flat in range(_product(sizes)):
             indices = [flat] if len(sizes) == 1 else [flat // sizes[1], flat % sizes[1]]
-            at = offset + "".join(f" + {i} * {s}" for i, s in zip(indices, strides) if i)
+            at = offset + "".join(f" + {i} * {s}" for i, s in zip(indices, strides, strict=False) if i)
             component = var + "".join(f"[{i}]" for i in indices)
             lines.append(self._element(name, component, scalar, at, stored, load, add))
 
@@ -456,7 +455,7 @@ class _Writer(BackwardWriter):
                 return f"_spy_T_{ident}(_call.{ident})"
             return f"_call.{ident}"
         if binding.kind == "reference":
-            return f"_call.{ident}" if placed.reads else f"{{}}"
+            return f"_call.{ident}" if placed.reads else "{}"
         if binding.kind == "generator":
             return self._generator(placed)
         if binding.kind == "pointer":
@@ -654,7 +653,7 @@ class _Writer(BackwardWriter):
         mode = self.plan.result_mode
         if mode == "value":
             self.body.append("_call._out.write(0, _r);")
-        elif mode in ("tensor", "numpy"):
+        elif mode in ("tensor", "numpy", "torch"):
             if self.in_wide:
                 self._wide_store("_out", self.plan.resolved.return_type_name, "_r", False)
                 return

@@ -13,7 +13,9 @@ from .text import indent, slang_name
 if TYPE_CHECKING:
     from .emit import Shape
 
-GENERAL, LINEAR, UNIFORM = 0, 1, 2
+GENERAL, LINEAR, UNIFORM, PERIODIC = 0, 1, 2, 3
+MAX_PERIOD = 1024
+"""As in src/native/call/plan.h."""
 MAX_GROUPS = 1024
 """Groups of a GPU kernel that ends in a reduction: each thread strides over the call and each group adds once."""
 
@@ -22,7 +24,7 @@ def reduces(placed: Placed, grad: Derivative, shape: Shape) -> bool:
     """Whether the gradient of a leaf is summed over the invocations before it is added to memory."""
     if not grad.target or placed.binding.rank >= 0:
         return False
-    if grad.target != "reference" and placed.map and shape.classes.get(placed.ident, UNIFORM) != UNIFORM:
+    if grad.target != "reference" and placed.map and shape.classes.get(placed.ident, UNIFORM) not in (UNIFORM, PERIODIC):
         return False
     derivative = placed.binding.type.derivative
     return derivative is not None and parts_of(derivative) is not None
@@ -45,6 +47,7 @@ class BackwardWriter:
     capabilities: frozenset[str]
     leaves: dict[str, list[Placed]]
     hoisted: list[str]
+    row: list[str]
     body: list[str]
     after: list[str]
 
@@ -54,6 +57,7 @@ class BackwardWriter:
         def _offset(self, placed: Placed, name: str) -> str: ...
         def _leaf_value(self, placed: Placed) -> str: ...
         def _argument(self, parameter: Parameter) -> str: ...
+        def _strided(self, strides: str, dims: tuple[int, ...], index: str = "_c") -> str: ...
         def _call_expression(self, names: list[str]) -> str: ...
         def _transfer(
             self, placed: Placed, name: str, var: str, type_: SlangType, offset: str, position: int, lines: list[str],
@@ -185,29 +189,59 @@ class BackwardWriter:
         """A broadcast argument: summed by each thread (CPU: block) and group, then added once."""
         parts = parts_of(derivative)
         assert parts is not None
-        kind = slang_name(derivative.full_name)
-        total = f"_total_{view}"
+        kind, total = slang_name(derivative.full_name), f"_total_{view}"
+        periodic = grad.target != "reference" and bool(placed.map) and self._class(placed) == PERIODIC
         lines = [f"{kind} {total};"]
         for number, part in enumerate(parts):
             name = f"_sum_{view}" + (f"_{number}" if part.path else "")
-            self._sum_part(part, name, value)
-            own = slang_name(part.type.full_name)
-            summed = name if self.shape.cpu else f"_spy_group_sum({name}, _thread, {self.shape.group_size})"
-            lines.append(f"{total}{part.path} = {own}({summed});")
+            self._sum_part(part, name, value, periodic)
+            lines.append(f"{total}{part.path} = {slang_name(part.type.full_name)}({self._summed(name, periodic)});")
         add: list[str] = []
-        stored = grad.grad_type if grad.target == "view" else derivative.full_name
         if grad.target == "reference":
             add.append(f"_spy_atomic_add<{kind}>(_call.{view}, {total});")
         else:
-            self._transfer(placed, view, total, derivative, "int64_t(0)", 0, add, stored, load=False, add="atomic")
-        self.after += lines
-        self.after += add if self.shape.cpu else ["if (_thread == 0)", "{", *indent(add), "}"]
+            offset = self._strided(view + "_lead", placed.map, "_e") if periodic else "int64_t(0)"
+            self._transfer(placed, view, total, derivative, offset, 0, add, grad.grad_type, load=False, add="atomic")
+        if periodic and self.shape.cpu:
+            head = "for (int64_t _residue = 0; _residue < _call._period; _residue++)"
+            self.after += [head, "{", *indent(self._split_residue() + lines + add), "}"]
+        elif self.shape.cpu:
+            self.after += ["{", *indent(lines + add), "}"]
+        elif periodic:
+            self.after += [*lines, "if (_thread < uint(_call._period))", "{", *indent(self._split_residue() + add), "}"]
+        else:
+            self.after += [*lines, "if (_thread == 0)", "{", *indent(add), "}"]
 
-    def _sum_part(self, part: Part, name: str, value: str) -> None:
+    def _summed(self, name: str, periodic: bool) -> str:
+        size = self.shape.group_size
+        if periodic:
+            whole = f"_spy_period_sum({name}, _thread, {size}, uint(_call._period))"
+            return f"{name}[_residue]" if self.shape.cpu else whole
+        return name if self.shape.cpu else f"_spy_group_sum({name}, _thread, {size})"
+
+    def _split_residue(self) -> list[str]:
+        """Call indices _e0 ... of the first invocation that adds to the same elements."""
+        start = "_residue" if self.shape.cpu else f"(_group.x * {self.shape.group_size} + _thread) % uint(_call._period)"
+        lines = [f"int64_t _rest = {start};"]
+        for dim in range(self.plan.call_rank - 1, 0, -1):
+            lines += [f"int64_t _e{dim} = _rest % _call._shape[{dim}];", f"_rest = _rest / _call._shape[{dim}];"]
+        return [*lines, "int64_t _e0 = _rest;"]
+
+    def _sum_part(self, part: Part, name: str, value: str, periodic: bool) -> None:
         scalar = "double" if self.shape.cpu or part.type.scalar == "double" else "float"
         wide = part.widened(scalar)
-        self.hoisted.append(f"{wide} {name} = {wide}({scalar}(0));")
-        self.body.append(f"{name} += {wide}({value}{part.path});")
+        target = name
+        if periodic and self.shape.cpu:  # the elements change from one invocation to the next: one sum for each
+            last = self.plan.call_rank - 1
+            row = f"int64_t _row_residue = _i % _call._period - _c{last};"
+            if row not in self.row:
+                self.row.append(row)
+            target = f"{name}[int(_row_residue + _c{last})]"
+            self.hoisted.append(f"{wide} {name}[{MAX_PERIOD}];")
+            self.hoisted.append(f"for (int _k = 0; _k < int(_call._period); _k++) {name}[_k] = {wide}({scalar}(0));")
+        else:
+            self.hoisted.append(f"{wide} {name} = {wide}({scalar}(0));")
+        self.body.append(f"{target} += {wide}({value}{part.path});")
 
     # --- what the library asks of the generated module
     def _library_settings(self) -> list[str]:

@@ -19,8 +19,11 @@ class Value:
     @staticmethod
     def decode(data: tuple[Any, ...]) -> Value:
         kind, python_type, details, leaf, fields = data
+        if kind == "torch":  # a container like any other; only reading it differs
+            kind, python_type, details = "array", "torch.Tensor", {**details, "torch": True}
         children = tuple((name, Value.decode(child)) for name, child in fields)
-        return Value(kind, python_type.rsplit(".", 1)[-1], details, leaf, children)
+        name = python_type if "torch" in details else python_type.rsplit(".", 1)[-1]
+        return Value(kind, name, details, leaf, children)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -101,7 +101,7 @@ def plan_spec(
     count = max(leaves, default=-1) + 1
     skip = {"kind": "skip", "name": ""}
     result: dict[str, Any] = {"mode": plan.result_mode}
-    if plan.result_mode in ("value", "tensor", "numpy"):
+    if plan.result_mode in ("value", "tensor", "numpy", "torch"):
         result["element"] = find_layout(plan.resolved.return_type)
         leaf: dict[str, Any] = {"kind": "view", "name": "_result", "map": tuple(range(plan.call_rank))}
         if plan.result_mode == "value":
@@ -109,6 +109,9 @@ def plan_spec(
             leaf["out"] = (fields.offset("_out"), result["element"])
         else:
             leaf["views"] = [fields.view("_out"), None, None]
+            if plan.result_mode == "torch":
+                leaf["scalar"] = plan.resolved.return_type.scalar
+                result["element_shape"] = plan.resolved.return_type.shape
         result["leaf"] = leaf
     return {
         "leaves": [leaves.get(i, skip) for i in range(count)],
@@ -118,6 +121,7 @@ def plan_spec(
         "total_offset": fields.offset("_total"),
         "block_offset": fields.offset("_block"),
         "flags_offset": fields.offset("_flags"),
+        "period_offset": fields.offset("_period"),
         "shape_offset": fields.offset("_shape"),
         "size_dependent": plan.size_dependent,
         "can_flatten": can_flatten(plan),

@@ -10,9 +10,7 @@ from typing import Any
 from .. import _native
 from ..cache import cache, digest
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
-from . import compile as compile_stage
-from . import emit as emit_stage
-from . import layout as layout_stage
+from . import compile as compile_stage, emit as emit_stage, layout as layout_stage
 from .emit_backward import group_limit
 from .explain import table
 from .gradients import derivatives, has_storage
@@ -45,6 +43,7 @@ class PlanView:
         self.result_type: Any = None
         self._planned: tuple[Vectorized, dict[str, Derivative]] | None = None
         self._code = ""
+        self._torch_leaves: list[int] | None = None
 
     # --- planning
     def planned(self) -> tuple[Vectorized, dict[str, Derivative]]:
@@ -204,6 +203,15 @@ class PlanView:
             self.result_type = self.module.type_from_layout(record["result_type"], spec["result"].get("element"))
         return True
 
+    def torch_leaves(self, describe: Any) -> list[int]:
+        """Leaf numbers of the torch tensors among the arguments, in the order of the walk."""
+        if self._torch_leaves is None:
+            found: list[int] = []
+            for argument in decode(describe()):
+                _collect_torch(argument.value, found)
+            self._torch_leaves = found
+        return self._torch_leaves
+
     # --- results and errors
     def make_tensor(self, buffer: Any, shape: tuple[int, ...]) -> Any:
         from ..tensor import Tensor
@@ -265,11 +273,31 @@ def plan_call(node: Any, description: list[Any], result_type: Any, key: bytes) -
     """Plans one kind of call: from disk where it is known, else through all stages. Called by native code on a miss."""
     with _build_lock:
         arguments = decode(description)
-        view = PlanView(node, arguments, result_mode_of(result_type, node.options.return_type), key)
+        view = PlanView(node, arguments, _result_mode(result_type, node, arguments), key)
         if not view.restore():
             view.build_spec()
             view.store()
         return view.native_spec()
+
+
+def _result_mode(given: Any, node: Any, arguments: tuple[Argument, ...]) -> str:
+    """The mode of a call: torch tensors among the arguments make the default result one."""
+    mode = result_mode_of(given, node.options.return_type)
+    has_torch = any(_mentions_torch(a.value) for a in arguments)
+    if mode == "torch" and not has_torch:
+        raise ValueError(f"{node.label}: a torch result needs a torch tensor among the arguments, to know its device")
+    return "torch" if mode == "auto" and has_torch else mode
+
+
+def _collect_torch(value: Value, found: list[int]) -> None:
+    if value.details.get("torch"):
+        found.append(value.leaf)
+    for _, child in value.fields:
+        _collect_torch(child, found)
+
+
+def _mentions_torch(value: Value) -> bool:
+    return bool(value.details.get("torch")) or any(_mentions_torch(child) for _, child in value.fields)
 
 
 def result_mode_of(given: Any, default: Any) -> str:
@@ -278,9 +306,9 @@ def result_mode_of(given: Any, default: Any) -> str:
     if chosen is None:
         return "auto"
     if isinstance(chosen, str):
-        if chosen in ("tensor", "numpy"):
+        if chosen in ("tensor", "numpy", "torch"):
             return chosen
-        if chosen in ("texture", "torch"):
+        if chosen == "texture":
             raise NotImplementedError(f"_result='{chosen}' is not available yet; use 'tensor' or 'numpy'")
         raise ValueError(f"Unknown return type '{chosen}'; use 'tensor' or 'numpy'")
     name = getattr(chosen, "__name__", str(chosen))
@@ -288,6 +316,8 @@ def result_mode_of(given: Any, default: Any) -> str:
         return "numpy"
     if name == "Tensor" and chosen.__module__.startswith("slangpy"):
         return "tensor"
+    if name in ("Tensor", "Parameter") and chosen.__module__.startswith("torch"):
+        return "torch"
     raise ValueError(f"Unknown return type '{name}'; use slangpy.Tensor, numpy.ndarray, 'tensor' or 'numpy'")
 
 
@@ -298,14 +328,14 @@ def guess_variant(plan: Vectorized, can_widen: bool) -> int:
     key = 1 if flat else 0
     sizes = [1] * plan.call_rank
     for placed in plan.placed:
-        for dim, size in zip(placed.map, shapes.get(placed.ident, ())):
+        for dim, size in zip(placed.map, shapes.get(placed.ident, ()), strict=False):
             sizes[dim] = size if sizes[dim] == 1 else sizes[dim]
     position = 0
     for placed in sorted(plan.placed, key=lambda p: p.leaf):
         if not emit_stage.classed(placed):
             continue
         lead = shapes.get(placed.ident, ())[: len(placed.map)]
-        uniform = all(size == 1 != sizes[dim] for dim, size in zip(placed.map, lead))
+        uniform = all(size == 1 != sizes[dim] for dim, size in zip(placed.map, lead, strict=False))
         if position < 30:
             key |= (emit_stage.UNIFORM if uniform else emit_stage.LINEAR) << (3 + 2 * position)
         if not uniform and (len(placed.map) != plan.call_rank or (placed.binding.rank > 0 and placed.map)):

@@ -17,7 +17,8 @@ def dispatch(node: Any, thread_count: Any, vars: dict[str, Any], encoder: Any, a
     values = dict(vars)
     for kind, value, _, _ in node._globals:
         if kind == "set":
-            values = {**(value(node) if callable(value) else value), **values}
+            given: Any = value(node) if callable(value) else value
+            values = {**given, **values}
     kernel.dispatch(thread_count, vars=values, command_encoder=encoder, **arguments)
 
 

@@ -110,7 +110,7 @@ def _parameters(target: Target, function: Any) -> list[tuple[str, SlangType, str
 
     m = _slang.ModifierID
     found: list[tuple[str, SlangType, str, bool, bool]] = []
-    if target.struct is not None and not target.is_constructor and not function.has_modifier(getattr(m, "static")):
+    if target.struct is not None and not target.is_constructor and not function.has_modifier(m.static):
         io = "inout" if function.has_modifier(m.mutating) else "in"
         found.append(("this", target.struct, io, False, False))
     for parameter in function.parameters:
@@ -135,13 +135,13 @@ def _place(
     placed: dict[str, Argument] = {}
     result: Argument | None = None
     positional = [a for a in arguments if a.name is None]
-    returns = function.return_type is not None and function.return_type.full_name != "void" or target.is_constructor
+    returns = (function.return_type is not None and function.return_type.full_name != "void") or target.is_constructor
     if options.bwds and returns and len(positional) == len(names) + 1 - sum(a.name in names for a in arguments):
         if not any(a.name == "_result" for a in arguments):
             result = positional.pop()
     if len(positional) > len(names):
         return {}, None, f"Too many arguments: expected {len(names)}, got {len(positional)}"
-    for name, argument in zip(names, positional):
+    for name, argument in zip(names, positional, strict=False):
         placed[name] = argument
     for argument in arguments:
         if argument.name is None:
@@ -206,7 +206,7 @@ def _try_generic(
         special = function.specialize_with_arg_types([t.type_reflection for t in types])
         if special is None:
             continue
-        attempt = _bind_all(target, special, placed, result, options, dict(zip(names, types)))
+        attempt = _bind_all(target, special, placed, result, options, dict(zip(names, types, strict=False)))
         attempt.size_dependent |= context.size_dependent
         if attempt.resolved is not None:
             signature = tuple(p.type_name + str(p.binding.dims) for p in attempt.resolved.parameters)
@@ -387,6 +387,7 @@ def _bind_one(value: Value, type_: SlangType, io: str, entry: Any, context: Cont
         type_ = _behind_interface(value, type_, context, wanted, name)
     writes = io != "in"
     context.writable = writes and is_writable(value)
+    context.reads = io != "out"
     if wanted and wanted != type_.full_name:
         found = context.find(wanted)
         if found is None:
@@ -474,6 +475,12 @@ def _finish(
             attempt.reason = f"'{target.name}' returns nothing, but _result was given"
             return attempt
         assert return_type is not None
+        if not is_writable(result.value):
+            attempt.reason = (
+                f"_result could not be resolved: {result.value.describe()} cannot hold a result; pass a Tensor, an array, "
+                "a ValueRef or a dict of such"
+            )
+            return attempt
         context = target.context(options, writable=not options.bwds)
         entry = dict(options.map_kwargs).get("_result")
         bound = _attempt_bind(attempt, result.value, return_type, "out", entry, context, "_result", -1)
@@ -481,7 +488,7 @@ def _finish(
         if bound is None:
             return attempt
         parameters.append(Parameter("_result", return_type, return_name, "return", False, bound, result))
-    static = target.struct is not None and function.has_modifier(getattr(m, "static"))
+    static = target.struct is not None and function.has_modifier(m.static)
     kind = (
         "constructor"
         if target.is_constructor
@@ -530,7 +537,7 @@ def _best(found: list[tuple[Any, _Attempt]]) -> _Attempt:
     scored = [(_costs(attempt), attempt) for _, attempt in found]
     for cost, attempt in scored:
         others = [other for c, other in scored if other is not attempt for other in [c]]
-        if all(all(a <= b for a, b in zip(cost, other)) and cost != other for other in others):
+        if all(all(a <= b for a, b in zip(cost, other, strict=False)) and cost != other for other in others):
             return attempt
     raise _ambiguous([a for _, a in found])
 

@@ -16,7 +16,7 @@ def write_globals(node: Any, view: Any) -> Any:
         if kind == "write":
             value(cursor, *args, **kwargs)
             continue
-        values = value(node) if callable(value) else value
+        values: Any = value(node) if callable(value) else value
         for name, item in values.items():
             if not cursor.has_field(name):
                 known = [field["name"] for field in kernel.layout.globals.fields] if kernel.layout.globals else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import BoundVariableException, ResolveException
+from ..errors import BoundVariableException, KernelGenException, ResolveException
 from .ir import Binding, Options, Parameter, Placed, Resolved, Vectorized
 
 
@@ -24,6 +24,7 @@ def vectorize(resolved: Resolved, options: Options, strict: bool, result_mode: s
             raise BoundVariableException(
                 f"Strict broadcasting is enabled, but argument {path} has {leaf.dims} dimensions and the call has {rank}"
             )
+        _check_call_id(leaf, rank, path)
         reads, writes = _access(parameter, leaf, options.bwds)
         index = leaf.value.leaf if leaf.value is not None else -1
         ident, element = f"a{len(placed)}", 0
@@ -33,13 +34,24 @@ def vectorize(resolved: Resolved, options: Options, strict: bool, result_mode: s
     result = next((p for p in placed if p.path == "_result" or p.path.startswith("_result.")), None)
     if result is not None:
         result_mode = "leaf"
-    if options.bwds:
+    if options.bwds or resolved.return_type_name == "void":
         result_mode = "none"
-    elif resolved.return_type_name == "void":
-        result_mode = "none"
-    elif result_mode == "auto":
+    elif result_mode == "auto" or (result_mode == "torch" and not resolved.return_type.scalar):
         result_mode = "value" if rank == 0 else "tensor"
     return Vectorized(resolved, rank, tuple(placed), result_mode, result, sized)
+
+
+def _check_call_id(leaf: Binding, rank: int, path: str) -> None:
+    """The position in the call has as many components as the call has dimensions (a vector may have one more)."""
+    if leaf.kind != "generator" or leaf.value is None or leaf.value.details["generator"] != "call_id":
+        return
+    shape = leaf.type.shape
+    fits = rank <= 1 if not shape else shape[0] == rank or (leaf.type.kind == "vector" and shape[0] == rank + 1)
+    if not fits:
+        raise KernelGenException(
+            f"Could not find suitable conversion from call_id of a call with {rank} dimensions to {leaf.type_name} "
+            f"of argument {path}"
+        )
 
 
 def _entry(options: Options, parameter: Parameter) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 from ..call.ir import Binding, Value
 from ..reflection import SlangProgramLayout, SlangType
@@ -32,6 +33,7 @@ class Context:
     layout: SlangProgramLayout
     convert: str = "none"
     writable: bool = False
+    reads: bool = True
     size_dependent: bool = False
     module: Any = None
 
@@ -143,7 +145,7 @@ def number_cost(source: str, target: str) -> int:
     if source == "bool":
         return 1 if target in INTEGERS else 2
     if source in INTEGERS and target in INTEGERS + FLOATS:
-        wide = target in FLOATS or SIZES[target] >= SIZES[source] and target.startswith("u") <= source.startswith("u")
+        wide = target in FLOATS or (SIZES[target] >= SIZES[source] and target.startswith("u") <= source.startswith("u"))
         return 1 if wide else 2
     if source in FLOATS and target in FLOATS:
         return 1 if SIZES[target] >= SIZES[source] else 2

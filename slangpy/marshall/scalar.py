@@ -133,7 +133,7 @@ def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
     if rank < len(inner):
         raise no_match(value, type_, f"it has {rank} dimensions, the parameter takes {len(inner)}")
     own = _math_shape(value)
-    if inner and not empty and [s for s, want in zip(own[rank - len(inner) :], inner) if want >= 0 and s != want]:
+    if inner and not empty and [s for s, want in zip(own[rank - len(inner) :], inner, strict=False) if want >= 0 and s != want]:
         context.size_dependent = True
         raise no_match(value, type_, f"its trailing sizes are {list(own[rank - len(inner):])}, not {inner}")
     if -1 in inner:

@@ -7,6 +7,7 @@ from typing import Any
 from ..call.ir import Binding, Value
 from ..reflection import SlangType
 from .base import (
+    INTEGERS,
     SIZES,
     TENSOR,
     TENSOR_NAME,
@@ -23,7 +24,6 @@ from .base import (
     structured_element,
     tensor_candidates,
 )
-
 
 READ_ONLY = "read-only: create it with BufferUsage.unordered_access, or set flags.writeable of an array"
 
@@ -75,14 +75,7 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
         inner = []
     if inner is None:
         target, sizes = split_element(type_)
-        same_width = (
-            context.writable
-            and element in SIZES
-            and target.full_name in SIZES
-            and SIZES[element] == SIZES[target.full_name]
-            and "float" not in (element, target.full_name)
-        )
-        if not (same_width or converts(element, target.full_name, context.convert)):
+        if not (_stores(target.full_name, element, context) or converts(element, target.full_name, context.convert)):
             raise no_match(value, type_, _dtype_hint(element, target.full_name))
         inner = sizes
     if -1 in inner:
@@ -94,6 +87,15 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
             f"{type_.full_name} takes {len(inner)}"
         )
     return Binding("view", value, type_.full_name, type_, dims, tuple(inner), stored, cost=(0, 1 if dims else 0))
+
+
+def _stores(source: str, element: str, context: Context) -> bool:
+    """Whether an output may be stored in elements of another type without `convert`: nothing is lost."""
+    if not context.writable or context.reads:
+        return False
+    if source in INTEGERS and element in INTEGERS and SIZES[source] == SIZES[element]:
+        return True
+    return converts(source, element, "safe")
 
 
 def _dtype_hint(element: str, target: str) -> str:

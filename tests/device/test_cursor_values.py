@@ -165,7 +165,7 @@ def test_wrong_dimension(layouts, value):
 def test_matrices(layouts, row_major):
     layout = layouts.matrix("float", 2, 3, row_major)
     expected = np.arange(6, dtype=np.float32).reshape(2, 3)
-    for value in (expected, expected.tolist(), np.asfortranarray(expected), spy.float2x3(expected), ([0, 1, 2], spy.float3(3, 4, 5))):  # noqa: E501 # fmt: skip
+    for value in (expected, expected.tolist(), np.asfortranarray(expected), spy.float2x3(expected), ([0, 1, 2], spy.float3(3, 4, 5))):  # fmt: skip
         cursor = write(layouts, layout, value)
         raw = cursor.to_numpy().view(np.float32)
         np.testing.assert_array_equal(raw, expected.ravel() if row_major else expected.T.ravel())

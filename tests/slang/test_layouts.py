@@ -287,5 +287,5 @@ def test_reflection_cursor(new_session: Callable[..., Any]) -> None:
     with pytest.raises(IndexError, match="Element 9 not found."):
         cursor.mats[9]
     with pytest.raises(AttributeError, match="there are: gain"):
-        cursor.zz  # noqa: B018
+        cursor.zz
     assert "light" in dir(cursor) and "power" in repr(cursor.light)

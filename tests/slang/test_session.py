@@ -231,7 +231,7 @@ def test_composed_modules(new_session: Callable[..., Any]) -> None:
     program = session.link([both], [both.entry_point("run")])
     assert [item["name"] for item in program.binding_layout().globals.fields] == ["gain"]
     with pytest.raises(RuntimeError, match="composed"):
-        both.module_decl  # noqa: B018
+        both.module_decl
     stranger = other.load_module_from_source("c", KERNEL)
     with pytest.raises(ValueError, match='module "c" belongs to another session'):
         session.compose_modules("x", [a, stranger])

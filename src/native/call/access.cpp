@@ -41,6 +41,18 @@ bool is_injective(const LeafPlan& plan, const Shape& shape, const Shape& strides
     return true;
 }
 
+int64_t period_of(const LeafPlan& plan, const Shape& shape, const Shape& strides, const Shape& call)
+{
+    size_t first = call.size();
+    for (uint32_t i = 0; i < plan.vector_dims; ++i)
+        if (shape[i] != 1 && strides[i] != 0)
+            first = std::min<size_t>(first, plan.map[i]);
+    int64_t period = 1, total = call.element_count();
+    for (size_t c = first; c < call.size(); ++c)
+        period *= call[c];
+    return period < total ? period : 0;
+}
+
 bool may_collide(const TensorBase& a, const TensorBase& b)
 {
     return a.storage == b.storage && !(a.address() == b.address() && a.strides == b.strides && a.shape == b.shape);

@@ -1,11 +1,14 @@
 #include "call/launch.h"
+#include "call/torch.h"
 #include "call/access.h"
 #include "device/encoder.h"
 #include "device/shader_object.h"
 #include "python/math_bindings.h"
 #include "python/value_writer.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace spy {
 
@@ -66,7 +69,8 @@ Shape full_shape(const Leaf& leaf)
 Shape element_strides(const Leaf& leaf)
 {
     if (leaf.kind != ValueKind::array)
-        return leaf.kind == ValueKind::tensor ? leaf.strides : full_shape(leaf).contiguous_strides();
+        return leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch ? leaf.strides
+                                                                              : full_shape(leaf).contiguous_strides();
     Shape strides = leaf.strides;
     int64_t item = scalar_info(leaf.scalar).size;
     for (size_t i = 0; i < strides.size(); ++i)
@@ -90,7 +94,12 @@ nb::object Launch::run()
     prepare_result();
     if (m_total > 0 || m_signature.reserved.append_to) {
         for (size_t i = 0; i < m_plan.leaves.size(); ++i)
-            write_leaf(i);
+            try {
+                write_leaf(i);
+            } catch (const Error& error) { // values are written by code that knows parameters only
+                std::string text = error.what();
+                throw Error(error.kind(), text.starts_with(m_plan.label) ? text : cat(m_plan.label, ": argument ", text));
+            }
         put<int64_t>(m_plan.total_offset, m_total);
         for (size_t i = 0; i < m_call.size() && m_plan.shape_offset >= 0; ++i)
             put<int64_t>(m_plan.shape_offset + int32_t(8 * i), m_call[i]);
@@ -148,6 +157,8 @@ void Launch::measure()
     for (size_t i = 0; i < m_plan.leaves.size(); ++i) {
         const LeafPlan& plan = m_plan.leaves[i];
         const Leaf& leaf = m_signature.leaves[i];
+        if (leaf.device_type && !m_torch_like)
+            m_torch_like = &leaf;
         if (plan.kind == LeafKind::view || plan.kind == LeafKind::packed) {
             Shape shape = full_shape(leaf);
             check_inner(i, plan, shape);
@@ -232,17 +243,19 @@ std::array<const TensorBase*, 2> Launch::gradients(const LeafPlan& plan, const L
     return {get(ViewSource::grad_in, leaf.tensor->grad_in), get(ViewSource::grad_out, leaf.tensor->grad_out)};
 }
 
-AccessClass Launch::gradient_access(size_t index, AccessClass access, bool flatten) const
+AccessClass Launch::gradient_access(size_t index, AccessClass access, bool flatten)
 {
     const LeafPlan& plan = m_plan.leaves[index];
     const Leaf& leaf = m_signature.leaves[index];
     auto grads = gradients(plan, leaf);
+    const TensorBase* target = grads[1];
     for (const TensorBase* grad : grads)
         if (grad && classify(plan, grad->shape, grad->strides, flatten) != access)
-            return AccessClass::general;
-    const TensorBase* target = grads[1];
-    if (!target || access != AccessClass::linear)
+            return shared_access(plan, target, flatten);
+    if (!target || access == AccessClass::uniform)
         return access;
+    if (access == AccessClass::general)
+        return shared_access(plan, target, flatten);
     // a plain addition needs an element that no other invocation adds to, through this argument or another
     if (!is_injective(plan, target->shape, target->strides))
         return AccessClass::general;
@@ -252,6 +265,18 @@ AccessClass Launch::gradient_access(size_t index, AccessClass access, bool flatt
             return AccessClass::general;
     }
     return access;
+}
+
+AccessClass Launch::shared_access(const LeafPlan& plan, const TensorBase* target, bool flatten)
+{
+    bool whole = std::find(plan.inner.begin(), plan.inner.end(), -1) != plan.inner.end();
+    if (!target || flatten || whole)
+        return AccessClass::general;
+    int64_t period = period_of(plan, target->shape, target->strides, m_call);
+    if (period == 0 || period > max_period)
+        return AccessClass::general;
+    m_period = std::max(m_period, period);
+    return AccessClass::periodic;
 }
 
 VariantKey Launch::choose_variant()
@@ -564,12 +589,70 @@ void Launch::write_leaf(size_t index)
     case LeafKind::skip: return;
     case LeafKind::value: return write_value_slot(plan.value, leaf.object, plan.name);
     case LeafKind::view:
+        if (leaf.kind == ValueKind::torch)
+            return write_torch(index, plan);
         return leaf.kind == ValueKind::tensor ? write_tensor(index, plan, leaf) : write_array(index, plan, leaf);
     case LeafKind::packed: return write_packed(index, plan, leaf);
     case LeafKind::generator: return write_generator(plan, leaf);
     case LeafKind::reference: return write_reference(plan, leaf);
     case LeafKind::pointer: return write_pointer(plan, leaf);
     case LeafKind::resource: return write_resource(index, plan, leaf);
+    }
+}
+
+void Launch::write_torch(size_t index, const LeafPlan& plan)
+{
+    Leaf& leaf = m_signature.leaves[index];
+    const DeviceInfo& info = m_plan.device->info();
+    bool on_cpu = leaf.device_type == 1, is_cuda = info.type == DeviceType::cuda;
+    if (is_cuda && on_cpu)
+        fail_value(m_plan.label, ": argument ", plan.name, " is a CPU tensor, but the module's device is CUDA; pass ",
+                   plan.name, ".cuda()");
+    if (is_cuda && leaf.device_index != info.device_index)
+        fail_value(m_plan.label, ": argument ", plan.name, " is on cuda:", leaf.device_index,
+                   " but the module's device is cuda:", info.device_index);
+    if (!is_cuda && !on_cpu)
+        fail_value(m_plan.label, ": argument ", plan.name, " is on cuda:", leaf.device_index,
+                   " but the module's device is ", m_on_host ? "cpu" : info.api_name, "; pass ", plan.name, ".cpu()");
+    if (is_cuda && !m_stream.value)
+        m_stream = {NativeHandleType::CUstream,
+                    torch_stream(leaf.object, {0, leaf.scalar, {}, {}, leaf.device_type, leaf.device_index})};
+    bool direct = (is_cuda || (m_on_host && !m_signature.reserved.append_to)) &&
+                  plan.element_size == scalar_info(leaf.scalar).size;
+    if (direct) {
+        write_view(plan, plan.views[0], leaf.address, leaf.shape, leaf.strides);
+        return;
+    }
+    if (is_cuda)
+        fail(ErrorKind::not_implemented, m_plan.label, ": argument ", plan.name, " of dtype ",
+             scalar_info(leaf.scalar).slang_name, " needs a conversion; pass a slangpy.Tensor");
+    // host memory that the device cannot read: staged as a NumPy array is
+    for (size_t i = 0; i < leaf.strides.size(); ++i)
+        leaf.strides[i] *= scalar_info(leaf.scalar).size;
+    leaf.kind = ValueKind::array;
+    write_array(index, plan, leaf);
+}
+
+void Launch::prepare_torch_result(const ResultPlan& result)
+{
+    Shape shape = m_call;
+    for (int64_t size : result.element_shape)
+        shape.push_back(size);
+    const Leaf& like = *m_torch_like;
+    TorchTensor description{0, like.scalar, {}, {}, like.device_type, like.device_index};
+    m_result = new_torch(description, like.object, result.leaf.scalar, shape);
+    if (like.device_type == 1 && !m_on_host)
+        return; // copied from a device buffer afterwards
+    read_torch(m_result.ptr(), description);
+    write_view(result.leaf, result.leaf.views[0], description.address, m_call, m_call.contiguous_strides());
+}
+
+void Launch::bump_versions()
+{
+    for (size_t i = 0; i < m_plan.leaves.size(); ++i) {
+        const Leaf& leaf = m_signature.leaves[i];
+        if (leaf.device_type != 0 && m_plan.leaves[i].writes)
+            bump_torch_version(leaf.object);
     }
 }
 
@@ -582,6 +665,10 @@ void Launch::prepare_result()
         put<uint64_t>(result.leaf.out.offset, readback_memory(result.leaf, nullptr, result.element->stride, false));
         return;
     }
+    if (result.mode == ResultMode::torch)
+        prepare_torch_result(result);
+    if (result.mode == ResultMode::torch && (m_on_host || m_torch_like->device_type == 2))
+        return;
     nb::list sizes;
     for (int64_t size : m_call)
         sizes.append(size);
@@ -610,7 +697,8 @@ void Launch::prepare_result()
         address = reinterpret_cast<uint64_t>(m_result_buffer->host_pointer());
     write_view(result.leaf, result.leaf.views[0], address, m_call, m_call.contiguous_strides());
     m_keep.push_back(ref<Object>(m_result_buffer.get()));
-    m_result = m_plan.view.attr("make_tensor")(nb::cast(m_result_buffer), nb::tuple(sizes));
+    if (result.mode != ResultMode::torch)
+        m_result = m_plan.view.attr("make_tensor")(nb::cast(m_result_buffer), nb::tuple(sizes));
 }
 
 void Launch::dispatch()
@@ -632,8 +720,13 @@ void Launch::dispatch()
         put<int64_t>(m_plan.flags_offset, m_aligned && m_total >= (int64_t(1) << 22));
     }
     int64_t groups = (m_total + per_group - 1) / per_group;
-    if (variant.max_groups)
+    if (variant.max_groups) {
+        // whole periods: what a thread adds to does not change while it strides over the call
+        int64_t unit = m_period / std::gcd(m_period, per_group);
         groups = std::min<int64_t>(groups, variant.max_groups);
+        groups = std::max<int64_t>(groups / unit, 1) * unit;
+    }
+    put<int64_t>(m_plan.period_offset, m_period);
     const auto& limit = m_plan.device->info().limits.max_compute_dispatch_thread_groups;
     uint32_t limit_x = limit[0] ? limit[0] : 0xffffffffu;
     std::array<uint32_t, 3> count{uint32_t(std::min<int64_t>(groups, limit_x)), 1, 1};
@@ -653,7 +746,7 @@ void Launch::dispatch()
     LaunchDesc desc;
     desc.kernel = variant.kernel.get();
     desc.group_count = count;
-    desc.stream = m_options.stream;
+    desc.stream = m_options.stream.value ? m_options.stream : m_stream;
     ArgumentData data;
     if (m_uniforms.is_valid() && !m_uniforms.is_none()) {
         nb::cast<ShaderObject*>(m_uniforms)->gather(data);
@@ -740,8 +833,24 @@ void Launch::finish_references()
     }
 }
 
+void Launch::finish_torch_result()
+{
+    TorchTensor target;
+    read_torch(m_result.ptr(), target);
+    uint64_t size = uint64_t(m_call.element_count()) * m_plan.result.element->size;
+    if (m_plan.result.element->size != m_plan.result.element->stride)
+        fail(ErrorKind::not_implemented, m_plan.label, ": a torch result of ", m_plan.result.element->full_name,
+             " has padding on this device; use _result=\"tensor\"");
+    if (size)
+        m_plan.device->read_buffer(m_result_buffer, 0, reinterpret_cast<void*>(target.address), size);
+}
+
 nb::object Launch::finish_result()
 {
+    if (m_signature.has_torch)
+        bump_versions();
+    if (m_plan.result.mode == ResultMode::torch && m_result_buffer)
+        finish_torch_result();
     for (ThisUpdate& update : m_signature.updates)
         update.object.attr("update_this")(update.value);
     switch (m_plan.result.mode) {
@@ -750,6 +859,8 @@ nb::object Launch::finish_result()
     case ResultMode::numpy:
         if (m_on_host)
             return m_result;
+        if (m_plan.result.element->kind == TypeKind::struct_)
+            return m_result.attr("to_numpy")(nb::arg("structured") = true);
         return m_result.attr("to_numpy")();
     default: return m_result;
     }

@@ -37,7 +37,8 @@ private:
     VariantKey choose_variant();
     AccessClass classify(const LeafPlan& plan, const Shape& shape, const Shape& strides, bool flatten) const;
     static std::array<const TensorBase*, 2> gradients(const LeafPlan& plan, const Leaf& leaf);
-    AccessClass gradient_access(size_t index, AccessClass access, bool flatten) const;
+    AccessClass gradient_access(size_t index, AccessClass access, bool flatten);
+    AccessClass shared_access(const LeafPlan& plan, const TensorBase* target, bool flatten);
     bool flattens(const LeafPlan& plan, const Shape& shape, const Shape& strides) const;
 
     void write_leaf(size_t index);
@@ -55,7 +56,11 @@ private:
     uint64_t upload(size_t leaf, std::vector<uint8_t> bytes, bool write_back);
     uint64_t readback_memory(const LeafPlan& plan, PyObject* object, uint64_t size, bool clear);
 
+    void write_torch(size_t index, const LeafPlan& plan);
     void prepare_result();
+    void prepare_torch_result(const ResultPlan& result);
+    void finish_torch_result();
+    void bump_versions();
     void dispatch();
     void record(const Variant& variant, std::array<uint32_t, 3> groups);
     void finish_uploads();
@@ -77,6 +82,7 @@ private:
     bool m_on_host;
     Shape m_call;
     int64_t m_total = 1;
+    int64_t m_period = 1; ///< of all periodic gradients: each one's divides it
     bool m_flat = false, m_aligned = false;
     std::vector<uint8_t> m_bytes;
     std::vector<ref<Object>> m_slots, m_keep;
@@ -84,6 +90,8 @@ private:
     std::vector<Readback> m_readbacks;
     nb::object m_result;
     ref<Buffer> m_result_buffer;
+    const Leaf* m_torch_like = nullptr; ///< decides where a torch result is made
+    NativeHandle m_stream;              ///< torch's current stream
     nb::object m_uniforms;
 };
 

@@ -26,7 +26,9 @@ enum class ViewSource : uint8_t { primal, grad_in, grad_out, count_ };
 enum class LeafKind : uint8_t { skip, value, view, packed, generator, pointer, resource, reference };
 
 /// How a leaf depends on the call index at run time; 2 bits of a variant key.
-enum class AccessClass : uint8_t { general, linear, uniform };
+enum class AccessClass : uint8_t { general, linear, uniform, periodic };
+/// Most invocations after which a periodic gradient repeats its elements.
+constexpr int64_t max_period = 1024;
 
 struct LeafPlan {
     LeafKind kind = LeafKind::skip;
@@ -47,7 +49,7 @@ struct LeafPlan {
     bool classed = false; ///< takes part in the variant key
 };
 
-enum class ResultMode : uint8_t { none, value, tensor, numpy, leaf };
+enum class ResultMode : uint8_t { none, value, tensor, numpy, leaf, torch };
 
 struct ResultPlan {
     ResultMode mode = ResultMode::none;
@@ -71,7 +73,7 @@ struct CallPlan {
     ResultPlan result;
     uint32_t call_rank = 0;
     uint32_t argument_size = 0;
-    int32_t total_offset = -1, block_offset = -1, flags_offset = -1, shape_offset = -1;
+    int32_t total_offset = -1, block_offset = -1, flags_offset = -1, shape_offset = -1, period_offset = -1;
     bool size_dependent = false;  ///< list lengths belong to the key
     bool can_flatten = false;
     bool can_widen = false; ///< flat kernels may move several neighbours per thread

@@ -1,4 +1,5 @@
 #include "call/signature.h"
+#include "call/torch.h"
 #include "python/math_bindings.h"
 
 #include <cstring>
@@ -16,7 +17,8 @@ void Signature::clear()
     updates.clear();
     answers.clear();
     reserved = {};
-    has_torch = false;
+    has_torch = needs_autograd = false;
+    grad_mode = -1;
 }
 
 Leaf& Signature::add_leaf()
@@ -31,6 +33,7 @@ Leaf& Signature::add_leaf()
     leaf.address = 0;
     leaf.shape = leaf.strides = Shape();
     leaf.tensor = nullptr;
+    leaf.device_type = leaf.device_index = 0;
     return leaf;
 }
 
@@ -39,7 +42,7 @@ namespace {
 /// How values of one Python class are treated; found once per class.
 enum class ValueClass : uint8_t {
     none, boolean, integer, floating, numpy_scalar, half, math, sequence, dict, numpy, tensor, range, generator,
-    value_ref, diff_pair, buffer, texture, texture_view, sampler, enumeration, get_this, foreign_array, torch, custom,
+    value_ref, diff_pair, buffer, texture, texture_view, sampler, enumeration, get_this, foreign_array, torch, torch_pair, custom,
     text_or_unsupported,
 };
 
@@ -84,6 +87,7 @@ ValueClass classify_native(PyTypeObject* type)
     if (is(nb::type<Generator>())) return ValueClass::generator;
     if (is(nb::type<ValueRef>())) return ValueClass::value_ref;
     if (is(nb::type<DiffPair>())) return ValueClass::diff_pair;
+    if (is(nb::type<TorchPair>())) return ValueClass::torch_pair;
     if (is(nb::type<Buffer>())) return ValueClass::buffer;
     if (is(nb::type<Texture>())) return ValueClass::texture;
     if (is(nb::type<TextureView>())) return ValueClass::texture_view;
@@ -211,7 +215,8 @@ public:
         case ValueClass::get_this: return get_this(value);
         case ValueClass::foreign_array: return foreign(value);
         case ValueClass::custom: return custom(value, entry);
-        case ValueClass::torch: return unsupported(value, "torch");
+        case ValueClass::torch: return torch(value);
+        case ValueClass::torch_pair: m.has_torch = true; return unsupported(value, "torch_pair");
         default: return unsupported(value, "");
         }
     }
@@ -405,6 +410,43 @@ private:
             details["grad_type"] = nb::cast<TensorBase*>(tensor->grad_in)->layout->full_name;
         details["object"] = nb::borrow(value);
         return description(value, ValueKind::tensor, details, last_leaf());
+    }
+
+    nb::object torch(PyObject* value)
+    {
+        TorchTensor tensor;
+        read_torch(value, tensor);
+        uint8_t flags = value_flag::writable;
+        if (torch_requires_grad(value)) {
+            if (m.grad_mode < 0)
+                m.grad_mode = torch_grad_enabled();
+            if (m.grad_mode)
+                flags |= value_flag::needs_grad;
+        }
+        m.needs_autograd |= (flags & value_flag::needs_grad) != 0;
+        m.has_torch = true;
+        put('T');
+        put(char(tensor.scalar));
+        put(char(tensor.shape.size()));
+        put(char(flags));
+        Leaf& leaf = m.add_leaf();
+        leaf.kind = ValueKind::torch;
+        leaf.scalar = tensor.scalar;
+        leaf.flags = flags;
+        leaf.object = value;
+        leaf.address = tensor.address;
+        leaf.shape = tensor.shape;
+        leaf.strides = tensor.strides;
+        leaf.device_type = tensor.device_type;
+        leaf.device_index = tensor.device_index;
+        if (!m_describing)
+            return {};
+        nb::dict details;
+        details["scalar"] = std::string(scalar_info(tensor.scalar).slang_name);
+        details["shape"] = to_tuple(leaf.shape);
+        details["writable"] = true;
+        details["needs_grad"] = (flags & value_flag::needs_grad) != 0;
+        return description(value, ValueKind::torch, details, last_leaf());
     }
 
     nb::object dict(PyObject* value)

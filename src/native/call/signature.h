@@ -26,6 +26,8 @@ struct Signature {
     std::vector<nb::object> answers; ///< what get_this() and merged lists gave, in walk order: asked once per call
     ReservedArguments reserved;
     bool has_torch = false;
+    bool needs_autograd = false; ///< grad mode is on and a torch tensor requires grad
+    int grad_mode = -1;          ///< torch's grad mode; -1 = not asked yet
 
     void clear();
     Leaf& add_leaf();

@@ -48,6 +48,11 @@ struct DiffPair {
     bool needs_grad = true;
 };
 
+/// A torch tensor with its gradient, for backward calls by hand.
+struct TorchPair {
+    nb::object primal, grad;
+};
+
 enum class ValueKind : uint8_t {
     none, boolean, integer, floating, scalar, vector, matrix, list, array, tensor, dict, buffer, texture, texture_view,
     sampler, generator, value_ref, diff_pair, torch, custom, unsupported,
@@ -70,6 +75,7 @@ struct Leaf {
     Shape shape;                      ///< container dimensions
     Shape strides;                    ///< arrays: bytes; tensors: elements
     TensorBase* tensor = nullptr;
+    int32_t device_type = 0, device_index = 0; ///< torch: DLPack device
     std::vector<PyObject*> items;     ///< flattened list
 };
 

@@ -1,5 +1,6 @@
 // FunctionNode's native half: from a call's Python arguments to a planned launch.
 #include "call/launch.h"
+#include "call/torch.h"
 #include "core/watch.h"
 
 #include "python/bindings.h"
@@ -23,6 +24,7 @@ struct CallSite {
     nb::object planner;    ///< callable(site, description, result type, key) -> plan specification (dict)
     nb::object self;       ///< bound `this` or None
     RunOptions run;
+    bool is_bwds = false;
     ref<FileWatcher> watcher; ///< of the device's source files; null without hot reload
 };
 
@@ -108,7 +110,7 @@ LeafPlan read_leaf(nb::dict dict)
 ResultPlan read_result(nb::dict dict)
 {
     ResultPlan result;
-    static const char* const modes[] = {"none", "value", "tensor", "numpy", "leaf"};
+    static const char* const modes[] = {"none", "value", "tensor", "numpy", "leaf", "torch"};
     std::string mode = nb::cast<std::string>(dict["mode"]);
     for (size_t i = 0; i < std::size(modes); ++i)
         if (mode == modes[i])
@@ -137,6 +139,7 @@ std::shared_ptr<CallPlan> read_plan(nb::dict dict)
     plan->total_offset = offset_of(dict, "total_offset");
     plan->block_offset = offset_of(dict, "block_offset");
     plan->flags_offset = offset_of(dict, "flags_offset");
+    plan->period_offset = offset_of(dict, "period_offset");
     plan->shape_offset = offset_of(dict, "shape_offset");
     plan->size_dependent = nb::cast<bool>(dict["size_dependent"]);
     plan->can_flatten = nb::cast<bool>(dict["can_flatten"]);
@@ -239,6 +242,8 @@ nb::object call(nb::handle self, nb::args args, nb::kwargs kwargs)
     SignatureLease lease;
     Signature& signature = *lease.signature;
     walk(signature, arguments);
+    if (signature.has_torch && (signature.needs_autograd || site.is_bwds) && !signature.reserved.append_to)
+        return self.attr("_call_torch")(nb::handle(args), nb::handle(kwargs)); // joins torch's graph
     PlanTable& table = *nb::cast<PlanTable*>(site.table);
     std::shared_ptr<CallPlan> plan = find_plan(site, self, table, signature, arguments);
     Launch launch(*plan, signature, site.run);
@@ -348,17 +353,42 @@ void bind_call(nb::module_& m)
     nb::class_<CallSite>(m, "CallSite", nb::dynamic_attr(), "Native half of FunctionNode.")
         .def("__init__",
              [](CallSite* self, nb::object table, nb::object planner, nb::object bound, nb::object uniforms,
-                uint64_t cuda_stream, FileWatcher* watcher) {
+                uint64_t cuda_stream, bool is_bwds, FileWatcher* watcher) {
                  new (self) CallSite{
-                     std::move(table), std::move(planner), std::move(bound), {std::move(uniforms), {}}, watcher};
+                     std::move(table), std::move(planner), std::move(bound), {std::move(uniforms), {}}, is_bwds, watcher};
                  if (cuda_stream)
                      self->run.stream = {NativeHandleType::CUstream, cuda_stream};
              },
              nb::arg("table"), nb::arg("planner"), nb::arg("bound").none(), nb::arg("uniforms").none(),
-             nb::arg("cuda_stream"), nb::arg("watcher").none() = nb::none())
+             nb::arg("cuda_stream"), nb::arg("is_bwds") = false, nb::arg("watcher").none() = nb::none())
         .def("__call__", &call)
         .def("_plan_of", &plan_of)
         .def("_describe", &describe_call);
+    nb::class_<TorchPair>(m, "TorchPair", nb::dynamic_attr(), "A torch tensor with its gradient, for bwds.")
+        .def("__init__", [](TorchPair* self, nb::object primal, nb::object grad) {
+            new (self) TorchPair{std::move(primal), std::move(grad)};
+        }, nb::arg("primal").none(), nb::arg("grad").none())
+        .def_rw("primal", &TorchPair::primal, nb::arg().none())
+        .def_rw("grad", &TorchPair::grad, nb::arg().none());
+    m.def("_read_torch", [](nb::handle tensor) {
+        TorchTensor found;
+        read_torch(tensor.ptr(), found);
+        nb::list sizes, strides;
+        for (int64_t size : found.shape)
+            sizes.append(size);
+        for (int64_t stride : found.strides)
+            strides.append(stride);
+        return nb::make_tuple(found.address, std::string(scalar_info(found.scalar).slang_name), nb::tuple(sizes),
+                              nb::tuple(strides), found.device_type, found.device_index);
+    }, nb::arg("tensor"), "(address, Slang scalar, sizes, strides in elements, DLPack device type, device index).");
+    m.def("_torch_stream", [](nb::handle tensor) {
+        TorchTensor found;
+        read_torch(tensor.ptr(), found);
+        return torch_stream(tensor.ptr(), found);
+    }, nb::arg("tensor"), "torch's current CUDA stream for the device of a tensor; 0 for CPU tensors.");
+    m.def("set_torch_bridge_python_fallback", &set_torch_python_fallback, nb::arg("enabled"),
+          "Reads torch tensors through Python attributes even where torch has a C interface.");
+    m.def("is_torch_bridge_using_fallback", &torch_uses_python_fallback);
     m.def("_set_custom_types", &set_custom_types, nb::arg("registry"), nb::arg("signatures"));
     m.def("_clear_type_cache", &clear_type_cache);
 }

@@ -1,0 +1,167 @@
+"""Python objects that stand for instances of a Slang struct (spec/values.md section 13)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .struct import Struct
+
+_OWN = ("_struct", "_data", "_methods")
+
+
+class InstanceList:
+    """Instances of a struct, stored field by field (a dict) or as one Tensor of the struct.
+
+    data: a Tensor of the struct, a dict of fields, or None for an empty dict to fill. Reading and setting attributes
+    that are fields reads and sets the stored values; methods of the struct are called on the instances. Subclasses
+    may add attributes of their own.
+    """
+
+    def __init__(self, struct: Struct, data: Any = None) -> None:
+        set_own = object.__setattr__
+        set_own(self, "_struct", struct)
+        set_own(self, "_methods", {})
+        set_own(self, "_data", None)
+        self.set_data(data)
+
+    @property
+    def struct(self) -> Struct:
+        """The Slang struct."""
+        return self._struct
+
+    @property
+    def data(self) -> Any:
+        return self._data
+
+    def set_data(self, data: Any) -> None:
+        """Replaces what is stored: a dict of fields or a Tensor of the struct. A dict gets its `_type`."""
+        if data is None:
+            data = {}
+        if isinstance(data, dict):
+            unknown = [name for name in data if name not in self._struct.fields and name != "_type"]
+            if unknown:
+                known = ", ".join(self._struct.fields) or "none"
+                raise ValueError(f"struct {self._struct.name} has no field '{unknown[0]}'; its fields are {known}")
+            data = {"_type": self._struct.full_name, **data}
+        elif isinstance(data, Tensor):
+            if data.dtype.full_name != self._struct.full_name:
+                raise ValueError(
+                    f"the instances of {self._struct.name} need a Tensor of it, got a Tensor of {data.dtype.full_name}"
+                )
+        else:
+            raise TypeError(f"instances are stored as a dict of fields or a Tensor, got {type(data).__name__}")
+        object.__setattr__(self, "_data", data)
+
+    # --- what calls use
+    def get_this(self) -> Any:
+        return self._data
+
+    def update_this(self, value: Any) -> None:
+        object.__setattr__(self, "_data", value)
+
+    # --- fields and methods
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in _OWN:
+            raise AttributeError(name)
+        data = self._data
+        if isinstance(data, dict) and name in data:
+            return data[name]
+        if name in self._struct.fields:
+            if isinstance(data, dict):
+                raise AttributeError(f"field '{name}' of this {type(self).__name__} of {self._struct.name} is not set")
+            raise AttributeError(
+                f"field '{name}' of {self._struct.name} is inside a Tensor; read it through .tensor.cursor() or to_numpy()"
+            )
+        return self._method(name)
+
+    def _method(self, name: str) -> Any:
+        known = self._methods.get(name)
+        if known is None:
+            function = self._struct.find_method(name)
+            if function is None:
+                raise AttributeError(f"{self._struct.name} has no field or method named '{name}'")
+            known = self._methods[name] = function.bind(self)
+        return known
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._struct.fields:
+            if not isinstance(self._data, dict):
+                raise AttributeError(f"field '{name}' of {self._struct.name} is inside a Tensor; write it through its cursor()")
+            self._data[name] = value
+            return
+        object.__setattr__(self, name, value)
+
+    def construct(self, *args: Any, **kwargs: Any) -> None:
+        """Runs the struct's constructor once per instance, into the stored data."""
+        self._struct.constructor()(*args, _result=self.get_this(), **kwargs)
+
+    def pack(self) -> Any:
+        """The instances as one value written once; see `slangpy.pack`."""
+        from .packed import pack
+
+        return pack(self._struct.module, self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._struct.name})"
+
+
+class InstanceTensor(InstanceList):
+    """Instances of a struct in one Tensor.
+
+    shape: sizes of the tensor; data: a Tensor of the struct, or None to make one (uninitialised).
+    """
+
+    def __init__(self, struct: Struct, shape: Any, data: Tensor | None = None) -> None:
+        sizes: tuple[int, ...] = (shape,) if isinstance(shape, int) else tuple(shape)
+        if data is None:
+            data = Tensor.empty(struct.device, sizes, dtype=struct)
+        elif tuple(data.shape) != sizes:
+            raise ValueError(f"InstanceTensor: data has shape {tuple(data.shape)}, but shape is {sizes}")
+        super().__init__(struct, data)
+
+    @property
+    def tensor(self) -> Tensor:
+        return self._data
+
+    @property
+    def shape(self) -> Any:
+        return self._data.shape
+
+    def to_numpy(self, **kwargs: Any) -> Any:
+        """The tensor's bytes: shape + (stride,) uint8; `structured=True` gives a structured dtype."""
+        return self._data.to_numpy(**kwargs)
+
+    def copy_from_numpy(self, array: Any) -> None:
+        self._data.copy_from_numpy(array)
+
+
+class InstanceDifferentiableBuffer(InstanceTensor):
+    """An InstanceTensor with gradients."""
+
+    def __init__(self, struct: Struct, shape: Any, data: Tensor | None = None) -> None:
+        super().__init__(struct, shape, data)
+        if self._data.grad_out is None and self._data.grad_in is None:
+            object.__setattr__(self, "_data", self._data.with_grads())
+
+    @property
+    def buffer(self) -> Tensor:
+        return self._data
+
+    @property
+    def grad(self) -> Tensor:
+        return self._data.grad
+
+    def primal_to_numpy(self) -> Any:
+        return self._data.to_numpy()
+
+    def primal_from_numpy(self, array: Any) -> None:
+        self._data.copy_from_numpy(array)
+
+    def grad_to_numpy(self) -> Any:
+        return self._data.grad.to_numpy()
+
+    def grad_from_numpy(self, array: Any) -> None:
+        self._data.grad.copy_from_numpy(array)

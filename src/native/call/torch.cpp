@@ -1,0 +1,216 @@
+#include "call/torch.h"
+
+#include <cstring>
+
+namespace spy {
+
+namespace {
+
+// The parts of dlpack.h (version 1.3) that the exchange table needs; a stable C ABI.
+struct DlDevice {
+    int32_t type, index;
+};
+struct DlType {
+    uint8_t code, bits;
+    uint16_t lanes;
+};
+struct DlTensor {
+    void* data;
+    DlDevice device;
+    int32_t ndim;
+    DlType dtype;
+    int64_t* shape;
+    int64_t* strides;
+    uint64_t byte_offset;
+};
+struct DlManaged;
+struct DlExchange {
+    uint32_t major, minor;
+    DlExchange* previous;
+    int (*allocate)(DlTensor*, DlManaged**, void*, void (*)(void*, const char*, const char*));
+    int (*managed_from_object)(void*, DlManaged**);
+    int (*object_from_managed)(DlManaged*, void**);
+    int (*tensor_from_object)(void*, DlTensor*);
+    int (*current_stream)(int32_t, int32_t, void**);
+};
+
+bool force_python = false;
+
+const DlExchange* exchange_of(PyTypeObject* type)
+{
+    static PyTypeObject* known_type = nullptr;
+    static const DlExchange* known = nullptr;
+    if (force_python)
+        return nullptr;
+    if (type == known_type)
+        return known;
+    const DlExchange* found = nullptr;
+    nb::object capsule = nb::getattr(nb::handle((PyObject*)type), "__dlpack_c_exchange_api__", nb::none());
+    if (!capsule.is_none()) {
+        found = static_cast<const DlExchange*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+        if (!found)
+            PyErr_Clear();
+        while (found && found->major > 1)
+            found = found->previous;
+        if (found && (!found->tensor_from_object || !found->current_stream))
+            found = nullptr;
+    }
+    Py_INCREF(type); // remembered for the life of the process
+    known_type = type;
+    known = found;
+    return found;
+}
+
+nb::module_ torch()
+{
+    return nb::module_::import_("torch");
+}
+
+std::string dtype_text(PyObject* tensor) { return nb::cast<std::string>(nb::str(nb::handle(tensor).attr("dtype"))); }
+
+ScalarType scalar_from_torch(PyObject* tensor)
+{
+    static const std::pair<const char*, ScalarType> names[] = {
+        {"torch.float32", ScalarType::float32}, {"torch.float64", ScalarType::float64},
+        {"torch.float16", ScalarType::float16}, {"torch.bfloat16", ScalarType::bfloat16},
+        {"torch.int8", ScalarType::int8},       {"torch.int16", ScalarType::int16},
+        {"torch.int32", ScalarType::int32},     {"torch.int64", ScalarType::int64},
+        {"torch.uint8", ScalarType::uint8},     {"torch.uint16", ScalarType::uint16},
+        {"torch.uint32", ScalarType::uint32},   {"torch.uint64", ScalarType::uint64},
+        {"torch.bool", ScalarType::bool_},      {"torch.float8_e4m3fn", ScalarType::float8_e4m3},
+        {"torch.float8_e5m2", ScalarType::float8_e5m2}};
+    std::string text = dtype_text(tensor);
+    for (auto& [name, scalar] : names)
+        if (text == name)
+            return scalar;
+    return ScalarType::none;
+}
+
+void read_through_python(PyObject* object, TorchTensor& out)
+{
+    nb::handle tensor(object);
+    std::string layout = nb::cast<std::string>(nb::str(tensor.attr("layout")));
+    if (layout != "torch.strided")
+        fail(ErrorKind::type, "torch tensor of layout ", layout, " cannot be an argument; pass tensor.to_dense()");
+    out.scalar = scalar_from_torch(object);
+    nb::object device = tensor.attr("device");
+    std::string type = nb::cast<std::string>(device.attr("type"));
+    if (type != "cpu" && type != "cuda")
+        fail(ErrorKind::type, "torch tensor on device ", type, " cannot be an argument");
+    out.device_type = type == "cpu" ? 1 : 2;
+    nb::object index = device.attr("index");
+    out.device_index = index.is_none() ? 0 : nb::cast<int32_t>(index);
+    out.shape = out.strides = Shape();
+    for (nb::handle size : nb::object(tensor.attr("shape")))
+        out.shape.push_back(nb::cast<int64_t>(size));
+    for (nb::handle stride : nb::object(tensor.attr("stride")()))
+        out.strides.push_back(nb::cast<int64_t>(stride));
+    out.address = nb::cast<uint64_t>(tensor.attr("data_ptr")());
+}
+
+const char* torch_dtype_name(ScalarType scalar)
+{
+    switch (scalar) {
+    case ScalarType::bfloat16: return "bfloat16";
+    case ScalarType::float8_e4m3: return "float8_e4m3fn";
+    case ScalarType::float8_e5m2: return "float8_e5m2";
+    default: return scalar_info(scalar).numpy_name.data();
+    }
+}
+
+void ignore_error(void*, const char*, const char*) {}
+
+} // namespace
+
+void read_torch(PyObject* object, TorchTensor& out)
+{
+    const DlExchange* exchange = exchange_of(Py_TYPE(object));
+    DlTensor tensor{};
+    if (!exchange || exchange->tensor_from_object(object, &tensor) != 0) {
+        PyErr_Clear(); // what the table refuses (sparse, unknown dtypes) is named below
+        read_through_python(object, out);
+    } else {
+        out.address = reinterpret_cast<uint64_t>(tensor.data) + tensor.byte_offset;
+        out.scalar = tensor.dtype.lanes == 1 ? scalar_from_dlpack(tensor.dtype.code, tensor.dtype.bits) : ScalarType::none;
+        out.device_type = tensor.device.type;
+        out.device_index = tensor.device.index;
+        out.shape = Shape(std::span<const int64_t>(tensor.shape, size_t(tensor.ndim)));
+        out.strides = tensor.strides ? Shape(std::span<const int64_t>(tensor.strides, size_t(tensor.ndim)))
+                                     : out.shape.contiguous_strides();
+    }
+    if (out.scalar == ScalarType::none)
+        fail(ErrorKind::type, "Unsupported torch dtype ", dtype_text(object),
+             "; convert the tensor, for instance with .float()");
+}
+
+nb::object new_torch(const TorchTensor& like, PyObject* like_object, ScalarType scalar, const Shape& shape)
+{
+    const DlExchange* exchange = exchange_of(Py_TYPE(like_object));
+    if (exchange && exchange->allocate && exchange->object_from_managed) {
+        const ScalarInfo& info = scalar_info(scalar);
+        Shape sizes = shape;
+        DlTensor prototype{};
+        prototype.device = {like.device_type, like.device_index};
+        prototype.ndim = int32_t(sizes.size());
+        prototype.dtype = {info.dlpack_code, uint8_t(info.size * 8), 1};
+        prototype.shape = sizes.size() ? &sizes[0] : nullptr;
+        DlManaged* managed = nullptr;
+        void* object = nullptr;
+        if (exchange->allocate(&prototype, &managed, nullptr, ignore_error) == 0 &&
+            exchange->object_from_managed(managed, &object) == 0)
+            return nb::steal(static_cast<PyObject*>(object));
+        PyErr_Clear();
+    }
+    nb::list sizes;
+    for (int64_t size : shape)
+        sizes.append(size);
+    nb::module_ module = torch();
+    return module.attr("empty")(nb::tuple(sizes), nb::arg("dtype") = module.attr(torch_dtype_name(scalar)),
+                                nb::arg("device") = nb::handle(like_object).attr("device"));
+}
+
+uint64_t torch_stream(PyObject* object, const TorchTensor& description)
+{
+    if (description.device_type != 2)
+        return 0;
+    if (const DlExchange* exchange = exchange_of(Py_TYPE(object))) {
+        void* stream = nullptr;
+        if (exchange->current_stream(description.device_type, description.device_index, &stream) == 0)
+            return reinterpret_cast<uint64_t>(stream);
+        PyErr_Clear();
+    }
+    return nb::cast<uint64_t>(
+        torch().attr("cuda").attr("current_stream")(description.device_index).attr("cuda_stream"));
+}
+
+bool torch_requires_grad(PyObject* tensor)
+{
+    static PyObject* name = PyUnicode_InternFromString("requires_grad");
+    nb::object value = nb::steal(PyObject_GetAttr(tensor, name));
+    if (!value.is_valid())
+        throw nb::python_error();
+    return value.ptr() == Py_True;
+}
+
+bool torch_grad_enabled()
+{
+    static PyObject* function = nullptr;
+    if (!function)
+        function = nb::object(torch().attr("is_grad_enabled")).release().ptr();
+    return nb::steal(PyObject_CallNoArgs(function)).ptr() == Py_True;
+}
+
+void bump_torch_version(PyObject* tensor)
+{
+    static PyObject* function = nullptr;
+    if (!function)
+        function = nb::object(torch().attr("autograd").attr("graph").attr("increment_version")).release().ptr();
+    nb::object done = nb::steal(PyObject_CallOneArg(function, tensor));
+    if (!done.is_valid())
+        PyErr_Clear(); // inference tensors have no version
+}
+
+void set_torch_python_fallback(bool enabled) { force_python = enabled; }
+bool torch_uses_python_fallback() { return force_python; }
+
+} // namespace spy

@@ -1,0 +1,119 @@
+"""Gradients of broadcast arguments: accuracy of large sums, partial broadcasting, groups of any size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gradcheck import check, load, seeded, tensor, with_grad
+
+import slangpy as spy
+
+pytestmark = pytest.mark.needs_kernels
+RNG = np.random.default_rng(11)
+
+
+@pytest.fixture
+def m(device):
+    return load(device)
+
+
+def size_for(device):
+    return 2**20 if device.info.type == spy.DeviceType.vulkan else 2**24
+
+
+@pytest.mark.parametrize("kind", ["random", "constant"])
+def test_scalar(device, m, kind):
+    n = size_for(device)
+    x = RNG.random(n, np.float32) if kind == "random" else np.full(n, 0.1, np.float32)
+    seed = RNG.random(n, np.float32) if kind == "random" else np.full(n, 0.3, np.float32)
+    y, a, b = seeded(device, seed), with_grad(device, [2]), spy.diffPair(8.0)
+    m.polynomial.bwds(a, b, -1, tensor(device, x), _result=y)
+    x64, s64 = x.astype(np.float64), seed.astype(np.float64)
+    check(a.grad, [np.sum(s64 * x64**2)])
+    check(b.grad, np.sum(s64 * x64))
+
+
+def test_float3(device, m):
+    v, s = RNG.random((2**14, 3), np.float32), np.full(1, 0.5, np.float32)
+    scale, seed = with_grad(device, s), RNG.random((2**14, 3), np.float32)
+    m.scale3.bwds(tensor(device, v, element="float3"), scale, _result=seeded(device, seed, element="float3"))
+    check(scale.grad, [np.sum(seed.astype(np.float64) * v.astype(np.float64) ** 2)])
+
+
+def test_half_is_rounded_once(device, m):
+    a = with_grad(device, [1.0], "half")
+    m.polynomial_f16.bwds(a, 0.0, 0.0, tensor(device, np.ones(1000), "half"), _result=seeded(device, np.full(1000, 0.1), "half"))
+    assert float(a.grad.to_numpy()[0]) == float(np.float16(1000 * float(np.float16(0.1))))
+
+
+# (shape of the argument, shape of the call)
+PARTIAL = [
+    ((3,), (20000, 3)), ((1024,), (50, 1024)), ((1000,), (64, 1000)), ((1025,), (20, 1025)), ((7, 1), (300, 7, 5)),
+    ((500, 1), (500, 40)), ((1, 4, 1, 6), (9, 4, 3, 6)), ((5, 1, 3), (5, 200, 3)), ((1, 2), (1, 2)), ((4, 1, 1), (4, 3, 50)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "call"), PARTIAL)
+def test_partial_broadcast(device, m, shape, call):
+    a, x, seed = RNG.random(shape, np.float32), RNG.random(call, np.float32), RNG.random(call, np.float32)
+    ta, tx, ty = with_grad(device, a), with_grad(device, x), seeded(device, seed)
+    m.power.bwds(ta, tx, _result=ty)
+    x64, s64 = x.astype(np.float64), seed.astype(np.float64)
+    whole = 2 * a.astype(np.float64) * x64 * s64
+    padded = (1,) * (len(call) - len(shape)) + shape
+    axes = tuple(i for i, n in enumerate(padded) if n == 1)
+    check(ta.grad, np.sum(whole, axis=axes, keepdims=True).reshape(shape))
+    check(tx.grad, a.astype(np.float64) ** 2 * s64)
+
+
+def test_partial_broadcast_of_several_arguments(device, m):
+    shapes = ((6,), (4, 1), (1, 1), (70, 1, 6))
+    call = (70, 4, 6)
+    values = [RNG.random(s, np.float32) for s in shapes]
+    seed = RNG.random(call, np.float32)
+    tensors = [with_grad(device, v) for v in values]
+    m.polynomial.bwds(*tensors, _result=seeded(device, seed))
+    a, b, _, x = (v.astype(np.float64) for v in values)
+    s = seed.astype(np.float64)
+    for t, whole in zip(tensors, (s * x * x, s * x, s, s * (2 * a * x + b)), strict=True):
+        padded = (1,) * (3 - t.ndim) + tuple(t.shape)
+        axes = tuple(i for i, n in enumerate(padded) if n == 1)
+        check(t.grad, np.sum(whole + np.zeros(call), axis=axes, keepdims=True).reshape(tuple(t.shape)))
+
+
+def test_partial_broadcast_of_vectors_and_structs(device, m):
+    n, c = 400, 3
+    v, s, seed = RNG.random((c, 3)), RNG.random((n, c)), RNG.random((n, c, 3))
+    for element in (None, "float3"):
+        tv = with_grad(device, v, element=element)
+        m.scale3.bwds(tv, tensor(device, s), _result=seeded(device, seed, element="float3"))
+        check(tv.grad, np.sum(2 * v * s[:, :, None] * seed, axis=0))
+    rays = spy.Tensor.zeros(device, (c,), m.Ray).with_grads()
+    cursor = rays.cursor()
+    for i in range(c):
+        cursor[i].write({"t": i + 1.0, "uv": (2.0, 3.0)})
+    cursor.apply()
+    m.energy.bwds(rays, _result=seeded(device, np.ones((n, c))))
+    grads = [rays.grad.cursor()[i].read() for i in range(c)]
+    assert [[g["t"], *g["uv"]] for g in grads] == [[2 * (i + 1) * n, 3 * n, 2 * n] for i in range(c)]
+
+
+def test_views_of_broadcast_arguments(device, m):
+    a = with_grad(device, np.arange(12).reshape(3, 4))
+    x, seed = RNG.random((500, 3)), RNG.random((500, 3))
+    m.power.bwds(a[:, 2][::-1], tensor(device, x), _result=seeded(device, seed))
+    expected = np.zeros((3, 4))
+    expected[::-1, 2] = np.sum(2 * np.array([10, 6, 2]) * x * seed, axis=0)
+    check(a.grad, expected)
+
+
+@pytest.mark.parametrize("size", [1, 32, 96, 250, 1024])
+def test_group_sizes(device, m, size):
+    limit = device.info.limits.max_compute_work_group_invocations if hasattr(device.info.limits, "max_compute_work_group_invocations") else 1024
+    if size > limit:
+        pytest.skip(f"groups of this device have at most {limit} threads")
+    x, seed = RNG.random((500, 3)), RNG.random((500, 3))
+    a, b = with_grad(device, [2]), with_grad(device, [1, 2, 3])
+    m.polynomial.thread_group_size((size, 1, 1)).bwds(a, b, -1, tensor(device, x), _result=seeded(device, seed))
+    check(a.grad, [np.sum(x * x * seed)])
+    check(b.grad, np.sum(x * seed, axis=0))
