@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .cache import digest
+from .call.constants import read_constant
 from .call.ir import Options
 from .call.plan import plan_call
 from .call.resolve import MemberWise, Target
@@ -131,33 +132,6 @@ def _plain_map_entry(entry: Any) -> Any:
     if isinstance(entry, type):
         return ("type", {float: "float", int: "int", bool: "bool"}.get(entry, entry.__name__))
     raise ValueError(f"Invalid explicit type {entry!r}: map takes a tuple of call dimensions, a type or a dict")
-
-
-def _constant_text(name: str, value: Any) -> tuple[str, str]:
-    """Slang type and text of a link-time constant."""
-    from .errors import KernelGenException
-
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():
-        value = value.item()
-    if isinstance(value, bool):
-        return "bool", str(value).lower()
-    if isinstance(value, int):
-        return ("int", str(value)) if -(2**31) <= value < 2**31 else ("int64_t", f"{value}ll")
-    if isinstance(value, float):
-        return "float", _float_text(value)
-    kind = type(value).__name__
-    if kind[:-1] in ("float", "int", "uint", "bool") and kind[-1:] in "234":
-        parts = ", ".join(_constant_text(name, part)[1] for part in value)
-        return kind, f"{kind}({parts})"
-    raise KernelGenException(f"constant '{name}' must be an int, float or bool (or a vector of them), got {kind}")
-
-
-def _float_text(value: float) -> str:
-    if value != value:
-        return "(0.0f / 0.0f)"
-    if value in (float("inf"), float("-inf")):
-        return "(1.0f / 0.0f)" if value > 0 else "(-1.0f / 0.0f)"
-    return repr(value) + "f"
 
 
 class FunctionNode(_native.CallSite):
@@ -297,7 +271,7 @@ class FunctionNode(_native.CallSite):
         if not isinstance(constants, dict):
             raise ValueError(f"constants requires a dict of name to value, got {type(constants).__name__}")
         merged = dict(self.options.constants)
-        merged.update({name: _constant_text(name, value) for name, value in constants.items()})
+        merged.update({name: read_constant(name, value) for name, value in constants.items()})
         return self._with(constants=tuple(sorted(merged.items())))
 
     def prelude(self, text: str) -> FunctionNode:

@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from ._native import DiffPair, ValueRef
+
+
+class PrimType(enum.Enum):
+    """Which half of a DiffPair."""
+
+    primal = 0
+    derivative = 1
+
+
+def _get(self: DiffPair, kind: PrimType) -> Any:
+    """The primal or the gradient."""
+    return self.primal if PrimType(kind) is PrimType.primal else self.grad
+
+
+def _set(self: DiffPair, kind: PrimType, value: Any) -> None:
+    """Replaces the primal or the gradient."""
+    setattr(self, "primal" if PrimType(kind) is PrimType.primal else "grad", value)
+
+
+setattr(DiffPair, "get", _get)  # noqa: B010 - methods of a native class
+setattr(DiffPair, "set", _set)  # noqa: B010
 
 
 def intRef(init: int = 0) -> ValueRef:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes this checkout usable on a fresh machine: system packages (Debian and Ubuntu), a virtual environment, the package.
 #
-#   bash tools/setup.sh            the package
+#   bash tools/setup.sh            the package, with what its examples need
 #   bash tools/setup.sh test       and what its tests need
 #   bash tools/setup.sh dev        and the linters
 #
@@ -54,7 +54,7 @@ install_package() {
     command -v ninja >/dev/null || tools+=(ninja)
     "$venv/bin/python" -m pip install -q "${tools[@]}"
     # Without isolation a second run compiles only what has changed.
-    PATH="$(cd "$venv/bin" && pwd):$PATH" "$venv/bin/python" -m pip install -q --no-build-isolation ".${extra:+[$extra]}"
+    PATH="$(cd "$venv/bin" && pwd):$PATH" "$venv/bin/python" -m pip install -q --no-build-isolation ".[examples${extra:+,$extra}]"
 }
 
 install_system_packages

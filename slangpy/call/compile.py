@@ -149,6 +149,8 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
             ) from None
         path = _dump_failed(name, source)
         raise KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}") from None
+    except RuntimeError as error:  # an operation that the device lacks
+        raise RuntimeError(f"{name}: {error}") from None
 
 
 def _target_compile(device: Any, text: bytes, layout: Any, name: str) -> bytes:

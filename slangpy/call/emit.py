@@ -127,7 +127,6 @@ class _Writer(BackwardWriter):
             self._emit_forward()
         lines = [f"import {name};" for name in self.imports]
         lines += list(self.options.preludes)
-        lines += self._constants()
         lines += self._library_settings()
         lines += self.aliases
         lines.append("struct _spy_Call")
@@ -141,9 +140,6 @@ class _Writer(BackwardWriter):
     def _header(self) -> list[str]:
         header = ["int64_t _total", "int64_t _block", "int64_t _flags", f"int64_t _shape[{max(self.rank, 1)}]"]
         return [*header, "int64_t _period"] if self.options.bwds else header
-
-    def _constants(self) -> list[str]:
-        return [f"export static const {kind} {name} = {text};" for name, (kind, text) in self.options.constants]
 
     def _entry_point(self) -> list[str]:
         extra = "".join(f", uniform {p}" for p in self.extra)
@@ -440,6 +436,8 @@ class _Writer(BackwardWriter):
             value = f"{storage}.read({at})"
             return f"{var} = {value if same else f'{_slang_name(type_.full_name)}({value})'};"
         value = var if same else f"{_slang_name(stored)}({var})"
+        if add == "near":
+            return f"_spy_atomic_add_near<{_slang_name(stored)}>({storage}, {at}, {value});"
         if add == "atomic":
             return f"_spy_atomic_add<{_slang_name(stored)}>({storage}.at({at}), {value});"
         if add == "plain":

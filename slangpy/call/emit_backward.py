@@ -31,10 +31,19 @@ def reduces(placed: Placed, grad: Derivative, shape: Shape) -> bool:
 
 
 def group_limit(plan: Vectorized, grads: dict[str, Derivative], shape: Shape) -> int:
-    """Most groups that a kernel of this variant may be launched with; 0: no limit."""
-    if shape.cpu or not any(reduces(p, grads.get(p.ident, NONE), shape) for p in plan.placed):
-        return 0
-    return MAX_GROUPS
+    """Most groups (CPU: blocks) that a kernel of this variant may be launched with; 0: no limit."""
+    reduced = [(p, grads[p.ident]) for p in plan.placed if p.ident in grads and reduces(p, grads[p.ident], shape)]
+    if any(_rounds(placed, grad) for placed, grad in reduced):
+        return 1
+    return MAX_GROUPS if reduced and not shape.cpu else 0
+
+
+def _rounds(placed: Placed, grad: Derivative) -> bool:
+    """Whether a sum is stored in half precision, which adding up sums of groups would lose."""
+    derivative = placed.binding.type.derivative
+    stored = derivative.full_name if grad.target == "reference" else grad.grad_type
+    own = stored == derivative.full_name and any(part.type.scalar == "half" for part in parts_of(derivative) or ())
+    return own or "half" in stored
 
 
 class BackwardWriter:
@@ -180,10 +189,38 @@ class BackwardWriter:
         if owned and not placed.binding.inner and grad.grad_type == derivative.full_name:
             self.body.append(f"_spy_add<_spy_T_{placed.ident}>(_call.{view}.at(_o_{view}), _g_{view});")
             return
+        if self.shape.cpu and not owned and parts_of(derivative) is not None:
+            self._sum_runs(placed, grad, view, derivative)
+            return
+        add = "plain" if owned else "near" if self._adds_by_wave(grad.grad_type) else "atomic"
         self._transfer(
-            placed, view, f"_g_{view}", derivative, f"_o_{view}", 0, self.body, grad.grad_type, load=False,
-            add="plain" if owned else "atomic",
-        )  # fmt: skip
+            placed, view, f"_g_{view}", derivative, f"_o_{view}", 0, self.body, grad.grad_type, load=False, add=add
+        )
+
+    def _adds_by_wave(self, stored: str) -> bool:
+        """Whether lanes that meet in one element may be summed first."""
+        return not self.shape.cpu and (stored == "float" or stored.startswith("vector<float,"))
+
+    def _sum_runs(self, placed: Placed, grad: Derivative, view: str, derivative: SlangType) -> None:
+        """Neighbouring invocations that add to one element (a broadcast last dimension) are summed first."""
+        kind, at, flushed = slang_name(derivative.full_name), f"_at_{view}", f"_total_{view}"
+        flush = [f"{kind} {flushed};"]
+        clear: list[str] = []
+        sums: list[str] = []
+        self.hoisted += [f"int64_t {at} = 0;", f"bool _open_{view} = false;"]
+        for number, part in enumerate(parts_of(derivative) or ()):
+            name, wide = f"_sum_{view}_{number}", part.widened("double")
+            self.hoisted.append(f"{wide} {name} = {wide}(0.0);")
+            flush.append(f"{flushed}{part.path} = {slang_name(part.type.full_name)}({name});")
+            clear.append(f"{name} = {wide}(0.0);")
+            sums.append(f"{name} += {wide}(_g_{view}{part.path});")
+        self._transfer(placed, view, flushed, derivative, at, 0, flush, grad.grad_type, load=False, add="atomic")
+        flush = [f"if (_open_{view})", "{", *indent(flush), "}"]
+        self.body += [
+            f"if (!_open_{view} || _o_{view} != {at})", "{", *indent(flush), f"    {at} = _o_{view};",
+            f"    _open_{view} = true;", *indent(clear), "}", *sums,
+        ]  # fmt: skip
+        self.after += flush
 
     def _reduce(self, placed: Placed, grad: Derivative, view: str, derivative: SlangType, value: str) -> None:
         """A broadcast argument: summed by each thread (CPU: block) and group, then added once."""
@@ -253,9 +290,9 @@ class BackwardWriter:
             ("_spy_has_atomic_f32", "spvAtomicFloat32AddEXT", True),
             ("_spy_has_atomic_f64", "spvAtomicFloat64AddEXT", False),
             ("_spy_has_atomic_f16", "spvAtomicFloat16AddEXT", False),
-            ("_spy_has_wave_sum", "spvGroupNonUniformArithmetic", True),
+            ("_spy_has_wave_sum", "spvGroupNonUniformArithmetic spvGroupNonUniformVote", True),
         ):
-            present = capability in self.capabilities
+            present = self.capabilities.issuperset(capability.split())
             if present != default:
                 lines.append(f"export static const bool {name} = {'true' if present else 'false'};")
         return lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
+from dataclasses import replace
 from typing import Any
 
 from .. import _native
@@ -77,9 +78,11 @@ class PlanView:
         device = self.module.device
         shape = emit_stage.decode_variant(key, plan, device.compile_target.format == "cpp", self.group_size)
         imports = ["slangpy", *self.module.loaded.import_names]
+        constants = render_constants(self.module.loaded, self.label, self.options.constants)
+        options = replace(self.options, preludes=(*self.options.preludes, *constants))
         try:
             target = device.compile_target
-            return emit_stage.emit(plan, grads, self.options, shape, imports, (target.format, *target.capabilities))
+            return emit_stage.emit(plan, grads, options, shape, imports, (target.format, *target.capabilities))
         except (KernelGenException, ValueError) as error:
             raise KernelGenException(f"{self.label}: {error}\n{table(self.arguments, plan)}") from None
 
@@ -141,10 +144,10 @@ class PlanView:
 
     def _items(self, variant: int) -> tuple[int, int]:
         """Invocations of one group (0 for the CPU, whose blocks are sized at launch), and most groups (0: any)."""
-        if self.on_cpu:
-            return 0, 0
         plan, grads = self.planned()
-        limit = group_limit(plan, grads, emit_stage.decode_variant(variant, plan, False, self.group_size))
+        limit = group_limit(plan, grads, emit_stage.decode_variant(variant, plan, self.on_cpu, self.group_size))
+        if self.on_cpu:
+            return 0, limit
         return self.group_size * (emit_stage.vector_width(plan) if variant & 4 else 1), limit
 
     @property

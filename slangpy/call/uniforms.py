@@ -7,19 +7,67 @@ from typing import Any
 from .. import _native
 
 
+def put(node: Any, cursor: Any, name: str, layout: Any, value: Any) -> None:
+    """Writes one value; tensors go into parameters of tensor type as views, elsewhere as their buffer."""
+    from ..tensor import Tensor
+
+    if isinstance(value, Tensor):
+        if value.device is not node.module.device:
+            raise ValueError(
+                f"{node.label}: '{name}' is a tensor on another device than the module's "
+                f"{node.module.device.info.api_name} device"
+            )
+        names = {field["name"] for field in layout.fields}
+        if {"_data", "_shape"} <= names or "_primal" in names:
+            _put_view(cursor[name], layout, value, node, name)
+            return
+        if not value.is_contiguous() or value.offset:
+            raise ValueError(f"{node.label}: tensor '{name}' must be contiguous with offset 0 to be bound as a buffer")
+        value = value.storage
+    cursor[name] = value
+
+
+def _put_view(cursor: Any, layout: Any, tensor: Any, node: Any, path: str) -> None:
+    """A tensor into a struct of our Slang library (slang/tensor.slang, difftensor.slang)."""
+    fields = {field["name"]: field["type"] for field in layout.fields}
+    if "_primal" in fields:
+        _put_view(cursor["_primal"], fields["_primal"], tensor, node, path)
+        for role, grad in (("_grad_in", tensor.grad_in), ("_grad_out", tensor.grad_out)):
+            if role in fields and grad is not None:
+                _put_view(cursor[role], fields[role], grad, node, f"{path}.{role}")
+        return
+    element = layout.full_name.partition("<")[2].rpartition(",")[0].strip()
+    if element.replace(" ", "") != tensor.dtype.full_name.replace(" ", ""):
+        raise ValueError(
+            f"{node.label}: '{path}' of type {layout.full_name} takes elements of {element}, got {tensor.dtype.full_name}"
+        )
+    rank = int(layout.full_name.rpartition(",")[2].strip(" >"))
+    if rank != len(tensor.shape):
+        raise ValueError(f"{node.label}: '{path}' of type {layout.full_name} has {rank} dimensions, got {tensor.shape}")
+    pointer = cursor["_data"]
+    pointer["_ptr"] = tensor.storage  # keeps the memory alive
+    pointer["_ptr"] = tensor.storage.device_address + tensor.offset * tensor.dtype.buffer_layout.stride
+    cursor["_shape"] = list(tensor.shape)
+    cursor["_strides"] = list(tensor.strides)
+
+
 def write_globals(node: Any, view: Any) -> Any:
     """A ShaderObject over the kernel's program with every `set` and `write` of the node applied, in chain order."""
-    kernel = next(iter(view.variants.values()))["built"]
-    root = _native.ShaderObject(node.module.device, kernel.layout)
-    cursor = _native.ShaderCursor(root)
+    layout = next(iter(view.variants.values()))["built"].layout
+    root = _native.ShaderObject(node.module.device, layout)
+    apply_globals(node, _native.ShaderCursor(root), layout)
+    return root
+
+
+def apply_globals(node: Any, cursor: Any, layout: Any) -> None:
+    """Applies every `set` and `write` of the node to a cursor on the program's globals."""
+    from .raw import write_named
+
     for kind, value, args, kwargs in node._globals:
         if kind == "write":
             value(cursor, *args, **kwargs)
             continue
         values: Any = value(node) if callable(value) else value
-        for name, item in values.items():
-            if not cursor.has_field(name):
-                known = [field["name"] for field in kernel.layout.globals.fields] if kernel.layout.globals else []
-                raise ValueError(f"{node.label}: no global named '{name}'; there are: {', '.join(known) or 'none'}")
-            cursor[name] = item
-    return root
+        if not isinstance(values, dict):
+            raise ValueError(f"{node.label}: the function given to set must return a dict, got {type(values).__name__}")
+        write_named(node, cursor, values, layout)

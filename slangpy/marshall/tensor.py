@@ -36,7 +36,7 @@ def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
     """A parameter of tensor type takes the last dimensions."""
     found = TENSOR.match(type_.full_name)
     assert found is not None
-    interface, access, diff, element, rank_text = found.groups()
+    _, access, _, element, rank_text = found.groups()
     rank = int(rank_text)
     own = _element_name(value)
     writes = access in ("RW", "W", "Atomic")

@@ -136,9 +136,10 @@ def test_gradient_of_a_broadcast_view_has_its_shape(device, m):
 
 
 def test_zero_size(device, m):
-    x, a = with_grad(device, np.zeros((0, 3))), spy.diffPair(2.0)
+    x, a = with_grad(device, np.zeros((0, 3))), spy.diffPair(2.0, 5.0)
     m.polynomial.bwds(a, 8, -1, x, _result=seeded(device, np.zeros((0, 3))))
     assert x.grad.shape == (0, 3)
+    assert a.grad == 0.0
 
 
 def test_map(device, m):
@@ -334,3 +335,15 @@ def test_append_to(device, m):
     encoder = device.create_command_encoder()
     with pytest.raises(ValueError, match="read back"):
         m.power.bwds.append_to(encoder, spy.diffPair(1.0), 1.0, _result=seeded(device, [1, 1, 1]))
+
+
+def test_diff_pair_halves():
+    from slangpy.refs import PrimType
+
+    pair = spy.diffPair(spy.float2(1, 2))
+    assert list(pair.get(PrimType.derivative)) == [0, 0]
+    pair.set(PrimType.primal, 3.0)
+    assert pair.get(PrimType.primal) == pair.primal == 3.0
+    assert "3.0" in repr(pair)
+    assert spy.diffPair().primal == spy.diffPair().grad == 0.0
+    assert spy.floatDiffPair(2.0).grad == 1.0

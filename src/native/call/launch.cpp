@@ -105,6 +105,10 @@ nb::object Launch::run()
             put<int64_t>(m_plan.shape_offset + int32_t(8 * i), m_call[i]);
         if (m_total > 0)
             dispatch();
+    } else {
+        for (size_t i = 0; i < m_plan.leaves.size(); ++i)
+            if (m_plan.leaves[i].out_is_grad) // a sum over nothing is zero
+                write_leaf(i);
     }
     if (m_signature.reserved.append_to)
         return nb::none();
@@ -656,11 +660,31 @@ void Launch::bump_versions()
     }
 }
 
+/// A recorded call returns nothing, but its kernel writes its result somewhere.
+void Launch::discard_result(const ResultPlan& result)
+{
+    BufferDesc desc;
+    desc.size = std::max<uint64_t>(uint64_t(std::max<int64_t>(m_call.element_count(), 1)) * result.element->stride, 16);
+    desc.uninitialized = true;
+    desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access;
+    ref<Buffer> buffer = m_plan.device->create_buffer(desc);
+    uint64_t address = buffer->device_address();
+    if (!address)
+        address = reinterpret_cast<uint64_t>(buffer->host_pointer());
+    if (result.mode == ResultMode::value)
+        put<uint64_t>(result.leaf.out.offset, address);
+    else
+        write_view(result.leaf, result.leaf.views[0], address, m_call, m_call.contiguous_strides());
+    m_keep.push_back(ref<Object>(buffer.get()));
+}
+
 void Launch::prepare_result()
 {
     const ResultPlan& result = m_plan.result;
-    if (result.mode == ResultMode::none || result.mode == ResultMode::leaf || m_signature.reserved.append_to)
+    if (result.mode == ResultMode::none || result.mode == ResultMode::leaf)
         return;
+    if (m_signature.reserved.append_to)
+        return discard_result(result);
     if (result.mode == ResultMode::value) {
         put<uint64_t>(result.leaf.out.offset, readback_memory(result.leaf, nullptr, result.element->stride, false));
         return;
@@ -714,13 +738,13 @@ void Launch::dispatch()
     const Variant& variant = found->second;
     int64_t per_group = variant.items_per_group;
     if (per_group == 0) { // CPU: blocks large enough to vectorise, small enough to share out
-        per_group = std::clamp<int64_t>(m_total / 64, 1024, 32768);
+        per_group = variant.max_groups == 1 ? m_total : std::clamp<int64_t>(m_total / 64, 1024, 32768);
         put<int64_t>(m_plan.block_offset, per_group);
         // results beyond the caches are worth writing around them
         put<int64_t>(m_plan.flags_offset, m_aligned && m_total >= (int64_t(1) << 22));
     }
     int64_t groups = (m_total + per_group - 1) / per_group;
-    if (variant.max_groups) {
+    if (variant.max_groups && variant.items_per_group) {
         // whole periods: what a thread adds to does not change while it strides over the call
         int64_t unit = m_period / std::gcd(m_period, per_group);
         groups = std::min<int64_t>(groups, variant.max_groups);
@@ -817,7 +841,7 @@ void Launch::finish_references()
             readback.bytes.assign((layout->stride + 7) / 8 + 1, 0);
             m_plan.device->read_buffer(readback.buffer, 0, readback.bytes.data(), layout->stride);
         }
-        if (m_total == 0 && readback.object)
+        if (m_total == 0 && readback.object && !readback.plan->out_is_grad)
             continue;
         nb::object value = read_value(*layout, reinterpret_cast<const uint8_t*>(readback.bytes.data()));
         if (!readback.object) {

@@ -57,6 +57,7 @@ private:
     uint64_t readback_memory(const LeafPlan& plan, PyObject* object, uint64_t size, bool clear);
 
     void write_torch(size_t index, const LeafPlan& plan);
+    void discard_result(const ResultPlan& result);
     void prepare_result();
     void prepare_torch_result(const ResultPlan& result);
     void finish_torch_result();

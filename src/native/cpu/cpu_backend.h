@@ -35,7 +35,7 @@ public:
     using Function = void (*)(const GroupRange* range, void* entry_point_arguments, void* global_arguments);
 
     CpuKernel(ref<Device> device, const KernelDesc& desc);
-    ~CpuKernel() override { CpuKernel::release(); }
+    ~CpuKernel() override { retire(); }
     void release() noexcept override { m_library.reset(); }
 
     Function function() const { return m_function; }

@@ -28,7 +28,7 @@ CudaTexel cuda_texel(Format format);
 class CudaBuffer final : public Buffer {
 public:
     CudaBuffer(ref<CudaDevice> device, const BufferDesc& desc);
-    ~CudaBuffer() override { release(); }
+    ~CudaBuffer() override;
     uint64_t device_address() const override { return m_address; }
     void* host_pointer() const override { return m_host; }
     NativeHandle native_handle() const override { return {NativeHandleType::CUdeviceptr, m_address}; }
@@ -46,7 +46,7 @@ private:
 class CudaSampler final : public Sampler {
 public:
     CudaSampler(ref<CudaDevice> device, const SamplerDesc& desc);
-    ~CudaSampler() override { release(); }
+    ~CudaSampler() override { retire(); }
     const CUDA_TEXTURE_DESC& texture_desc() const { return m_texture_desc; }
     static CUDA_TEXTURE_DESC convert(const SamplerDesc& desc);
 
@@ -85,7 +85,7 @@ private:
 class CudaTexture final : public Texture {
 public:
     CudaTexture(ref<CudaDevice> device, const TextureDesc& desc);
-    ~CudaTexture() override { release(); }
+    ~CudaTexture() override { retire(); }
     NativeHandle native_handle() const override { return {NativeHandleType::CUmipmappedArray, uint64_t(m_array.handle())}; }
     NativeHandle shared_handle() override;
     uint64_t memory_usage() const override { return m_array.bytes(); }
@@ -99,7 +99,7 @@ private:
 class CudaTextureView final : public TextureView {
 public:
     using TextureView::TextureView;
-    ~CudaTextureView() override { release(); }
+    ~CudaTextureView() override { retire(); }
     void release() noexcept override { shadow = nullptr; }
     NativeHandle native_handle() const override;
     std::shared_ptr<CudaArray> shadow; ///< copy bound in place of a part that CUDA cannot address
@@ -109,7 +109,7 @@ public:
 class CudaFence final : public Fence {
 public:
     CudaFence(ref<CudaDevice> device, uint64_t initial_value, bool shared);
-    ~CudaFence() override { release(); }
+    ~CudaFence() override { retire(); }
     uint64_t current_value() override;
     void signal(uint64_t value) override;
     bool wait(uint64_t value, uint64_t timeout_ns) override;
@@ -135,7 +135,7 @@ struct CudaAnchor {
 class CudaQueryPool final : public QueryPool {
 public:
     CudaQueryPool(ref<CudaDevice> device, QueryType type, uint32_t count);
-    ~CudaQueryPool() override { release(); }
+    ~CudaQueryPool() override { retire(); }
     void reset(uint32_t index, uint32_t count) override;
     void get_results(uint32_t index, uint32_t count, uint64_t* ticks) override;
     void release() noexcept override;
@@ -159,7 +159,7 @@ struct CudaSlot {
 class CudaKernel final : public Kernel {
 public:
     CudaKernel(ref<CudaDevice> device, const KernelDesc& desc);
-    ~CudaKernel() override { release(); }
+    ~CudaKernel() override { retire(); }
     void release() noexcept override;
     NativeHandle native_handle() const override { return {}; }
 
@@ -294,6 +294,9 @@ public:
     void count_texture(int64_t bytes, int64_t number) { m_texture_bytes += bytes; m_texture_count += number; }
     void count_host(int64_t bytes, int64_t number) { m_host_bytes += bytes; m_host_count += number; }
     bool alive() const { return m_context != nullptr; }
+    /// Memory that others still use when the device closes: the context stays for it until free_after_close().
+    void keep_context() { m_keep_context = true; }
+    void free_after_close(CUdeviceptr address, void* host) noexcept;
 
 protected:
     void close_backend() noexcept override;
@@ -347,7 +350,8 @@ private:
     const CudaApi& m_api;
     CUdevice m_cuda_device = 0;
     CUcontext m_context = nullptr;
-    bool m_primary = false;
+    CUcontext m_kept_context = nullptr; ///< of the closed device, while exported memory needs it
+    bool m_primary = false, m_keep_context = false;
     int m_compute = 0; ///< 90 for compute capability 9.0
     std::string m_arch;
     bool m_stream_values = false;

@@ -114,7 +114,12 @@ CudaDevice::CudaDevice(const DeviceDesc& desc) : m_api(CudaApi::get())
     }
 }
 
-CudaDevice::~CudaDevice() { close_backend(); }
+CudaDevice::~CudaDevice()
+{
+    close_backend();
+    if (m_kept_context && m_primary)
+        m_api.cuDevicePrimaryCtxRelease(m_cuda_device);
+}
 
 void CudaDevice::open_context()
 {
@@ -261,8 +266,10 @@ void CudaDevice::close_backend() noexcept
             m_api.cuMemPoolDestroy(std::exchange(m_pool, nullptr));
         }
     }
+    if (m_keep_context)
+        m_kept_context = m_context;
     m_context = nullptr;
-    if (std::exchange(m_primary, false))
+    if (!m_keep_context && std::exchange(m_primary, false))
         m_api.cuDevicePrimaryCtxRelease(m_cuda_device);
 }
 

@@ -119,6 +119,14 @@ void CudaDevice::free_buffer(CUdeviceptr address, uint64_t size) noexcept
     m_buffer_count -= 1;
 }
 
+void CudaDevice::free_after_close(CUdeviceptr address, void* host) noexcept
+{
+    if (!m_kept_context || m_api.cuCtxPushCurrent(m_kept_context) != CUDA_SUCCESS)
+        return;
+    host ? m_api.cuMemFreeHost(host) : m_api.cuMemFree(address);
+    leave();
+}
+
 ref<Buffer> CudaDevice::create_buffer(const BufferDesc& desc) { return ref<Buffer>(new CudaBuffer(ref<CudaDevice>(this), desc)); }
 ref<Texture> CudaDevice::create_texture(const TextureDesc& desc) { return ref<Texture>(new CudaTexture(ref<CudaDevice>(this), desc)); }
 ref<Sampler> CudaDevice::create_sampler(const SamplerDesc& desc) { return ref<Sampler>(new CudaSampler(ref<CudaDevice>(this), desc)); }
@@ -166,11 +174,20 @@ CudaBuffer::CudaBuffer(ref<CudaDevice> device, const BufferDesc& desc) : Buffer(
     device->count_host(int64_t(desc.size), 1);
 }
 
+CudaBuffer::~CudaBuffer()
+{
+    retire();
+    if (m_address)
+        cuda(m_device).free_after_close(m_address, m_host);
+}
+
 void CudaBuffer::release() noexcept
 {
     CudaDevice& device = cuda(m_device);
     if (!m_address || !device.alive())
         return;
+    if (m_exported && device.is_closed()) // close() is at work, and others still use the memory
+        return device.keep_context();
     CudaDevice::Lock lock(device);
     CudaDevice::Relaxed relaxed(device.api());
     const CudaApi* api = &device.api();

@@ -84,9 +84,7 @@ public:
         if (m_recording)
             m_recording->submitted = true;
     }
-    ~CommandBuffer() override { CommandBuffer::release(); }
     std::span<const Command> commands() const { return m_commands; }
-    void release() noexcept override { m_commands.clear(); }
 
 private:
     std::vector<Command> m_commands;

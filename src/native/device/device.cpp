@@ -3,20 +3,47 @@
 #include "core/error.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 
 namespace spy {
 
-// Recursive: releasing an object may destroy others, which then leave the registry.
 struct Device::Registry {
-    std::recursive_mutex mutex;
+    std::mutex mutex;
     std::unordered_map<DeviceObject*, uint64_t> objects;
     uint64_t next = 0;
+    DeviceObject* releasing = nullptr; ///< by close(), without the mutex
+    std::thread::id closer;
+    std::condition_variable released;
 };
+
+namespace {
+
+thread_local std::vector<Device*> used_here;
+
+} // namespace
 
 Device::Device() : m_registry(std::make_unique<Registry>()) {}
 Device::~Device() = default;
+
+Device::Use::Use(Device& device) : m_device(device)
+{
+    device.m_users.fetch_add(1);
+    if (device.m_closed) [[unlikely]] {
+        device.m_users.fetch_sub(1);
+        fail_runtime("device is closed");
+    }
+    used_here.push_back(&device);
+}
+
+Device::Use::~Use()
+{
+    used_here.pop_back();
+    m_device.m_users.fetch_sub(1);
+}
 
 void Device::add_object(DeviceObject* object)
 {
@@ -24,10 +51,14 @@ void Device::add_object(DeviceObject* object)
     m_registry->objects.emplace(object, m_registry->next++);
 }
 
-void Device::remove_object(DeviceObject* object) noexcept
+bool Device::remove_object(DeviceObject* object) noexcept
 {
-    std::lock_guard lock(m_registry->mutex);
-    m_registry->objects.erase(object);
+    std::unique_lock lock(m_registry->mutex);
+    if (m_registry->objects.erase(object))
+        return true;
+    if (m_registry->closer != std::this_thread::get_id())
+        m_registry->released.wait(lock, [&] { return m_registry->releasing != object; });
+    return false;
 }
 
 void Device::for_each_object(const std::function<void(DeviceObject*)>& visit)
@@ -41,33 +72,53 @@ void Device::for_each_object(const std::function<void(DeviceObject*)>& visit)
         visit(object);
 }
 
+/// Newest first: views before textures, command buffers before what they name. The registry is not locked while an
+/// object is released, since releasing takes the backend's lock, and whoever holds that one may need the registry.
+void Device::release_objects() noexcept
+{
+    Registry& registry = *m_registry;
+    std::unique_lock lock(registry.mutex);
+    registry.closer = std::this_thread::get_id();
+    std::vector<std::pair<uint64_t, DeviceObject*>> ordered;
+    for (auto [object, number] : registry.objects)
+        ordered.emplace_back(number, object);
+    std::sort(ordered.rbegin(), ordered.rend());
+    for (auto [number, object] : ordered) {
+        auto it = registry.objects.find(object);
+        if (it == registry.objects.end() || it->second != number) // gone, and another may live at its address
+            continue;
+        registry.objects.erase(it);
+        registry.releasing = object;
+        lock.unlock();
+        object->release();
+        lock.lock();
+        registry.releasing = nullptr;
+        registry.released.notify_all();
+    }
+    registry.closer = {};
+}
+
+void Device::wait_for_users() noexcept
+{
+    // A callback that closes its own device from within a call would wait for itself.
+    const auto mine = uint32_t(std::count(used_here.begin(), used_here.end(), this));
+    for (int round = 0; m_users > mine; ++round)
+        round < 1000 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
 void Device::close()
 {
-    if (m_closed)
+    if (m_closed.exchange(true))
         return;
     const ref<Device> self(this); // releasing the last object must not end the device under our feet
-    m_closed = true;
+    wait_for_users();
     std::exception_ptr fault;
     try {
-        wait(last_submit_id(), ~0ull);
+        backend()->wait(backend()->last_submit_id(), ~0ull);
     } catch (...) {
         fault = std::current_exception();
     }
-    {
-        // Newest first: views before textures, command buffers before what they name.
-        std::lock_guard lock(m_registry->mutex);
-        std::vector<std::pair<uint64_t, DeviceObject*>> ordered;
-        for (auto [object, number] : m_registry->objects)
-            ordered.emplace_back(number, object);
-        std::sort(ordered.rbegin(), ordered.rend());
-        for (auto [number, object] : ordered) {
-            auto it = m_registry->objects.find(object);
-            if (it == m_registry->objects.end() || it->second != number)
-                continue;
-            m_registry->objects.erase(it);
-            object->release();
-        }
-    }
+    release_objects();
     close_backend();
     if (fault)
         std::rethrow_exception(fault);
@@ -83,6 +134,13 @@ void Device::sync_stream_to(NativeHandle) { fail_runtime("Device does not suppor
 
 DeviceObject::DeviceObject(ref<Device> device) : m_device(std::move(device)) { m_device->add_object(this); }
 DeviceObject::~DeviceObject() { m_device->remove_object(this); }
+
+void DeviceObject::retire() noexcept
+{
+    if (m_device->remove_object(this))
+        release();
+}
+
 void DeviceObject::set_frontend(Device* device) { m_frontend = device; }
 
 } // namespace spy

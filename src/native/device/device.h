@@ -27,11 +27,14 @@ public:
     Device* frontend() const { return m_frontend ? m_frontend.get() : m_device.get(); }
     void set_frontend(Device* device);
 
-    /// Frees what the driver holds; called by close() of the device, and by the destructor of the backend class.
-    /// Must be callable twice. Objects may outlive a closed device.
+    /// Frees what the driver holds; called by close() of the device or by retire(). Must be callable twice and drop
+    /// no reference to another object, which may be Python's. Objects may outlive a closed device.
     virtual void release() noexcept {}
 
 protected:
+    /// First thing in the destructor of a class that has a release(): calls it, or waits for a close() that does.
+    void retire() noexcept;
+
     ref<Device> m_device;
 
 private:
@@ -199,6 +202,17 @@ public:
     bool has_feature(std::string_view name) const;
     bool is_closed() const { return m_closed; }
 
+    /// A call in progress: close() of another thread waits for it before anything is freed. Throws when closed.
+    class Use {
+    public:
+        explicit Use(Device& device);
+        ~Use();
+        Use(const Use&) = delete;
+
+    private:
+        Device& m_device;
+    };
+
     // --- resources
     virtual ref<Buffer> create_buffer(const BufferDesc& desc) = 0;
     virtual ref<Texture> create_texture(const TextureDesc& desc) = 0;
@@ -246,7 +260,10 @@ public:
 
     /// Live objects, for close() and reports.
     void add_object(DeviceObject* object);
-    void remove_object(DeviceObject* object) noexcept;
+    /// Takes an object out for its destructor. False when close() has released it; waits while it does.
+    bool remove_object(DeviceObject* object) noexcept;
+    /// Kernels compiled and created, for reports.
+    std::atomic<uint64_t> compiled_count{0}, kernel_count{0};
     using DiscardedCallback = std::function<void(Device*, uint64_t recording_id)>;
     /// Called when recorded commands are dropped without having been submitted. Must not throw.
     void set_discarded_callback(DiscardedCallback callback) { m_discarded = std::move(callback); }
@@ -259,9 +276,13 @@ protected:
     DeviceDesc m_desc;
     DeviceInfo m_info;
     CompileTarget m_target;
-    bool m_closed = false;
+    std::atomic<bool> m_closed{false};
 
 private:
+    void release_objects() noexcept;
+    void wait_for_users() noexcept;
+
+    std::atomic<uint32_t> m_users{0};
     DiscardedCallback m_discarded;
     struct Registry;
     std::unique_ptr<Registry> m_registry;

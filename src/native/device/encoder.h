@@ -57,7 +57,6 @@ public:
     /// Checks that recording may go on: `call` names the method.
     void check_recording(const char* call, bool from_pass = false) const;
     void add(Command command) { m_commands.push_back(std::move(command)); }
-    void release() noexcept override { m_commands.clear(); }
 
 private:
     friend class ComputePassEncoder;

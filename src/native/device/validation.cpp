@@ -24,7 +24,7 @@ public:
 
     ref<Buffer> create_buffer(const BufferDesc& desc) override
     {
-        check_open(this);
+        const Use use(*this);
         if (!desc.size)
             fail_value("create_buffer: the size must be at least one byte");
         if (const uint64_t most = m_info.limits.max_buffer_size; most && desc.size > most)
@@ -36,33 +36,33 @@ public:
 
     ref<Texture> create_texture(const TextureDesc& desc) override
     {
-        check_open(this);
+        const Use use(*this);
         check_texture_limits(desc);
         return adopt(m_inner->create_texture(desc));
     }
 
     ref<TextureView> create_texture_view(Texture* texture, const TextureViewDesc& desc) override
     {
-        check_open(this);
+        const Use use(*this);
         check_same_device(this, texture, "create_view 'texture'");
         return adopt(m_inner->create_texture_view(texture, desc));
     }
 
     ref<Sampler> create_sampler(const SamplerDesc& desc) override
     {
-        check_open(this);
+        const Use use(*this);
         return adopt(m_inner->create_sampler(desc));
     }
 
     ref<Fence> create_fence(uint64_t initial_value, bool shared) override
     {
-        check_open(this);
+        const Use use(*this);
         return adopt(m_inner->create_fence(initial_value, shared));
     }
 
     ref<QueryPool> create_query_pool(QueryType type, uint32_t count) override
     {
-        check_open(this);
+        const Use use(*this);
         if (!count)
             fail_value("create_query_pool: 'count' must be at least 1");
         return adopt(m_inner->create_query_pool(type, count));
@@ -70,26 +70,26 @@ public:
 
     uint32_t format_support(Format format) override
     {
-        check_open(this);
+        const Use use(*this);
         format_info(format);
         return m_inner->format_support(format);
     }
 
     std::string compile(const CompileDesc& desc) override
     {
-        check_open(this);
+        const Use use(*this);
         return m_inner->compile(desc);
     }
 
     std::string compiler_fingerprint() override
     {
-        check_open(this);
+        const Use use(*this);
         return m_inner->compiler_fingerprint();
     }
 
     ref<Kernel> create_kernel(const KernelDesc& desc) override
     {
-        check_open(this);
+        const Use use(*this);
         if (!desc.layout)
             fail_value("create_kernel: no program layout given for ", desc.label);
         check_group_size(desc);
@@ -98,7 +98,7 @@ public:
 
     void launch(const LaunchDesc& desc) override
     {
-        check_open(this);
+        const Use use(*this);
         if (!desc.kernel)
             fail_value("launch: no kernel given");
         const Kernel& kernel = *desc.kernel;
@@ -116,7 +116,7 @@ public:
 
     uint64_t submit(const SubmitDesc& desc) override
     {
-        check_open(this);
+        const Use use(*this);
         for (const CommandBuffer* buffer : desc.command_buffers)
             check_same_device(this, buffer, "submit 'command_buffers'");
         for (const ref<Fence>& fence : desc.wait_fences)
@@ -130,28 +130,32 @@ public:
     uint64_t last_submit_id() override { return m_inner->last_submit_id(); }
     bool is_finished(uint64_t submit_id) override
     {
-        check_open(this);
+        const Use use(*this);
         return m_inner->is_finished(submit_id);
     }
-    bool wait(uint64_t submit_id, uint64_t timeout_ns) override { return m_inner->wait(submit_id, timeout_ns); }
+    bool wait(uint64_t submit_id, uint64_t timeout_ns) override
+    {
+        const Use use(*this);
+        return m_inner->wait(submit_id, timeout_ns);
+    }
 
     void read_buffer(Buffer* buffer, uint64_t offset, void* data, uint64_t size) override
     {
-        check_open(this);
+        const Use use(*this);
         check_same_device(this, buffer, "read buffer");
         m_inner->read_buffer(buffer, offset, data, size);
     }
 
     void write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t size) override
     {
-        check_open(this);
+        const Use use(*this);
         check_same_device(this, buffer, "write buffer");
         m_inner->write_buffer(buffer, offset, data, size);
     }
 
     void read_texture(Texture* texture, uint32_t layer, uint32_t mip, void* data) override
     {
-        check_open(this);
+        const Use use(*this);
         check_same_device(this, texture, "read texture");
         check_subresource(texture->desc(), layer, mip);
         m_inner->read_texture(texture, layer, mip, data);
@@ -159,7 +163,7 @@ public:
 
     void write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data) override
     {
-        check_open(this);
+        const Use use(*this);
         check_same_device(this, texture, "write texture");
         check_subresource(texture->desc(), layer, mip);
         m_inner->write_texture(texture, layer, mip, data);
@@ -167,27 +171,27 @@ public:
 
     std::vector<HeapReport> heap_reports() override
     {
-        check_open(this);
+        const Use use(*this);
         return m_inner->heap_reports();
     }
     std::array<NativeHandle, 3> native_handles() override
     {
-        check_open(this);
+        const Use use(*this);
         return m_inner->native_handles();
     }
     void set_context_current() override
     {
-        check_open(this);
+        const Use use(*this);
         m_inner->set_context_current();
     }
     void sync_to_stream(NativeHandle stream) override
     {
-        check_open(this);
+        const Use use(*this);
         m_inner->sync_to_stream(stream);
     }
     void sync_stream_to(NativeHandle stream) override
     {
-        check_open(this);
+        const Use use(*this);
         m_inner->sync_stream_to(stream);
     }
 

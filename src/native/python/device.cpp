@@ -6,6 +6,8 @@
 #include "device/backend.h"
 #include "null/null_backend.h"
 
+#include <chrono>
+
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
@@ -127,6 +129,23 @@ void bind_creation(DeviceClass& cls)
         }, nb::arg("queue") = CommandQueueType::graphics);
 }
 
+/// Runs one step of building a kernel; with compilation reports, tells slangpy.device how long it took.
+template <typename F>
+auto timed(Device& device, const char* step, const std::string& label, size_t size, const F& run)
+{
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    auto result = [&] {
+        nb::gil_scoped_release release;
+        return run();
+    }();
+    if (device.desc().enable_compilation_reports) {
+        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+        nb::module_::import_("slangpy.device").attr("_report_step")(ref<Device>(&device), step, label, seconds, size);
+    }
+    return result;
+}
+
 std::string compile(Device& device, nb::bytes source, const std::string& entry_point_name, const std::string& label,
                     const std::string& float_mode, int optimization, bool debug_info,
                     std::vector<std::string> downstream_args, nb::handle group_size, const std::string& cuda_arch)
@@ -149,8 +168,8 @@ std::string compile(Device& device, nb::bytes source, const std::string& entry_p
     const auto size = uint32s_from<3>(group_size, "compile 'group_size'");
     std::copy(size.begin(), size.end(), desc.group_size);
     desc.cuda_arch = cuda_arch;
-    nb::gil_scoped_release release;
-    return device.compile(desc);
+    ++device.compiled_count;
+    return timed(device, "downstream", desc.label, text.size(), [&] { return device.compile(desc); });
 }
 
 void launch(Device& device, Kernel* kernel, nb::handle groups, nb::sequence scopes, std::vector<ref<Object>> slots,
@@ -216,8 +235,9 @@ void bind_code(nb::module_& m, DeviceClass& cls)
         .def("create_kernel", [](Device& d, const nb::bytes& code, ref<ProgramLayout> layout, std::string label) {
             check_open(&d);
             const std::string_view view(static_cast<const char*>(code.data()), code.size());
-            nb::gil_scoped_release release;
-            return d.create_kernel({view, layout, label.empty() ? layout->entry_point_name : label});
+            ++d.kernel_count;
+            const KernelDesc desc{view, layout, label.empty() ? layout->entry_point_name : label};
+            return timed(d, "pipeline", desc.label, code.size(), [&] { return d.create_kernel(desc); });
         }, nb::arg("code"), nb::arg("layout"), nb::arg("label") = "")
         .def("launch", &launch, nb::arg("kernel"), nb::arg("group_count"), nb::arg("scopes"),
              nb::arg("slots") = std::vector<ref<Object>>{}, nb::arg("keep_alive") = std::vector<ref<Object>>{},
@@ -271,7 +291,13 @@ void bind_state(DeviceClass& cls)
                 fail_value("wait_for_submit: nothing was submitted under id ", id, "; the newest is ", d.last_submit_id());
             wait_device(&d, id);
         }, nb::arg("id"))
-        .def("_close", [](Device& d) { d.close(); }, "Frees everything; slangpy.device does what comes before.")
+        .def_prop_ro("_kernel_counts", [](const Device& d) {
+            return std::pair(d.compiled_count.load(), d.kernel_count.load());
+        }, "Kernels compiled, and kernels created.")
+        .def("_close", [](Device& d) {
+            nb::gil_scoped_release release; // calls of other threads, which close() waits for, may need it
+            d.close();
+        }, "Frees everything; slangpy.device does what comes before.")
         .def("_live_objects", [](Device& d) {
             std::vector<std::string> out;
             d.for_each_object([&](DeviceObject* o) { out.push_back(describe(o)); });

@@ -178,8 +178,8 @@ void bind_layouts(nb::module_& m)
         .def_prop_ro("compute_thread_group_size",
                      [](const EntryPointLayout& self) {
                          const auto size = self.compute_thread_group_size();
-                         return nb::make_tuple(size[0], size[1], size[2]);
-                     })
+                         return nb::module_::import_("slangpy._native").attr("uint3")(size[0], size[1], size[2]);
+                     }, "Threads of a group in x, y and z: `uint3`.")
         .def_prop_ro("parameters", list_of<EntryPointLayout, &EntryPointLayout::parameters>)
         .def_prop_ro("function", &EntryPointLayout::function)
         .def_prop_ro("type_layout", &EntryPointLayout::type_layout);

@@ -21,6 +21,40 @@ std::string clean_diagnostics(ISlangBlob* diagnostics)
     return text;
 }
 
+namespace {
+
+std::string quoted_after(const std::string& text, const std::string& words, size_t from)
+{
+    const size_t at = text.find(words, from);
+    const size_t begin = at == text.npos ? at : at + words.size();
+    return begin == text.npos ? "" : text.substr(begin, text.find('\'', begin) - begin);
+}
+
+/// What a diagnostic about features that C++ code cannot have means to the user; empty for all others. Slang lists the
+/// calls from the entry point down to the operation.
+std::string unsupported_on_cpu(const std::string& text)
+{
+    const size_t at = text.find("error[E36107]");
+    if (at == text.npos || text.find("'cpp' compilation target", at) == text.npos)
+        return "";
+    const std::string using_note = "see using of '";
+    const std::string function = quoted_after(text, "entrypoint '", at);
+    std::string operation;
+    size_t note = text.find(using_note, at);
+    const bool generated = function.starts_with("_spy_"); // whoever asked for it adds the name of the user's function
+    for (; note != text.npos; note = text.find(using_note, note + 1))
+        operation = quoted_after(text, using_note, note);
+    std::string feature = operation.empty() ? "a feature" : operation;
+    if (operation.find("Barrier") != operation.npos)
+        feature = cat("group barriers (", operation, ")");
+    else if (operation.starts_with("Wave") || operation.starts_with("Quad") || operation.starts_with("wave"))
+        feature = cat("wave operations (", operation, ")");
+    return cat(generated ? "the function" : cat("function '", function, "'"), " uses ", feature,
+               ", which the cpu device cannot run; devices that can: cuda, vulkan, d3d12");
+}
+
+} // namespace
+
 void Build::check(bool failed, ISlangBlob* diagnostics, const std::string& title)
 {
     std::string text = clean_diagnostics(diagnostics);
@@ -33,6 +67,8 @@ void Build::check(bool failed, ISlangBlob* diagnostics, const std::string& title
     }
     if (text.empty())
         text = text_or_empty(slang::getLastInternalErrorMessage());
+    if (const std::string reason = unsupported_on_cpu(text); !reason.empty())
+        fail_runtime(reason, "\n", text);
     fail(ErrorKind::slang_compile, title, text.empty() ? "" : ":\n", text);
 }
 
@@ -113,7 +149,7 @@ slang::IModule* Build::load_file(const ModuleData& recipe)
 void Build::load_source(const ModuleData& recipe, std::string text)
 {
     if (recipe.source == ModuleData::Source::text)
-        text = rewrite_constraints(text);
+        text = state->files->prepared(text);
     if (text.empty())
         text = "\n"; // Slang refuses a source of no bytes
     ComPtr<ISlangBlob> diagnostics;

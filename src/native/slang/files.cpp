@@ -30,7 +30,11 @@ std::string canonical_path(const std::string& path)
 SourceFiles::SourceFiles(std::vector<std::string> library_paths)
 {
     for (const std::string& path : library_paths)
+    {
         m_library_paths.push_back((fs::path(canonical_path(path)) / "").string());
+        std::error_code error;
+        m_has_library |= fs::is_regular_file(fs::path(path) / "slangpy.slang", error);
+    }
 }
 
 bool SourceFiles::is_library(const std::string& path) const
@@ -39,6 +43,11 @@ bool SourceFiles::is_library(const std::string& path) const
         if (path.starts_with(prefix))
             return true;
     return false;
+}
+
+std::string SourceFiles::prepared(const std::string& source) const
+{
+    return m_has_library ? prepare_source(source) : rewrite_constraints(source);
 }
 
 std::optional<std::string> SourceFiles::read(const std::string& path)
@@ -66,7 +75,7 @@ std::optional<std::string> SourceFiles::read(const std::string& path)
     if (text.starts_with("\xEF\xBB\xBF"))
         text.erase(0, 3);
     const bool is_source = !name.ends_with(".slang-module");
-    return is_source && !is_library(name) ? rewrite_constraints(text) : text;
+    return is_source && !is_library(name) ? prepared(text) : text;
 }
 
 bool SourceFiles::probe(const std::string& path)

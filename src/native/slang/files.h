@@ -17,6 +17,8 @@ class SourceFiles final : public ISlangFileSystemExt {
 public:
     /// Files below `library_paths` are left as they are.
     explicit SourceFiles(std::vector<std::string> library_paths);
+    /// A source as the compiler gets to see it.
+    std::string prepared(const std::string& source) const;
     virtual ~SourceFiles() = default;
 
     /// The text as Slang shall see it; recorded. No value when it cannot be read.
@@ -46,6 +48,7 @@ private:
     bool is_library(const std::string& path) const;
 
     std::vector<std::string> m_library_paths;
+    bool m_has_library = false; ///< our library is among them
     mutable std::mutex m_mutex;
     std::map<std::string, std::string> m_read;
     std::set<std::string> m_missing;

@@ -181,7 +181,6 @@ std::string rewrite_constraints(std::string_view source)
 {
     std::string result(source);
     ConstraintScanner scanner;
-    LibraryUse library;
     for (size_t pos = 0; pos < source.size();) {
         if (const size_t end = skip_opaque(source, pos); end != pos) {
             pos = end;
@@ -195,7 +194,6 @@ std::string rewrite_constraints(std::string_view source)
             if (scanner.expects_constraint() && is_interface_name(text))
                 result[pos] = 'i';
             scanner.word(text);
-            library.word(text);
             pos = end;
         } else {
             const std::string_view pair = source.substr(pos, 2);
@@ -203,6 +201,22 @@ std::string rewrite_constraints(std::string_view source)
             scanner.punctuation(source.substr(pos, length));
             pos += length;
         }
+    }
+    return result;
+}
+
+std::string prepare_source(std::string_view source)
+{
+    std::string result = rewrite_constraints(source);
+    LibraryUse library;
+    for (size_t pos = 0; pos < source.size();) {
+        size_t end = skip_opaque(source, pos);
+        if (end == pos && in_word(source[pos])) {
+            while (end < source.size() && in_word(source[end]))
+                ++end;
+            library.word(source.substr(pos, end - pos));
+        }
+        pos = std::max(end, pos + 1);
     }
     // at the end, so that lines and columns stay those of the user's text
     if (library.used && !library.imported && source.find("import \"slangpy\"") == std::string_view::npos)

@@ -10,6 +10,8 @@ namespace spy {
 /// they stand as a constraint or a base (`T : ITensor<float, 1>`). The result has the same length, so that lines and
 /// columns in diagnostics stay true.
 std::string rewrite_constraints(std::string_view source);
+/// The rewrite, and `import slangpy;` at the end of a source that names types of our library without importing it.
+std::string prepare_source(std::string_view source);
 
 /// Puts the users' spelling back into diagnostics.
 std::string restore_constraints(std::string_view text);

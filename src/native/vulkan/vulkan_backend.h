@@ -132,7 +132,7 @@ private:
 class VulkanBuffer final : public Buffer {
 public:
     VulkanBuffer(ref<Device> device, BufferDesc desc);
-    ~VulkanBuffer() override { release(); }
+    ~VulkanBuffer() override { retire(); }
     void release() noexcept override;
 
     uint64_t device_address() const override { return m_address; }
@@ -159,7 +159,7 @@ private:
 class VulkanTexture final : public Texture {
 public:
     VulkanTexture(ref<Device> device, TextureDesc desc);
-    ~VulkanTexture() override { release(); }
+    ~VulkanTexture() override { retire(); }
     void release() noexcept override;
 
     NativeHandle native_handle() const override { return {NativeHandleType::VkImage, uint64_t(m_image)}; }
@@ -192,7 +192,7 @@ public:
 class VulkanSampler final : public Sampler {
 public:
     VulkanSampler(ref<Device> device, SamplerDesc desc);
-    ~VulkanSampler() override { release(); }
+    ~VulkanSampler() override { retire(); }
     void release() noexcept override;
     NativeHandle native_handle() const override { return {NativeHandleType::VkSampler, uint64_t(m_sampler)}; }
     VkSampler handle() const { return m_sampler; }
@@ -204,7 +204,7 @@ private:
 class VulkanFence final : public Fence {
 public:
     VulkanFence(ref<Device> device, uint64_t initial_value, bool shared);
-    ~VulkanFence() override { release(); }
+    ~VulkanFence() override { retire(); }
     void release() noexcept override;
     uint64_t current_value() override;
     void signal(uint64_t value) override;
@@ -222,7 +222,7 @@ private:
 class VulkanQueryPool final : public QueryPool {
 public:
     VulkanQueryPool(ref<Device> device, QueryType type, uint32_t count);
-    ~VulkanQueryPool() override { release(); }
+    ~VulkanQueryPool() override { retire(); }
     void release() noexcept override;
     void reset(uint32_t index, uint32_t count) override;
     void get_results(uint32_t index, uint32_t count, uint64_t* ticks) override;
@@ -277,7 +277,7 @@ struct DescriptorSetPlan {
 class VulkanKernel final : public Kernel {
 public:
     VulkanKernel(ref<Device> device, const KernelDesc& desc);
-    ~VulkanKernel() override { release(); }
+    ~VulkanKernel() override { retire(); }
     void release() noexcept override;
     NativeHandle native_handle() const override { return {NativeHandleType::VkPipeline, uint64_t(m_pipeline)}; }
 

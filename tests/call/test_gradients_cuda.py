@@ -1,0 +1,70 @@
+"""Backward kernels compile for CUDA, in all their forms, wherever NVRTC is installed; none runs."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from gradcheck import SOURCE, load, seeded, tensor, with_grad
+
+import slangpy as spy
+from slangpy.testing import CudaCodegen, nvrtc_available
+
+pytestmark = pytest.mark.skipif(
+    not nvrtc_available() and "nvrtc" not in os.environ.get("SLANGPY_TEST_REQUIRE", ""), reason="NVRTC is not installed"
+)
+FLAT, GENERAL, LINEAR, UNIFORM, PERIODIC = 1, 0, 1, 2, 3
+
+
+@pytest.fixture(scope="module")
+def cpu() -> spy.Device:
+    return spy.create_device(type=spy.DeviceType.cpu)
+
+
+@pytest.fixture(scope="module", params=["sm_75", "sm_90"])
+def module(request: pytest.FixtureRequest) -> spy.Module:
+    return CudaCodegen(request.param).load_from_source("gradients_cuda", SOURCE.read_text())
+
+
+def variant(*classes: int, flat: bool = False) -> int:
+    """The key of src/native/call/plan.h."""
+    return FLAT * flat | sum(access << (3 + 2 * i) for i, access in enumerate(classes))
+
+
+def struct(device, m, name, shape):
+    return spy.Tensor.zeros(device, shape, load(device)[name]).with_grads()
+
+
+GRID = [[0.0] * 3] * 5
+CALLS = {
+    "owned": (lambda d, m: (m.power, (with_grad(d, GRID), 1.0, seeded(d, GRID))), variant(LINEAR, LINEAR, flat=True)),
+    "scattered": (lambda d, m: (m.power, (with_grad(d, GRID), 1.0, seeded(d, GRID))), variant(GENERAL, LINEAR)),
+    "reduced": (lambda d, m: (m.power, (with_grad(d, [1]), 1.0, seeded(d, GRID))), variant(UNIFORM, LINEAR, flat=True)),
+    "periodic": (lambda d, m: (m.power, (with_grad(d, [1] * 3), 1.0, seeded(d, GRID))), variant(PERIODIC, LINEAR)),
+    "pair": (lambda d, m: (m.power, (spy.diffPair(1.0), 1.0, seeded(d, GRID))), variant(LINEAR, flat=True)),
+    "half": (lambda d, m: (m.polynomial_f16, (with_grad(d, [1], "half"), 0, 0, 1, seeded(d, [1] * 9, "half"))), variant(UNIFORM, LINEAR)),
+    "double": (lambda d, m: (m.polynomial_f64, (with_grad(d, [1] * 3, "double"), 0, 0, 1, seeded(d, GRID, "double"))), variant(PERIODIC, LINEAR)),
+    "matrix": (lambda d, m: (m.transform, (with_grad(d, [[[0] * 3] * 3] * 5), spy.float3(1), seeded(d, GRID))), variant(UNIFORM, LINEAR)),
+    "struct": (lambda d, m: (m.weigh, (struct(d, m, "Bundle", (3,)), seeded(d, GRID))), variant(PERIODIC, LINEAR)),
+    "struct_scattered": (lambda d, m: (m.weigh, (struct(d, m, "Bundle", (3,)), seeded(d, GRID))), variant(GENERAL, LINEAR)),
+    "struct_gathered": (lambda d, m: (m.of_bundle, (spy.grid((3,)), struct(d, m, "Bundle", (3,)), seeded(d, [1] * 3))), variant()),
+    "own_addition": (lambda d, m: (m.of_counted, (spy.grid((3,)), struct(d, m, "Counted", (3,)), seeded(d, [1] * 3))), variant()),
+    "linear": (lambda d, m: (m.linear, (spy.grid((2,)), with_grad(d, [[1, 2], [3, 4]]), with_grad(d, [1, 2]), with_grad(d, [1, 2]), seeded(d, [1, 2]))), variant()),
+    "in_place": (lambda d, m: (m.square_it, (spy.grid((4,)), tensor(d, [1] * 4).with_grads(tensor(d, [1] * 4), tensor(d, [1] * 4)))), variant()),
+    "custom": (lambda d, m: (m.smoothstep_of, (spy.grid((4,)), with_grad(d, [1] * 4), seeded(d, [1] * 4))), variant()),
+    "wide_half": (lambda d, m: (m.of_half, (spy.grid((4,)), tensor(d, [1] * 4, "half").with_grads(grad_out=tensor(d, [1] * 4)), seeded(d, [1] * 4, "half"))), variant()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_kernel_compiles(cpu, module, name):
+    make, key = CALLS[name]
+    function, arguments = make(cpu, module)
+    view = module.device.build(function.bwds, *arguments)
+    built = view._build(key, key)
+    assert built.kernel[:4] == b"\x7fELF"
+    assert "bwd_diff(_spy_function)" in built.source
+    if name in ("reduced", "pair", "matrix", "half"):
+        assert "_spy_group_sum(" in built.source
+        assert "return;" not in built.source
+    assert ("_spy_period_sum(" in built.source) == (key & 0b11000 == 0b11000)

@@ -1,0 +1,211 @@
+"""Nothing leaks, and everything may be dropped in any order: before its device is closed, after, or never."""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kernels import RW, in_process, kernel
+
+import slangpy as spy
+
+ADD = """
+[shader("compute")] [numthreads(64, 1, 1)]
+void main(uint3 tid : SV_DispatchThreadID, RWStructuredBuffer<uint> y) { y[tid.x] += 1; }"""
+
+
+def memory_kib() -> int:
+    """Resident memory of this process."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("resident memory is read from /proc")
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4
+
+
+def has_textures(device: spy.Device) -> bool:
+    return device.type is not spy.DeviceType.cpu
+
+
+def make_all(device: spy.Device) -> list[Any]:
+    """One of each kind of object."""
+    encoder = device.create_command_encoder()
+    made = [
+        device.create_buffer(size=4096, usage=RW),
+        device.create_fence(),
+        device.create_query_pool(spy.QueryType.timestamp, 2),
+        device.create_command_encoder(),
+        encoder.finish(),
+    ]
+    if has_textures(device):
+        texture = device.create_texture(
+            width=16, height=16, format=spy.Format.rgba8_unorm, usage=spy.TextureUsage.shader_resource
+        )
+        made += [texture, texture.create_view(), device.create_sampler()]
+    return made
+
+
+def heaps(device: spy.Device) -> list[tuple[str, int, int]]:
+    return [(heap.label, heap.total_allocated, heap.num_allocations) for heap in device.report_heaps()]
+
+
+def test_ten_thousand_resources(device_type: spy.DeviceType) -> None:
+    # Without validation layers, which keep records of their own.
+    device = spy.Device(type=device_type)
+
+    def cycle(count: int) -> None:
+        for _ in range(count):
+            make_all(device)
+        gc.collect()
+        device.wait()
+
+    cycle(1000)
+    before, heaps_before = memory_kib(), heaps(device)
+    cycle(10_000)
+    assert memory_kib() - before < 4096
+    assert heaps(device) == heaps_before
+    assert not device._live_objects()
+    device.close()
+
+
+def test_three_hundred_devices(device_type: spy.DeviceType) -> None:
+    def cycle(count: int) -> None:
+        for i in range(count):
+            device = spy.Device(type=device_type)
+            buffer = device.create_buffer(data=np.ones(100, np.float32), usage=RW)
+            if i % 3 == 0:
+                del buffer
+            device.close()
+
+    cycle(20)
+    gc.collect()
+    before, open_before = memory_kib(), len(spy.Device.get_created_devices())
+    cycle(300)
+    gc.collect()
+    assert memory_kib() - before < (65536 if device_type is spy.DeviceType.cuda else 8192)
+    assert len(spy.Device.get_created_devices()) == open_before
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_release_in_any_order(device_type: spy.DeviceType, seed: int) -> None:
+    device = spy.Device(type=device_type, compiler_options={}, enable_hot_reload=False)
+    live: list[Any] = [*make_all(device), *make_all(device)]
+    if device_type is not spy.DeviceType.null:
+        add = kernel(device, ADD)
+        add.dispatch([64, 1, 1], y=device.create_buffer(size=256, struct_size=4, usage=RW))
+        live += [add, add.pipeline, add.program]
+    live.append(device)
+    random.Random(seed).shuffle(live)
+    close_at = random.Random(seed + 100).randrange(len(live))
+    del device
+    for i in range(len(live)):
+        if i == close_at:
+            spy.current_device().close()
+        live.pop()
+        gc.collect()
+
+
+def test_objects_outlive_their_device(device_type: spy.DeviceType) -> None:
+    device = spy.Device(type=device_type, compiler_options={}, enable_hot_reload=False)
+    buffer, fence, pool, encoder, commands, *textures = make_all(device)
+    device.close()
+    calls = [
+        buffer.to_numpy,
+        lambda: buffer.copy_from_numpy(np.zeros(4, np.uint8)),
+        fence.signal,
+        lambda: pool.get_results(0, 1),
+        lambda: encoder.clear_buffer(buffer),
+        lambda: device.submit_command_buffer(commands),
+        lambda: device.create_buffer(size=4),
+        device.wait,
+        device.report_heaps,
+    ]
+    if textures:
+        calls += [textures[0].to_numpy, textures[0].create_view]
+    for call in calls:
+        with pytest.raises(RuntimeError, match="device is closed"):
+            call()
+    for thing in (buffer, fence, pool, encoder, commands, device, *textures):
+        assert repr(thing)
+    device.close()  # does nothing
+
+
+def test_close_during_launches(device_type: spy.DeviceType) -> None:
+    """Calls of other threads end with a result or with "device is closed"."""
+    import threading
+
+    if device_type is spy.DeviceType.null:
+        pytest.skip("runs no kernels")
+    for _ in range(5):
+        device = spy.Device(type=device_type, compiler_options={}, enable_hot_reload=False)
+        add = kernel(device, ADD)
+        add.dispatch([64, 1, 1], y=device.create_buffer(size=256, struct_size=4, usage=RW))
+        unexpected: list[BaseException] = []
+        started = threading.Barrier(4)
+
+        def work(device: spy.Device = device, add: Any = add, started: Any = started) -> None:
+            started.wait()
+            try:
+                while True:
+                    y = device.create_buffer(size=256, struct_size=4, usage=RW)
+                    add.dispatch([64, 1, 1], y=y)
+                    y.to_numpy()
+            except RuntimeError as error:
+                if "device is closed" not in str(error):
+                    unexpected.append(error)  # noqa: B023 (joined below)
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        started.wait()
+        device.wait()
+        device.close()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive()
+        assert not unexpected
+
+
+EXIT = """
+import numpy as np, slangpy as spy
+device = spy.Device(type=spy.DeviceType[{name!r}], compiler_options={{}}, enable_hot_reload=False)
+other = spy.Device(type=spy.DeviceType[{name!r}])
+RW = spy.BufferUsage.shader_resource | spy.BufferUsage.unordered_access
+buffer = device.create_buffer(data=np.arange(64, dtype=np.uint32), struct_size=4, usage=RW)
+encoder = device.create_command_encoder()
+commands = other.create_command_encoder().finish()
+fence = device.create_fence()
+if {kernels}:
+    module = device.load_module_from_source("m", {source!r})
+    k = device.create_compute_kernel(device.link_program([module], [module.entry_point("main")]))
+    k.dispatch([64, 1, 1], y=buffer)
+    cycle = [k, buffer, device]
+    cycle.append(cycle)
+    tensor = spy.Tensor.from_numpy(other, np.ones(5, np.float32))
+    view = tensor.to_numpy()
+"""
+
+
+@pytest.mark.parametrize("hold", ["", "import builtins; builtins.kept = (device, buffer, fence)", "device.close()"])
+def test_exit_with_live_objects(device_type: spy.DeviceType, hold: str) -> None:
+    kernels = device_type is not spy.DeviceType.null
+    result = in_process(EXIT.format(name=device_type.name, kernels=kernels, source=ADD) + hold)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_exported_memory_outlives_its_device(device_type: spy.DeviceType) -> None:
+    if device_type not in (spy.DeviceType.cpu, spy.DeviceType.null, spy.DeviceType.cuda):
+        pytest.skip("this device does not export memory by DLPack")
+    torch = pytest.importorskip("torch")
+    if device_type is spy.DeviceType.cuda and not torch.cuda.is_available():
+        pytest.skip("torch without CUDA")
+    device = spy.Device(type=device_type)
+    buffer = device.create_buffer(data=np.arange(1000, dtype=np.uint8), usage=RW)
+    shared = buffer.to_torch()
+    device.close()
+    del buffer, device
+    gc.collect()
+    assert shared.cpu().tolist() == np.arange(1000, dtype=np.uint8).tolist()
