@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import torch
+import torch  # pyright: ignore[reportMissingImports]
 
 from . import _native
 from .tensor import Tensor

@@ -500,7 +500,7 @@ def _mapped(buffer: Buffer) -> Iterator[memoryview]:
 def _buffer_to_torch(
     buffer: Buffer, type: Any = None, shape: Sequence[int] = (), strides: Sequence[int] = (), offset: int = 0
 ) -> Any:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     dtype = _torch_dtype(torch, type)
     flat = torch.from_dlpack(_native._export_bytes(buffer))

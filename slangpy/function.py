@@ -179,12 +179,6 @@ class FunctionNode(_native.CallSite):
         uniforms = self._make_uniforms if globals_ else None
         super().__init__(table, plan_call, bound, uniforms, stream, options.bwds, watcher_of(module.device))
 
-    def _call_torch(self, args: Any, kwargs: Any) -> Any:
-        """Called by native code for calls that join torch's graph, and for backward calls with torch tensors."""
-        from .autograd import call_torch
-
-        return call_torch(self, args, kwargs)
-
     def _reload(self) -> None:
         """Called by native code before a call when a watched file has changed."""
         from .reload import reload_changed

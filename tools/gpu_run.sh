@@ -23,10 +23,21 @@ mkdir -p /tmp/run && cp -r tests pyproject.toml benchmarks /tmp/run/ && cd /tmp/
 
 start=$SECONDS
 SLANGPY_TEST_DEVICES="$devices" timeout "${SPY_TEST_TIMEOUT:-300}" python3 -m pytest -q --maxfail="${SPY_MAXFAIL:-60}" \
-  -p no:cacheprovider -n "${SPY_WORKERS:-6}" ${SPY_TESTS:-tests/device tests/call} >"$out/tests.log" 2>&1
+  -p no:cacheprovider -n "${SPY_WORKERS:-6}" ${SPY_TESTS:-tests/device tests/call tests/torch} >"$out/tests.log" 2>&1
 echo "tests: rc $? in $((SECONDS - start)) s"
 grep -E '^(FAILED|ERROR)' "$out/tests.log" | head -40
 tail -3 "$out/tests.log"
+if [ -n "${SPY_SANITIZER:-}" ]; then # memory and race checks over a subset
+  for tool in memcheck racecheck; do
+    SLANGPY_TEST_DEVICES=cuda timeout 120 compute-sanitizer --tool "$tool" --error-exitcode 9 \
+      python3 -m pytest -q -p no:cacheprovider $SPY_SANITIZER >"$out/$tool.log" 2>&1
+    echo "$tool: rc $?, $(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$out/$tool.log" | tail -1), $(grep -E 'passed|failed' "$out/$tool.log" | tail -1)"
+  done
+fi
+if [ -f benchmarks/torch_overhead.py ]; then
+  timeout 120 python3 benchmarks/torch_overhead.py cuda >"$out/bench_torch.log" 2>&1
+  tail -12 "$out/bench_torch.log"
+fi
 for device in ${devices//,/ }; do
   timeout 120 python3 benchmarks/gpu_calls.py "$device" >"$out/bench_$device.log" 2>&1
   tail -14 "$out/bench_$device.log"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 from .. import __version__
 from ..cache import cache, digest
 from ..config import config
-from ..errors import KernelGenException, SlangCompileError
+from ..errors import KernelGenException, ResolveException, SlangCompileError
 
 _LIBRARY = Path(__file__).resolve().parent.parent / "slang"
 _library_hash: str | None = None
@@ -142,6 +143,12 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
         return linked.code(0), linked.binding_layout(0)
     except SlangCompileError as error:
         text = str(error)
+        hidden = re.search(r"'([^']+)' is not accessible", text)
+        if hidden:
+            raise ResolveException(
+                f"{name}: '{hidden.group(1)}' is not public: a module that marks anything `public` lets only that be "
+                "called; write `public` before its declaration"
+            ) from None
         if "no type conformances found" in text:
             raise RuntimeError(
                 f"{name}: no type conformances found for an interface; name the types with .type_conformances([...])\n"

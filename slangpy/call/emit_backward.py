@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..reflection import SlangType
 from .accumulate import Part, atomic_hook, parts_of
-from .gradients import NONE, differentiable
+from .gradients import NONE
 from .ir import Derivative, Options, Parameter, Placed, Vectorized
 from .text import indent, slang_name
 
@@ -24,7 +24,8 @@ def reduces(placed: Placed, grad: Derivative, shape: Shape) -> bool:
     """Whether the gradient of a leaf is summed over the invocations before it is added to memory."""
     if not grad.target or placed.binding.rank >= 0:
         return False
-    if grad.target != "reference" and placed.map and shape.classes.get(placed.ident, UNIFORM) not in (UNIFORM, PERIODIC):
+    access = UNIFORM if grad.target == "reference" or not placed.map else shape.classes.get(placed.ident, UNIFORM)
+    if access not in (UNIFORM, PERIODIC):
         return False
     derivative = placed.binding.type.derivative
     return derivative is not None and parts_of(derivative) is not None
@@ -160,6 +161,9 @@ class BackwardWriter:
         view = f"{placed.ident}_gi"
         derivative = placed.binding.type.derivative
         assert derivative is not None
+        if not placed.binding.inner and grad.grad_type == derivative.full_name:
+            self.body.append(f"{target} = _call.{view}.read({self._offset(placed, view)});")
+            return
         self.body.append(f"int64_t _o_{view} = {self._offset(placed, view)};")
         self.body.append(f"_spy_T_{placed.ident}.Differential _g_{view};")
         self._transfer(placed, view, f"_g_{view}", derivative, f"_o_{view}", 0, self.body, grad.grad_type, load=True)
@@ -258,8 +262,8 @@ class BackwardWriter:
 
     def _split_residue(self) -> list[str]:
         """Call indices _e0 ... of the first invocation that adds to the same elements."""
-        start = "_residue" if self.shape.cpu else f"(_group.x * {self.shape.group_size} + _thread) % uint(_call._period)"
-        lines = [f"int64_t _rest = {start};"]
+        thread = f"(_group.x * {self.shape.group_size} + _thread) % uint(_call._period)"
+        lines = [f"int64_t _rest = {'_residue' if self.shape.cpu else thread};"]
         for dim in range(self.plan.call_rank - 1, 0, -1):
             lines += [f"int64_t _e{dim} = _rest % _call._shape[{dim}];", f"_rest = _rest / _call._shape[{dim}];"]
         return [*lines, "int64_t _e0 = _rest;"]
@@ -277,7 +281,7 @@ class BackwardWriter:
             self.hoisted.append(f"{wide} {name}[{MAX_PERIOD}];")
             self.hoisted.append(f"for (int _k = 0; _k < int(_call._period); _k++) {name}[_k] = {wide}({scalar}(0));")
         else:
-            self.hoisted.append(f"{wide} {name} = {wide}({scalar}(0));")
+            self.hoisted.append(f"{wide} {name} = {'0' if wide == scalar else f'{wide}({scalar}(0))'};")
         self.body.append(f"{target} += {wide}({value}{part.path});")
 
     # --- what the library asks of the generated module
@@ -315,4 +319,4 @@ class BackwardWriter:
         return found
 
 
-__all__ = ["BackwardWriter", "differentiable", "group_limit", "reduces"]
+__all__ = ["BackwardWriter", "group_limit", "reduces"]

@@ -11,7 +11,7 @@ NONE = Derivative()
 
 def differentiable(parameter: Parameter) -> bool:
     """Whether a parameter takes part in differentiation as a value."""
-    return not parameter.no_diff and parameter.type.differentiable
+    return not parameter.no_diff and parameter.binding.type.differentiable
 
 
 def derivatives(plan: Vectorized) -> dict[str, Derivative]:
@@ -41,7 +41,7 @@ def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
     if value.kind == "diff_pair":
         target = "reference" if takes and details["needs_grad"] else ""
         return Derivative(derivative, "value" if seeds else "", target)
-    if value.kind == "tensor" and (details["grad_in"] or details["grad_out"]):
+    if details.get("grad_in") or details.get("grad_out"):
         if parameter.io == "inout" and details["shared_grad"]:
             raise RuntimeError(
                 f"{placed.path}: an inout param reads grad_in and adds to grad_out, so they must be different "
@@ -64,8 +64,8 @@ def _of_tensor(parameter: Parameter, placed: Placed) -> Derivative:
     interface, access, diff, _, _ = found.groups()
     if not (interface or diff):  # Slang itself marks every parameter of such a type no_diff, so that says nothing
         return NONE
-    has_in = bool(value.kind == "tensor" and value.details["grad_in"])
-    has_out = bool(value.kind == "tensor" and value.details["grad_out"])
+    has_in = bool(value.details.get("grad_in"))
+    has_out = bool(value.details.get("grad_out"))
     if diff and not interface:
         if access in ("", "RW") and not has_out:
             raise ResolveException(
@@ -88,6 +88,25 @@ def _of_tensor(parameter: Parameter, placed: Placed) -> Derivative:
     return Derivative(grad_type, seed, target)
 
 
+def carriers(plan: Vectorized) -> set[int]:
+    """Leaves of a forward call through which gradients may flow."""
+    parameters = {p.name: p for p in plan.resolved.parameters}
+    return {p.leaf for p in plan.placed if p.leaf >= 0 and _carries(parameters.get(p.parameter), p)}
+
+
+def _carries(parameter: Parameter | None, placed: Placed) -> bool:
+    binding = placed.binding
+    if parameter is None or binding.kind != "view":
+        return False
+    if binding.rank >= 0:
+        found = TENSOR.match(binding.type_name)
+        assert found is not None
+        interface, _, diff, element, _ = found.groups()
+        type_ = binding.type.program.find_type_by_name(element)
+        return bool(interface or diff) and type_ is not None and type_.differentiable
+    return differentiable(parameter) and binding.type.differentiable
+
+
 def _check_result(plan: Vectorized, found: dict[str, Derivative]) -> None:
     resolved = plan.resolved
     if resolved.return_type_name == "void" or not resolved.return_type.differentiable:
@@ -108,4 +127,4 @@ def has_storage(found: dict[str, Derivative]) -> bool:
     return any(d.target for d in found.values())
 
 
-__all__ = ["Derivative", "Binding", "derivatives", "differentiable", "has_storage"]
+__all__ = ["Derivative", "Binding", "carriers", "derivatives", "differentiable", "has_storage"]

@@ -12,9 +12,10 @@ from .. import _native
 from ..cache import cache, digest
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from . import compile as compile_stage, emit as emit_stage, layout as layout_stage
+from .constants import render_constants
 from .emit_backward import group_limit
 from .explain import table
-from .gradients import derivatives, has_storage
+from .gradients import carriers, derivatives, has_storage
 from .ir import Argument, Derivative, Options, Value, Vectorized
 from .resolve import resolve
 from .vectorize import check_map_count, vectorize
@@ -44,7 +45,8 @@ class PlanView:
         self.result_type: Any = None
         self._planned: tuple[Vectorized, dict[str, Derivative]] | None = None
         self._code = ""
-        self._torch_leaves: list[int] | None = None
+        self.graph: Any = None
+        """What autograd keeps for calls of this plan."""
 
     # --- planning
     def planned(self) -> tuple[Vectorized, dict[str, Derivative]]:
@@ -66,12 +68,15 @@ class PlanView:
         except (ResolveException, BoundVariableException, ShapeError, KernelGenException) as error:
             raise type(error)(f"{self.label}: {error}\n{table(self.arguments, None)}") from None
         if options.bwds and not has_storage(grads):
-            warnings.warn(
-                f"{self.label}.bwds: no argument has storage for a gradient; attach one with with_grads() or a DiffPair",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+            self._warn_no_storage(6)
         return plan, grads
+
+    def _warn_no_storage(self, stacklevel: int) -> None:
+        warnings.warn(
+            f"{self.label}.bwds: no argument has storage for a gradient; attach one with with_grads() or a DiffPair",
+            RuntimeWarning,
+            stacklevel=stacklevel,
+        )
 
     def source(self, key: int) -> str:
         plan, grads = self.planned()
@@ -106,8 +111,13 @@ class PlanView:
         if spec["result"]["mode"] == "numpy":
             spec["result"].update(numpy_result(plan.resolved.return_type, spec["result"]["element"]))
         self.result_type = plan.resolved.return_type
+        if not self.options.bwds:
+            for leaf in carriers(plan):
+                spec["leaves"][leaf]["carries"] = True
+            spec["result"]["carries"] = self.result_type is not None and bool(self.result_type.differentiable)
         self.sized = plan.size_dependent
-        self.spec = {**spec, "label": self.label, "can_widen": self.can_widen()}
+        warns = self.options.bwds and not has_storage(grads)
+        self.spec = {**spec, "label": self.label, "can_widen": self.can_widen(), "no_storage": warns}
         return self.spec
 
     def _default_variant(self) -> int:
@@ -202,18 +212,20 @@ class PlanView:
             self.variants[key] = {"built": built, "items": items}
             self._code = source
         self.spec = spec
+        if spec["no_storage"]:
+            self._warn_no_storage(5)
         if record["result_type"]:
             self.result_type = self.module.type_from_layout(record["result_type"], spec["result"].get("element"))
         return True
 
-    def torch_leaves(self, describe: Any) -> list[int]:
-        """Leaf numbers of the torch tensors among the arguments, in the order of the walk."""
-        if self._torch_leaves is None:
-            found: list[int] = []
-            for argument in decode(describe()):
-                _collect_torch(argument.value, found)
-            self._torch_leaves = found
-        return self._torch_leaves
+    def torch_leaves(self) -> list[dict[str, Any]]:
+        """The native plans of the torch tensors among the arguments, in the order of the walk."""
+        found: list[int] = []
+        for argument in self.arguments:
+            _collect_torch(argument.value, found)
+        unused = {"name": "", "reads": False, "writes": False}
+        leaves = self.spec["leaves"]
+        return [leaves[i] if i < len(leaves) else unused for i in sorted(found)]
 
     # --- results and errors
     def make_tensor(self, buffer: Any, shape: tuple[int, ...]) -> Any:

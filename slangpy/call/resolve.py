@@ -48,6 +48,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     Raises ResolveException, ShapeError or BoundVariableException.
     """
     _check_values(arguments)
+    _check_entry_point(target)
     reflection = target.reflection
     # A name that is also one of Slang's own (`linear`) is overloaded with what is no function.
     overloads = [o for o in reflection.overloads if o is not None] if reflection.is_overloaded else [reflection]
@@ -65,6 +66,15 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     if options.bwds and not resolved.differentiable:
         raise ResolveException(f"Could not call function '{target.name}': Function is not differentiable")
     return resolved, sized
+
+
+def _check_entry_point(target: Target) -> None:
+    if target.module is None or target.struct is not None:
+        return
+    if target.name in {entry.name for entry in target.module.loaded.main.entry_points}:
+        raise ResolveException(
+            f"'{target.name}' is an entry point: run it with .dispatch(thread_count, ...) instead of calling it"
+        )
 
 
 def _check_values(arguments: tuple[Argument, ...]) -> None:

@@ -28,7 +28,7 @@ float total<let D : int>(ITensor<float, D> x) { return x.shape[0]; }
 """
 
 pytestmark = pytest.mark.skipif(
-    not nvrtc_available() and "nvrtc" not in os.environ.get("SLANGPY_TEST_REQUIRE", ""), reason="NVRTC is not installed"
+    not nvrtc_available() and not os.environ.get("SLANGPY_TEST_REQUIRE_NVRTC"), reason="NVRTC is not installed"
 )
 F = np.float32
 

@@ -73,7 +73,9 @@ def test_struct_result(device, m):
 
 def test_struct_inout(device, m):
     r = rays(device, m, [(2, (3, 4))]).detach()
-    r = r.with_grads(grad_in=rays(device, m, [(1, (10, 100))]).detach(), grad_out=rays(device, m, [(0, (0, 0))]).detach())
+    r = r.with_grads(
+        grad_in=rays(device, m, [(1, (10, 100))]).detach(), grad_out=rays(device, m, [(0, (0, 0))]).detach()
+    )
     by = with_grad(device, [5])
     m.shift.bwds(r, by)
     # t' = t by, uv' = uv t': dt = (1 + 10 * 3 + 100 * 4) by, d uv = (10, 100) t by, d by = (1 + 430) t

@@ -42,7 +42,9 @@ def test_float3(device, m):
 
 def test_half_is_rounded_once(device, m):
     a = with_grad(device, [1.0], "half")
-    m.polynomial_f16.bwds(a, 0.0, 0.0, tensor(device, np.ones(1000), "half"), _result=seeded(device, np.full(1000, 0.1), "half"))
+    m.polynomial_f16.bwds(
+        a, 0.0, 0.0, tensor(device, np.ones(1000), "half"), _result=seeded(device, np.full(1000, 0.1), "half")
+    )
     assert float(a.grad.to_numpy()[0]) == float(np.float16(1000 * float(np.float16(0.1))))
 
 
@@ -109,7 +111,11 @@ def test_views_of_broadcast_arguments(device, m):
 
 @pytest.mark.parametrize("size", [1, 32, 96, 250, 1024])
 def test_group_sizes(device, m, size):
-    limit = device.info.limits.max_compute_work_group_invocations if hasattr(device.info.limits, "max_compute_work_group_invocations") else 1024
+    limit = (
+        device.info.limits.max_compute_work_group_invocations
+        if hasattr(device.info.limits, "max_compute_work_group_invocations")
+        else 1024
+    )
     if size > limit:
         pytest.skip(f"groups of this device have at most {limit} threads")
     x, seed = RNG.random((500, 3)), RNG.random((500, 3))

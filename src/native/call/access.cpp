@@ -55,6 +55,20 @@ int64_t period_of(const LeafPlan& plan, const Shape& shape, const Shape& strides
 
 bool may_collide(const TensorBase& a, const TensorBase& b)
 {
+    if (!a.storage || !b.storage) { // of torch, which may hand out parts of one allocation
+        auto range = [](const TensorBase& t) {
+            int64_t low = 0, high = 0;
+            for (size_t i = 0; i < t.shape.size(); ++i)
+                (t.strides[i] < 0 ? low : high) += (t.shape[i] - 1) * t.strides[i];
+            int64_t item = t.storage ? int64_t(t.layout->stride) : int64_t(t.raw_item);
+            return std::pair(int64_t(t.address()) + low * item, int64_t(t.address()) + (high + 1) * item);
+        };
+        auto [a_low, a_high] = range(a);
+        auto [b_low, b_high] = range(b);
+        if (a_high <= b_low || b_high <= a_low)
+            return false;
+        return !(a.address() == b.address() && a.strides == b.strides && a.shape == b.shape);
+    }
     return a.storage == b.storage && !(a.address() == b.address() && a.strides == b.strides && a.shape == b.shape);
 }
 

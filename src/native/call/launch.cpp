@@ -161,7 +161,8 @@ void Launch::measure()
     for (size_t i = 0; i < m_plan.leaves.size(); ++i) {
         const LeafPlan& plan = m_plan.leaves[i];
         const Leaf& leaf = m_signature.leaves[i];
-        if (leaf.device_type && !m_torch_like)
+        // a CPU number beside CUDA tensors does not decide
+        if (leaf.device_type && (!m_torch_like || (m_torch_like->device_type == 1 && leaf.device_type == 2)))
             m_torch_like = &leaf;
         if (plan.kind == LeafKind::view || plan.kind == LeafKind::packed) {
             Shape shape = full_shape(leaf);
@@ -242,8 +243,9 @@ std::array<const TensorBase*, 2> Launch::gradients(const LeafPlan& plan, const L
         bool used = leaf.tensor && plan.views[size_t(source)].data >= 0;
         return used ? nb::cast<TensorBase*>(grad) : nullptr;
     };
-    if (!leaf.tensor)
-        return {};
+    if (!leaf.tensor) // torch; absent gradients are null
+        return {plan.views[size_t(ViewSource::grad_in)].data >= 0 ? leaf.grads[0] : nullptr,
+                plan.views[size_t(ViewSource::grad_out)].data >= 0 ? leaf.grads[1] : nullptr};
     return {get(ViewSource::grad_in, leaf.tensor->grad_in), get(ViewSource::grad_out, leaf.tensor->grad_out)};
 }
 
@@ -296,7 +298,7 @@ VariantKey Launch::choose_variant()
         for (const TensorBase* grad : gradients(plan, leaf)) // one flat index must serve the gradients too
             flatten = flatten && (!grad || (flattens(plan, shape, grad->strides) &&
                                             is_broadcast(plan, shape, grad->strides) ==
-                                                is_broadcast(plan, shape, leaf.tensor->strides)));
+                                                is_broadcast(plan, shape, leaf.strides)));
     }
     VariantKey key = (flatten ? 1 : 0) | (m_total >= (int64_t(1) << 31) ? 2 : 0);
     uint32_t position = 0;
@@ -307,10 +309,10 @@ VariantKey Launch::choose_variant()
             continue;
         const Leaf& leaf = m_signature.leaves[i];
         AccessClass access = classify(plan, full_shape(leaf), element_strides(leaf), flatten);
-        if (leaf.tensor)
+        if (leaf.tensor || leaf.device_type)
             access = gradient_access(i, access, flatten);
         key |= uint64_t(access) << (3 + 2 * position++);
-        bool in_place = leaf.kind == ValueKind::tensor || (m_on_host && leaf.kind == ValueKind::array);
+        bool in_place = leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch || (m_on_host && leaf.kind == ValueKind::array);
         aligned &= access == AccessClass::uniform || !in_place || leaf.address % 16 == 0;
     }
     if (flatten && m_plan.can_widen && aligned)
@@ -401,7 +403,7 @@ void Launch::write_array(size_t index, const LeafPlan& plan, const Leaf& leaf)
                    "Tensor when appending to a command encoder");
     // one upload for an array that is passed twice, so that both parameters see one content
     for (Upload& other : m_uploads)
-        if (m_signature.leaves[other.leaf].object == leaf.object && plan.element_size == m_plan.leaves[other.leaf].element_size) {
+        if (!other.own && m_signature.leaves[other.leaf].object == leaf.object && plan.element_size == m_plan.leaves[other.leaf].element_size) {
             other.write_back |= plan.writes;
             uint64_t address = other.buffer ? other.buffer->device_address() : reinterpret_cast<uint64_t>(other.bytes.data());
             write_view(plan, plan.views[0], address, leaf.shape, leaf.shape.contiguous_strides());
@@ -604,37 +606,106 @@ void Launch::write_leaf(size_t index)
     }
 }
 
+void Launch::check_torch(const LeafPlan& plan, Leaf& leaf)
+{
+    const DeviceInfo& info = m_plan.device->info();
+    bool on_cpu = leaf.device_type == 1, is_cuda = info.type == DeviceType::cuda;
+    const char* name = plan.name.c_str();
+    if (is_cuda && on_cpu && leaf.shape.empty() && m_torch_like->device_type == 2 && !plan.writes) {
+        // a number beside CUDA tensors, as in torch
+        nb::object moved = nb::handle(leaf.object).attr("to")(nb::handle(m_torch_like->object).attr("device"));
+        TorchTensor found;
+        read_torch(moved.ptr(), found);
+        leaf.address = found.address;
+        leaf.device_type = found.device_type;
+        leaf.device_index = found.device_index;
+        m_signature.keep.push_back(std::move(moved));
+        return;
+    }
+    if (is_cuda && on_cpu)
+        fail_value(m_plan.label, ": argument ", name, " is a CPU tensor, but the module's device is CUDA; pass ", name,
+                   ".cuda()");
+    if (is_cuda && leaf.device_index != info.device_index)
+        fail_value(m_plan.label, ": argument ", name, " is on cuda:", leaf.device_index,
+                   " but the module's device is cuda:", info.device_index);
+    if (!is_cuda && !on_cpu)
+        fail_value(m_plan.label, ": argument ", name, " is on cuda:", leaf.device_index, " but the module's device is ",
+                   m_on_host ? "cpu" : info.api_name, "; pass ", name, ".cpu()");
+    if (plan.reads && leaf.flags & value_flag::no_primal)
+        fail_value(m_plan.label, ": argument ", name, " is a diff_pair without a primal, but its value is read");
+}
+
 void Launch::write_torch(size_t index, const LeafPlan& plan)
 {
     Leaf& leaf = m_signature.leaves[index];
-    const DeviceInfo& info = m_plan.device->info();
-    bool on_cpu = leaf.device_type == 1, is_cuda = info.type == DeviceType::cuda;
-    if (is_cuda && on_cpu)
-        fail_value(m_plan.label, ": argument ", plan.name, " is a CPU tensor, but the module's device is CUDA; pass ",
-                   plan.name, ".cuda()");
-    if (is_cuda && leaf.device_index != info.device_index)
-        fail_value(m_plan.label, ": argument ", plan.name, " is on cuda:", leaf.device_index,
-                   " but the module's device is cuda:", info.device_index);
-    if (!is_cuda && !on_cpu)
-        fail_value(m_plan.label, ": argument ", plan.name, " is on cuda:", leaf.device_index,
-                   " but the module's device is ", m_on_host ? "cpu" : info.api_name, "; pass ", plan.name, ".cpu()");
-    if (is_cuda && !m_stream.value)
+    check_torch(plan, leaf);
+    if (leaf.device_type == 2 && !m_stream.value)
         m_stream = {NativeHandleType::CUstream,
                     torch_stream(leaf.object, {0, leaf.scalar, {}, {}, leaf.device_type, leaf.device_index})};
-    bool direct = (is_cuda || (m_on_host && !m_signature.reserved.append_to)) &&
-                  plan.element_size == scalar_info(leaf.scalar).size;
-    if (direct) {
-        write_view(plan, plan.views[0], leaf.address, leaf.shape, leaf.strides);
-        return;
+    if (plan.writes)
+        check_overlap(index, plan);
+    bool direct = leaf.device_type == 2 || (m_on_host && !m_signature.reserved.append_to);
+    if (direct && plan.element_size && plan.element_size != scalar_info(leaf.scalar).size) {
+        if (leaf.device_type == 2)
+            fail(ErrorKind::not_implemented, m_plan.label, ": argument ", plan.name, " of dtype ",
+                 scalar_info(leaf.scalar).slang_name, " needs a conversion; pass a slangpy.Tensor");
+        direct = false;
     }
-    if (is_cuda)
-        fail(ErrorKind::not_implemented, m_plan.label, ": argument ", plan.name, " of dtype ",
-             scalar_info(leaf.scalar).slang_name, " needs a conversion; pass a slangpy.Tensor");
-    // host memory that the device cannot read: staged as a NumPy array is
-    for (size_t i = 0; i < leaf.strides.size(); ++i)
-        leaf.strides[i] *= scalar_info(leaf.scalar).size;
-    leaf.kind = ValueKind::array;
-    write_array(index, plan, leaf);
+    auto grads = gradients(plan, leaf);
+    if (!direct) { // memory that the device cannot read: staged
+        for (size_t i = 0; i < 2; ++i)
+            if (grads[i])
+                stage_gradient(index, plan, *grads[i], plan.views[i + 1], i == 1);
+        for (size_t i = 0; i < leaf.strides.size(); ++i)
+            leaf.strides[i] *= scalar_info(leaf.scalar).size;
+        leaf.kind = ValueKind::array;
+        return write_array(index, plan, leaf);
+    }
+    write_view(plan, plan.views[0], leaf.address, leaf.shape, leaf.strides);
+    for (size_t i = 0; i < 2; ++i)
+        if (grads[i])
+            write_view(plan, plan.views[i + 1], grads[i]->raw_address, grads[i]->shape, grads[i]->strides);
+}
+
+void Launch::stage_gradient(size_t index, const LeafPlan& plan, const TensorBase& grad, const ViewSlot& slot, bool added)
+{
+    auto copy = std::make_unique<Leaf>();
+    copy->kind = ValueKind::array;
+    copy->scalar = ScalarType(grad.type_id);
+    copy->address = grad.raw_address;
+    copy->shape = grad.shape;
+    copy->strides = grad.strides;
+    for (size_t i = 0; i < copy->strides.size(); ++i)
+        copy->strides[i] *= grad.raw_item;
+    uint64_t address = upload(index, pack_array(*copy, grad.raw_item), added);
+    m_uploads.back().own = std::move(copy);
+    write_view(plan, slot, address, grad.shape, grad.shape.contiguous_strides());
+}
+
+/// As torch has it: exact for tensors without gaps, silent about others.
+void Launch::check_overlap(size_t index, const LeafPlan& plan)
+{
+    const Leaf& leaf = m_signature.leaves[index];
+    for (size_t i = 0; i < leaf.shape.size(); ++i)
+        if (leaf.strides[i] == 0 && leaf.shape[i] > 1)
+            fail_runtime(m_plan.label, ": argument ", plan.name,
+                         ": unsupported operation: more than one element of the written-to tensor refers to a single "
+                         "memory location. Please clone() the tensor before performing the operation.");
+    if (leaf.strides != leaf.shape.contiguous_strides())
+        return;
+    auto end = [](const Leaf& l) {
+        return l.address + uint64_t(l.shape.element_count()) * scalar_info(l.scalar).size;
+    };
+    for (size_t i = 0; i < m_plan.leaves.size(); ++i) {
+        const Leaf& other = m_signature.leaves[i];
+        if (i == index || !other.device_type || other.strides != other.shape.contiguous_strides())
+            continue;
+        bool same = other.address == leaf.address && other.shape == leaf.shape && other.scalar == leaf.scalar;
+        if (!same && other.address < end(leaf) && leaf.address < end(other))
+            fail_runtime(m_plan.label, ": argument ", plan.name,
+                         ": unsupported operation: some elements of the input tensor and the written-to tensor refer "
+                         "to a single memory location. Please clone() the tensor before performing the operation.");
+    }
 }
 
 void Launch::prepare_torch_result(const ResultPlan& result)
@@ -820,15 +891,15 @@ void Launch::finish_uploads()
     for (Upload& upload : m_uploads) {
         if (!upload.write_back)
             continue;
-        const Leaf& leaf = m_signature.leaves[upload.leaf];
-        const LeafPlan& plan = m_plan.leaves[upload.leaf];
+        const Leaf& leaf = upload.own ? *upload.own : m_signature.leaves[upload.leaf];
+        uint32_t item = upload.own ? scalar_info(leaf.scalar).size : m_plan.leaves[upload.leaf].element_size;
         if (upload.buffer) {
-            upload.bytes.resize(size_t(leaf.shape.element_count()) * plan.element_size);
+            upload.bytes.resize(size_t(leaf.shape.element_count()) * item);
             if (!upload.bytes.empty())
                 m_plan.device->read_buffer(upload.buffer, 0, upload.bytes.data(), upload.bytes.size());
         }
         int64_t position = 0;
-        copy_strided(upload.bytes.data(), plan.element_size, reinterpret_cast<uint8_t*>(leaf.address),
+        copy_strided(upload.bytes.data(), item, reinterpret_cast<uint8_t*>(leaf.address),
                      scalar_info(leaf.scalar).size, leaf.shape, leaf.strides, 0, false, position);
     }
 }

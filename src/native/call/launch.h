@@ -22,6 +22,7 @@ private:
         ref<Buffer> buffer;
         std::vector<uint8_t> bytes;
         bool write_back;
+        std::unique_ptr<Leaf> own; ///< torch gradients: memory that is no leaf's
     };
     struct Readback {
         const LeafPlan* plan;
@@ -56,6 +57,9 @@ private:
     uint64_t upload(size_t leaf, std::vector<uint8_t> bytes, bool write_back);
     uint64_t readback_memory(const LeafPlan& plan, PyObject* object, uint64_t size, bool clear);
 
+    void check_torch(const LeafPlan& plan, Leaf& leaf);
+    void check_overlap(size_t index, const LeafPlan& plan);
+    void stage_gradient(size_t index, const LeafPlan& plan, const TensorBase& grad, const ViewSlot& slot, bool added);
     void write_torch(size_t index, const LeafPlan& plan);
     void discard_result(const ResultPlan& result);
     void prepare_result();

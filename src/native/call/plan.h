@@ -46,6 +46,7 @@ struct LeafPlan {
     int32_t seed_offset = -1, min_offset = -1, max_offset = -1;
     ScalarType range_scalar = ScalarType::float32; ///< of min and max
     int32_t slot = -1;   ///< resources
+    bool carries = false; ///< torch: autograd may send a gradient through it
     bool classed = false; ///< takes part in the variant key
 };
 
@@ -57,6 +58,7 @@ struct ResultPlan {
     ref<TypeLayout> element;      ///< element layout on the device
     nb::object dtype;             ///< numpy dtype or slangpy type
     Shape element_shape;          ///< appended to numpy results
+    bool carries = false;         ///< its elements have gradients
 };
 
 /// One compiled form of a plan's kernel.

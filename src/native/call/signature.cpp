@@ -18,6 +18,7 @@ void Signature::clear()
     answers.clear();
     reserved = {};
     has_torch = needs_autograd = false;
+    grad_count = 0;
     grad_mode = -1;
 }
 
@@ -33,8 +34,16 @@ Leaf& Signature::add_leaf()
     leaf.address = 0;
     leaf.shape = leaf.strides = Shape();
     leaf.tensor = nullptr;
+    leaf.grads = {};
     leaf.device_type = leaf.device_index = 0;
     return leaf;
+}
+
+TensorBase& Signature::add_grad()
+{
+    if (grad_count == grads.size())
+        grads.push_back(std::make_unique<TensorBase>());
+    return *grads[grad_count++];
 }
 
 namespace {
@@ -42,7 +51,7 @@ namespace {
 /// How values of one Python class are treated; found once per class.
 enum class ValueClass : uint8_t {
     none, boolean, integer, floating, numpy_scalar, half, math, sequence, dict, numpy, tensor, range, generator,
-    value_ref, diff_pair, buffer, texture, texture_view, sampler, enumeration, get_this, foreign_array, torch, torch_pair, custom,
+    value_ref, diff_pair, buffer, texture, texture_view, sampler, enumeration, get_this, foreign_array, torch, torch_pair, torch_slot, custom,
     text_or_unsupported,
 };
 
@@ -88,6 +97,7 @@ ValueClass classify_native(PyTypeObject* type)
     if (is(nb::type<ValueRef>())) return ValueClass::value_ref;
     if (is(nb::type<DiffPair>())) return ValueClass::diff_pair;
     if (is(nb::type<TorchPair>())) return ValueClass::torch_pair;
+    if (is(nb::type<TorchSlot>())) return ValueClass::torch_slot;
     if (is(nb::type<Buffer>())) return ValueClass::buffer;
     if (is(nb::type<Texture>())) return ValueClass::texture;
     if (is(nb::type<TextureView>())) return ValueClass::texture_view;
@@ -216,7 +226,8 @@ public:
         case ValueClass::foreign_array: return foreign(value);
         case ValueClass::custom: return custom(value, entry);
         case ValueClass::torch: return torch(value);
-        case ValueClass::torch_pair: m.has_torch = true; return unsupported(value, "torch_pair");
+        case ValueClass::torch_pair: return torch_pair(value);
+        case ValueClass::torch_slot: return torch_slot();
         default: return unsupported(value, "");
         }
     }
@@ -224,6 +235,7 @@ public:
     std::string m_argument;                ///< name or index of the argument at hand, for messages
     std::vector<std::string_view> m_path;  ///< fields inside it
     PyObject* m_node = nullptr;
+    std::span<PyObject* const> m_slots;
 
 private:
     Signature& m;
@@ -415,8 +427,14 @@ private:
     nb::object torch(PyObject* value)
     {
         TorchTensor tensor;
-        read_torch(value, tensor);
+        describe_torch(value, tensor);
         uint8_t flags = value_flag::writable;
+        m.has_torch = true;
+        if (scalar_info(tensor.scalar).is_float && torch_is_negated(value)) {
+            value = hold(nb::handle(value).attr("resolve_neg")());
+            describe_torch(value, tensor);
+            flags = 0; // writing to it would be lost
+        }
         if (torch_requires_grad(value)) {
             if (m.grad_mode < 0)
                 m.grad_mode = torch_grad_enabled();
@@ -424,11 +442,82 @@ private:
                 flags |= value_flag::needs_grad;
         }
         m.needs_autograd |= (flags & value_flag::needs_grad) != 0;
+        return torch_leaf(value, tensor, flags, nullptr);
+    }
+
+    /// Reads a tensor; messages name the argument.
+    void describe_torch(PyObject* value, TorchTensor& tensor) const
+    {
+        try {
+            read_torch(value, tensor);
+        } catch (const Error& error) {
+            std::string label = m_node ? cat(nb::str(nb::getattr(nb::handle(m_node), "label", nb::str(""))).c_str(), ": ") : "";
+            std::string where = m_argument;
+            for (std::string_view field : m_path)
+                where += cat(".", field);
+            throw Error(error.kind(), cat(label, "argument ", where, ": ", error.what()));
+        }
+    }
+
+    nb::object torch_slot()
+    {
+        if (m_slots.empty())
+            fail_bound("a torch slot cannot be an argument");
+        PyObject* value = m_slots.front();
+        m_slots = m_slots.subspan(1);
+        return visit(value);
+    }
+
+    nb::object torch_pair(PyObject* value)
+    {
+        auto* pair = nb::cast<TorchPair*>(nb::handle(value));
         m.has_torch = true;
+        nb::object primal = pair->primal.is_none() ? pair->seed.is_none() ? pair->grad : pair->seed : pair->primal;
+        if (primal.is_none())
+            fail_bound("a diff_pair without primal and grad cannot be an argument");
+        TorchTensor tensor;
+        describe_torch(hold(primal), tensor);
+        uint8_t flags = value_flag::writable;
+        if (pair->primal.is_none()) flags |= value_flag::no_primal;
+        TensorBase* read = torch_gradient(pair->seed.is_none() ? pair->grad : pair->seed, tensor);
+        TensorBase* added = torch_gradient(pair->grad, tensor);
+        if (read) flags |= value_flag::grad_in;
+        if (added) flags |= value_flag::grad_out;
+        if (read && added && pair->seed.is_none()) flags |= value_flag::shared_grad;
+        nb::object result = torch_leaf(primal.ptr(), tensor, flags, read ? read : added);
+        m.leaves[m.leaf_count - 1].grads = {read, added};
+        return result;
+    }
+
+    TensorBase* torch_gradient(nb::object object, const TorchTensor& primal)
+    {
+        if (object.is_none())
+            return nullptr;
+        TorchTensor tensor;
+        describe_torch(hold(object), tensor);
+        if (!(tensor.shape == primal.shape))
+            fail_value("diff_pair: the gradient of argument ", m_argument, " has shape ", tensor.shape.str(),
+                       ", its primal ", primal.shape.str());
+        if (tensor.device_type != primal.device_type || tensor.device_index != primal.device_index)
+            fail_value("diff_pair: the gradient of argument ", m_argument, " is on another device than its primal");
+        TensorBase& grad = m.add_grad();
+        grad.raw_address = tensor.address;
+        grad.raw_item = scalar_info(tensor.scalar).size;
+        grad.shape = tensor.shape;
+        grad.strides = tensor.strides;
+        grad.type_id = uint32_t(tensor.scalar);
+        return &grad;
+    }
+
+    nb::object torch_leaf(PyObject* value, const TorchTensor& tensor, uint8_t flags, const TensorBase* grad)
+    {
         put('T');
         put(char(tensor.scalar));
         put(char(tensor.shape.size()));
-        put(char(flags));
+        // whether a gradient is asked for is no part of the kernel: it is decided anew on each call
+        put(char(flags & ~value_flag::needs_grad));
+        if (grad)
+            put(char(grad->type_id));
         Leaf& leaf = m.add_leaf();
         leaf.kind = ValueKind::torch;
         leaf.scalar = tensor.scalar;
@@ -444,8 +533,13 @@ private:
         nb::dict details;
         details["scalar"] = std::string(scalar_info(tensor.scalar).slang_name);
         details["shape"] = to_tuple(leaf.shape);
-        details["writable"] = true;
-        details["needs_grad"] = (flags & value_flag::needs_grad) != 0;
+        details["writable"] = (flags & value_flag::writable) != 0;
+        if (grad) {
+            details["grad_in"] = bool(flags & value_flag::grad_in);
+            details["grad_out"] = bool(flags & value_flag::grad_out);
+            details["shared_grad"] = bool(flags & value_flag::shared_grad);
+            details["grad_type"] = std::string(scalar_info(ScalarType(grad->type_id)).slang_name);
+        }
         return description(value, ValueKind::torch, details, last_leaf());
     }
 
@@ -887,6 +981,7 @@ template <typename Named>
 void visit_all(Signature& signature, Walker& walker, const CallArguments& arguments, Named&& each)
 {
     walker.m_node = arguments.node;
+    walker.m_slots = arguments.slots;
     if (arguments.self) {
         signature.key.push_back('.');
         walker.m_argument = "this";

@@ -27,10 +27,13 @@ struct Signature {
     ReservedArguments reserved;
     bool has_torch = false;
     bool needs_autograd = false; ///< grad mode is on and a torch tensor requires grad
+    std::vector<std::unique_ptr<TensorBase>> grads; ///< of torch leaves; the first `grad_count` count
+    size_t grad_count = 0;
     int grad_mode = -1;          ///< torch's grad mode; -1 = not asked yet
 
     void clear();
     Leaf& add_leaf();
+    TensorBase& add_grad();
     std::span<Leaf> used() { return {leaves.data(), leaf_count}; }
 };
 
@@ -40,6 +43,7 @@ struct CallArguments {
     std::span<PyObject* const> positional;
     PyObject* keywords = nullptr; ///< dict or null
     PyObject* node = nullptr;     ///< the FunctionNode, for messages
+    std::span<PyObject* const> slots; ///< what TorchSlots stand for, in walk order
 };
 
 void walk(Signature& signature, const CallArguments& arguments);

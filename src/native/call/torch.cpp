@@ -1,6 +1,8 @@
 #include "call/torch.h"
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace spy {
 
@@ -36,28 +38,30 @@ struct DlExchange {
 
 bool force_python = false;
 
+const DlExchange* find_exchange(PyTypeObject* type)
+{
+    nb::object capsule = nb::getattr(nb::handle((PyObject*)type), "__dlpack_c_exchange_api__", nb::none());
+    if (capsule.is_none())
+        return nullptr;
+    auto* found = static_cast<const DlExchange*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+    if (!found)
+        PyErr_Clear(); // a capsule of another kind: the Python protocol serves
+    while (found && found->major > 1)
+        found = found->previous;
+    return found && found->tensor_from_object && found->current_stream ? found : nullptr;
+}
+
 const DlExchange* exchange_of(PyTypeObject* type)
 {
-    static PyTypeObject* known_type = nullptr;
-    static const DlExchange* known = nullptr;
+    static std::vector<std::pair<PyTypeObject*, const DlExchange*>> known; // a handful: Tensor, Parameter, subclasses
     if (force_python)
         return nullptr;
-    if (type == known_type)
-        return known;
-    const DlExchange* found = nullptr;
-    nb::object capsule = nb::getattr(nb::handle((PyObject*)type), "__dlpack_c_exchange_api__", nb::none());
-    if (!capsule.is_none()) {
-        found = static_cast<const DlExchange*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
-        if (!found)
-            PyErr_Clear();
-        while (found && found->major > 1)
-            found = found->previous;
-        if (found && (!found->tensor_from_object || !found->current_stream))
-            found = nullptr;
-    }
+    for (auto& [known_type, found] : known)
+        if (known_type == type)
+            return found;
+    const DlExchange* found = find_exchange(type);
     Py_INCREF(type); // remembered for the life of the process
-    known_type = type;
-    known = found;
+    known.emplace_back(type, found);
     return found;
 }
 
@@ -66,7 +70,9 @@ nb::module_ torch()
     return nb::module_::import_("torch");
 }
 
-std::string dtype_text(PyObject* tensor) { return nb::cast<std::string>(nb::str(nb::handle(tensor).attr("dtype"))); }
+std::string text_of(nb::handle value) { return nb::str(value).c_str(); }
+
+std::string dtype_text(PyObject* tensor) { return text_of(nb::object(nb::handle(tensor).attr("dtype"))); }
 
 ScalarType scalar_from_torch(PyObject* tensor)
 {
@@ -86,17 +92,48 @@ ScalarType scalar_from_torch(PyObject* tensor)
     return ScalarType::none;
 }
 
+bool truth(nb::handle object, const char* method)
+{
+    nb::object answer = nb::getattr(object, method, nb::none());
+    if (PyCallable_Check(answer.ptr()))
+        answer = answer();
+    return answer.ptr() == Py_True;
+}
+
+/// Tensors that have no memory with sizes and strides.
+void refuse_special(nb::handle tensor)
+{
+    nb::module_ functorch = nb::module_::import_("torch._C._functorch");
+    if (nb::hasattr(functorch, "is_functorch_wrapped_tensor") &&
+        functorch.attr("is_functorch_wrapped_tensor")(tensor).ptr() == Py_True)
+        fail(ErrorKind::not_implemented, "transforms of torch.func (vmap, grad, jvp) do not reach into Slang functions; "
+             "use torch.autograd");
+    const char* type = Py_TYPE(tensor.ptr())->tp_name;
+    if (truth(tensor, "is_nested"))
+        fail(ErrorKind::type, "Unsupported torch layout: ", type, " is a nested tensor; pass its parts or a padded one");
+    std::string layout = text_of(nb::object(tensor.attr("layout")));
+    if (layout != "torch.strided")
+        fail(ErrorKind::type, "Unsupported torch layout ", layout, " of ", type, "; pass tensor.to_dense()");
+}
+
+[[noreturn]] void refuse_wrapper(nb::handle tensor)
+{
+    fail(ErrorKind::type, "Unsupported torch tensor type ", Py_TYPE(tensor.ptr())->tp_name,
+         ": it has no memory of its own; pass the tensor that it wraps");
+}
+
 void read_through_python(PyObject* object, TorchTensor& out)
 {
     nb::handle tensor(object);
-    std::string layout = nb::cast<std::string>(nb::str(tensor.attr("layout")));
-    if (layout != "torch.strided")
-        fail(ErrorKind::type, "torch tensor of layout ", layout, " cannot be an argument; pass tensor.to_dense()");
+    refuse_special(tensor);
     out.scalar = scalar_from_torch(object);
+    if (out.scalar == ScalarType::none)
+        return;
     nb::object device = tensor.attr("device");
-    std::string type = nb::cast<std::string>(device.attr("type"));
+    std::string type = text_of(nb::object(device.attr("type")));
     if (type != "cpu" && type != "cuda")
-        fail(ErrorKind::type, "torch tensor on device ", type, " cannot be an argument");
+        fail(ErrorKind::type, "Unsupported torch device ", type, " of ", Py_TYPE(object)->tp_name,
+             "; pass a CPU or CUDA tensor");
     out.device_type = type == "cpu" ? 1 : 2;
     nb::object index = device.attr("index");
     out.device_index = index.is_none() ? 0 : nb::cast<int32_t>(index);
@@ -105,7 +142,13 @@ void read_through_python(PyObject* object, TorchTensor& out)
         out.shape.push_back(nb::cast<int64_t>(size));
     for (nb::handle stride : nb::object(tensor.attr("stride")()))
         out.strides.push_back(nb::cast<int64_t>(stride));
-    out.address = nb::cast<uint64_t>(tensor.attr("data_ptr")());
+    try {
+        out.address = nb::cast<uint64_t>(tensor.attr("data_ptr")());
+    } catch (nb::python_error& error) {
+        if (!error.matches(PyExc_RuntimeError))
+            throw;
+        refuse_wrapper(tensor);
+    }
 }
 
 const char* torch_dtype_name(ScalarType scalar)
@@ -141,6 +184,17 @@ void read_torch(PyObject* object, TorchTensor& out)
     if (out.scalar == ScalarType::none)
         fail(ErrorKind::type, "Unsupported torch dtype ", dtype_text(object),
              "; convert the tensor, for instance with .float()");
+    if (!out.address && std::all_of(out.shape.begin(), out.shape.end(), [](int64_t size) { return size > 0; }))
+        refuse_wrapper(object);
+}
+
+bool torch_is_negated(PyObject* tensor)
+{
+    static PyObject* name = PyUnicode_InternFromString("is_neg");
+    nb::object value = nb::steal(PyObject_CallMethodNoArgs(tensor, name));
+    if (!value.is_valid())
+        throw nb::python_error();
+    return value.ptr() == Py_True;
 }
 
 nb::object new_torch(const TorchTensor& like, PyObject* like_object, ScalarType scalar, const Shape& shape)

@@ -19,6 +19,8 @@ void read_torch(PyObject* tensor, TorchTensor& out);
 nb::object new_torch(const TorchTensor& like, PyObject* like_object, ScalarType scalar, const Shape& shape);
 /// torch's current CUDA stream of a device; 0 elsewhere.
 uint64_t torch_stream(PyObject* tensor, const TorchTensor& description);
+/// Whether the memory holds the negated values (lazy negation).
+bool torch_is_negated(PyObject* tensor);
 bool torch_requires_grad(PyObject* tensor);
 bool torch_grad_enabled();
 /// Tells autograd that a tensor's content was changed in place.

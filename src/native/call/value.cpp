@@ -7,6 +7,8 @@ namespace spy {
 
 uint64_t TensorBase::address() const
 {
+    if (!storage)
+        return raw_address;
     uint64_t base = storage->device_address();
     if (!base)
         base = reinterpret_cast<uint64_t>(storage->host_pointer());

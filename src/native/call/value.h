@@ -8,6 +8,7 @@
 #include "core/shape.h"
 #include "device/device.h"
 
+#include <array>
 #include <vector>
 
 namespace spy {
@@ -24,6 +25,8 @@ struct TensorBase {
     uint32_t type_id = 0; ///< equal for equal full names
     bool writable = false;
     nb::object dtype, grad_in, grad_out; ///< grads: TensorBase or None
+    uint64_t raw_address = 0;            ///< memory of somebody else (torch); then there is no storage
+    uint32_t raw_item = 0;               ///< bytes of one of its elements
 
     uint64_t address() const;
 };
@@ -51,7 +54,11 @@ struct DiffPair {
 /// A torch tensor with its gradient, for backward calls by hand.
 struct TorchPair {
     nb::object primal, grad;
+    nb::object seed; ///< gradient that is read, where it is another tensor than `grad`, which is added to
 };
+
+/// Stands for the next of the torch tensors that a call is given beside its arguments.
+struct TorchSlot {};
 
 enum class ValueKind : uint8_t {
     none, boolean, integer, floating, scalar, vector, matrix, list, array, tensor, dict, buffer, texture, texture_view,
@@ -60,8 +67,8 @@ enum class ValueKind : uint8_t {
 const char* to_string(ValueKind kind);
 
 namespace value_flag {
-constexpr uint8_t writable = 1, grad_in = 2, grad_out = 4, shared_grad = 8, wide = 16, huge = 32, swapped = 64,
-                  needs_grad = 128;
+constexpr uint8_t writable = 1, grad_in = 2, grad_out = 4, shared_grad = 8, wide = 16, huge = 32, 
+                  needs_grad = 128, no_primal = 64;
 }
 
 /// One value without parts (dict fields are leaves of their own), in the order of the walk.
@@ -75,6 +82,7 @@ struct Leaf {
     Shape shape;                      ///< container dimensions
     Shape strides;                    ///< arrays: bytes; tensors: elements
     TensorBase* tensor = nullptr;
+    std::array<TensorBase*, 2> grads{}; ///< torch: gradient read, gradient added to; owned by the signature
     int32_t device_type = 0, device_index = 0; ///< torch: DLPack device
     std::vector<PyObject*> items;     ///< flattened list
 };

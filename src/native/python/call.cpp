@@ -76,6 +76,7 @@ LeafPlan read_leaf(nb::dict dict)
     leaf.reads = flag("reads", true);
     leaf.writes = flag("writes", false);
     leaf.classed = flag("classed", false);
+    leaf.carries = flag("carries", false);
     leaf.out_is_grad = flag("out_is_grad", false);
     if (dict.contains("scalar"))
         leaf.scalar = scalar_from_slang_name(nb::cast<std::string>(dict["scalar"]));
@@ -119,6 +120,7 @@ ResultPlan read_result(nb::dict dict)
         result.leaf = read_leaf(nb::cast<nb::dict>(dict["leaf"]));
     if (dict.contains("element"))
         result.element = nb::cast<TypeLayout*>(dict["element"]);
+    result.carries = dict.contains("carries") && nb::cast<bool>(dict["carries"]);
     if (dict.contains("dtype"))
         result.dtype = dict["dtype"];
     if (dict.contains("element_shape"))
@@ -222,11 +224,79 @@ CallArguments gather(nb::handle self, const CallSite& site, nb::args& args, nb::
     return arguments;
 }
 
-nb::object call(nb::handle self, nb::args args, nb::kwargs kwargs)
+nb::object finish(const CallPlan& plan, const CallArguments& arguments, const Signature& signature, nb::object result)
+{
+    if (plan.result.mode != ResultMode::leaf || signature.reserved.append_to)
+        return result;
+    PyObject* given = arguments.keywords ? PyDict_GetItemString(arguments.keywords, "_result") : nullptr;
+    if (given && nb::isinstance<ValueRef>(nb::handle(given)))
+        return nb::cast<ValueRef*>(nb::handle(given))->value;
+    return given ? nb::borrow(given) : nb::none();
+}
+
+/// What torch's autograd has to know of a call.
+struct GraphNeeds {
+    bool wanted = false;   ///< a tensor that requires grad is read where gradients flow
+    bool written = false;  ///< torch tensors are written
+    bool in_graph = false; ///< one of those is part of a graph
+    bool outputs = false;  ///< something that the call gives could require grad
+    bool result_is_torch = false;
+};
+
+GraphNeeds graph_needs(const CallPlan& plan, Signature& signature)
+{
+    GraphNeeds needs;
+    needs.outputs = plan.result.carries;
+    needs.result_is_torch = plan.result.mode == ResultMode::torch;
+    for (size_t i = 0; i < plan.leaves.size(); ++i) {
+        const Leaf& leaf = signature.leaves[i];
+        const LeafPlan& leaf_plan = plan.leaves[i];
+        if (leaf.kind != ValueKind::torch)
+            continue;
+        bool requires_grad = leaf.flags & value_flag::needs_grad;
+        needs.wanted |= requires_grad && leaf_plan.carries && leaf_plan.reads;
+        needs.written |= leaf_plan.writes;
+        needs.in_graph |= requires_grad && leaf_plan.writes;
+        needs.outputs |= leaf_plan.writes && leaf_plan.carries;
+        needs.result_is_torch |= leaf_plan.name.starts_with("_result");
+    }
+    return needs;
+}
+
+/// A call with a tensor that requires grad: the plain call where no gradient flows, else a node in torch's graph.
+nb::object call_in_graph(nb::handle self, CallSite& site, CallPlan& plan, Signature& signature,
+                         const CallArguments& arguments, nb::handle args, nb::handle kwargs)
+{
+    GraphNeeds needs = graph_needs(plan, signature);
+    if (!(needs.wanted && needs.outputs) && !needs.in_graph)
+        return finish(plan, arguments, signature, Launch(plan, signature, site.run).run());
+    if (needs.wanted && plan.result.carries && !needs.result_is_torch)
+        fail_runtime(plan.label, ": an input requires grad, but the result is no torch tensor and would leave the graph; "
+                     "call .detach() on the inputs or use torch.no_grad()");
+    nb::list tensors;
+    for (const Leaf& leaf : signature.used())
+        if (leaf.kind == ValueKind::torch)
+            tensors.append(nb::handle(leaf.object));
+    nb::object result = nb::none();
+    if (!needs.written)
+        result = Launch(plan, signature, site.run).run();
+    static PyObject* join = nullptr;
+    if (!join)
+        join = nb::object(nb::module_::import_("slangpy.autograd").attr("join")).release().ptr();
+    PyObject* values[] = {self.ptr(), plan.view.ptr(), args.ptr(), kwargs.ptr(), tensors.ptr(), result.ptr()};
+    nb::object joined = nb::steal(PyObject_Vectorcall(join, values, 6, nullptr));
+    if (!joined.is_valid())
+        throw nb::python_error();
+    return joined;
+}
+
+nb::object call_with(nb::handle self, nb::args args, nb::kwargs kwargs, std::span<PyObject* const> slots)
 {
     CallSite& site = *nb::inst_ptr<CallSite>(self);
     std::vector<PyObject*> storage;
     CallArguments arguments = gather(self, site, args, kwargs, storage);
+    arguments.slots = slots;
+    nb::kwargs given = kwargs;
     nb::object bound;
     if (arguments.keywords)
         if (PyObject* value = PyDict_GetItemString(arguments.keywords, "_this")) {
@@ -242,19 +312,30 @@ nb::object call(nb::handle self, nb::args args, nb::kwargs kwargs)
     SignatureLease lease;
     Signature& signature = *lease.signature;
     walk(signature, arguments);
-    if (signature.has_torch && (signature.needs_autograd || site.is_bwds) && !signature.reserved.append_to)
-        return self.attr("_call_torch")(nb::handle(args), nb::handle(kwargs)); // joins torch's graph
     PlanTable& table = *nb::cast<PlanTable*>(site.table);
     std::shared_ptr<CallPlan> plan = find_plan(site, self, table, signature, arguments);
-    Launch launch(*plan, signature, site.run);
-    nb::object result = launch.run();
-    if (plan->result.mode == ResultMode::leaf && !signature.reserved.append_to) {
-        PyObject* given = arguments.keywords ? PyDict_GetItemString(arguments.keywords, "_result") : nullptr;
-        if (given && nb::isinstance<ValueRef>(nb::handle(given)))
-            return nb::cast<ValueRef*>(nb::handle(given))->value;
-        return given ? nb::borrow(given) : nb::none();
+    if (signature.needs_autograd && !site.is_bwds) {
+        if (!signature.reserved.append_to)
+            return call_in_graph(self, site, *plan, signature, arguments, args, given);
+        if (PyErr_WarnEx(PyExc_RuntimeWarning, cat(plan->label, ": a call that is appended to an encoder joins no torch "
+                         "graph; use torch.no_grad() or .detach()").c_str(), 1) < 0)
+            throw nb::python_error();
     }
-    return result;
+    return finish(*plan, arguments, signature, Launch(*plan, signature, site.run).run());
+}
+
+nb::object call(nb::handle self, nb::args args, nb::kwargs kwargs)
+{
+    return call_with(self, std::move(args), std::move(kwargs), {});
+}
+
+/// A call whose TorchSlots stand for `values`, in walk order.
+nb::object call_with_values(nb::handle self, nb::tuple args, nb::dict kwargs, nb::list values)
+{
+    std::vector<PyObject*> slots;
+    for (size_t i = 0; i < values.size(); ++i)
+        slots.push_back(PyList_GET_ITEM(values.ptr(), Py_ssize_t(i)));
+    return call_with(self, nb::borrow<nb::args>(args), nb::borrow<nb::kwargs>(kwargs), slots);
 }
 
 /// Plans without running: the plan's Python view.
@@ -365,11 +446,14 @@ void bind_call(nb::module_& m)
         .def("_plan_of", &plan_of)
         .def("_describe", &describe_call);
     nb::class_<TorchPair>(m, "TorchPair", nb::dynamic_attr(), "A torch tensor with its gradient, for bwds.")
-        .def("__init__", [](TorchPair* self, nb::object primal, nb::object grad) {
-            new (self) TorchPair{std::move(primal), std::move(grad)};
-        }, nb::arg("primal").none(), nb::arg("grad").none())
+        .def("__init__", [](TorchPair* self, nb::object primal, nb::object grad, nb::object seed) {
+            new (self) TorchPair{std::move(primal), std::move(grad), std::move(seed)};
+        }, nb::arg("primal").none(), nb::arg("grad").none(), nb::arg("seed").none() = nb::none())
         .def_rw("primal", &TorchPair::primal, nb::arg().none())
         .def_rw("grad", &TorchPair::grad, nb::arg().none());
+    nb::class_<TorchSlot>(m, "TorchSlot", "Stands for a torch tensor in stored arguments.").def(nb::init<>());
+    m.def("_call_with", &call_with_values, nb::arg("node"), nb::arg("args"), nb::arg("kwargs"), nb::arg("values"),
+          "A call in which each TorchSlot among the arguments stands for the next of `values`.");
     m.def("_read_torch", [](nb::handle tensor) {
         TorchTensor found;
         read_torch(tensor.ptr(), found);
