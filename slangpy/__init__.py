@@ -10,7 +10,7 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-from . import _native as _native, config as config, math as math
+from . import _native as _native, config as config, math as math, torchintegration as torchintegration
 from ._native import *  # noqa: F403
 from ._native import DiffPair as DiffPair, Shape as Shape, ValueRef as ValueRef
 from .config import (
@@ -58,15 +58,19 @@ from .session import (
 )
 from .struct import Struct as Struct
 from .tensor import Tensor as Tensor
+from .torchintegration import (
+    copy_buffer_to_torch_tensor as copy_buffer_to_torch_tensor,
+    copy_torch_tensor_to_buffer as copy_torch_tensor_to_buffer,
+    create_torch_device as create_torch_device,
+    get_torch_bridge_fallback_reason as get_torch_bridge_fallback_reason,
+    is_torch_bridge_available as is_torch_bridge_available,
+    is_torch_tensor as is_torch_tensor,
+)
 
 _native._set_custom_types({}, {})
 
 
-def __getattr__(name: str):  # torch is imported when one of these is asked for
-    if name in ("create_torch_device", "diff_pair"):
-        try:
-            from . import autograd
-        except ImportError as error:
-            raise ImportError(f"slangpy.{name} needs torch: pip install torch ({error})") from None
-        return getattr(autograd, name)
+def __getattr__(name: str):  # torch is imported when it is asked for
+    if name == "diff_pair":
+        return getattr(torchintegration, name)
     raise AttributeError(f"module 'slangpy' has no attribute '{name}'")

@@ -89,7 +89,9 @@ class InstanceList:
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._struct.fields:
             if not isinstance(self._data, dict):
-                raise AttributeError(f"field '{name}' of {self._struct.name} is inside a Tensor; write it through its cursor()")
+                raise AttributeError(
+                    f"field '{name}' of {self._struct.name} is inside a Tensor; write it through its cursor()"
+                )
             self._data[name] = value
             return
         object.__setattr__(self, name, value)

@@ -171,7 +171,7 @@ class Module:
     def load_in(self, session: Any) -> Any:
         """The module's source as it is now, compiled in a session."""
         if self._path is not None:
-            return session.load_module(str(self._path))
+            return _load_path(session, self._path)
         if self._source:
             return _load_source(session, self.name, self._source)
         return self._slang_module
@@ -389,6 +389,22 @@ def _file_hash(path: str) -> str:
         return digest(Path(path).read_bytes())
     except OSError:
         return ""
+
+
+def _load_path(session: Any, path: Path) -> Any:
+    """Loads a file. Slang keeps the text of a file that did not compile, so a corrected one is loaded as text."""
+    from .errors import SlangCompileError
+
+    failed = session.__dict__.setdefault("_failed_paths", set())
+    if path not in failed:
+        try:
+            return session.load_module(str(path))
+        except SlangCompileError:
+            failed.add(path)
+            raise
+    source = path.read_text(encoding="utf-8")
+    stamp = digest(source)[:12]
+    return session.load_module_from_source(f"{path.stem}_{stamp}", source, f"{path.with_suffix('')}_{stamp}.slang")
 
 
 def _load_source(session: Any, name: str, source: str) -> Any:

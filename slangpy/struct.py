@@ -123,9 +123,7 @@ class Struct:
         return self[name]
 
     def constructor(self) -> FunctionNode:
-        return FunctionNode.of(
-            self.module, FunctionCore(self.module, "$init", None, self.type, is_constructor=True)
-        )
+        return FunctionNode.of(self.module, FunctionCore(self.module, "$init", None, self.type, is_constructor=True))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Constructs one value per invocation, as any function call."""

@@ -21,15 +21,16 @@ echo "build: $((SECONDS - start)) s"
 export PYTHONPATH="$site"
 mkdir -p /tmp/run && cp -r tests pyproject.toml benchmarks /tmp/run/ && cd /tmp/run || exit 1
 
+tests="${SPY_TESTS:-$(ls -d tests/device tests/call tests/torch 2>/dev/null)}"
 start=$SECONDS
 SLANGPY_TEST_DEVICES="$devices" timeout "${SPY_TEST_TIMEOUT:-300}" python3 -m pytest -q --maxfail="${SPY_MAXFAIL:-60}" \
-  -p no:cacheprovider -n "${SPY_WORKERS:-6}" ${SPY_TESTS:-tests/device tests/call tests/torch} >"$out/tests.log" 2>&1
+  -p no:cacheprovider -n "${SPY_WORKERS:-6}" $tests >"$out/tests.log" 2>&1
 echo "tests: rc $? in $((SECONDS - start)) s"
 grep -E '^(FAILED|ERROR)' "$out/tests.log" | head -40
 tail -3 "$out/tests.log"
 if [ -n "${SPY_SANITIZER:-}" ]; then # memory and race checks over a subset
   for tool in memcheck racecheck; do
-    SLANGPY_TEST_DEVICES=cuda timeout 120 compute-sanitizer --tool "$tool" --error-exitcode 9 \
+    SLANGPY_TEST_DEVICES=cuda timeout 150 compute-sanitizer --tool "$tool" --report-api-errors no --show-backtrace no --error-exitcode 9 \
       python3 -m pytest -q -p no:cacheprovider $SPY_SANITIZER >"$out/$tool.log" 2>&1
     echo "$tool: rc $?, $(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$out/$tool.log" | tail -1), $(grep -E 'passed|failed' "$out/$tool.log" | tail -1)"
   done

@@ -78,7 +78,7 @@ def _collect(decl: Any, found: dict[str, str]) -> None:
 
     for child in decl.children:
         kind = child.kind.name.rstrip("_")
-        if kind == "variable" and child.has_modifier(getattr(_slang.ModifierID, "extern")):
+        if kind == "variable" and child.has_modifier(_slang.ModifierID.extern):
             found.setdefault(child.name, child.as_variable().type.full_name)
 
 

@@ -27,4 +27,6 @@ def table(arguments: tuple[Argument, ...], plan: Vectorized | None) -> str:
                 )
             )
     widths = [max(len(row[i]) for row in rows) for i in range(6)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows
+    )

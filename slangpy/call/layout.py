@@ -43,7 +43,9 @@ class Fields:
         return (self.offset(name), self.layout(name)) if name in self._fields else None
 
 
-def leaf_spec(placed: Placed, grad: Derivative, fields: Fields, find_layout: Any, is_classed: bool, four_byte_bool: bool) -> dict[str, Any]:
+def leaf_spec(
+    placed: Placed, grad: Derivative, fields: Fields, find_layout: Any, is_classed: bool, four_byte_bool: bool
+) -> dict[str, Any]:
     """The native plan of one leaf."""
     binding, ident = placed.binding, placed.ident
     kind = binding.kind

@@ -64,7 +64,9 @@ def _write_arguments(node: Any, cursor: Any, layout: Any, arguments: dict[str, A
         if name not in fields:
             known = ", ".join(fields) or "none"
             warnings.warn(
-                f"{node.label}: dispatch has no parameter '{name}'; the parameters are {known}", RuntimeWarning, stacklevel=4
+                f"{node.label}: dispatch has no parameter '{name}'; the parameters are {known}",
+                RuntimeWarning,
+                stacklevel=4,
             )
             continue
         put(node, cursor, name, fields[name], _plain(node, name, value, fields[name], keep))

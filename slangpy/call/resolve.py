@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import BoundVariableException, ResolveException, ShapeError
 from ..marshall import Context, NoMatch, RankTooSmall, bind, candidates
 from ..marshall.aggregate import is_writable
-from ..marshall.base import close_names
+from ..marshall.base import TENSOR, close_names
 from ..reflection import SlangProgramLayout, SlangType
 from .ir import Argument, Binding, Options, Parameter, Resolved, Value
 
@@ -49,6 +49,8 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     """
     _check_values(arguments)
     _check_entry_point(target)
+    if len(options.map_args) > sum(a.name is None for a in arguments):
+        raise ValueError("Too many arguments supplied for explicit vectorization")
     reflection = target.reflection
     # A name that is also one of Slang's own (`linear`) is overloaded with what is no function.
     overloads = [o for o in reflection.overloads if o is not None] if reflection.is_overloaded else [reflection]
@@ -63,6 +65,11 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     best = _best(found)
     resolved = best.resolved
     assert resolved is not None
+    type_ = resolved.return_type
+    if type_ is not None and (type_.kind in ("resource", "sampler_state") or TENSOR.match(type_.full_name)):
+        raise ResolveException(
+            f"'{target.name}' returns a {type_.full_name}, which a call cannot return: write into a parameter"
+        )
     if options.bwds and not resolved.differentiable:
         raise ResolveException(f"Could not call function '{target.name}': Function is not differentiable")
     return resolved, sized
@@ -173,9 +180,7 @@ def _place(
 # --- binding -----------------------------------------------------------------------------------------------------
 
 
-def _try_overload(
-    target: Target, function: Any, arguments: tuple[Argument, ...], options: Options
-) -> list[_Attempt]:
+def _try_overload(target: Target, function: Any, arguments: tuple[Argument, ...], options: Options) -> list[_Attempt]:
     placed, result, reason = _place(target, function, arguments, options)
     if reason:
         return [_Attempt(reason=reason)]
@@ -403,9 +408,7 @@ def _bind_one(value: Value, type_: SlangType, io: str, entry: Any, context: Cont
         if found is None:
             raise unknown_map_type(wanted, name, context)
         if found.full_name != type_.full_name:
-            raise NoMatch(
-                f"the mapped type '{wanted}' ({found.full_name}) does not match slang type {type_.full_name}"
-            )
+            raise NoMatch(f"the mapped type '{wanted}' ({found.full_name}) does not match slang type {type_.full_name}")
     binding = bind(value, type_, context)
     if entry is not None:
         _check_map(binding, entry, name)

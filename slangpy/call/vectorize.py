@@ -13,7 +13,9 @@ def vectorize(resolved: Resolved, options: Options, strict: bool, result_mode: s
     leaves: list[tuple[Parameter, str, Binding, tuple[int, ...] | None]] = []
     for parameter in resolved.parameters:
         entry = _entry(options, parameter)
-        leaves.extend((parameter, path, leaf, map_) for path, leaf, map_ in _walk(parameter.name, parameter.binding, entry))
+        leaves.extend(
+            (parameter, path, leaf, map_) for path, leaf, map_ in _walk(parameter.name, parameter.binding, entry)
+        )
     rank = 0
     for _, _, leaf, explicit in leaves:
         rank = max(rank, max(explicit, default=-1) + 1 if explicit is not None else leaf.dims)
@@ -99,9 +101,7 @@ def check_map_count(options: Options, resolved: Resolved, positional: int) -> No
     names = {p.name for p in resolved.parameters} | {"_result"}
     for name, _ in options.map_kwargs:
         if name not in names:
-            raise ValueError(
-                f"Unknown keyword argument '{name}' in map; the parameters are {', '.join(sorted(names))}"
-            )
+            raise ValueError(f"Unknown keyword argument '{name}' in map; the parameters are {', '.join(sorted(names))}")
 
 
 __all__ = ["vectorize", "check_map_count", "ResolveException"]

@@ -133,9 +133,13 @@ def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
     if rank < len(inner):
         raise no_match(value, type_, f"it has {rank} dimensions, the parameter takes {len(inner)}")
     own = _math_shape(value)
-    if inner and not empty and [s for s, want in zip(own[rank - len(inner) :], inner, strict=False) if want >= 0 and s != want]:
+    if (
+        inner
+        and not empty
+        and [s for s, want in zip(own[rank - len(inner) :], inner, strict=False) if want >= 0 and s != want]
+    ):
         context.size_dependent = True
-        raise no_match(value, type_, f"its trailing sizes are {list(own[rank - len(inner):])}, not {inner}")
+        raise no_match(value, type_, f"its trailing sizes are {list(own[rank - len(inner) :])}, not {inner}")
     if -1 in inner:
         raise NoMatch(f"{value.describe()} cannot give {type_.full_name} its size")
     cost = number_cost(scalar, element.full_name) if scalar and not cols else 0
@@ -179,7 +183,9 @@ def _list_candidates(value: Value, pattern: Any, context: Context) -> list[Slang
         return []
     if TENSOR_NAME.match(pattern.full_name.split("<")[0]):
         scalar = value.details["scalar"]
-        return tensor_candidates(_math_type(value) if value.details.get("cols") else scalar, value.shape, pattern, context)
+        return tensor_candidates(
+            _math_type(value) if value.details.get("cols") else scalar, value.shape, pattern, context
+        )
     scalar = value.details["scalar"]
     if not value.details.get("cols"):
         scalar = _pattern_scalar(pattern) or scalar
@@ -221,4 +227,3 @@ def _array_rank(pattern: Any) -> int:
 register(NUMBERS, _bind_number, _number_candidates)
 register(("vector", "matrix"), _bind_math, _math_candidates)
 register(("list",), _bind_list, _list_candidates)
-

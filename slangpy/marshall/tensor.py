@@ -100,7 +100,7 @@ def _stores(source: str, element: str, context: Context) -> bool:
 
 def _dtype_hint(element: str, target: str) -> str:
     if element in SIZES and target in SIZES:
-        return f"element type {element}, expected {target}; convert=\"safe\" or \"any\" converts elements"
+        return f'element type {element}, expected {target}; convert="safe" or "any" converts elements'
     return f"element type {element}"
 
 

@@ -37,8 +37,10 @@ def test_a_second_process_needs_no_compiler(tmp_path: Path) -> None:
 
 
 def test_no_cpp_compiler(tmp_path: Path) -> None:
-    program = PROGRAM.replace("x * 3", "x * 4").replace('print("RESULT"', 'try:\n    print("RESULT"', 1).replace(
-        ".tolist())\n", ".tolist())\nexcept RuntimeError as error:\n    print('CAUGHT', error)\n", 1
+    program = (
+        PROGRAM.replace("x * 3", "x * 4")
+        .replace('print("RESULT"', 'try:\n    print("RESULT"', 1)
+        .replace(".tolist())\n", ".tolist())\nexcept RuntimeError as error:\n    print('CAUGHT', error)\n", 1)
     )
     result = run(tmp_path, program, PATH="/nonexistent")
     assert result.returncode == 0, result.stderr
@@ -82,7 +84,9 @@ def test_damaged_cache_entries(tmp_path: Path, damage: str) -> None:
 def test_processes_share_an_empty_cache(tmp_path: Path) -> None:
     env = {**os.environ, "SLANGPY_CACHE_DIR": str(tmp_path)}
     running = [
-        subprocess.Popen([sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         for _ in range(3)
     ]
     for process in running:

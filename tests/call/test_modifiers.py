@@ -154,7 +154,12 @@ def test_linked_source(device: Any) -> None:
 def test_prelude(m: spy.Module) -> None:
     assert m.chosen() == 4.0
     assert m.chosen.prelude("export struct Chosen : IThing = Five;")() == 5.0
-    assert m.chosen.prelude("struct Six : IThing { float get() { return 6; } }\r\n").prelude("export struct Chosen : IThing = Six;")() == 6.0
+    assert (
+        m.chosen.prelude("struct Six : IThing { float get() { return 6; } }\r\n").prelude(
+            "export struct Chosen : IThing = Six;"
+        )()
+        == 6.0
+    )
     with pytest.raises(ValueError):
         m.chosen.prelude("this is no Slang")()
     assert m.chosen() == 4.0

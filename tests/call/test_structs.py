@@ -200,7 +200,9 @@ def test_struct_attributes(m: spy.Module) -> None:
 
 
 def test_item_access_sees_slang_names_only(device: Any) -> None:
-    module = source(device, "calls_hiding", "float name(float x) { return x + 1; }\nstruct S { float name() { return 2; } }")
+    module = source(
+        device, "calls_hiding", "float name(float x) { return x + 1; }\nstruct S { float name() { return 2; } }"
+    )
     assert module["name"](1.0) == 2.0
     assert module.name == "calls_hiding"
     assert module.S["name"]({}) == 2.0

@@ -22,7 +22,7 @@ private:
         ref<Buffer> buffer;
         std::vector<uint8_t> bytes;
         bool write_back;
-        std::unique_ptr<Leaf> own; ///< torch gradients: memory that is no leaf's
+        std::unique_ptr<Leaf> own = {}; ///< torch gradients: memory that is no leaf's
     };
     struct Readback {
         const LeafPlan* plan;

@@ -1,0 +1,128 @@
+"""Calls against the same formula in torch: layouts, scalar types, forms of output, orders of calls, backward passes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import slangpy as spy  # noqa: E402
+from torch_support import DTYPES, check, polynomial, template_of  # noqa: E402
+
+# leaf shape, and the view of it that a call is given
+LAYOUTS = {
+    "contiguous": ((3, 4), lambda t: t),
+    "transposed": ((4, 3), lambda t: t.T),
+    "sliced": ((5, 6), lambda t: t[1:4, 2:]),
+    "step 2": ((6, 8), lambda t: t[::2, ::2]),
+    "expanded": ((1, 4), lambda t: t.expand(3, 4)),
+    "0-d": ((), lambda t: t),
+    "size 0": ((0, 4), lambda t: t),
+    "size 1": ((1, 1), lambda t: t),
+}
+FORMS = ("return", "result", "out", "inout", "whole")
+GRADS = {"a": (True, False), "x": (False, True), "both": (True, True), "neither": (False, False)}
+BACKWARD = ("one", "retained twice", "two graphs")
+
+
+def run_slang(module: Any, form: str, a: Any, x: Any) -> Any:
+    if form == "return":
+        return module.poly(a, 8, -1, x)
+    if form == "inout":
+        v = x * 1 if x.is_contiguous() else (x.T * 1).T if x.T.is_contiguous() else x + 0
+        module.poly_inout(a, 8, -1, v)
+        return v
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    if form == "result":
+        assert module.poly(a, 8, -1, x, _result=y) is y
+    elif form == "out":
+        assert module.poly_out(a, 8, -1, x, y) is None
+    else:
+        module.poly_whole(spy.grid(tuple(x.shape)), a, 8, -1, x, y)
+    return y
+
+
+def leaves(layout: str, dtype: Any, where: str, grads: tuple[bool, bool]) -> tuple[Any, Any]:
+    shape, _ = LAYOUTS[layout]
+    generator = torch.Generator().manual_seed(1)
+    x = (torch.rand(shape, generator=generator, dtype=torch.float64) + 0.5).to(where, dtype)
+    a = torch.tensor(1.5, dtype=dtype, device=where)
+    if layout != "0-d":
+        a = a.reshape(1)
+    return a.requires_grad_(grads[0]), x.requires_grad_(grads[1])
+
+
+def gradients(output: Any, passes: str, inputs: list[Any]) -> list[Any]:
+    seed = torch.linspace(0.5, 1, max(output.numel(), 1), dtype=output.dtype, device=output.device)
+    seed = seed[: output.numel()].reshape(output.shape)
+    wanted = [t for t in inputs if t.requires_grad]
+    if passes == "retained twice":
+        torch.autograd.grad(output, wanted, seed, retain_graph=True)
+    return list(torch.autograd.grad(output, wanted, seed))
+
+
+def one_case(module: Any, where: str, layout: str, dtype: Any, form: str, grads: tuple[bool, bool], passes: str) -> None:
+    a, x = leaves(layout, dtype, where, grads)
+    view = LAYOUTS[layout][1]
+    output = run_slang(module, form, a, view(x))
+    expected = polynomial(a, view(x))
+    check(output.detach(), expected.detach())
+    assert output.requires_grad == any(grads)
+    if not any(grads):
+        return
+    if passes == "two graphs":
+        other = run_slang(module, form, a, view(x))
+        for actual, wanted in zip(gradients(other, passes, [a, x]), gradients(polynomial(a, view(x)), passes, [a, x]), strict=True):
+            check(actual, wanted)
+    for actual, wanted in zip(gradients(output, passes, [a, x]), gradients(expected, passes, [a, x]), strict=True):
+        check(actual, wanted)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("form", FORMS)
+def test_float(where: str, form: str, layout: str) -> None:
+    if form == "whole" and layout == "0-d":
+        pytest.skip("the whole tensor has two dimensions")
+    module = template_of(where, "float")
+    for grads, passes in itertools.product(GRADS.values(), BACKWARD):
+        for order in ((grads, (False, False)), ((False, False), grads)):
+            for each in order:
+                one_case(module, where, layout, torch.float32, form, each, passes)
+
+
+@pytest.mark.parametrize("scalar", ["half", "double"])
+@pytest.mark.parametrize("layout", ["contiguous", "transposed", "0-d", "size 0"])
+def test_other_scalars(where: str, scalar: str, layout: str) -> None:
+    module = template_of(where, scalar)
+    for form, passes in itertools.product(("return", "inout"), BACKWARD):
+        one_case(module, where, layout, DTYPES[scalar], form, (True, True), passes)
+        one_case(module, where, layout, DTYPES[scalar], form, (False, True), passes)
+
+
+@pytest.mark.parametrize("scalar", ["half", "double"])
+@pytest.mark.parametrize("form", ["result", "out", "whole"])
+def test_other_scalars_written(where: str, scalar: str, form: str) -> None:
+    one_case(template_of(where, scalar), where, "contiguous", DTYPES[scalar], form, (True, True), "one")
+
+
+def test_interleaved(where: str) -> None:
+    """200 calls in random order of what requires grad, under which mode, in which dtype and layout."""
+    import random
+
+    source = random.Random(3)
+    for _ in range(200):
+        scalar = source.choice(list(DTYPES))
+        grads = source.choice(list(GRADS.values()))
+        layout = source.choice(["contiguous", "transposed"])
+        form = source.choice(("return", "inout"))
+        module = template_of(where, scalar)
+        if source.random() < 0.3:
+            a, x = leaves(layout, DTYPES[scalar], where, grads)
+            with source.choice((torch.no_grad, torch.inference_mode))():
+                output = run_slang(module, form, a, LAYOUTS[layout][1](x))
+            assert not output.requires_grad and output.grad_fn is None
+        else:
+            one_case(module, where, layout, DTYPES[scalar], form, grads, source.choice(BACKWARD))
