@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch.autograd.function import once_differentiable
+import torch  # pyright: ignore[reportMissingImports]
+from torch.autograd.function import once_differentiable  # pyright: ignore[reportMissingImports]
 
 from . import _native
 
@@ -152,7 +152,7 @@ class SlangFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, seed: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         if torch.is_grad_enabled():  # create_graph: torch's wrapper costs more than the rest of this pass
-            return _replay_once(ctx, seed)
+            return _replay_once(ctx, seed, *ctx.saved_tensors)
         return _replay(ctx, seed)
 
 
@@ -163,7 +163,8 @@ def _gradient_of(tensor: Any, device: Any) -> Any:
     return torch.zeros_like(tensor, device=device)
 
 
-def _replay(ctx: Any, seed: Any) -> Any:
+def _replay(ctx: Any, seed: Any, *saved_tensors: Any) -> Any:
+    del saved_tensors  # torch refuses a second derivative where one of the arguments requires grad
     call, needs = ctx.call, ctx.needs_input_grad
     if seed is None:
         return (None,) * len(needs)
@@ -280,8 +281,11 @@ class WritingSlangFunction(torch.autograd.Function):
         return outputs
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *seeds: Any) -> Any:
+        return _replay_written_once(ctx, seeds, *ctx.saved_tensors)
+
+    @staticmethod
+    def replay(ctx: Any, seeds: tuple[Any, ...]) -> Any:
         call, needs = ctx.call, ctx.needs_input_grad
         if all(seed is None for seed in seeds):
             return (None,) * len(needs)
@@ -303,6 +307,14 @@ class WritingSlangFunction(torch.autograd.Function):
             values[i] = _output(call, i, saved[i], by_place, grads.get(i))
         _native._call_with(call.node.bwds, call.args, _without_type(call.kwargs), values)
         return (None, *[grads[i].to(saved[i].dtype) if i in grads else None for i in call.places])
+
+
+def _replay_written(ctx: Any, seeds: tuple[Any, ...], *saved_tensors: Any) -> Any:
+    del saved_tensors
+    return WritingSlangFunction.replay(ctx, seeds)
+
+
+_replay_written_once = once_differentiable(_replay_written)
 
 
 def _seed(seed: Any, shape: Any, whole: bool) -> Any:

@@ -56,8 +56,4 @@ nb::list describe(const CallArguments& arguments, const Signature* walked);
 /// Appends the sizes that may decide types (list lengths) to the key.
 void append_sizes(Signature& signature);
 
-/// Classes known to the walk that are not native: {class: factory} registered by users, and what marks numpy scalars.
-void set_custom_types(nb::dict registry, nb::dict signatures);
-void clear_type_cache();
-
 } // namespace spy

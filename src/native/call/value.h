@@ -67,7 +67,7 @@ enum class ValueKind : uint8_t {
 const char* to_string(ValueKind kind);
 
 namespace value_flag {
-constexpr uint8_t writable = 1, grad_in = 2, grad_out = 4, shared_grad = 8, wide = 16, huge = 32, 
+constexpr uint8_t writable = 1, grad_in = 2, grad_out = 4, shared_grad = 8, wide = 16, huge = 32,
                   needs_grad = 128, no_primal = 64;
 }
 

@@ -1,4 +1,5 @@
 // FunctionNode's native half: from a call's Python arguments to a planned launch.
+#include "call/classes.h"
 #include "call/launch.h"
 #include "call/torch.h"
 #include "core/watch.h"

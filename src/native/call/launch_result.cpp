@@ -1,0 +1,144 @@
+// Results, and what goes back to the host after a launch.
+#include "call/launch.h"
+#include "call/launch_util.h"
+#include "call/torch.h"
+#include "call/access.h"
+#include "device/encoder.h"
+#include "device/shader_object.h"
+#include "python/math_bindings.h"
+#include "python/value_writer.h"
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace spy {
+
+/// A recorded call returns nothing, but its kernel writes its result somewhere.
+void Launch::discard_result(const ResultPlan& result)
+{
+    BufferDesc desc;
+    desc.size = std::max<uint64_t>(uint64_t(std::max<int64_t>(m_call.element_count(), 1)) * result.element->stride, 16);
+    desc.uninitialized = true;
+    desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access;
+    ref<Buffer> buffer = m_plan.device->create_buffer(desc);
+    uint64_t address = buffer->device_address();
+    if (!address)
+        address = reinterpret_cast<uint64_t>(buffer->host_pointer());
+    if (result.mode == ResultMode::value)
+        put<uint64_t>(result.leaf.out.offset, address);
+    else
+        write_view(result.leaf, result.leaf.views[0], address, m_call, m_call.contiguous_strides());
+    m_keep.push_back(ref<Object>(buffer.get()));
+}
+
+void Launch::prepare_result()
+{
+    const ResultPlan& result = m_plan.result;
+    if (result.mode == ResultMode::none || result.mode == ResultMode::leaf)
+        return;
+    if (m_signature.reserved.append_to)
+        return discard_result(result);
+    if (result.mode == ResultMode::value) {
+        put<uint64_t>(result.leaf.out.offset, readback_memory(result.leaf, nullptr, result.element->stride, false));
+        return;
+    }
+    if (result.mode == ResultMode::torch)
+        prepare_torch_result(result);
+    if (result.mode == ResultMode::torch && (m_on_host || m_torch_like->device_type == 2))
+        return;
+    nb::list sizes;
+    for (int64_t size : m_call)
+        sizes.append(size);
+    Shape shape = m_call;
+    if (result.mode == ResultMode::numpy && m_on_host) {
+        for (int64_t size : result.element_shape) {
+            sizes.append(size);
+            shape.push_back(size);
+        }
+        m_result = nb::module_::import_("numpy").attr("empty")(nb::tuple(sizes), result.dtype);
+        NumpyArray array;
+        read_numpy(m_result.ptr(), array);
+        write_view(result.leaf, result.leaf.views[0], reinterpret_cast<uint64_t>(array.data), m_call,
+                   m_call.contiguous_strides());
+        return;
+    }
+    BufferDesc desc;
+    desc.size = std::max<uint64_t>(uint64_t(m_call.element_count()) * result.element->stride, 16);
+    desc.struct_size = result.element->stride;
+    desc.uninitialized = true; // every element is written
+    desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access | BufferUsage::copy_destination |
+                 BufferUsage::copy_source;
+    m_result_buffer = m_plan.device->create_buffer(desc);
+    uint64_t address = m_result_buffer->device_address();
+    if (!address)
+        address = reinterpret_cast<uint64_t>(m_result_buffer->host_pointer());
+    write_view(result.leaf, result.leaf.views[0], address, m_call, m_call.contiguous_strides());
+    m_keep.push_back(ref<Object>(m_result_buffer.get()));
+    if (result.mode != ResultMode::torch)
+        m_result = m_plan.view.attr("make_tensor")(nb::cast(m_result_buffer), nb::tuple(sizes));
+}
+
+void Launch::finish_uploads()
+{
+    for (Upload& upload : m_uploads) {
+        if (!upload.write_back)
+            continue;
+        const Leaf& leaf = upload.own ? *upload.own : m_signature.leaves[upload.leaf];
+        uint32_t item = upload.own ? scalar_info(leaf.scalar).size : m_plan.leaves[upload.leaf].element_size;
+        if (upload.buffer) {
+            upload.bytes.resize(size_t(leaf.shape.element_count()) * item);
+            if (!upload.bytes.empty())
+                m_plan.device->read_buffer(upload.buffer, 0, upload.bytes.data(), upload.bytes.size());
+        }
+        int64_t position = 0;
+        copy_strided(upload.bytes.data(), item, reinterpret_cast<uint8_t*>(leaf.address),
+                     scalar_info(leaf.scalar).size, leaf.shape, leaf.strides, 0, false, position);
+    }
+}
+
+void Launch::finish_references()
+{
+    for (Readback& readback : m_readbacks) {
+        const ref<TypeLayout>& layout = readback.object ? readback.plan->out.layout : m_plan.result.element;
+        if (readback.buffer) {
+            readback.bytes.assign((layout->stride + 7) / 8 + 1, 0);
+            m_plan.device->read_buffer(readback.buffer, 0, readback.bytes.data(), layout->stride);
+        }
+        if (m_total == 0 && readback.object && !readback.plan->out_is_grad)
+            continue;
+        nb::object value = read_value(*layout, reinterpret_cast<const uint8_t*>(readback.bytes.data()));
+        if (!readback.object) {
+            m_result = std::move(value);
+        } else if (Py_TYPE(readback.object) == (PyTypeObject*)nb::type<ValueRef>().ptr() ||
+                   nb::isinstance<ValueRef>(nb::handle(readback.object))) {
+            nb::cast<ValueRef*>(nb::handle(readback.object))->value = std::move(value);
+        } else if (readback.plan->out_is_grad) {
+            nb::cast<DiffPair*>(nb::handle(readback.object))->grad = std::move(value);
+        } else {
+            nb::cast<DiffPair*>(nb::handle(readback.object))->primal = std::move(value);
+        }
+    }
+}
+
+nb::object Launch::finish_result()
+{
+    if (m_signature.has_torch)
+        bump_versions();
+    if (m_plan.result.mode == ResultMode::torch && m_result_buffer)
+        finish_torch_result();
+    for (ThisUpdate& update : m_signature.updates)
+        update.object.attr("update_this")(update.value);
+    switch (m_plan.result.mode) {
+    case ResultMode::none: return nb::none();
+    case ResultMode::leaf: return nb::none(); // the caller returns what it was given
+    case ResultMode::numpy:
+        if (m_on_host)
+            return m_result;
+        if (m_plan.result.element->kind == TypeKind::struct_)
+            return m_result.attr("to_numpy")(nb::arg("structured") = true);
+        return m_result.attr("to_numpy")();
+    default: return m_result;
+    }
+}
+
+} // namespace spy

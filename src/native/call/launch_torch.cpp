@@ -1,0 +1,112 @@
+// torch tensors as arguments and results.
+#include "call/launch.h"
+#include "call/launch_util.h"
+#include "call/torch.h"
+#include "call/access.h"
+#include "device/encoder.h"
+#include "device/shader_object.h"
+#include "python/math_bindings.h"
+#include "python/value_writer.h"
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace spy {
+
+void Launch::check_torch(const LeafPlan& plan, Leaf& leaf)
+{
+    const DeviceInfo& info = m_plan.device->info();
+    bool on_cpu = leaf.device_type == 1, is_cuda = info.type == DeviceType::cuda;
+    const char* name = plan.name.c_str();
+    if (is_cuda && on_cpu && leaf.shape.empty() && m_torch_like->device_type == 2 && !plan.writes) {
+        // a number beside CUDA tensors, as in torch
+        nb::object moved = nb::handle(leaf.object).attr("to")(nb::handle(m_torch_like->object).attr("device"));
+        TorchTensor found;
+        read_torch(moved.ptr(), found);
+        leaf.address = found.address;
+        leaf.device_type = found.device_type;
+        leaf.device_index = found.device_index;
+        m_signature.keep.push_back(std::move(moved));
+        return;
+    }
+    if (is_cuda && on_cpu)
+        fail_value(m_plan.label, ": argument ", name, " is a CPU tensor, but the module's device is CUDA; pass ", name,
+                   ".cuda()");
+    if (is_cuda && leaf.device_index != info.device_index)
+        fail_value(m_plan.label, ": argument ", name, " is on cuda:", leaf.device_index,
+                   " but the module's device is cuda:", info.device_index);
+    if (!is_cuda && !on_cpu)
+        fail_value(m_plan.label, ": argument ", name, " is on cuda:", leaf.device_index, " but the module's device is ",
+                   m_on_host ? "cpu" : info.api_name, "; pass ", name, ".cpu()");
+    if (plan.reads && leaf.flags & value_flag::no_primal)
+        fail_value(m_plan.label, ": argument ", name, " is a diff_pair without a primal, but its value is read");
+}
+
+void Launch::write_torch(size_t index, const LeafPlan& plan)
+{
+    Leaf& leaf = m_signature.leaves[index];
+    check_torch(plan, leaf);
+    if (leaf.device_type == 2 && !m_stream.value)
+        m_stream = {NativeHandleType::CUstream,
+                    torch_stream(leaf.object, {0, leaf.scalar, {}, {}, leaf.device_type, leaf.device_index})};
+    if (plan.writes)
+        check_overlap(index, plan);
+    bool direct = leaf.device_type == 2 || (m_on_host && !m_signature.reserved.append_to);
+    if (direct && plan.element_size && plan.element_size != scalar_info(leaf.scalar).size) {
+        if (leaf.device_type == 2)
+            fail(ErrorKind::not_implemented, m_plan.label, ": argument ", plan.name, " of dtype ",
+                 scalar_info(leaf.scalar).slang_name, " needs a conversion; pass a slangpy.Tensor");
+        direct = false;
+    }
+    auto grads = gradients(plan, leaf);
+    if (!direct) { // memory that the device cannot read: staged
+        for (size_t i = 0; i < 2; ++i)
+            if (grads[i])
+                stage_gradient(index, plan, *grads[i], plan.views[i + 1], i == 1);
+        for (size_t i = 0; i < leaf.strides.size(); ++i)
+            leaf.strides[i] *= scalar_info(leaf.scalar).size;
+        leaf.kind = ValueKind::array;
+        return write_array(index, plan, leaf);
+    }
+    write_view(plan, plan.views[0], leaf.address, leaf.shape, leaf.strides);
+    for (size_t i = 0; i < 2; ++i)
+        if (grads[i])
+            write_view(plan, plan.views[i + 1], grads[i]->raw_address, grads[i]->shape, grads[i]->strides);
+}
+
+void Launch::prepare_torch_result(const ResultPlan& result)
+{
+    Shape shape = m_call;
+    for (int64_t size : result.element_shape)
+        shape.push_back(size);
+    const Leaf& like = *m_torch_like;
+    TorchTensor description{0, like.scalar, {}, {}, like.device_type, like.device_index};
+    m_result = new_torch(description, like.object, result.leaf.scalar, shape);
+    if (like.device_type == 1 && !m_on_host)
+        return; // copied from a device buffer afterwards
+    read_torch(m_result.ptr(), description);
+    write_view(result.leaf, result.leaf.views[0], description.address, m_call, m_call.contiguous_strides());
+}
+
+void Launch::bump_versions()
+{
+    for (size_t i = 0; i < m_plan.leaves.size(); ++i) {
+        const Leaf& leaf = m_signature.leaves[i];
+        if (leaf.device_type != 0 && m_plan.leaves[i].writes)
+            bump_torch_version(leaf.object);
+    }
+}
+
+void Launch::finish_torch_result()
+{
+    TorchTensor target;
+    read_torch(m_result.ptr(), target);
+    uint64_t size = uint64_t(m_call.element_count()) * m_plan.result.element->size;
+    if (m_plan.result.element->size != m_plan.result.element->stride)
+        fail(ErrorKind::not_implemented, m_plan.label, ": a torch result of ", m_plan.result.element->full_name,
+             " has padding on this device; use _result=\"tensor\"");
+    if (size)
+        m_plan.device->read_buffer(m_result_buffer, 0, reinterpret_cast<void*>(target.address), size);
+}
+
+} // namespace spy
