@@ -10,7 +10,17 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-from . import _native as _native, config as config, math as math, torchintegration as torchintegration
+import importlib
+
+from . import (
+    _native as _native,
+    bindings as bindings,
+    config as config,
+    math as math,
+    reflection as reflection,
+    torchintegration as torchintegration,
+    types as types,
+)
 from ._native import *  # noqa: F403
 from ._native import DiffPair as DiffPair, Shape as Shape, ValueRef as ValueRef
 from .config import (
@@ -57,7 +67,7 @@ from .session import (
     TypeConformance as TypeConformance,
 )
 from .struct import Struct as Struct
-from .tensor import Tensor as Tensor
+from .tensor import Tensor as Tensor, TensorDesc as TensorDesc
 from .torchintegration import (
     copy_buffer_to_torch_tensor as copy_buffer_to_torch_tensor,
     copy_torch_tensor_to_buffer as copy_torch_tensor_to_buffer,
@@ -67,10 +77,10 @@ from .torchintegration import (
     is_torch_tensor as is_torch_tensor,
 )
 
-_native._set_custom_types({}, {})
 
-
-def __getattr__(name: str):  # torch is imported when it is asked for
+def __getattr__(name: str):  # torch and the less used modules are imported when they are asked for
     if name == "diff_pair":
         return getattr(torchintegration, name)
+    if name in ("core", "experimental", "slangpy", "testing"):
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'slangpy' has no attribute '{name}'")

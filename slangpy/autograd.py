@@ -7,6 +7,7 @@ launched, or before that when it writes torch tensors: what such a call does to 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,7 @@ class diff_pair(_native.TorchPair):
 class _Recipe:
     """What the graph has to know of all calls of one plan. Positions count the call's torch tensors in walk order."""
 
-    __slots__ = ("inputs", "reads", "result_at", "returns", "whole", "written", "written_in_graph")
+    __slots__ = ("inputs", "reads", "result_at", "returns", "scattered", "whole", "written", "written_in_graph")
 
     def __init__(self, view: PlanView) -> None:
         leaves = view.torch_leaves()
@@ -68,7 +69,8 @@ class _Recipe:
         self.inputs = [i for i, leaf in enumerate(leaves) if carries[i] and leaf["reads"]]
         self.written = [i for i, leaf in enumerate(leaves) if leaf["writes"]]
         self.written_in_graph = [i for i in self.written if carries[i]]
-        self.whole = [-1 in tuple(leaf.get("inner", ())) for leaf in leaves]
+        self.whole = [bool(leaf.get("whole")) for leaf in leaves]
+        self.scattered = [i for i in self.inputs if self.whole[i]]
         self.result_at = next((i for i, leaf in enumerate(leaves) if leaf["name"].startswith("_result")), -1)
         self.returns = view.spec["result"]["mode"] == "torch"
 
@@ -143,7 +145,6 @@ class SlangFunction(torch.autograd.Function):
         del inputs
         result = call.outputs
         assert call.saved is not None
-        ctx.set_materialize_grads(False)
         ctx.save_for_backward(*call.saved)
         call.saved = call.outputs = None  # the result would keep its own node alive
         ctx.call = call
@@ -152,15 +153,28 @@ class SlangFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, seed: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         if torch.is_grad_enabled():  # create_graph: torch's wrapper costs more than the rest of this pass
-            return _replay_once(ctx, seed, *ctx.saved_tensors)
+            return _replay_once(ctx, seed, *ctx.saved_tensors)  # pyright: ignore[reportCallIssue]
         return _replay(ctx, seed)
 
 
-def _gradient_of(tensor: Any, device: Any) -> Any:
-    """Memory that a backward call adds to: sums of 16-bit values are kept in float32 and rounded once."""
+def _gradient_of(tensor: Any) -> Any:
+    """Memory for a gradient, not set: sums of 16-bit values are kept in float32 and rounded once."""
     if tensor.dtype in _NARROW:
-        return torch.zeros(tensor.shape, dtype=torch.float32, device=device)
-    return torch.zeros_like(tensor, device=device)
+        return torch.empty_like(tensor, dtype=torch.float32)
+    return torch.empty_like(tensor)
+
+
+def _refuse_unordered(call: _Call) -> None:
+    """Gradients of whole-tensor parameters are added atomically, in any order."""
+    if not torch.are_deterministic_algorithms_enabled():
+        return
+    text = (
+        f"{call.node.label}: the gradient of a whole-tensor parameter does not have a deterministic implementation, but "
+        "you set 'torch.use_deterministic_algorithms(True)'; pass warn_only=True to allow it"
+    )
+    if not torch.is_deterministic_algorithms_warn_only_enabled():
+        raise RuntimeError(text)
+    warnings.warn(text, stacklevel=2)
 
 
 def _replay(ctx: Any, seed: Any, *saved_tensors: Any) -> Any:
@@ -168,22 +182,26 @@ def _replay(ctx: Any, seed: Any, *saved_tensors: Any) -> Any:
     call, needs = ctx.call, ctx.needs_input_grad
     if seed is None:
         return (None,) * len(needs)
+    if call.recipe.scattered:
+        _refuse_unordered(call)
     saved = ctx.saved_tensors
     values: list[Any] = list(saved)
     grads: list[Any] = [None] * len(needs)
+    rounded: list[int] = []
     for number, place in enumerate(call.places, 1):
         if needs[number]:
             tensor = values[place]
-            grads[number] = grad = _gradient_of(tensor, seed.device)
-            if tensor.device != seed.device:  # a CPU number beside CUDA tensors
+            if tensor.dim() == 0 and tensor.device != seed.device:  # a CPU number beside CUDA tensors
                 tensor = tensor.to(seed.device)
-            values[place] = _native.TorchPair(tensor, grad)
+                rounded.append(number)
+            elif tensor.dtype in _NARROW:
+                rounded.append(number)
+            grads[number] = grad = _gradient_of(tensor)
+            values[place] = _native.TorchPair(tensor, grad, fresh=True)
     values.append(_native.TorchPair(None, None, seed))
     _native._call_with(call.node.bwds, call.args, call.kwargs, values)
-    for number, place in enumerate(call.places, 1):
-        grad = grads[number]
-        if grad is not None and (grad.dtype != saved[place].dtype or grad.device != saved[place].device):
-            grads[number] = grad.to(saved[place])
+    for number in rounded:
+        grads[number] = grads[number].to(saved[call.places[number - 1]])
     return tuple(grads)
 
 
@@ -282,7 +300,7 @@ class WritingSlangFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *seeds: Any) -> Any:
-        return _replay_written_once(ctx, seeds, *ctx.saved_tensors)
+        return _replay_written_once(ctx, seeds, *ctx.saved_tensors)  # pyright: ignore[reportCallIssue]
 
     @staticmethod
     def replay(ctx: Any, seeds: tuple[Any, ...]) -> Any:
@@ -290,15 +308,17 @@ class WritingSlangFunction(torch.autograd.Function):
         if all(seed is None for seed in seeds):
             return (None,) * len(needs)
         recipe: _Recipe = call.recipe
+        if recipe.scattered:
+            _refuse_unordered(call)
         saved = ctx.saved_tensors
         values = list(saved)
         grads = {
-            i: _gradient_of(saved[i], saved[i].device)
+            i: _gradient_of(saved[i])
             for number, i in enumerate(call.places, 1)
             if needs[number]
         }
         for i, grad in grads.items():
-            values[i] = _native.TorchPair(saved[i], grad)
+            values[i] = _native.TorchPair(saved[i], grad, fresh=True)
         if recipe.returns:
             values.append(_native.TorchPair(None, None, _seed(seeds[0], call.shapes[-1], False)))
             seeds = seeds[1:]
@@ -337,8 +357,8 @@ def _output(call: _Call, i: int, old: Any, by_place: dict[int, Any], grad: Any) 
     if dtype in _NARROW:
         seed = seed.float()
     if whole and grad is None:
-        grad = _gradient_of(old, device)
-    return _native.TorchPair(old.clone() if whole else old, grad, seed)
+        grad = _gradient_of(old)
+    return _native.TorchPair(old.clone() if whole else old, grad, seed, fresh=grad is not None)
 
 
 def _without_type(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -121,6 +121,11 @@ class DiskCache:
     def write(self, kind: str, key: str, value: Any) -> None:
         self.write_bytes(kind, key, marshal.dumps(value))
 
+    def count(self, kind: str) -> int:
+        """Number of entries of one kind."""
+        folder = self.folder / kind
+        return sum(not name.startswith(".") for _, _, names in os.walk(folder) for name in names)
+
     def trim(self) -> None:
         """Removes the least recently used entries until the folder is within `config.cache_size`."""
         with self._lock:

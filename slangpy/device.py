@@ -40,6 +40,7 @@ __all__ = [
     "SHADER_PATH",
     "CommandRecordingEvent",
     "MemoryUsage",
+    "ShaderCacheStats",
     "compose_modules",
     "create_buffer",
     "create_command_encoder",
@@ -80,6 +81,15 @@ class MemoryUsage:
 
     device: int
     host: int
+
+
+@dataclass(frozen=True)
+class ShaderCacheStats:
+    """`entry_count` kernels lie in the disk cache; the counts of hits and misses are those of one device object."""
+
+    entry_count: int
+    hit_count: int
+    miss_count: int
 
 
 @dataclass(frozen=True)
@@ -645,14 +655,53 @@ def _unregister_shader_hot_reload_callback(device: Device, id: int) -> None:
     _unregister(device, "reload", id)
 
 
-def _not_yet(name: str, instead: str) -> Callable[..., Any]:
-    def function(device: Device, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"Device.{name} is not implemented; {instead}")
+def _shader_cache_stats(device: Device) -> ShaderCacheStats:
+    """Kernels in the disk cache, and how many of this device's came from it or had to be compiled."""
+    if device.is_closed:
+        raise RuntimeError("device is closed")
+    from slangpy.cache import cache
 
-    return function
+    compiled, created = device._kernel_counts
+    return ShaderCacheStats(
+        entry_count=cache.count("kernel"), hit_count=max(created - compiled, 0), miss_count=compiled
+    )
 
 
-_flush_print = _not_yet("flush_print", "write values to a buffer and read it")
-_flush_print_to_string = _not_yet("flush_print_to_string", "write values to a buffer and read it")
-_shader_cache_stats = _not_yet("shader_cache_stats", "time the first call instead")
-_get_compilation_reports = _not_yet("get_compilation_reports", "time the first call instead")
+def _report_step(device: Device, step: str, label: str, seconds: float, size: int) -> None:
+    """Called by the native layer after each step of building a kernel, where compilation reports are enabled."""
+    reports = device.__dict__.setdefault("_state_reports", [])
+    last = next((report for report in reversed(reports) if report["label"] == label), None)
+    if last is None or last["pipeline_time"] is not None:  # complete: this begins another kernel
+        last = {
+            "label": label, "type": "compute", "code_generation_time": 0.0,
+            "downstream_time": 0.0, "pipeline_time": None, "is_cached": True, "source_size": 0, "code_size": 0,
+        }  # fmt: skip
+        reports.append(last)
+    if step == "pipeline":
+        last["pipeline_time"] = seconds
+        last["code_size"] = size
+    else:
+        last[f"{step}_time"] += seconds
+        last["source_size"] = size
+        last["is_cached"] = last["is_cached"] and step != "downstream"
+
+
+def _get_compilation_reports(device: Device) -> list[dict[str, Any]]:
+    """One dict for each kernel built since the device was opened, times in seconds and sizes in bytes."""
+    if device.is_closed:
+        raise RuntimeError("device is closed")
+    if not device.desc.enable_compilation_reports:
+        raise RuntimeError("get_compilation_reports: open the device with enable_compilation_reports=True")
+    return [dict(report) for report in device.__dict__.get("_state_reports", ())]
+
+
+def _flush_print_to_string(device: Device) -> str:
+    """What kernels have printed since the last flush; waits for them."""
+    from slangpy.printing import flush
+
+    return flush(device)
+
+
+def _flush_print(device: Device) -> None:
+    for line in _flush_print_to_string(device).splitlines():
+        log_info(line)

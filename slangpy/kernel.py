@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterable, Mapping
 from operator import index
 from pathlib import Path
 from typing import Any
 
-from slangpy import _native
+from slangpy import _native, printing
+from slangpy import device as device_module
 from slangpy.cache import cache, digest
 
 __all__ = [
@@ -25,7 +27,11 @@ _LIBRARY = Path(__file__).resolve().parent / "slang"
 
 def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> Any:
     """Target code of a linked entry point as the device's executable kernel, through the disk cache."""
+    start = time.perf_counter()
     text = program.code(entry_point)
+    printing.remember(device, program)
+    if device.desc.enable_compilation_reports:
+        device_module._report_step(device, "code_generation", label, time.perf_counter() - start, len(text))
     if device.compile_target.format == "cpp":
         # Atomics and the like of our Slang library, for kernels that import it.
         text = (_LIBRARY / "prelude_cpp.h").read_bytes().replace(b"#pragma once", b"", 1) + b"\n" + text

@@ -8,7 +8,6 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .errors import SlangCompileError
 
 if TYPE_CHECKING:
     from .module import Module
@@ -50,7 +49,7 @@ def reload_changed(device: Any, force: bool = False) -> bool:
         try:
             for module in modules:
                 replacements.append((module, module.load_in(session)))
-        except SlangCompileError as error:
+        except RuntimeError as error:  # SlangCompileError, or an operation that the device lacks
             if device.__dict__.get("_state_reload_error") != str(error):
                 device.__dict__["_state_reload_error"] = str(error)
                 _log.error("hot reload failed, the old code keeps running:\n%s", error)

@@ -7,7 +7,10 @@ SLANGPY_TEST_LAYERS    0: Vulkan devices without validation layers; 1: their abs
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 
@@ -34,9 +37,14 @@ def _selected() -> list[str]:
     return chosen + [name for name in required if name not in chosen]
 
 
-def pytest_configure() -> None:
-    # Processes that tests start must import the package that is tested, not the folder slangpy/ of the checkout.
-    os.chdir(os.path.dirname(os.path.abspath(__file__)))
+def pytest_configure(config: pytest.Config) -> None:
+    # Processes that tests start must import what is installed, not the folders slangpy/ and tests/torch/ here.
+    folder = tempfile.TemporaryDirectory(prefix="slangpy-tests-")
+    config.add_cleanup(folder.cleanup)
+    os.chdir(folder.name)
+    found = importlib.util.find_spec("torch")
+    if found is not None and found.origin is None:  # the folder tests/torch/, where there is no torch
+        sys.modules["torch"] = None  # type: ignore[assignment]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

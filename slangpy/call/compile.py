@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from .. import __version__, printing
 from ..cache import cache, digest
 from ..config import config
 from ..errors import KernelGenException, ResolveException, SlangCompileError
@@ -140,7 +140,9 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
         module = session.load_module_from_source(module_name, source, f"{module_name}.slang")
         modules = [module, *program.modules]
         linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
-        return linked.code(0), linked.binding_layout(0)
+        code = linked.code(0)
+        printing.remember(program.device, linked)
+        return code, linked.binding_layout(0)
     except SlangCompileError as error:
         text = str(error)
         hidden = re.search(r"'([^']+)' is not accessible", text)

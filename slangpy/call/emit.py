@@ -65,7 +65,7 @@ def vector_width(plan: Vectorized) -> int:
     sizes: set[int] = set()
     for placed in plan.placed:
         binding = placed.binding
-        if binding.kind in ("reference", "resource") or binding.rank >= 0:
+        if binding.kind in ("reference", "resource", "custom") or binding.rank >= 0:
             return 1
         if binding.kind in ("view", "packed"):
             if placed.map and (binding.inner or binding.stored not in SIZES or binding.stored == "bool"):
@@ -125,8 +125,11 @@ class _Writer(BackwardWriter):
                 self._emit_forward()
                 self.wide_body, self.body, self.hoisted, self.row, self.in_wide = self.body, [], [], [], False
             self._emit_forward()
-        lines = [f"import {name};" for name in self.imports]
+        added = [p.binding.code for p in self.plan.placed if p.binding.code is not None]
+        imports = [*self.imports, *(name for code in added for name in code.imports)]
+        lines = [f"import {name};" for name in dict.fromkeys(imports)]
         lines += list(self.options.preludes)
+        lines += list(dict.fromkeys("\n".join(code.lines) for code in added if code.lines))
         lines += self._library_settings()
         lines += self.aliases
         lines.append("struct _spy_Call")
@@ -310,6 +313,10 @@ class _Writer(BackwardWriter):
                 self.fields.append(f"TensorStorage<{kind}> {ident}_out")
         elif binding.kind == "generator":
             self._declare_generator(placed)
+        elif binding.kind == "custom":
+            self.fields.append(f"{_slang_name(binding.stored)} {ident}")
+            if placed.map:
+                self.fields.append(f"int64_t {ident}_stride[{len(placed.map)}]")
         elif binding.kind == "pointer":
             self.fields.append(f"_spy_T_{ident} {ident}")
         elif binding.kind == "resource":
@@ -458,6 +465,8 @@ class _Writer(BackwardWriter):
             return self._generator(placed)
         if binding.kind == "pointer":
             return f"_call.{ident}"
+        if binding.kind == "custom":
+            return self._custom(placed)
         if binding.kind == "literal":
             return binding.stored
         if binding.kind == "resource":
@@ -536,6 +545,25 @@ class _Writer(BackwardWriter):
         lines.append(f"{var}._data = _call.{name}.at({self._offset(placed, name)});")
         lines.append(f"{var}._shape = _call.{name}_shape;")
         lines.append(f"{var}._strides = _call.{name}_inner;")
+
+    def _custom(self, placed: Placed) -> str:
+        """A value of a registered class, loaded by the function of its stored type."""
+        ident = placed.ident
+        self.body.append(f"_spy_T_{ident} _v_{ident};")
+        if placed.reads:
+            self._custom_context(placed)
+            self.body.append(f"_call.{ident}.__slangpy_load(_x_{ident}, _v_{ident});")
+        return f"_v_{ident}"
+
+    def _custom_context(self, placed: Placed) -> None:
+        """Where in its own dimensions the argument is; sizes of 1 are spread by a step of 0."""
+        ident = placed.ident
+        lines = [f"ContextND<{len(placed.map)}> _x_{ident};", f"_x_{ident}.thread_id = uint3(uint(_i), 0, 0);"]
+        for k, dim in enumerate(placed.map):
+            lines.append(f"_x_{ident}.call_id[{k}] = int(int64_t(_c{dim}) * _call.{ident}_stride[{k}]);")
+        if not placed.map:
+            lines.append(f"_x_{ident}.call_id[0] = 0;")
+        self.body += lines
 
     def _generator(self, placed: Placed) -> str:
         binding, ident = placed.binding, placed.ident
@@ -628,7 +656,7 @@ class _Writer(BackwardWriter):
     def _store_parameter(self, parameter: Parameter, var: str) -> None:
         for placed in self.leaves.get(parameter.name, []):
             binding = placed.binding
-            if not placed.writes or binding.rank >= 0 or binding.kind not in ("view", "reference"):
+            if not placed.writes or binding.rank >= 0 or binding.kind not in ("view", "reference", "custom"):
                 continue
             path = placed.path[len(parameter.name) :]
             self._store_leaf(placed, var + path)
@@ -637,6 +665,11 @@ class _Writer(BackwardWriter):
         binding, ident = placed.binding, placed.ident
         if binding.kind == "reference":
             self.body.append(f"_call.{ident}_out.write(0, {var});")
+            return
+        if binding.kind == "custom":
+            if not placed.reads:
+                self._custom_context(placed)
+            self.body.append(f"_call.{ident}.__slangpy_store(_x_{ident}, {var});")
             return
         if self.in_wide:
             self._wide_store(ident, binding.stored, var, placed.reads)

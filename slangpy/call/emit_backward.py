@@ -190,6 +190,9 @@ class BackwardWriter:
             return
         self.body.append(f"int64_t _o_{view} = {self._offset(placed, view)};")
         owned = bool(placed.map) and self._class(placed) == LINEAR
+        if owned and placed.binding.value is not None and placed.binding.value.details.get("fresh"):
+            self._transfer(placed, view, f"_g_{view}", derivative, f"_o_{view}", 0, self.body, grad.grad_type, load=False)
+            return
         if owned and not placed.binding.inner and grad.grad_type == derivative.full_name:
             self.body.append(f"_spy_add<_spy_T_{placed.ident}>(_call.{view}.at(_o_{view}), _g_{view});")
             return

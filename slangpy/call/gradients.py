@@ -35,6 +35,11 @@ def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
         return _of_tensor(parameter, placed)
     if not differentiable(parameter) or not binding.type.differentiable:
         return NONE
+    if binding.marshall is not None and binding.marshall.has_derivative:
+        raise NotImplementedError(
+            f"{placed.path}: gradients of registered types are not available yet; use get_this() that returns tensors "
+            "with gradients"
+        )
     derivative = binding.type.derivative.full_name
     seeds, takes = parameter.io in ("out", "inout", "return"), parameter.io in ("in", "inout")
     details = value.details

@@ -81,7 +81,7 @@ class Options:
 class Binding:
     """How one value meets one Slang type.
 
-    `kind` is the native leaf kind (value, view, packed, generator, reference, resource, pointer), "struct" for parts
+    `kind` is the native leaf kind (value, view, packed, generator, reference, resource, pointer, custom), "struct" for parts
     that are bound one by one (fields by name, elements of an array as "[0]", "[1]", ...), or "literal" for a default
     value written into the kernel (`stored` is its text). The first `dims` dimensions of the value are spread over the call; `inner` are the
     demanded sizes of the consumed ones (-1: any).
@@ -100,6 +100,8 @@ class Binding:
     widen: bool = False  # a number for a vector
 
     array_type: str = ""  # resources: the array of resources that this is an element of
+    marshall: Any = None  # custom: the marshall of a registered class, and the text it adds to the kernel
+    code: Any = None
 
     def leaves(self) -> list[Binding]:
         if self.kind != "struct":

@@ -77,6 +77,9 @@ def leaf_spec(
         spec["map"] = placed.map
     elif kind == "pointer":
         spec["value"] = fields.value(ident)
+    elif kind == "custom":
+        spec["value"] = fields.value(ident)
+        spec["stride_offset"] = fields.offset(ident + "_stride")
     elif kind == "resource":
         spec["slot"] = fields.slot(ident) + placed.element
         if binding.stored in SIZES:
@@ -134,6 +137,8 @@ def can_flatten(plan: Vectorized) -> bool:
     """Whether a kernel over the flat index alone can serve this call when all its containers are contiguous."""
     for placed in plan.placed:
         value = placed.binding.value
+        if placed.binding.kind == "custom" and plan.call_rank > 1:
+            return False
         if placed.binding.kind == "generator" and value is not None and plan.call_rank > 1:
             if value.details["generator"] in ("grid", "call_id", "range"):
                 return False

@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _native
+from ..bindings.typeregistry import PYTHON_TYPES
 from ..cache import cache, digest
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from . import compile as compile_stage, emit as emit_stage, layout as layout_stage
 from .constants import render_constants
+from .custom import CustomLeaves, mentions_custom, release
 from .emit_backward import group_limit
 from .explain import table
 from .gradients import carriers, derivatives, has_storage
@@ -45,6 +47,8 @@ class PlanView:
         self.result_type: Any = None
         self._planned: tuple[Vectorized, dict[str, Derivative]] | None = None
         self._code = ""
+        self._has_marshalls = mentions_custom(arguments)
+        self._custom: CustomLeaves | None = None
         self.graph: Any = None
         """What autograd keeps for calls of this plan."""
 
@@ -111,6 +115,9 @@ class PlanView:
         if spec["result"]["mode"] == "numpy":
             spec["result"].update(numpy_result(plan.resolved.return_type, spec["result"]["element"]))
         self.result_type = plan.resolved.return_type
+        for placed in plan.placed:
+            if placed.leaf >= 0 and placed.binding.rank >= 0:
+                spec["leaves"][placed.leaf]["whole"] = True
         if not self.options.bwds:
             for leaf in carriers(plan):
                 spec["leaves"][leaf]["carries"] = True
@@ -174,7 +181,7 @@ class PlanView:
 
     def store(self) -> None:
         """Keeps the plan and its kernels' names on disk."""
-        if not self.module.cacheable or self.options.conformances:
+        if not self.module.cacheable or self.options.conformances or self._has_marshalls:
             return
         variants = {}
         for key, variant in self.variants.items():
@@ -190,7 +197,7 @@ class PlanView:
 
     def restore(self) -> bool:
         """Takes the plan from disk; False when it (or a kernel of it) is not there."""
-        if not self.module.cacheable:
+        if not self.module.cacheable or self._has_marshalls:
             return False
         record = cache.read("plan", self.disk_key())
         if record is None or record["sized"]:
@@ -226,6 +233,21 @@ class PlanView:
         unused = {"name": "", "reads": False, "writes": False}
         leaves = self.spec["leaves"]
         return [leaves[i] if i < len(leaves) else unused for i in sorted(found)]
+
+    # --- registered classes
+    def _custom_leaves(self) -> CustomLeaves:
+        if self._custom is None:
+            self._custom = CustomLeaves(self.label, self.module.device, self.planned()[0], self.options.bwds)
+        return self._custom
+
+    def custom_shape(self, leaf: int, value: Any) -> tuple[int, ...]:
+        return self._custom_leaves().shape(leaf, value)
+
+    def custom_calldata(self, leaf: int, value: Any) -> Any:
+        return self._custom_leaves().calldata(leaf, value, self.native.last_call_shape)
+
+    def custom_read(self, leaf: int, value: Any, data: Any) -> None:
+        self._custom_leaves().read(leaf, value, data, self.native.last_call_shape)
 
     # --- results and errors
     def make_tensor(self, buffer: Any, shape: tuple[int, ...]) -> Any:
@@ -292,6 +314,7 @@ def plan_call(node: Any, description: list[Any], result_type: Any, key: bytes) -
         if not view.restore():
             view.build_spec()
             view.store()
+            release(arguments)
         return view.native_spec()
 
 
@@ -333,6 +356,8 @@ def result_mode_of(given: Any, default: Any) -> str:
         return "tensor"
     if name in ("Tensor", "Parameter") and chosen.__module__.startswith("torch"):
         return "torch"
+    if isinstance(chosen, type) and any(base in PYTHON_TYPES for base in chosen.__mro__):
+        raise NotImplementedError(f"results of registered classes are not available yet: pass an instance of {name}")
     raise ValueError(f"Unknown return type '{name}'; use slangpy.Tensor, numpy.ndarray, 'tensor' or 'numpy'")
 
 

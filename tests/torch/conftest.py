@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 
 @pytest.fixture(params=["cpu", "cuda"])
-def where(request: pytest.FixtureRequest) -> str:
+def where(request: pytest.FixtureRequest) -> Iterator[str]:
     """A torch device whose tensors a slangpy device takes in place."""
     torch = pytest.importorskip("torch")
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("torch has no CUDA device")
-    return request.param
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)  # memory that nobody has written holds NaN
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*does not have a deterministic implementation")
+        yield request.param
+    torch.use_deterministic_algorithms(before)
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import slangpy as spy  # noqa: E402
 from torch_support import device_of, module_of  # noqa: E402
+
+import slangpy as spy  # noqa: E402
 
 
 @pytest.fixture(params=["c table", "python"], autouse=True)
@@ -143,6 +144,22 @@ class TestContainers:
         for given in (torch.nn.Parameter(x, requires_grad=False), x.as_subclass(Marked)):
             y = module.polynomial(2, 8, -1, given)
             assert type(y) is torch.Tensor and y.tolist() == [9, 23, 41, 63]
+
+    def test_instances(self, module: Any, where: str) -> None:
+        x = rows(where)
+        surfaces = spy.InstanceList(module.Surface, {"n": x, "l": x, "rough": torch.ones(4, device=where)})
+        assert module.shade(surfaces).tolist() == [1, 4, 9, 16]
+
+    def test_appended(self, module: Any, where: str) -> None:
+        device = device_of(where)
+        encoder = device.create_command_encoder()
+        y = torch.zeros(4, device=where)
+        module.polynomial.append_to(encoder, 2, 8, -1, rows(where), _result=y)
+        with pytest.warns(RuntimeWarning, match="no_grad"):
+            module.add_to.append_to(encoder, rows(where).requires_grad_(True), 1, torch.zeros(4, device=where))
+        device.submit_command_buffer(encoder.finish())
+        device.wait()
+        assert y.tolist() == [9, 23, 41, 63]
 
     def test_uniforms(self, module: Any, where: str) -> None:
         assert module.amplified.set(gain=3.0)(rows(where)).tolist() == [3, 12, 27, 48]

@@ -12,8 +12,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import slangpy as spy  # noqa: E402
 from torch_support import check, device_of, polynomial  # noqa: E402
+
+import slangpy as spy  # noqa: E402
 
 
 def leaf(values: Any, where: str, **options: Any) -> Any:
@@ -127,6 +128,12 @@ class TestGraphs:
         module.total(rows).sum().backward()
         torch.testing.assert_close(rows.grad, 2 * rows.detach())
 
+    def test_deterministic_mode(self, module: Any, where: str, x: Any) -> None:
+        torch.use_deterministic_algorithms(True)
+        y = module.gather(spy.grid((2,)), torch.tensor([0, 0], dtype=torch.int32, device=where), x)
+        with pytest.raises(RuntimeError, match=r"gather.*use_deterministic_algorithms\(True\)"):
+            y.sum().backward()
+
     def test_containers(self, module: Any, where: str, x: Any) -> None:
         power = leaf(2.0, where)
         scene = {"first": {"n": x, "l": x * 2, "rough": 1.0}, "light": {"power": power, "colour": 3.0}}
@@ -164,6 +171,16 @@ class TestGraphs:
         other = spy.Tensor.from_numpy(device_of(where), np.ones(4, np.float32)).with_grads()
         module.polynomial(other, 8, -1, x).sum().backward()
         assert x.grad.tolist() == [10, 12, 14, 16] and other.grad.to_numpy().tolist() == [1, 4, 9, 16]
+
+    def test_bfloat16(self, module: Any, where: str) -> None:
+        x = torch.tensor([1.0, 2, 3, 4], dtype=torch.bfloat16, device=where, requires_grad=True)
+        p = torch.ones(1, dtype=torch.bfloat16, device=where, requires_grad=True)
+        with pytest.raises(ValueError, match="does not match slang type"):
+            module.polynomial(p, 8, -1, x)
+        y = module.polynomial.convert("safe")(p, 8, -1, x)
+        y.sum().backward()
+        assert y.dtype == torch.float32 and p.grad.dtype == x.grad.dtype == torch.bfloat16
+        assert p.grad.tolist() == [30] and x.grad.tolist() == [10, 12, 14, 16]
 
     def test_sixteen_bit_sum(self, where: str) -> None:
         from torch_support import template_of

@@ -9,8 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import slangpy as spy  # noqa: E402
 from torch_support import DTYPES, check, polynomial, template_of  # noqa: E402
+
+import slangpy as spy  # noqa: E402
 
 # leaf shape, and the view of it that a call is given
 LAYOUTS = {

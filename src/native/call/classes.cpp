@@ -17,6 +17,8 @@ nb::dict& custom_signatures()
     return *signatures;
 }
 
+uint64_t registrations = 0;
+
 std::unordered_map<PyTypeObject*, ClassEntry>& class_table()
 {
     static auto* table = new std::unordered_map<PyTypeObject*, ClassEntry>();
@@ -77,6 +79,7 @@ ClassEntry classify(PyTypeObject* type)
         if (custom_registry().contains(base)) {
             entry.value_class = ValueClass::custom;
             entry.signature = custom_signatures().contains(base) ? nb::object(custom_signatures()[base]) : nb::none();
+            entry.registration = registrations;
             return entry;
         }
     if (const MathTypeInfo* math = find_math_base(type)) {
@@ -106,6 +109,7 @@ void set_custom_types(nb::dict registry, nb::dict signatures)
 {
     custom_registry() = std::move(registry);
     custom_signatures() = std::move(signatures);
+    ++registrations;
     clear_type_cache();
 }
 

@@ -16,6 +16,7 @@ struct ClassEntry {
     ValueClass value_class;
     const MathTypeInfo* math = nullptr;
     nb::object signature; ///< custom: fn(value) -> text, or None
+    uint64_t registration = 0; ///< custom: grows with each change of the registry
 };
 
 const ClassEntry& class_of(PyObject* value);

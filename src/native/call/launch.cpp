@@ -38,14 +38,17 @@ nb::object Launch::run()
         if (m_total > 0)
             dispatch();
     } else {
-        for (size_t i = 0; i < m_plan.leaves.size(); ++i)
-            if (m_plan.leaves[i].out_is_grad) // a sum over nothing is zero
+        for (size_t i = 0; i < m_plan.leaves.size(); ++i) { // a sum over nothing is zero
+            clear_fresh(m_signature.leaves[i]);
+            if (m_plan.leaves[i].out_is_grad)
                 write_leaf(i);
+        }
     }
     if (m_signature.reserved.append_to)
         return nb::none();
     finish_uploads();
     finish_references();
+    finish_custom();
     return finish_result();
 }
 
@@ -102,6 +105,8 @@ void Launch::measure()
             merge_shape(i, plan, shape);
         } else if (plan.kind == LeafKind::generator && plan.vector_dims) {
             merge_shape(i, plan, leaf.shape);
+        } else if (plan.kind == LeafKind::custom) {
+            merge_shape(i, plan, custom_shape(i));
         }
     }
     m_total = m_call.element_count();

@@ -30,6 +30,11 @@ private:
         ref<Buffer> buffer;
         std::vector<uint64_t> bytes; ///< host memory of the CPU device
     };
+    struct Custom {
+        size_t leaf;
+        Shape shape;
+        nb::object data; ///< what create_calldata returned
+    };
 
     void measure();
     void merge_shape(size_t index, const LeafPlan& plan, const Shape& shape);
@@ -53,10 +58,14 @@ private:
     void write_reference(const LeafPlan& plan, const Leaf& leaf);
     void write_pointer(const LeafPlan& plan, const Leaf& leaf);
     void write_resource(size_t index, const LeafPlan& plan, const Leaf& leaf);
+    Shape custom_shape(size_t index);
+    void write_custom(size_t index, const LeafPlan& plan, const Leaf& leaf);
+    void finish_custom();
     void write_value_slot(const ValueSlot& slot, PyObject* value, const std::string& name);
     uint64_t upload(size_t leaf, std::vector<uint8_t> bytes, bool write_back);
     uint64_t readback_memory(const LeafPlan& plan, PyObject* object, uint64_t size, bool clear);
 
+    static void clear_fresh(const Leaf& leaf);
     void check_torch(const LeafPlan& plan, Leaf& leaf);
     void check_overlap(size_t index, const LeafPlan& plan);
     void stage_gradient(size_t index, const LeafPlan& plan, const TensorBase& grad, const ViewSlot& slot, bool added);
@@ -93,6 +102,7 @@ private:
     std::vector<ref<Object>> m_slots, m_keep;
     std::vector<Upload> m_uploads;
     std::vector<Readback> m_readbacks;
+    std::vector<Custom> m_custom;
     nb::object m_result;
     ref<Buffer> m_result_buffer;
     const Leaf* m_torch_like = nullptr; ///< decides where a torch result is made

@@ -125,12 +125,16 @@ VariantKey Launch::choose_variant()
     bool aligned = true;
     for (size_t i = 0; i < m_plan.leaves.size(); ++i) {
         const LeafPlan& plan = m_plan.leaves[i];
-        if (!plan.classed || position == max_classed_leaves)
-            continue;
         const Leaf& leaf = m_signature.leaves[i];
+        if (!plan.classed || position == max_classed_leaves) {
+            clear_fresh(leaf);
+            continue;
+        }
         AccessClass access = classify(plan, full_shape(leaf), element_strides(leaf), flatten);
         if (leaf.tensor || leaf.device_type)
             access = gradient_access(i, access, flatten);
+        if (access != AccessClass::linear || plan.whole || !gradients(plan, leaf)[1])
+            clear_fresh(leaf); // other kernels store into gradients that hold nothing
         key |= uint64_t(access) << (3 + 2 * position++);
         bool in_place = leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch || (m_on_host && leaf.kind == ValueKind::array);
         aligned &= access == AccessClass::uniform || !in_place || leaf.address % 16 == 0;

@@ -13,6 +13,33 @@
 
 namespace spy {
 
+namespace {
+
+/// Keeps a Python object for as long as a command that uses its memory.
+class HeldObject : public Object {
+public:
+    explicit HeldObject(PyObject* object) : m_object(object) { Py_INCREF(object); }
+    ~HeldObject() override
+    {
+        if (!Py_IsInitialized())
+            return; // its memory ends with the process
+        nb::gil_scoped_acquire acquire;
+        Py_DECREF(m_object);
+    }
+
+private:
+    PyObject* m_object;
+};
+
+} // namespace
+
+/// Zeroes a gradient that a kernel will add to; torch does so on its current stream.
+void Launch::clear_fresh(const Leaf& leaf)
+{
+    if (leaf.flags & value_flag::fresh && leaf.grads[1])
+        leaf.grads[1]->dtype.attr("zero_")();
+}
+
 void Launch::check_torch(const LeafPlan& plan, Leaf& leaf)
 {
     const DeviceInfo& info = m_plan.device->info();
@@ -51,7 +78,7 @@ void Launch::write_torch(size_t index, const LeafPlan& plan)
                     torch_stream(leaf.object, {0, leaf.scalar, {}, {}, leaf.device_type, leaf.device_index})};
     if (plan.writes)
         check_overlap(index, plan);
-    bool direct = leaf.device_type == 2 || (m_on_host && !m_signature.reserved.append_to);
+    bool direct = leaf.device_type == 2 || m_on_host;
     if (direct && plan.element_size && plan.element_size != scalar_info(leaf.scalar).size) {
         if (leaf.device_type == 2)
             fail(ErrorKind::not_implemented, m_plan.label, ": argument ", plan.name, " of dtype ",
@@ -60,6 +87,8 @@ void Launch::write_torch(size_t index, const LeafPlan& plan)
     }
     auto grads = gradients(plan, leaf);
     if (!direct) { // memory that the device cannot read: staged
+        clear_fresh(leaf);
+        leaf.flags &= uint8_t(~value_flag::fresh);
         for (size_t i = 0; i < 2; ++i)
             if (grads[i])
                 stage_gradient(index, plan, *grads[i], plan.views[i + 1], i == 1);
@@ -68,6 +97,8 @@ void Launch::write_torch(size_t index, const LeafPlan& plan)
         leaf.kind = ValueKind::array;
         return write_array(index, plan, leaf);
     }
+    if (m_signature.reserved.append_to)
+        m_keep.push_back(ref<Object>(new HeldObject(leaf.object)));
     write_view(plan, plan.views[0], leaf.address, leaf.shape, leaf.strides);
     for (size_t i = 0; i < 2; ++i)
         if (grads[i])

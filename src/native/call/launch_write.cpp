@@ -294,6 +294,7 @@ void Launch::write_leaf(size_t index)
     case LeafKind::reference: return write_reference(plan, leaf);
     case LeafKind::pointer: return write_pointer(plan, leaf);
     case LeafKind::resource: return write_resource(index, plan, leaf);
+    case LeafKind::custom: return write_custom(index, plan, leaf);
     }
 }
 

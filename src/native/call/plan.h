@@ -23,7 +23,7 @@ struct ValueSlot {
 
 enum class ViewSource : uint8_t { primal, grad_in, grad_out, count_ };
 
-enum class LeafKind : uint8_t { skip, value, view, packed, generator, pointer, resource, reference };
+enum class LeafKind : uint8_t { skip, value, view, packed, generator, pointer, resource, reference, custom };
 
 /// How a leaf depends on the call index at run time; 2 bits of a variant key.
 enum class AccessClass : uint8_t { general, linear, uniform, periodic };
@@ -40,13 +40,14 @@ struct LeafPlan {
     ScalarType scalar = ScalarType::none; ///< packed: element type in the kernel
     uint32_t element_size = 0;            ///< bytes of one stored element on the device
     ViewSlot views[size_t(ViewSource::count_)];
-    ValueSlot value, seed, out; ///< references: value read, seed gradient read, address of the value written
+    ValueSlot value, seed, out; ///< references: value read, seed gradient read, address of the value written; custom: value
     bool out_is_grad = false;   ///< the written value goes to DiffPair.grad
-    int32_t shape_offset = -1, offset_offset = -1, stride_offset = -1; ///< generators: int64 entries
+    int32_t shape_offset = -1, offset_offset = -1, stride_offset = -1; ///< generators, custom (stride): int64 entries
     int32_t seed_offset = -1, min_offset = -1, max_offset = -1;
     ScalarType range_scalar = ScalarType::float32; ///< of min and max
     int32_t slot = -1;   ///< resources
     bool carries = false; ///< torch: autograd may send a gradient through it
+    bool whole = false;   ///< a tensor parameter: the function picks the elements
     bool classed = false; ///< takes part in the variant key
 };
 

@@ -17,7 +17,9 @@ void Signature::clear()
     updates.clear();
     answers.clear();
     reserved = {};
-    has_torch = needs_autograd = false;
+    has_torch = has_torch_pairs = needs_autograd = false;
+    for (size_t i = 0; i < grad_count; ++i)
+        grads[i]->dtype = nb::object();
     grad_count = 0;
     grad_mode = -1;
 }
@@ -323,6 +325,12 @@ private:
         describe_torch(value, tensor);
         uint8_t flags = value_flag::writable;
         m.has_torch = true;
+        if (is_storage_float(tensor.scalar) && converts_elements()) {
+            // widened before the call: kernels have no arithmetic on these, and torch sends their gradients back
+            value = hold(nb::handle(value).attr("float")());
+            describe_torch(value, tensor);
+            flags = 0; // writing to it would be lost
+        }
         if (scalar_info(tensor.scalar).is_float && torch_is_negated(value)) {
             value = hold(nb::handle(value).attr("resolve_neg")());
             describe_torch(value, tensor);
@@ -336,6 +344,20 @@ private:
         }
         m.needs_autograd |= (flags & value_flag::needs_grad) != 0;
         return torch_leaf(value, tensor, flags, nullptr);
+    }
+
+    static bool is_storage_float(ScalarType scalar)
+    {
+        return scalar == ScalarType::bfloat16 || scalar == ScalarType::float8_e4m3 || scalar == ScalarType::float8_e5m2;
+    }
+
+    /// Whether the called function has `convert` set.
+    bool converts_elements() const
+    {
+        if (!m_node)
+            return false;
+        nb::object mode = nb::getattr(nb::getattr(nb::handle(m_node), "options", nb::none()), "convert", nb::none());
+        return mode.is_valid() && !mode.is_none() && std::strcmp(nb::str(mode).c_str(), "none") != 0;
     }
 
     /// Reads a tensor; messages name the argument.
@@ -364,7 +386,7 @@ private:
     nb::object torch_pair(PyObject* value)
     {
         auto* pair = nb::cast<TorchPair*>(nb::handle(value));
-        m.has_torch = true;
+        m.has_torch = m.has_torch_pairs = true;
         nb::object primal = pair->primal.is_none() ? pair->seed.is_none() ? pair->grad : pair->seed : pair->primal;
         if (primal.is_none())
             fail_bound("a diff_pair without primal and grad cannot be an argument");
@@ -376,6 +398,7 @@ private:
         TensorBase* added = torch_gradient(pair->grad, tensor);
         if (read) flags |= value_flag::grad_in;
         if (added) flags |= value_flag::grad_out;
+        if (added && pair->fresh) flags |= value_flag::fresh;
         if (read && added && pair->seed.is_none()) flags |= value_flag::shared_grad;
         nb::object result = torch_leaf(primal.ptr(), tensor, flags, read ? read : added);
         m.leaves[m.leaf_count - 1].grads = {read, added};
@@ -399,6 +422,7 @@ private:
         grad.shape = tensor.shape;
         grad.strides = tensor.strides;
         grad.type_id = uint32_t(tensor.scalar);
+        grad.dtype = object; // the tensor itself
         return &grad;
     }
 
@@ -431,6 +455,7 @@ private:
             details["grad_in"] = bool(flags & value_flag::grad_in);
             details["grad_out"] = bool(flags & value_flag::grad_out);
             details["shared_grad"] = bool(flags & value_flag::shared_grad);
+            details["fresh"] = bool(flags & value_flag::fresh);
             details["grad_type"] = std::string(scalar_info(ScalarType(grad->type_id)).slang_name);
         }
         return description(value, ValueKind::torch, details, last_leaf());
@@ -821,8 +846,10 @@ private:
         nb::object text = nb::getattr(handle, "slangpy_signature", nb::none());
         if (!entry.signature.is_none())
             text = entry.signature(handle);
-        m.key.append(Py_TYPE(value)->tp_name);
-        put(':');
+        // classes of one name differ, and so does a class whose factory was replaced
+        PyTypeObject* type = Py_TYPE(value);
+        m.key.append(reinterpret_cast<const char*>(&type), sizeof(type));
+        m.key.append(reinterpret_cast<const char*>(&entry.registration), sizeof(entry.registration));
         if (!text.is_none())
             m.key.append(nb::cast<std::string>(nb::str(text)));
         put('\0');

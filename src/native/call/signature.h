@@ -26,6 +26,7 @@ struct Signature {
     std::vector<nb::object> answers; ///< what get_this() and merged lists gave, in walk order: asked once per call
     ReservedArguments reserved;
     bool has_torch = false;
+    bool has_torch_pairs = false;
     bool needs_autograd = false; ///< grad mode is on and a torch tensor requires grad
     std::vector<std::unique_ptr<TensorBase>> grads; ///< of torch leaves; the first `grad_count` count
     size_t grad_count = 0;

@@ -55,6 +55,7 @@ struct DiffPair {
 struct TorchPair {
     nb::object primal, grad;
     nb::object seed; ///< gradient that is read, where it is another tensor than `grad`, which is added to
+    bool fresh = false; ///< `grad` holds nothing yet
 };
 
 /// Stands for the next of the torch tensors that a call is given beside its arguments.
@@ -67,7 +68,7 @@ enum class ValueKind : uint8_t {
 const char* to_string(ValueKind kind);
 
 namespace value_flag {
-constexpr uint8_t writable = 1, grad_in = 2, grad_out = 4, shared_grad = 8, wide = 16, huge = 32,
+constexpr uint8_t writable = 1, grad_in = 2, grad_out = 4, shared_grad = 8, fresh = 16, huge = 32,
                   needs_grad = 128, no_primal = 64;
 }
 

@@ -53,7 +53,7 @@ ref<Device> open(const Backend& backend, DeviceDesc desc)
     if (desc.has_adapter_luid)
         desc.adapter_index = adapter_of_luid(backend, desc);
     ref<Device> device = backend.create(desc);
-    return desc.enable_rhi_validation ? create_validation_device(std::move(device)) : device;
+    return desc.enable_rhi_validation || desc.enable_print ? create_validation_device(std::move(device)) : device;
 }
 
 /// Null when the type cannot be had here; `reasons` then says why.

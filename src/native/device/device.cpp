@@ -124,6 +124,14 @@ void Device::close()
         std::rethrow_exception(fault);
 }
 
+Kernel::Kernel(ref<Device> device, ref<ProgramLayout> layout, std::string label)
+    : DeviceObject(std::move(device)), m_layout(std::move(layout)), m_label(std::move(label))
+{
+    for (size_t i = 0; i < m_layout->slots.size(); ++i)
+        if (m_layout->slots[i].path == print_slot_path)
+            m_print_slot = int(i);
+}
+
 bool Device::has_feature(std::string_view name) const
 {
     return std::find(m_info.features.begin(), m_info.features.end(), name) != m_info.features.end();

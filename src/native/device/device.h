@@ -145,16 +145,21 @@ struct KernelDesc {
 
 class Kernel : public DeviceObject {
 public:
-    Kernel(ref<Device> device, ref<ProgramLayout> layout, std::string label)
-        : DeviceObject(std::move(device)), m_layout(std::move(layout)), m_label(std::move(label)) {}
+    Kernel(ref<Device> device, ref<ProgramLayout> layout, std::string label);
     const ProgramLayout& layout() const { return *m_layout; }
     const std::string& label() const { return m_label; }
+    /// Where it takes the buffer that print() writes to; -1 when it prints nothing.
+    int print_slot() const { return m_print_slot; }
     virtual NativeHandle native_handle() const { return {}; }
 
 protected:
     ref<ProgramLayout> m_layout;
     std::string m_label;
+    int m_print_slot = -1;
 };
+
+/// Path of the global that slangpy_print.slang declares; bound by the device, not by users.
+inline constexpr std::string_view print_slot_path = "_spy_print";
 
 /// The arguments of one launch: the bytes of every scope and the resource of every slot of the kernel's layout.
 /// Spans must stay valid during the call only; backends copy what they need later and keep resources in flight alive.
@@ -255,6 +260,8 @@ public:
     /// Waits, releases every live object, then the device. A second call does nothing. A fault found while waiting
     /// is thrown at the end.
     void close();
+    /// What print() in kernels writes to: words in use, calls lost, words there are, 0, records. Null without enable_print.
+    virtual Buffer* print_buffer() { return nullptr; }
     /// The backend's device behind a validation device; itself otherwise.
     virtual Device* backend() { return this; }
 
@@ -299,7 +306,7 @@ std::span<const Backend> backends();
 
 /// Opens a device; `automatic` takes the first that opens (CUDA, D3D12, Vulkan on hardware, CPU).
 ref<Device> create_device(const DeviceDesc& desc);
-/// A Device that checks every call and forwards it.
+/// A Device that checks every call and forwards it; with enable_print it also gives kernels their print buffer.
 ref<Device> create_validation_device(ref<Device> inner);
 
 } // namespace spy

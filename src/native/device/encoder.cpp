@@ -147,7 +147,26 @@ ref<CommandBuffer> CommandEncoder::finish()
     return new CommandBuffer(m_device, std::exchange(m_commands, {}), std::move(m_recording));
 }
 
+void CommandEncoder::add(Command command)
+{
+    std::visit([&](auto& c) {
+        if constexpr (requires { c.kernel; c.slots; })
+            bind_print_buffer(device(), *c.kernel, c.slots);
+    }, command);
+    m_commands.push_back(std::move(command));
+}
+
 // --- compute pass
+
+void bind_print_buffer(Device* device, const Kernel& kernel, std::vector<ref<Object>>& slots)
+{
+    if (kernel.print_slot() < 0)
+        return;
+    const auto slot = size_t(kernel.print_slot());
+    if (slots.size() <= slot)
+        slots.resize(slot + 1);
+    slots[slot] = device->print_buffer();
+}
 
 std::array<uint64_t, 3> groups_for_threads(const ProgramLayout& layout, std::array<uint64_t, 3> thread_count)
 {

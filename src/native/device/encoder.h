@@ -56,7 +56,7 @@ public:
 
     /// Checks that recording may go on: `call` names the method.
     void check_recording(const char* call, bool from_pass = false) const;
-    void add(Command command) { m_commands.push_back(std::move(command)); }
+    void add(Command command);
 
 private:
     friend class ComputePassEncoder;
@@ -94,6 +94,8 @@ private:
 
 /// Throws when an argument does not fit the parameter it is bound to: another device, missing usage flag.
 void check_arguments(const Device* device, const Kernel& kernel, std::span<const ref<Object>> slots);
+/// Puts the device's print buffer where the kernel takes it, if it does.
+void bind_print_buffer(Device* device, const Kernel& kernel, std::vector<ref<Object>>& slots);
 /// Throws when a dimension is beyond the device's limit.
 void check_group_count(const Device* device, const Kernel& kernel, std::array<uint64_t, 3> group_count);
 /// Groups that cover `thread_count` threads.

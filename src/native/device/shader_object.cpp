@@ -188,7 +188,7 @@ void ShaderObject::check_bound() const
     if (!m_program)
         return;
     for (uint32_t slot = 0; slot < m_slots.size(); ++slot) {
-        if (is_bound(slot))
+        if (is_bound(slot) || m_program->slots[slot].path == print_slot_path)
             continue;
         const SlotLayout& layout = m_program->slots[slot];
         const char* what = layout.kind == SlotKind::texture || layout.kind == SlotKind::combined_texture_sampler

@@ -18,9 +18,12 @@ public:
         m_desc = m_inner->desc();
         m_info = m_inner->info();
         m_target = m_inner->compile_target();
+        if (m_desc.enable_print && m_info.type != DeviceType::null)
+            create_print_buffer();
     }
 
     Device* backend() override { return m_inner.get(); }
+    Buffer* print_buffer() override { return m_print_buffer.get(); }
 
     ref<Buffer> create_buffer(const BufferDesc& desc) override
     {
@@ -111,6 +114,8 @@ public:
                     return;
         if (!desc.arguments.slots.empty())
             check_arguments(this, kernel, desc.arguments.slots);
+        if (kernel.print_slot() >= 0) [[unlikely]]
+            return launch_printing(desc);
         m_inner->launch(desc);
     }
 
@@ -213,6 +218,31 @@ private:
         return object;
     }
 
+    void launch_printing(LaunchDesc desc)
+    {
+        std::vector<ref<Object>> slots(desc.arguments.slots.begin(), desc.arguments.slots.end());
+        bind_print_buffer(this, *desc.kernel, slots);
+        desc.arguments.slots = slots;
+        m_inner->launch(desc);
+    }
+
+    void create_print_buffer()
+    {
+        m_target.defines.emplace_back("SPY_ENABLE_PRINT", "1");
+        constexpr uint32_t words = 1u << 20;
+        BufferDesc desc;
+        desc.size = uint64_t(words) * 4;
+        desc.struct_size = 4;
+        desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access | BufferUsage::copy_source
+            | BufferUsage::copy_destination;
+        desc.label = "print";
+        // Not adopted: the buffer would hold the device that holds it.
+        m_print_buffer = m_inner->create_buffer(desc);
+        std::vector<uint32_t> content(words);
+        content[2] = words;
+        m_inner->write_buffer(m_print_buffer.get(), 0, content.data(), desc.size);
+    }
+
     /// Memory of the host backends is zero already.
     void zero(const ref<Buffer>& buffer)
     {
@@ -291,6 +321,7 @@ private:
     }
 
     ref<Device> m_inner;
+    ref<Buffer> m_print_buffer;
 };
 
 } // namespace

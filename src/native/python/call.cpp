@@ -53,7 +53,7 @@ void read_value_slot(nb::dict& dict, const char* name, ValueSlot& slot)
 
 LeafKind leaf_kind(const std::string& text)
 {
-    static const char* const names[] = {"skip", "value", "view", "packed", "generator", "pointer", "resource", "reference"};
+    static const char* const names[] = {"skip", "value", "view", "packed", "generator", "pointer", "resource", "reference", "custom"};
     for (size_t i = 0; i < std::size(names); ++i)
         if (text == names[i])
             return LeafKind(i);
@@ -78,6 +78,7 @@ LeafPlan read_leaf(nb::dict dict)
     leaf.writes = flag("writes", false);
     leaf.classed = flag("classed", false);
     leaf.carries = flag("carries", false);
+    leaf.whole = flag("whole", false);
     leaf.out_is_grad = flag("out_is_grad", false);
     if (dict.contains("scalar"))
         leaf.scalar = scalar_from_slang_name(nb::cast<std::string>(dict["scalar"]));
@@ -313,6 +314,8 @@ nb::object call_with(nb::handle self, nb::args args, nb::kwargs kwargs, std::spa
     SignatureLease lease;
     Signature& signature = *lease.signature;
     walk(signature, arguments);
+    if (signature.has_torch_pairs && !site.is_bwds)
+        fail(ErrorKind::type, nb::str(self.attr("label")).c_str(), ": diff_pair belongs to .bwds(); pass the tensor itself");
     PlanTable& table = *nb::cast<PlanTable*>(site.table);
     std::shared_ptr<CallPlan> plan = find_plan(site, self, table, signature, arguments);
     if (signature.needs_autograd && !site.is_bwds) {
@@ -447,9 +450,9 @@ void bind_call(nb::module_& m)
         .def("_plan_of", &plan_of)
         .def("_describe", &describe_call);
     nb::class_<TorchPair>(m, "TorchPair", nb::dynamic_attr(), "A torch tensor with its gradient, for bwds.")
-        .def("__init__", [](TorchPair* self, nb::object primal, nb::object grad, nb::object seed) {
-            new (self) TorchPair{std::move(primal), std::move(grad), std::move(seed)};
-        }, nb::arg("primal").none(), nb::arg("grad").none(), nb::arg("seed").none() = nb::none())
+        .def("__init__", [](TorchPair* self, nb::object primal, nb::object grad, nb::object seed, bool fresh) {
+            new (self) TorchPair{std::move(primal), std::move(grad), std::move(seed), fresh};
+        }, nb::arg("primal").none(), nb::arg("grad").none(), nb::arg("seed").none() = nb::none(), nb::arg("fresh") = false)
         .def_rw("primal", &TorchPair::primal, nb::arg().none())
         .def_rw("grad", &TorchPair::grad, nb::arg().none());
     nb::class_<TorchSlot>(m, "TorchSlot", "Stands for a torch tensor in stored arguments.").def(nb::init<>());

@@ -2,6 +2,7 @@
 #include "python/bindings.h"
 
 #include "device/cursor.h"
+#include "device/resource.h"
 #include "python/cursor_math.h"
 #include "python/value_writer.h"
 
@@ -241,6 +242,14 @@ nb::object attribute(PyObject* value, const char* name)
     return nb::getattr(nb::handle(value), name, nb::none());
 }
 
+/// Memory reached by pointer is in no slot, so the launch cannot check whose it is.
+void check_owner(const Place& place, const Object* owner, const ValuePath& path)
+{
+    const auto* buffer = dynamic_cast<const Buffer*>(owner);
+    if (buffer && place.object && place.object->device())
+        check_same_device(place.object->device(), buffer, cat("'", path.str(), "'").c_str());
+}
+
 /// Fields of a tensor type from Tensor.uniforms(): those that this kind of tensor has.
 void write_tensor(const TypeLayout& layout, const Place& place, PyObject* tensor, const ValuePath& path)
 {
@@ -261,9 +270,10 @@ void write_tensor(const TypeLayout& layout, const Place& place, PyObject* tensor
     std::vector<std::string> not_in_struct; // gradient pointers and the like of other tensor kinds
     write_dict(layout, place, uniforms.ptr(), path, &not_in_struct);
     nb::object storage = attribute(tensor, "storage"); // a Tensor may be pointed elsewhere later, its storage not
-    if (nb::isinstance<Buffer>(storage))
+    if (nb::isinstance<Buffer>(storage)) {
+        check_owner(place, nb::cast<Buffer*>(storage), path);
         keep_at(place, ref<Object>(nb::cast<Buffer*>(storage)));
-    else
+    } else
         keep_at(place, ref<Object>(new PythonOwner(tensor)));
 }
 
@@ -310,6 +320,7 @@ Outcome write_pointer(const Place& place, PyObject* value, const ValuePath& path
     ref<Object> owner;
     if (!pointer_from_python(value, address, owner, path))
         return Outcome::unknown;
+    check_owner(place, owner.get(), path);
     store_raw<uint64_t>(place.bytes, address);
     keep_at(place, std::move(owner));
     return Outcome::written;

@@ -47,6 +47,8 @@ ref<Device> new_device(nb::args args, nb::kwargs kwargs)
         device = create_device(plain);
     }
     device->set_discarded_callback([](Device* d, uint64_t recording_id) {
+        if (d->is_closed()) // its callbacks are gone, and at exit so is the module
+            return;
         nb::gil_scoped_acquire gil;
         if (!gil.is_valid())
             return;
@@ -59,6 +61,27 @@ ref<Device> new_device(nb::args args, nb::kwargs kwargs)
     });
     support.attr("_opened")(device, desc);
     return device;
+}
+
+/// The words that kernels have printed and how many calls found no room; empties the buffer. Waits for earlier work.
+nb::tuple take_printed(Device& device)
+{
+    check_open(&device);
+    Buffer* buffer = device.print_buffer();
+    uint32_t header[4] = {};
+    std::vector<uint32_t> words;
+    if (buffer) {
+        nb::gil_scoped_release release;
+        device.read_buffer(buffer, 0, header, sizeof(header));
+        words.resize(std::min<size_t>(header[0], header[2] - 4));
+        if (!words.empty() || header[1]) {
+            device.read_buffer(buffer, sizeof(header), words.data(), words.size() * 4);
+            std::vector<uint32_t> empty(words.size() + 4);
+            empty[2] = header[2];
+            device.write_buffer(buffer, 0, empty.data(), empty.size() * 4);
+        }
+    }
+    return nb::make_tuple(nb::bytes(words.data(), words.size() * 4), header[1]);
 }
 
 std::vector<AdapterInfo> enumerate_adapters(DeviceType type)
@@ -298,6 +321,7 @@ void bind_state(DeviceClass& cls)
             nb::gil_scoped_release release; // calls of other threads, which close() waits for, may need it
             d.close();
         }, "Frees everything; slangpy.device does what comes before.")
+        .def("_take_printed", &take_printed)
         .def("_live_objects", [](Device& d) {
             std::vector<std::string> out;
             d.for_each_object([&](DeviceObject* o) { out.push_back(describe(o)); });

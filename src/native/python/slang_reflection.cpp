@@ -1,5 +1,7 @@
 #include "python/slang.h" // first: nanobind must come before core/ref.h
 
+#include <slang.h>
+
 #include "slang/reflection.h"
 
 namespace spy {
@@ -297,6 +299,12 @@ void bind_programs(nb::module_& m)
              "TypeLayout of the type as an element of a StructuredBuffer.")
         .def("is_sub_type", &ProgramReflection::is_sub_type, nb::arg("type"), nb::arg("super"))
         .def_prop_ro("hashed_strings", &ProgramReflection::hashed_strings)
+        .def_prop_ro("_string_hashes", [](const ProgramReflection& self) {
+            nb::dict texts;
+            for (const std::string& text : self.hashed_strings())
+                texts[nb::int_(spComputeStringHash(text.data(), text.size()))] = nb::cast(text);
+            return texts;
+        }, "Hash in the code -> literal.")
         .def_prop_ro("generation", &ProgramReflection::generation, "Grows with each reload.");
 }
 

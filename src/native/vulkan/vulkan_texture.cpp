@@ -111,14 +111,14 @@ void check_format(const TextureDesc& desc, VkFormatFeatureFlags features, const 
 }
 
 void check_image_limits(VulkanDevice& device, const VkImageCreateInfo& info, VkPhysicalDevice adapter,
-                        const VulkanFunctions& vk, Format format)
+                        const VulkanFunctions& vk, const TextureDesc& desc)
 {
     VkImageFormatProperties limits{};
     const VkResult code = vk.GetPhysicalDeviceImageFormatProperties(adapter, info.format, info.imageType, info.tiling,
                                                                     info.usage, info.flags, &limits);
     const std::string text = cat("a texture of ", info.extent.width, " x ", info.extent.height, " x ",
                                  info.extent.depth, " texels, ", info.arrayLayers, " layers, ", info.mipLevels,
-                                 " mips, ", uint32_t(info.samples), " samples, format ", format_name(format));
+                                 " mips, ", uint32_t(info.samples), " samples, format ", format_name(desc.format));
     if (code == VK_ERROR_FORMAT_NOT_SUPPORTED)
         fail_value(text, " is not supported on ", device.info().adapter_name,
                    "; Device.get_format_support tells what a format supports");
@@ -129,6 +129,12 @@ void check_image_limits(VulkanDevice& device, const VkImageCreateInfo& info, VkP
         fail_value(text, " is beyond the limits of ", device.info().adapter_name, ": ", limits.maxExtent.width, " x ",
                    limits.maxExtent.height, " x ", limits.maxExtent.depth, " texels, ", limits.maxArrayLayers,
                    " layers, ", limits.maxMipLevels, " mips, samples ", limits.sampleCounts);
+    uint64_t bytes = 0;
+    for (uint32_t mip = 0; mip < desc.mip_count; ++mip)
+        bytes += subresource_layout(desc, mip).size_in_bytes * desc.layer_count() * desc.sample_count;
+    if (bytes > limits.maxResourceSize)
+        fail(ErrorKind::memory, text, " takes ", bytes, " bytes; one texture has at most ", limits.maxResourceSize,
+             " bytes on ", device.info().adapter_name);
 }
 
 VkFilter filter(TextureFilteringMode mode)
@@ -182,7 +188,7 @@ VulkanTexture::VulkanTexture(ref<Device> device, TextureDesc desc) : Texture(std
     info.samples = VkSampleCountFlagBits(m_desc.sample_count);
     info.tiling = VK_IMAGE_TILING_OPTIMAL;
     info.usage = image_usage(m_desc.usage, features);
-    check_image_limits(owner, info, owner.adapter().handle, vk, m_desc.format);
+    check_image_limits(owner, info, owner.adapter().handle, vk, m_desc);
 
     std::lock_guard lock(owner.mutex());
     owner.throttle_garbage();

@@ -11,6 +11,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .kinds import (
+    ArrayType as ArrayType,
+    ByteAddressBufferType as ByteAddressBufferType,
+    DifferentialPairType as DifferentialPairType,
+    InterfaceType as InterfaceType,
+    MatrixType as MatrixType,
+    PointerType as PointerType,
+    SamplerStateType as SamplerStateType,
+    ScalarType as ScalarType,
+    StructType as StructType,
+    StructuredBufferType as StructuredBufferType,
+    TensorType as TensorType,
+    TextureType as TextureType,
+    UnknownType as UnknownType,
+    VectorType as VectorType,
+    VoidType as VoidType,
+    attribute,
+)
+
 _SCALARS = {
     "bool": 1, "int8_t": 1, "int16_t": 2, "int": 4, "int64_t": 8, "uint8_t": 1, "uint16_t": 2, "uint": 4,
     "uint64_t": 8, "half": 2, "float": 4, "double": 8,
@@ -151,6 +170,11 @@ class SlangType:
     def is_generic(self) -> bool:
         return self.kind == "struct" and self.type_reflection.is_generic
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return attribute(self, name)
+
     # --- derivatives
     @property
     def differentiable(self) -> bool:
@@ -184,7 +208,7 @@ class Field:
 
     @property
     def modifiers(self) -> set[str]:
-        from . import _slang
+        from .. import _slang
 
         return {m.name for m in _slang.ModifierID if self._reflection.has_modifier(m)}
 
@@ -266,3 +290,11 @@ class SlangProgramLayout:
 
     def __iter__(self) -> Iterator[SlangType]:
         return iter([t for t in self._types.values() if t is not None])
+
+
+def __getattr__(name: str) -> Any:  # the compiler's part is loaded when it is asked for
+    if name == "SlangFunction":
+        from .. import _slang
+
+        return _slang.FunctionReflection
+    raise AttributeError(f"module 'slangpy.reflection' has no attribute {name!r}")

@@ -1,0 +1,112 @@
+"""The class that says how values of a Python class reach kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._native import Shape
+from .codegen import CodeGenBlock
+from .enums import CallMode
+
+if TYPE_CHECKING:
+    from ..reflection import SlangProgramLayout, SlangType
+    from .boundvariable import BoundVariable
+    from .boundvariableruntime import BoundVariableRuntime
+
+
+@dataclass(frozen=True)
+class BindContext:
+    """What a marshall may ask while a call is planned."""
+
+    layout: SlangProgramLayout
+    module: Any = None
+
+
+@dataclass(frozen=True)
+class ReturnContext:
+    """What a factory is given instead of a value when its class is asked for as a result."""
+
+    slang_type: SlangType
+    bind_context: BindContext
+
+
+@dataclass(frozen=True)
+class CallContext:
+    """What a marshall may ask while a call runs."""
+
+    device: Any
+    call_shape: Shape
+    call_mode: CallMode
+
+
+class Marshall:
+    """Base of the marshalls of your classes. `slang_type` is the Slang type that carries the value in the kernel."""
+
+    has_derivative: bool = False
+    is_writable: bool = False
+    match_call_shape: bool = False
+    concrete_shape: Any = None
+
+    def __init__(self, layout: SlangProgramLayout) -> None:
+        self.layout = layout
+        self.slang_type: SlangType | None = None
+
+    def get_shape(self, value: Any) -> Any:
+        """Container dimensions of a value: -1 where it takes the size of the call."""
+        del value
+        return Shape() if self.concrete_shape is None else Shape(self.concrete_shape)
+
+    def resolve_types(self, context: BindContext, bound: SlangType) -> Sequence[SlangType] | None:
+        """Types that one invocation may receive where the parameter has type `bound`; None when there are none."""
+        found = self.resolve_type(context, bound)
+        return None if found is None else [found]
+
+    def resolve_type(self, context: BindContext, bound: SlangType) -> SlangType | None:
+        """The older form of `resolve_types`."""
+        del context, bound
+        return self.slang_type
+
+    def resolve_dimensionality(self, context: BindContext, binding: BoundVariable, target: SlangType) -> int | None:
+        """Dimensions that the argument adds to the call; None: rank of the value less the rank of the target."""
+        del context, binding, target
+        return None
+
+    def reduce_type(self, context: BindContext, dims: int) -> SlangType | None:
+        """The type left when `dims` dimensions are spread over the call."""
+        del context
+        type_ = self.slang_type
+        for _ in range(dims):
+            type_ = type_.element_type if type_ is not None else None
+        return type_
+
+    def gen_calldata(self, cgb: CodeGenBlock, context: BindContext, binding: BoundVariable) -> None:
+        """States the stored type with `binding.gen_calldata_type_name(cgb, name)`."""
+        del context
+        if self.slang_type is None:
+            raise ValueError(f"{type(self).__name__}: set slang_type in __init__, or override gen_calldata")
+        binding.gen_calldata_type_name(cgb, self.slang_type.full_name)
+
+    def create_calldata(self, context: CallContext, binding: BoundVariableRuntime, value: Any) -> Any:
+        """The stored data: a dict of the fields of the stored type."""
+        del context, binding, value
+        raise NotImplementedError(f"{type(self).__name__} must override create_calldata: it returns the stored fields")
+
+    def read_calldata(self, context: CallContext, binding: BoundVariableRuntime, value: Any, data: Any) -> None:
+        """Called after a call that wrote the value; `data` is what `create_calldata` returned."""
+        del context, binding, value, data
+
+    def create_output(self, context: CallContext, binding: BoundVariableRuntime) -> Any:
+        """Would allocate a result."""
+        del context, binding
+        raise NotImplementedError(f"{type(self).__name__} does not make results; pass an instance as _result")
+
+    def read_output(self, context: CallContext, binding: BoundVariableRuntime, data: Any) -> Any:
+        """Would convert a result to what the call returns."""
+        del context, binding, data
+        raise NotImplementedError(f"{type(self).__name__} does not make results; pass an instance as _result")
+
+    def create_dispatchdata(self, value: Any) -> Any:
+        """The value as raw dispatch takes it."""
+        return value

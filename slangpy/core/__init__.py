@@ -1,0 +1,1 @@
+"""The paths under which existing programs import modules, functions and structs; the names are those of `slangpy`."""

@@ -1,0 +1,5 @@
+"""`Struct` by its older path."""
+
+from ..struct import Struct as Struct
+
+__all__ = ["Struct"]

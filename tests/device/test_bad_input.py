@@ -1,0 +1,274 @@
+"""What must not be asked of a device: a clear error, and the device works on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from kernels import RW, in_process, kernel
+
+import slangpy as spy
+
+DOUBLE = """
+[shader("compute")] [numthreads(64, 1, 1)]
+void main(uint3 tid : SV_DispatchThreadID, RWStructuredBuffer<float> y, uniform uint n) { if (tid.x < n) y[tid.x] *= 2; }"""
+POINTER = """
+[shader("compute")] [numthreads(64, 1, 1)]
+void main(uint3 tid : SV_DispatchThreadID, uniform float* y, uniform uint n) { if (tid.x < n) y[tid.x] *= 2; }"""
+
+
+@pytest.fixture
+def usable(device: spy.Device) -> Iterator[spy.Device]:
+    """A device that must still run kernels after the test."""
+    yield device
+    buffer = device.create_buffer(data=np.arange(10, dtype=np.float32), struct_size=4, usage=RW)
+    if device.type is not spy.DeviceType.null:
+        kernel(device, DOUBLE).dispatch([10, 1, 1], y=buffer, n=10)
+        assert buffer.to_numpy().view(np.float32).tolist() == [2.0 * i for i in range(10)]
+    device.wait()
+
+
+@pytest.fixture
+def other(device_type: spy.DeviceType) -> Iterator[spy.Device]:
+    device = spy.Device(type=device_type, compiler_options={}, enable_hot_reload=False)
+    yield device
+    device.close()
+
+
+def test_out_of_memory(usable: spy.Device) -> None:
+    limit = usable.info.limits.max_buffer_size or (1 << 62)
+    if limit < 1 << 62:
+        with pytest.raises((MemoryError, ValueError), match=str(limit + 4)):
+            usable.create_buffer(size=limit + 4)
+    size = min(limit // 4 * 4, 1 << 60)
+    with pytest.raises(MemoryError) as error:
+        kept = [usable.create_buffer(size=size, usage=RW, label="huge") for _ in range(64)]
+        del kept
+    assert re.search(r"\d+ bytes", str(error.value))
+    assert str(size) in str(error.value)
+    assert "in use" in str(error.value)
+
+
+def test_out_of_memory_by_many(usable: spy.Device) -> None:
+    """What was taken before is given back once it is dropped."""
+    limit = usable.info.limits.max_buffer_size or (1 << 40)
+    with pytest.raises((MemoryError, ValueError)):
+        usable.create_buffer(element_count=1 << 40, struct_size=1 << 16, usage=RW)
+    with pytest.raises(OverflowError, match="64-bit"):
+        usable.create_buffer(element_count=1 << 62, struct_size=16)
+    del limit
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, "has no size"),
+        ({"size": 0}, "has no size"),
+        ({"data": np.zeros(0, np.float32)}, "size"),
+        ({"element_count": 0, "struct_size": 4}, "has no size"),
+        ({"size": -4}, "size"),
+        ({"size": 1 << 64}, "size"),
+        ({"size": 4, "format": 3}, "format"),
+        ({"sizes": 4}, "sizes"),
+    ],
+)
+def test_buffer_sizes(usable: spy.Device, fields: dict[str, Any], text: str) -> None:
+    with pytest.raises((ValueError, TypeError, OverflowError), match=text):
+        usable.create_buffer(**fields)
+
+
+@pytest.mark.parametrize("fields", [{"width": 0}, {"width": 1 << 20}, {"width": 4, "mip_count": 9}, {"width": 1 << 33}])
+def test_texture_sizes(usable: spy.Device, fields: dict[str, Any]) -> None:
+    if usable.type is spy.DeviceType.cpu:
+        pytest.skip("the cpu device has no textures")
+    with pytest.raises((ValueError, OverflowError)):
+        usable.create_texture(format=spy.Format.rgba8_unorm, usage=spy.TextureUsage.shader_resource, **fields)
+
+
+def test_texture_out_of_memory(usable: spy.Device) -> None:
+    limits = usable.info.limits
+    if usable.type in (spy.DeviceType.cpu, spy.DeviceType.cuda):
+        pytest.skip("no textures, or more memory than the largest texture takes")
+    side = limits.max_texture_dimension_2d
+    with pytest.raises(MemoryError, match="bytes"):
+        kept = [
+            usable.create_texture(
+                type=spy.TextureType.texture_2d_array, width=side, height=side, array_length=limits.max_texture_layers,
+                format=spy.Format.rgba32_float, usage=spy.TextureUsage.shader_resource,
+            )
+            for _ in range(64)
+        ]  # fmt: skip
+        del kept
+
+
+def test_buffer_of_another_device(usable: spy.Device, other: spy.Device) -> None:
+    theirs = other.create_buffer(data=np.zeros(10, np.float32), struct_size=4, usage=RW)
+    ours = usable.create_buffer(size=40, struct_size=4, usage=RW)
+    with pytest.raises(ValueError, match="another device"):
+        usable.create_command_encoder().copy_buffer(ours, 0, theirs, 0, 40)
+    if usable.type is spy.DeviceType.null:
+        return
+    with pytest.raises(ValueError, match="another device") as error:
+        kernel(usable, DOUBLE).dispatch([10, 1, 1], y=theirs, n=10)
+    assert "'y'" in str(error.value)
+    with pytest.raises(ValueError, match="another device"):
+        kernel(usable, POINTER).dispatch([10, 1, 1], y=theirs, n=10)
+
+
+@pytest.mark.needs_kernels
+def test_tensor_of_another_device(usable: spy.Device, other: spy.Device) -> None:
+    module = spy.Module.load_from_source(usable, "bad_input", "float twice(float x) { return 2 * x; }")
+    theirs = spy.Tensor.from_numpy(other, np.ones(8, np.float32))
+    with pytest.raises(ValueError, match="device"):
+        module.twice(theirs)
+    assert module.twice(spy.Tensor.from_numpy(usable, np.ones(8, np.float32))).to_numpy().tolist() == [2.0] * 8
+
+
+@pytest.mark.needs_kernels
+def test_resource_of_a_closed_device(usable: spy.Device, device_type: spy.DeviceType) -> None:
+    gone = spy.Device(type=device_type, compiler_options={}, enable_hot_reload=False)
+    buffer = gone.create_buffer(size=40, struct_size=4, usage=RW)
+    tensor = spy.Tensor.from_numpy(gone, np.ones(8, np.float32))
+    double = kernel(gone, DOUBLE)
+    module = spy.Module.load_from_source(gone, "closed", "float twice(float x) { return 2 * x; }")
+    assert module.twice(2.0) == 4.0
+    gone.close()
+    with pytest.raises((ValueError, RuntimeError), match="device"):
+        kernel(usable, DOUBLE).dispatch([10, 1, 1], y=buffer, n=10)
+    with pytest.raises(RuntimeError, match="closed"):
+        double.dispatch([10, 1, 1], y=buffer, n=10)
+    with pytest.raises(RuntimeError, match="closed"):
+        tensor.to_numpy()
+    with pytest.raises(RuntimeError, match="closed"):
+        module.twice(2.0)
+    with pytest.raises(RuntimeError, match="closed"):
+        module.twice(np.ones(4, np.float32))
+
+
+@pytest.mark.needs_kernels
+def test_too_large_a_dispatch(usable: spy.Device) -> None:
+    double = kernel(usable, DOUBLE)
+    y = usable.create_buffer(size=40, struct_size=4, usage=RW)
+    limit = usable.info.limits.max_compute_dispatch_thread_groups
+    with pytest.raises(ValueError, match=str(limit[1])):
+        double.dispatch([1, limit[1] + 1, 1], y=y, n=0)
+    with pytest.raises(ValueError, match=str(limit[0])):
+        double.dispatch([64 * (limit[0] + 1), 1, 1], y=y, n=0)
+    with pytest.raises((ValueError, TypeError, OverflowError)):
+        double.dispatch([1 << 70, 1, 1], y=y, n=0)
+    for count in ([-1, 1, 1], [1, 2, 3, 4], "many", [1.5]):
+        with pytest.raises((ValueError, TypeError)):
+            double.dispatch(count, y=y, n=0)
+
+
+@pytest.mark.needs_kernels
+def test_wrong_arguments(usable: spy.Device) -> None:
+    double = kernel(usable, DOUBLE)
+    y = usable.create_buffer(size=40, struct_size=4, usage=RW)
+    with pytest.raises(RuntimeError, match="'y'.*never set"):
+        double.dispatch([1, 1, 1], n=1)
+    with pytest.raises(TypeError, match="y"):
+        double.dispatch([1, 1, 1], y=3.0, n=1)
+    with pytest.raises((ValueError, TypeError), match="n"):
+        double.dispatch([1, 1, 1], y=y, n=1.5)
+    with pytest.raises((ValueError, OverflowError), match="n"):
+        double.dispatch([1, 1, 1], y=y, n=-1)
+    with pytest.raises(ValueError, match="unordered_access"):
+        double.dispatch([1, 1, 1], y=usable.create_buffer(size=40, usage=spy.BufferUsage.shader_resource), n=1)
+    with pytest.warns(RuntimeWarning, match="no parameter 'z'.*y, n"):
+        double.dispatch([1, 1, 1], y=y, n=1, z=1)
+
+
+@pytest.mark.needs_kernels
+def test_bad_code(usable: spy.Device) -> None:
+    double = kernel(usable, DOUBLE)
+    layout = double.pipeline.layout
+    with pytest.raises((RuntimeError, spy.SlangCompileError)):
+        usable.create_kernel(usable.compile(b"this is no program", layout.entry_point_name), layout)
+    with pytest.raises(RuntimeError):
+        usable.create_kernel(b"neither is this", layout)
+    with pytest.raises(spy.SlangCompileError, match="undefined"):
+        usable.load_module_from_source("bad_code", "void f() { undefined_name(); }")
+
+
+MISSING = """
+import slangpy as spy
+print([a.name for a in spy.Device.enumerate_adapters(spy.DeviceType.{name})])
+try:
+    spy.Device(type=spy.DeviceType.{name})
+except RuntimeError as error:
+    print(error)
+print(spy.create_device().type.name)
+"""
+
+
+def test_missing_vulkan_driver() -> None:
+    result = in_process(
+        MISSING.format(name="vulkan"), VK_DRIVER_FILES="/nowhere.json", VK_ICD_FILENAMES="/nowhere.json",
+        SLANGPY_DEVICE_TYPE_OVERRIDE="cpu",
+    )  # fmt: skip
+    adapters, *lines, opened = result.stdout.splitlines()
+    assert (adapters, opened, result.stderr) == ("[]", "cpu", "")
+    text = "\n".join(lines)
+    assert "cannot open a vulkan device" in text
+    assert "driver" in text
+    assert "can be opened here: cpu" in text
+
+
+def test_missing_cuda_driver() -> None:
+    if spy.Device.enumerate_adapters(spy.DeviceType.cuda):
+        result = in_process(MISSING.format(name="cuda"), CUDA_VISIBLE_DEVICES="", SLANGPY_DEVICE_TYPE_OVERRIDE="cpu")
+    else:
+        result = in_process(MISSING.format(name="cuda"), SLANGPY_DEVICE_TYPE_OVERRIDE="cpu")
+    adapters, *lines, opened = result.stdout.splitlines()
+    assert (adapters, opened, result.stderr) == ("[]", "cpu", "")
+    text = "\n".join(lines)
+    assert "cannot open a cuda device" in text
+    assert "CUDA is not available" in text
+    assert "can be opened here: cpu" in text
+
+
+def test_missing_nvrtc() -> None:
+    if not hasattr(spy._native, "cuda_compile"):
+        pytest.skip("built without CUDA")
+    code = """
+import ctypes.util, sys
+from slangpy import _native
+_native._set_nvrtc_search_paths(["/nowhere"])
+try:
+    _native.cuda_compile(b'extern "C" __global__ void k() {}', "k", "sm_80")
+    print("found")
+except RuntimeError as error:
+    print(error)
+"""
+    result = in_process(code, PATH="/nowhere", LD_LIBRARY_PATH=_slang_folder(), CUDA_HOME="", CUDA_PATH="")
+    assert result.returncode == 0, result.stderr
+    if result.stdout.strip() != "found":  # a system may have one
+        for part in ("NVRTC", "pip install nvidia-cuda-nvrtc"):
+            assert part in result.stdout
+
+
+def test_missing_cpp_compiler() -> None:
+    code = """
+import slangpy as spy
+device = spy.Device(type=spy.DeviceType.cpu)
+spy._native._configure_cpu(threads=1, compilers=[["no-such-compiler"]])
+module = spy.Module.load_from_source(device, "m", "float twice(float x) { return 2 * x; }")
+try:
+    module.twice(1.0)
+except RuntimeError as error:
+    print(error)
+"""
+    result = in_process(code, SLANGPY_DISABLE_CACHE="1")
+    assert result.stderr == ""
+    for part in ("no C++ compiler", "no-such-compiler", "ziglang"):
+        assert part in result.stdout
+
+
+def _slang_folder() -> str:
+    import os
+
+    return os.environ.get("LD_LIBRARY_PATH", "")

@@ -1,0 +1,101 @@
+"""Statistics of the kernel cache, compilation reports, and two threads at once."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from kernels import RW, kernel
+
+import slangpy as spy
+
+pytestmark = pytest.mark.needs_kernels
+
+ADD = """
+[shader("compute")] [numthreads(64, 1, 1)]
+void main(uint3 tid : SV_DispatchThreadID, RWStructuredBuffer<uint> y, uniform uint by, uniform uint n) {{
+    if (tid.x < n) y[tid.x] += by + {tag} - {tag};
+}}"""
+
+
+def run_once(device: spy.Device, source: str) -> None:
+    y = device.create_buffer(data=np.zeros(3, np.uint32), struct_size=4, usage=RW)
+    kernel(device, source).dispatch([3, 1, 1], y=y, by=2, n=3)
+    assert y.to_numpy().view(np.uint32).tolist() == [2, 2, 2]
+
+
+def test_cache_statistics(device_type: spy.DeviceType, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from slangpy.config import config
+
+    if not config.cache_enabled:
+        pytest.skip("the cache is off")
+    monkeypatch.setattr(spy.cache.cache, "_folder", tmp_path)
+    seen = []
+    for _ in range(2):
+        device = spy.Device(type=device_type, enable_hot_reload=False)
+        before = device.shader_cache_stats
+        assert (before.hit_count, before.miss_count) == (0, 0)
+        run_once(device, ADD.format(tag=4242))
+        stats = device.shader_cache_stats
+        seen.append((stats.entry_count, stats.hit_count, stats.miss_count))
+        device.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            _ = device.shader_cache_stats
+    assert seen == [(1, 0, 1), (1, 1, 0)]
+
+
+def test_compilation_reports(device_type: spy.DeviceType, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spy.cache.cache, "_folder", tmp_path)
+    for cached in (False, True):
+        device = spy.Device(type=device_type, enable_compilation_reports=True, enable_hot_reload=False)
+        assert device.get_compilation_reports() == []
+        run_once(device, ADD.format(tag=777))
+        module = spy.Module.load_from_source(device, "reported", "float inc(float x) { return x + 1; }")
+        assert module.inc(1.0) == 2.0
+        reports = device.get_compilation_reports()
+        assert len(reports) == 2
+        assert reports[0]["label"] == "main"
+        assert "reported::inc" in reports[1]["label"]
+        for report in reports:
+            assert report["is_cached"] == cached
+            assert report["code_size"] > 0
+            assert 0 <= report["pipeline_time"] < 60
+            assert (report["downstream_time"] > 0) == (not cached)
+        assert reports[0]["code_generation_time"] > 0
+        device.close()
+
+
+def test_reports_must_be_asked_for(device: spy.Device) -> None:
+    with pytest.raises(RuntimeError, match="enable_compilation_reports"):
+        device.get_compilation_reports()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_two_threads(device_type: spy.DeviceType, shared: bool) -> None:
+    """1000 dispatches in each of two threads, on one device or on one each."""
+    count = 2 if not shared else 1
+    devices = [spy.Device(type=device_type, compiler_options={}, enable_hot_reload=False) for _ in range(count)]
+    kernels = [kernel(device, ADD.format(tag=1)) for device in devices]
+    results: dict[int, Any] = {}
+
+    def work(index: int) -> None:
+        device, add = devices[index % count], kernels[index % count]
+        y = device.create_buffer(data=np.arange(200, dtype=np.uint32), struct_size=4, usage=RW)
+        for i in range(1000):
+            add.dispatch([200, 1, 1], y=y, by=i % 7 + index, n=200)
+            if i % 250 == 0:
+                y.to_numpy()
+        results[index] = y.to_numpy().view(np.uint32)
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    total = sum(i % 7 for i in range(1000))
+    for index in range(2):
+        assert np.array_equal(results[index], np.arange(200) + total + 1000 * index)
+    for device in devices:
+        device.close()

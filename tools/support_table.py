@@ -1,0 +1,93 @@
+"""Counts the tests that run on each device and writes the counts into docs/support.md, between its markers.
+
+    python tools/support_table.py [--devices null,cpu,vulkan] [--tests tests/device tests/call]
+
+Each device gets a pytest run of its own, with the other devices left out; only tests that take a device are counted.
+Devices that the machine lacks keep the row they had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "support.md"
+BEGIN, END = "<!-- test counts: written by tools/support_table.py -->", "<!-- end of test counts -->"
+HEAD = ["| device | adapter | tests | passed | skipped | failed |", "|---|---|---|---|---|---|"]
+
+
+def adapters() -> dict[str, str]:
+    """Name of the first adapter of each device type that can be opened here."""
+    from slangpy import Device, DeviceType
+
+    found = {}
+    for name in ("null", "cpu", "vulkan", "cuda", "d3d12"):
+        listed = Device.enumerate_adapters(DeviceType[name])
+        if listed:
+            found[name] = listed[0].name
+    return found
+
+
+def run(device: str, folders: list[str]) -> tuple[int, int, int]:
+    """Passed, skipped and failed tests of one device."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *folders]
+        subprocess.run(command, cwd=ROOT, env={**os.environ, "SLANGPY_TEST_DEVICES": device}, check=False)
+        cases = list(ElementTree.parse(report).iter("testcase"))
+    taken = re.compile(rf"\[(.*-)?{device}(-.*)?\]$", re.DOTALL)
+    passed = skipped = failed = 0
+    for case in cases:
+        if not taken.search(case.get("name", "")):
+            continue
+        if case.find("skipped") is not None:
+            skipped += 1
+        elif case.find("failure") is not None or case.find("error") is not None:
+            failed += 1
+        else:
+            passed += 1
+    return passed, skipped, failed
+
+
+def write(rows: dict[str, str]) -> None:
+    """Replaces the rows given, keeps the others."""
+    text = PAGE.read_text(encoding="utf-8")
+    if BEGIN not in text:
+        text = f"{text.rstrip()}\n\n{BEGIN}\n{END}\n"
+    before, rest = text.split(BEGIN, 1)
+    old, after = rest.split(END, 1)
+    kept = {line.split("|")[1].strip(): line for line in old.splitlines() if line.startswith("|")}
+    merged = {**{name: line for name, line in kept.items() if name not in ("device", "---")}, **rows}
+    table = "\n".join([*HEAD, *merged.values()])
+    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--devices", default="", help="device types, by comma; default: all that open here")
+    parser.add_argument("--tests", nargs="+", default=["tests/device", "tests/call", "tests/torch"])
+    options = parser.parse_args()
+    known = adapters()
+    wanted = [name for name in options.devices.split(",") if name] or list(known)
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        parser.error(f"no such device here: {', '.join(missing)}; there are: {', '.join(known)}")
+    rows, any_failed = {}, False
+    for name in wanted:
+        passed, skipped, failed = run(name, options.tests)
+        total = passed + skipped + failed
+        rows[name] = f"| {name} | {known[name]} | {total} | {passed} | {skipped} | {failed} |"
+        any_failed = any_failed or failed > 0
+    write(rows)
+    return 1 if any_failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
