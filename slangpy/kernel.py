@@ -9,8 +9,7 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
-from slangpy import _native, printing
-from slangpy import device as device_module
+from slangpy import _native, device as device_module, printing
 from slangpy.cache import cache, digest
 
 __all__ = [

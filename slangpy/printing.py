@@ -55,9 +55,9 @@ class _Number:
 
     def __format__(self, spec: str) -> str:
         value = self.value
-        if isinstance(value, (bool, np.bool_)):
+        if isinstance(value, bool):
             return format("true" if value else "false", spec)
-        if isinstance(value, np.float32):
+        if type(value) is np.float32:
             return format(float(value), spec) if spec else str(value)
         return format(value, spec)
 
