@@ -36,7 +36,7 @@ if [ -n "${SPY_SANITIZER:-}" ]; then # memory and race checks over a subset
   done
 fi
 if [ -f benchmarks/torch_overhead.py ]; then
-  timeout 120 python3 benchmarks/torch_overhead.py cuda >"$out/bench_torch.log" 2>&1
+  timeout 120 python3 benchmarks/torch_overhead.py --device cuda >"$out/bench_torch.log" 2>&1
   tail -12 "$out/bench_torch.log"
 fi
 for device in ${devices//,/ }; do

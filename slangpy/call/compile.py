@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import __version__, printing
+from .. import __version__
 from ..cache import cache, digest
 from ..config import config
 from ..errors import KernelGenException, ResolveException, SlangCompileError
@@ -141,6 +141,8 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
         modules = [module, *program.modules]
         linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
         code = linked.code(0)
+        from .. import printing  # needs NumPy, which a build of the package may lack
+
         printing.remember(program.device, linked)
         return code, linked.binding_layout(0)
     except SlangCompileError as error:
