@@ -6,11 +6,11 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping
 from operator import index
-from pathlib import Path
 from typing import Any
 
 from slangpy import _native, device as device_module, printing
 from slangpy.cache import cache, digest
+from slangpy.prelude import with_prelude
 
 __all__ = [
     "ComputeKernel",
@@ -21,7 +21,6 @@ __all__ = [
     "create_shader_object",
 ]
 
-_LIBRARY = Path(__file__).resolve().parent / "slang"
 
 
 def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> Any:
@@ -31,9 +30,7 @@ def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, lab
     printing.remember(device, program)
     if device.desc.enable_compilation_reports:
         device_module._report_step(device, "code_generation", label, time.perf_counter() - start, len(text))
-    if device.compile_target.format == "cpp":
-        # Atomics and the like of our Slang library, for kernels that import it.
-        text = (_LIBRARY / "prelude_cpp.h").read_bytes().replace(b"#pragma once", b"", 1) + b"\n" + text
+    text = with_prelude(text, device.compile_target.format)
     options = _compile_options(program)
     key = digest(text, device.compiler_fingerprint, layout.serialize(), repr(sorted(options.items())))
     code = cache.read_bytes("kernel", key)

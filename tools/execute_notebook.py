@@ -1,6 +1,6 @@
 """Runs the code cells of a notebook in order and stores what they print, without Jupyter.
 
-    python tools/execute_notebook.py examples/03_notebook/calls.ipynb
+python tools/execute_notebook.py examples/03_notebook/calls.ipynb
 """
 
 from __future__ import annotations

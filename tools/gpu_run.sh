@@ -3,7 +3,9 @@
 #   SLANG_ROOT      folder with include/slang.h and lib/libslang-compiler.so (copied there beforehand)
 #   VULKAN_SDK      folder with include/vulkan, where the machine has no Vulkan headers
 #   SPY_DEVICES     devices to test (default cuda,vulkan)
-#   SPY_TESTS       what pytest runs (default tests/device tests/call)
+#   SPY_TESTS       what pytest runs, each file in a process of its own (default tests/device tests/call tests/torch)
+#   SPY_SANITIZER   test files to run under compute-sanitizer
+#   SPY_NO_BENCHMARKS  set: tests alone
 #   OUT             folder for logs (default build/gpu)
 set -u
 cd "$(dirname "$0")/.."
@@ -19,15 +21,18 @@ CMAKE_BUILD_PARALLEL_LEVEL="$(nproc)" python3 -m pip install -q --no-build-isola
   >"$out/build.log" 2>&1 || { tail -40 "$out/build.log"; exit 1; }
 echo "build: $((SECONDS - start)) s"
 export PYTHONPATH="$site"
-mkdir -p /tmp/run && cp -r tests pyproject.toml benchmarks /tmp/run/ && cd /tmp/run || exit 1
+mkdir -p /tmp/run && cp -r tests tools pyproject.toml benchmarks examples /tmp/run/ && cd /tmp/run || exit 1
 
 tests="${SPY_TESTS:-$(ls -d tests/device tests/call tests/torch 2>/dev/null)}"
 start=$SECONDS
-SLANGPY_TEST_DEVICES="$devices" timeout "${SPY_TEST_TIMEOUT:-300}" python3 -m pytest -q --maxfail="${SPY_MAXFAIL:-60}" \
-  -p no:cacheprovider -n "${SPY_WORKERS:-6}" $tests >"$out/tests.log" 2>&1
-echo "tests: rc $? in $((SECONDS - start)) s"
-grep -E '^(FAILED|ERROR)' "$out/tests.log" | head -40
-tail -3 "$out/tests.log"
+if [ "$tests" != none ]; then
+  timeout "${SPY_TEST_TIMEOUT:-300}" python3 tools/run_tests.py --devices "$devices" --jobs "${SPY_WORKERS:-12}" \
+    --timeout "${SPY_FILE_TIMEOUT:-120}" --out /tmp/run/logs $tests --alone test_bad_input.py >"$out/tests.log" 2>&1
+  echo "tests: rc $? in $((SECONDS - start)) s"
+  head -c 6000 "$out/tests.log"
+  cp logs/counts.json "$out/" 2>/dev/null
+  tar -czf "$out/logs.tgz" -C /tmp/run logs
+fi
 if [ -n "${SPY_SANITIZER:-}" ]; then # memory and race checks over a subset
   for tool in memcheck racecheck; do
     SLANGPY_TEST_DEVICES=cuda timeout 150 compute-sanitizer --tool "$tool" --report-api-errors no --show-backtrace no --error-exitcode 9 \
@@ -35,6 +40,7 @@ if [ -n "${SPY_SANITIZER:-}" ]; then # memory and race checks over a subset
     echo "$tool: rc $?, $(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$out/$tool.log" | tail -1), $(grep -E 'passed|failed' "$out/$tool.log" | tail -1)"
   done
 fi
+[ -z "${SPY_NO_BENCHMARKS:-}" ] || exit 0
 if [ -f benchmarks/torch_overhead.py ]; then
   timeout 120 python3 benchmarks/torch_overhead.py --device cuda >"$out/bench_torch.log" 2>&1
   tail -12 "$out/bench_torch.log"

@@ -13,6 +13,7 @@ from .. import __version__
 from ..cache import cache, digest
 from ..config import config
 from ..errors import KernelGenException, ResolveException, SlangCompileError
+from ..prelude import with_prelude
 
 _LIBRARY = Path(__file__).resolve().parent.parent / "slang"
 _library_hash: str | None = None
@@ -165,8 +166,7 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
 
 
 def _target_compile(device: Any, text: bytes, layout: Any, name: str) -> bytes:
-    if device.compile_target.format == "cpp":
-        text = (_LIBRARY / "prelude_cpp.h").read_bytes().replace(b"#pragma once", b"", 1) + b"\n" + text
+    text = with_prelude(text, device.compile_target.format)
     if config.dump_slang_intermediates:
         _dump(f"{name}.{device.compile_target.format}", text)
     return device.compile(text, layout.entry_point_name, label=name, float_mode="precise", group_size=layout.group_size)

@@ -26,6 +26,10 @@ class RankTooSmall(NoMatch):
     """A value has fewer dimensions than the parameter consumes."""
 
 
+class WrongSize(RankTooSmall):
+    """The dimensions that the parameter consumes have other sizes; reported alike."""
+
+
 @dataclass
 class Context:
     """What a marshall may ask while binding one argument."""

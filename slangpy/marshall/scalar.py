@@ -15,6 +15,7 @@ from .base import (
     TENSOR_NAME,
     Context,
     NoMatch,
+    WrongSize,
     candidates,
     enum_storage,
     no_match,
@@ -139,7 +140,9 @@ def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
         and [s for s, want in zip(own[rank - len(inner) :], inner, strict=False) if want >= 0 and s != want]
     ):
         context.size_dependent = True
-        raise no_match(value, type_, f"its trailing sizes are {list(own[rank - len(inner) :])}, not {inner}")
+        trailing = list(own[rank - len(inner) :])
+        hint = f"its trailing shape {trailing} does not match the expected shape {inner}"
+        raise WrongSize(str(no_match(value, type_, hint)))
     if -1 in inner:
         raise NoMatch(f"{value.describe()} cannot give {type_.full_name} its size")
     cost = number_cost(scalar, element.full_name) if scalar and not cols else 0

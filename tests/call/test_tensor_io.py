@@ -12,6 +12,11 @@ def on_host(device):
     return device.type in (DeviceType.cpu, DeviceType.null)
 
 
+def exports(device):
+    """Whether tensors go out without a copy."""
+    return on_host(device) or device.type == DeviceType.cuda
+
+
 def arange(device, *shape, dtype=np.float32):
     array = np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
     return Tensor.from_numpy(device, array), array
@@ -205,11 +210,20 @@ def test_large_tensors_are_summarised_as_numpy_does(device, shape):
 
 def test_dlpack_export(device):
     tensor, array = arange(device, 4, 6)
-    if not on_host(device):
+    if not exports(device):
         with pytest.raises(BufferError, match="to_numpy"):
             tensor.__dlpack__()
         with pytest.raises(BufferError):
             tensor.__dlpack_device__()
+        return
+    if device.type == DeviceType.cuda:
+        assert tensor.__dlpack_device__() == (2, 0)
+        torch = pytest.importorskip("torch")
+        for view, expected in ((tensor, array), (tensor[1:, ::2], array[1:, ::2]), (tensor[:0], array[:0])):
+            shared = torch.from_dlpack(view)
+            np.testing.assert_array_equal(shared.cpu().numpy(), expected)
+        torch.from_dlpack(tensor).mul_(2)
+        np.testing.assert_array_equal(tensor.to_numpy(), 2 * array)
         return
     assert tensor.__dlpack_device__() == (1, 0)
     for view, expected in ((tensor, array), (tensor[1:, ::2], array[1:, ::2]), (tensor[:0], array[:0])):
@@ -306,14 +320,16 @@ def test_torch(device):
         target[::2].copy_from_torch(source[:7])
     with pytest.raises(TypeError, match=r"torch\.Tensor"):
         target.copy_from_torch(np.zeros(3))
-    if not on_host(device):
+    if not exports(device):
         with pytest.raises(RuntimeError, match="to_numpy"):
             tensor.to_torch()
         return
     shared = tensor.to_torch()
     shared[3] = -1
     assert tensor[3].item() == -1 and shared.dtype == torch.float32
-    np.testing.assert_array_equal(tensor[::-1].to_torch().numpy(), tensor[::-1].to_numpy())
+    np.testing.assert_array_equal(tensor[::-1].to_torch().cpu().numpy(), tensor[::-1].to_numpy())
+    if device.type == DeviceType.cuda:
+        source = source.detach().cuda()
     adopted = Tensor.from_dlpack(device, source.detach())
     adopted[0] = 50
     assert source.detach()[0] == 50

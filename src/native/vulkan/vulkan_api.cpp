@@ -5,14 +5,17 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <set>
+#include <tuple>
 
 #ifdef _WIN32
 #define NOMINMAX
 #include <windows.h>
 #else
 #include <dlfcn.h>
+#include <unistd.h>
 #endif
 
 namespace spy {
@@ -213,6 +216,23 @@ VulkanInstance::VulkanInstance(bool debug, const std::vector<std::string>& extra
     m_owned = true;
     m_functions.load_instance(m_instance);
     create_messenger();
+}
+
+std::shared_ptr<VulkanInstance> VulkanInstance::shared(bool debug, const std::vector<std::string>& extra_extensions)
+{
+    using Key = std::tuple<long, bool, std::vector<std::string>>; // the process: a fork cannot use its parent's
+    static std::mutex mutex;
+    static auto& instances = *new std::map<Key, std::shared_ptr<VulkanInstance>>;
+#ifdef _WIN32
+    const long process = 0;
+#else
+    const long process = long(getpid());
+#endif
+    std::lock_guard lock(mutex);
+    std::shared_ptr<VulkanInstance>& instance = instances[{process, debug, extra_extensions}];
+    if (!instance)
+        instance = std::make_shared<VulkanInstance>(debug, extra_extensions);
+    return instance;
 }
 
 VulkanInstance::VulkanInstance(VkInstance borrowed) : m_functions(vulkan_loader()), m_instance(borrowed)

@@ -85,6 +85,9 @@ public:
     /// `debug` turns on VK_LAYER_KHRONOS_validation and the messenger; throws when the layer is not installed.
     VulkanInstance(bool debug, const std::vector<std::string>& extra_extensions);
     explicit VulkanInstance(VkInstance borrowed);
+    /// The process's instance of this kind. It is never destroyed: that would unload every driver, and some drivers
+    /// cannot be loaded any number of times.
+    static std::shared_ptr<VulkanInstance> shared(bool debug, const std::vector<std::string>& extra_extensions);
     ~VulkanInstance();
     VulkanInstance(const VulkanInstance&) = delete;
     VulkanInstance& operator=(const VulkanInstance&) = delete;

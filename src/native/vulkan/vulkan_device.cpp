@@ -37,9 +37,9 @@ std::vector<AdapterInfo> enumerate_adapters()
     static const std::vector<AdapterInfo> adapters = [] {
         std::vector<AdapterInfo> result;
         try {
-            VulkanInstance instance(false, {});
-            for (VkPhysicalDevice device : instance.physical_devices())
-                result.push_back(VulkanAdapter(instance, device).info());
+            const std::shared_ptr<VulkanInstance> instance = VulkanInstance::shared(false, {});
+            for (VkPhysicalDevice device : instance->physical_devices())
+                result.push_back(VulkanAdapter(*instance, device).info());
         } catch (const Error&) {
             result.clear(); // no loader or driver: the contract asks for an empty list
         }
@@ -132,8 +132,7 @@ void VulkanDevice::open_instance()
 {
     const NativeHandle& given = m_desc.existing_device_handles[0];
     if (given.type == NativeHandleType::undefined || !given.value) {
-        m_instance = std::make_shared<VulkanInstance>(m_desc.enable_debug_layers,
-                                                      m_desc.additional_vulkan_instance_extensions);
+        m_instance = VulkanInstance::shared(m_desc.enable_debug_layers, m_desc.additional_vulkan_instance_extensions);
         return;
     }
     const auto& handles = m_desc.existing_device_handles;
