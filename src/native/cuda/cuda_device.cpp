@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -56,6 +58,18 @@ std::vector<AdapterInfo> enumerate_cuda()
 ref<Device> create_cuda(const DeviceDesc& desc) { return ref<Device>(new CudaDevice(desc)); }
 
 /// Errors after which no call of the context succeeds any more.
+/// Holds a primary context for the life of the process, as torch does: the driver faults after some hundred times of
+/// making and destroying one, and each time costs a tenth of a second.
+void keep_primary_context(const CudaApi& api, CUdevice device)
+{
+    static std::mutex mutex;
+    static std::set<CUdevice> kept;
+    std::lock_guard lock(mutex);
+    CUcontext context = nullptr;
+    if (kept.insert(device).second)
+        api.cuDevicePrimaryCtxRetain(&context, device);
+}
+
 bool is_sticky(CUresult result)
 {
     switch (result) {
@@ -154,6 +168,7 @@ void CudaDevice::open_context()
     check(m_api.cuDeviceGet(&m_cuda_device, ordinal), "get device ", ordinal);
     check(m_api.cuDevicePrimaryCtxRetain(&m_context, m_cuda_device), "open the primary context of device ", ordinal);
     m_primary = true;
+    keep_primary_context(m_api, m_cuda_device);
 }
 
 int CudaDevice::attribute(CUdevice_attribute which) const
