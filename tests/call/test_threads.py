@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import slangpy as spy
+from slangpy.cache import cache
 from slangpy.call import compile as compile_stage
 
 pytestmark = pytest.mark.needs_kernels
@@ -34,8 +36,13 @@ def run(count: int, work: Callable[[int], None]) -> None:
         raise errors[0]
 
 
-def test_eight_threads_build_one_kernel(device: spy.Device) -> None:
-    module = spy.Module.load_from_source(device, "threads_one_build", SOURCE + f"// {np.random.default_rng().random()}")
+def test_eight_threads_build_one_kernel(
+    device: spy.Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Kernels on disk are found by their target code, whatever module they came from: a folder that another run has
+    # filled would leave nothing to build.
+    monkeypatch.setattr(cache, "_folder", tmp_path)
+    module = spy.Module.load_from_source(device, "threads_one_build", SOURCE)
     x = np.random.default_rng().random(1003, dtype=np.float32)
     before = compile_stage.builds
     start = threading.Barrier(8)
