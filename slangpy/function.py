@@ -28,7 +28,12 @@ class FunctionCore:
     """A function of a module by name, found when it is first needed."""
 
     def __init__(
-        self, module: Any, name: str, reflection: Any = None, struct: SlangType | None = None, is_constructor: bool = False
+        self,
+        module: Any,
+        name: str,
+        reflection: Any = None,
+        struct: SlangType | None = None,
+        is_constructor: bool = False,
     ) -> None:
         self.module = module
         self.name = name
@@ -145,9 +150,7 @@ class FunctionNode(_native.CallSite):
     module: Module
     parent: FunctionNode | None
 
-    def __init__(
-        self, module: Any, function: Any, struct: Any = None, options: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, module: Any, function: Any, struct: Any = None, options: dict[str, Any] | None = None) -> None:
         del options
         if isinstance(function, FunctionCore):
             core = function
@@ -185,7 +188,9 @@ class FunctionNode(_native.CallSite):
 
         reload_changed(self.module.device)
 
-    def _with(self, *, globals_: Any = None, bound: Any = None, stream: int | None = None, **changes: Any) -> FunctionNode:
+    def _with(
+        self, *, globals_: Any = None, bound: Any = None, stream: int | None = None, **changes: Any
+    ) -> FunctionNode:
         node = FunctionNode.__new__(FunctionNode)
         node._setup(
             self.module,
@@ -302,8 +307,17 @@ class FunctionNode(_native.CallSite):
         return self._with(thread_group_size=sizes)
 
     def call_group_shape(self, shape: Any) -> FunctionNode:
-        """Tiles the call (spec/calls.md 7.3)."""
-        raise NotImplementedError("call_group_shape is not available yet; use thread_group_size for the group size")
+        """Tiles the call: the invocations of one tile of this shape run in one hardware group.
+
+        shape: sizes of the last dimensions of a tile (1 in those before); () for a call without groups. The call shape
+        need not be a multiple. The tile is checked when a call is planned.
+        """
+        if isinstance(shape, (str, bytes, dict, set)) or not hasattr(shape, "__iter__"):
+            raise ValueError(f"call_group_shape takes a Shape, tuple or list of ints, got {type(shape).__name__}")
+        sizes = tuple(shape)
+        if not all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
+            raise ValueError(f"call_group_shape takes ints, got {sizes}")
+        return self._with(call_group_shape=sizes)
 
     def convert(self, mode: str = "safe") -> FunctionNode:
         """Lets elements of containers convert to the parameter's type: "safe" (exact) or "any"."""
@@ -322,7 +336,10 @@ class FunctionNode(_native.CallSite):
         return self._with(bound=this)
 
     def ray_tracing(self, *args: Any, **kwargs: Any) -> FunctionNode:
-        raise NotImplementedError("ray tracing is not available yet; use a compute kernel with ray queries in Slang")
+        """Would run the function as a ray generation shader."""
+        raise NotImplementedError(
+            "ray_tracing is not available yet; trace in the function itself, over triangles or boxes held in Tensors"
+        )
 
     # --- calling
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -333,7 +350,9 @@ class FunctionNode(_native.CallSite):
         """Records the call into a command encoder; nothing runs before it is submitted."""
         self(*args, _append_to=encoder, **kwargs)
 
-    def dispatch(self, thread_count: Any, vars: dict[str, Any] | None = None, command_encoder: Any = None, **kwargs: Any) -> None:
+    def dispatch(
+        self, thread_count: Any, vars: dict[str, Any] | None = None, command_encoder: Any = None, **kwargs: Any
+    ) -> None:
         """Runs the function as a raw kernel, without vectorisation (spec/calls.md 7.2)."""
         from .call.raw import dispatch
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from . import _native
@@ -34,6 +35,7 @@ class CudaCodegen:
 
         _configure_cuda()
         self.arch = arch
+        self.info = SimpleNamespace(limits=SimpleNamespace(max_compute_threads_per_group=1024))
         self.compile_target = _Target("cuda", {"__TARGET_CUDA__": "1"})
         self.compiler_fingerprint = f"nvrtc {arch}"
         self.supported_shader_model = ShaderModel.sm_6_0

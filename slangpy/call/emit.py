@@ -10,6 +10,7 @@ from ..marshall.base import SIZES, TENSOR
 from ..reflection import SlangType
 from .emit_backward import GENERAL, LINEAR, UNIFORM, BackwardWriter, group_limit
 from .gradients import NONE
+from .groups import TileLoops, position_lines
 from .ir import Derivative, Options, Parameter, Placed, Vectorized
 from .text import indent as _indent, product as _product, slang_name as _slang_name
 from .zeros import zero_missing
@@ -63,6 +64,8 @@ def streams(plan: Vectorized, classes: dict[str, int]) -> bool:
 def vector_width(plan: Vectorized) -> int:
     """Elements that one thread of a flat GPU kernel handles at once; 1 where the arguments do not allow it."""
     sizes: set[int] = set()
+    if plan.tile or plan.positions:
+        return 1
     for placed in plan.placed:
         binding = placed.binding
         if binding.kind in ("reference", "resource", "custom") or binding.rank >= 0:
@@ -107,6 +110,8 @@ class _Writer(BackwardWriter):
         self.wide_body: list[str] = []
         self.in_wide = False
         self.index = "int64_t" if shape.wide or shape.cpu else "int"
+        self.tiles = TileLoops(plan.tile, self.index) if plan.tile else None
+        self.thread = "_d" if plan.tile else "_i"  # counts invocations as they are dispatched
         self.leaves: dict[str, list[Placed]] = {}
         for placed in plan.placed:
             self.leaves.setdefault(placed.parameter, []).append(placed)
@@ -125,6 +130,8 @@ class _Writer(BackwardWriter):
                 self._emit_forward()
                 self.wide_body, self.body, self.hoisted, self.row, self.in_wide = self.body, [], [], [], False
             self._emit_forward()
+        if self.plan.positions:
+            self.body = [*position_lines(self.rank, self.plan.tile), *self.body]
         added = [p.binding.code for p in self.plan.placed if p.binding.code is not None]
         imports = [*self.imports, *(name for code in added for name in code.imports)]
         lines = [f"import {name};" for name in dict.fromkeys(imports)]
@@ -150,8 +157,7 @@ class _Writer(BackwardWriter):
             head = f"void _spy_main(uint3 _group : SV_GroupID, uniform _spy_Call _call{extra})"
             return ['[shader("compute")]', "[numthreads(1, 1, 1)]", head, "{", *_indent(self._cpu_loop()), "}"]
         head = (
-            "void _spy_main(uint3 _group : SV_GroupID, uint _thread : SV_GroupIndex, "
-            f"uniform _spy_Call _call{extra})"
+            f"void _spy_main(uint3 _group : SV_GroupID, uint _thread : SV_GroupIndex, uniform _spy_Call _call{extra})"
         )
         size = self.shape.group_size
         return [
@@ -167,6 +173,8 @@ class _Writer(BackwardWriter):
             "int64_t _last = min(_first + _call._block, _call._total);",
             *self.hoisted,
         ]
+        if self.tiles is not None:
+            return [*lines, *self.tiles.cpu(self.row, self.body), *self.after]
         if self.shape.flat or self.rank <= 1:
             begin = "_first"
             if self.shape.width > 1:
@@ -253,6 +261,9 @@ class _Writer(BackwardWriter):
         ]
 
     def _gpu_body(self) -> list[str]:
+        if self.tiles is not None:
+            strides = group_limit(self.plan, self.grads, self.shape) > 0
+            return self.tiles.gpu(self.hoisted, self.row + self.body, self.after, strides)
         if self.shape.width > 1:
             return self._wide_body()
         if group_limit(self.plan, self.grads, self.shape):
@@ -394,7 +405,9 @@ class _Writer(BackwardWriter):
     def _components(self, type_: SlangType, stored: str) -> list[int]:
         return [] if type_.full_name == stored else list(type_.shape)
 
-    def _load(self, placed: Placed, name: str, storage_type: str, target: str, lines: list[str], type_: SlangType) -> None:
+    def _load(
+        self, placed: Placed, name: str, storage_type: str, target: str, lines: list[str], type_: SlangType
+    ) -> None:
         """Statements that fill the variable `target` (declared here) from a view."""
         offset = self._offset(placed, name)
         lines.append(f"int64_t _o_{name} = {offset};")
@@ -417,7 +430,16 @@ class _Writer(BackwardWriter):
             element = type_.element_type
             assert element is not None
             self._transfer(
-                placed, name, f"{var}[{k}]", element, f"{offset} + {k} * {stride}", position + 1, inner, stored, load, add
+                placed,
+                name,
+                f"{var}[{k}]",
+                element,
+                f"{offset} + {k} * {stride}",
+                position + 1,
+                inner,
+                stored,
+                load,
+                add,
             )
             lines += _indent(inner) + ["}"]
         else:
@@ -558,7 +580,10 @@ class _Writer(BackwardWriter):
     def _custom_context(self, placed: Placed) -> None:
         """Where in its own dimensions the argument is; sizes of 1 are spread by a step of 0."""
         ident = placed.ident
-        lines = [f"ContextND<{len(placed.map)}> _x_{ident};", f"_x_{ident}.thread_id = uint3(uint(_i), 0, 0);"]
+        lines = [
+            f"ContextND<{len(placed.map)}> _x_{ident};",
+            f"_x_{ident}.thread_id = uint3(uint({self.thread}), 0, 0);",
+        ]
         for k, dim in enumerate(placed.map):
             lines.append(f"_x_{ident}.call_id[{k}] = int(int64_t(_c{dim}) * _call.{ident}_stride[{k}]);")
         if not placed.map:
@@ -579,8 +604,8 @@ class _Writer(BackwardWriter):
             return f"{name}(_spy_{kind}{suffix}(uint(_i), _call.{ident}_seed, _call.{ident}_warmup{bounds}))"
         if kind == "thread_id":
             if type_.kind == "scalar":
-                return f"{name}(_i)"
-            return f"{name}(" + ", ".join(["_i", "0", "0"][:count]) + ")"
+                return f"{name}({self.thread})"
+            return f"{name}(" + ", ".join([self.thread, "0", "0"][:count]) + ")"
         if kind == "call_id":
             parts = [f"_c{dim}" for dim in range(self.rank)]
         else:

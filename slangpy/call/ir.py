@@ -168,6 +168,8 @@ class Vectorized:
     result_mode: str
     result: Placed | None
     size_dependent: bool = False
+    tile: tuple[int, ...] = ()  # shape of the call groups, in all dimensions of the call; empty without groups
+    positions: bool = False  # the function may ask CallShapeInfo where it is
 
 
 @dataclass(frozen=True)

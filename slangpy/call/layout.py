@@ -130,11 +130,14 @@ def plan_spec(
         "shape_offset": fields.offset("_shape"),
         "size_dependent": plan.size_dependent,
         "can_flatten": can_flatten(plan),
+        "tile": plan.tile,
     }
 
 
 def can_flatten(plan: Vectorized) -> bool:
     """Whether a kernel over the flat index alone can serve this call when all its containers are contiguous."""
+    if plan.tile or (plan.positions and plan.call_rank > 1):
+        return False
     for placed in plan.placed:
         value = placed.binding.value
         if placed.binding.kind == "custom" and plan.call_rank > 1:

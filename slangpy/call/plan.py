@@ -18,8 +18,10 @@ from .custom import CustomLeaves, mentions_custom, release
 from .emit_backward import group_limit
 from .explain import table
 from .gradients import carriers, derivatives, has_storage
+from .groups import asks_position, tile_shape
 from .ir import Argument, Derivative, Options, Value, Vectorized
 from .resolve import resolve
+from .text import product
 from .vectorize import check_map_count, vectorize
 
 _build_lock = threading.RLock()
@@ -68,6 +70,9 @@ class PlanView:
             check_map_count(options, resolved, sum(a.name is None for a in self.arguments))
             strict = bool(self.module.options.get("strict_broadcasting", False))
             plan = vectorize(resolved, options, strict, self.result_mode, sized)
+            limit = min(self.module.device.info.limits.max_compute_threads_per_group or 1024, 1024)
+            tile = tile_shape(options.call_group_shape, plan.call_rank, limit)
+            plan = replace(plan, tile=tile, positions=asks_position(self.module, options.preludes))
             grads = derivatives(plan) if options.bwds else {}
         except (ResolveException, BoundVariableException, ShapeError, KernelGenException) as error:
             raise type(error)(f"{self.label}: {error}\n{table(self.arguments, None)}") from None
@@ -97,8 +102,8 @@ class PlanView:
 
     @property
     def group_size(self) -> int:
-        group = self.options.thread_group_size
-        return group[0] * group[1] * group[2] if group else 256
+        group = self.options.call_group_shape or self.options.thread_group_size
+        return product(tuple(group)) if group else 256
 
     def can_widen(self) -> bool:
         """Whether flat kernels of this plan may move several neighbours per thread (GPU devices only)."""
@@ -165,6 +170,8 @@ class PlanView:
         limit = group_limit(plan, grads, emit_stage.decode_variant(variant, plan, self.on_cpu, self.group_size))
         if self.on_cpu:
             return 0, limit
+        if plan.tile:
+            return 1, limit  # a launch counts tiles
         return self.group_size * (emit_stage.vector_width(plan) if variant & 4 else 1), limit
 
     @property
@@ -205,7 +212,9 @@ class PlanView:
         try:
             return self._restore(record)
         except (RuntimeError, KeyError, ValueError) as error:  # written by another build of the package
-            logging.getLogger("slangpy").warning("a stored plan of %s is unusable (%s); it is built anew", self.label, error)
+            logging.getLogger("slangpy").warning(
+                "a stored plan of %s is unusable (%s); it is built anew", self.label, error
+            )
             self.variants.clear()
             return False
 

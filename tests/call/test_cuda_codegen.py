@@ -11,6 +11,7 @@ import slangpy as spy
 from slangpy.testing import CudaCodegen, nvrtc_available
 
 SOURCE = """
+import slangpy;
 [Differentiable] float polynomial(float a, float b, float c, float x) { return a * x * x + b * x + c; }
 [Differentiable] float3 scale(float3 v, float s) { return v * s; }
 struct Particle { float3 position; float mass; int id; }
@@ -24,6 +25,7 @@ float random(float2 r) { return r.x + r.y; }
 int2 place(int2 c) { return c; }
 double wide(double x) { return x * 2; }
 [Differentiable] float gather(int i, ITensor<float, 1> x) { return x[i] * x[i]; }
+int tile(float x) { return CallShapeInfo::get_call_group_id().shape[0]; }
 float total<let D : int>(ITensor<float, D> x) { return x.shape[0]; }
 """
 
@@ -58,6 +60,13 @@ CALLS = {
     "double": lambda m: (m.wide, (np.zeros(5),), {}),
     "gather": lambda m: (m.gather, (spy.grid((4,)), np.zeros(4, F)), {}),
     "generic_tensor": lambda m: (m.total, (np.zeros((4, 5), F),), {}),
+    "groups": lambda m: (m.scale.call_group_shape((2, 3)), (np.zeros((5, 4, 3), F), 2.0), {}),
+    "groups_place": lambda m: (m.tile.call_group_shape((2,)), (np.zeros((5, 4), F),), {}),
+    "groups_bwds": lambda m: (
+        m.polynomial.call_group_shape((2, 2)).bwds,
+        (spy.diffPair(2.0), 8, -1, np.zeros((4, 4), F), spy.diffPair(0.0, 1.0)),
+        {},
+    ),
     "bwds_pair": lambda m: (m.polynomial.bwds, (spy.diffPair(2.0), 8, -1, np.zeros(4, F), spy.diffPair(0.0, 1.0)), {}),
 }
 

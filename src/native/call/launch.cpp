@@ -32,7 +32,7 @@ nb::object Launch::run()
                 std::string text = error.what();
                 throw Error(error.kind(), text.starts_with(m_plan.label) ? text : cat(m_plan.label, ": argument ", text));
             }
-        put<int64_t>(m_plan.total_offset, m_total);
+        put<int64_t>(m_plan.total_offset, tiles());
         for (size_t i = 0; i < m_call.size() && m_plan.shape_offset >= 0; ++i)
             put<int64_t>(m_plan.shape_offset + int32_t(8 * i), m_call[i]);
         if (m_total > 0)
@@ -130,8 +130,20 @@ void Launch::apply_thread_count()
     m_total = threads;
 }
 
+/// What a launch counts: tiles of a call in groups, else invocations.
+int64_t Launch::tiles() const
+{
+    if (m_plan.tile.empty())
+        return m_total;
+    int64_t count = 1;
+    for (size_t i = 0; i < m_call.size(); ++i)
+        count *= (m_call[i] + m_plan.tile[i] - 1) / m_plan.tile[i];
+    return count;
+}
+
 void Launch::dispatch()
 {
+    int64_t total = tiles(), tile = m_plan.tile.element_count();
     VariantKey key = choose_variant();
     auto found = m_plan.variants.find(key);
     if (found == m_plan.variants.end()) {
@@ -143,12 +155,14 @@ void Launch::dispatch()
     const Variant& variant = found->second;
     int64_t per_group = variant.items_per_group;
     if (per_group == 0) { // CPU: blocks large enough to vectorise, small enough to share out
-        per_group = variant.max_groups == 1 ? m_total : std::clamp<int64_t>(m_total / 64, 1024, 32768);
+        per_group = variant.max_groups == 1
+                        ? total
+                        : std::clamp<int64_t>(total / 64, std::max<int64_t>(1024 / tile, 1), std::max<int64_t>(32768 / tile, 1));
         put<int64_t>(m_plan.block_offset, per_group);
         // results beyond the caches are worth writing around them
         put<int64_t>(m_plan.flags_offset, m_aligned && m_total >= (int64_t(1) << 22));
     }
-    int64_t groups = (m_total + per_group - 1) / per_group;
+    int64_t groups = (total + per_group - 1) / per_group;
     if (variant.max_groups && variant.items_per_group) {
         // whole periods: what a thread adds to does not change while it strides over the call
         int64_t unit = m_period / std::gcd(m_period, per_group);

@@ -75,6 +75,7 @@ private:
     void prepare_torch_result(const ResultPlan& result);
     void finish_torch_result();
     void bump_versions();
+    int64_t tiles() const;
     void dispatch();
     void record(const Variant& variant, std::array<uint32_t, 3> groups);
     void finish_uploads();

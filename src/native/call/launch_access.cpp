@@ -96,7 +96,7 @@ AccessClass Launch::gradient_access(size_t index, AccessClass access, bool flatt
 AccessClass Launch::shared_access(const LeafPlan& plan, const TensorBase* target, bool flatten)
 {
     bool whole = std::find(plan.inner.begin(), plan.inner.end(), -1) != plan.inner.end();
-    if (!target || flatten || whole)
+    if (!target || flatten || whole || !m_plan.tile.empty())
         return AccessClass::general;
     int64_t period = period_of(plan, target->shape, target->strides, m_call);
     if (period == 0 || period > max_period)
@@ -120,7 +120,7 @@ VariantKey Launch::choose_variant()
                                             is_broadcast(plan, shape, grad->strides) ==
                                                 is_broadcast(plan, shape, leaf.strides)));
     }
-    VariantKey key = (flatten ? 1 : 0) | (m_total >= (int64_t(1) << 31) ? 2 : 0);
+    VariantKey key = (flatten ? 1 : 0) | (tiles() * m_plan.tile.element_count() >= (int64_t(1) << 31) ? 2 : 0);
     uint32_t position = 0;
     bool aligned = true;
     for (size_t i = 0; i < m_plan.leaves.size(); ++i) {

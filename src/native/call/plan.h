@@ -79,6 +79,7 @@ struct CallPlan {
     int32_t total_offset = -1, block_offset = -1, flags_offset = -1, shape_offset = -1, period_offset = -1;
     bool size_dependent = false;  ///< list lengths belong to the key
     bool can_flatten = false;
+    Shape tile; ///< call groups, in all dimensions of the call: a launch counts tiles; empty without groups
     bool can_widen = false; ///< flat kernels may move several neighbours per thread
     bool is_bwds = false;
     uint32_t min_call_rank = 0;
