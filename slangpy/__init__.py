@@ -1,9 +1,9 @@
 """Call functions written in Slang from Python, vectorised over arrays, with gradients.
 
-    import slangpy as spy
-    device = spy.create_device()
-    module = spy.Module.load_from_file(device, "example.slang")
-    y = module.polynomial(a=2, b=8, c=-1, x=x)
+import slangpy as spy
+device = spy.create_device()
+module = spy.Module.load_from_file(device, "example.slang")
+y = module.polynomial(a=2, b=8, c=-1, x=x)
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from .generators import (
 from .instance import InstanceList as InstanceList, InstanceTensor as InstanceTensor
 from .log import *  # noqa: F403
 from .module import Module as Module
-from .packed import pack as pack
+from .packed import PackedArg as PackedArg, pack as pack
 from .refs import diffPair as diffPair, floatDiffPair as floatDiffPair, floatRef as floatRef, intRef as intRef
 from .session import (
     SlangCompilerOptions as SlangCompilerOptions,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -32,6 +32,8 @@ class Value:
     def describe(self) -> str:
         """Short text for messages: class, dtype and shape, never contents."""
         details = self.details
+        if details.get("packed"):
+            return f"PackedArg of {replace(self, details={**details, 'packed': False}).describe()}"
         text = self.python_type
         if self.kind == "tensor":
             return f"{text}<{details['type_name']}> {list(self.shape)}"

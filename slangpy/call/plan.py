@@ -401,7 +401,7 @@ def canonical(arguments: tuple[Argument, ...]) -> str:
 def _canonical(value: Value) -> str:
     parts = [value.kind]
     for name in sorted(value.details):
-        if name in ("shape", "object", "dtype", "list_length"):
+        if name in ("shape", "object", "dtype", "list_length", "packed"):
             continue
         detail = value.details[name]
         parts.append(f"{name}:{getattr(detail, 'full_name', detail)}")

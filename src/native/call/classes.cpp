@@ -45,6 +45,7 @@ ValueClass classify_native(PyTypeObject* type)
     if (is(nb::type<DiffPair>())) return ValueClass::diff_pair;
     if (is(nb::type<TorchPair>())) return ValueClass::torch_pair;
     if (is(nb::type<TorchSlot>())) return ValueClass::torch_slot;
+    if (is(nb::type<PackedArg>())) return ValueClass::packed;
     if (is(nb::type<Buffer>())) return ValueClass::buffer;
     if (is(nb::type<Texture>())) return ValueClass::texture;
     if (is(nb::type<TextureView>())) return ValueClass::texture_view;

@@ -8,7 +8,7 @@ namespace spy {
 /// How values of one Python class are treated; found once per class.
 enum class ValueClass : uint8_t {
     none, boolean, integer, floating, numpy_scalar, half, math, sequence, dict, numpy, tensor, range, generator,
-    value_ref, diff_pair, buffer, texture, texture_view, sampler, enumeration, get_this, foreign_array, torch, torch_pair, torch_slot, custom,
+    value_ref, diff_pair, buffer, texture, texture_view, sampler, enumeration, get_this, foreign_array, torch, torch_pair, torch_slot, packed, custom,
     text_or_unsupported,
 };
 

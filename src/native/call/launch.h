@@ -62,6 +62,7 @@ private:
     void write_custom(size_t index, const LeafPlan& plan, const Leaf& leaf);
     void finish_custom();
     void write_value_slot(const ValueSlot& slot, PyObject* value, const std::string& name);
+    ref<Buffer> packed_buffer(const LeafPlan& plan, const Leaf& leaf);
     uint64_t upload(size_t leaf, std::vector<uint8_t> bytes, bool write_back);
     uint64_t readback_memory(const LeafPlan& plan, PyObject* object, uint64_t size, bool clear);
 

@@ -144,8 +144,35 @@ void Launch::write_packed(size_t index, const LeafPlan& plan, const Leaf& leaf)
     if (plan.writes && leaf.kind != ValueKind::list && leaf.kind != ValueKind::vector && leaf.kind != ValueKind::matrix)
         fail_value(m_plan.label, ": argument ", plan.name, " cannot be written");
     Shape shape = full_shape(leaf);
-    uint64_t address = upload(index, pack_numbers(plan, leaf), false);
+    uint64_t address;
+    if (leaf.packed) {
+        ref<Buffer> buffer = packed_buffer(plan, leaf);
+        address = buffer->device_address() ? buffer->device_address() : reinterpret_cast<uint64_t>(buffer->host_pointer());
+        m_keep.push_back(ref<Object>(buffer.get()));
+    } else {
+        address = upload(index, pack_numbers(plan, leaf), false);
+    }
     write_view(plan, plan.views[0], address, shape, shape.contiguous_strides());
+}
+
+/// The numbers of a packed list on the device: written by the first call that wants them as this scalar type.
+ref<Buffer> Launch::packed_buffer(const LeafPlan& plan, const Leaf& leaf)
+{
+    for (const PackedArg::Upload& known : leaf.packed->uploads)
+        if (known.leaf == leaf.packed_index && known.scalar == plan.scalar && known.element_size == plan.element_size &&
+            known.buffer->frontend() == m_plan.device.get())
+            return known.buffer;
+    std::vector<uint8_t> bytes = pack_numbers(plan, leaf);
+    BufferDesc desc;
+    desc.size = std::max<size_t>(bytes.size(), 4);
+    desc.struct_size = plan.element_size;
+    desc.usage = BufferUsage::shader_resource | BufferUsage::copy_destination | BufferUsage::copy_source;
+    desc.label = "packed argument";
+    ref<Buffer> buffer = m_plan.device->create_buffer(desc);
+    if (!bytes.empty())
+        m_plan.device->write_buffer(buffer, 0, bytes.data(), bytes.size());
+    leaf.packed->uploads.push_back({leaf.packed_index, plan.scalar, plan.element_size, buffer});
+    return buffer;
 }
 
 void Launch::write_generator(const LeafPlan& plan, const Leaf& leaf)
@@ -260,6 +287,10 @@ void Launch::write_resource(size_t index, const LeafPlan& plan, const Leaf& leaf
     } else if (leaf.kind == ValueKind::sampler) {
         m_slots[size_t(plan.slot)] = ref<Object>(nb::cast<Sampler*>(nb::handle(leaf.object)));
     } else {
+        if (leaf.packed && leaf.kind == ValueKind::list) {
+            m_slots[size_t(plan.slot)] = ref<Object>(packed_buffer(plan, leaf).get());
+            return;
+        }
         // arrays and lists become a temporary structured buffer
         if (leaf.kind != ValueKind::array && leaf.kind != ValueKind::list)
             fail(ErrorKind::type, m_plan.label, ": argument ", plan.name, " cannot be bound as a resource");

@@ -38,6 +38,7 @@ Leaf& Signature::add_leaf()
     leaf.tensor = nullptr;
     leaf.grads = {};
     leaf.device_type = leaf.device_index = 0;
+    leaf.packed = nullptr;
     return leaf;
 }
 
@@ -123,8 +124,15 @@ public:
         case ValueClass::torch: return torch(value);
         case ValueClass::torch_pair: return torch_pair(value);
         case ValueClass::torch_slot: return torch_slot();
+        case ValueClass::packed: fail_bound("a PackedArg must be a top level argument; pack the value as a whole");
         default: return unsupported(value, "");
         }
+    }
+
+    /// One argument of the call; only here a packed value may stand.
+    nb::object argument(PyObject* value)
+    {
+        return class_of(value).value_class == ValueClass::packed ? packed(value) : visit(value);
     }
 
     std::string m_argument;                ///< name or index of the argument at hand, for messages
@@ -136,7 +144,42 @@ private:
     Signature& m;
     const Signature* m_walked;
     bool m_describing;
+    bool m_packed = false; ///< inside a packed value: read-only, without gradients
     int m_depth = 0;
+
+    nb::object packed(PyObject* value)
+    {
+        auto* pack = nb::cast<PackedArg*>(nb::handle(value));
+        put('K');
+        if (pack->walked && !m_describing) {
+            m.key.append(pack->key);
+            m.answers.insert(m.answers.end(), pack->answers.begin(), pack->answers.end());
+            for (const Leaf& leaf : pack->leaves)
+                m.add_leaf() = leaf;
+            return {};
+        }
+        size_t key = m.key.size(), leaves = m.leaf_count, keep = m.keep.size(), answers = m.answers.size();
+        m_packed = true;
+        nb::object result = visit(pack->value.ptr());
+        m_packed = false;
+        bool fixed = !m_describing;
+        for (size_t i = leaves; i < m.leaf_count; ++i) {
+            ValueKind kind = m.leaves[i].kind;
+            fixed &= kind != ValueKind::torch && kind != ValueKind::custom && kind != ValueKind::unsupported;
+            m.leaves[i].packed = pack;
+            m.leaves[i].packed_index = uint32_t(i - leaves);
+        }
+        if (m_describing)
+            result[2]["packed"] = true;
+        if (fixed) {
+            pack->key = m.key.substr(key);
+            pack->leaves.assign(m.leaves.begin() + ptrdiff_t(leaves), m.leaves.begin() + ptrdiff_t(m.leaf_count));
+            pack->keep.assign(m.keep.begin() + ptrdiff_t(keep), m.keep.end());
+            pack->answers.assign(m.answers.begin() + ptrdiff_t(answers), m.answers.end());
+            pack->walked = true;
+        }
+        return result;
+    }
 
     /// What `ask` gives, or gave when the same arguments were walked before.
     template <typename Ask>
@@ -284,7 +327,7 @@ private:
     nb::object tensor(PyObject* value)
     {
         auto* tensor = nb::cast<TensorBase*>(nb::handle(value));
-        uint8_t flags = tensor->writable ? value_flag::writable : 0;
+        uint8_t flags = tensor->writable && !m_packed ? value_flag::writable : 0;
         if (!tensor->grad_in.is_none()) flags |= value_flag::grad_in;
         if (!tensor->grad_out.is_none()) flags |= value_flag::grad_out;
         if (flags & value_flag::grad_in && tensor->grad_in.is(tensor->grad_out)) flags |= value_flag::shared_grad;
@@ -307,7 +350,7 @@ private:
         details["dtype"] = tensor->dtype;
         details["type_name"] = tensor->layout->full_name;
         details["shape"] = to_tuple(tensor->shape);
-        details["writable"] = tensor->writable;
+        details["writable"] = tensor->writable && !m_packed;
         details["grad_in"] = bool(flags & value_flag::grad_in);
         details["grad_out"] = bool(flags & value_flag::grad_out);
         details["shared_grad"] = bool(flags & value_flag::shared_grad);
@@ -323,7 +366,9 @@ private:
     {
         TorchTensor tensor;
         describe_torch(value, tensor);
-        uint8_t flags = value_flag::writable;
+        uint8_t flags = m_packed ? 0 : value_flag::writable;
+        if (m_packed && !m_slots.empty()) // autograd counts it, but keeps the packed value
+            m_slots = m_slots.subspan(1);
         m.has_torch = true;
         if (is_storage_float(tensor.scalar) && converts_elements()) {
             // widened before the call: kernels have no arithmetic on these, and torch sends their gradients back
@@ -771,7 +816,7 @@ private:
     nb::object buffer(PyObject* value)
     {
         auto* buffer = nb::cast<Buffer*>(nb::handle(value));
-        bool writable = has_flag(buffer->desc().usage, BufferUsage::unordered_access);
+        bool writable = has_flag(buffer->desc().usage, BufferUsage::unordered_access) && !m_packed;
         put('B');
         put(writable ? 'w' : 'r');
         Leaf& leaf = m.add_leaf();
@@ -905,14 +950,14 @@ void visit_all(Signature& signature, Walker& walker, const CallArguments& argume
     if (arguments.self) {
         signature.key.push_back('.');
         walker.m_argument = "this";
-        each(nullptr, walker.visit(arguments.self));
+        each(nullptr, walker.argument(arguments.self));
     }
     char position = '0';
     for (PyObject* value : arguments.positional) {
         signature.key.push_back(',');
         walker.m_argument.assign(1, position);
         position = position < '9' ? char(position + 1) : '9';
-        each(nullptr, walker.visit(value));
+        each(nullptr, walker.argument(value));
     }
     if (!arguments.keywords)
         return;
@@ -928,7 +973,7 @@ void visit_all(Signature& signature, Walker& walker, const CallArguments& argume
         walker.m_argument.assign(name);
         signature.key.append(name);
         signature.key.push_back('\0');
-        each(text, walker.visit(value));
+        each(text, walker.argument(value));
     }
     if (PyObject* type = signature.reserved.result_type) {
         signature.key.push_back('>');

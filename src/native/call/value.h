@@ -72,6 +72,8 @@ constexpr uint8_t writable = 1, grad_in = 2, grad_out = 4, shared_grad = 8, fres
                   needs_grad = 128, no_primal = 64;
 }
 
+struct PackedArg;
+
 /// One value without parts (dict fields are leaves of their own), in the order of the walk.
 struct Leaf {
     ValueKind kind = ValueKind::none;
@@ -86,6 +88,24 @@ struct Leaf {
     std::array<TensorBase*, 2> grads{}; ///< torch: gradient read, gradient added to; owned by the signature
     int32_t device_type = 0, device_index = 0; ///< torch: DLPack device
     std::vector<PyObject*> items;     ///< flattened list
+    PackedArg* packed = nullptr;      ///< the packed value that this is a part of
+    uint32_t packed_index = 0;        ///< number of the leaf in it
+};
+
+/// A value that never changes (slangpy.pack): walked once, and what of it goes to the device goes there once.
+struct PackedArg {
+    struct Upload {
+        uint32_t leaf;
+        ScalarType scalar;
+        uint32_t element_size;
+        ref<Buffer> buffer;
+    };
+    nb::object value;   ///< what calls bind
+    bool walked = false; ///< the rest is filled
+    std::string key;
+    std::vector<Leaf> leaves;
+    std::vector<nb::object> keep, answers;
+    std::vector<Upload> uploads;
 };
 
 /// Read-only access to numpy.ndarray without going through Python (the C layout is part of NumPy's stable ABI).

@@ -390,6 +390,11 @@ void bind_values(nb::module_& m)
              nb::arg("init") = nb::none())
         .def_rw("value", &ValueRef::value, nb::arg().none())
         .def("__repr__", [](const ValueRef& self) { return cat("ValueRef(", nb::repr(self.value).c_str(), ")"); });
+    nb::class_<PackedArg>(m, "PackedArg", nb::dynamic_attr(), "A value that calls share; see slangpy.pack.")
+        .def("__init__", [](PackedArg* self, nb::object value) { new (self) PackedArg(); self->value = std::move(value); },
+             nb::arg("value"))
+        .def_prop_ro("_value", [](const PackedArg& self) { return self.value; })
+        .def_prop_ro("_uploads", [](const PackedArg& self) { return self.uploads.size(); });
     nb::class_<DiffPair>(m, "DiffPair", nb::dynamic_attr(), "A value with its gradient.")
         .def("__init__",
              [](DiffPair* self, nb::object primal, nb::object grad, bool needs_grad) {
