@@ -142,10 +142,21 @@ class BackwardWriter:
             return self._leaf_value(leaves[0])
         return self._argument(parameter)
 
+    def _named(self, parameter: Parameter) -> str:
+        """A name of the parameter's type that `.Differential` may follow."""
+        kind = slang_name(parameter.binding.type_name)
+        if not kind.endswith("]"):
+            return kind
+        name = f"_spy_P_{parameter.name.lstrip('_')}"
+        alias = f"typealias {name} = {kind};"
+        if alias not in self.aliases:
+            self.aliases.append(alias)
+        return name
+
     # --- seeds
     def _seed(self, parameter: Parameter) -> str:
         """A variable with the incoming gradient of an output; zero where none is attached."""
-        kind = slang_name(parameter.binding.type_name)
+        kind = self._named(parameter)
         var = f"_s_{parameter.name.lstrip('_')}"
         self.body.append(f"{kind}.Differential {var} = {kind}.dzero();")
         for placed in self.leaves.get(parameter.name, []):

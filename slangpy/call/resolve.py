@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import BoundVariableException, ResolveException, ShapeError
 from ..marshall import Context, NoMatch, RankTooSmall, bind, candidates
 from ..marshall.aggregate import is_writable
-from ..marshall.base import TENSOR, close_names
+from ..marshall.base import TENSOR, TENSOR_NAME, close_names
 from ..reflection import SlangProgramLayout, SlangType
 from .ir import Argument, Binding, Options, Parameter, Resolved, Value
 
@@ -205,7 +205,7 @@ def _try_generic(
             continue
         names.append(name)
         entry = _map_entry(options, name, placed[name])
-        found = _concrete_choices(placed[name].value, type_, entry, context, name)
+        found = _concrete_choices(placed[name].value, type_, entry, context, name, function.generic)
         if not found:
             text = (
                 f"Argument {name} could not be resolved: {placed[name].value.describe()} does not match slang type "
@@ -265,7 +265,9 @@ def unknown_map_type(type_name: str, parameter: str, context: Context) -> BoundV
     )
 
 
-def _concrete_choices(value: Value, type_: SlangType, entry: Any, context: Context, name: str) -> list[SlangType]:
+def _concrete_choices(
+    value: Value, type_: SlangType, entry: Any, context: Context, name: str, generic: Any = None
+) -> list[SlangType]:
     wanted = mapped_type(entry)
     if wanted:
         found = context.find(wanted)
@@ -274,8 +276,15 @@ def _concrete_choices(value: Value, type_: SlangType, entry: Any, context: Conte
         return [found]
     if not _mentions_generic(type_):
         return [type_]
-    found = candidates(value, type_.type_reflection, context)
-    return found
+    return candidates(value, _tensor_constraint(type_, generic) or type_.type_reflection, context)
+
+
+def _tensor_constraint(type_: SlangType, generic: Any) -> Any:
+    """The tensor interface that a type parameter asks for: its arguments bind as if the parameter named it."""
+    if generic is None or type_.full_name not in generic.type_parameters:
+        return None
+    found = generic.constraints(type_.full_name)
+    return next((c for c in found if TENSOR_NAME.match(c.full_name.partition("<")[0])), None)
 
 
 def _mentions_generic(type_: SlangType) -> bool:

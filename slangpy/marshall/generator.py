@@ -53,6 +53,9 @@ def _candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]
     if count < 1:
         return []
     name = f"vector<{scalar},{count}>"
+    if pattern_kind(pattern) == "array":
+        element = pattern.element_type.full_name if pattern.element_type is not None else ""
+        name = f"{element if element in INTEGERS + FLOATS else scalar}[{count}]"
     found = context.find(name)
     return [found] if found is not None else []
 
