@@ -54,6 +54,10 @@ class PlanView:
         self.graph: Any = None
         """What autograd keeps for calls of this plan."""
 
+    @property
+    def name(self) -> str:
+        return self.function.name
+
     # --- planning
     def planned(self) -> tuple[Vectorized, dict[str, Derivative]]:
         """Runs the stages up to code generation; needs the compiler."""

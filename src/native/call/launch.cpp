@@ -147,6 +147,8 @@ void Launch::dispatch()
     VariantKey key = choose_variant();
     auto found = m_plan.variants.find(key);
     if (found == m_plan.variants.end()) {
+        if (m_signature.has_torch)
+            refuse_cold_capture(*m_plan.device, m_options, m_signature.used(), m_plan.view);
         m_plan.view.attr("build_variant")(key);
         found = m_plan.variants.find(key);
         if (found == m_plan.variants.end())

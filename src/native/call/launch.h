@@ -10,6 +10,12 @@ struct RunOptions {
     NativeHandle stream;
 };
 
+/// The stream that a call with torch tensors runs on: the function's own, else torch's current one; none on a CPU.
+NativeHandle torch_call_stream(const RunOptions& options, const Leaf* torch_leaf);
+/// Raises when the call is being recorded into a CUDA graph: what it lacks cannot be built then. `owner` is the
+/// FunctionNode or the plan's view.
+void refuse_cold_capture(Device& device, const RunOptions& options, std::span<const Leaf> leaves, nb::handle owner);
+
 /// Writes the arguments of a planned call, launches it and returns what the call returns.
 class Launch {
 public:
@@ -68,6 +74,7 @@ private:
 
     static void clear_fresh(const Leaf& leaf);
     void check_torch(const LeafPlan& plan, Leaf& leaf);
+    void refuse_in_capture(const std::string& what) const;
     void check_overlap(size_t index, const LeafPlan& plan);
     void stage_gradient(size_t index, const LeafPlan& plan, const TensorBase& grad, const ViewSlot& slot, bool added);
     void write_torch(size_t index, const LeafPlan& plan);

@@ -46,6 +46,8 @@ void Launch::prepare_result()
         prepare_torch_result(result);
     if (result.mode == ResultMode::torch && (m_on_host || m_torch_like->device_type == 2))
         return;
+    if (result.mode == ResultMode::numpy)
+        refuse_in_capture("the result is copied to the host (leave out _result for a torch tensor)");
     nb::list sizes;
     for (int64_t size : m_call)
         sizes.append(size);

@@ -40,6 +40,36 @@ void Launch::clear_fresh(const Leaf& leaf)
         leaf.grads[1]->dtype.attr("zero_")();
 }
 
+NativeHandle torch_call_stream(const RunOptions& options, const Leaf* leaf)
+{
+    if (options.stream.value || !leaf || leaf->device_type != 2)
+        return options.stream;
+    TorchTensor description{0, leaf->scalar, {}, {}, leaf->device_type, leaf->device_index};
+    return {NativeHandleType::CUstream, torch_stream(leaf->object, description)};
+}
+
+void refuse_cold_capture(Device& device, const RunOptions& options, std::span<const Leaf> leaves, nb::handle owner)
+{
+    const Leaf* found = nullptr;
+    for (const Leaf& leaf : leaves)
+        if (leaf.device_type == 2)
+            found = &leaf;
+    NativeHandle stream = torch_call_stream(options, found);
+    if (!stream.value || !device.is_capturing(stream))
+        return;
+    std::string name = nb::cast<std::string>(owner.attr("name"));
+    bool backward = nb::cast<bool>(owner.attr("options").attr("bwds"));
+    fail_runtime(nb::cast<std::string>(owner.attr("label")), ": call ", name, " once before capturing",
+                 backward ? ", with its backward pass" : "", ": a kernel of this call is not built yet");
+}
+
+void Launch::refuse_in_capture(const std::string& what) const
+{
+    NativeHandle stream = torch_call_stream(m_options, m_torch_like);
+    if (stream.value && m_plan.device->is_capturing(stream))
+        fail_runtime(m_plan.label, ": ", what, ", which cannot be recorded into a CUDA graph");
+}
+
 void Launch::check_torch(const LeafPlan& plan, Leaf& leaf)
 {
     const DeviceInfo& info = m_plan.device->info();
@@ -47,6 +77,8 @@ void Launch::check_torch(const LeafPlan& plan, Leaf& leaf)
     const char* name = plan.name.c_str();
     if (is_cuda && on_cpu && leaf.shape.empty() && m_torch_like->device_type == 2 && !plan.writes) {
         // a number beside CUDA tensors, as in torch
+        refuse_in_capture(cat("argument ", name, " is a CPU tensor that is copied to the GPU (pass a Python number or ", name,
+                              ".cuda())"));
         nb::object moved = nb::handle(leaf.object).attr("to")(nb::handle(m_torch_like->object).attr("device"));
         TorchTensor found;
         read_torch(moved.ptr(), found);
@@ -74,8 +106,7 @@ void Launch::write_torch(size_t index, const LeafPlan& plan)
     Leaf& leaf = m_signature.leaves[index];
     check_torch(plan, leaf);
     if (leaf.device_type == 2 && !m_stream.value)
-        m_stream = {NativeHandleType::CUstream,
-                    torch_stream(leaf.object, {0, leaf.scalar, {}, {}, leaf.device_type, leaf.device_index})};
+        m_stream = torch_call_stream({}, &leaf);
     if (plan.writes)
         check_overlap(index, plan);
     bool direct = leaf.device_type == 2 || m_on_host;

@@ -62,6 +62,7 @@ uint64_t Launch::upload(size_t leaf, std::vector<uint8_t> bytes, bool write_back
         upload.bytes = std::move(bytes);
         address = reinterpret_cast<uint64_t>(upload.bytes.data());
     } else {
+        refuse_in_capture(cat("argument ", m_plan.leaves[leaf].name, " is copied from the host (pass a torch tensor)"));
         BufferDesc desc;
         desc.size = std::max<size_t>(bytes.size(), 4);
         desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access | BufferUsage::copy_destination |
@@ -219,6 +220,7 @@ uint64_t Launch::readback_memory(const LeafPlan& plan, PyObject* object, uint64_
         readback.bytes.assign((size + 7) / 8 + 1, 0);
         address = reinterpret_cast<uint64_t>(readback.bytes.data());
     } else {
+        refuse_in_capture(cat(object ? "argument " + plan.name : std::string("the result"), " is copied to the host"));
         BufferDesc desc;
         desc.size = std::max<uint64_t>(size, 4);
         desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access | BufferUsage::copy_destination |
@@ -294,6 +296,7 @@ void Launch::write_resource(size_t index, const LeafPlan& plan, const Leaf& leaf
         // arrays and lists become a temporary structured buffer
         if (leaf.kind != ValueKind::array && leaf.kind != ValueKind::list)
             fail(ErrorKind::type, m_plan.label, ": argument ", plan.name, " cannot be bound as a resource");
+        refuse_in_capture(cat("argument ", plan.name, " is copied from the host (pass a slangpy.Tensor)"));
         std::vector<uint8_t> bytes =
             leaf.kind == ValueKind::array ? pack_array(leaf, plan.element_size) : pack_numbers(plan, leaf);
         BufferDesc desc;

@@ -220,6 +220,7 @@ public:
     void set_context_current() override;
     void sync_to_stream(NativeHandle stream) override;
     void sync_stream_to(NativeHandle stream) override;
+    bool is_capturing(NativeHandle stream) override;
 
     // --- for the other classes of this backend
     const CudaApi& api() const { return m_api; }

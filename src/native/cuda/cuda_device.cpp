@@ -485,6 +485,17 @@ CUstream CudaDevice::stream_of(NativeHandle handle) const
     return handle.value <= 1 ? nullptr : reinterpret_cast<CUstream>(handle.value); // 1 names the legacy stream
 }
 
+bool CudaDevice::is_capturing(NativeHandle handle)
+{
+    CUstream stream = stream_of(handle);
+    if (!stream)
+        return false; // the legacy stream cannot be captured
+    Lock lock(*this);
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    check(m_api.cuStreamIsCapturing(stream, &status), "use the given CUstream");
+    return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 void CudaDevice::sync_to_stream(NativeHandle handle)
 {
     Lock lock(*this);

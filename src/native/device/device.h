@@ -257,6 +257,7 @@ public:
     virtual void set_context_current() {}
     virtual void sync_to_stream(NativeHandle stream);   ///< the device's queue waits for the CUDA stream
     virtual void sync_stream_to(NativeHandle stream);   ///< the CUDA stream waits for the device's queue
+    virtual bool is_capturing(NativeHandle) { return false; } ///< whether a CUDA stream is being recorded into a graph
     /// Waits, releases every live object, then the device. A second call does nothing. A fault found while waiting
     /// is thrown at the end.
     void close();

@@ -189,6 +189,7 @@ public:
         const Use use(*this);
         m_inner->set_context_current();
     }
+    bool is_capturing(NativeHandle stream) override { return m_inner->is_capturing(stream); }
     void sync_to_stream(NativeHandle stream) override
     {
         const Use use(*this);

@@ -197,6 +197,8 @@ std::shared_ptr<CallPlan> find_plan(CallSite& site, nb::handle self, PlanTable& 
         if (exact != table.plans.end())
             return exact->second;
     }
+    if (signature.has_torch)
+        refuse_cold_capture(*nb::cast<Device*>(self.attr("module").attr("device")), site.run, signature.used(), self);
     nb::object result_type =
         signature.reserved.result_type ? nb::borrow(signature.reserved.result_type) : nb::object(nb::none());
     nb::object spec = site.planner(self, describe(arguments, &signature), result_type,
