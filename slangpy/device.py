@@ -214,8 +214,11 @@ def _close(device: Device) -> None:
     failure: BaseException | None = None
     try:
         device.wait()
-    except Exception as error:
+    except RuntimeError as error:  # a kernel's fault
         failure = error
+    except BaseException:  # Ctrl-C: the device stays open
+        del state["_state_closing"]
+        raise
     for number in list(state["_state_close_callbacks"]):
         callback = state["_state_close_callbacks"].get(number)
         if callback is None:

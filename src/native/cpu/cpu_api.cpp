@@ -1,9 +1,11 @@
 #include "cpu/cpu_api.h"
 
 #include "core/error.h"
+#include "core/interrupt.h"
 
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -119,9 +121,21 @@ int run(const std::vector<std::string>& command, const std::string& log)
     if (error)
         fail_runtime("cannot start the C++ compiler ", command[0], ": ", std::strerror(error));
     int status = 0;
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
+    PatientWait patience;
+    for (;;) {
+        const pid_t ended = waitpid(child, &status, WNOHANG);
+        if (ended == child)
+            break;
+        if (ended < 0 && errno != EINTR)
             fail_runtime("lost track of the C++ compiler ", command[0], ": ", std::strerror(errno));
+        try {
+            patience.pause();
+        } catch (...) { // Ctrl-C
+            kill(child, SIGKILL);
+            waitpid(child, &status, 0);
+            throw;
+        }
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

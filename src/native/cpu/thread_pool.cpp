@@ -1,5 +1,7 @@
 #include "cpu/thread_pool.h"
 
+#include "core/interrupt.h"
+
 #include <algorithm>
 #include <chrono>
 #include <unistd.h>
@@ -14,6 +16,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t worth_sharing_ns = 20'000;
 /// Workers look out for the next job this long before they sleep.
 constexpr int spin_rounds = 4000;
+constexpr double longest_piece_ns = 50e6;
+constexpr auto poll_interval = std::chrono::milliseconds(50);
 
 // m_state: workers in the job (low 16 bits), open bit, number of the job.
 constexpr uint64_t open_bit = 1u << 16;
@@ -36,29 +40,27 @@ void ThreadPool::run_erased(uint64_t count, Call call, const void* body)
 {
     // Pieces grow fourfold until one takes long enough to judge by.
     uint64_t done = 0, piece = 1;
-    if (m_thread_count > 1) {
-        while (done < count) {
-            const uint64_t end = std::min(count, done + piece);
-            const auto start = Clock::now();
-            call(body, done, end);
-            const int64_t taken = (Clock::now() - start).count();
-            const uint64_t size = end - done;
-            done = end;
-            if (done == count)
-                return;
-            const double per_index = double(taken) / double(size);
-            if (taken > 1000 || size >= 64) {
-                if (per_index * double(count - done) > double(worth_sharing_ns)) {
-                    // Pieces of at least 2 us, about eight for each thread.
-                    const uint64_t enough = uint64_t(2000.0 / std::max(per_index, 0.01)) + 1;
-                    const uint64_t chunk = std::max(enough, (count - done) / (uint64_t(m_thread_count) * 8));
-                    run_shared(done, count, std::max<uint64_t>(1, std::min(chunk, count - done)), call, body);
-                    return;
-                }
+    while (done < count) {
+        const uint64_t end = std::min(count, done + piece);
+        const auto start = Clock::now();
+        call(body, done, end);
+        const int64_t taken = (Clock::now() - start).count();
+        const uint64_t size = end - done;
+        done = end;
+        if (done == count)
+            return;
+        const double per_index = std::max(double(taken) / double(size), 0.01);
+        if (taken > 1000 || size >= 64) {
+            if (per_index * double(count - done) <= double(worth_sharing_ns))
                 break;
-            }
-            piece = size * 4;
+            // Pieces of at least 2 us, about eight for each thread, none so long that Ctrl-C would have to wait for it.
+            const uint64_t enough = uint64_t(2000.0 / per_index) + 1;
+            const uint64_t most = std::max(enough, uint64_t(longest_piece_ns / per_index));
+            const uint64_t chunk = std::clamp((count - done) / (uint64_t(m_thread_count) * 8), enough, most);
+            run_shared(done, count, std::min(chunk, count - done), call, body);
+            return;
         }
+        piece = size * 4;
     }
     if (done < count)
         call(body, done, count);
@@ -68,7 +70,8 @@ void ThreadPool::run_shared(uint64_t begin, uint64_t count, uint64_t chunk, Call
 {
     std::unique_lock lock(m_job_mutex, std::try_to_lock);
     if (!lock) { // another launch has the workers
-        call(body, begin, count);
+        std::atomic<uint64_t> next{begin};
+        drain_interruptible({call, body, count, chunk}, next);
         return;
     }
     start_workers();
@@ -79,10 +82,34 @@ void ThreadPool::run_shared(uint64_t begin, uint64_t count, uint64_t chunk, Call
         m_state.store(next_job(m_state.load(std::memory_order_relaxed)), std::memory_order_release);
     }
     m_wake.notify_all();
-    drain(m_job);
-    m_state.fetch_and(~open_bit, std::memory_order_acq_rel);
-    for (int round = 0; workers_in(m_state.load(std::memory_order_acquire)); ++round)
-        round < spin_rounds ? relax() : std::this_thread::yield();
+    auto finish = [&] {
+        m_state.fetch_and(~open_bit, std::memory_order_acq_rel);
+        for (int round = 0; workers_in(m_state.load(std::memory_order_acquire)); ++round)
+            round < spin_rounds ? relax() : std::this_thread::yield();
+    };
+    try {
+        drain_interruptible(m_job, m_next);
+    } catch (...) { // Ctrl-C: pieces that have begun end, no other begins
+        m_next.store(count, std::memory_order_relaxed);
+        finish();
+        throw;
+    }
+    finish();
+}
+
+void ThreadPool::drain_interruptible(const Job& job, std::atomic<uint64_t>& next)
+{
+    auto polled = Clock::now();
+    for (;;) {
+        const uint64_t begin = next.fetch_add(job.chunk, std::memory_order_relaxed);
+        if (begin >= job.count)
+            return;
+        job.call(job.body, begin, std::min(job.count, begin + job.chunk));
+        if (Clock::now() - polled > poll_interval) {
+            poll_interrupt();
+            polled = Clock::now();
+        }
+    }
 }
 
 void ThreadPool::drain(const Job& job)

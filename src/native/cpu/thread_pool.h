@@ -44,6 +44,7 @@ private:
     void work();
     void start_workers();
     void drain(const Job& job);
+    static void drain_interruptible(const Job& job, std::atomic<uint64_t>& next);
 
     const unsigned m_thread_count;
     std::vector<std::thread> m_workers;

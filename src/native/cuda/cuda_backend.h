@@ -4,6 +4,7 @@
 // Order of work. The device's own queue is the legacy default stream, which is also torch's default, so the usual call
 // needs no event. All work of a device forms one order: m_tail is the stream that the newest work went to, and work
 // for another stream first makes that stream wait for it. Memory is allocated and freed in the order of the own queue.
+#include "core/interrupt.h"
 #include "cuda/cuda_api.h"
 #include "device/device.h"
 #include "device/command.h"
@@ -238,7 +239,7 @@ public:
 
     private:
         CudaDevice& m_device;
-        std::unique_lock<std::recursive_mutex> m_lock;
+        std::unique_lock<PoliteMutex> m_lock;
         bool m_switched;
     };
     /// While alive, this thread's calls cannot break a graph capture that torch runs on another stream.
@@ -284,6 +285,10 @@ public:
         return nullptr;
     }
     CUdeviceptr allocate(uint64_t size, CUstream stream, const std::string& purpose);
+    /// Waits on the host, where Ctrl-C gets through; the driver's own waits do not let it. CUDA_SUCCESS or a failure.
+    CUresult wait_event(CUevent event);
+    /// Waits for what has been put on `stream` so far, without the lock when that is given.
+    void settle(CUstream stream, Lock* lock);
     void free(CUdeviceptr address, CUstream stream) noexcept;
     void free_buffer(CUdeviceptr address, uint64_t size) noexcept;
     /// Runs `action` once all work up to now is done.
@@ -344,7 +349,7 @@ private:
     void execute(const Command& command, CUstream stream, bool tracked, Lock& lock);
     void fill_buffer(const command::FillBuffer& fill, CUstream stream);
     void clear_texture(const command::ClearTexture& clear, CUstream stream);
-    void dispatch_indirect(const command::DispatchIndirect& dispatch, CUstream stream, bool tracked);
+    void dispatch_indirect(const command::DispatchIndirect& dispatch, CUstream stream, bool tracked, Lock& lock);
     void run_recorded(Kernel* kernel, const std::array<uint32_t, 3>& groups, const std::vector<std::vector<uint8_t>>& scopes,
                       const std::vector<ref<Object>>& slots, CUstream stream, bool tracked);
 
@@ -358,7 +363,7 @@ private:
     bool m_stream_values = false;
     CUmemoryPool m_pool = nullptr;
 
-    std::recursive_mutex m_mutex;
+    PoliteMutex m_mutex;
     CUstream m_tail = nullptr;                 ///< stream of the newest work
     CUevent m_own_event = nullptr, m_tail_event = nullptr;
     std::atomic<uint64_t> m_sequence{0};       ///< number of pieces of work so far

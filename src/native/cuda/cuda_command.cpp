@@ -23,6 +23,9 @@ struct Temporary {
     }
 };
 
+/// Uploads up to this size never wait in the driver.
+constexpr uint64_t pageable_at_once = 64 << 10;
+
 uint16_t half_bits(float value)
 {
     uint32_t bits = std::bit_cast<uint32_t>(value), sign = bits >> 16 & 0x8000;
@@ -218,7 +221,7 @@ void CudaDevice::execute(const Command& recorded, CUstream stream, bool tracked,
     auto address = [](const ref<Buffer>& buffer, uint64_t offset) { return buffer->device_address() + offset; };
     std::visit(Overload{
         [&](const command::Dispatch& c) { run_recorded(c.kernel.get(), c.group_count, c.scopes, c.slots, stream, tracked); },
-        [&](const command::DispatchIndirect& c) { dispatch_indirect(c, stream, tracked); },
+        [&](const command::DispatchIndirect& c) { dispatch_indirect(c, stream, tracked, lock); },
         [&](const command::CopyBuffer& c) {
             check(m_api.cuMemcpyAsync(address(c.dst, c.dst_offset), address(c.src, c.src_offset), c.size, stream), "copy ", c.size, " bytes between buffers");
         },
@@ -280,12 +283,14 @@ void CudaDevice::copy_texture_part(CUDA_MEMCPY3D copy, const char* what, CUstrea
     check(m_api.cuMemcpy3DAsync(&copy, stream), what, " (", copy.WidthInBytes, " bytes x ", copy.Height, " x ", copy.Depth, ")");
 }
 
-void CudaDevice::dispatch_indirect(const command::DispatchIndirect& dispatch, CUstream stream, bool tracked)
+void CudaDevice::dispatch_indirect(const command::DispatchIndirect& dispatch, CUstream stream, bool tracked, Lock& lock)
 {
     // CUDA launches from host counts only, so these are read back, which waits for all earlier work.
     if (!tracked)
         fail_runtime("an indirect dispatch of '", dispatch.kernel->label(), "' cannot be recorded into a CUDA graph");
     std::array<uint32_t, 3> groups{};
+    settle(stream, &lock);
+    begin_work(stream); // others may have put work elsewhere meanwhile
     check(m_api.cuMemcpyDtoHAsync(groups.data(), dispatch.buffer->device_address() + dispatch.offset, sizeof(groups), stream), "read indirect dispatch counts");
     check(m_api.cuStreamSynchronize(stream), "read indirect dispatch counts");
     const auto& limit = m_info.limits.max_compute_dispatch_thread_groups;
@@ -364,18 +369,22 @@ void CudaDevice::read_buffer(Buffer* buffer, uint64_t offset, void* data, uint64
             m_staging.pop_back();
         }
     }
+    struct Return { // also when the wait is interrupted; a copy still under way comes before any that follows
+        CudaDevice& device;
+        void* piece;
+        ~Return() { if (piece) device.m_staging.push_back(piece); }
+    } give_back{*this, staging};
     CUresult result = CUDA_SUCCESS;
-    if (!buffer->host_pointer())
-        result = m_api.cuMemcpyDtoHAsync(staging ? staging : data, buffer->device_address() + offset, size, queue);
-    lock.unlock(); // other threads may go on launching while this one waits
-    if (result == CUDA_SUCCESS)
-        result = m_api.cuStreamSynchronize(queue);
-    if (result == CUDA_SUCCESS && (staging || buffer->host_pointer()))
-        std::memcpy(data, staging ? staging : static_cast<uint8_t*>(buffer->host_pointer()) + offset, size);
-    lock.lock();
     if (staging)
-        m_staging.push_back(staging);
+        result = m_api.cuMemcpyDtoHAsync(staging, buffer->device_address() + offset, size, queue);
     check(result, "read ", size, " bytes of a buffer");
+    settle(queue, &lock); // other threads may go on launching while this one waits
+    if (staging)
+        std::memcpy(data, staging, size);
+    else if (buffer->host_pointer())
+        std::memcpy(data, static_cast<uint8_t*>(buffer->host_pointer()) + offset, size);
+    else
+        check(m_api.cuMemcpyDtoHAsync(data, buffer->device_address() + offset, size, own_queue()), "read ", size, " bytes of a buffer");
 }
 
 void CudaDevice::write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t size)
@@ -387,12 +396,15 @@ void CudaDevice::write_buffer(Buffer* buffer, uint64_t offset, const void* data,
     Relaxed relaxed(m_api);
     CUstream queue = own_queue();
     if (buffer->host_pointer()) {
-        // The device may still read what stands there.
-        check(m_api.cuStreamSynchronize(queue), "wait for the device");
+        settle(queue, &lock); // the device may still read what stands there
         std::memcpy(static_cast<uint8_t*>(buffer->host_pointer()) + offset, data, size);
         return;
     }
-    // From pageable memory: the driver has taken the bytes when it returns.
+    // From pageable memory: the driver has taken the bytes when it returns, and waits for its turn with large ones.
+    if (size > pageable_at_once) {
+        settle(queue, &lock);
+        queue = own_queue();
+    }
     check(m_api.cuMemcpyHtoDAsync(buffer->device_address() + offset, data, size, queue), "write ", size, " bytes of a buffer");
 }
 
@@ -406,11 +418,9 @@ void CudaDevice::read_texture(Texture* texture, uint32_t layer, uint32_t mip, vo
     CUDA_MEMCPY3D copy = copy_extent(layout.row_pitch, layout.row_count, layout.depth);
     set_source(copy, cuda(texture), layer, mip, {});
     set_destination(copy, CU_MEMORYTYPE_HOST, data, 0, layout.row_pitch);
-    copy_texture_part(copy, "read a texture", queue);
-    lock.unlock();
-    CUresult result = m_api.cuStreamSynchronize(queue);
-    lock.lock();
-    check(result, "read a texture");
+    settle(queue, &lock);
+    copy_texture_part(copy, "read a texture", own_queue());
+    check(m_api.cuStreamSynchronize(nullptr), "read a texture");
 }
 
 void CudaDevice::write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data)
@@ -423,9 +433,10 @@ void CudaDevice::write_texture(Texture* texture, uint32_t layer, uint32_t mip, c
     CUDA_MEMCPY3D copy = copy_extent(layout.row_pitch, layout.row_count, layout.depth);
     set_source(copy, CU_MEMORYTYPE_HOST, data, 0, layout.row_pitch);
     set_destination(copy, cuda(texture), layer, mip, {});
-    copy_texture_part(copy, "write a texture", queue);
+    settle(queue, &lock);
+    copy_texture_part(copy, "write a texture", own_queue());
     // A host that hands over pinned memory would else race with the copy.
-    check(m_api.cuStreamSynchronize(queue), "write a texture");
+    check(m_api.cuStreamSynchronize(nullptr), "write a texture");
 }
 
 } // namespace spy

@@ -57,7 +57,6 @@ std::vector<AdapterInfo> enumerate_cuda()
 
 ref<Device> create_cuda(const DeviceDesc& desc) { return ref<Device>(new CudaDevice(desc)); }
 
-/// Errors after which no call of the context succeeds any more.
 /// Holds a primary context for the life of the process, as torch does: the driver faults after some hundred times of
 /// making and destroying one, and each time costs a tenth of a second.
 void keep_primary_context(const CudaApi& api, CUdevice device)
@@ -70,6 +69,7 @@ void keep_primary_context(const CudaApi& api, CUdevice device)
         api.cuDevicePrimaryCtxRetain(&context, device);
 }
 
+/// Errors after which no call of the context succeeds any more.
 bool is_sticky(CUresult result)
 {
     switch (result) {
@@ -447,19 +447,47 @@ bool CudaDevice::is_finished(uint64_t submit_id)
 bool CudaDevice::wait(uint64_t submit_id, uint64_t timeout_ns)
 {
     submit_id = std::min(submit_id, last_submit_id());
-    uint64_t begin = now_ns();
+    PatientWait patience;
     for (;;) {
         if (is_finished(submit_id))
             return true;
-        uint64_t spent = now_ns() - begin;
+        uint64_t spent = patience.spent_ns();
         if (spent >= timeout_ns)
             return false;
-        // Short waits spin; longer ones give the core away, with a latency well below what they have waited already.
-        if (spent < 100'000)
-            std::this_thread::yield();
-        else
-            std::this_thread::sleep_for(std::chrono::nanoseconds(std::min<uint64_t>({spent / 10, timeout_ns - spent, 200'000})));
+        patience.pause(timeout_ns - spent, false);
     }
+}
+
+CUresult CudaDevice::wait_event(CUevent event)
+{
+    PatientWait patience;
+    for (;;) {
+        CUresult result = m_api.cuEventQuery(event);
+        if (result != CUDA_ERROR_NOT_READY)
+            return result;
+        patience.pause();
+    }
+}
+
+void CudaDevice::settle(CUstream stream, Lock* lock)
+{
+    CUevent event = take_event();
+    CUresult result = m_api.cuEventRecord(event, stream);
+    if (lock)
+        lock->unlock();
+    try {
+        if (result == CUDA_SUCCESS)
+            result = wait_event(event);
+    } catch (...) {
+        if (lock)
+            lock->lock();
+        m_spare_events.push_back(event);
+        throw;
+    }
+    if (lock)
+        lock->lock();
+    m_spare_events.push_back(event);
+    check(result, "wait for the device");
 }
 
 void CudaDevice::defer(std::function<void()> action) noexcept
@@ -579,7 +607,7 @@ uint64_t CudaDevice::resolve_ticks(CudaAnchor& last)
     for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
         CudaAnchor& anchor = **it;
         float milliseconds = 0;
-        check(m_api.cuEventSynchronize(anchor.event), "wait for a timestamp");
+        check(wait_event(anchor.event), "wait for a timestamp");
         check(m_api.cuEventElapsedTime(&milliseconds, anchor.previous->event, anchor.event), "read a timestamp");
         anchor.ticks = anchor.previous->ticks + uint64_t(double(milliseconds) * 1e6);
         anchor.known = true;

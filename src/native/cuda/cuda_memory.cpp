@@ -50,11 +50,6 @@ bool same(const SubresourceRange& a, const SubresourceRange& b)
     return a.layer == b.layer && a.layer_count == b.layer_count && a.mip == b.mip && a.mip_count == b.mip_count;
 }
 
-uint64_t steady_ns()
-{
-    return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
-}
-
 } // namespace
 
 CudaTexel cuda_texel(Format format)
@@ -84,7 +79,7 @@ CUdeviceptr CudaDevice::allocate(uint64_t size, CUstream stream, const std::stri
     CUresult result = attempt();
     if (result == CUDA_ERROR_OUT_OF_MEMORY && m_pool) {
         // Memory freed but still waiting for the queue, or cached by the pool, can serve after a synchronisation.
-        check(m_api.cuStreamSynchronize(stream), "wait for the device");
+        settle(stream, nullptr);
         poll();
         m_api.cuMemPoolTrimTo(m_pool, 0);
         result = attempt();
@@ -428,18 +423,15 @@ void CudaFence::signal(uint64_t value)
 
 bool CudaFence::wait(uint64_t value, uint64_t timeout_ns)
 {
-    uint64_t begin = steady_ns();
+    PatientWait patience;
     while (current_value() < value) {
-        uint64_t spent = steady_ns() - begin;
+        uint64_t spent = patience.spent_ns();
         if (spent >= timeout_ns || !m_word)
             return false;
         // A kernel fault would leave the fence unsignalled for ever: look for one now and then.
         if (spent > 10'000'000)
             m_device->is_finished(m_device->last_submit_id());
-        if (spent < 100'000)
-            std::this_thread::yield();
-        else
-            std::this_thread::sleep_for(std::chrono::nanoseconds(std::min<uint64_t>({spent / 10, timeout_ns - spent, 200'000})));
+        patience.pause(timeout_ns - spent, false);
     }
     return true;
 }
@@ -521,10 +513,11 @@ void CudaQueryPool::get_results(uint32_t index, uint32_t count, uint64_t* ticks)
             continue;
         }
         float milliseconds = 0;
-        device.check(device.api().cuEventSynchronize(entry.event), "wait for a timestamp");
-        device.check(device.api().cuEventElapsedTime(&milliseconds, entry.anchor->event, entry.event), "read a timestamp");
+        const std::shared_ptr<CudaAnchor> anchor = entry.anchor; // a reset by another thread may drop it meanwhile
+        device.check(device.wait_event(entry.event), "wait for a timestamp");
+        device.check(device.api().cuEventElapsedTime(&milliseconds, anchor->event, entry.event), "read a timestamp");
         // One second ahead of the first anchor, so that every tick is positive.
-        ticks[i] = 1'000'000'000 + device.resolve_ticks(*entry.anchor) + uint64_t(std::llround(double(milliseconds) * 1e6));
+        ticks[i] = 1'000'000'000 + device.resolve_ticks(*anchor) + uint64_t(std::llround(double(milliseconds) * 1e6));
     }
 }
 

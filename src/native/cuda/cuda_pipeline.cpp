@@ -266,7 +266,11 @@ std::string CudaDevice::compile(const CompileDesc& desc)
     CompileDesc mine = desc;
     if (mine.cuda_arch.empty())
         mine.cuda_arch = m_arch;
-    return cuda_compile(mine);
+    // NVRTC cannot be stopped.
+    return run_interruptible([mine, source = std::string(desc.source)]() mutable {
+        mine.source = source;
+        return cuda_compile(mine);
+    });
 }
 
 std::string CudaDevice::compiler_fingerprint() { return cuda_fingerprint(m_arch); }

@@ -1,6 +1,7 @@
 #include "device/device.h"
 
 #include "core/error.h"
+#include "core/interrupt.h"
 
 #include <algorithm>
 #include <chrono>
@@ -113,10 +114,19 @@ void Device::close()
     const ref<Device> self(this); // releasing the last object must not end the device under our feet
     wait_for_users();
     std::exception_ptr fault;
-    try {
-        backend()->wait(backend()->last_submit_id(), ~0ull);
-    } catch (...) {
-        fault = std::current_exception();
+    for (bool done = false; !done && !fault;) {
+        try {
+            done = backend()->wait(backend()->last_submit_id(), 50'000'000);
+        } catch (...) {
+            fault = std::current_exception();
+        }
+        try {
+            if (!done && !fault)
+                poll_interrupt();
+        } catch (...) { // Ctrl-C: still open
+            m_closed = false;
+            throw;
+        }
     }
     release_objects();
     close_backend();

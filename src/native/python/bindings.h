@@ -38,5 +38,7 @@ inline void init_intrusive()
 
 /// Python class of each ErrorKind; SlangCompileError is looked up in slangpy.errors. Once per extension module.
 void register_error_translator();
+/// Makes native waits interruptible (core/interrupt.h).
+void install_wait_hooks();
 
 } // namespace spy

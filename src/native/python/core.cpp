@@ -2,6 +2,7 @@
 #include "python/bindings.h"
 
 #include "python/fields.h"
+#include "core/interrupt.h"
 #include "python/math_bindings.h"
 
 #include <algorithm>
@@ -34,7 +35,25 @@ nb::object exception_class(ErrorKind kind)
     return nb::borrow(PyExc_RuntimeError);
 }
 
+/// On a thread that waits: lets Ctrl-C through.
+void poll_signals()
+{
+    nb::gil_scoped_acquire gil;
+    if (gil.is_valid() && PyErr_CheckSignals() != 0)
+        throw nb::python_error();
+}
+
+void run_unlocked(const std::function<void()>& body)
+{
+    if (!Py_IsInitialized() || !PyGILState_Check())
+        return body();
+    nb::gil_scoped_release release;
+    body();
+}
+
 } // namespace
+
+void install_wait_hooks() { set_wait_hooks({poll_signals, run_unlocked}); }
 
 void register_error_translator()
 {

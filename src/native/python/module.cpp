@@ -7,6 +7,7 @@ NB_MODULE(_native, m)
     nb::set_leak_warnings(false);
     init_intrusive();
     register_error_translator();
+    install_wait_hooks();
     bind_core(m);
     if (bind_math)
         bind_math(m);

@@ -4,6 +4,7 @@
 // Work is recorded into one open command list, which is submitted ("flushed") when somebody waits or reads, when the
 // GPU has nothing to do, or when the list is full. A timeline semaphore carries the submit ids. Whatever is released
 // while work is in flight goes to a queue that is emptied as ids pass, so commands hold no references.
+#include "core/interrupt.h"
 #include "device/backend.h"
 #include "device/command.h"
 #include "device/texel_format.h"
@@ -376,7 +377,7 @@ public:
     const VulkanFeatures& features() const { return m_features; }
     bool has_extension(const char* name) const { return m_extensions.count(name) != 0; }
     VulkanMemory& memory() { return m_memory; }
-    std::recursive_mutex& mutex() { return m_mutex; }
+    PoliteMutex& mutex() { return m_mutex; }
     VkPipelineCache pipeline_cache() const { return m_pipeline_cache; }
     VkDescriptorSetLayout spill_layout() const { return m_spill_layout; }
     uint32_t timestamp_valid_bits() const { return m_timestamp_bits; }
@@ -421,11 +422,12 @@ private:
     void flush(const SubmitDesc* waits = nullptr, const SubmitDesc* signals = nullptr);
     void abandon_open_list() noexcept;
     void begin_list(CommandList& list);
-    void run_callback(const command::Callback& command, std::unique_lock<std::recursive_mutex>& lock);
+    void run_callback(const command::Callback& command, std::unique_lock<PoliteMutex>& lock);
     void recycle(std::unique_ptr<CommandList> list);
     uint64_t completed_id();
     bool is_idle();
     void check_result(VkResult result, const char* what);
+    /// As long as it takes, or until Ctrl-C.
     void wait_semaphore(uint64_t submit_id);
     /// Host-visible bytes that live until the open list is done. May flush, so it comes before begin_command.
     UploadSlice upload_slice(uint64_t size, uint64_t alignment);
@@ -480,7 +482,7 @@ private:
     VkSampler m_default_sampler = VK_NULL_HANDLE;
     UploadPage* m_null_buffer = nullptr; ///< stands for buffers never set where the device has no null descriptors
 
-    std::recursive_mutex m_mutex; ///< guards all below, the queue and the memory
+    PoliteMutex m_mutex; ///< guards all below, the queue and the memory
     VulkanMemory m_memory{*this};
     VkSemaphore m_timeline = VK_NULL_HANDLE;
     uint64_t m_submitted = 0, m_completed = 0, m_staged_bytes = 0;
@@ -494,7 +496,7 @@ private:
     std::deque<Garbage> m_garbage;
     uint64_t m_garbage_bytes = 0;
 
-    std::mutex m_read_mutex;
+    PoliteMutex m_read_mutex;
     std::array<ReadPage, 2> m_read_pages;
 };
 

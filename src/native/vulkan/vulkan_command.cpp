@@ -215,8 +215,8 @@ void VulkanDevice::wait_semaphore(uint64_t submit_id)
     info.pSemaphores = &m_timeline;
     info.pValues = &submit_id;
     VkResult code = VK_TIMEOUT;
-    while (code == VK_TIMEOUT)
-        code = m_vk.WaitSemaphores(m_device, &info, 1'000'000'000);
+    while ((code = m_vk.WaitSemaphores(m_device, &info, 50'000'000)) == VK_TIMEOUT)
+        poll_interrupt();
     check_result(code, "vkWaitSemaphores");
 }
 
@@ -498,7 +498,7 @@ uint64_t VulkanDevice::submit(const SubmitDesc& desc)
     return m_submitted;
 }
 
-void VulkanDevice::run_callback(const command::Callback& command, std::unique_lock<std::recursive_mutex>& lock)
+void VulkanDevice::run_callback(const command::Callback& command, std::unique_lock<PoliteMutex>& lock)
 {
     // The function may need other locks (Python's), whose owners may be waiting for ours: it records into a list that
     // nobody else knows, with our lock released.

@@ -362,7 +362,12 @@ void VulkanDevice::read_texture(Texture* texture, uint32_t layer, uint32_t mip, 
         flush();
         id = m_submitted;
     }
-    wait_semaphore(id);
+    try {
+        wait_semaphore(id);
+    } catch (...) { // the copy may still be under way
+        discard(VK_OBJECT_TYPE_BUFFER, uint64_t(own.buffer), own.allocation);
+        throw;
+    }
     std::memcpy(data, page->allocation.mapped, layout.size_in_bytes);
     std::lock_guard lock(m_mutex);
     if (!small)
@@ -507,8 +512,8 @@ void VulkanQueryPool::get_results(uint32_t index, uint32_t count, uint64_t* tick
     VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
     require_written(index, count);
     const uint64_t newest = *std::max_element(m_submit_ids.begin() + index, m_submit_ids.begin() + index + count);
-    while (!owner.wait(newest, 1'000'000'000)) {
-    }
+    while (!owner.wait(newest, 50'000'000))
+        poll_interrupt();
     vk_check(owner.vk().GetQueryPoolResults(owner.handle(), m_pool, index, count, count * 8, ticks, 8,
                                             VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
              "vkGetQueryPoolResults");

@@ -1,0 +1,129 @@
+"""Ctrl-C gets through while native code waits for a device. A timer's signal stands for the key."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from kernels import RW, kernel as build
+
+from slangpy import Device, DeviceType, Feature
+
+pytestmark = [
+    pytest.mark.needs_kernels,
+    pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timers here"),
+]
+
+SOURCE = """
+[shader("compute")] [numthreads(1, 1, 1)]
+void spin(uint3 tid : SV_DispatchThreadID, uniform uint rounds, RWStructuredBuffer<uint> o)
+{
+    uint x = tid.x;
+    for (uint i = 0; i < rounds; ++i) x = x * 1664525 + 1013904223; // each round needs the one before
+    o[tid.x] = x;
+}
+"""
+ROUNDS = 1 << 15
+GROUPS = 1 << 14
+"""On processors (lavapipe ends loops after 2^16 rounds); a GPU runs groups side by side, so there one does it all."""
+
+
+class Pressed(Exception):
+    pass
+
+
+@contextmanager
+def pressing(after: float) -> Iterator[None]:
+    def handler(*_: Any) -> None:
+        raise Pressed
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, after)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def recurrence(x: int, rounds: int) -> int:
+    """The kernel's value: the map x -> a x + c applied `rounds` times, by repeated squaring of the map."""
+    a, c, result_a, result_c = 1664525, 1013904223, 1, 0
+    while rounds:
+        if rounds & 1:
+            result_a, result_c = result_a * a % 2**32, (result_c * a + c) % 2**32
+        a, c = a * a % 2**32, (c * a + c) % 2**32
+        rounds >>= 1
+    return (result_a * x + result_c) % 2**32
+
+
+def start_long(device: Device) -> tuple[Any, Callable[[], None], int, int]:
+    """A buffer, what launches seconds of work into it, and the groups and rounds of it."""
+    groups, rounds = (GROUPS, ROUNDS) if device.has_feature(Feature.software_device) else (1, ROUNDS * GROUPS - 1)
+    kernel = build(device, SOURCE, "spin")
+    out = device.create_buffer(size=4 * groups, struct_size=4, usage=RW)
+    kernel.dispatch([1, 1, 1], rounds=1, o=out)
+    out.to_numpy()  # compiled
+    return out, lambda: kernel.dispatch([groups, 1, 1], rounds=rounds, o=out), groups, rounds
+
+
+def interrupted_after(action: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    with pytest.raises(Pressed), pressing(0.3):
+        action()
+    return time.perf_counter() - begin
+
+
+def test_read(device: Device) -> None:
+    out, launch, groups, rounds = start_long(device)
+
+    def run() -> None:
+        launch()
+        out.to_numpy()
+
+    assert interrupted_after(run) < 1.2
+    if device.info.type is DeviceType.cpu:  # the rest of the work was dropped
+        launch()
+    else:
+        begin = time.perf_counter()
+        device.wait()
+        assert time.perf_counter() - begin > 0.2, "the work was too short for this test"
+    got = out.to_numpy().view(np.uint32)
+    assert got.tolist() == [recurrence(i, rounds) for i in range(groups)]
+
+
+def test_waits(device: Device) -> None:
+    if device.info.type is DeviceType.cpu:
+        pytest.skip("work is done when a call returns")
+    _, launch, _, _ = start_long(device)
+    fence = device.create_fence()
+    launch()
+    assert interrupted_after(device.wait) < 1.2
+    device.submit_command_buffers([device.create_command_encoder().finish()], signal_fences=[fence])
+    assert interrupted_after(fence.wait) < 1.2
+    pool = device.create_query_pool(count=1)
+    encoder = device.create_command_encoder()
+    encoder.write_timestamp(pool, 0)
+    device.submit_command_buffer(encoder.finish())
+    assert interrupted_after(lambda: pool.get_result(0)) < 1.2
+    device.wait()
+    assert pool.get_result(0) > 0 and fence.current_value == 1
+
+
+def test_close(fresh_device: Device) -> None:
+    """An interrupted close leaves the device open."""
+    device = fresh_device
+    if device.info.type is DeviceType.cpu:
+        pytest.skip("work is done when a call returns")
+    out, launch, _, rounds = start_long(device)
+    launch()
+    assert interrupted_after(device.close) < 1.2
+    assert not device.is_closed
+    assert out.to_numpy().view(np.uint32)[0] == recurrence(0, rounds)
+    device.close()
+    assert device.is_closed
