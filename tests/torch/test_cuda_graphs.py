@@ -45,7 +45,7 @@ def warm(work: Callable[[], Any]) -> None:
 
 
 def leaf(*values: float) -> Any:
-    return torch.tensor(values, device="cuda", requires_grad=True)
+    return torch.tensor(values, dtype=torch.float32, device="cuda", requires_grad=True)
 
 
 class TestReplays:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -182,6 +183,15 @@ void CudaDevice::create_pool()
     if (!m_api.cuMemPoolCreate || !m_api.cuMemAllocFromPoolAsync || !m_api.cuMemFreeAsync || !m_api.cuMemPoolSetAttribute ||
         !attribute(CU_DEVICE_MEMORY_POOLS_SUPPORTED))
         return;
+    // Devices of a primary context share one pool, which lives as long as the process: the driver faults after some
+    // hundred pools have come and gone, and exported memory may outlive its device.
+    static std::mutex mutex;
+    static std::map<CUdevice, CUmemoryPool> pools;
+    std::unique_lock lock(mutex);
+    if (m_primary && pools.count(m_cuda_device)) {
+        m_pool = pools[m_cuda_device];
+        return;
+    }
     CUmemPoolProps props{};
     props.allocType = 1; // pinned
     props.location = {1, m_cuda_device};
@@ -191,6 +201,8 @@ void CudaDevice::create_pool()
     }
     uint64_t keep = UINT64_MAX; // freed memory stays with the pool across synchronisations
     m_api.cuMemPoolSetAttribute(m_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
+    if (m_primary)
+        pools[m_cuda_device] = m_pool;
 }
 
 void CudaDevice::fill_info()
@@ -278,12 +290,13 @@ void CudaDevice::close_backend() noexcept
                 m_api.cuEventDestroy(std::exchange(*event, nullptr));
         if (m_pool) {
             m_api.cuStreamSynchronize(nullptr);
-            m_api.cuMemPoolDestroy(std::exchange(m_pool, nullptr));
+            CUmemoryPool pool = std::exchange(m_pool, nullptr);
+            m_primary ? m_api.cuMemPoolTrimTo(pool, 0) : m_api.cuMemPoolDestroy(pool);
         }
+        if (m_keep_context)
+            m_kept_context = m_context;
+        m_context = nullptr; // before the lock goes: other threads may wait for it
     }
-    if (m_keep_context)
-        m_kept_context = m_context;
-    m_context = nullptr;
     if (!m_keep_context && std::exchange(m_primary, false))
         m_api.cuDevicePrimaryCtxRelease(m_cuda_device);
 }
@@ -570,11 +583,9 @@ std::vector<HeapReport> CudaDevice::heap_reports()
     ensure_usable();
     HeapReport buffers{"device memory", 0, m_buffer_bytes, m_buffer_bytes, m_buffer_count};
     if (m_pool && m_api.cuMemPoolGetAttribute) {
-        uint64_t reserved = 0, used = 0;
+        uint64_t reserved = 0; // by all devices of this process on the same GPU
         m_api.cuMemPoolGetAttribute(m_pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
-        m_api.cuMemPoolGetAttribute(m_pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
         buffers.num_pages = reserved >> 25; // the pool grows in 32 MB steps
-        buffers.total_allocated = used;
         buffers.total_mem_usage = reserved;
     }
     uint64_t textures = uint64_t(m_texture_bytes), host = uint64_t(m_host_bytes);
