@@ -48,6 +48,11 @@ class CudaCodegen:
         del options
         return _native.cuda_compile(source, entry_point_name, self.arch, label)
 
+    def get_format_support(self, format: Any) -> Any:
+        """What CUDA does with a format, as far as results depend on it."""
+        stores = _native.get_format_info(format).channel_count in (1, 2, 4)
+        return _native.FormatSupport.shader_uav_store if stores else _native.FormatSupport.none
+
     def create_kernel(self, code: bytes, layout: Any, label: str = "") -> bytes:
         del layout, label
         return code

@@ -9,6 +9,7 @@ from typing import Any
 from ..marshall.base import SIZES, TENSOR
 from ..reflection import SlangType
 from .emit_backward import GENERAL, LINEAR, UNIFORM, BackwardWriter, group_limit
+from .emit_textures import TextureWriter
 from .gradients import NONE
 from .groups import TileLoops, position_lines
 from .ir import Derivative, Options, Parameter, Placed, Vectorized
@@ -68,12 +69,14 @@ def vector_width(plan: Vectorized) -> int:
         return 1
     for placed in plan.placed:
         binding = placed.binding
-        if binding.kind in ("reference", "resource", "custom") or binding.rank >= 0:
+        if binding.kind in ("reference", "resource", "custom", "texel") or binding.rank >= 0:
             return 1
         if binding.kind in ("view", "packed"):
             if placed.map and (binding.inner or binding.stored not in SIZES or binding.stored == "bool"):
                 return 1
             sizes.add(SIZES.get(binding.stored, 0))
+    if plan.result_mode == "texture":
+        return 1
     if plan.result_mode in ("tensor", "numpy", "torch"):
         name = plan.resolved.return_type_name
         if name not in SIZES or name == "bool":
@@ -84,18 +87,18 @@ def vector_width(plan: Vectorized) -> int:
 
 def emit(
     plan: Vectorized, grads: dict[str, Derivative], options: Options, shape: Shape, imports: list[str],
-    capabilities: Iterable[str] = (),
+    capabilities: Iterable[str] = (), result_format: str = "",
 ) -> str:  # fmt: skip
-    """Complete source of the generated module; its entry point is `_spy_main`."""
-    return _Writer(plan, grads, options, shape, imports, frozenset(capabilities)).text()
+    """Complete source of the generated module; its entry point is `_spy_main`. `result_format`: of a texture result."""
+    return _Writer(plan, grads, options, shape, imports, frozenset(capabilities), result_format).text()
 
 
-class _Writer(BackwardWriter):
+class _Writer(BackwardWriter, TextureWriter):
     def __init__(
         self, plan: Vectorized, grads: dict[str, Derivative], options: Options, shape: Shape, imports: list[str],
-        capabilities: frozenset[str],
+        capabilities: frozenset[str], result_format: str,
     ) -> None:  # fmt: skip
-        self.capabilities = capabilities
+        self.capabilities, self.result_format = capabilities, result_format
         self.plan, self.grads, self.options, self.shape, self.imports = plan, grads, options, shape, imports
         self.rank = plan.call_rank
         self.fields: list[str] = []
@@ -133,7 +136,7 @@ class _Writer(BackwardWriter):
         if self.plan.positions:
             self.body = [*position_lines(self.rank, self.plan.tile), *self.body]
         added = [p.binding.code for p in self.plan.placed if p.binding.code is not None]
-        imports = [*self.imports, *(name for code in added for name in code.imports)]
+        imports = [*self.imports, *(name for code in added for name in code.imports), *self._texture_imports()]
         lines = [f"import {name};" for name in dict.fromkeys(imports)]
         lines += list(self.options.preludes)
         lines += list(dict.fromkeys("\n".join(code.lines) for code in added if code.lines))
@@ -152,7 +155,7 @@ class _Writer(BackwardWriter):
         return [*header, "int64_t _period"] if self.options.bwds else header
 
     def _entry_point(self) -> list[str]:
-        extra = "".join(f", uniform {p}" for p in self.extra)
+        extra = "".join(f", {p}" for p in self.extra)
         if self.shape.cpu:
             head = f"void _spy_main(uint3 _group : SV_GroupID, uniform _spy_Call _call{extra})"
             return ['[shader("compute")]', "[numthreads(1, 1, 1)]", head, "{", *_indent(self._cpu_loop()), "}"]
@@ -331,8 +334,9 @@ class _Writer(BackwardWriter):
         elif binding.kind == "pointer":
             self.fields.append(f"_spy_T_{ident} {ident}")
         elif binding.kind == "resource":
-            array = binding.array_type
-            self.extra.append(f"{_slang_name(array) if array else f'_spy_T_{ident}'} {ident}")
+            self._declare_resource(placed)
+        elif binding.kind == "texel":
+            self._declare_texels(placed)
 
     def _declare_view(self, name: str, element: str, lead: int, inner: int, rank: int) -> None:
         self.fields.append(f"TensorStorage<{_slang_name(element)}> {name}")
@@ -356,6 +360,8 @@ class _Writer(BackwardWriter):
 
     def _declare_result(self) -> None:
         plan = self.plan
+        if plan.result_mode == "texture":
+            self._declare_texture_result()
         if plan.result_mode in ("value", "tensor", "numpy", "torch"):
             self.aliases.append(f"typealias _spy_R = {_slang_name(plan.resolved.return_type_name)};")
             self.fields.append("TensorStorage<_spy_R> _out")
@@ -493,6 +499,8 @@ class _Writer(BackwardWriter):
             return binding.stored
         if binding.kind == "resource":
             return ident
+        if binding.kind == "texel":
+            return self._texel_value(placed)
         if binding.rank >= 0:
             return self._tensor(placed)
         uniform = self._class(placed) == UNIFORM and not placed.writes
@@ -681,7 +689,7 @@ class _Writer(BackwardWriter):
     def _store_parameter(self, parameter: Parameter, var: str) -> None:
         for placed in self.leaves.get(parameter.name, []):
             binding = placed.binding
-            if not placed.writes or binding.rank >= 0 or binding.kind not in ("view", "reference", "custom"):
+            if not placed.writes or binding.rank >= 0 or binding.kind not in ("view", "reference", "custom", "texel"):
                 continue
             path = placed.path[len(parameter.name) :]
             self._store_leaf(placed, var + path)
@@ -695,6 +703,9 @@ class _Writer(BackwardWriter):
             if not placed.reads:
                 self._custom_context(placed)
             self.body.append(f"_call.{ident}.__slangpy_store(_x_{ident}, {var});")
+            return
+        if binding.kind == "texel":
+            self._store_texel(placed, var)
             return
         if self.in_wide:
             self._wide_store(ident, binding.stored, var, placed.reads)
@@ -718,6 +729,8 @@ class _Writer(BackwardWriter):
             else:
                 at = self._strided("_out_lead", tuple(range(self.rank))) if self.rank else "0"
             self.body.append(f"_call._out.write({at}, _r);")
+        elif mode == "texture":
+            self._store_texture_result()
         elif mode == "leaf":
             for placed in self.leaves.get("_result", []):
                 if placed.writes:

@@ -49,6 +49,9 @@ class Value:
             return f"list of {self.details['list_length']} dict{{" + ", ".join(str(n) for n, _ in self.fields) + "}"
         if self.kind == "buffer":
             return f"{text}[rw={details['writable']}]"
+        if self.kind in ("texture", "texture_view"):
+            kind = details["texture_type"].removeprefix("texture_")
+            return f"{text}<{kind}, {details['format']}> {list(self.shape)}"
         if self.kind == "dict":
             return "dict{" + ", ".join(str(name) for name, _ in self.fields) + "}"
         return text
@@ -83,8 +86,8 @@ class Options:
 class Binding:
     """How one value meets one Slang type.
 
-    `kind` is the native leaf kind (value, view, packed, generator, reference, resource, pointer, custom), "struct" for parts
-    that are bound one by one (fields by name, elements of an array as "[0]", "[1]", ...), or "literal" for a default
+    `kind` is the native leaf kind (value, view, packed, generator, reference, resource, pointer, custom), "texel" for
+    textures reached one texel per invocation (native: a resource with a map), "struct" for parts that are bound one by one (fields by name, elements of an array as "[0]", "[1]", ...), or "literal" for a default
     value written into the kernel (`stored` is its text). The first `dims` dimensions of the value are spread over the call; `inner` are the
     demanded sizes of the consumed ones (-1: any).
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..marshall.base import SIZES
+from ..marshall.base import SIZES, structured_element
 from .gradients import NONE
 from .ir import Derivative, Placed, Vectorized
 
@@ -28,6 +28,9 @@ class Fields:
 
     def slot(self, name: str) -> int:
         return self._slots[name]
+
+    def has_slot(self, name: str) -> bool:
+        return name in self._slots
 
     def view(self, name: str) -> tuple[int, int, int, int] | None:
         if name not in self._fields:
@@ -80,8 +83,16 @@ def leaf_spec(
     elif kind == "custom":
         spec["value"] = fields.value(ident)
         spec["stride_offset"] = fields.offset(ident + "_stride")
+    elif kind == "texel":
+        spec["kind"] = "resource"
+        spec["slot"] = fields.slot(ident)
+        if fields.has_slot(ident + "_in"):
+            spec["read_slot"] = fields.slot(ident + "_in")
+        spec["views"] = [(-1, fields.offset(ident + "_lead"), -1, -1), None, None]
     elif kind == "resource":
         spec["slot"] = fields.slot(ident) + placed.element
+        if binding.value is not None and binding.value.kind == "buffer" and structured_element(binding.type_name):
+            spec["element_size"] = find_layout(binding.type.element_type).stride
         if binding.stored in SIZES:
             spec["scalar"] = binding.stored
             spec["element_size"] = 4 if binding.stored == "bool" and four_byte_bool else SIZES[binding.stored]
@@ -118,6 +129,8 @@ def plan_spec(
                 leaf["scalar"] = plan.resolved.return_type.scalar
                 result["element_shape"] = plan.resolved.return_type.shape
         result["leaf"] = leaf
+    elif plan.result_mode == "texture":
+        result["leaf"] = {"kind": "resource", "name": "_result", "slot": fields.slot("_out")}
     return {
         "leaves": [leaves.get(i, skip) for i in range(count)],
         "result": result,
@@ -136,11 +149,11 @@ def plan_spec(
 
 def can_flatten(plan: Vectorized) -> bool:
     """Whether a kernel over the flat index alone can serve this call when all its containers are contiguous."""
-    if plan.tile or (plan.positions and plan.call_rank > 1):
+    if plan.tile or ((plan.positions or plan.result_mode == "texture") and plan.call_rank > 1):
         return False
     for placed in plan.placed:
         value = placed.binding.value
-        if placed.binding.kind == "custom" and plan.call_rank > 1:
+        if placed.binding.kind in ("custom", "texel") and plan.call_rank > 1:
             return False
         if placed.binding.kind == "generator" and value is not None and plan.call_rank > 1:
             if value.details["generator"] in ("grid", "call_id", "range"):

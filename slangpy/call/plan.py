@@ -22,6 +22,7 @@ from .groups import asks_position, tile_shape
 from .ir import Argument, Derivative, Options, Value, Vectorized
 from .resolve import resolve
 from .text import product
+from .textures import check_device, make_texture, result_format
 from .vectorize import check_map_count, vectorize
 
 _build_lock = threading.RLock()
@@ -47,6 +48,7 @@ class PlanView:
         self.variants: dict[int, dict[str, Any]] = {}
         self.sized = False
         self.result_type: Any = None
+        self.result_format = ""
         self._planned: tuple[Vectorized, dict[str, Derivative]] | None = None
         self._code = ""
         self._has_marshalls = mentions_custom(arguments)
@@ -68,6 +70,7 @@ class PlanView:
 
     def _plan(self) -> tuple[Vectorized, dict[str, Derivative]]:
         options = self.options
+        check_device(self.arguments, self.result_mode, self.module.device, self.label)
         try:
             target = self.function.target()
             resolved, sized = resolve(target, self.arguments, options)
@@ -77,6 +80,7 @@ class PlanView:
             limit = min(self.module.device.info.limits.max_compute_threads_per_group or 1024, 1024)
             tile = tile_shape(options.call_group_shape, plan.call_rank, limit)
             plan = replace(plan, tile=tile, positions=asks_position(self.module, options.preludes))
+            self.result_format = result_format(plan, self.module.device) if plan.result_mode == "texture" else ""
             grads = derivatives(plan) if options.bwds else {}
         except (ResolveException, BoundVariableException, ShapeError, KernelGenException) as error:
             raise type(error)(f"{self.label}: {error}\n{table(self.arguments, None)}") from None
@@ -100,7 +104,8 @@ class PlanView:
         options = replace(self.options, preludes=(*self.options.preludes, *constants))
         try:
             target = device.compile_target
-            return emit_stage.emit(plan, grads, options, shape, imports, (target.format, *target.capabilities))
+            capabilities = (target.format, *target.capabilities)
+            return emit_stage.emit(plan, grads, options, shape, imports, capabilities, self.result_format)
         except (KernelGenException, ValueError) as error:
             raise KernelGenException(f"{self.label}: {error}\n{table(self.arguments, plan)}") from None
 
@@ -123,6 +128,8 @@ class PlanView:
         spec = layout_stage.plan_spec(plan, grads, layout_stage.Fields(built.layout), find, four)
         if spec["result"]["mode"] == "numpy":
             spec["result"].update(numpy_result(plan.resolved.return_type, spec["result"]["element"]))
+        if spec["result"]["mode"] == "texture":
+            spec["result"]["format"] = self.result_format
         self.result_type = plan.resolved.return_type
         for placed in plan.placed:
             if placed.leaf >= 0 and placed.binding.rank >= 0:
@@ -268,6 +275,9 @@ class PlanView:
 
         return Tensor._from_result(buffer, self.result_type, shape)
 
+    def make_texture(self, shape: tuple[int, ...]) -> Any:
+        return make_texture(self.module.device, self.spec["result"]["format"], shape, f"result of {self.label}")
+
     def fail_shape(self, kind: str, leaf: int, dim: int, got: int, expected: int, shapes: list[Any]) -> None:
         spec = self.spec["leaves"][leaf]
         name = spec["name"]
@@ -357,16 +367,16 @@ def result_mode_of(given: Any, default: Any) -> str:
     if chosen is None:
         return "auto"
     if isinstance(chosen, str):
-        if chosen in ("tensor", "numpy", "torch"):
+        if chosen in ("tensor", "numpy", "torch", "texture"):
             return chosen
-        if chosen == "texture":
-            raise NotImplementedError(f"_result='{chosen}' is not available yet; use 'tensor' or 'numpy'")
-        raise ValueError(f"Unknown return type '{chosen}'; use 'tensor' or 'numpy'")
+        raise ValueError(f"Unknown return type '{chosen}'; use 'tensor', 'numpy' or 'texture'")
     name = getattr(chosen, "__name__", str(chosen))
     if name == "ndarray":
         return "numpy"
     if name == "Tensor" and chosen.__module__.startswith("slangpy"):
         return "tensor"
+    if isinstance(chosen, type) and issubclass(chosen, _native.Texture):
+        return "texture"
     if name in ("Tensor", "Parameter") and chosen.__module__.startswith("torch"):
         return "torch"
     if isinstance(chosen, type) and any(base in PYTHON_TYPES for base in chosen.__mro__):

@@ -81,7 +81,7 @@ def _walk(path: str, binding: Binding, entry: Any) -> list[tuple[str, Binding, t
 def _access(parameter: Parameter, leaf: Binding, bwds: bool) -> tuple[bool, bool]:
     """Whether the kernel reads and writes the primal of a leaf."""
     value = leaf.value
-    storable = leaf.kind in ("view", "reference", "custom") and value is not None
+    storable = leaf.kind in ("view", "reference", "custom", "texel") and value is not None
     if leaf.rank >= 0:  # whole tensors: by their type
         name = leaf.type_name.split("<")[0]
         writes = name.startswith(("RW", "W", "Atomic", "IRW", "IW"))

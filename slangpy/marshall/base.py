@@ -173,5 +173,14 @@ def converts(source: str, target: str, mode: str) -> bool:
     return source in FLOATS and target in FLOATS and SIZES[target] >= SIZES[source]
 
 
+def stores(source: str, element: str, context: Context) -> bool:
+    """Whether an output may be stored in elements of another type without `convert`: nothing is lost."""
+    if not context.writable or context.reads:
+        return False
+    if source in INTEGERS and element in INTEGERS and SIZES[source] == SIZES[element]:
+        return True
+    return converts(source, element, "safe")
+
+
 def pattern_kind(pattern: Any) -> str:
     return pattern.kind.name.rstrip("_")

@@ -20,6 +20,7 @@ from .base import (
     pattern_kind,
     register,
     split_element,
+    stores,
     strip_to,
     structured_element,
     tensor_candidates,
@@ -75,7 +76,7 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
         inner = []
     if inner is None:
         target, sizes = split_element(type_)
-        if not (_stores(target.full_name, element, context) or converts(element, target.full_name, context.convert)):
+        if not (stores(target.full_name, element, context) or converts(element, target.full_name, context.convert)):
             raise no_match(value, type_, _dtype_hint(element, target.full_name))
         inner = sizes
     if -1 in inner:
@@ -87,15 +88,6 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
             f"{type_.full_name} takes {len(inner)}"
         )
     return Binding("view", value, type_.full_name, type_, dims, tuple(inner), stored, cost=(0, 1 if dims else 0))
-
-
-def _stores(source: str, element: str, context: Context) -> bool:
-    """Whether an output may be stored in elements of another type without `convert`: nothing is lost."""
-    if not context.writable or context.reads:
-        return False
-    if source in INTEGERS and element in INTEGERS and SIZES[source] == SIZES[element]:
-        return True
-    return converts(source, element, "safe")
 
 
 def _dtype_hint(element: str, target: str) -> str:

@@ -103,7 +103,7 @@ void Launch::measure()
             Shape shape = full_shape(leaf);
             check_inner(i, plan, shape);
             merge_shape(i, plan, shape);
-        } else if (plan.kind == LeafKind::generator && plan.vector_dims) {
+        } else if ((plan.kind == LeafKind::generator || plan.kind == LeafKind::resource) && plan.vector_dims) {
             merge_shape(i, plan, leaf.shape);
         } else if (plan.kind == LeafKind::custom) {
             merge_shape(i, plan, custom_shape(i));

@@ -64,6 +64,10 @@ private:
     void write_reference(const LeafPlan& plan, const Leaf& leaf);
     void write_pointer(const LeafPlan& plan, const Leaf& leaf);
     void write_resource(size_t index, const LeafPlan& plan, const Leaf& leaf);
+    void write_texture(size_t index, const LeafPlan& plan, const Leaf& leaf);
+    void bind_slot(int32_t slot, ref<Object> object);
+    void check_buffer(size_t index, const LeafPlan& plan, const Buffer& buffer);
+    void check_device(size_t index, const DeviceObject& object, const char* what);
     Shape custom_shape(size_t index);
     void write_custom(size_t index, const LeafPlan& plan, const Leaf& leaf);
     void finish_custom();
@@ -80,6 +84,7 @@ private:
     void write_torch(size_t index, const LeafPlan& plan);
     void discard_result(const ResultPlan& result);
     void prepare_result();
+    void prepare_texture_result(const ResultPlan& result);
     void prepare_torch_result(const ResultPlan& result);
     void finish_torch_result();
     void bump_versions();

@@ -36,6 +36,8 @@ void Launch::prepare_result()
     const ResultPlan& result = m_plan.result;
     if (result.mode == ResultMode::none || result.mode == ResultMode::leaf)
         return;
+    if (result.mode == ResultMode::texture)
+        return prepare_texture_result(result);
     if (m_signature.reserved.append_to)
         return discard_result(result);
     if (result.mode == ResultMode::value) {

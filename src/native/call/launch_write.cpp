@@ -273,24 +273,25 @@ void Launch::write_pointer(const LeafPlan& plan, const Leaf& leaf)
 
 void Launch::write_resource(size_t index, const LeafPlan& plan, const Leaf& leaf)
 {
-    if (m_slots.size() <= size_t(plan.slot))
-        m_slots.resize(size_t(plan.slot) + 1);
+    if (leaf.kind == ValueKind::texture || leaf.kind == ValueKind::texture_view)
+        return write_texture(index, plan, leaf);
     if (leaf.tensor) {
         if (leaf.tensor->offset != 0 || !(leaf.tensor->strides == leaf.tensor->shape.contiguous_strides()))
             fail_value(m_plan.label, ": argument ", plan.name,
                        " must be contiguous with offset 0 to be bound as a buffer; pass .contiguous()");
-        m_slots[size_t(plan.slot)] = ref<Object>(leaf.tensor->storage.get());
+        check_device(index, *leaf.tensor->storage, "the tensor");
+        bind_slot(plan.slot, ref<Object>(leaf.tensor->storage.get()));
     } else if (leaf.kind == ValueKind::buffer) {
-        m_slots[size_t(plan.slot)] = ref<Object>(nb::cast<Buffer*>(nb::handle(leaf.object)));
-    } else if (leaf.kind == ValueKind::texture) {
-        m_slots[size_t(plan.slot)] = ref<Object>(nb::cast<Texture*>(nb::handle(leaf.object)));
-    } else if (leaf.kind == ValueKind::texture_view) {
-        m_slots[size_t(plan.slot)] = ref<Object>(nb::cast<TextureView*>(nb::handle(leaf.object)));
+        auto* buffer = nb::cast<Buffer*>(nb::handle(leaf.object));
+        check_buffer(index, plan, *buffer);
+        bind_slot(plan.slot, ref<Object>(buffer));
     } else if (leaf.kind == ValueKind::sampler) {
-        m_slots[size_t(plan.slot)] = ref<Object>(nb::cast<Sampler*>(nb::handle(leaf.object)));
+        auto* sampler = nb::cast<Sampler*>(nb::handle(leaf.object));
+        check_device(index, *sampler, "the sampler");
+        bind_slot(plan.slot, ref<Object>(sampler));
     } else {
         if (leaf.packed && leaf.kind == ValueKind::list) {
-            m_slots[size_t(plan.slot)] = ref<Object>(packed_buffer(plan, leaf).get());
+            bind_slot(plan.slot, ref<Object>(packed_buffer(plan, leaf).get()));
             return;
         }
         // arrays and lists become a temporary structured buffer
@@ -307,7 +308,7 @@ void Launch::write_resource(size_t index, const LeafPlan& plan, const Leaf& leaf
         ref<Buffer> buffer = m_plan.device->create_buffer(desc);
         if (!bytes.empty())
             m_plan.device->write_buffer(buffer, 0, bytes.data(), bytes.size());
-        m_slots[size_t(plan.slot)] = ref<Object>(buffer.get());
+        bind_slot(plan.slot, ref<Object>(buffer.get()));
         m_uploads.push_back({index, buffer, {}, plan.writes});
     }
 }

@@ -45,13 +45,14 @@ struct LeafPlan {
     int32_t shape_offset = -1, offset_offset = -1, stride_offset = -1; ///< generators, custom (stride): int64 entries
     int32_t seed_offset = -1, min_offset = -1, max_offset = -1;
     ScalarType range_scalar = ScalarType::float32; ///< of min and max
-    int32_t slot = -1;   ///< resources
+    int32_t slot = -1;   ///< resources; with a map: a texture, one texel per invocation
+    int32_t read_slot = -1; ///< textures that are read through a second parameter
     bool carries = false; ///< torch: autograd may send a gradient through it
     bool whole = false;   ///< a tensor parameter: the function picks the elements
     bool classed = false; ///< takes part in the variant key
 };
 
-enum class ResultMode : uint8_t { none, value, tensor, numpy, leaf, torch };
+enum class ResultMode : uint8_t { none, value, tensor, numpy, leaf, torch, texture };
 
 struct ResultPlan {
     ResultMode mode = ResultMode::none;

@@ -1,6 +1,9 @@
 #include "call/signature.h"
 #include "call/classes.h"
+#include "call/texture.h"
 #include "call/torch.h"
+
+#include "device/resource.h"
 
 #include <cstring>
 #include <unordered_map>
@@ -113,9 +116,10 @@ public:
         case ValueClass::value_ref: return value_ref(value);
         case ValueClass::diff_pair: return diff_pair(value);
         case ValueClass::buffer: return buffer(value);
-        case ValueClass::texture: return texture(value, nb::cast<Texture*>(nb::handle(value)), ValueKind::texture);
+        case ValueClass::texture:
+            return texture(value, texture_value(*nb::cast<Texture*>(nb::handle(value))), ValueKind::texture);
         case ValueClass::texture_view:
-            return texture(value, nb::cast<TextureView*>(nb::handle(value))->texture(), ValueKind::texture_view);
+            return texture(value, texture_value(*nb::cast<TextureView*>(nb::handle(value))), ValueKind::texture_view);
         case ValueClass::sampler: return simple(value, ValueKind::sampler, 'S');
         case ValueClass::enumeration: return visit(hold(nb::handle(value).attr("value")));
         case ValueClass::get_this: return get_this(value);
@@ -816,9 +820,12 @@ private:
     nb::object buffer(PyObject* value)
     {
         auto* buffer = nb::cast<Buffer*>(nb::handle(value));
-        bool writable = has_flag(buffer->desc().usage, BufferUsage::unordered_access) && !m_packed;
+        const BufferUsage usage = buffer->desc().usage;
+        bool writable = has_flag(usage, BufferUsage::unordered_access);
+        bool readable = writable || has_flag(usage, BufferUsage::shader_resource);
+        writable &= !m_packed;
         put('B');
-        put(writable ? 'w' : 'r');
+        put(writable ? 'w' : readable ? 'r' : '-');
         Leaf& leaf = m.add_leaf();
         leaf.kind = ValueKind::buffer;
         leaf.object = value;
@@ -827,25 +834,35 @@ private:
         if (!m_describing)
             return {};
         nb::dict details;
+        details["readable"] = readable;
         details["writable"] = writable;
         return description(value, ValueKind::buffer, details, last_leaf());
     }
 
-    nb::object texture(PyObject* value, Texture* texture, ValueKind kind)
+    nb::object texture(PyObject* value, const TextureValue& texture, ValueKind kind)
     {
-        const TextureDesc& desc = texture->desc();
+        const TextureDesc& desc = *texture.desc;
+        const bool readable = has_flag(desc.usage, TextureUsage::shader_resource);
+        const bool writable = has_flag(desc.usage, TextureUsage::unordered_access);
         put('X');
         put(char(kind));
         put(char(desc.type));
-        put32(uint32_t(desc.format));
-        put32(uint32_t(desc.usage));
+        put32(uint32_t(texture.format));
+        put(char(readable | writable << 1 | texture.single_layer << 2));
         Leaf& leaf = m.add_leaf();
         leaf.kind = kind;
         leaf.object = value;
+        leaf.flags = writable ? value_flag::writable : 0;
+        leaf.shape = texture_shape(texture);
         if (!m_describing)
             return {};
         nb::dict details;
-        details["object"] = nb::borrow(value);
+        details["texture_type"] = name_of(desc.type);
+        details["format"] = std::string(format_name(texture.format));
+        details["shape"] = to_tuple(leaf.shape);
+        details["readable"] = readable;
+        details["writable"] = writable;
+        details["single_layer"] = texture.single_layer;
         return description(value, kind, details, last_leaf());
     }
 

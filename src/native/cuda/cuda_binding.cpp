@@ -85,6 +85,33 @@ TextureType type_of(TextureKind kind)
     return kind.array ? TextureType::texture_2d_array : TextureType::texture_2d;
 }
 
+/// Surfaces hold bare bits. Slang's plain stores copy them, so texels must be what the format stores; its formatted
+/// stores (sust.p) take float, uint or int for formats of these kinds, but cannot know that integers are normalised.
+void check_stored_texels(const SlotLayout& layout, Format format, bool converting, const std::string& label)
+{
+    if (layout.scalar == ScalarType::none)
+        return;
+    const FormatInfo& info = format_info(format);
+    const ScalarInfo& scalar = scalar_info(layout.scalar);
+    const ScalarType stored = host_scalar(format);
+    const bool same_bits = layout.channels == info.channel_count && stored != ScalarType::none
+                           && scalar.size == scalar_info(stored).size;
+    if (same_bits && (layout.scalar == stored || (scalar.is_integer && scalar_info(stored).is_integer)))
+        return;
+    const bool same_kind = info.type == FormatType::float_ ? scalar.is_float
+                           : info.type == FormatType::uint ? scalar.is_integer && !scalar.is_signed
+                           : info.type == FormatType::sint ? scalar.is_integer && scalar.is_signed
+                                                           : false;
+    if (converting && same_kind)
+        return;
+    const std::string texels = cat(layout.channels, " x ", scalar.slang_name);
+    if (info.is_normalized_format() && scalar.is_float)
+        fail_value("'", label, "': parameter '", layout.path, "' stores texels of ", texels, ", and cuda does not convert them to ",
+                   format_name(format), ": use a float format, or write the texels of the texture as an out parameter or _result of a call, which converts");
+    fail_value("'", label, "': parameter '", layout.path, "' stores texels of ", texels, ", and cuda does not convert them to ", format_name(format),
+               ": use a format with these texels", same_kind ? ", or mark the parameter in Slang, as [format(\"rgba16f\")]" : "");
+}
+
 } // namespace
 
 uint64_t CudaDevice::bind_texture(CudaKernel& kernel, size_t index, const Arguments& arguments, CUstream stream, std::vector<Shadow>& shadows)
@@ -104,11 +131,8 @@ uint64_t CudaDevice::bind_texture(CudaKernel& kernel, size_t index, const Argume
     if (have.dimensions != want.dimensions)
         fail_value("'", kernel.m_label, "': parameter '", layout.path, "' takes a ", want.dimensions, "-D texture, got a ", have.dimensions, "-D one");
 
-    uint32_t expected = layout.scalar == ScalarType::none ? 0 : scalar_info(layout.scalar).size * layout.channels;
-    uint32_t stored = format_info(format).bytes_per_block;
-    if (slot.writable && expected && expected != stored && !kernel.m_converting_surfaces)
-        fail_value("'", kernel.m_label, "': parameter '", layout.path, "' writes texels of ", expected, " bytes and cuda does not convert them to ", format_name(format),
-                   " (", stored, " bytes): use a format of ", expected, " bytes, or mark the parameter in Slang, as [format(\"rgba8\")]");
+    if (slot.writable)
+        check_stored_texels(layout, format, kernel.m_converting_surfaces, kernel.m_label);
 
     // CUDA cannot address a cube's faces or single layers under another type, nor begin a surface at a layer.
     bool all_layers = range.layer == 0 && range.layer_count == desc.layer_count();

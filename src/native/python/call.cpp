@@ -107,13 +107,14 @@ LeafPlan read_leaf(nb::dict dict)
     if (dict.contains("range_scalar"))
         leaf.range_scalar = scalar_from_slang_name(nb::cast<std::string>(dict["range_scalar"]));
     leaf.slot = offset_of(dict, "slot");
+    leaf.read_slot = offset_of(dict, "read_slot");
     return leaf;
 }
 
 ResultPlan read_result(nb::dict dict)
 {
     ResultPlan result;
-    static const char* const modes[] = {"none", "value", "tensor", "numpy", "leaf", "torch"};
+    static const char* const modes[] = {"none", "value", "tensor", "numpy", "leaf", "torch", "texture"};
     std::string mode = nb::cast<std::string>(dict["mode"]);
     for (size_t i = 0; i < std::size(modes); ++i)
         if (mode == modes[i])
