@@ -27,6 +27,8 @@ def get_texture_shape(texture: Texture | TextureView, mip: int = 0) -> Shape:
     sizes = [max(1, size >> level) for size in (owner.depth, owner.height, owner.width)]
     texels = sizes[{"1d": 2, "3d": 0}.get(kind.split("_")[1], 1) :]
     faces = [6] if owner.type in (TextureType.texture_cube, TextureType.texture_cube_array) else []
+    if owner.type is TextureType.texture_cube and layers is not None:
+        faces = [layers]
     count = owner.array_length if layers is None else layers
     outer = [count] if kind.endswith("_array") and not faces else []
     if faces and kind.endswith("_array"):

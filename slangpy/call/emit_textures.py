@@ -132,7 +132,9 @@ class TextureWriter:
         self.body.append(f"{slang_name(raw)} _t_{ident} = {text};")
         if functions is None:
             return f"{slang_name(stored)}(_t_{ident})"
-        parts = [f"_spy_from_{name}({part})" for name, part in zip(functions, _parts(f"_t_{ident}", functions), strict=True)]
+        parts = [
+            f"_spy_from_{name}({part})" for name, part in zip(functions, _parts(f"_t_{ident}", functions), strict=True)
+        ]
         return _make(stored, parts)
 
     # --- stores
@@ -152,7 +154,10 @@ class TextureWriter:
             self.body.append(f"{target} = {slang_name(raw)}({text});")
         else:
             self.body.append(f"{slang_name(texel)} _s_{ident} = {text};")
-            parts = [f"_spy_to_{name}({part})" for name, part in zip(functions, _parts(f"_s_{ident}", functions), strict=True)]
+            parts = [
+                f"_spy_to_{name}({part})"
+                for name, part in zip(functions, _parts(f"_s_{ident}", functions), strict=True)
+            ]
             self.body.append(f"{target} = {_make(raw, parts)};")
 
     # --- results

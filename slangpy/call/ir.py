@@ -87,8 +87,9 @@ class Binding:
     """How one value meets one Slang type.
 
     `kind` is the native leaf kind (value, view, packed, generator, reference, resource, pointer, custom), "texel" for
-    textures reached one texel per invocation (native: a resource with a map), "struct" for parts that are bound one by one (fields by name, elements of an array as "[0]", "[1]", ...), or "literal" for a default
-    value written into the kernel (`stored` is its text). The first `dims` dimensions of the value are spread over the call; `inner` are the
+    textures reached one texel per invocation (native: a resource with a map), "struct" for parts that are bound one by
+    one (fields by name, elements of an array as "[0]", "[1]", ...), or "literal" for a default value written into the
+    kernel (`stored` is its text). The first `dims` dimensions of the value are spread over the call; `inner` are the
     demanded sizes of the consumed ones (-1: any).
     """
 

@@ -12,6 +12,7 @@ from .. import _native
 from ..bindings.typeregistry import PYTHON_TYPES
 from ..cache import cache, digest
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
+from ..marshall.base import enum_storage
 from . import compile as compile_stage, emit as emit_stage, layout as layout_stage
 from .constants import render_constants
 from .custom import CustomLeaves, mentions_custom, release
@@ -297,9 +298,11 @@ class PlanView:
 
     def fail_device(self, leaf: int, what: str) -> None:
         name = self.spec["leaves"][leaf]["name"]
+        is_tensor = what in ("tensor", "grad_in", "grad_out", "the tensor")
+        advice = "copy it with Tensor.from_numpy(device, tensor.to_numpy())" if is_tensor else "create it on that device"
         raise ValueError(
             f"{self.label}: {what} of argument {name} is on another device than the module's "
-            f"{self.module.device.info.api_name} device; copy it with Tensor.from_numpy(device, tensor.to_numpy())"
+            f"{self.module.device.info.api_name} device; {advice}"
         )
 
     def explain(self) -> str:
@@ -381,7 +384,9 @@ def result_mode_of(given: Any, default: Any) -> str:
         return "torch"
     if isinstance(chosen, type) and any(base in PYTHON_TYPES for base in chosen.__mro__):
         raise NotImplementedError(f"results of registered classes are not available yet: pass an instance of {name}")
-    raise ValueError(f"Unknown return type '{name}'; use slangpy.Tensor, numpy.ndarray, 'tensor' or 'numpy'")
+    raise ValueError(
+        f"Unknown return type '{name}'; use slangpy.Tensor, slangpy.Texture, numpy.ndarray, 'tensor', 'numpy' or 'texture'"
+    )
 
 
 def guess_variant(plan: Vectorized, can_widen: bool) -> int:
@@ -432,6 +437,9 @@ def numpy_result(type_: Any, layout: Any) -> dict[str, Any]:
              "uint16_t": "u2", "uint": "u4", "uint64_t": "u8", "half": "f2", "float": "f4", "double": "f8"}  # fmt: skip
     if type_.scalar:
         return {"dtype": np.dtype(names[type_.scalar]), "element_shape": type_.shape}
+    if type_.kind in ("pointer", "enum"):
+        stored = "uint64_t" if type_.kind == "pointer" else enum_storage(type_)
+        return {"dtype": np.dtype(names[stored]), "element_shape": ()}
     from ..dtypes import structured_dtype
 
     return {"dtype": structured_dtype(layout), "element_shape": ()}

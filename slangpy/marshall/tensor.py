@@ -7,7 +7,6 @@ from typing import Any
 from ..call.ir import Binding, Value
 from ..reflection import SlangType
 from .base import (
-    INTEGERS,
     SIZES,
     TENSOR,
     TENSOR_NAME,
@@ -102,6 +101,8 @@ def _bind_resource(value: Value, type_: SlangType, context: Context, element: st
         target = type_.element_type
         if element == "uint64_t" and not (target and target.full_name == element):
             return Binding("view", value, name, type_, len(value.shape), (), "uint64_t", cost=(1, 1))
+        if element == name:  # a tensor of pointers: one per invocation
+            return Binding("view", value, name, type_, len(value.shape), (), "uint64_t", cost=(0, 1))
         if value.kind != "tensor" or (target and target.full_name != element):
             raise no_match(value, type_)
         return Binding("pointer", value, name, type_, stored=name)

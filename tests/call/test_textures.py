@@ -37,7 +37,9 @@ def layers_of(texture: Any, mip: int = 0) -> np.ndarray:
     return np.stack([texture.to_numpy(layer=k, mip=mip) for k in range(texture.layer_count)])
 
 
-def filled(device: Any, type_: Any, size: tuple[int, ...], format_: Any = F.rgba32_float, seed: int = 0, **fields: Any) -> Any:
+def filled(
+    device: Any, type_: Any, size: tuple[int, ...], format_: Any = F.rgba32_float, seed: int = 0, **fields: Any
+) -> Any:
     """A texture with random texels, and those: (layers, *size, channels)."""
     texture = made(device, type_, format_, size, **fields)
     info = spy.get_format_info(format_)
@@ -198,7 +200,9 @@ def test_broadcasting_and_maps(device: Any, m: Any) -> None:
     sums = t @ np.array([1, 2, 4, 8])
     s = np.arange(4, dtype=np.float32)
     np.testing.assert_allclose(m.weigh(texture, s, _result="numpy"), sums * s, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(m.weigh(texture, tensor(device, 2, 1, 1), _result="numpy"), [0 * sums, sums], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        m.weigh(texture, tensor(device, 2, 1, 1), _result="numpy"), [0 * sums, sums], rtol=1e-5, atol=1e-5
+    )
     np.testing.assert_allclose(m.weigh(texture, column, _result="numpy"), sums * row_texels[0], rtol=1e-5, atol=1e-5)
     turned = m.twice4.map((1, 0))(texture, _result="numpy")
     np.testing.assert_array_equal(turned, 2 * data[0].transpose(1, 0, 2))
@@ -300,7 +304,9 @@ def test_stores_convert_to_the_format(device: Any, m: Any, format_: Any) -> None
     else:
         values = (np.random.default_rng(2).random((3, 5, *channels)) * 3 - 1.5).astype(np.float32)
         values.reshape(-1)[:4] = (0, 1, -1, 0.5)
-    given = m.any_vector.map("vector<" + {"u": "uint", "i": "int", "f": "float"}[values.dtype.kind] + f",{channels[0]}>")
+    given = m.any_vector.map(
+        "vector<" + {"u": "uint", "i": "int", "f": "float"}[values.dtype.kind] + f",{channels[0]}>"
+    )
     assert given(values, _result=texture) is texture
     expected = encode(format_, values.astype(np.float64) if values.dtype.kind == "f" else values)
     got = texture.to_numpy().reshape(expected.shape)
@@ -339,7 +345,9 @@ def test_every_type_is_written(device: Any, m: Any, type_: Any, format_: Any) ->
     texture, data = filled(device, type_, size, format_, array_length=LAYERS.get(type_, 1))
     m.halve4(texture)
     expected = encode(format_, decode(format_, data) / 2)
-    np.testing.assert_allclose(layers_of(texture).astype(np.float64), expected, atol=0 if format_ is F.rgba32_float else 1)
+    np.testing.assert_allclose(
+        layers_of(texture).astype(np.float64), expected, atol=0 if format_ is F.rgba32_float else 1
+    )
 
 
 def test_writing_to_mips_and_layers_leaves_the_rest(device: Any, m: Any) -> None:
@@ -411,7 +419,9 @@ def test_the_texture_takes_part_in_the_shape(device: Any, m: Any) -> None:
         m.twice4(array(5, 4), _result=texture)
     m.twice4(array(4, 4), _result=texture)  # broadcast over the rows
     np.testing.assert_array_equal(texture.to_numpy(), np.broadcast_to(2 * array(4, 4), (3, 4, 4)))
-    m.twice4.map(v=(0, 1), _result=(1, 0))(v=texture, _result=(turned := made(device, T.texture_2d, F.rgba32_float, (4, 3))))
+    m.twice4.map(v=(0, 1), _result=(1, 0))(
+        v=texture, _result=(turned := made(device, T.texture_2d, F.rgba32_float, (4, 3)))
+    )
     np.testing.assert_array_equal(turned.to_numpy(), np.broadcast_to(4 * array(4, 1, 4), (4, 3, 4)))
 
 
@@ -537,7 +547,9 @@ def test_arrays_structs_and_samplers(device: Any, m: Any) -> None:
     edge = spy.TextureAddressingMode.clamp_to_edge
     sampler = device.create_sampler(address_u=edge, address_v=edge)
     middle = data[0].astype(np.float64).mean(axis=(0, 1))
-    np.testing.assert_allclose(m.sample(spy.float2(0.5), texture, sampler, _result="numpy"), middle, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        m.sample(spy.float2(0.5), texture, sampler, _result="numpy"), middle, rtol=1e-4, atol=1e-5
+    )
     material = {"albedo": texture, "smp": sampler, "gain": 2.0}
     got = m.shade_material(np.full((5, 2), 0.5, np.float32), material, _result="numpy")
     np.testing.assert_allclose(got, np.broadcast_to(2 * middle, (5, 4)), rtol=1e-4, atol=1e-5)

@@ -843,7 +843,7 @@ private:
     {
         const TextureDesc& desc = *texture.desc;
         const bool readable = has_flag(desc.usage, TextureUsage::shader_resource);
-        const bool writable = has_flag(desc.usage, TextureUsage::unordered_access);
+        const bool writable = has_flag(desc.usage, TextureUsage::unordered_access) && !m_packed;
         put('X');
         put(char(kind));
         put(char(desc.type));
