@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import textures
-from .ir import Binding, Placed, Vectorized
+from .ir import Placed, Vectorized
 from .text import slang_name
 
 if TYPE_CHECKING:
@@ -64,24 +64,27 @@ class TextureWriter:
         """A resource that the function takes whole."""
         binding, ident = placed.binding, placed.ident
         array = binding.array_type
-        prefix = self._whole_format(binding)
+        prefix = self._whole_format(placed)
         self.extra.append(f"{prefix}uniform {slang_name(array) if array else f'_spy_T_{ident}'} {ident}")
 
-    def _whole_format(self, binding: Binding) -> str:
-        """On CUDA, surfaces convert only where the code states their format."""
-        value, found = binding.value, textures.parse(binding.type_name)
-        if not self._on_cuda or found is None or not found.writable or value is None:
+    def _whole_format(self, placed: Placed) -> str:
+        """States the format of a writable texture, so that devices can read it, and CUDA's surfaces convert."""
+        type_name = placed.binding.type_name
+        found = textures.parse(type_name)
+        if found is None or not found.writable:
             return ""
-        format_name = value.details["format"]
-        if not textures.texels_differ(format_name, found.element):
-            return ""
-        if textures.format_info(format_name).is_normalized_format():
-            raise ValueError(
-                f"a {format_name} texture cannot be bound to {binding.type_name} on a cuda device, whose surfaces do not "
-                "convert to normalised texels: use a float format, or store through an out parameter or _result, "
-                "which convert"
-            )
-        stated = textures.slang_format(format_name)
+        values = [p.binding.value for p in self.plan.placed if p.ident == placed.ident]
+        formats = sorted({value.details["format"] for value in values if value is not None})
+        if self._on_cuda:
+            formats = [name for name in formats if textures.texels_differ(name, found.element)]
+            normalised = [name for name in formats if textures.format_info(name).is_normalized_format()]
+            if normalised:
+                raise ValueError(
+                    f"a {normalised[0]} texture cannot be bound to {type_name} on a cuda device, whose surfaces do not "
+                    "convert to normalised texels: use a float format, or store through an out parameter or _result, "
+                    "which convert"
+                )
+        stated = textures.slang_format(formats[0]) if formats and (self._on_cuda or len(formats) == 1) else ""
         return f'[format("{stated}")] ' if stated else ""
 
     def _reads_apart(self, placed: Placed) -> bool:

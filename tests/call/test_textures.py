@@ -284,6 +284,18 @@ def test_textures_without_shader_resource_are_read_through_unordered_access(devi
     np.testing.assert_array_equal(m.twice4(texture, _result="numpy"), 2 * data[0])
 
 
+def test_groups_and_packed_textures(device: Any, m: Any) -> None:
+    texture, data = filled(device, T.texture_2d, (5, 7))
+    np.testing.assert_array_equal(m.twice4.call_group_shape((2, 4))(texture, _result="numpy"), 2 * data[0])
+    result = m.twice4.call_group_shape((2, 4))(texture, _result="texture")
+    np.testing.assert_array_equal(result.to_numpy(), 2 * data[0])
+    packed = spy.pack(m, texture)
+    np.testing.assert_array_equal(m.twice4(packed, _result="numpy"), 2 * data[0])
+    np.testing.assert_array_equal(m.fetch(spy.grid((5, 7)), packed, _result="numpy"), data[0])
+    with pytest.raises(Resolve, match="read-only"):
+        m.add1(packed)
+
+
 # --- writing
 
 
@@ -524,6 +536,26 @@ def test_whole_textures(device: Any, m: Any) -> None:
     np.testing.assert_array_equal(m.fetch_3d(spy.grid((2, 3, 4)), volume, _result="numpy"), texels[0])
     line, texels = filled(device, T.texture_1d, (5,))
     np.testing.assert_array_equal(m.fetch_1d(spy.grid((5,)), line, _result="numpy"), texels[0])
+
+
+@pytest.mark.parametrize("format_", [F.rgba32_float, F.rgba8_unorm, F.rgba16_float], ids=lambda f: f.name)
+def test_whole_textures_of_other_formats_are_read_and_written(device: Any, m: Any, format_: Any) -> None:
+    texture = made(device, T.texture_2d, format_, (3, 4))
+    m.twice4(np.full((1, 1, 4), 0.125, np.float32), _result=texture)
+    if device.type is spy.DeviceType.cuda and format_ is not F.rgba32_float:
+        with pytest.raises((ValueError, NotImplementedError), match="rgba8_unorm|RWTexture"):
+            m.increment(spy.grid((3, 4)), texture)  # surfaces hold bare bits
+        return
+    m.increment(spy.grid((3, 4)), texture)
+    np.testing.assert_allclose(m.any_vector(texture, _result="numpy"), 0.5, atol=3e-3)
+
+
+def test_arrays_of_writable_textures(device: Any, m: Any) -> None:
+    for formats in ((F.rgba32_float, F.rgba32_float), (F.rgba32_float, F.rgba16_float)):
+        two = [made(device, T.texture_2d, format_, (3, 4)) for format_ in formats]
+        m.store_both(spy.grid((3, 4)), two)
+        np.testing.assert_array_equal(two[0].to_numpy(), 0.5)
+        np.testing.assert_array_equal(two[1].to_numpy(), 1)
 
 
 def test_whole_views(device: Any, m: Any) -> None:
