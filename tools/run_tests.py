@@ -126,7 +126,7 @@ def main() -> int:
             print(f"BROKEN {line}")
         print(
             f"{device}: {counts.passed} passed, {counts.skipped} skipped, {counts.failed} failed; without a device "
-            f"{counts.others} passed, {len(counts.names) - counts.failed} failed; {len(broken)} files broken; {time.monotonic() - start:.0f} s"
+            f"{counts.others} passed, {len(counts.names) - counts.failed} failed; {len(broken)} files broken; {round(time.monotonic() - start)} s"
         )
     (out / "counts.json").write_text(json.dumps(summary, indent=1))
     return int(bad)
