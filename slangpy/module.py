@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,7 +76,9 @@ def new_session(device: Any) -> Any:
     from .session import SlangOptimizationLevel, create_session
 
     options = dict(device.__dict__["_state_desc"].compiler_options or {})
-    options.setdefault("optimization", SlangOptimizationLevel.high)  # level 1 gives SPIR-V that fails validation (Slang 2026.12)
+    options.setdefault(
+        "optimization", SlangOptimizationLevel.high
+    )  # level 1 gives SPIR-V that fails validation (Slang 2026.12)
     options.setdefault("disable_warnings", ["41012"])
     session = create_session(device, options)
     compile_stage.load_library(session)
@@ -114,6 +117,8 @@ class Module:
         self._manifest: dict[str, Any] | None = None
         self._stamps: dict[str, Any] = {}
         self.kernel_store = KernelStore(device)
+        if source:
+            _texts(device).setdefault(name, source)
         register(self)
 
     # --- construction
@@ -170,6 +175,11 @@ class Module:
 
     def load_in(self, session: Any) -> Any:
         """The module's source as it is now, compiled in a session."""
+        if _texts(self.device):
+            paths = [path for path, _ in self._manifest["files"]] if self._manifest is not None else []
+            paths += [str(self._path)] if self._path is not None else []
+            files = [Path(path).read_text("utf-8", "replace") for path in paths if os.path.exists(path)]
+            _load_texts(self.device, session, self.name, "\n".join([self._source, *files]))
         if self._path is not None:
             return _load_path(session, self._path)
         if self._source:
@@ -226,6 +236,8 @@ class Module:
                 return None
         if any(os.path.exists(path) for path in record["missing"]):
             return None
+        if any(digest(_texts(self.device).get(name, "")) != expected for name, expected in record.get("texts", ())):
+            return None
         self._manifest = record
         watch(self.device, [path for path, _ in record["files"]])
         return record
@@ -238,6 +250,11 @@ class Module:
         self._manifest = {
             "files": [(p, _file_hash(p)) for p in files],
             "missing": [],
+            "texts": [
+                (n, digest(text))
+                for n, text in _texts(self.device).items()
+                if n in main.dependencies and n != self.name
+            ],
             "names": known["names"],
             "module_name": main.name,
         }
@@ -254,7 +271,7 @@ class Module:
             record = self._manifest
             assert record is not None
             links = [m.content_key if isinstance(m, Module) else repr(m) for m in self.link]
-            hashes = [h for _, h in record["files"]]
+            hashes = [h for _, h in (*record["files"], *record.get("texts", ()))]
             self._content_key = digest(self.name, self._source, repr(hashes), *links)
         return self._content_key
 
@@ -357,6 +374,20 @@ class Module:
     def __dir__(self) -> list[str]:
         names = [child.name for child in self.loaded.main.module_decl.children if child.name]
         return sorted({*super().__dir__(), *names})
+
+
+def _texts(device: Any) -> dict[str, str]:
+    """Sources of modules made of text by the name that `import` knows them by: the first of each name."""
+    return device.__dict__.setdefault("_state_texts", {})
+
+
+def _load_texts(device: Any, session: Any, name: str, text: str) -> None:
+    """Loads the modules made of text that a module may import: a known manifest had spared them the compiler."""
+    words = set(re.findall(r"\w+", text))
+    for other, source in _texts(device).items():
+        if other != name and other in words and other not in session.__dict__.get("_sources", {}):
+            _load_texts(device, session, other, source)
+            _load_source(session, other, source)
 
 
 def _check_options(options: Any) -> dict[str, Any]:

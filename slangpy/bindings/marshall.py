@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -98,15 +99,46 @@ class Marshall:
         del context, binding, value, data
 
     def create_output(self, context: CallContext, binding: BoundVariableRuntime) -> Any:
-        """Would allocate a result."""
+        """The object that a call of shape `context.call_shape` stores its result in, through `create_calldata`."""
         del context, binding
-        raise NotImplementedError(f"{type(self).__name__} does not make results; pass an instance as _result")
+        raise NotImplementedError(
+            f"{type(self).__name__} does not make results: override create_output, or pass an instance as _result"
+        )
 
     def read_output(self, context: CallContext, binding: BoundVariableRuntime, data: Any) -> Any:
-        """Would convert a result to what the call returns."""
-        del context, binding, data
-        raise NotImplementedError(f"{type(self).__name__} does not make results; pass an instance as _result")
+        """What the call returns for `data`, the object that `create_output` made: by default that object."""
+        del context, binding
+        return data
 
     def create_dispatchdata(self, value: Any) -> Any:
         """The value as raw dispatch takes it."""
         return value
+
+
+class CursorMarshall(Marshall):
+    """Of classes whose values are one value of one Slang type, written by their own `write_to_cursor(cursor)`."""
+
+    def __init__(
+        self, layout: SlangProgramLayout, type_name: str, imports: Sequence[str], accepted: re.Pattern[str] | None
+    ) -> None:
+        super().__init__(layout)
+        self.slang_type = layout.find_type_by_name(type_name)
+        self._name, self._imports, self._accepted = type_name, imports, accepted
+
+    def resolve_types(self, context: BindContext, bound: SlangType) -> Sequence[SlangType] | None:
+        del context
+        if bound.kind in ("generic_type_parameter", "interface", "none"):
+            return None if self.slang_type is None else [self.slang_type]
+        own = self.slang_type.full_name if self.slang_type is not None else self._name
+        accepted = self._accepted is not None and self._accepted.fullmatch(bound.full_name) is not None
+        return [bound] if bound.full_name == own or accepted else None
+
+    def resolve_dimensionality(self, context: BindContext, binding: BoundVariable, target: SlangType) -> int:
+        del context, binding, target
+        return 0
+
+    def gen_calldata(self, cgb: CodeGenBlock, context: BindContext, binding: BoundVariable) -> None:
+        del context
+        for name in self._imports:
+            cgb.add_import(name)
+        binding.gen_calldata_type_name(cgb, binding.vector_type.full_name)

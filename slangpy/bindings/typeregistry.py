@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _native
-from .marshall import Marshall
+from .marshall import CursorMarshall, Marshall
 
 
 class _Registry(dict[type, Callable[..., Any]]):
@@ -79,11 +80,29 @@ def get_or_create_type(layout: Any, python_type: type, value: Any = None) -> Mar
 
 
 def register_write_to_cursor_type(
-    cls: type, slang_type_name: str, signature: Any = None, imports: Any = (), accepted_type_regex: str | None = None
+    cls: type,
+    slang_type_name: str,
+    signature: Callable[[Any], str] | None = None,
+    imports: Sequence[str] = (),
+    accepted_type_regex: str | None = None,
 ) -> None:
-    """Would register a class whose values are written whole by a native writer."""
-    del slang_type_name, signature, imports, accepted_type_regex
-    raise NotImplementedError(
-        f"register_write_to_cursor_type is not available yet; give {cls.__name__} a get_this() that returns a dict of "
-        "the struct's fields, or register a Marshall in slangpy.bindings.PYTHON_TYPES"
-    )
+    """Registers a class whose values are one whole, read-only value of the Slang type `slang_type_name`.
+
+    cls: has a method `write_to_cursor(cursor)`, which fills a cursor of that type (`cursor.field = value`, `cursor.write({...})`).
+    signature: what of a value, besides its class, decides the kernel. imports: modules that the kernel needs for the type.
+    accepted_type_regex: other types that parameters may have for the value to be written to them.
+    Raises ValueError for classes that are registered already, TypeError for classes without `write_to_cursor`.
+    """
+    if not isinstance(cls, type):
+        raise TypeError(f"register_write_to_cursor_type: the first argument must be a class, got {cls!r}")
+    if cls in PYTHON_TYPES:
+        raise ValueError(f"register_write_to_cursor_type: {cls.__name__} is already registered")
+    if not callable(getattr(cls, "write_to_cursor", None)):
+        raise TypeError(f"register_write_to_cursor_type: {cls.__name__} needs a method write_to_cursor(self, cursor)")
+    if signature is not None and not callable(signature):
+        raise TypeError(f"register_write_to_cursor_type: signature must be callable, got {type(signature).__name__}")
+    names = (imports,) if isinstance(imports, str) else tuple(imports)
+    accepted = re.compile(accepted_type_regex) if accepted_type_regex is not None else None
+    if signature is not None:
+        PYTHON_SIGNATURES[cls] = signature
+    PYTHON_TYPES[cls] = lambda layout, value: CursorMarshall(layout, slang_type_name, names, accepted)

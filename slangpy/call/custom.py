@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from .._native import Shape
 from ..bindings.boundvariableruntime import BoundVariableRuntime
 from ..bindings.enums import AccessType, CallMode
 from ..bindings.marshall import CallContext
+from ..marshall.custom import bind_result
 from .ir import Argument, Placed, Value, Vectorized
 
 
@@ -31,6 +33,14 @@ def _release(value: Value) -> None:
         value.details.pop("object", None)
     for _, child in value.fields:
         _release(child)
+
+
+def with_class(plan: Vectorized, result_class: type, context: Any) -> Vectorized:
+    """The plan with its result stored by the marshall of a registered class."""
+    binding = bind_result(result_class, plan.resolved.return_type, plan.call_rank, context)
+    dims = tuple(range(plan.call_rank))
+    result = Placed("_result", binding, dims, False, True, "return", -1, f"a{len(plan.placed)}")
+    return replace(plan, placed=(*plan.placed, result), result=result)
 
 
 class CustomLeaves:
@@ -67,6 +77,17 @@ class CustomLeaves:
     def read(self, leaf: int, value: Any, data: Any, call_shape: Any) -> None:
         runtime = self._leaves[leaf][1]
         runtime.python.read_calldata(self._context(call_shape), runtime, value, data)
+
+    def create_output(self, call_shape: Any) -> Any:
+        runtime = self._leaves[-1][1]
+        return runtime.python.create_output(self._context(call_shape), runtime)
+
+    def read_output(self, value: Any, data: Any, call_shape: Any) -> Any:
+        """What the call returns for the object that create_output made (`data`: its stored fields, None: no dispatch)."""
+        runtime, context = self._leaves[-1][1], self._context(call_shape)
+        if data is not None:
+            runtime.python.read_calldata(context, runtime, value, data)
+        return runtime.python.read_output(context, runtime, value)
 
 
 def _runtime(placed: Placed) -> BoundVariableRuntime:

@@ -731,7 +731,7 @@ class _Writer(BackwardWriter, TextureWriter):
             self.body.append(f"_call._out.write({at}, _r);")
         elif mode == "texture":
             self._store_texture_result()
-        elif mode == "leaf":
+        elif mode in ("leaf", "custom"):
             for placed in self.leaves.get("_result", []):
                 if placed.writes:
                     self._store_leaf(placed, "_r" + placed.path[len("_result") :])

@@ -117,6 +117,8 @@ def plan_spec(
     count = max(leaves, default=-1) + 1
     skip = {"kind": "skip", "name": ""}
     result: dict[str, Any] = {"mode": plan.result_mode}
+    if plan.result_mode == "custom" and plan.result is not None:
+        result["leaf"] = leaf_spec(plan.result, NONE, fields, find_layout, False, four_byte_bool)
     if plan.result_mode in ("value", "tensor", "numpy", "torch"):
         result["element"] = find_layout(plan.resolved.return_type)
         leaf: dict[str, Any] = {"kind": "view", "name": "_result", "map": tuple(range(plan.call_rank))}

@@ -15,7 +15,7 @@ from ..errors import BoundVariableException, KernelGenException, ResolveExceptio
 from ..marshall.base import enum_storage
 from . import compile as compile_stage, emit as emit_stage, layout as layout_stage
 from .constants import render_constants
-from .custom import CustomLeaves, mentions_custom, release
+from .custom import CustomLeaves, mentions_custom, release, with_class
 from .emit_backward import group_limit
 from .explain import table
 from .gradients import carriers, derivatives, has_storage
@@ -36,7 +36,9 @@ def decode(description: list[Any]) -> tuple[Argument, ...]:
 class PlanView:
     """One plan: its arguments as described, and, once the compiler was needed, every stage's record."""
 
-    def __init__(self, node: Any, arguments: tuple[Argument, ...], result_mode: str, key: bytes) -> None:
+    def __init__(
+        self, node: Any, arguments: tuple[Argument, ...], result_mode: str, key: bytes, result_class: Any = None
+    ) -> None:
         self.function = node.core
         self.options: Options = node.options
         self.arguments = arguments
@@ -52,7 +54,8 @@ class PlanView:
         self.result_format = ""
         self._planned: tuple[Vectorized, dict[str, Derivative]] | None = None
         self._code = ""
-        self._has_marshalls = mentions_custom(arguments)
+        self._result_class = result_class  # with result mode "custom"
+        self._has_marshalls = mentions_custom(arguments) or result_mode == "custom"
         self._custom: CustomLeaves | None = None
         self.graph: Any = None
         """What autograd keeps for calls of this plan."""
@@ -78,6 +81,8 @@ class PlanView:
             check_map_count(options, resolved, sum(a.name is None for a in self.arguments))
             strict = bool(self.module.options.get("strict_broadcasting", False))
             plan = vectorize(resolved, options, strict, self.result_mode, sized)
+            if plan.result_mode == "custom":
+                plan = with_class(plan, self._result_class, target.context(options))
             limit = min(self.module.device.info.limits.max_compute_threads_per_group or 1024, 1024)
             tile = tile_shape(options.call_group_shape, plan.call_rank, limit)
             plan = replace(plan, tile=tile, positions=asks_position(self.module, options.preludes))
@@ -267,6 +272,12 @@ class PlanView:
     def custom_calldata(self, leaf: int, value: Any) -> Any:
         return self._custom_leaves().calldata(leaf, value, self.native.last_call_shape)
 
+    def custom_create(self) -> Any:
+        return self._custom_leaves().create_output(self.native.last_call_shape)
+
+    def custom_result(self, value: Any, data: Any) -> Any:
+        return self._custom_leaves().read_output(value, data, self.native.last_call_shape)
+
     def custom_read(self, leaf: int, value: Any, data: Any) -> None:
         self._custom_leaves().read(leaf, value, data, self.native.last_call_shape)
 
@@ -336,7 +347,8 @@ def plan_call(node: Any, description: list[Any], result_type: Any, key: bytes) -
     """Plans one kind of call: from disk where it is known, else through all stages. Called by native code on a miss."""
     with _build_lock:
         arguments = decode(description)
-        view = PlanView(node, arguments, _result_mode(result_type, node, arguments), key)
+        mode = _result_mode(result_type, node, arguments)
+        view = PlanView(node, arguments, mode, key, node.options.return_type if result_type is None else result_type)
         if not view.restore():
             view.build_spec()
             view.store()
@@ -373,6 +385,8 @@ def result_mode_of(given: Any, default: Any) -> str:
         if chosen in ("tensor", "numpy", "torch", "texture"):
             return chosen
         raise ValueError(f"Unknown return type '{chosen}'; use 'tensor', 'numpy' or 'texture'")
+    if isinstance(chosen, type) and any(base in PYTHON_TYPES for base in chosen.__mro__):
+        return "custom"
     name = getattr(chosen, "__name__", str(chosen))
     if name == "ndarray":
         return "numpy"
@@ -382,8 +396,6 @@ def result_mode_of(given: Any, default: Any) -> str:
         return "texture"
     if name in ("Tensor", "Parameter") and chosen.__module__.startswith("torch"):
         return "torch"
-    if isinstance(chosen, type) and any(base in PYTHON_TYPES for base in chosen.__mro__):
-        raise NotImplementedError(f"results of registered classes are not available yet: pass an instance of {name}")
     raise ValueError(
         f"Unknown return type '{name}'; use slangpy.Tensor, slangpy.Texture, numpy.ndarray, 'tensor', 'numpy' or 'texture'"
     )

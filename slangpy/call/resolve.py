@@ -10,6 +10,7 @@ from ..errors import BoundVariableException, ResolveException, ShapeError
 from ..marshall import Context, NoMatch, RankTooSmall, bind, candidates
 from ..marshall.aggregate import is_writable
 from ..marshall.base import TENSOR, TENSOR_NAME, close_names
+from ..marshall.custom import reduced
 from ..reflection import SlangProgramLayout, SlangType
 from .ir import Argument, Binding, Options, Parameter, Resolved, Value
 
@@ -276,6 +277,9 @@ def _concrete_choices(
         return [found]
     if not _mentions_generic(type_):
         return [type_]
+    if entry is not None and entry[0] == "dims" and value.kind == "custom":
+        left = reduced(value, len(entry[1]), context)
+        return [left] if left is not None else []
     return candidates(value, _tensor_constraint(type_, generic) or type_.type_reflection, context)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from ..bindings.boundvariable import BoundVariable
 from ..bindings.codegen import CodeGenBlock
 from ..bindings.enums import AccessType
-from ..bindings.marshall import BindContext, Marshall
+from ..bindings.marshall import BindContext, CursorMarshall, Marshall, ReturnContext
 from ..bindings.typeregistry import get_or_create_type
 from ..call.ir import Binding, Value
 from ..errors import BoundVariableException
@@ -50,6 +50,41 @@ def _bind(value: Value, type_: SlangType, context: Context) -> Binding:
     access = AccessType.readwrite if context.reads else AccessType.write
     bound = BoundVariable(marshall, type_, access if context.writable else AccessType.read)
     bound.call_dimensionality = _dimensions(marshall, bind_context, bound, value, type_)
+    stored, code = _stored(marshall, bind_context, bound, context)
+    if isinstance(marshall, CursorMarshall):  # written whole, by its own method
+        return Binding("value", value, type_.full_name, type_, stored=stored, marshall=marshall, code=code)
+    return Binding(
+        "custom", value, type_.full_name, type_, bound.call_dimensionality, (), stored,
+        cost=(0, 1 if bound.call_dimensionality else 0), marshall=marshall, code=code,
+    )  # fmt: skip
+
+
+def bind_result(result_class: type, return_type: SlangType, rank: int, context: Context) -> Binding:
+    """How the result of a call is stored in an object that the marshall of a registered class makes.
+
+    Raises BoundVariableException when the class does not take results of this type.
+    """
+    bind_context = BindContext(context.layout, context.module)
+    marshall = get_or_create_type(context.layout, result_class, ReturnContext(return_type, bind_context))
+    if type(marshall).create_output is Marshall.create_output:
+        raise NotImplementedError(
+            f"_result: {type(marshall).__name__} does not make results: override create_output, or pass an instance of "
+            f"{result_class.__name__} as _result"
+        )
+    if return_type.full_name not in {t.full_name for t in _types(marshall, bind_context, return_type)}:
+        raise BoundVariableException(
+            f"_result: {result_class.__name__} does not match slang type {return_type.full_name}"
+        )
+    bound = BoundVariable(marshall, return_type, AccessType.write)
+    bound.call_dimensionality = rank
+    stored, code = _stored(marshall, bind_context, bound, context)
+    return Binding("custom", None, return_type.full_name, return_type, rank, (), stored, marshall=marshall, code=code)
+
+
+def _stored(
+    marshall: Marshall, bind_context: BindContext, bound: BoundVariable, context: Context
+) -> tuple[str, CodeGenBlock]:
+    """The Slang type that a marshall stores, and the text that it adds to the kernel."""
     code = CodeGenBlock()
     marshall.gen_calldata(code, bind_context, bound)
     stored = bound.calldata_type_name
@@ -59,10 +94,13 @@ def _bind(value: Value, type_: SlangType, context: Context) -> Binding:
         )
     if context.find(stored) is None and not code.lines and not code.imports:
         raise BoundVariableException(f"{type(marshall).__name__}.gen_calldata: could not find type '{stored}'")
-    return Binding(
-        "custom", value, type_.full_name, type_, bound.call_dimensionality, (), stored,
-        cost=(0, 1 if bound.call_dimensionality else 0), marshall=marshall, code=code,
-    )  # fmt: skip
+    return stored, code
+
+
+def reduced(value: Value, dims: int, context: Context) -> SlangType | None:
+    """What is left of a value for a generic parameter when `map` spreads `dims` of its dimensions."""
+    marshall, bind_context = _marshall(value, context)
+    return marshall.reduce_type(bind_context, dims)
 
 
 def _candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:

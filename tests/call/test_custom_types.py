@@ -50,10 +50,10 @@ class Ramp:
 
 
 class RampMarshall(Marshall):
-    def __init__(self, layout: Any, value: Ramp) -> None:
+    def __init__(self, layout: Any, value: Any) -> None:
         super().__init__(layout)
         self.slang_type = layout.find_type_by_name("RampGen")
-        self.rank = len(value.count)
+        self.rank = len(value.count) if isinstance(value, Ramp) else 0
 
     def get_shape(self, value: Ramp) -> Any:
         return spy.Shape(value.count)
@@ -173,10 +173,8 @@ def test_refusals(module: Any) -> None:
         module.only_int(Ramp(1.0, 1.0, 3))
     with pytest.raises(spy.ResolveException, match="is_writable of RampMarshall is False"):
         module.put(1.0, Ramp(1.0, 1.0, 3))
-    with pytest.raises(NotImplementedError, match="pass an instance of Ramp"):
+    with pytest.raises(NotImplementedError, match="RampMarshall does not make results: override create_output"):
         module.twice(1.0, _result=Ramp)
-    with pytest.raises(NotImplementedError, match="get_this"):
-        spy.bindings.register_write_to_cursor_type(Ramp, "float")
     with pytest.raises(ValueError, match="Unsupported type set"):
         spy.bindings.get_or_create_type(module.layout, set)
 

@@ -36,6 +36,31 @@ def test_a_second_process_needs_no_compiler(tmp_path: Path) -> None:
     assert "BUILDS 0 COMPILER False" in second.stdout
 
 
+IMPORTS = """
+import os, sys
+import slangpy as spy
+device = spy.create_device(type=spy.DeviceType.cpu, enable_hot_reload=False)
+load = spy.Module.load_from_source
+load(device, "process_base", "int base() { return %s; }" % os.environ["BASE"])
+load(device, "process_middle", "__exported import process_base; int middle() { return base() * 10; }")
+module = load(device, "process_user", "import process_middle; int user(int x) { return x + middle(); }")
+print("RESULT", module.user(1))
+if "MORE" in os.environ:
+    print("MORE", module.user([1, 2]).to_numpy().tolist())
+print("COMPILER", "slangpy._slang" in sys.modules)
+"""
+
+
+def test_modules_of_text_that_import_each_other(tmp_path: Path) -> None:
+    """A plan on disk belongs to the texts of all modules; a new plan finds those that no plan had needed to compile."""
+    assert "RESULT 51" in run(tmp_path, IMPORTS, BASE="5").stdout
+    again = run(tmp_path, IMPORTS, BASE="5")
+    assert "RESULT 51" in again.stdout and "COMPILER False" in again.stdout, again.stderr
+    assert "RESULT 71" in run(tmp_path, IMPORTS, BASE="7").stdout
+    more = run(tmp_path, IMPORTS, BASE="7", MORE="1")
+    assert "RESULT 71" in more.stdout and "MORE [71, 72]" in more.stdout, more.stderr
+
+
 def test_no_cpp_compiler(tmp_path: Path) -> None:
     program = (
         PROGRAM.replace("x * 3", "x * 4")

@@ -71,6 +71,8 @@ private:
     Shape custom_shape(size_t index);
     void write_custom(size_t index, const LeafPlan& plan, const Leaf& leaf);
     void finish_custom();
+    void prepare_custom_result();
+    void finish_custom_result();
     void write_value_slot(const ValueSlot& slot, PyObject* value, const std::string& name);
     ref<Buffer> packed_buffer(const LeafPlan& plan, const Leaf& leaf);
     uint64_t upload(size_t leaf, std::vector<uint8_t> bytes, bool write_back);
@@ -118,6 +120,7 @@ private:
     std::vector<Readback> m_readbacks;
     std::vector<Custom> m_custom;
     nb::object m_result;
+    nb::object m_result_data; ///< custom: what create_calldata returned
     ref<Buffer> m_result_buffer;
     const Leaf* m_torch_like = nullptr; ///< decides where a torch result is made
     NativeHandle m_stream;              ///< torch's current stream

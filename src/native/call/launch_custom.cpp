@@ -30,6 +30,27 @@ void Launch::write_custom(size_t index, const LeafPlan& plan, const Leaf& leaf)
     }
 }
 
+/// A result class: its marshall makes the object that is written, and turns it into what the call returns.
+void Launch::prepare_custom_result()
+{
+    const LeafPlan& leaf = m_plan.result.leaf;
+    if (m_signature.reserved.append_to)
+        fail_value(m_plan.label, ": a result of a registered class would have to be read back on the host; pass an "
+                   "instance or a Tensor as _result when appending to a command encoder");
+    m_result = m_plan.view.attr("custom_create")();
+    if (m_total == 0)
+        return;
+    m_result_data = m_plan.view.attr("custom_calldata")(-1, m_result);
+    write_value_slot(leaf.value, m_result_data.ptr(), leaf.name);
+    for (uint32_t i = 0; i < leaf.vector_dims && leaf.stride_offset >= 0; ++i)
+        put<int64_t>(leaf.stride_offset + int32_t(8 * i), 1);
+}
+
+void Launch::finish_custom_result()
+{
+    m_result = m_plan.view.attr("custom_result")(m_result, m_result_data.is_valid() ? m_result_data : nb::object(nb::none()));
+}
+
 void Launch::finish_custom()
 {
     for (const Custom& custom : m_custom)

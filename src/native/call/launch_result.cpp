@@ -38,6 +38,8 @@ void Launch::prepare_result()
         return;
     if (result.mode == ResultMode::texture)
         return prepare_texture_result(result);
+    if (result.mode == ResultMode::custom)
+        return prepare_custom_result();
     if (m_signature.reserved.append_to)
         return discard_result(result);
     if (result.mode == ResultMode::value) {
@@ -130,6 +132,8 @@ nb::object Launch::finish_result()
         bump_versions();
     if (m_plan.result.mode == ResultMode::torch && m_result_buffer)
         finish_torch_result();
+    if (m_plan.result.mode == ResultMode::custom)
+        finish_custom_result();
     for (ThisUpdate& update : m_signature.updates)
         update.object.attr("update_this")(update.value);
     switch (m_plan.result.mode) {

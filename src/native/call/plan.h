@@ -52,7 +52,7 @@ struct LeafPlan {
     bool classed = false; ///< takes part in the variant key
 };
 
-enum class ResultMode : uint8_t { none, value, tensor, numpy, leaf, torch, texture };
+enum class ResultMode : uint8_t { none, value, tensor, numpy, leaf, torch, texture, custom };
 
 struct ResultPlan {
     ResultMode mode = ResultMode::none;

@@ -997,7 +997,7 @@ void visit_all(Signature& signature, Walker& walker, const CallArguments& argume
         if (PyUnicode_Check(type))
             signature.key.append(nb::cast<std::string>(nb::handle(type)));
         else
-            signature.key.append(reinterpret_cast<PyTypeObject*>(type)->tp_name);
+            signature.key.append(reinterpret_cast<const char*>(&type), sizeof(type)); // classes of one name differ
     }
 }
 

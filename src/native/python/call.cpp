@@ -114,7 +114,7 @@ LeafPlan read_leaf(nb::dict dict)
 ResultPlan read_result(nb::dict dict)
 {
     ResultPlan result;
-    static const char* const modes[] = {"none", "value", "tensor", "numpy", "leaf", "torch", "texture"};
+    static const char* const modes[] = {"none", "value", "tensor", "numpy", "leaf", "torch", "texture", "custom"};
     std::string mode = nb::cast<std::string>(dict["mode"]);
     for (size_t i = 0; i < std::size(modes); ++i)
         if (mode == modes[i])

@@ -292,6 +292,23 @@ Outcome write_struct(const TypeLayout& layout, const Place& place, PyObject* val
     return Outcome::unknown;
 }
 
+/// An object that fills a cursor by itself. It may keep the cursor, so plain memory is lent as a copy.
+bool write_by_method(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path)
+{
+    nb::object method = attribute(value, "write_to_cursor");
+    if (method.is_none())
+        return false;
+    ref<TypeLayout> type(const_cast<TypeLayout*>(&layout));
+    if (place.object) {
+        method(ShaderCursor(ref<ShaderObject>(place.object), type, place, path.str()));
+        return true;
+    }
+    ref<BufferCursor> copy(new BufferCursor(type, 1));
+    method(BufferElementCursor(copy, type, 0, path.str()));
+    std::memcpy(place.bytes, copy->read(0), layout.size);
+    return true;
+}
+
 /// ConstantBuffer and ParameterBlock: their contents, or an object that stands in for them.
 Outcome write_block(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path)
 {
@@ -372,6 +389,8 @@ void write_at(const TypeLayout& layout, const Place& place, PyObject* value, con
     } else if (write_kind(layout, place, value, path) == Outcome::written) {
         return;
     }
+    if (write_by_method(layout, place, value, path))
+        return;
     // Objects that stand for another value are asked once.
     nb::object stand_in = attribute(value, "get_this");
     nb::object actual = nb::borrow(value);
