@@ -14,6 +14,7 @@ from ..cache import cache, digest
 from ..config import config
 from ..errors import KernelGenException, ResolveException, SlangCompileError
 from ..prelude import with_prelude
+from .globals_used import used_slots
 
 _LIBRARY = Path(__file__).resolve().parent.parent / "slang"
 _library_hash: str | None = None
@@ -32,6 +33,8 @@ class BuiltKernel:
     kernel: Any
     layout: Any
     code_key: str
+    used_globals: tuple[int, ...] = ()
+    """Slots of the global resources that the kernel reads or writes."""
 
 
 def library_hash() -> str:
@@ -116,7 +119,8 @@ def build(program: Any, name: str, source: str, conformances: Any = ()) -> Built
             code = _target_compile(device, text, layout, name)
             cache.write_bytes("kernel", code_key, code)
         kernel = device.create_kernel(code, layout, name)
-        built = program.kernels[(source, conformances)] = BuiltKernel(source, kernel, layout, code_key)
+        used = used_slots(text, device.compile_target.format, layout)
+        built = program.kernels[(source, conformances)] = BuiltKernel(source, kernel, layout, code_key, used)
         return built
 
 
@@ -160,7 +164,9 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
                 + text
             ) from None
         path = _dump_failed(name, source)
-        raise KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}") from None
+        raise KernelGenException(
+            f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}"
+        ) from None
     except RuntimeError as error:  # an operation that the device lacks
         raise RuntimeError(f"{name}: {error}") from None
 

@@ -24,6 +24,7 @@ from .ir import Argument, Derivative, Options, Value, Vectorized
 from .resolve import resolve
 from .text import product
 from .textures import check_device, make_texture, result_format
+from .uniforms import raise_unset
 from .vectorize import check_map_count, vectorize
 
 _build_lock = threading.RLock()
@@ -146,7 +147,13 @@ class PlanView:
             spec["result"]["carries"] = self.result_type is not None and bool(self.result_type.differentiable)
         self.sized = plan.size_dependent
         warns = self.options.bwds and not has_storage(grads)
-        self.spec = {**spec, "label": self.label, "can_widen": self.can_widen(), "no_storage": warns}
+        self.spec = {
+            **spec,
+            "label": self.label,
+            "can_widen": self.can_widen(),
+            "no_storage": warns,
+            "used_globals": built.used_globals,
+        }
         return self.spec
 
     def _default_variant(self) -> int:
@@ -315,6 +322,11 @@ class PlanView:
             f"{self.label}: {what} of argument {name} is on another device than the module's "
             f"{self.module.device.info.api_name} device; {advice}"
         )
+
+    def fail_unset(self) -> None:
+        """Called by native code when a kernel that needs global resources has no `set` or `write`."""
+        layout = next(iter(self.variants.values()))["built"].layout
+        raise_unset(self.label, layout, self.spec["used_globals"][0])
 
     def explain(self) -> str:
         return table(self.arguments, self._planned[0] if self._planned else None)

@@ -56,7 +56,20 @@ def write_globals(node: Any, view: Any) -> Any:
     layout = next(iter(view.variants.values()))["built"].layout
     root = _native.ShaderObject(node.module.device, layout)
     apply_globals(node, _native.ShaderCursor(root), layout)
+    unset = root._first_unbound(view.spec["used_globals"])
+    if unset >= 0:
+        raise_unset(node.label, layout, unset)
     return root
+
+
+def raise_unset(label: str, layout: Any, slot: int) -> None:
+    """RuntimeError for a global resource that a kernel uses and nobody set."""
+    path = layout.slots[slot]["path"]
+    name = path.replace("[", ".").split(".")[0]
+    known = {field["name"]: field["type"].full_name for field in layout.globals.fields}
+    raise RuntimeError(
+        f"{label}: global '{path}' ({known.get(name, 'resource')}) was never set; give it with .set({{'{name}': ...}})"
+    )
 
 
 def apply_globals(node: Any, cursor: Any, layout: Any) -> None:

@@ -184,6 +184,8 @@ void Launch::dispatch()
         put<int64_t>(m_plan.block_offset, count[0]);
     if (!m_options.uniforms.is_none() && m_options.uniforms.is_valid())
         m_uniforms = m_options.uniforms(m_plan.view);
+    else if (m_plan.needs_globals)
+        m_plan.view.attr("fail_unset")();
     if (m_signature.reserved.append_to)
         return record(variant, count);
 

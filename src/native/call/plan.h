@@ -88,6 +88,7 @@ struct CallPlan {
     nb::object view;     ///< the planner's record: builds variants, formats errors
     Shape last_call_shape;
     bool strict = false;
+    bool needs_globals = false; ///< the kernel uses global resources
 };
 
 /// bit 0: flattened to one dimension; bit 1: more than 2^31 invocations; bit 2: wide accesses (16-byte aligned views);

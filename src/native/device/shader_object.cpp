@@ -201,6 +201,14 @@ void ShaderObject::check_bound() const
     }
 }
 
+int64_t ShaderObject::first_unbound(std::span<const uint32_t> slots) const
+{
+    for (uint32_t slot : slots)
+        if (slot < m_slots.size() && !is_bound(slot))
+            return slot;
+    return -1;
+}
+
 void ShaderObject::collect(uint32_t first_scope, uint32_t first_slot, ArgumentData& out) const
 {
     for (size_t i = 0; i < m_scopes.size(); ++i)

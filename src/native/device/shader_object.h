@@ -61,6 +61,8 @@ public:
 
     /// RuntimeError naming the first resource that was never set.
     void check_bound() const;
+    /// The first of `slots` that was never set; -1 when all were.
+    int64_t first_unbound(std::span<const uint32_t> slots) const;
     void gather(ArgumentData& out) const;
     /// The same as owned data, for recorded commands.
     void copy_to(std::vector<std::vector<uint8_t>>& scopes, std::vector<ref<Object>>& slots,

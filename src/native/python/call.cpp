@@ -149,6 +149,7 @@ std::shared_ptr<CallPlan> read_plan(nb::dict dict)
     plan->size_dependent = nb::cast<bool>(dict["size_dependent"]);
     plan->can_flatten = nb::cast<bool>(dict["can_flatten"]);
     plan->can_widen = dict.contains("can_widen") && nb::cast<bool>(dict["can_widen"]);
+    plan->needs_globals = dict.contains("used_globals") && nb::len(nb::object(dict["used_globals"])) > 0;
     if (dict.contains("tile"))
         plan->tile = shape_from(dict["tile"]);
     plan->view = dict["view"];

@@ -98,6 +98,9 @@ void bind_shader_object(nb::module_& m)
         .def_prop_ro("device", &ShaderObject::device)
         .def("check_bound", &ShaderObject::check_bound,
              "Raises RuntimeError naming the first buffer, texture or sampler that was never set.")
+        .def("_first_unbound",
+             [](const ShaderObject& self, std::vector<uint32_t> slots) { return self.first_unbound(slots); },
+             nb::arg("slots"))
         .def("_dispatch", &dispatch, nb::arg("kernel"), nb::arg("thread_count"), nb::arg("stream"))
         .def("_scope_bytes",
              [](ShaderObject& self, uint32_t scope) {

@@ -1,0 +1,51 @@
+"""Which resources among a program's globals a kernel uses, read from the code that the compiler emitted.
+
+A layout lists every global of every module; those that a kernel never reaches need no value.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Any
+
+_DECLARATION = re.compile(r"struct GlobalParams_\d+\s*\{(.*?)\n\s*\};", re.DOTALL)
+_FIELD = re.compile(r"\b(\w+)_(\d+)\s*;")
+
+
+def used_slots(code: bytes, format: str, layout: Any) -> tuple[int, ...]:
+    """Slots of the globals that `code` (C++, CUDA or SPIR-V) refers to."""
+    slots = [
+        (i, slot) for i, slot in enumerate(layout.slots[: layout.entry_point_slot]) if slot["path"] != "_spy_print"
+    ]
+    if not slots:
+        return ()
+    if format.startswith("spirv"):
+        bound = _bindings(code)
+        return tuple(i for i, slot in slots if (slot["set"], slot["binding"]) in bound)
+    text = code.decode("utf-8", "replace")
+    declared = _DECLARATION.search(text)
+    if declared is None:
+        return ()
+    names = {name: f"{name}_{number}" for name, number in _FIELD.findall(declared.group(1))}
+    return tuple(i for i, slot in slots if _mentions(text, slot["path"], names))
+
+
+def _mentions(text: str, path: str, names: dict[str, str]) -> bool:
+    first, *rest = re.findall(r"[A-Za-z_]\w*", path)
+    parts = [names.get(first, first + r"_\d+"), *(part + r"_\d+" for part in rest)]
+    return all(re.search(rf"(?:->|\.){part}\b", text) for part in parts)
+
+
+def _bindings(code: bytes) -> set[tuple[int, int]]:
+    """(descriptor set, binding) of all variables of a SPIR-V module."""
+    words = struct.unpack(f"<{len(code) // 4}I", code[: len(code) // 4 * 4])
+    sets: dict[int, int] = {}
+    bindings: dict[int, int] = {}
+    at = 5  # behind the header
+    while at < len(words):
+        count, operation = words[at] >> 16, words[at] & 0xFFFF
+        if operation == 71 and count == 4 and words[at + 2] in (33, 34):  # OpDecorate ... Binding, DescriptorSet
+            (bindings if words[at + 2] == 33 else sets)[words[at + 1]] = words[at + 3]
+        at += max(count, 1)
+    return {(sets.get(variable, 0), binding) for variable, binding in bindings.items()}
