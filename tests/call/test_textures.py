@@ -327,7 +327,7 @@ def test_stores_convert_to_the_format(device: Any, m: Any, format_: Any) -> None
     else:  # a tie may go either way
         off = 0 if info.type in (spy.FormatType.uint, spy.FormatType.sint) else 1
         assert np.max(np.abs(got.astype(np.int64) - expected.astype(np.int64))) <= off
-        assert np.mean(got != expected) < 0.1
+        assert np.mean(got != expected) < 0.2  # drivers round halves either way
     again = m.any_vector(texture, _result="numpy")
     np.testing.assert_allclose(again, decode(format_, got), rtol=1e-6, atol=4e-3 if info.is_srgb_format() else 1e-6)
 
@@ -543,7 +543,7 @@ def test_whole_textures_of_other_formats_are_read_and_written(device: Any, m: An
     texture = made(device, T.texture_2d, format_, (3, 4))
     m.twice4(np.full((1, 1, 4), 0.125, np.float32), _result=texture)
     if device.type is spy.DeviceType.cuda and format_ is not F.rgba32_float:
-        with pytest.raises((ValueError, NotImplementedError), match="rgba8_unorm|RWTexture"):
+        with pytest.raises((ValueError, NotImplementedError), match=format_.name):
             m.increment(spy.grid((3, 4)), texture)  # surfaces hold bare bits
         return
     m.increment(spy.grid((3, 4)), texture)
@@ -553,6 +553,10 @@ def test_whole_textures_of_other_formats_are_read_and_written(device: Any, m: An
 def test_arrays_of_writable_textures(device: Any, m: Any) -> None:
     for formats in ((F.rgba32_float, F.rgba32_float), (F.rgba32_float, F.rgba16_float)):
         two = [made(device, T.texture_2d, format_, (3, 4)) for format_ in formats]
+        if device.type is spy.DeviceType.cuda and formats[1] is F.rgba16_float:
+            with pytest.raises(ValueError, match="rgba16_float"):  # surfaces hold bare bits
+                m.store_both(spy.grid((3, 4)), two)
+            continue
         m.store_both(spy.grid((3, 4)), two)
         np.testing.assert_array_equal(two[0].to_numpy(), 0.5)
         np.testing.assert_array_equal(two[1].to_numpy(), 1)

@@ -64,7 +64,7 @@ def recurrence(x: int, rounds: int) -> int:
 
 def start_long(device: Device) -> tuple[Any, Callable[[], None], int, int]:
     """A buffer, what launches seconds of work into it, and the groups and rounds of it."""
-    groups, rounds = (GROUPS, ROUNDS) if device.has_feature(Feature.software_device) else (1, ROUNDS * GROUPS - 1)
+    groups, rounds = (GROUPS, ROUNDS) if device.has_feature(Feature.software_device) else (1, (1 << 31) - 1)
     kernel = build(device, SOURCE, "spin")
     out = device.create_buffer(size=4 * groups, struct_size=4, usage=RW)
     kernel.dispatch([1, 1, 1], rounds=1, o=out)

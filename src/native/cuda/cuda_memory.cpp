@@ -308,11 +308,12 @@ CUtexObject CudaArray::texture_object(const SubresourceRange& range, Format form
             return object.object;
 
     bool all_layers = range.layer == 0 && range.layer_count == m_desc.layer_count();
-    bool one_mip = range.mip_count == 1 && m_desc.mip_count > 1;
+    // A level alone, so that sizes and mip 0 are those of the level. CUDA mixes up the layers of such a level, though.
+    bool one_mip = range.mip_count == 1 && m_desc.mip_count > 1 && m_desc.layer_count() == 1;
     CUDA_RESOURCE_DESC resource{};
     CUDA_RESOURCE_VIEW_DESC view{};
     bool use_view = !all_layers || format != m_desc.format || (range.mip_count != m_desc.mip_count && !one_mip);
-    if (one_mip) { // a level alone, so that sizes and mip 0 are those of the level
+    if (one_mip) {
         resource.resType = CU_RESOURCE_TYPE_ARRAY;
         resource.res.array.hArray = level(range.mip);
     } else {

@@ -46,7 +46,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to)
         text.replace(at, from.size(), to);
 }
 
-/// GetDimensions() of arrays gives 0 layers in Slang's text, though PTX can tell their number:
+/// GetDimensions() of arrays gives 0 layers in Slang's text, though PTX can tell their number (as a depth: kernels with
+/// txq.array_size compile but cannot be loaded):
 /// asm("..." : ... : "l"((t_0))); ... /* txq.array_size not available in CUDA */ *(LAYERS) = 0;
 void complete_array_sizes(std::string& program)
 {
@@ -59,7 +60,7 @@ void complete_array_sizes(std::string& program)
         std::string texture = program.substr(operand + 3, operand_end + 1 - (operand + 3));
         std::string layers = program.substr(target, target_end - target);
         program.replace(at, target_end + 5 - at,
-                        cat("{uint32_t _spy_n; asm(\"txq.array_size.b32 %0, [%1];\" : \"=r\"(_spy_n) : \"l\"", texture, "); ", layers, " = _spy_n;}"));
+                        cat("{uint32_t _spy_n; asm(\"txq.depth.b32 %0, [%1];\" : \"=r\"(_spy_n) : \"l\"", texture, "); ", layers, " = _spy_n;}"));
     }
 }
 

@@ -27,8 +27,12 @@ SPY_TEXELS(uchar, uint4, uchar)
 SPY_TEXELS(__half, float4, __float2half)
 #endif
 #define SPY_FETCH_RAW(R, dtype, c)                                                                                     \
-    __device__ inline void _spy_raw_1d(R& o, CUtexObject t, int x, int m)                                              \
-    { asm volatile("tex.level.1d.v4." dtype ".s32 {%0, %1, %2, %3}, [%4, {%5}], %6;" : c(o.x), c(o.y), c(o.z), c(o.w) : "l"(t), "r"(x), "r"(m)); }  \
+    __device__ inline void _spy_raw_1d(R& o, CUtexObject t, int x, int m) /* integer coordinates give 0 in 1-D */        \
+    {                                                                                                                  \
+        int w; asm("txq.level.width.b32 %0, [%1], %2;" : "=r"(w) : "l"(t), "r"(m));                                    \
+        asm volatile("tex.level.1d.v4." dtype ".f32 {%0, %1, %2, %3}, [%4, {%5}], %6;" : c(o.x), c(o.y), c(o.z), c(o.w) : "l"(t), "f"((x + 0.5f) / w), "f"((float)m)); \
+        if ((unsigned)x >= (unsigned)w) o = R{0, 0, 0, 0};                                                             \
+    }                                                                                                                  \
     __device__ inline void _spy_raw_2d(R& o, CUtexObject t, int x, int y, int m)                                       \
     { asm volatile("tex.level.2d.v4." dtype ".s32 {%0, %1, %2, %3}, [%4, {%5, %6}], %7;" : c(o.x), c(o.y), c(o.z), c(o.w) : "l"(t), "r"(x), "r"(y), "r"(m)); } \
     __device__ inline void _spy_raw_3d(R& o, CUtexObject t, int x, int y, int z, int m)                                \
