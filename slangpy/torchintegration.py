@@ -73,8 +73,13 @@ def _bytes_of(torch: Any, tensor: Any, buffer: Any, what: str) -> Any:
 
 def _shared_bytes(torch: Any, buffer: Any, size: int, tensor: Any) -> Any:
     """The buffer's first bytes as a torch tensor over the same memory; None where torch cannot reach it."""
-    if buffer.device.info.type.name not in ("cpu", "cuda"):
-        return None
+    device = buffer.device
+    if device.info.type.name not in ("cpu", "cuda"):
+        if not device.supports_cuda_interop or not buffer.desc.usage & _native.BufferUsage.shared:
+            return None
+        shared = buffer.to_torch()[:size]
+        device.sync_to_device(torch.cuda.current_stream(shared.device).cuda_stream)  # after the device's work
+        return shared
     if tensor.device.type == "cuda":
         torch.cuda.current_stream(tensor.device)  # the copy runs there; to_torch orders it after the device's work
     return buffer.to_torch(torch.uint8)[:size]
@@ -128,6 +133,8 @@ def create_torch_device(
 ) -> Any:
     """A device whose memory torch shares: CUDA where torch has it, else the CPU.
 
+    A Vulkan device is opened on the adapter that is torch's GPU, with CUDA interop: tensors are copied on torch's stream.
+
     torch_device selects the GPU: int, "cuda:1" or torch.device; None is torch's current one. The caller's current
     CUDA device stays as it is. ImportError without torch; RuntimeError when `type` is CUDA and torch has none.
     """
@@ -146,8 +153,10 @@ def create_torch_device(
         "enable_compilation_reports": enable_compilation_reports,
         "label": label,
     }
-    if type == DeviceType.cuda:
+    on_gpu = type in (DeviceType.vulkan, DeviceType.d3d12) and torch.cuda.is_available()
+    if type == DeviceType.cuda or on_gpu:
         options["adapter_luid"] = _cuda_adapter(torch, torch_device)
+        options["enable_cuda_interop"] = on_gpu
     return Device(type=type, **options)
 
 

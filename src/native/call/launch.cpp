@@ -23,6 +23,9 @@ nb::object Launch::run()
     apply_thread_count();
     m_plan.last_call_shape = m_call;
     m_bytes.assign(m_plan.argument_size, 0);
+    const bool shared = m_total > 0 && shares_torch();
+    if (shared)
+        share_torch();
     prepare_result();
     if (m_total > 0 || m_signature.reserved.append_to) {
         for (size_t i = 0; i < m_plan.leaves.size(); ++i)
@@ -46,6 +49,8 @@ nb::object Launch::run()
     }
     if (m_signature.reserved.append_to)
         return nb::none();
+    if (shared)
+        finish_shared();
     finish_uploads();
     finish_references();
     finish_custom();

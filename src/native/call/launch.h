@@ -4,6 +4,8 @@
 
 namespace spy {
 
+struct TorchTensor;
+
 /// What a call may override when it runs: not part of the key.
 struct RunOptions {
     nb::object uniforms;   ///< callable(plan view) -> ShaderObject with the globals, or None
@@ -40,6 +42,20 @@ private:
         size_t leaf;
         Shape shape;
         nb::object data; ///< what create_calldata returned
+    };
+
+    /// What tells two torch views apart.
+    struct SharedView {
+        uint64_t address;
+        ScalarType scalar;
+        Shape shape, strides;
+        bool operator==(const SharedView&) const = default;
+    };
+    struct Shared {
+        SharedView view;
+        nb::object tensor, inside; ///< the user's, and the same in `piece`
+        SharedPiece piece;
+        bool copy_out;
     };
 
     void measure();
@@ -80,6 +96,7 @@ private:
 
     static void clear_fresh(const Leaf& leaf);
     void check_torch(const LeafPlan& plan, Leaf& leaf);
+    void check_primal(const LeafPlan& plan, const Leaf& leaf) const;
     void refuse_in_capture(const std::string& what) const;
     void check_overlap(size_t index, const LeafPlan& plan);
     void stage_gradient(size_t index, const LeafPlan& plan, const TensorBase& grad, const ViewSlot& slot, bool added);
@@ -88,6 +105,12 @@ private:
     void prepare_result();
     void prepare_texture_result(const ResultPlan& result);
     void prepare_torch_result(const ResultPlan& result);
+    bool shares_torch() const;
+    SharedPiece take_piece(uint64_t size);
+    uint64_t share(nb::handle tensor, const SharedView& view, bool copy_in, bool copy_out);
+    void share_torch();
+    uint64_t share_result(const nb::object& tensor, const TorchTensor& description);
+    void finish_shared();
     void finish_torch_result();
     void bump_versions();
     int64_t tiles() const;
@@ -117,6 +140,7 @@ private:
     std::vector<uint8_t> m_bytes;
     std::vector<ref<Object>> m_slots, m_keep;
     std::vector<Upload> m_uploads;
+    std::vector<Shared> m_shared;
     std::vector<Readback> m_readbacks;
     std::vector<Custom> m_custom;
     nb::object m_result;

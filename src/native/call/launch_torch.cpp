@@ -94,20 +94,31 @@ void Launch::check_torch(const LeafPlan& plan, Leaf& leaf)
     if (is_cuda && leaf.device_index != info.device_index)
         fail_value(m_plan.label, ": argument ", name, " is on cuda:", leaf.device_index,
                    " but the module's device is cuda:", info.device_index);
+    if (!is_cuda && !on_cpu && m_plan.device->cuda_index() == leaf.device_index)
+        return check_primal(plan, leaf);
+    if (!is_cuda && !on_cpu && m_plan.device->cuda_index() >= 0)
+        fail_value(m_plan.label, ": argument ", name, " is on cuda:", leaf.device_index, " but the module's device shares memory with cuda:",
+                   m_plan.device->cuda_index());
     if (!is_cuda && !on_cpu)
         fail_value(m_plan.label, ": argument ", name, " is on cuda:", leaf.device_index, " but the module's device is ",
                    m_on_host ? "cpu" : info.api_name, "; pass ", name, ".cpu()");
+    check_primal(plan, leaf);
+}
+
+void Launch::check_primal(const LeafPlan& plan, const Leaf& leaf) const
+{
     if (plan.reads && leaf.flags & value_flag::no_primal)
-        fail_value(m_plan.label, ": argument ", name, " is a diff_pair without a primal, but its value is read");
+        fail_value(m_plan.label, ": argument ", plan.name, " is a diff_pair without a primal, but its value is read");
 }
 
 void Launch::write_torch(size_t index, const LeafPlan& plan)
 {
     Leaf& leaf = m_signature.leaves[index];
-    check_torch(plan, leaf);
+    if (!shares_torch())
+        check_torch(plan, leaf);
     if (leaf.device_type == 2 && !m_stream.value)
         m_stream = torch_call_stream({}, &leaf);
-    if (plan.writes)
+    if (plan.writes && !shares_torch())
         check_overlap(index, plan);
     bool direct = leaf.device_type == 2 || m_on_host;
     if (direct && plan.element_size && plan.element_size != scalar_info(leaf.scalar).size) {
@@ -147,6 +158,8 @@ void Launch::prepare_torch_result(const ResultPlan& result)
     if (like.device_type == 1 && !m_on_host)
         return; // copied from a device buffer afterwards
     read_torch(m_result.ptr(), description);
+    if (shares_torch() && m_total > 0)
+        description.address = share_result(m_result, description);
     write_view(result.leaf, result.leaf.views[0], description.address, m_call, m_call.contiguous_strides());
 }
 
@@ -163,8 +176,16 @@ void Launch::finish_torch_result()
 {
     TorchTensor target;
     read_torch(m_result.ptr(), target);
-    uint64_t size = uint64_t(m_call.element_count()) * m_plan.result.element->size;
-    if (m_plan.result.element->size != m_plan.result.element->stride)
+    const uint64_t count = uint64_t(target.shape.element_count()), item = scalar_info(target.scalar).size;
+    const uint64_t size = uint64_t(m_call.element_count()) * m_plan.result.element->size;
+    if (target.scalar == ScalarType::bool_ && size == 4 * count) { // a device's bool may take four bytes
+        std::vector<uint32_t> wide(count);
+        if (count)
+            m_plan.device->read_buffer(m_result_buffer, 0, wide.data(), size);
+        std::transform(wide.begin(), wide.end(), reinterpret_cast<bool*>(target.address), [](uint32_t value) { return value != 0; });
+        return;
+    }
+    if (m_plan.result.element->size != m_plan.result.element->stride || size != count * item)
         fail(ErrorKind::not_implemented, m_plan.label, ": a torch result of ", m_plan.result.element->full_name,
              " has padding on this device; use _result=\"tensor\"");
     if (size)

@@ -70,6 +70,13 @@ struct Variant {
     uint32_t max_groups = 0;      ///< 0 = any; else each thread handles every (groups * items)-th invocation
 };
 
+/// Memory that torch and a device of another API see, kept from call to call.
+struct SharedPiece {
+    uint64_t stream = 0, size = 0;
+    ref<Buffer> buffer;
+    nb::object bytes; ///< as a torch tensor
+};
+
 struct CallPlan {
     std::string label;
     ref<Device> device;
@@ -87,6 +94,7 @@ struct CallPlan {
     std::unordered_map<uint64_t, Variant> variants;
     nb::object view;     ///< the planner's record: builds variants, formats errors
     Shape last_call_shape;
+    std::vector<SharedPiece> shared_pieces;
     bool strict = false;
     bool needs_globals = false; ///< the kernel uses global resources
 };

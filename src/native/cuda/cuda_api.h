@@ -134,6 +134,9 @@ static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_PARAMS) == 144);
     X(cuCtxPushCurrent, "cuCtxPushCurrent_v2", true, (CUcontext))                                                      \
     X(cuCtxPopCurrent, "cuCtxPopCurrent_v2", true, (CUcontext*))                                                       \
     X(cuCtxGetDevice, "cuCtxGetDevice", true, (CUdevice*))                                                             \
+    X(cuCtxSynchronize, "cuCtxSynchronize", true, ())                                                                  \
+    X(cuStreamCreate, "cuStreamCreate", true, (CUstream*, unsigned))                                                   \
+    X(cuStreamDestroy, "cuStreamDestroy_v2", true, (CUstream))                                                         \
     X(cuMemGetInfo, "cuMemGetInfo_v2", true, (size_t*, size_t*))                                                       \
     X(cuMemAlloc, "cuMemAlloc_v2", true, (CUdeviceptr*, size_t))                                                       \
     X(cuMemFree, "cuMemFree_v2", true, (CUdeviceptr))                                                                  \

@@ -31,6 +31,7 @@ public:
     CudaBuffer(ref<CudaDevice> device, const BufferDesc& desc);
     ~CudaBuffer() override;
     uint64_t device_address() const override { return m_address; }
+    uint64_t cuda_address() override { return m_address; }
     void* host_pointer() const override { return m_host; }
     NativeHandle native_handle() const override { return {NativeHandleType::CUdeviceptr, m_address}; }
     NativeHandle shared_handle() override;
@@ -218,6 +219,7 @@ public:
 
     std::vector<HeapReport> heap_reports() override;
     std::array<NativeHandle, 3> native_handles() override;
+    int cuda_index() const override { return m_info.device_index; }
     void set_context_current() override;
     void sync_to_stream(NativeHandle stream) override;
     void sync_stream_to(NativeHandle stream) override;

@@ -46,6 +46,7 @@ public:
     Buffer(ref<Device> device, BufferDesc desc) : DeviceObject(std::move(device)), m_desc(std::move(desc)) {}
     const BufferDesc& desc() const { return m_desc; }
     virtual uint64_t device_address() const { return 0; } ///< 0 where the API has no addresses
+    virtual uint64_t cuda_address() { return 0; } ///< where CUDA sees the memory; 0 where it does not
     virtual void* host_pointer() const { return nullptr; } ///< memory the host can read and write directly
     virtual NativeHandle native_handle() const { return {}; }
     virtual NativeHandle shared_handle() { return {}; } ///< exported memory; needs BufferUsage::shared
@@ -255,6 +256,7 @@ public:
     virtual std::vector<HeapReport> heap_reports() = 0;
     virtual std::array<NativeHandle, 3> native_handles() { return {}; }
     virtual void set_context_current() {}
+    virtual int cuda_index() const { return -1; }       ///< the CUDA device that shares memory with this one; -1: none
     virtual void sync_to_stream(NativeHandle stream);   ///< the device's queue waits for the CUDA stream
     virtual void sync_stream_to(NativeHandle stream);   ///< the CUDA stream waits for the device's queue
     virtual bool is_capturing(NativeHandle) { return false; } ///< whether a CUDA stream is being recorded into a graph

@@ -189,6 +189,7 @@ public:
         const Use use(*this);
         m_inner->set_context_current();
     }
+    int cuda_index() const override { return m_inner->cuda_index(); }
     bool is_capturing(NativeHandle stream) override { return m_inner->is_capturing(stream); }
     void sync_to_stream(NativeHandle stream) override
     {
@@ -316,7 +317,7 @@ private:
             return;
         if (stream.type != NativeHandleType::CUstream)
             fail_value("cuda_stream must be a CUstream handle; make one with NativeHandle.from_cuda_stream(stream)");
-        if (m_info.type != DeviceType::cuda && !m_desc.enable_cuda_interop)
+        if (m_inner->cuda_index() < 0)
             fail_value("cuda_stream: the ", device_type_name(m_info.type),
                        " device cannot order work against CUDA streams; open it with enable_cuda_interop=True");
     }

@@ -292,7 +292,7 @@ void bind_state(DeviceClass& cls)
             return std::vector<NativeHandle>(handles.begin(), handles.end());
         }), "Three handles: Vulkan instance, physical device, device; CUDA device, context, none; D3D12 device first.")
         .def_prop_ro("supports_cuda_interop", open_call([](Device& d) {
-            return d.info().type == DeviceType::cuda || d.desc().enable_cuda_interop;
+            return d.cuda_index() >= 0;
         }))
         .def("sync_to_cuda", [](Device& d, uint64_t stream) {
             check_open(&d);

@@ -48,13 +48,14 @@ nb::object export_bytes(nb::handle self)
     const DeviceType type = device->info().type;
     void* data = buffer->host_pointer();
     int dl_device = nb::device::cpu::value, dl_id = 0;
-    if (type == DeviceType::cuda) {
-        data = reinterpret_cast<void*>(buffer->device_address());
+    if (const uint64_t address = buffer->cuda_address()) {
+        data = reinterpret_cast<void*>(address);
         dl_device = nb::device::cuda::value;
-        dl_id = device->info().device_index;
+        dl_id = device->cuda_index();
     } else if (type != DeviceType::cpu && type != DeviceType::null) {
-        fail_runtime("Device does not support CUDA interop: the memory of ", describe(buffer),
-                     " cannot be shared; use to_numpy()");
+        fail_runtime(device->cuda_index() < 0 ? "Device does not support CUDA interop: the memory of "
+                                              : "only buffers with BufferUsage.shared are shared with CUDA: the memory of ",
+                     describe(buffer), " cannot be shared; use to_numpy()");
     }
     const size_t shape[] = {size_t(buffer->desc().size)};
     buffer->mark_exported();

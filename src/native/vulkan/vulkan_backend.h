@@ -7,6 +7,7 @@
 #include "core/interrupt.h"
 #include "device/backend.h"
 #include "device/command.h"
+#include "device/cuda_interop.h"
 #include "device/texel_format.h"
 #include "vulkan/vulkan_api.h"
 
@@ -133,10 +134,15 @@ private:
 class VulkanBuffer final : public Buffer {
 public:
     VulkanBuffer(ref<Device> device, BufferDesc desc);
-    ~VulkanBuffer() override { retire(); }
+    ~VulkanBuffer() override
+    {
+        retire();
+        unmap_cuda();
+    }
     void release() noexcept override;
 
     uint64_t device_address() const override { return m_address; }
+    uint64_t cuda_address() override;
     void* host_pointer() const override
     {
         return m_desc.memory_type == MemoryType::device_local ? nullptr : m_allocation.mapped;
@@ -155,6 +161,9 @@ private:
     Allocation m_allocation;
     uint64_t m_address = 0;
     int m_shared_fd = -1;
+    CudaInterop::Memory m_cuda; ///< the memory as CUDA sees it, once asked for
+    std::shared_ptr<CudaInterop> m_interop;
+    void unmap_cuda() noexcept;
 };
 
 class VulkanTexture final : public Texture {
@@ -369,8 +378,16 @@ public:
     void write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data) override;
     std::vector<HeapReport> heap_reports() override;
     std::array<NativeHandle, 3> native_handles() override;
+    int cuda_index() const override { return m_interop ? m_interop->device_index() : -1; }
+    void sync_to_stream(NativeHandle stream) override;
+    void sync_stream_to(NativeHandle stream) override;
 
     // --- for the classes of this backend
+    const std::shared_ptr<CudaInterop>& interop() const { return m_interop; }
+    VkSemaphore create_timeline(uint64_t initial_value, bool exported);
+    /// A new file descriptor, the caller's.
+    int export_semaphore(VkSemaphore semaphore) const;
+    int export_memory(VkDeviceMemory memory) const;
     const VulkanFunctions& vk() const { return m_vk; }
     VkDevice handle() const { return m_device; }
     const VulkanAdapter& adapter() const { return *m_adapter; }
@@ -408,6 +425,8 @@ private:
     void choose_extensions();
     void create_device_handle();
     void create_common_objects();
+    void open_interop();
+    CudaInterop& require_interop(const char* what) const;
     void fill_info();
     void fill_limits();
     void fill_features();
@@ -485,6 +504,10 @@ private:
     PoliteMutex m_mutex; ///< guards all below, the queue and the memory
     VulkanMemory m_memory{*this};
     VkSemaphore m_timeline = VK_NULL_HANDLE;
+    std::shared_ptr<CudaInterop> m_interop;
+    VkSemaphore m_from_cuda = VK_NULL_HANDLE, m_to_cuda = VK_NULL_HANDLE; ///< timelines that CUDA and we signal
+    uint64_t m_cuda_wait = 0, m_to_cuda_value = 0; ///< what the next submission waits for (0: nothing); last signalled
+    bool m_cuda_signal = false;                    ///< the next submission signals m_to_cuda
     uint64_t m_submitted = 0, m_completed = 0, m_staged_bytes = 0;
     bool m_needs_barrier = false, m_in_submit = false;
     std::string m_lost; ///< message once the device is lost

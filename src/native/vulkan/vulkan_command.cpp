@@ -106,7 +106,7 @@ void VulkanDevice::record_initial_layout(VulkanTexture& texture)
 
 void VulkanDevice::flush(const SubmitDesc* waits, const SubmitDesc* signals)
 {
-    if (!m_open && !(waits && !waits->wait_fences.empty()) && !(signals && !signals->signal_fences.empty()))
+    if (!m_open && !m_cuda_signal && !(waits && !waits->wait_fences.empty()) && !(signals && !signals->signal_fences.empty()))
         return;
     CommandList& list = open_list();
     // Mapped memory is read by the host after the wait.
@@ -127,6 +127,14 @@ void VulkanDevice::flush(const SubmitDesc* waits, const SubmitDesc* signals)
             signal_semaphores.push_back(static_cast<VulkanFence*>(signals->signal_fences[i].get())->handle());
             signal_values.push_back(signals->signal_values[i]);
         }
+    if (m_cuda_wait) {
+        wait_semaphores.push_back(m_from_cuda);
+        wait_values.push_back(m_cuda_wait);
+    }
+    if (m_cuda_signal) {
+        signal_semaphores.push_back(m_to_cuda);
+        signal_values.push_back(m_to_cuda_value + 1);
+    }
     const std::vector<VkPipelineStageFlags> stages(wait_semaphores.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
     VkTimelineSemaphoreSubmitInfo timeline{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
     timeline.waitSemaphoreValueCount = uint32_t(wait_values.size());
@@ -146,7 +154,10 @@ void VulkanDevice::flush(const SubmitDesc* waits, const SubmitDesc* signals)
         code = m_vk.QueueSubmit(m_queue, 1, &info, VK_NULL_HANDLE);
     if (code < 0)
         abandon_open_list();
+    const bool signalled = std::exchange(m_cuda_signal, false);
     check_result(code, "vkQueueSubmit");
+    m_to_cuda_value += signalled;
+    m_cuda_wait = 0;
     m_open->id = ++m_submitted;
     m_pending.push_back(std::move(m_open));
     if (m_pending.size() > max_pending_lists)
@@ -457,12 +468,15 @@ VkDescriptorSet VulkanDevice::spill_set(UploadPage& page)
 
 void VulkanDevice::launch(const LaunchDesc& desc)
 {
-    if (desc.stream.type != NativeHandleType::undefined)
-        fail_value("cuda_stream: a Vulkan device launches on its own queue; use sync_to_cuda and sync_to_device");
+    const bool on_stream = desc.stream.type != NativeHandleType::undefined;
     std::lock_guard lock(m_mutex);
     require_open("launch");
+    if (on_stream)
+        sync_to_stream(desc.stream);
     record_launch(*static_cast<VulkanKernel*>(desc.kernel), desc.group_count,
                   {desc.arguments.scopes, desc.arguments.slots});
+    if (on_stream)
+        return sync_stream_to(desc.stream);
     // An idle GPU starts at once; behind a busy one launches gather, which costs fewer submissions.
     if (m_open && (m_open->command_count >= max_list_commands || completed_id() == m_submitted))
         flush();
@@ -470,10 +484,11 @@ void VulkanDevice::launch(const LaunchDesc& desc)
 
 uint64_t VulkanDevice::submit(const SubmitDesc& desc)
 {
-    if (desc.stream.type != NativeHandleType::undefined)
-        fail_value("cuda_stream: a Vulkan device runs on its own queue; use sync_to_cuda and sync_to_device");
+    const bool on_stream = desc.stream.type != NativeHandleType::undefined;
     std::unique_lock lock(m_mutex);
     require_open("submit");
+    if (on_stream)
+        sync_to_stream(desc.stream);
     flush(); // what came before does not wait for this submission's fences
     const SubmitDesc* waits = desc.wait_fences.empty() ? nullptr : &desc;
     open_list();
@@ -495,7 +510,10 @@ uint64_t VulkanDevice::submit(const SubmitDesc& desc)
     m_in_submit = false;
     open_list();
     flush(waits, &desc);
-    return m_submitted;
+    const uint64_t id = m_submitted;
+    if (on_stream)
+        sync_stream_to(desc.stream);
+    return id;
 }
 
 void VulkanDevice::run_callback(const command::Callback& command, std::unique_lock<PoliteMutex>& lock)

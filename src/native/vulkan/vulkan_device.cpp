@@ -118,6 +118,7 @@ VulkanDevice::VulkanDevice(const DeviceDesc& desc)
         open_instance();
         open_device();
         create_common_objects();
+        open_interop();
     } catch (...) {
         close_backend();
         throw;
@@ -166,6 +167,14 @@ void VulkanDevice::open_device()
             if (chosen >= adapters.size())
                 fail_value("adapter_index ", chosen, " is out of range: there are ", adapters.size(),
                            " Vulkan adapters");
+        } else if (m_desc.enable_cuda_interop) {
+            auto is_cuda = [](const auto& adapter) {
+                std::array<uint8_t, 16> uuid;
+                std::memcpy(uuid.data(), adapter->v11.deviceUUID, VK_UUID_SIZE);
+                return CudaInterop::matches(uuid);
+            };
+            const auto match = std::find_if(adapters.begin(), adapters.end(), is_cuda);
+            chosen = match == adapters.end() ? 0 : size_t(match - adapters.begin());
         }
         m_adapter = std::move(adapters[chosen]);
     }
@@ -310,7 +319,9 @@ void VulkanDevice::close_backend() noexcept
         m_vk.DestroySampler(m_device, m_default_sampler, nullptr);
         m_vk.DestroyDescriptorSetLayout(m_device, m_spill_layout, nullptr);
         m_vk.DestroyPipelineCache(m_device, m_pipeline_cache, nullptr);
-        m_vk.DestroySemaphore(m_device, m_timeline, nullptr);
+        m_interop = nullptr; // waits for CUDA
+        for (VkSemaphore semaphore : {m_timeline, m_from_cuda, m_to_cuda})
+            m_vk.DestroySemaphore(m_device, semaphore, nullptr);
         m_memory.clear();
         if (m_owns_device)
             m_vk.DestroyDevice(m_device, nullptr);

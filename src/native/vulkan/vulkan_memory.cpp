@@ -387,6 +387,8 @@ VulkanBuffer::VulkanBuffer(ref<Device> device, BufferDesc desc) : Buffer(std::mo
 void VulkanBuffer::release() noexcept
 {
     VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
+    if (!(m_exported && owner.is_closed())) // others use it still: the destructor unmaps it
+        unmap_cuda();
     owner.discard(VK_OBJECT_TYPE_BUFFER_VIEW, uint64_t(std::exchange(m_view, VK_NULL_HANDLE)));
     owner.discard(VK_OBJECT_TYPE_BUFFER, uint64_t(std::exchange(m_buffer, VK_NULL_HANDLE)),
                   std::exchange(m_allocation, {}));
@@ -403,12 +405,8 @@ NativeHandle VulkanBuffer::shared_handle()
     owner.require_open("shared_handle");
     if (!m_allocation.exported)
         fail_runtime("shared_handle: the buffer was not created with BufferUsage.shared");
-    if (m_shared_fd < 0) {
-        VkMemoryGetFdInfoKHR info{VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR};
-        info.memory = m_allocation.memory;
-        info.handleType = external_handle_type();
-        vk_check(owner.vk().GetMemoryFdKHR(owner.handle(), &info, &m_shared_fd), "vkGetMemoryFdKHR");
-    }
+    if (m_shared_fd < 0)
+        m_shared_fd = owner.export_memory(m_allocation.memory);
     return {NativeHandleType::file_descriptor, uint64_t(m_shared_fd)};
 }
 

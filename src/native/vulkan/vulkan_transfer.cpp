@@ -391,18 +391,7 @@ void VulkanDevice::write_texture(Texture* texture, uint32_t layer, uint32_t mip,
 VulkanFence::VulkanFence(ref<Device> device, uint64_t initial_value, bool shared)
     : Fence(std::move(device)), m_shared(shared)
 {
-    VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
-    if (shared && !owner.has_extension(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME))
-        fail_runtime("a shared fence needs the Vulkan extension VK_KHR_external_semaphore_fd, which ",
-                     owner.info().adapter_name, " does not offer");
-    VkExportSemaphoreCreateInfo exported{VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO};
-    exported.handleTypes = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT;
-    VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
-    type.pNext = shared ? &exported : nullptr;
-    type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
-    type.initialValue = initial_value;
-    const VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
-    vk_check(owner.vk().CreateSemaphore(owner.handle(), &info, nullptr, &m_semaphore), "vkCreateSemaphore");
+    m_semaphore = static_cast<VulkanDevice*>(m_device.get())->create_timeline(initial_value, shared);
 }
 
 void VulkanFence::release() noexcept
@@ -457,12 +446,8 @@ NativeHandle VulkanFence::shared_handle()
     owner.require_open("shared_handle");
     if (!m_shared)
         fail_runtime("shared_handle: the fence was not created with shared=True");
-    if (m_shared_fd < 0) {
-        VkSemaphoreGetFdInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR};
-        info.semaphore = m_semaphore;
-        info.handleType = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT;
-        vk_check(owner.vk().GetSemaphoreFdKHR(owner.handle(), &info, &m_shared_fd), "vkGetSemaphoreFdKHR");
-    }
+    if (m_shared_fd < 0)
+        m_shared_fd = owner.export_semaphore(m_semaphore);
     return {NativeHandleType::file_descriptor, uint64_t(m_shared_fd)};
 }
 
