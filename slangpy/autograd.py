@@ -220,7 +220,7 @@ def _join_written(node: FunctionNode, recipe: _Recipe, args: Any, kwargs: dict[s
     """Runs a call that writes torch tensors, in place where torch can follow that, else into copies."""
     for i in recipe.written:
         if recipe.reads[i] and tensors[i].requires_grad and tensors[i].is_leaf:
-            raise RuntimeError(_LEAF_IN_PLACE)
+            raise RuntimeError(f"{node.label}: {_LEAF_IN_PLACE}")
     call, updates = _Call(), []
     call.node, call.recipe = node, recipe
     call.args, call.kwargs = _strip_call(node, args, kwargs, updates)

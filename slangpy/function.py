@@ -136,7 +136,8 @@ def _plain_map_entry(entry: Any) -> Any:
         return ("type", name)
     if isinstance(entry, type):
         return ("type", {float: "float", int: "int", bool: "bool"}.get(entry, entry.__name__))
-    raise ValueError(f"Invalid explicit type {entry!r}: map takes a tuple of call dimensions, a type or a dict")
+    given = repr(entry) if isinstance(entry, (int, float, list)) else f"{type(entry).__name__} object"
+    raise ValueError(f"Invalid explicit type {given}: map takes a tuple of call dimensions, a type or a dict")
 
 
 class FunctionNode(_native.CallSite):

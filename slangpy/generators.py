@@ -25,12 +25,19 @@ def calc_wang_hash(seed: int) -> int:
     return _hash(seed & 0xFFFFFFFF)
 
 
+_MAX_DIMS = 32
+
+
 def _sizes(value: Any, what: str) -> tuple[int, ...]:
     if isinstance(value, int):
         return (value,)
     sizes = tuple(int(v) for v in value)
     if not sizes:
         raise ValueError(f"{what} needs at least one entry")
+    if len(sizes) > _MAX_DIMS:
+        raise ValueError(f"{what} has {len(sizes)} entries; there are at most {_MAX_DIMS} dimensions")
+    if any(not -(2**63) <= size < 2**63 for size in sizes):
+        raise OverflowError(f"{what}: {sizes} has numbers beyond 64 bits")
     return sizes
 
 
@@ -42,9 +49,11 @@ class GridArg(Generator):
     """
 
     def __init__(self, shape: Any = -1, offset: Any = None, stride: Any = None) -> None:
+        if isinstance(shape, int) and not 1 <= shape <= _MAX_DIMS:
+            raise ValueError(f"grid: a number of dimensions must be from 1 to {_MAX_DIMS}, got {shape}")
         sizes = (-1,) * shape if isinstance(shape, int) else _sizes(shape, "grid shape")
-        if isinstance(shape, int) and shape < 1:
-            raise ValueError(f"grid: a number of dimensions must be positive, got {shape}")
+        if any(size < -1 for size in sizes):
+            raise ValueError(f"grid: sizes are 0 or more, or -1 for the size of the other arguments, got {sizes}")
         starts = (0,) * len(sizes) if offset is None else _sizes(offset, "grid offset")
         steps = (1,) * len(sizes) if stride is None else _sizes(stride, "grid stride")
         if len(starts) != len(sizes) or len(steps) != len(sizes):

@@ -290,7 +290,7 @@ class Module:
         return found
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith(("__", "_repr_", "_ipython_")):
+        if name.startswith(("__", "_repr_", "_ipython_")) or "_names" not in self.__dict__:
             raise AttributeError(name)
         return self[name]
 

@@ -613,7 +613,8 @@ class _Writer(BackwardWriter, TextureWriter):
         if kind == "thread_id":
             if type_.kind == "scalar":
                 return f"{name}({self.thread})"
-            return f"{name}(" + ", ".join([self.thread, "0", "0"][:count]) + ")"
+            first = f"{_slang_name(binding.stored)}({self.thread})"
+            return f"{name}(" + ", ".join([first, "0", "0"][:count]) + ")"
         if kind == "call_id":
             parts = [f"_c{dim}" for dim in range(self.rank)]
         else:

@@ -10,6 +10,10 @@ def _plain(item: Any) -> Any:
     return _plain(get_this()) if get_this is not None else item
 
 
+def _type_name(type_: Any) -> str:
+    return type_ if isinstance(type_, str) else str(getattr(type_, "full_name", type(type_).__name__))
+
+
 def merge_items(items: list[Any]) -> dict[str, Any] | None:
     """One dict of lists for a list of dicts with equal fields (nested lists of dicts too).
 
@@ -30,7 +34,7 @@ def merge_items(items: list[Any]) -> dict[str, Any] | None:
                 f"all dicts of a list must have equal fields: element 0 has {sorted(keys)}, "
                 f"element {index} has {sorted(item)}"
             )
-    types = {str(getattr(item.get("_type"), "full_name", item.get("_type"))) for item in dicts}
+    types = {_type_name(item.get("_type")) for item in dicts}
     if len(types) > 1:
         raise ValueError(f"all dicts of a list must have one _type, found {sorted(types)}")
     merged: dict[str, Any] = {}

@@ -357,6 +357,15 @@ class PlanView:
 
 def plan_call(node: Any, description: list[Any], result_type: Any, key: bytes) -> dict[str, Any]:
     """Plans one kind of call: from disk where it is known, else through all stages. Called by native code on a miss."""
+    try:
+        return _plan_call(node, description, result_type, key)
+    except (ValueError, TypeError, RuntimeError) as error:
+        if node.label in str(error) or type(error) not in (ValueError, TypeError, RuntimeError, NotImplementedError):
+            raise
+        raise type(error)(f"{node.label}: {error}") from None
+
+
+def _plan_call(node: Any, description: list[Any], result_type: Any, key: bytes) -> dict[str, Any]:
     with _build_lock:
         arguments = decode(description)
         mode = _result_mode(result_type, node, arguments)
@@ -378,6 +387,8 @@ def _result_mode(given: Any, node: Any, arguments: tuple[Argument, ...]) -> str:
 
 
 def _collect_torch(value: Value, found: list[int]) -> None:
+    if value.kind in ("value_ref", "diff_pair"):
+        return
     if value.details.get("torch"):
         found.append(value.leaf)
     for _, child in value.fields:
@@ -385,6 +396,8 @@ def _collect_torch(value: Value, found: list[int]) -> None:
 
 
 def _mentions_torch(value: Value) -> bool:
+    if value.kind in ("value_ref", "diff_pair"):  # what they hold is no argument of its own
+        return False
     return bool(value.details.get("torch")) or any(_mentions_torch(child) for _, child in value.fields)
 
 
@@ -399,7 +412,7 @@ def result_mode_of(given: Any, default: Any) -> str:
         raise ValueError(f"Unknown return type '{chosen}'; use 'tensor', 'numpy' or 'texture'")
     if isinstance(chosen, type) and any(base in PYTHON_TYPES for base in chosen.__mro__):
         return "custom"
-    name = getattr(chosen, "__name__", str(chosen))
+    name = chosen.__name__ if isinstance(chosen, type) else f"a {type(chosen).__name__}"
     if name == "ndarray":
         return "numpy"
     if name == "Tensor" and chosen.__module__.startswith("slangpy"):

@@ -134,7 +134,7 @@ def strip_to(type_: SlangType, element: str) -> list[int] | None:
     while type_.full_name != element:
         if type_.kind == "matrix" and type_.scalar == element:
             return sizes + list(type_.shape)
-        inner = type_.element_type if type_.kind in ("vector", "matrix", "array") else None
+        inner = type_.element_type if type_.kind in ("vector", "array") else None  # matrices are read by scalars only
         if inner is None:
             return None
         sizes.append(type_.shape[0])

@@ -50,7 +50,7 @@ def _candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]
     if kind == "range":
         return [context.layout.require_type_by_name("int")]
     count = len(value.shape) if kind == "grid" else dims
-    if count < 1:
+    if not 1 <= count <= 4:
         return []
     name = f"vector<{scalar},{count}>"
     if pattern_kind(pattern) == "array":

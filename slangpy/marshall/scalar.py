@@ -196,6 +196,8 @@ def _list_candidates(value: Value, pattern: Any, context: Context) -> list[Slang
     shape = value.shape
     context.size_dependent = True
     found: list[str] = []
+    if kind in ("vector", "matrix") and not all(1 <= size <= 4 for size in shape[-1 if kind == "vector" else -2 :]):
+        return []
     if kind == "vector":
         found = [f"vector<{scalar},{shape[-1]}>"] if not value.details.get("cols") else [element]
     elif kind == "matrix":

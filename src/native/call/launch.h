@@ -104,6 +104,7 @@ private:
     void discard_result(const ResultPlan& result);
     void prepare_result();
     void prepare_texture_result(const ResultPlan& result);
+    uint64_t result_size(const ResultPlan& result) const;
     void prepare_torch_result(const ResultPlan& result);
     bool shares_torch() const;
     SharedPiece take_piece(uint64_t size);

@@ -13,11 +13,21 @@
 
 namespace spy {
 
+/// Bytes of a result of the call's shape.
+uint64_t Launch::result_size(const ResultPlan& result) const
+{
+    uint64_t size = 0;
+    if (__builtin_mul_overflow(uint64_t(m_call.element_count()), uint64_t(result.element->stride), &size))
+        fail(ErrorKind::memory, m_plan.label, ": a result of shape ", m_call.str(), " with ", result.element->stride,
+             " bytes per element is larger than any memory");
+    return std::max<uint64_t>(size, 16);
+}
+
 /// A recorded call returns nothing, but its kernel writes its result somewhere.
 void Launch::discard_result(const ResultPlan& result)
 {
     BufferDesc desc;
-    desc.size = std::max<uint64_t>(uint64_t(std::max<int64_t>(m_call.element_count(), 1)) * result.element->stride, 16);
+    desc.size = result_size(result);
     desc.uninitialized = true;
     desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access;
     ref<Buffer> buffer = m_plan.device->create_buffer(desc);
@@ -46,6 +56,8 @@ void Launch::prepare_result()
         put<uint64_t>(result.leaf.out.offset, readback_memory(result.leaf, nullptr, result.element->stride, false));
         return;
     }
+    if (result.mode == ResultMode::torch && !m_torch_like)
+        fail_value(m_plan.label, ": a torch result needs a torch tensor among the arguments, to know its device");
     if (result.mode == ResultMode::torch)
         prepare_torch_result(result);
     if (result.mode == ResultMode::torch && (m_on_host || m_torch_like->device_type == 2))
@@ -61,7 +73,12 @@ void Launch::prepare_result()
             sizes.append(size);
             shape.push_back(size);
         }
-        m_result = nb::module_::import_("numpy").attr("empty")(nb::tuple(sizes), result.dtype);
+        try {
+            m_result = nb::module_::import_("numpy").attr("empty")(nb::tuple(sizes), result.dtype);
+        } catch (nb::python_error& error) {
+            fail(ErrorKind::memory, m_plan.label, ": a NumPy array of shape ", shape.str(), " for the result: ",
+                 nb::str(error.value()).c_str());
+        }
         NumpyArray array;
         read_numpy(m_result.ptr(), array);
         write_view(result.leaf, result.leaf.views[0], reinterpret_cast<uint64_t>(array.data), m_call,
@@ -69,7 +86,7 @@ void Launch::prepare_result()
         return;
     }
     BufferDesc desc;
-    desc.size = std::max<uint64_t>(uint64_t(m_call.element_count()) * result.element->stride, 16);
+    desc.size = result_size(result);
     desc.struct_size = result.element->stride;
     desc.uninitialized = true; // every element is written
     desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access | BufferUsage::copy_destination |

@@ -129,12 +129,12 @@ std::vector<uint8_t> Launch::pack_numbers(const LeafPlan& plan, const Leaf& leaf
     };
     if (leaf.kind != ValueKind::list)
         write_math(leaf.object);
-    for (PyObject* item : leaf.items) {
+    for (const nb::object& item : leaf.items) {
         if (leaf.cols) {
-            write_math(item);
+            write_math(item.ptr());
             continue;
         }
-        write_scalar(plan.scalar, bool_bytes, at, item, path);
+        write_scalar(plan.scalar, bool_bytes, at, item.ptr(), path);
         at += plan.element_size;
     }
     return bytes;

@@ -39,6 +39,7 @@ Leaf& Signature::add_leaf()
     leaf.address = 0;
     leaf.shape = leaf.strides = Shape();
     leaf.tensor = nullptr;
+    leaf.items.clear(); // of a leaf that was taken back
     leaf.grads = {};
     leaf.device_type = leaf.device_index = 0;
     leaf.packed = nullptr;
@@ -79,6 +80,19 @@ char int_class(PyObject* value)
     return 'o';
 }
 
+/// The text of a str; lone surrogates, which UTF-8 cannot hold, as escapes.
+std::string text_of(PyObject* text)
+{
+    Py_ssize_t size = 0;
+    if (const char* bytes = PyUnicode_AsUTF8AndSize(text, &size))
+        return {bytes, size_t(size)};
+    PyErr_Clear();
+    nb::object encoded = nb::steal(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+    if (!encoded.is_valid())
+        throw nb::python_error();
+    return {PyBytes_AS_STRING(encoded.ptr()), size_t(PyBytes_GET_SIZE(encoded.ptr()))};
+}
+
 ScalarType numpy_scalar_type(PyObject* value)
 {
     nb::object dtype = nb::getattr(nb::handle(value), "dtype");
@@ -100,6 +114,15 @@ public:
     nb::object visit(PyObject* value)
     {
         const ClassEntry& entry = class_of(value);
+        try {
+            return visit_as(value, entry);
+        } catch (const std::bad_cast&) { // an instance of a native class whose __init__ never ran
+            fail_bound("this ", Py_TYPE(value)->tp_name, " was never initialised (a subclass without super().__init__()?)");
+        }
+    }
+
+    nb::object visit_as(PyObject* value, const ClassEntry& entry)
+    {
         switch (entry.value_class) {
         case ValueClass::none: return simple(value, ValueKind::none, 'z');
         case ValueClass::boolean: return number(value, ValueKind::boolean, ScalarType::bool_, 'b');
@@ -137,6 +160,21 @@ public:
     nb::object argument(PyObject* value)
     {
         return class_of(value).value_class == ValueClass::packed ? packed(value) : visit(value);
+    }
+
+    /// Raises slangpy.BoundVariableException with function, argument and field path.
+    template <typename... Args>
+    [[noreturn]] void fail_bound(const Args&... args) const
+    {
+        std::string label;
+        if (m_node)
+            label = nb::cast<std::string>(nb::str(nb::getattr(nb::handle(m_node), "label", nb::str("")))) + ": ";
+        std::string where = "argument " + m_argument;
+        for (std::string_view field : m_path)
+            where += cat(".", field);
+        nb::object kind = nb::module_::import_("slangpy.errors").attr("BoundVariableException");
+        PyErr_SetString(kind.ptr(), cat(label, where, ": ", args...).c_str());
+        throw nb::python_error();
     }
 
     std::string m_argument;                ///< name or index of the argument at hand, for messages
@@ -194,23 +232,11 @@ private:
         return m.answers[index];
     }
 
-    /// Raises slangpy.BoundVariableException with function, argument and field path.
-    template <typename... Args>
-    [[noreturn]] void fail_bound(const Args&... args) const
-    {
-        std::string label;
-        if (m_node)
-            label = nb::cast<std::string>(nb::str(nb::getattr(nb::handle(m_node), "label", nb::str("")))) + ": ";
-        std::string where = "argument " + m_argument;
-        for (std::string_view field : m_path)
-            where += cat(".", field);
-        nb::object kind = nb::module_::import_("slangpy.errors").attr("BoundVariableException");
-        PyErr_SetString(kind.ptr(), cat(label, where, ": ", args...).c_str());
-        throw nb::python_error();
-    }
-
+    /// Keeps an object for the time of the call; passes on the exception of the Python code that gave none.
     PyObject* hold(nb::object object)
     {
+        if (!object.is_valid())
+            throw nb::python_error();
         m.keep.push_back(std::move(object));
         return m.keep.back().ptr();
     }
@@ -521,7 +547,12 @@ private:
                 return unsupported(value, "dict keys");
             Py_ssize_t size = 0;
             const char* text = PyUnicode_AsUTF8AndSize(key, &size);
-            fields.emplace_back(std::string_view(text, size_t(size)), item);
+            if (!text) { // a lone surrogate
+                PyErr_Clear();
+                return unsupported(value, "dict keys");
+            }
+            hold(nb::borrow(key)); // get_this of a field may change the dict
+            fields.emplace_back(std::string_view(text, size_t(size)), hold(nb::borrow(item)));
         }
         std::sort(fields.begin(), fields.end(), [](auto& a, auto& b) { return a.first < b.first; });
         nb::list children;
@@ -561,18 +592,19 @@ private:
         return last_leaf();
     }
 
-    static std::string type_text(PyObject* item)
+    std::string type_text(PyObject* item) const
     {
-        nb::handle handle(item);
         if (PyUnicode_Check(item))
-            return nb::cast<std::string>(handle);
-        return nb::cast<std::string>(nb::str(nb::getattr(handle, "full_name", nb::str(handle))));
+            return text_of(item);
+        nb::object name = nb::getattr(nb::handle(item), "full_name", nb::none());
+        if (!PyUnicode_Check(name.ptr()))
+            fail_bound("_type must be the name of a Slang type or a Struct, got ", Py_TYPE(item)->tp_name);
+        return text_of(name.ptr());
     }
 
     /// Flattens nested sequences of scalars or math values into leaf.items; false when an element is something else.
     bool flatten(PyObject* value, size_t depth, Leaf& leaf, std::vector<int64_t>& sizes)
     {
-        PyObject* const* items = PySequence_Fast_ITEMS(value);
         int64_t count = PySequence_Fast_GET_SIZE(value);
         if (depth == sizes.size())
             sizes.push_back(count);
@@ -582,17 +614,20 @@ private:
         if (depth >= 16)
             fail_bound("a list nested more than 16 levels deep cannot be an argument");
         for (int64_t i = 0; i < count; ++i) {
-            const ClassEntry& entry = class_of(items[i]);
+            if (i >= PySequence_Fast_GET_SIZE(value))
+                fail_bound("a list changed its length while it was read");
+            PyObject* item = PySequence_Fast_GET_ITEM(value, i);
+            const ClassEntry& entry = class_of(item);
             if (entry.value_class == ValueClass::sequence) {
                 if (!leaf.items.empty() && sizes.size() == depth + 1)
                     fail_bound("nested lists must have equal lengths: a list and a number at the same depth");
-                if (!flatten(items[i], depth + 1, leaf, sizes))
+                if (!flatten(item, depth + 1, leaf, sizes))
                     return false;
                 continue;
             }
             if (sizes.size() > depth + 1)
                 fail_bound("nested lists must have equal lengths: a list and a number at the same depth");
-            if (!take_item(items[i], entry, leaf))
+            if (!take_item(item, entry, leaf))
                 return false;
         }
         return true;
@@ -643,7 +678,7 @@ private:
         } else if (scalar != leaf.scalar) {
             leaf.scalar = ScalarType::int32;
         }
-        leaf.items.push_back(item);
+        leaf.items.push_back(nb::borrow(item));
         return true;
     }
 
@@ -678,19 +713,20 @@ private:
     }
 
     /// The elements of a list, each object with get_this replaced by what it stands for (nested lists too).
-    nb::object plain_items(PyObject* value)
+    nb::object plain_items(PyObject* value, int level = 0)
     {
         nb::list items;
-        PyObject* const* elements = PySequence_Fast_ITEMS(value);
+        if (level >= 16)
+            fail_bound("a list nested more than 16 levels deep cannot be an argument");
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
-            nb::object item = nb::borrow(elements[i]);
+            nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(value, i));
             for (int depth = 0; class_of(item.ptr()).value_class == ValueClass::get_this; ++depth) {
                 if (depth > 64)
                     fail_bound("get_this() nested more than 64 levels deep");
                 item = ask_this(item.ptr());
             }
             if (PyList_CheckExact(item.ptr()) || PyTuple_CheckExact(item.ptr()))
-                item = plain_items(item.ptr());
+                item = plain_items(item.ptr(), level + 1);
             items.append(item);
         }
         return items;
@@ -747,9 +783,15 @@ private:
         auto generator = std::make_unique<Generator>();
         generator->kind = GeneratorKind::range;
         generator->dims = 1;
-        generator->shape.push_back(PyObject_Size(value));
-        generator->offset.push_back(nb::cast<int64_t>(handle.attr("start")));
-        generator->stride.push_back(nb::cast<int64_t>(handle.attr("step")));
+        const Py_ssize_t length = PyObject_Size(value);
+        if (length < 0)
+            PyErr_Clear();
+        int64_t start = 0, step = 0;
+        if (length < 0 || !nb::try_cast(handle.attr("start"), start) || !nb::try_cast(handle.attr("step"), step))
+            throw Error(ErrorKind::overflow, cat("argument ", m_argument, ": a range with numbers beyond 64 bits"));
+        generator->shape.push_back(length);
+        generator->offset.push_back(start);
+        generator->stride.push_back(step);
         PyObject* held = hold(nb::cast(generator.release(), nb::rv_policy::take_ownership));
         nb::object result = this->generator(held, nb::cast<Generator*>(nb::handle(held)));
         return result;
@@ -780,7 +822,10 @@ private:
     nb::object held_value(PyObject* value)
     {
         size_t leaves = m.leaf_count;
-        nb::object inner = visit(value);
+        if (++m_depth > 64)
+            fail_bound("references nested more than 64 levels deep cannot be an argument");
+        nb::object inner = visit(hold(nb::borrow(value))); // a write to the reference must not free it
+        --m_depth;
         m.leaf_count = leaves;
         return inner;
     }
@@ -871,7 +916,7 @@ private:
     {
         nb::object held = answer([&] { return nb::handle(value).attr("get_this")(); });
         if (held.ptr() == value)
-            fail(ErrorKind::type, "get_this() of ", Py_TYPE(value)->tp_name, " returned the object itself");
+            fail_bound("get_this() of ", Py_TYPE(value)->tp_name, " returned the object itself");
         if (!m_describing && nb::hasattr(nb::handle(value), "update_this"))
             m.updates.push_back({nb::borrow(value), held});
         return held;
@@ -892,12 +937,19 @@ private:
         nb::object numpy_module = nb::module_::import_("numpy");
         nb::object array;
         nb::handle handle(value);
-        if (nb::hasattr(handle, "__array_interface__") || PyObject_CheckBuffer(value))
-            array = numpy_module.attr("asarray")(handle);
-        else if (nb::hasattr(handle, "__dlpack__"))
-            array = numpy_module.attr("from_dlpack")(handle);
-        else
-            return unsupported(value, "foreign");
+        try {
+            if (nb::hasattr(handle, "__array_interface__") || PyObject_CheckBuffer(value))
+                array = numpy_module.attr("asarray")(handle);
+            else if (nb::hasattr(handle, "__dlpack__"))
+                array = numpy_module.attr("from_dlpack")(handle);
+            else
+                return unsupported(value, "foreign");
+        } catch (nb::python_error& error) {
+            if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError) && !error.matches(PyExc_BufferError)
+                && !error.matches(PyExc_RuntimeError))
+                throw;
+            fail_bound("this ", Py_TYPE(value)->tp_name, " cannot be read as an array: ", nb::str(error.value()).c_str());
+        }
         return numpy(hold(std::move(array)));
     }
 
@@ -983,8 +1035,13 @@ void visit_all(Signature& signature, Walker& walker, const CallArguments& argume
     while (PyDict_Next(arguments.keywords, &next, &key, &value)) {
         Py_ssize_t size = 0;
         const char* text = PyUnicode_AsUTF8AndSize(key, &size);
+        if (!text) { // a lone surrogate
+            PyErr_Clear();
+            walker.m_argument = "with a name that is no Unicode text";
+            walker.fail_bound("no parameter can have this name");
+        }
         std::string_view name(text, size_t(size));
-        if (name[0] == '_' && take_reserved(signature.reserved, name, value))
+        if (name.starts_with('_') && take_reserved(signature.reserved, name, value))
             continue;
         signature.key.push_back('=');
         walker.m_argument.assign(name);
@@ -995,7 +1052,7 @@ void visit_all(Signature& signature, Walker& walker, const CallArguments& argume
     if (PyObject* type = signature.reserved.result_type) {
         signature.key.push_back('>');
         if (PyUnicode_Check(type))
-            signature.key.append(nb::cast<std::string>(nb::handle(type)));
+            signature.key.append(text_of(type));
         else
             signature.key.append(reinterpret_cast<const char*>(&type), sizeof(type)); // classes of one name differ
     }
@@ -1017,6 +1074,8 @@ nb::list describe(const CallArguments& arguments, const Signature* walked)
     visit_all(signature, walker, arguments, [&](const char* name, nb::object value) {
         result.append(nb::make_tuple(name ? nb::object(nb::str(name)) : nb::none(), value));
     });
+    if (walked && !walked->key.starts_with(signature.key))
+        fail_value("the arguments changed while they were read (by get_this() or another thread); pass copies");
     return result;
 }
 

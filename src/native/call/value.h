@@ -87,7 +87,7 @@ struct Leaf {
     TensorBase* tensor = nullptr;
     std::array<TensorBase*, 2> grads{}; ///< torch: gradient read, gradient added to; owned by the signature
     int32_t device_type = 0, device_index = 0; ///< torch: DLPack device
-    std::vector<PyObject*> items;     ///< flattened list
+    std::vector<nb::object> items;    ///< flattened list; owned, since other code may run before they are written
     PackedArg* packed = nullptr;      ///< the packed value that this is a part of
     uint32_t packed_index = 0;        ///< number of the leaf in it
 };

@@ -334,9 +334,21 @@ nb::object call_with(nb::handle self, nb::args args, nb::kwargs kwargs, std::spa
     return finish(*plan, arguments, signature, Launch(*plan, signature, site.run).run());
 }
 
+/// Every error of a call names the function.
+[[noreturn]] void fail_labelled(nb::handle self, const Error& error)
+{
+    std::string label = nb::cast<std::string>(self.attr("label"));
+    std::string text = error.what();
+    throw Error(error.kind(), text.find(label) == text.npos ? cat(label, ": ", text) : text);
+}
+
 nb::object call(nb::handle self, nb::args args, nb::kwargs kwargs)
 {
-    return call_with(self, std::move(args), std::move(kwargs), {});
+    try {
+        return call_with(self, std::move(args), std::move(kwargs), {});
+    } catch (const Error& error) {
+        fail_labelled(self, error);
+    }
 }
 
 /// A call whose TorchSlots stand for `values`, in walk order.
