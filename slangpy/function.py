@@ -118,7 +118,7 @@ class _FieldParameter:
         return False
 
 
-def _plain_map_entry(entry: Any) -> Any:
+def _plain_map_entry(entry: Any, depth: int = 0) -> Any:
     """A map entry as part of a key: ('dims', ...), ('type', name), ('dict', ...) or None."""
     if entry is None:
         return None
@@ -130,7 +130,9 @@ def _plain_map_entry(entry: Any) -> Any:
     if isinstance(entry, str):
         return ("type", entry)
     if isinstance(entry, dict):
-        return ("dict", tuple(sorted((k, _plain_map_entry(v)) for k, v in entry.items())))
+        if depth > 64 or not all(isinstance(k, str) for k in entry):
+            raise ValueError("Invalid explicit type: a map dict has field names as keys, and at most 64 levels")
+        return ("dict", tuple(sorted((k, _plain_map_entry(v, depth + 1)) for k, v in entry.items())))
     name = getattr(entry, "full_name", None)
     if isinstance(name, str):
         return ("type", name)
@@ -289,6 +291,8 @@ class FunctionNode(_native.CallSite):
 
     def return_type(self, return_type: Any) -> FunctionNode:
         """What a call returns: a class or "tensor", "numpy"."""
+        if not isinstance(return_type, (str, type)) and return_type is not None:
+            raise ValueError(f"return_type takes a class or a text such as 'numpy', got a {type(return_type).__name__}")
         return self._with(return_type=return_type)
 
     @property

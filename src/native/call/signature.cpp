@@ -388,7 +388,6 @@ private:
             details["grad_type"] = nb::cast<TensorBase*>(tensor->grad_out)->layout->full_name;
         else if (flags & value_flag::grad_in)
             details["grad_type"] = nb::cast<TensorBase*>(tensor->grad_in)->layout->full_name;
-        details["object"] = nb::borrow(value);
         return description(value, ValueKind::tensor, details, last_leaf());
     }
 

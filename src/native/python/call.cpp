@@ -5,6 +5,7 @@
 #include "core/watch.h"
 
 #include "python/bindings.h"
+#include "python/call_site.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -13,21 +14,6 @@
 namespace spy {
 
 namespace {
-
-/// Plans of one function with one set of key options; shared by all nodes that are equal in those.
-struct PlanTable {
-    std::unordered_map<std::string, std::shared_ptr<CallPlan>> plans;
-    std::unordered_map<std::string, bool> size_dependent; ///< base key -> whether list lengths belong to it
-};
-
-struct CallSite {
-    nb::object table;      ///< PlanTable
-    nb::object planner;    ///< callable(site, description, result type, key) -> plan specification (dict)
-    nb::object self;       ///< bound `this` or None
-    RunOptions run;
-    bool is_bwds = false;
-    ref<FileWatcher> watcher; ///< of the device's source files; null without hot reload
-};
 
 int32_t offset_of(nb::dict& dict, const char* name)
 {
@@ -205,13 +191,8 @@ std::shared_ptr<CallPlan> find_plan(CallSite& site, nb::handle self, PlanTable& 
         signature.reserved.result_type ? nb::borrow(signature.reserved.result_type) : nb::object(nb::none());
     nb::object spec = site.planner(self, describe(arguments, &signature), result_type,
                                    nb::bytes(signature.key.data(), signature.key.size()));
-    std::shared_ptr<CallPlan> plan;
-    if (nb::isinstance<nb::dict>(spec))
-        plan = read_plan(nb::cast<nb::dict>(spec));
-    else
-        plan = nb::cast<std::shared_ptr<CallPlan>>(spec);
-    if (nb::hasattr(plan->view, "attach"))
-        plan->view.attr("attach")(nb::cast(plan));
+    std::shared_ptr<CallPlan> plan = read_plan(nb::cast<nb::dict>(spec));
+    plan->view.attr("attach")(PlanLink{plan});
     if (plan->size_dependent && !sized) {
         table.plans[base] = plan;
         append_sizes(signature);
@@ -400,18 +381,20 @@ void bind_values(nb::module_& m)
         .def_ro("kind", &Generator::kind)
         .def_ro("seed", &Generator::seed)
         .def_ro("warmup", &Generator::warmup);
-    nb::class_<ValueRef>(m, "ValueRef", nb::dynamic_attr(),
+    nb::class_<ValueRef>(m, "ValueRef", nb::dynamic_attr(), nb::type_slots(CollectedSlots<ValueRef>::slots),
                          "A host value that a call may write; `.value` is replaced after the call.")
         .def("__init__", [](ValueRef* self, nb::object value) { new (self) ValueRef{std::move(value)}; },
              nb::arg("init") = nb::none())
         .def_rw("value", &ValueRef::value, nb::arg().none())
         .def("__repr__", [](const ValueRef& self) { return cat("ValueRef(", nb::repr(self.value).c_str(), ")"); });
-    nb::class_<PackedArg>(m, "PackedArg", nb::dynamic_attr(), "A value that calls share; see slangpy.pack.")
+    nb::class_<PackedArg>(m, "PackedArg", nb::dynamic_attr(), nb::type_slots(CollectedSlots<PackedArg>::slots),
+                          "A value that calls share; see slangpy.pack.")
         .def("__init__", [](PackedArg* self, nb::object value) { new (self) PackedArg(); self->value = std::move(value); },
              nb::arg("value"))
         .def_prop_ro("_value", [](const PackedArg& self) { return self.value; })
         .def_prop_ro("_uploads", [](const PackedArg& self) { return self.uploads.size(); });
-    nb::class_<DiffPair>(m, "DiffPair", nb::dynamic_attr(), "A value with its gradient.")
+    nb::class_<DiffPair>(m, "DiffPair", nb::dynamic_attr(), nb::type_slots(CollectedSlots<DiffPair>::slots),
+                         "A value with its gradient.")
         .def("__init__",
              [](DiffPair* self, nb::object primal, nb::object grad, bool needs_grad) {
                  new (self) DiffPair{std::move(primal), std::move(grad), needs_grad};
@@ -437,28 +420,24 @@ void bind_call(nb::module_& m)
         .def(nb::init<>())
         .def("watch", &FileWatcher::watch, nb::arg("path"))
         .def("changed", &FileWatcher::changed, "True once after a change; never waits.");
-    nb::class_<PlanTable>(m, "PlanTable", "Plans by key.")
+    nb::class_<PlanTable>(m, "PlanTable", "Plans by key.", nb::type_slots(CollectedSlots<PlanTable>::slots))
         .def(nb::init<>())
         .def("__len__", [](const PlanTable& self) { return self.plans.size(); })
         .def("clear", [](PlanTable& self) { self.plans.clear(); });
-    nb::class_<CallPlan>(m, "CallPlan", "How the arguments of one kind of call are written and launched.")
-        .def_static("from_spec", &read_plan, nb::arg("spec"))
-        .def_ro("label", &CallPlan::label)
-        .def_ro("view", &CallPlan::view)
-        .def_ro("call_rank", &CallPlan::call_rank)
-        .def_prop_ro("last_call_shape", [](const CallPlan& self) {
+    nb::class_<PlanLink>(m, "PlanLink", "How the arguments of one kind of call are written and launched.")
+        .def_prop_ro("last_call_shape", [](const PlanLink& self) {
             nb::list sizes;
-            for (int64_t size : self.last_call_shape)
+            for (int64_t size : self.get()->last_call_shape)
                 sizes.append(size);
             return nb::tuple(sizes);
         })
         .def("add_variant",
-             [](CallPlan& self, uint64_t key, Kernel* kernel, uint32_t items_per_group, uint32_t max_groups) {
-                 self.variants[key] = {ref<Kernel>(kernel), items_per_group, max_groups};
+             [](PlanLink& self, uint64_t key, Kernel* kernel, uint32_t items_per_group, uint32_t max_groups) {
+                 self.get()->variants[key] = {ref<Kernel>(kernel), items_per_group, max_groups};
              },
-             nb::arg("key"), nb::arg("kernel"), nb::arg("items_per_group"), nb::arg("max_groups") = 0)
-        .def_prop_ro("variant_count", [](const CallPlan& self) { return self.variants.size(); });
-    nb::class_<CallSite>(m, "CallSite", nb::dynamic_attr(), "Native half of FunctionNode.")
+             nb::arg("key"), nb::arg("kernel"), nb::arg("items_per_group"), nb::arg("max_groups") = 0);
+    nb::class_<CallSite>(m, "CallSite", nb::dynamic_attr(), nb::type_slots(CollectedSlots<CallSite>::slots),
+                         "Native half of FunctionNode.")
         .def("__init__",
              [](CallSite* self, nb::object table, nb::object planner, nb::object bound, nb::object uniforms,
                 uint64_t cuda_stream, bool is_bwds, FileWatcher* watcher) {
