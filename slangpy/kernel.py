@@ -10,7 +10,7 @@ from typing import Any
 
 from slangpy import _native, device as device_module, printing
 from slangpy.cache import cache, digest
-from slangpy.prelude import with_prelude
+from slangpy.prelude import check_resources, with_prelude
 
 __all__ = [
     "ComputeKernel",
@@ -30,6 +30,7 @@ def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, lab
     printing.remember(device, program)
     if device.desc.enable_compilation_reports:
         device_module._report_step(device, "code_generation", label, time.perf_counter() - start, len(text))
+    check_resources(device, layout, label)
     text = with_prelude(text, device.compile_target.format)
     options = _compile_options(program)
     key = digest(text, device.compiler_fingerprint, layout.serialize(), repr(sorted(options.items())))

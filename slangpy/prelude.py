@@ -1,9 +1,12 @@
-"""What our Slang library needs in front of the text that Slang generates for a target."""
+"""Between Slang and the downstream compiler: what our library needs in front of the text, and what no text can do."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+from . import _native
 
 _FILES = {"cpp": "prelude_cpp.h", "cuda": "prelude_cuda.h"}
 
@@ -17,3 +20,15 @@ def _text(target: str) -> bytes:
 def with_prelude(code: bytes, target: str) -> bytes:
     """Code of a compile target ("cpp", "cuda", "spirv", ...) as its downstream compiler takes it."""
     return _text(target) + code if target in _FILES else code
+
+
+def check_resources(device: Any, layout: Any, label: str) -> None:
+    """NotImplementedError for kernels with textures on the CPU device; the C++ compiler would only say what it misses."""
+    if device.compile_target.format != "cpp" or device.info.type is not _native.DeviceType.cpu:
+        return
+    for slot in layout.slots:
+        if slot["kind"] not in ("structured_buffer", "byte_address_buffer"):
+            raise NotImplementedError(
+                f"{label} uses the parameter '{slot['path']}', a texture, sampler or acceleration structure, which the cpu "
+                "device cannot run yet; use a cuda or vulkan device"
+            )

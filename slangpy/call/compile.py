@@ -13,7 +13,7 @@ from .. import __version__
 from ..cache import cache, digest
 from ..config import config
 from ..errors import KernelGenException, ResolveException, SlangCompileError
-from ..prelude import with_prelude
+from ..prelude import check_resources, with_prelude
 from .globals_used import used_slots
 
 _LIBRARY = Path(__file__).resolve().parent.parent / "slang"
@@ -172,6 +172,7 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
 
 
 def _target_compile(device: Any, text: bytes, layout: Any, name: str) -> bytes:
+    check_resources(device, layout, name)
     text = with_prelude(text, device.compile_target.format)
     if config.dump_slang_intermediates:
         _dump(f"{name}.{device.compile_target.format}", text)

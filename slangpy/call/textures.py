@@ -118,6 +118,12 @@ def texels_differ(format_name: str, element: str) -> bool:
     return bits != info.channel_bit_count[0] or int(found.group(2) or 1) != info.channel_count
 
 
+def storable(device: Any, format_name: str) -> bool:
+    """Whether kernels of the device may write texels of a format."""
+    support = _native.FormatSupport.shader_uav_store
+    return (device.get_format_support(_native.Format[format_name]) & support) == support
+
+
 def check_device(arguments: tuple[Argument, ...], result_mode: str, device: Any, label: str) -> None:
     """NotImplementedError where a call has textures or samplers and its device runs kernels without them."""
     if device.compile_target.format == "cpp" and (
@@ -153,8 +159,7 @@ def result_format(plan: Vectorized, device: Any) -> str:
             "components of float, int, uint, half, or 8- and 16-bit integers; use _result='tensor'"
         )
     found = "rgba"[:count] + suffix
-    support = _native.FormatSupport.shader_uav_store
-    if (device.get_format_support(_native.Format[found]) & support) != support:
+    if not storable(device, found):
         raise ResolveException(
             f"_result='texture' of '{name}': {type_.full_name} can't be used as a texel type here, because this device "
             f"cannot store {found}; return 4 components, or use _result='tensor'"

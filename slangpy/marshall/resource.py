@@ -48,10 +48,19 @@ def _bind_sampler(value: Value, type_: SlangType, context: Context) -> Binding:
 
 
 def _bind_texture(value: Value, type_: SlangType, context: Context) -> Binding:
+    if value.details["stencil"]:
+        raise no_match(value, type_, "kernels do not see stencil values; pass the texture, or a view of its depth")
     found = textures.parse(type_.full_name) if type_.kind == "resource" else None
     if found is not None:
-        return _bind_whole(value, type_, found)
+        return _bind_whole(value, type_, found, context)
     return _bind_texels(value, type_, context)
+
+
+def _check_storable(value: Value, type_: SlangType, context: Context) -> None:
+    """A view may have a format that the device reads but does not store (sRGB)."""
+    device = getattr(context.module, "device", None)
+    if device is not None and not textures.storable(device, value.details["format"]):
+        raise no_match(value, type_, f"this device does not store {value.details['format']}; view it in another format")
 
 
 def _shape_fits(value: Value, wanted: str) -> bool:
@@ -67,14 +76,17 @@ def _shape_fits(value: Value, wanted: str) -> bool:
     return wanted == own or wanted in also.get(own, ())
 
 
-def _bind_whole(value: Value, type_: SlangType, wanted: textures.TextureType) -> Binding:
+def _bind_whole(value: Value, type_: SlangType, wanted: textures.TextureType, context: Context) -> Binding:
     details = value.details
     if not _shape_fits(value, wanted.shape):
-        raise no_match(value, type_, f"a {details['texture_type']} has another dimension than {wanted.base}")
+        advice = "" if details["single_layer"] else "; pass a texture of that dimension, or a view of one layer"
+        raise no_match(value, type_, f"a {details['texture_type']} has another dimension than {wanted.base}{advice}")
     if wanted.access not in ("", "RW"):
         raise no_match(value, type_, "only Texture and RWTexture parameters can be bound")
     if wanted.writable and not details["writable"]:
         raise no_match(value, type_, "the texture lacks TextureUsage.unordered_access")
+    if wanted.writable:
+        _check_storable(value, type_, context)
     if not wanted.writable and not details["readable"]:
         raise no_match(value, type_, "the texture lacks TextureUsage.shader_resource")
     scalar = re.sub(r"^vector<(\w+), ?\d+>$", r"\1", wanted.element)
@@ -120,6 +132,8 @@ def _check_access(value: Value, type_: SlangType, context: Context) -> None:
         )
     if not details["readable"] and not details["writable"]:
         raise no_match(value, type_, "the texture lacks TextureUsage.shader_resource")
+    if context.writable or not details["readable"]:
+        _check_storable(value, type_, context)
     if not details["readable"] and "cube" in details["texture_type"]:
         raise no_match(value, type_, "the texels of a cube are read with TextureUsage.shader_resource")
 

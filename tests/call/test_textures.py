@@ -250,6 +250,13 @@ def test_generic_parameters(device: Any, m: Any) -> None:
     np.testing.assert_array_equal(m.any_value.map("float4")(texture, _result="numpy"), data[0])
 
 
+def test_whole_is_preferred_to_texels(device: Any, m: Any) -> None:
+    texture, data = filled(device, T.texture_2d, (3, 4))
+    np.testing.assert_array_equal(list(m.either(texture)), 100 * data[0, 0, 0])
+    array_texture, data = filled(device, T.texture_2d_array, (3, 4), array_length=2)
+    np.testing.assert_array_equal(m.either(array_texture, _result="numpy"), data)
+
+
 def test_conversion_of_texels(device: Any, m: Any) -> None:
     texture, data = filled(device, T.texture_2d, (3, 4), F.rgba16_float)
     with pytest.raises(Resolve, match=re.escape("texels of rgba16_float are vector<float,4>")):
@@ -275,6 +282,9 @@ def test_what_texels_do_not_bind_to(device: Any, m: Any) -> None:
         m.twice4(two)
     with pytest.raises(Resolve, match="does not match slang type Pixel"):
         m.shade(texture)
+    depth = made(device, T.texture_2d, F.d32_float_s8_uint, (3, 4), READ)
+    with pytest.raises(Resolve, match="stencil"):
+        m.twice1(depth.create_view(aspect=spy.TextureAspect.stencil_only))
     with pytest.raises(Resolve, match="shader_resource"):
         m.twice4(made(device, T.texture_2d, F.rgba32_float, (3, 4), spy.TextureUsage.copy_source))
 
@@ -412,6 +422,12 @@ def test_read_only_textures_are_not_written(device: Any, m: Any) -> None:
     cube, _ = filled(device, T.texture_cube, (4, 4), usage=READ)
     with pytest.raises(Resolve, match="read only"):
         m.add1(cube)
+    if supports(device, F.rgba8_unorm_srgb, spy.FormatSupport.shader_uav_store):
+        return
+    view = made(device, T.texture_2d, F.rgba8_unorm, (3, 4)).create_view(format=F.rgba8_unorm_srgb)
+    for call in (lambda: m.add1(view), lambda: m.store(spy.grid((3, 4)), spy.float4(1), view)):
+        with pytest.raises(Resolve, match="does not store rgba8_unorm_srgb"):
+            call()
 
 
 def test_one_texture_as_input_and_output(device: Any, m: Any) -> None:
@@ -675,6 +691,24 @@ def test_a_texture_is_a_constant_of_gradients(device: Any, m: Any) -> None:
         m.weighted.bwds(texture, w, _result=made(device, T.texture_2d, F.r32_float, (3, 4)))
 
 
+def test_torch_tensors_beside_textures(device: Any, m: Any) -> None:
+    torch = pytest.importorskip("torch")
+    texture, data = filled(device, T.texture_2d, (3, 4))
+    where = "cuda" if device.type is spy.DeviceType.cuda else "cpu"
+    w = torch.arange(4.0, device=where).requires_grad_()
+    t, x = data[0].astype(np.float64), np.arange(4, dtype=np.float64)
+    result = m.weighted(texture, w)
+    assert isinstance(result, torch.Tensor)
+    expected = x * x * t[..., 0] + x * t[..., 1]
+    np.testing.assert_allclose(result.detach().cpu().numpy(), expected, rtol=1e-4, atol=1e-4)
+    result.sum().backward()
+    np.testing.assert_allclose(w.grad.cpu().numpy(), (2 * x * t[..., 0] + t[..., 1]).sum(axis=0), rtol=1e-4, atol=1e-4)
+    made_of = m.weighted(texture, w.detach(), _result="texture")
+    np.testing.assert_allclose(made_of.to_numpy(), expected, rtol=1e-4, atol=1e-4)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        m.weighted(texture, w, _result="texture")
+
+
 # --- the cpu device
 
 
@@ -683,6 +717,8 @@ def test_cpu_has_no_textures() -> None:
     null = spy.Device(type=spy.DeviceType.null, enable_hot_reload=False)
     try:
         m = load(cpu, "textures")
+        text = "Texture2D<float4> t; float glob(float x) { return x + t[int2(0)].x; }"
+        of_global = spy.Module.load_from_source(cpu, "of_global", text)
         texture = made(null, T.texture_2d, F.rgba32_float, (3, 4))
         calls = [
             lambda: cpu.create_texture(width=4, height=4, format=F.rgba32_float),
@@ -697,6 +733,10 @@ def test_cpu_has_no_textures() -> None:
             lambda: m.pick(spy.int2(0), 0, [texture] * 3),
             lambda: m.twice4(array(3, 4, 4), _result=texture),
             lambda: m.weighted.bwds(texture, 1.0, _result=spy.floatDiffPair()),
+            lambda: m.raw_fetch.dispatch([1, 1, 1], t=texture, o=spy.Tensor.empty(cpu, (4,), float)),
+            lambda: m.raw_fetch.dispatch([1, 1, 1], t=None, o=spy.Tensor.empty(cpu, (4,), float)),
+            lambda: of_global.glob.set(t=texture)(1.0),
+            lambda: spy.explain(m.twice4, texture),
         ]
         for call in calls:
             with pytest.raises(NotImplementedError, match="cuda or vulkan"):

@@ -892,7 +892,7 @@ private:
         put(char(kind));
         put(char(desc.type));
         put32(uint32_t(texture.format));
-        put(char(readable | writable << 1 | texture.single_layer << 2));
+        put(char(readable | writable << 1 | texture.single_layer << 2 | texture.stencil << 3));
         Leaf& leaf = m.add_leaf();
         leaf.kind = kind;
         leaf.object = value;
@@ -907,6 +907,7 @@ private:
         details["readable"] = readable;
         details["writable"] = writable;
         details["single_layer"] = texture.single_layer;
+        details["stencil"] = texture.stencil;
         return description(value, kind, details, last_leaf());
     }
 

@@ -7,14 +7,15 @@ namespace spy {
 TextureValue texture_value(const Texture& texture)
 {
     const TextureDesc& desc = texture.desc();
-    return {&desc, {0, desc.layer_count(), 0, desc.mip_count}, desc.format, false};
+    return {&desc, {0, desc.layer_count(), 0, desc.mip_count}, desc.format, false, false};
 }
 
 TextureValue texture_value(const TextureView& view)
 {
     const TextureDesc& desc = view.texture()->desc();
     const Format format = view.desc().format == Format::undefined ? desc.format : view.desc().format;
-    return {&desc, view.desc().range, format, view.desc().range.layer_count == 1};
+    const bool stencil = view.desc().aspect == TextureAspect::stencil_only;
+    return {&desc, view.desc().range, format, view.desc().range.layer_count == 1, stencil};
 }
 
 Shape texture_shape(const TextureValue& value)

@@ -11,6 +11,7 @@ struct TextureValue {
     SubresourceRange range; ///< resolved; `mip` is the level whose texels are seen
     Format format;
     bool single_layer; ///< a view of one layer, which also fits parameters without layers
+    bool stencil;      ///< a view of the stencil values
 };
 
 TextureValue texture_value(const Texture& texture);

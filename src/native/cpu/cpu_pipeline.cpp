@@ -36,8 +36,8 @@ CpuKernel::CpuKernel(ref<Device> device, const KernelDesc& desc)
     for (const SlotLayout& slot : m_layout->slots) {
         if (slot.kind != SlotKind::structured_buffer && slot.kind != SlotKind::byte_address_buffer)
             fail(ErrorKind::not_implemented, desc.label, " uses the parameter '", slot.path,
-                 "', a texture, sampler or acceleration structure, which the cpu device cannot run yet; devices that "
-                 "can: cuda, vulkan");
+                 "', a texture, sampler or acceleration structure, which the cpu device cannot run yet; use a cuda or "
+                 "vulkan device");
         if (slot.scope >= m_layout->scopes.size()
             || slot.offset + sizeof(BufferView) > m_layout->scopes[slot.scope].size + 16)
             fail_runtime(desc.label, ": the layout places parameter '", slot.path, "' outside of its scope");
