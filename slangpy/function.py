@@ -290,7 +290,7 @@ class FunctionNode(_native.CallSite):
         return self._with(conformances=(*self.options.conformances, *plain))
 
     def return_type(self, return_type: Any) -> FunctionNode:
-        """What a call returns: a class or "tensor", "numpy"."""
+        """What a call returns: a class or "tensor", "numpy", "texture", "torch"."""
         if not isinstance(return_type, (str, type)) and return_type is not None:
             raise ValueError(f"return_type takes a class or a text such as 'numpy', got a {type(return_type).__name__}")
         return self._with(return_type=return_type)

@@ -30,7 +30,7 @@ def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, lab
     printing.remember(device, program)
     if device.desc.enable_compilation_reports:
         device_module._report_step(device, "code_generation", label, time.perf_counter() - start, len(text))
-    check_resources(device, layout, label)
+    check_resources(device, layout, text, label)
     text = with_prelude(text, device.compile_target.format)
     options = _compile_options(program)
     key = digest(text, device.compiler_fingerprint, layout.serialize(), repr(sorted(options.items())))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _native
+from .call.globals_used import used_slots
 
 _FILES = {"cpp": "prelude_cpp.h", "cuda": "prelude_cuda.h"}
 
@@ -22,12 +23,18 @@ def with_prelude(code: bytes, target: str) -> bytes:
     return _text(target) + code if target in _FILES else code
 
 
-def check_resources(device: Any, layout: Any, label: str) -> None:
-    """NotImplementedError for kernels with textures on the CPU device; the C++ compiler would only say what it misses."""
+def check_resources(device: Any, layout: Any, text: bytes, label: str) -> None:
+    """NotImplementedError for kernels that use textures on the CPU device; the C++ compiler would only say what it misses.
+
+    Globals that the kernel (`text`, of the compile target) does not reach are no obstacle.
+    """
     if device.compile_target.format != "cpp" or device.info.type is not _native.DeviceType.cpu:
         return
-    for slot in layout.slots:
-        if slot["kind"] not in ("structured_buffer", "byte_address_buffer"):
+    used = used_slots(text, "cpp", layout)
+    for index, slot in enumerate(layout.slots):
+        if slot["kind"] in ("structured_buffer", "byte_address_buffer"):
+            continue
+        if index >= layout.entry_point_slot or index in used:
             raise NotImplementedError(
                 f"{label} uses the parameter '{slot['path']}', a texture, sampler or acceleration structure, which the cpu "
                 "device cannot run yet; use a cuda or vulkan device"

@@ -172,7 +172,7 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
 
 
 def _target_compile(device: Any, text: bytes, layout: Any, name: str) -> bytes:
-    check_resources(device, layout, name)
+    check_resources(device, layout, text, name)
     text = with_prelude(text, device.compile_target.format)
     if config.dump_slang_intermediates:
         _dump(f"{name}.{device.compile_target.format}", text)

@@ -17,6 +17,11 @@ struct BufferView {
 /// What reading an unbound buffer finds.
 alignas(64) const uint8_t nothing[4096] = {};
 
+bool is_buffer(const SlotLayout& slot)
+{
+    return slot.kind == SlotKind::structured_buffer || slot.kind == SlotKind::byte_address_buffer;
+}
+
 } // namespace
 
 CpuKernel::CpuKernel(ref<Device> device, const KernelDesc& desc)
@@ -34,10 +39,8 @@ CpuKernel::CpuKernel(ref<Device> device, const KernelDesc& desc)
     }
     m_block_size = std::max<uint64_t>(m_block_size, 64);
     for (const SlotLayout& slot : m_layout->slots) {
-        if (slot.kind != SlotKind::structured_buffer && slot.kind != SlotKind::byte_address_buffer)
-            fail(ErrorKind::not_implemented, desc.label, " uses the parameter '", slot.path,
-                 "', a texture, sampler or acceleration structure, which the cpu device cannot run yet; use a cuda or "
-                 "vulkan device");
+        if (!is_buffer(slot))
+            continue; // a global that the kernel does not reach (slangpy/prelude.py): its place stays empty
         if (slot.scope >= m_layout->scopes.size()
             || slot.offset + sizeof(BufferView) > m_layout->scopes[slot.scope].size + 16)
             fail_runtime(desc.label, ": the layout places parameter '", slot.path, "' outside of its scope");
@@ -58,6 +61,8 @@ void CpuKernel::fill_block(const Arguments& arguments, uint8_t* block) const
     }
     for (size_t i = 0; i < layout.slots.size(); ++i) {
         const SlotLayout& slot = layout.slots[i];
+        if (!is_buffer(slot))
+            continue;
         BufferView view{nothing, 0};
         if (i < arguments.slots.size() && arguments.slots[i]) {
             const auto* buffer = static_cast<const Buffer*>(arguments.slots[i].get());
