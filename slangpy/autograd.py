@@ -307,26 +307,35 @@ class WritingSlangFunction(torch.autograd.Function):
         call, needs = ctx.call, ctx.needs_input_grad
         if all(seed is None for seed in seeds):
             return (None,) * len(needs)
-        recipe: _Recipe = call.recipe
-        if recipe.scattered:
-            _refuse_unordered(call)
-        saved = ctx.saved_tensors
-        values = list(saved)
-        grads = {
-            i: _gradient_of(saved[i])
-            for number, i in enumerate(call.places, 1)
-            if needs[number]
-        }
-        for i, grad in grads.items():
-            values[i] = _native.TorchPair(saved[i], grad, fresh=True)
-        if recipe.returns:
-            values.append(_native.TorchPair(None, None, _seed(seeds[0], call.shapes[-1], False)))
-            seeds = seeds[1:]
-        by_place = dict(zip(recipe.written_in_graph, seeds, strict=True))
-        for i in recipe.written:
-            values[i] = _output(call, i, saved[i], by_place, grads.get(i))
-        _native._call_with(call.node.bwds, call.args, _without_type(call.kwargs), values)
-        return (None, *[grads[i].to(saved[i].dtype) if i in grads else None for i in call.places])
+        wanted = [i for number, i in enumerate(call.places, 1) if needs[number]]
+        grads = gradients(call, ctx.saved_tensors, seeds, wanted)
+        return (None, *[grads.get(i) for i in call.places])
+
+
+def gradients(call: _Call, saved: Sequence[Any], seeds: Sequence[Any], wanted: Sequence[int]) -> dict[int, Any]:
+    """Gradients of the tensors at the places `wanted`. saved: the call's tensors, None where they are only written.
+
+    seeds: gradients of the result, if the call returns one, and of what it wrote in the graph; None counts as zero.
+    """
+    recipe: _Recipe = call.recipe
+    if recipe.scattered:
+        _refuse_unordered(call)
+    values: list[Any] = list(saved)
+    device = next(seed.device for seed in seeds if seed is not None)
+    for i in wanted:
+        if values[i].device != device:  # a CPU number beside CUDA tensors
+            values[i] = values[i].to(device)
+    grads = {i: _gradient_of(values[i]) for i in wanted}
+    for i, grad in grads.items():
+        values[i] = _native.TorchPair(values[i], grad, fresh=True)
+    if recipe.returns:
+        values.append(_native.TorchPair(None, None, _seed(seeds[0], call.shapes[-1], False)))
+        seeds = seeds[1:]
+    by_place = dict(zip(recipe.written_in_graph, seeds, strict=True))
+    for i in recipe.written:
+        values[i] = _output(call, i, saved[i], by_place, grads.get(i))
+    _native._call_with(call.node.bwds, call.args, _without_type(call.kwargs), values)
+    return {i: grad.to(saved[i]) for i, grad in grads.items()}
 
 
 def _replay_written(ctx: Any, seeds: tuple[Any, ...], *saved_tensors: Any) -> Any:

@@ -347,6 +347,12 @@ class FunctionNode(_native.CallSite):
         )
 
     # --- calling
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function. torch.compile reads this method; Python itself takes the native slot (see below)."""
+        from .torchcompile import is_compiling, traced_call
+
+        return traced_call(self, args, kwargs) if is_compiling() else _native.CallSite.__call__(self, *args, **kwargs)
+
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The same as calling the node."""
         return self(*args, **kwargs)
@@ -386,6 +392,8 @@ class FunctionNode(_native.CallSite):
     def __eq__(self, other: object) -> bool:
         return self is other
 
+
+_native._take_call_slot(FunctionNode)
 
 Function = FunctionNode
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 from ._native import Generator, GeneratorKind
 
@@ -110,26 +112,62 @@ class RandFloatArg(Generator):
         super().__init__(GeneratorKind.rand_float, dim, seed=start, warmup=warmup, min=float(min), max=float(max))
 
 
+class Deferred:
+    """A generator asked for inside torch.compile, which cannot follow native classes: made when the call is traced."""
+
+    def __init__(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.name, self.args, self.kwargs = name, args, kwargs
+
+
+def _is_traced() -> bool:
+    guards = sys.modules.get("torch._guards")
+    return guards is not None and guards.TracingContext.try_get() is not None
+
+
+_is_traced._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _traceable(make: Callable[_P, _R]) -> Callable[_P, _R]:
+    @wraps(make)
+    def made(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return cast(Any, Deferred(make.__name__, args, kwargs)) if _is_traced() else make(*args, **kwargs)
+
+    return made
+
+
+def make_deferred(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Generator:
+    """The generator that a Deferred stands for."""
+    return globals()[name].__wrapped__(*args, **kwargs)
+
+
+@_traceable
 def grid(shape: Any, offset: Sequence[int] | None = None, stride: Sequence[int] | None = None) -> GridArg:
     """Integer coordinates over `shape`."""
     return GridArg(shape, offset, stride)
 
 
+@_traceable
 def call_id(dims: Any = -1) -> Generator:
     """The position of each invocation in the call shape; with a shape, a grid of it."""
     return CallIdArg(dims) if isinstance(dims, int) else GridArg(dims)
 
 
+@_traceable
 def thread_id(dims: int = -1) -> ThreadIdArg:
     """The flat dispatch index of each invocation."""
     return ThreadIdArg(dims)
 
 
+@_traceable
 def wang_hash(dim: int = -1, seed: int = _DEFAULT_SEED, warmup: int = 0, hash_seed: bool = True) -> WangHashArg:
     """Random 32-bit integers, one stream per seed."""
     return WangHashArg(dim, seed, warmup, hash_seed)
 
 
+@_traceable
 def rand_float(
     min: float = 0, max: float = 1, dim: int = -1, seed: int = _DEFAULT_SEED, warmup: int = 0, hash_seed: bool = True
 ) -> RandFloatArg:

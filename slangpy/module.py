@@ -292,7 +292,9 @@ class Module:
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_repr_", "_ipython_")) or "_names" not in self.__dict__:
             raise AttributeError(name)
-        return self[name]
+        found = self[name]
+        self.__dict__[name] = found  # from now on a plain attribute, which torch.compile can follow
+        return found
 
     def _missing(self, name: str) -> str:
         import difflib

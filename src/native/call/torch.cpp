@@ -100,6 +100,15 @@ bool truth(nb::handle object, const char* method)
     return answer.ptr() == Py_True;
 }
 
+/// torch.export runs Python code on stand-ins for tensors.
+bool is_traced(nb::handle tensor)
+{
+    std::string_view type = Py_TYPE(tensor.ptr())->tp_name;
+    if (!type.starts_with("Fake") && !type.starts_with("Functional"))
+        return false;
+    return torch().attr("compiler").attr("is_compiling")().ptr() == Py_True;
+}
+
 /// Tensors that have no memory with sizes and strides.
 void refuse_special(nb::handle tensor)
 {
@@ -125,6 +134,8 @@ void refuse_special(nb::handle tensor)
 void read_through_python(PyObject* object, TorchTensor& out)
 {
     nb::handle tensor(object);
+    if (is_traced(tensor))
+        throw TracedTensor();
     refuse_special(tensor);
     out.scalar = scalar_from_torch(object);
     if (out.scalar == ScalarType::none)

@@ -13,6 +13,9 @@ struct TorchTensor {
     int32_t device_index = 0;
 };
 
+/// Thrown for a tensor that stands for another while torch.compile or torch.export traces: the call is to be recorded.
+struct TracedTensor {};
+
 /// Reads a tensor; throws TypeError naming a dtype or layout that cannot be read.
 void read_torch(PyObject* tensor, TorchTensor& out);
 /// An uninitialised tensor on the device of `like`.

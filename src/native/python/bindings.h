@@ -40,5 +40,7 @@ inline void init_intrusive()
 void register_error_translator();
 /// Makes native waits interruptible (core/interrupt.h).
 void install_wait_hooks();
+/// In a catch block of a slot that Python calls directly: makes the C++ exception Python's.
+void set_error_in_flight() noexcept;
 
 } // namespace spy

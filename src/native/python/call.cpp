@@ -326,10 +326,31 @@ nb::object call_with(nb::handle self, nb::args args, nb::kwargs kwargs, std::spa
 nb::object call(nb::handle self, nb::args args, nb::kwargs kwargs)
 {
     try {
-        return call_with(self, std::move(args), std::move(kwargs), {});
+        return call_with(self, args, kwargs, {});
+    } catch (const TracedTensor&) {
+        return nb::module_::import_("slangpy.torchcompile").attr("traced_call")(self, args, kwargs);
     } catch (const Error& error) {
         fail_labelled(self, error);
     }
+}
+
+/// The call slot of FunctionNode: what its Python method `__call__` says is for torch.compile, which reads it.
+PyObject* call_slot(PyObject* self, PyObject* args, PyObject* kwargs)
+{
+    try {
+        nb::kwargs keywords = kwargs ? nb::borrow<nb::kwargs>(kwargs) : nb::steal<nb::kwargs>(PyDict_New());
+        return call(self, nb::borrow<nb::args>(args), std::move(keywords)).release().ptr();
+    } catch (...) {
+        set_error_in_flight();
+        return nullptr;
+    }
+}
+
+void take_call_slot(nb::handle type)
+{
+    if (!PyType_Check(type.ptr()) || !PyType_IsSubtype((PyTypeObject*)type.ptr(), (PyTypeObject*)nb::type<CallSite>().ptr()))
+        fail(ErrorKind::type, "_take_call_slot: expected a class derived from CallSite");
+    ((PyTypeObject*)type.ptr())->tp_call = call_slot;
 }
 
 /// A call whose TorchSlots stand for `values`, in walk order.
@@ -457,6 +478,7 @@ void bind_call(nb::module_& m)
         }, nb::arg("primal").none(), nb::arg("grad").none(), nb::arg("seed").none() = nb::none(), nb::arg("fresh") = false)
         .def_rw("primal", &TorchPair::primal, nb::arg().none())
         .def_rw("grad", &TorchPair::grad, nb::arg().none());
+    m.def("_take_call_slot", &take_call_slot, nb::arg("type"), "Calls instances natively, whatever __call__ the class has.");
     nb::class_<TorchSlot>(m, "TorchSlot", "Stands for a torch tensor in stored arguments.").def(nb::init<>());
     m.def("_call_with", &call_with_values, nb::arg("node"), nb::arg("args"), nb::arg("kwargs"), nb::arg("values"),
           "A call in which each TorchSlot among the arguments stands for the next of `values`.");

@@ -51,6 +51,13 @@ void run_unlocked(const std::function<void()>& body)
     body();
 }
 
+void set_error(const Error& error)
+{
+    // Diagnostics quote source files, which need not be UTF-8.
+    nb::object text = nb::steal(PyUnicode_DecodeUTF8(error.what(), Py_ssize_t(strlen(error.what())), "replace"));
+    PyErr_SetObject(exception_class(error.kind()).ptr(), text.ptr());
+}
+
 } // namespace
 
 void install_wait_hooks() { set_wait_hooks({poll_signals, run_unlocked}); }
@@ -61,11 +68,26 @@ void register_error_translator()
         try {
             std::rethrow_exception(pointer);
         } catch (const Error& error) {
-            // Diagnostics quote source files, which need not be UTF-8.
-            nb::object text = nb::steal(PyUnicode_DecodeUTF8(error.what(), Py_ssize_t(strlen(error.what())), "replace"));
-            PyErr_SetObject(exception_class(error.kind()).ptr(), text.ptr());
+            set_error(error);
         }
     });
+}
+
+void set_error_in_flight() noexcept
+{
+    try {
+        throw;
+    } catch (nb::python_error& error) {
+        error.restore();
+    } catch (const Error& error) {
+        set_error(error);
+    } catch (const nb::builtin_exception& error) {
+        PyErr_SetString(error.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_RuntimeError, error.what());
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
 }
 
 std::string type_name_of(nb::handle value) { return Py_TYPE(value.ptr())->tp_name; }
