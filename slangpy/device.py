@@ -554,6 +554,16 @@ def _torch_dtype(torch: Any, type: Any) -> Any:
 # --- the program layer
 
 
+def _torch_device(device: Device) -> Any:
+    try:
+        import torch  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise ImportError(f"Device.torch_device needs torch: pip install torch ({error})") from None
+    if device.info.type == DeviceType.cuda:
+        return torch.device("cuda", device._cuda_index)
+    return torch.device("cpu")  # graphics devices copy
+
+
 def _slang_session(device: Device) -> Any:
     if device.is_closed:
         raise RuntimeError("device is closed")

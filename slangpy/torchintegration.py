@@ -133,10 +133,12 @@ def create_torch_device(
 ) -> Any:
     """A device whose memory torch shares: CUDA where torch has it, else the CPU.
 
-    A Vulkan device is opened on the adapter that is torch's GPU, with CUDA interop: tensors are copied on torch's stream.
+    A Vulkan device is opened with CUDA interop: tensors are copied on torch's stream.
 
-    torch_device selects the GPU: int, "cuda:1" or torch.device; None is torch's current one. The caller's current
-    CUDA device stays as it is. ImportError without torch; RuntimeError when `type` is CUDA and torch has none.
+    torch_device selects the GPU: int, "cuda:1" or torch.device; None is torch's current one. Vulkan and D3D12 open the
+    same GPU where torch has CUDA. The caller's current CUDA device stays as it is. ImportError without torch;
+    RuntimeError when `type` is CUDA and torch has none, or when no adapter is that GPU; ValueError for a torch_device
+    that `type` cannot serve.
     """
     torch = _torch("create_torch_device")
     from ._native import Device, DeviceType
@@ -153,11 +155,34 @@ def create_torch_device(
         "enable_compilation_reports": enable_compilation_reports,
         "label": label,
     }
-    on_gpu = type in (DeviceType.vulkan, DeviceType.d3d12) and torch.cuda.is_available()
-    if type == DeviceType.cuda or on_gpu:
-        options["adapter_luid"] = _cuda_adapter(torch, torch_device)
-        options["enable_cuda_interop"] = on_gpu
+    if type == DeviceType.cuda:
+        options["adapter_luid"] = _cuda_adapter(torch, torch_device).luid
+    elif type == DeviceType.cpu or (torch_device is not None and not torch.cuda.is_available()):
+        _check_cpu(torch, torch_device, type)
+    elif torch.cuda.is_available():
+        options["adapter_luid"] = _graphics_adapter(type, _cuda_adapter(torch, torch_device))
+        options["enable_cuda_interop"] = True
     return Device(type=type, **options)
+
+
+def _check_cpu(torch: Any, torch_device: Any, type: Any) -> None:
+    found = torch.device("cpu") if torch_device is None else torch.device(torch_device)
+    if found.type != "cpu":
+        raise ValueError(
+            f"create_torch_device: torch_device is {found}, but a {type.name} device takes CPU tensors here"
+        )
+
+
+def _graphics_adapter(type: Any, gpu: Any) -> Any:
+    adapters = _native.Device.enumerate_adapters(type)
+    for adapter in adapters:
+        if list(adapter.luid) == list(gpu.luid):
+            return adapter.luid
+    names = ", ".join(adapter.name for adapter in adapters) or "none"
+    raise RuntimeError(
+        f"create_torch_device: no {type.name} adapter is torch's GPU {gpu.name}; the adapters are: {names}. "
+        f"Open one of them with create_device(type=DeviceType.{type.name})"
+    )
 
 
 def _cuda_adapter(torch: Any, torch_device: Any) -> Any:
@@ -173,7 +198,7 @@ def _cuda_adapter(torch: Any, torch_device: Any) -> Any:
     adapters = _native.Device.enumerate_adapters(_native.DeviceType.cuda)
     if index >= len(adapters):
         raise ValueError(f"create_torch_device: there is no cuda:{index}; {len(adapters)} CUDA devices exist")
-    return adapters[index].luid
+    return adapters[index]
 
 
 def _cuda_index(torch: Any, torch_device: Any) -> int:

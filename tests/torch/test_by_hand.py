@@ -59,7 +59,9 @@ class TestBwds:
     def test_wide_gradients_of_half(self, where: str) -> None:
         x = torch.tensor([1.0, 2], dtype=torch.float16, device=where)
         g = torch.zeros(2, device=where)
-        template_of(where, "half").poly.bwds(2, 8, -1, spy.diff_pair(x, g), _result=spy.diff_pair(None, torch.ones_like(x)))
+        template_of(where, "half").poly.bwds(
+            2, 8, -1, spy.diff_pair(x, g), _result=spy.diff_pair(None, torch.ones_like(x))
+        )
         assert g.tolist() == [12, 16]
 
     def test_errors(self, module: Any, x: Any) -> None:
@@ -127,6 +129,32 @@ class TestDevice:
         expected = spy.DeviceType.cuda if torch.cuda.is_available() else spy.DeviceType.cpu
         assert device.info.type == expected
         device.close()
+
+    def test_torch_device(self, module: Any, where: str) -> None:
+        found = module.device.torch_device
+        assert isinstance(found, torch.device) and torch.empty(1, device=where).device == found
+        assert torch.device(module.polynomial(2, 8, -1, torch.ones(2, device=found)).device) == found
+
+    def test_cpu_takes_no_other_device(self) -> None:
+        spy.create_torch_device(type=spy.DeviceType.cpu, torch_device="cpu").close()
+        with pytest.raises(ValueError, match="torch_device is cuda:1"):
+            spy.create_torch_device(type=spy.DeviceType.cpu, torch_device="cuda:1")
+
+    def test_vulkan_is_the_gpu_of_torch(self) -> None:
+        if not spy.Device.enumerate_adapters(spy.DeviceType.vulkan):
+            pytest.skip("no Vulkan device here")
+        if not torch.cuda.is_available():
+            device = spy.create_torch_device(type=spy.DeviceType.vulkan)
+            assert device.torch_device == torch.device("cpu")
+            with pytest.raises(ValueError, match="torch_device is cuda:0"):
+                spy.create_torch_device(type=spy.DeviceType.vulkan, torch_device="cuda:0")
+            return
+        try:
+            device = spy.create_torch_device(type=spy.DeviceType.vulkan)
+        except RuntimeError as error:
+            assert torch.cuda.get_device_name() in str(error)
+        else:
+            assert device.info.adapter_name == torch.cuda.get_device_name()
 
     def test_no_cuda(self) -> None:
         if torch.cuda.is_available():

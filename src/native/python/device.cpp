@@ -274,6 +274,7 @@ void bind_state(DeviceClass& cls)
     cls.def_prop_ro("info", [](const Device& d) { return d.info(); })
         .def_prop_ro("type", [](const Device& d) { return d.info().type; })
         .def_prop_ro("is_closed", &Device::is_closed)
+        .def_prop_ro("_cuda_index", [](const Device& d) { return d.info().device_index; })
         .def_prop_ro("_feature_names", [](const Device& d) { return d.info().features; })
         .def_prop_ro("capabilities", open_call([](Device& d) { return d.info().capabilities; }),
                      "Slang capability names that the target supports.")
@@ -398,6 +399,7 @@ void bind_forwards(DeviceClass& cls)
 /// Methods of the program layer (Python): spec device.md 5, 6, 9, 10, 13.
 void bind_program_forwards(DeviceClass& cls)
 {
+    forward_property(cls, "torch_device", "def torch_device(self) -> typing.Any", "The torch.device whose tensors calls take.");
     forward_property(cls, "slang_session", "def slang_session(self) -> typing.Any", "The default session.");
     forward(cls, "create_slang_session", "def create_slang_session(self, compiler_options: typing.Any = None, "
             "add_default_include_paths: bool = True, cache_path: typing.Any = None) -> typing.Any", "Another session.");
