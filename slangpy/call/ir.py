@@ -127,6 +127,7 @@ class Parameter:
     binding: Binding
     argument: Argument | None
     is_this: bool = False
+    generality: int = 0  # 1: the declared type mentions a type parameter, 2: it is an interface
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,7 @@ class Vectorized:
     result_mode: str
     result: Placed | None
     size_dependent: bool = False
+    shape_dependent: bool = False  # sizes of containers belong to the key as well as those of lists
     tile: tuple[int, ...] = ()  # shape of the call groups, in all dimensions of the call; empty without groups
     positions: bool = False  # the function may ask CallShapeInfo where it is
 

@@ -144,6 +144,7 @@ def plan_spec(
         "period_offset": fields.offset("_period"),
         "shape_offset": fields.offset("_shape"),
         "size_dependent": plan.size_dependent,
+        "shape_dependent": plan.shape_dependent,
         "can_flatten": can_flatten(plan),
         "tile": plan.tile,
     }

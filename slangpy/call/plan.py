@@ -78,7 +78,7 @@ class PlanView:
         check_device(self.arguments, self.result_mode, self.module.device, self.label)
         try:
             target = self.function.target()
-            resolved, sized = resolve(target, self.arguments, options)
+            resolved, sized, shaped = resolve(target, self.arguments, options)
             check_map_count(options, resolved, sum(a.name is None for a in self.arguments))
             strict = bool(self.module.options.get("strict_broadcasting", False))
             plan = vectorize(resolved, options, strict, self.result_mode, sized)
@@ -86,7 +86,9 @@ class PlanView:
                 plan = with_class(plan, self._result_class, target.context(options))
             limit = min(self.module.device.info.limits.max_compute_threads_per_group or 1024, 1024)
             tile = tile_shape(options.call_group_shape, plan.call_rank, limit)
-            plan = replace(plan, tile=tile, positions=asks_position(self.module, options.preludes))
+            plan = replace(
+                plan, tile=tile, shape_dependent=shaped, positions=asks_position(self.module, options.preludes)
+            )
             self.result_format = result_format(plan, self.module.device) if plan.result_mode == "texture" else ""
             grads = derivatives(plan) if options.bwds else {}
         except (ResolveException, BoundVariableException, ShapeError, KernelGenException) as error:
@@ -317,7 +319,9 @@ class PlanView:
     def fail_device(self, leaf: int, what: str) -> None:
         name = self.spec["leaves"][leaf]["name"]
         is_tensor = what in ("tensor", "grad_in", "grad_out", "the tensor")
-        advice = "copy it with Tensor.from_numpy(device, tensor.to_numpy())" if is_tensor else "create it on that device"
+        advice = (
+            "copy it with Tensor.from_numpy(device, tensor.to_numpy())" if is_tensor else "create it on that device"
+        )
         raise ValueError(
             f"{self.label}: {what} of argument {name} is on another device than the module's "
             f"{self.module.device.info.api_name} device; {advice}"

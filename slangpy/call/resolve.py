@@ -11,6 +11,7 @@ from ..marshall import Context, NoMatch, RankTooSmall, bind, candidates
 from ..marshall.aggregate import is_writable
 from ..marshall.base import TENSOR, TENSOR_NAME, close_names
 from ..marshall.custom import reduced
+from ..marshall.scalar import components_shape
 from ..reflection import SlangProgramLayout, SlangType
 from .ir import Argument, Binding, Options, Parameter, Resolved, Value
 
@@ -43,8 +44,8 @@ class _Attempt:
     size_dependent: bool = False
 
 
-def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -> tuple[Resolved, bool]:
-    """The one function and binding that fits, and whether list lengths decided it.
+def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -> tuple[Resolved, bool, bool]:
+    """The one function and binding that fits, and whether sizes of lists and sizes of containers decided it.
 
     Raises ResolveException, ShapeError or BoundVariableException.
     """
@@ -63,6 +64,8 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     if not found:
         raise _failure(attempts)
     _check_arrays(target, attempts, found)
+    found = _by_position(found)
+    found, shaped = _by_sizes(found)
     best = _best(found)
     resolved = best.resolved
     assert resolved is not None
@@ -73,7 +76,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
         )
     if options.bwds and not resolved.differentiable:
         raise ResolveException(f"Could not call function '{target.name}': Function is not differentiable")
-    return resolved, sized
+    return resolved, sized or shaped, shaped
 
 
 def _check_entry_point(target: Target) -> None:
@@ -201,7 +204,9 @@ def _try_generic(
     context = target.context(options)
     choices: list[list[SlangType]] = []
     names: list[str] = []
-    for name, type_, _, _, _ in _parameters(target, function):
+    parameters = _parameters(target, function)
+    generic = frozenset(name for name, type_, *_ in parameters if _mentions_generic(type_))
+    for name, type_, _, _, _ in parameters:
         if name == "this" or name not in placed:
             continue
         names.append(name)
@@ -222,7 +227,7 @@ def _try_generic(
         special = function.specialize_with_arg_types([t.type_reflection for t in types])
         if special is None:
             continue
-        attempt = _bind_all(target, special, placed, result, options, dict(zip(names, types, strict=False)))
+        attempt = _bind_all(target, special, placed, result, options, dict(zip(names, types, strict=False)), generic)
         attempt.size_dependent |= context.size_dependent
         if attempt.resolved is not None:
             signature = tuple(p.type_name + str(p.binding.dims) for p in attempt.resolved.parameters)
@@ -323,6 +328,7 @@ def _bind_all(
     result: Argument | None,
     options: Options,
     types: dict[str, SlangType] | None = None,
+    generic: frozenset[str] = frozenset(),
 ) -> _Attempt:
     attempt = _Attempt()
     parameters: list[Parameter] = []
@@ -350,10 +356,11 @@ def _bind_all(
         attempt.size_dependent |= context.size_dependent
         if binding is None:
             return attempt
+        generality = 2 if type_.kind == "interface" else 1 if name in generic else 0
         if type_.kind == "interface":
             type_ = binding.type  # calls are statically typed
         parameters.append(
-            Parameter(name, type_, type_.full_name, io, no_diff, binding, argument, is_this=name == "this")
+            Parameter(name, type_, type_.full_name, io, no_diff, binding, argument, name == "this", generality)
         )
     return _finish(target, function, parameters, result, options, attempt)
 
@@ -572,10 +579,56 @@ def _costs(attempt: _Attempt) -> tuple[int, ...]:
     assert attempt.resolved is not None
     costs: list[int] = []
     for parameter in attempt.resolved.parameters:
-        conversion, vectorised = parameter.binding.cost
-        costs.append(conversion * 4 + vectorised * 2)
-    costs.append(1 if attempt.resolved.function.generic is not None else 0)
+        spread = max((leaf.dims for leaf in parameter.binding.leaves()), default=0)
+        costs.append((parameter.binding.cost[0] * 64 + spread) * 4 + parameter.generality)
+    by_value = any(parameter.generality == 1 for parameter in attempt.resolved.parameters)
+    costs.append(1 if attempt.resolved.function.generic is not None and not by_value else 0)
     return tuple(costs)
+
+
+def _by_position(found: list[tuple[Any, _Attempt]]) -> list[tuple[Any, _Attempt]]:
+    """Without the bindings whose call_id has more or fewer components than the call has dimensions."""
+    if len(found) == 1:
+        return found
+    exact = []
+    for overload, attempt in found:
+        assert attempt.resolved is not None
+        leaves = [leaf for p in attempt.resolved.parameters for leaf in p.binding.leaves()]
+        rank = max((leaf.dims for leaf in leaves), default=0)
+        positions = [
+            leaf for leaf in leaves if leaf.value is not None and leaf.value.details.get("generator") == "call_id"
+        ]
+        if all(
+            (leaf.type.shape or (max(rank, 1),))[0] == rank or (not leaf.type.shape and rank <= 1) for leaf in positions
+        ):
+            exact.append((overload, attempt))
+    return exact or found
+
+
+def _by_sizes(found: list[tuple[Any, _Attempt]]) -> tuple[list[tuple[Any, _Attempt]], bool]:
+    """Without the overloads whose trailing sizes a value does not have, where overloads demand different ones."""
+    if len({id(overload) for overload, _ in found}) < 2:
+        return found, False
+    demands = []
+    for _, attempt in found:
+        assert attempt.resolved is not None
+        leaves = [leaf for p in attempt.resolved.parameters for leaf in p.binding.leaves()]
+        demands.append([leaf for leaf in leaves if leaf.kind in ("view", "packed") and leaf.value is not None])
+    if len({tuple(leaf.inner for leaf in leaves) for leaves in demands}) < 2:
+        return found, False
+    fitting = {
+        id(overload)
+        for (overload, _), leaves in zip(found, demands, strict=True)
+        if all(_has_sizes(leaf) for leaf in leaves)
+    }
+    return [item for item in found if id(item[0]) in fitting] or found, True
+
+
+def _has_sizes(leaf: Binding) -> bool:
+    assert leaf.value is not None
+    shape = components_shape(leaf.value)
+    trailing = shape[len(shape) - len(leaf.inner) :]
+    return all(want in (-1, got) for got, want in zip(trailing, leaf.inner, strict=False))
 
 
 def _ambiguous(attempts: list[_Attempt], others: list[str] | None = None) -> ResolveException:

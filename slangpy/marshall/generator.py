@@ -9,6 +9,9 @@ from ..errors import KernelGenException
 from ..reflection import SlangType
 from .base import FLOATS, INTEGERS, Context, no_match, pattern_kind, register, split_element
 
+_MOST_DIMS = 8
+"""Dimensions of a call that are tried for a call_id whose parameter is generic in their number."""
+
 
 def _components(type_: SlangType) -> tuple[str, int]:
     """Scalar name and component count of a scalar, vector or one-dimensional array; 0 for anything else."""
@@ -45,8 +48,8 @@ def _bind(value: Value, type_: SlangType, context: Context) -> Binding:
 def _candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
     kind, dims = value.details["generator"], value.details["dims"]
     scalar = {"rand_float": "float", "wang_hash": "uint"}.get(kind, "int")
-    if pattern_kind(pattern) == "vector":
-        return []
+    if pattern_kind(pattern) in ("vector", "array"):
+        return _sized_candidates(value, pattern, context, scalar)
     if kind == "range":
         return [context.layout.require_type_by_name("int")]
     count = len(value.shape) if kind == "grid" else dims
@@ -58,6 +61,22 @@ def _candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]
         name = f"{element if element in INTEGERS + FLOATS else scalar}[{count}]"
     found = context.find(name)
     return [found] if found is not None else []
+
+
+def _sized_candidates(value: Value, pattern: Any, context: Context, scalar: str) -> list[SlangType]:
+    """Vectors or arrays of as many components as a grid has dimensions; of any number for call_id: the call decides."""
+    kind, dims = value.details["generator"], value.details["dims"]
+    stated = pattern.element_type.full_name if pattern.element_type is not None else ""
+    scalar = stated if stated in INTEGERS + FLOATS else scalar
+    if kind == "grid":
+        counts = [len(value.shape)]
+    elif dims >= 1:
+        counts = [dims]
+    else:
+        counts = list(range(1, _MOST_DIMS + 1)) if kind == "call_id" else []
+    is_vector = pattern_kind(pattern) == "vector"
+    names = [f"vector<{scalar},{n}>" if is_vector else f"{scalar}[{n}]" for n in counts if n <= 4 or not is_vector]
+    return [found for found in (context.find(name) for name in names) if found is not None]
 
 
 register(("generator",), _bind, _candidates)

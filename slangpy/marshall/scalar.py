@@ -66,7 +66,7 @@ def _math_type(value: Value) -> str:
 
 def _math_shape(value: Value) -> tuple[int, ...]:
     """Sizes of the components; lists add theirs in front."""
-    rows, cols = value.details["rows"], value.details["cols"]
+    rows, cols = value.details.get("rows", 0), value.details.get("cols", 0)
     inner = (rows, cols) if value.kind == "matrix" or rows > 1 else (cols,) if cols else ()
     return value.shape + inner if value.kind == "list" else inner
 
@@ -149,6 +149,11 @@ def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
     return Binding(
         "packed", value, type_.full_name, type_, rank - len(inner), tuple(inner), element.full_name, cost=(cost, 1)
     )
+
+
+def components_shape(value: Value) -> tuple[int, ...]:
+    """Sizes of a value with those of its vectors' and matrices' components."""
+    return _math_shape(value) if value.kind in ("list", "vector", "matrix") else value.shape
 
 
 def _bind_list_to_tensor(value: Value, type_: SlangType, rank: int, element: str) -> Binding:

@@ -738,6 +738,17 @@ private:
         if (!transpose)
             transpose = new nb::object(nb::module_::import_("slangpy.call.lists").attr("merge_items"));
         nb::object items = plain_items(value);
+        if (m_depth < 64) { // objects may stand for numbers
+            size_t leaf_index = m.leaf_count;
+            Leaf& leaf = m.add_leaf();
+            leaf.kind = ValueKind::list;
+            std::vector<int64_t> sizes;
+            bool numbers = flatten(items.ptr(), 0, leaf, sizes);
+            leaf.items.clear();
+            m.leaf_count = leaf_index;
+            if (numbers)
+                return sequence(hold(items));
+        }
         nb::object merged = answer([&] {
             try {
                 return (*transpose)(items); // None when the elements are no dicts
@@ -1079,10 +1090,11 @@ nb::list describe(const CallArguments& arguments, const Signature* walked)
     return result;
 }
 
-void append_sizes(Signature& signature)
+void append_sizes(Signature& signature, bool containers)
 {
     for (Leaf& leaf : signature.used())
-        if (leaf.kind == ValueKind::list)
+        if (leaf.kind == ValueKind::list
+            || (containers && (leaf.kind == ValueKind::array || leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch)))
             for (int64_t size : leaf.shape)
                 signature.key.append(reinterpret_cast<const char*>(&size), sizeof size);
 }

@@ -54,7 +54,7 @@ void walk(Signature& signature, const CallArguments& arguments);
 /// `walked` (may be null) is the signature of the same arguments: objects are not asked again.
 nb::list describe(const CallArguments& arguments, const Signature* walked);
 
-/// Appends the sizes that may decide types (list lengths) to the key.
-void append_sizes(Signature& signature);
+/// Appends the sizes that may decide types to the key: list lengths, and of `containers` all sizes.
+void append_sizes(Signature& signature, bool containers);
 
 } // namespace spy

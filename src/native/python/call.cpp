@@ -133,6 +133,7 @@ std::shared_ptr<CallPlan> read_plan(nb::dict dict)
     plan->period_offset = offset_of(dict, "period_offset");
     plan->shape_offset = offset_of(dict, "shape_offset");
     plan->size_dependent = nb::cast<bool>(dict["size_dependent"]);
+    plan->shape_dependent = dict.contains("shape_dependent") && nb::cast<bool>(dict["shape_dependent"]);
     plan->can_flatten = nb::cast<bool>(dict["can_flatten"]);
     plan->can_widen = dict.contains("can_widen") && nb::cast<bool>(dict["can_widen"]);
     plan->needs_globals = dict.contains("used_globals") && nb::len(nb::object(dict["used_globals"])) > 0;
@@ -180,7 +181,7 @@ std::shared_ptr<CallPlan> find_plan(CallSite& site, nb::handle self, PlanTable& 
     std::string base = signature.key;
     bool sized = found != table.plans.end();
     if (sized) {
-        append_sizes(signature);
+        append_sizes(signature, found->second->shape_dependent);
         auto exact = table.plans.find(signature.key);
         if (exact != table.plans.end())
             return exact->second;
@@ -195,7 +196,7 @@ std::shared_ptr<CallPlan> find_plan(CallSite& site, nb::handle self, PlanTable& 
     plan->view.attr("attach")(PlanLink{plan});
     if (plan->size_dependent && !sized) {
         table.plans[base] = plan;
-        append_sizes(signature);
+        append_sizes(signature, plan->shape_dependent);
     }
     table.plans[signature.key] = plan;
     return plan;
