@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 import sys
 from pathlib import Path
@@ -24,6 +25,10 @@ def memory_kib() -> int:
     if not sys.platform.startswith("linux"):
         pytest.skip("resident memory is read from /proc")
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def has_textures(device: spy.Device) -> bool:
@@ -63,15 +68,19 @@ def test_ten_thousand_resources(device_type: spy.DeviceType) -> None:
         device.wait()
 
     cycle(1000)
-    before, heaps_before = memory_kib(), heaps(device)
+    before, files_before, heaps_before = memory_kib(), open_files(), heaps(device)
     cycle(10_000)
     assert memory_kib() - before < 4096
+    assert open_files() <= files_before
     assert heaps(device) == heaps_before
     assert not device._live_objects()
     device.close()
 
 
-def test_three_hundred_devices(device_type: spy.DeviceType) -> None:
+def test_many_devices(device_type: spy.DeviceType) -> None:
+    """300 of them; SLANGPY_TEST_DEVICE_CYCLES=10000 for the full count."""
+    rounds = int(os.environ.get("SLANGPY_TEST_DEVICE_CYCLES", "300"))
+
     def cycle(count: int) -> None:
         for i in range(count):
             device = spy.Device(type=device_type)
@@ -82,9 +91,10 @@ def test_three_hundred_devices(device_type: spy.DeviceType) -> None:
 
     cycle(20)
     gc.collect()
-    before, open_before = memory_kib(), len(spy.Device.get_created_devices())
-    cycle(300)
+    before, files_before, open_before = memory_kib(), open_files(), len(spy.Device.get_created_devices())
+    cycle(rounds)
     gc.collect()
+    assert open_files() <= files_before
     assert memory_kib() - before < (65536 if device_type is spy.DeviceType.cuda else 8192)
     assert len(spy.Device.get_created_devices()) == open_before
 
