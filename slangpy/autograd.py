@@ -7,7 +7,6 @@ launched, or before that when it writes torch tensors: what such a call does to 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +59,7 @@ class diff_pair(_native.TorchPair):
 class _Recipe:
     """What the graph has to know of all calls of one plan. Positions count the call's torch tensors in walk order."""
 
-    __slots__ = ("inputs", "reads", "result_at", "returns", "scattered", "whole", "written", "written_in_graph")
+    __slots__ = ("inputs", "reads", "result_at", "returns", "whole", "written", "written_in_graph")
 
     def __init__(self, view: PlanView) -> None:
         leaves = view.torch_leaves()
@@ -70,7 +69,6 @@ class _Recipe:
         self.written = [i for i, leaf in enumerate(leaves) if leaf["writes"]]
         self.written_in_graph = [i for i in self.written if carries[i]]
         self.whole = [bool(leaf.get("whole")) for leaf in leaves]
-        self.scattered = [i for i in self.inputs if self.whole[i]]
         self.result_at = next((i for i, leaf in enumerate(leaves) if leaf["name"].startswith("_result")), -1)
         self.returns = view.spec["result"]["mode"] == "torch"
 
@@ -164,26 +162,11 @@ def _gradient_of(tensor: Any) -> Any:
     return torch.empty_like(tensor)
 
 
-def _refuse_unordered(call: _Call) -> None:
-    """Gradients of whole-tensor parameters are added atomically, in any order."""
-    if not torch.are_deterministic_algorithms_enabled():
-        return
-    text = (
-        f"{call.node.label}: the gradient of a whole-tensor parameter does not have a deterministic implementation, but "
-        "you set 'torch.use_deterministic_algorithms(True)'; pass warn_only=True to allow it"
-    )
-    if not torch.is_deterministic_algorithms_warn_only_enabled():
-        raise RuntimeError(text)
-    warnings.warn(text, stacklevel=2)
-
-
 def _replay(ctx: Any, seed: Any, *saved_tensors: Any) -> Any:
     del saved_tensors  # torch refuses a second derivative where one of the arguments requires grad
     call, needs = ctx.call, ctx.needs_input_grad
     if seed is None:
         return (None,) * len(needs)
-    if call.recipe.scattered:
-        _refuse_unordered(call)
     saved = ctx.saved_tensors
     values: list[Any] = list(saved)
     grads: list[Any] = [None] * len(needs)
@@ -318,8 +301,6 @@ def gradients(call: _Call, saved: Sequence[Any], seeds: Sequence[Any], wanted: S
     seeds: gradients of the result, if the call returns one, and of what it wrote in the graph; None counts as zero.
     """
     recipe: _Recipe = call.recipe
-    if recipe.scattered:
-        _refuse_unordered(call)
     values: list[Any] = list(saved)
     device = next(seed.device for seed in seeds if seed is not None)
     for i in wanted:

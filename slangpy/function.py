@@ -24,6 +24,11 @@ def watcher_of(device: Any) -> Any:
     return device.__dict__.get("_state_watcher")
 
 
+def native_device(device: Any) -> Any:
+    """The device, None where code is only generated."""
+    return device if isinstance(device, _native.Device) else None
+
+
 class FunctionCore:
     """A function of a module by name, found when it is first needed."""
 
@@ -183,7 +188,7 @@ class FunctionNode(_native.CallSite):
         self._bwds: FunctionNode | None = None
         table = module.plan_table((core.identity, core.is_constructor, options))
         uniforms = self._make_uniforms if globals_ else None
-        super().__init__(table, plan_call, bound, uniforms, stream, options.bwds, watcher_of(module.device))
+        super().__init__(table, plan_call, bound, uniforms, stream, options.bwds, watcher_of(module.device), native_device(module.device))
 
     def _reload(self) -> None:
         """Called by native code before a call when a watched file has changed."""
@@ -383,8 +388,7 @@ class FunctionNode(_native.CallSite):
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """How each argument is bound, and the generated kernel."""
         view = self._plan_of(*args, **kwargs)
-        view.planned()
-        return f"{self.label}\n{view.explain()}\n\n{view.code}"
+        return f"{self.label}\n{view.for_arguments(self, self._describe(*args, **kwargs)).explain()}\n\n{view.code}"
 
     def __hash__(self) -> int:
         return id(self)

@@ -39,6 +39,7 @@ class CudaCodegen:
         self.compile_target = _Target("cuda", {"__TARGET_CUDA__": "1"})
         self.compiler_fingerprint = f"nvrtc {arch}"
         self.supported_shader_model = ShaderModel.sm_6_0
+        self.deterministic = False
         desc = CudaCodegen._Desc()
         desc.compiler_options = {"include_paths": list(include_paths)}
         self.__dict__["_state_desc"] = desc
@@ -62,7 +63,8 @@ class CudaCodegen:
         description = function._describe(*args, **kwargs)
         mode = result_mode_of(kwargs.get("_result") if isinstance(kwargs.get("_result"), (str, type)) else None,
                               function.options.return_type)  # fmt: skip
-        view = PlanView(function, decode(description), mode, b"")
+        deterministic = self.deterministic and function.options.bwds
+        view = PlanView(function, decode(description), mode, b"", deterministic=deterministic)
         view.build_spec()
         return view
 

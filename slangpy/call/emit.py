@@ -152,19 +152,22 @@ class _Writer(BackwardWriter, TextureWriter):
 
     def _header(self) -> list[str]:
         header = ["int64_t _total", "int64_t _block", "int64_t _flags", f"int64_t _shape[{max(self.rank, 1)}]"]
-        return [*header, "int64_t _period"] if self.options.bwds else header
+        if self.options.bwds:
+            header.append("int64_t _period")
+        return [*header, "uint64_t _redirects"] if any(g.sums is not None for g in self.grads.values()) else header
 
     def _entry_point(self) -> list[str]:
         extra = "".join(f", {p}" for p in self.extra)
         if self.shape.cpu:
             head = f"void _spy_main(uint3 _group : SV_GroupID, uniform _spy_Call _call{extra})"
-            return ['[shader("compute")]', "[numthreads(1, 1, 1)]", head, "{", *_indent(self._cpu_loop()), "}"]
+            body = [*self._redirect(), *self._cpu_loop()]
+            return ['[shader("compute")]', "[numthreads(1, 1, 1)]", head, "{", *_indent(body), "}"]
         head = (
             f"void _spy_main(uint3 _group : SV_GroupID, uint _thread : SV_GroupIndex, uniform _spy_Call _call{extra})"
         )
         size = self.shape.group_size
         return [
-            '[shader("compute")]', f"[numthreads({size}, 1, 1)]", head, "{", *_indent(self._gpu_body()), "}",
+            '[shader("compute")]', f"[numthreads({size}, 1, 1)]", head, "{", *_indent([*self._redirect(), *self._gpu_body()]), "}",
         ]  # fmt: skip
 
     def _flat_group(self) -> str:

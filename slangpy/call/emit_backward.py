@@ -31,6 +31,22 @@ def reduces(placed: Placed, grad: Derivative, shape: Shape) -> bool:
     return derivative is not None and parts_of(derivative) is not None
 
 
+def gradient_class(placed: Placed, grad: Derivative, shape: Shape) -> str:
+    """What `explain` says of a leaf: where its gradient comes from, and how what invocations add meets."""
+    words = ["read"] if grad.seed else []
+    if not grad.target:
+        pass
+    elif placed.binding.rank >= 0:
+        words.append("scattered")
+    elif reduces(placed, grad, shape):
+        words.append("reduced")
+    elif grad.target == "view" and placed.map and shape.classes.get(placed.ident) == LINEAR:
+        words.append("direct")
+    else:
+        words.append("scattered")
+    return ", ".join(words)
+
+
 def group_limit(plan: Vectorized, grads: dict[str, Derivative], shape: Shape) -> int:
     """Most groups (CPU: blocks) that a kernel of this variant may be launched with; 0: no limit."""
     reduced = [(p, grads[p.ident]) for p in plan.placed if p.ident in grads and reduces(p, grads[p.ident], shape)]
@@ -56,6 +72,7 @@ class BackwardWriter:
     shape: Shape
     capabilities: frozenset[str]
     leaves: dict[str, list[Placed]]
+    aliases: list[str]
     hoisted: list[str]
     row: list[str]
     body: list[str]
@@ -215,9 +232,22 @@ class BackwardWriter:
             placed, view, f"_g_{view}", derivative, f"_o_{view}", 0, self.body, grad.grad_type, load=False, add=add
         )
 
+    def _redirect_mode(self) -> int:
+        """Which gradients this kernel adds to sums beside them: settle.HALF, settle.EXACT or none (0)."""
+        modes = [
+            grad.sums.mode
+            for placed in self.plan.placed
+            if (grad := self.grads.get(placed.ident, NONE)).sums is not None
+            and not (placed.binding.rank < 0 and placed.binding.kind == "view" and self._class(placed) == LINEAR)
+        ]
+        return max(modes, default=0)
+
+    def _redirect(self) -> list[str]:
+        return ["_spy_redirects = _call._redirects;"] if self._redirect_mode() else []
+
     def _adds_by_wave(self, stored: str) -> bool:
         """Whether lanes that meet in one element may be summed first."""
-        return not self.shape.cpu and (stored == "float" or stored.startswith("vector<float,"))
+        return not self.shape.cpu and not self.options.deterministic and (stored == "float" or stored.startswith("vector<float,"))
 
     def _sum_runs(self, placed: Placed, grad: Derivative, view: str, derivative: SlangType) -> None:
         """Neighbouring invocations that add to one element (a broadcast last dimension) are summed first."""
@@ -302,6 +332,8 @@ class BackwardWriter:
     def _library_settings(self) -> list[str]:
         """Exports that tell the Slang library about the device and about elements it cannot add atomically by itself."""
         lines = atomic_hook(self._atomic_types())
+        if mode := self._redirect_mode():
+            lines.append(f"export static const int _spy_redirect = {mode};")
         if not (lines or self.options.bwds) or "spirv" not in self.capabilities:
             return lines
         for name, capability, default in (
@@ -333,4 +365,4 @@ class BackwardWriter:
         return found
 
 
-__all__ = ["BackwardWriter", "group_limit", "reduces"]
+__all__ = ["BackwardWriter", "gradient_class", "group_limit", "reduces"]

@@ -5,12 +5,15 @@ from __future__ import annotations
 from .ir import Argument, Vectorized
 
 
-def table(arguments: tuple[Argument, ...], plan: Vectorized | None) -> str:
-    """One line per argument: name, Python type and shape, Slang parameter, bound type, dimensions, mapping."""
-    rows = [("argument", "value", "parameter", "bound type", "dims", "call dims")]
+def table(arguments: tuple[Argument, ...], plan: Vectorized | None, gradients: dict[str, str] | None = None) -> str:
+    """One line per argument: name, Python type and shape, Slang parameter, bound type, dimensions, mapping.
+
+    gradients: what a backward call does with each leaf's gradient, by ident; one more column.
+    """
+    rows = [("argument", "value", "parameter", "bound type", "dims", "call dims", "gradient" if gradients else "")]
     if plan is None:
         for argument in arguments:
-            rows.append((argument.name or f"[{argument.position}]", argument.value.describe(), "", "", "", ""))
+            rows.append((argument.name or f"[{argument.position}]", argument.value.describe(), "", "", "", "", ""))
     else:
         for placed in plan.placed:
             binding = placed.binding
@@ -24,9 +27,10 @@ def table(arguments: tuple[Argument, ...], plan: Vectorized | None) -> str:
                     binding.type_name,
                     str(binding.dims),
                     str(list(placed.map)),
+                    (gradients or {}).get(placed.ident, ""),
                 )
             )
-    widths = [max(len(row[i]) for row in rows) for i in range(6)]
+    widths = [max(len(row[i]) for row in rows) for i in range(7)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows
     )

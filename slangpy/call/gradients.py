@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..errors import ResolveException
 from ..marshall.base import TENSOR
 from .ir import Binding, Derivative, Parameter, Placed, Vectorized
+from .settle import own_addition, sums_of, target_type
 
 NONE = Derivative()
 
@@ -14,17 +17,32 @@ def differentiable(parameter: Parameter) -> bool:
     return not parameter.no_diff and parameter.binding.type.differentiable
 
 
-def derivatives(plan: Vectorized) -> dict[str, Derivative]:
-    """By leaf ident. Raises for gradients that are missing or shared where two are needed."""
+def derivatives(plan: Vectorized, deterministic: bool = False) -> dict[str, Derivative]:
+    """By leaf ident. Raises for gradients that are missing, shared where two are needed, or that cannot be ordered."""
     found: dict[str, Derivative] = {}
     by_path = {p.parameter: [] for p in plan.placed}  # type: dict[str, list[Placed]]
     for placed in plan.placed:
         by_path[placed.parameter].append(placed)
     for parameter in plan.resolved.parameters:
         for placed in by_path.get(parameter.name, []):
-            found[placed.ident] = _of_leaf(parameter, placed)
+            grad = _of_leaf(parameter, placed)
+            if deterministic and grad.target:
+                _check_order(placed, grad)
+            sums = sums_of(placed, grad, deterministic)
+            found[placed.ident] = replace(grad, sums=sums) if sums is not None else grad
     _check_result(plan, found)
     return found
+
+
+def _check_order(placed: Placed, grad: Derivative) -> None:
+    """In deterministic calls every addition must be one that the library can order."""
+    type_ = target_type(placed, grad)
+    owner = own_addition(type_) if type_ is not None else ""
+    if owner:
+        raise ResolveException(
+            f"{placed.path}: struct {owner} brings its own atomicAdd, whose order a deterministic call cannot control; "
+            "remove it (the addition is derived from the fields) or set device.deterministic = False"
+        )
 
 
 def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:

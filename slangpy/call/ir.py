@@ -80,6 +80,7 @@ class Options:
     call_group_shape: tuple[int, ...] | None = None
     thread_group_size: tuple[int, int, int] | None = None
     convert: str | None = None
+    deterministic: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,7 @@ class Derivative:
     grad_type: str = ""
     seed: str = ""  # "", "view", "value": where the incoming gradient is read
     target: str = ""  # "", "view", "reference": where the gradient goes
+    sums: Any = None  # settle.Sums: summed beside the gradient's memory where invocations share elements
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,8 @@ def leaf_spec(
             spec["element_size"] = 4 if binding.stored == "bool" and four_byte_bool else SIZES[binding.stored]
     elif kind == "literal":
         spec["kind"] = "skip"
+    if grad.sums is not None:
+        spec["sum_ratio"], spec["sum_item"] = grad.sums.ratio, grad.sums.stride
     return spec
 
 
@@ -142,6 +144,7 @@ def plan_spec(
         "block_offset": fields.offset("_block"),
         "flags_offset": fields.offset("_flags"),
         "period_offset": fields.offset("_period"),
+        "redirects_offset": fields.offset("_redirects"),
         "shape_offset": fields.offset("_shape"),
         "size_dependent": plan.size_dependent,
         "shape_dependent": plan.shape_dependent,

@@ -16,12 +16,13 @@ from ..marshall.base import enum_storage
 from . import compile as compile_stage, emit as emit_stage, layout as layout_stage
 from .constants import render_constants
 from .custom import CustomLeaves, mentions_custom, release, with_class
-from .emit_backward import group_limit
+from .emit_backward import gradient_class, group_limit
 from .explain import table
 from .gradients import carriers, derivatives, has_storage
 from .groups import asks_position, tile_shape
 from .ir import Argument, Derivative, Options, Value, Vectorized
 from .resolve import resolve
+from .settle import settle_source
 from .text import product
 from .textures import check_device, make_texture, result_format
 from .uniforms import raise_unset
@@ -38,10 +39,11 @@ class PlanView:
     """One plan: its arguments as described, and, once the compiler was needed, every stage's record."""
 
     def __init__(
-        self, node: Any, arguments: tuple[Argument, ...], result_mode: str, key: bytes, result_class: Any = None
-    ) -> None:
+        self, node: Any, arguments: tuple[Argument, ...], result_mode: str, key: bytes, result_class: Any = None,
+        deterministic: bool = False,
+    ) -> None:  # fmt: skip
         self.function = node.core
-        self.options: Options = node.options
+        self.options: Options = replace(node.options, deterministic=True) if deterministic else node.options
         self.arguments = arguments
         self.result_mode = result_mode
         self.key = key
@@ -64,6 +66,13 @@ class PlanView:
     @property
     def name(self) -> str:
         return self.function.name
+
+    def for_arguments(self, node: Any, description: list[Any]) -> PlanView:
+        """The same plan as other values of the same key see it: their shapes are in its table. Runs the stages."""
+        arguments, options = decode(description), self.options
+        view = PlanView(node, arguments, self.result_mode, self.key, self._result_class, options.deterministic)
+        view.planned()
+        return view
 
     # --- planning
     def planned(self) -> tuple[Vectorized, dict[str, Derivative]]:
@@ -90,7 +99,7 @@ class PlanView:
                 plan, tile=tile, shape_dependent=shaped, positions=asks_position(self.module, options.preludes)
             )
             self.result_format = result_format(plan, self.module.device) if plan.result_mode == "texture" else ""
-            grads = derivatives(plan) if options.bwds else {}
+            grads = derivatives(plan, options.deterministic) if options.bwds else {}
         except (ResolveException, BoundVariableException, ShapeError, KernelGenException) as error:
             raise type(error)(f"{self.label}: {error}\n{table(self.arguments, None)}") from None
         if options.bwds and not has_storage(grads):
@@ -107,6 +116,9 @@ class PlanView:
     def source(self, key: int) -> str:
         plan, grads = self.planned()
         device = self.module.device
+        if key >> 63:
+            leaf = next(p for p in plan.placed if p.leaf == key & 0xFFFFFFFF)
+            return settle_source(grads[leaf.ident].sums, self.on_cpu, ["slangpy", *self.module.loaded.import_names])
         shape = emit_stage.decode_variant(key, plan, device.compile_target.format == "cpp", self.group_size)
         imports = ["slangpy", *self.module.loaded.import_names]
         constants = render_constants(self.module.loaded, self.label, self.options.constants)
@@ -185,13 +197,16 @@ class PlanView:
                 return known["built"]
             loaded = self.module.loaded
             source = self.source(variant)
-            self._code = source
+            if not variant >> 63:
+                self._code = source
             built = compile_stage.build(loaded, self.label, source, self.options.conformances)
             self.variants[variant] = {"built": built, "items": self._items(variant)}
             return built
 
     def _items(self, variant: int) -> tuple[int, int]:
         """Invocations of one group (0 for the CPU, whose blocks are sized at launch), and most groups (0: any)."""
+        if variant >> 63:
+            return (0 if self.on_cpu else 256), 0
         plan, grads = self.planned()
         limit = group_limit(plan, grads, emit_stage.decode_variant(variant, plan, self.on_cpu, self.group_size))
         if self.on_cpu:
@@ -252,7 +267,8 @@ class PlanView:
             if built is None:
                 return False
             self.variants[key] = {"built": built, "items": items}
-            self._code = source
+            if not key >> 63:
+                self._code = source
         self.spec = spec
         if spec["no_storage"]:
             self._warn_no_storage(5)
@@ -333,7 +349,15 @@ class PlanView:
         raise_unset(self.label, layout, self.spec["used_globals"][0])
 
     def explain(self) -> str:
-        return table(self.arguments, self._planned[0] if self._planned else None)
+        if self._planned is None:
+            return table(self.arguments, None)
+        plan, grads = self._planned
+        if not self.options.bwds:
+            return table(self.arguments, plan)
+        shape = emit_stage.decode_variant(self._default_variant(), plan, self.on_cpu, self.group_size)
+        classes = {p.ident: gradient_class(p, grads[p.ident], shape) for p in plan.placed if p.ident in grads}
+        mode = "deterministic (exact sums)" if self.options.deterministic else "in any order"
+        return f"{table(self.arguments, plan, classes)}\ngradients: {mode}"
 
     # --- what users see (debug_build_call_data)
     @property
@@ -359,21 +383,26 @@ class PlanView:
         return _native.Shape(self.native.last_call_shape)
 
 
-def plan_call(node: Any, description: list[Any], result_type: Any, key: bytes) -> dict[str, Any]:
+def plan_call(
+    node: Any, description: list[Any], result_type: Any, key: bytes, deterministic: bool = False
+) -> dict[str, Any]:
     """Plans one kind of call: from disk where it is known, else through all stages. Called by native code on a miss."""
     try:
-        return _plan_call(node, description, result_type, key)
+        return _plan_call(node, description, result_type, key, deterministic)
     except (ValueError, TypeError, RuntimeError) as error:
         if node.label in str(error) or type(error) not in (ValueError, TypeError, RuntimeError, NotImplementedError):
             raise
         raise type(error)(f"{node.label}: {error}") from None
 
 
-def _plan_call(node: Any, description: list[Any], result_type: Any, key: bytes) -> dict[str, Any]:
+def _plan_call(
+    node: Any, description: list[Any], result_type: Any, key: bytes, deterministic: bool
+) -> dict[str, Any]:
     with _build_lock:
         arguments = decode(description)
         mode = _result_mode(result_type, node, arguments)
-        view = PlanView(node, arguments, mode, key, node.options.return_type if result_type is None else result_type)
+        result_class = node.options.return_type if result_type is None else result_type
+        view = PlanView(node, arguments, mode, key, result_class, deterministic)
         if not view.restore():
             view.build_spec()
             view.store()

@@ -56,6 +56,22 @@ CALLS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", [n for n in CALLS if n != "own_addition"])
+def test_deterministic_kernels_compile(cpu, module, name):
+    make, key = CALLS[name]
+    function, arguments = make(cpu, module)
+    module.device.deterministic = True
+    try:
+        view = module.device.build(function.bwds, *arguments)
+    finally:
+        module.device.deterministic = False
+    assert view._build(key, key).kernel[:4] == b"\x7fELF"
+    summed = [i for i, leaf in enumerate(view.spec["leaves"]) if "sum_ratio" in leaf]
+    assert summed
+    for leaf in summed:
+        assert view._build(1 << 63 | leaf, 1 << 63 | leaf).kernel[:4] == b"\x7fELF"
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_kernel_compiles(cpu, module, name):
     make, key = CALLS[name]

@@ -10,13 +10,19 @@ import pytest
 
 
 @pytest.fixture(params=["cpu", "cuda"])
-def where(request: pytest.FixtureRequest) -> Iterator[str]:
+def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A torch device whose tensors a slangpy device takes in place."""
     torch = pytest.importorskip("torch")
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("torch has no CUDA device")
-    before = torch.are_deterministic_algorithms_enabled()
+    enabled = torch.are_deterministic_algorithms_enabled
+    before = enabled()
     torch.use_deterministic_algorithms(True, warn_only=True)  # memory that nobody has written holds NaN
+    # backward calls would be deterministic too; the tests that want that turn warn_only off
+    monkeypatch.setattr(
+        torch, "are_deterministic_algorithms_enabled",
+        lambda: enabled() and not torch.is_deterministic_algorithms_warn_only_enabled(),
+    )  # fmt: skip
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*does not have a deterministic implementation")
         yield request.param

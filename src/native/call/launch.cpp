@@ -149,17 +149,8 @@ int64_t Launch::tiles() const
 void Launch::dispatch()
 {
     int64_t total = tiles(), tile = m_plan.tile.element_count();
-    VariantKey key = choose_variant();
-    auto found = m_plan.variants.find(key);
-    if (found == m_plan.variants.end()) {
-        if (m_signature.has_torch)
-            refuse_cold_capture(*m_plan.device, m_options, m_signature.used(), m_plan.view);
-        m_plan.view.attr("build_variant")(key);
-        found = m_plan.variants.find(key);
-        if (found == m_plan.variants.end())
-            fail_runtime(m_plan.label, ": no kernel was built for variant ", key);
-    }
-    const Variant& variant = found->second;
+    const Variant& variant = variant_of(choose_variant());
+    prepare_sums();
     int64_t per_group = variant.items_per_group;
     if (per_group == 0) { // CPU: blocks large enough to vectorise, small enough to share out
         per_group = variant.max_groups == 1
@@ -177,22 +168,17 @@ void Launch::dispatch()
         groups = std::max<int64_t>(groups / unit, 1) * unit;
     }
     put<int64_t>(m_plan.period_offset, m_period);
-    const auto& limit = m_plan.device->info().limits.max_compute_dispatch_thread_groups;
-    uint32_t limit_x = limit[0] ? limit[0] : 0xffffffffu;
-    std::array<uint32_t, 3> count{uint32_t(std::min<int64_t>(groups, limit_x)), 1, 1};
-    if (groups > limit_x) { // the kernel recovers the flat group index from x + y * gridDim.x
-        count[1] = uint32_t((groups + limit_x - 1) / limit_x);
-        if (limit[1] && count[1] > limit[1])
-            fail_value(m_plan.label, ": ", m_total, " invocations are more than one dispatch of this device can hold");
-    }
+    const std::array<uint32_t, 3> count = group_grid(groups);
     if (variant.items_per_group != 0)
         put<int64_t>(m_plan.block_offset, count[0]);
     if (!m_options.uniforms.is_none() && m_options.uniforms.is_valid())
         m_uniforms = m_options.uniforms(m_plan.view);
     else if (m_plan.needs_globals)
         m_plan.view.attr("fail_unset")();
-    if (m_signature.reserved.append_to)
-        return record(variant, count);
+    if (m_signature.reserved.append_to) {
+        record(variant, count);
+        return settle_sums();
+    }
 
     std::span<const uint8_t> scopes[2] = {{}, {m_bytes.data(), m_bytes.size()}};
     LaunchDesc desc;
@@ -215,8 +201,39 @@ void Launch::dispatch()
     } else {
         desc.arguments = {scopes, m_slots, m_keep};
     }
-    nb::gil_scoped_release release;
-    m_plan.device->launch(desc);
+    {
+        nb::gil_scoped_release release;
+        m_plan.device->launch(desc);
+    }
+    if (!m_sums.empty())
+        settle_sums();
+}
+
+const Variant& Launch::variant_of(VariantKey key)
+{
+    auto found = m_plan.variants.find(key);
+    if (found == m_plan.variants.end()) {
+        if (m_signature.has_torch)
+            refuse_cold_capture(*m_plan.device, m_options, m_signature.used(), m_plan.view);
+        m_plan.view.attr("build_variant")(key);
+        found = m_plan.variants.find(key);
+        if (found == m_plan.variants.end())
+            fail_runtime(m_plan.label, ": no kernel was built for variant ", key);
+    }
+    return found->second;
+}
+
+std::array<uint32_t, 3> Launch::group_grid(int64_t groups) const
+{
+    const auto& limit = m_plan.device->info().limits.max_compute_dispatch_thread_groups;
+    uint32_t limit_x = limit[0] ? limit[0] : 0xffffffffu;
+    std::array<uint32_t, 3> count{uint32_t(std::min<int64_t>(groups, limit_x)), 1, 1};
+    if (groups > limit_x) { // the kernel recovers the flat group index from x + y * gridDim.x
+        count[1] = uint32_t((groups + limit_x - 1) / limit_x);
+        if (limit[1] && count[1] > limit[1])
+            fail_value(m_plan.label, ": ", m_total, " invocations are more than one dispatch of this device can hold");
+    }
+    return count;
 }
 
 void Launch::record(const Variant& variant, std::array<uint32_t, 3> groups)

@@ -57,6 +57,12 @@ private:
         SharedPiece piece;
         bool copy_out;
     };
+    struct Sums {
+        size_t leaf;
+        uint64_t begin; ///< of the gradient's memory
+        uint64_t count; ///< elements, gaps between strides included
+        uint64_t sums;  ///< address
+    };
 
     void measure();
     void merge_shape(size_t index, const LeafPlan& plan, const Shape& shape);
@@ -116,6 +122,11 @@ private:
     void bump_versions();
     int64_t tiles() const;
     void dispatch();
+    const Variant& variant_of(VariantKey key);
+    std::array<uint32_t, 3> group_grid(int64_t groups) const;
+    void note_sums(const LeafPlan& plan, uint64_t address, const Shape& shape, const Shape& strides);
+    void prepare_sums();
+    void settle_sums();
     void record(const Variant& variant, std::array<uint32_t, 3> groups);
     void finish_uploads();
     void finish_references();
@@ -144,6 +155,8 @@ private:
     std::vector<Shared> m_shared;
     std::vector<Readback> m_readbacks;
     std::vector<Custom> m_custom;
+    std::vector<Sums> m_sums;
+    uint64_t m_owned = 0; ///< bit per leaf: each invocation adds to elements of its own
     nb::object m_result;
     nb::object m_result_data; ///< custom: what create_calldata returned
     ref<Buffer> m_result_buffer;

@@ -133,6 +133,8 @@ VariantKey Launch::choose_variant()
         AccessClass access = classify(plan, full_shape(leaf), element_strides(leaf), flatten);
         if (leaf.tensor || leaf.device_type)
             access = gradient_access(i, access, flatten);
+        if (access == AccessClass::linear && !plan.whole && i < 64)
+            m_owned |= 1ull << i;
         if (access != AccessClass::linear || plan.whole || !gradients(plan, leaf)[1])
             clear_fresh(leaf); // other kernels store into gradients that hold nothing
         key |= uint64_t(access) << (3 + 2 * position++);

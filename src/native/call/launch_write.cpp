@@ -17,6 +17,8 @@ void Launch::write_view(const LeafPlan& plan, const ViewSlot& slot, uint64_t add
                         const Shape& strides)
 {
     put<uint64_t>(slot.data, address);
+    if (plan.sum_ratio && &slot == &plan.views[size_t(ViewSource::grad_out)])
+        note_sums(plan, address, shape, strides);
     auto stride32 = [&](int64_t stride) {
         if (stride != int32_t(stride))
             fail_value(m_plan.label, ": argument ", plan.name, " has a stride of ", stride,
@@ -249,8 +251,12 @@ void Launch::write_reference(const LeafPlan& plan, const Leaf& leaf)
     write_value_slot(plan.value, value, plan.name);
     if (grad && grad != Py_None)
         write_value_slot(plan.seed, grad, plan.name + ".grad");
-    if (plan.out.offset >= 0)
-        put<uint64_t>(plan.out.offset, readback_memory(plan, leaf.object, plan.out.layout->stride, true));
+    if (plan.out.offset < 0)
+        return;
+    const uint64_t address = readback_memory(plan, leaf.object, plan.out.layout->stride, true);
+    put<uint64_t>(plan.out.offset, address);
+    if (plan.sum_ratio)
+        note_sums(plan, address, {}, {});
 }
 
 void Launch::write_pointer(const LeafPlan& plan, const Leaf& leaf)

@@ -49,6 +49,8 @@ struct LeafPlan {
     int32_t read_slot = -1; ///< textures that are read through a second parameter
     bool carries = false; ///< torch: autograd may send a gradient through it
     bool whole = false;   ///< a tensor parameter: the function picks the elements
+    uint32_t sum_ratio = 0; ///< gradient target: bytes of sums per byte; 0: kernels add to the gradient itself
+    uint32_t sum_item = 0;  ///< bytes of one stored element of the gradient
     bool classed = false; ///< takes part in the variant key
 };
 
@@ -84,7 +86,8 @@ struct CallPlan {
     ResultPlan result;
     uint32_t call_rank = 0;
     uint32_t argument_size = 0;
-    int32_t total_offset = -1, block_offset = -1, flags_offset = -1, shape_offset = -1, period_offset = -1;
+    int32_t total_offset = -1, block_offset = -1, flags_offset = -1, shape_offset = -1, period_offset = -1,
+            redirects_offset = -1;
     bool size_dependent = false;  ///< list lengths belong to the key
     bool shape_dependent = false; ///< so do the sizes of containers
     bool can_flatten = false;
@@ -104,5 +107,7 @@ struct CallPlan {
 /// then 2 bits for each classed leaf.
 using VariantKey = uint64_t;
 constexpr uint32_t max_classed_leaves = 30;
+/// Not a form of the kernel: settles the sums of the leaf in the low bits.
+constexpr VariantKey settle_variant = 1ull << 63;
 
 } // namespace spy

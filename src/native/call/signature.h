@@ -27,6 +27,7 @@ struct Signature {
     ReservedArguments reserved;
     bool has_torch = false;
     bool has_torch_pairs = false;
+    bool deterministic = false; ///< a backward call whose sums must not depend on the order of threads
     bool needs_autograd = false; ///< grad mode is on and a torch tensor requires grad
     std::vector<std::unique_ptr<TensorBase>> grads; ///< of torch leaves; the first `grad_count` count
     size_t grad_count = 0;

@@ -265,6 +265,15 @@ bool torch_grad_enabled()
     return nb::steal(PyObject_CallNoArgs(function)).ptr() == Py_True;
 }
 
+bool torch_is_deterministic()
+{
+    static PyObject* module = nullptr;
+    static PyObject* name = PyUnicode_InternFromString("are_deterministic_algorithms_enabled");
+    if (!module)
+        module = nb::object(torch()).release().ptr();
+    return nb::steal(PyObject_CallMethodNoArgs(module, name)).ptr() == Py_True;
+}
+
 void bump_torch_version(PyObject* tensor)
 {
     static PyObject* function = nullptr;

@@ -26,6 +26,8 @@ uint64_t torch_stream(PyObject* tensor, const TorchTensor& description);
 bool torch_is_negated(PyObject* tensor);
 bool torch_requires_grad(PyObject* tensor);
 bool torch_grad_enabled();
+/// Whether torch.use_deterministic_algorithms is on.
+bool torch_is_deterministic();
 /// Tells autograd that a tensor's content was changed in place.
 void bump_torch_version(PyObject* tensor);
 /// Forces the Python protocol, for tests.

@@ -272,6 +272,8 @@ public:
     void add_object(DeviceObject* object);
     /// Takes an object out for its destructor. False when close() has released it; waits while it does.
     bool remove_object(DeviceObject* object) noexcept;
+    /// Gradients are summed so that the order of threads does not show.
+    const std::shared_ptr<std::atomic<bool>> deterministic = std::make_shared<std::atomic<bool>>(false);
     /// Kernels compiled and created, for reports.
     std::atomic<uint64_t> compiled_count{0}, kernel_count{0};
     using DiscardedCallback = std::function<void(Device*, uint64_t recording_id)>;

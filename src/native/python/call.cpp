@@ -94,6 +94,10 @@ LeafPlan read_leaf(nb::dict dict)
         leaf.range_scalar = scalar_from_slang_name(nb::cast<std::string>(dict["range_scalar"]));
     leaf.slot = offset_of(dict, "slot");
     leaf.read_slot = offset_of(dict, "read_slot");
+    if (dict.contains("sum_ratio")) {
+        leaf.sum_ratio = nb::cast<uint32_t>(dict["sum_ratio"]);
+        leaf.sum_item = nb::cast<uint32_t>(dict["sum_item"]);
+    }
     return leaf;
 }
 
@@ -132,6 +136,7 @@ std::shared_ptr<CallPlan> read_plan(nb::dict dict)
     plan->flags_offset = offset_of(dict, "flags_offset");
     plan->period_offset = offset_of(dict, "period_offset");
     plan->shape_offset = offset_of(dict, "shape_offset");
+    plan->redirects_offset = offset_of(dict, "redirects_offset");
     plan->size_dependent = nb::cast<bool>(dict["size_dependent"]);
     plan->shape_dependent = dict.contains("shape_dependent") && nb::cast<bool>(dict["shape_dependent"]);
     plan->can_flatten = nb::cast<bool>(dict["can_flatten"]);
@@ -172,6 +177,15 @@ private:
     }
 };
 
+/// Backward calls whose sums must not depend on the order of threads have plans of their own.
+void add_determinism(const CallSite& site, Signature& signature)
+{
+    signature.deterministic = site.is_bwds && ((site.deterministic && *site.deterministic) ||
+                                               (signature.has_torch && torch_is_deterministic()));
+    if (signature.deterministic)
+        signature.key += "\x01!";
+}
+
 std::shared_ptr<CallPlan> find_plan(CallSite& site, nb::handle self, PlanTable& table, Signature& signature,
                                     const CallArguments& arguments)
 {
@@ -191,7 +205,8 @@ std::shared_ptr<CallPlan> find_plan(CallSite& site, nb::handle self, PlanTable& 
     nb::object result_type =
         signature.reserved.result_type ? nb::borrow(signature.reserved.result_type) : nb::object(nb::none());
     nb::object spec = site.planner(self, describe(arguments, &signature), result_type,
-                                   nb::bytes(signature.key.data(), signature.key.size()));
+                                   nb::bytes(signature.key.data(), signature.key.size()),
+                                   signature.deterministic);
     std::shared_ptr<CallPlan> plan = read_plan(nb::cast<nb::dict>(spec));
     plan->view.attr("attach")(PlanLink{plan});
     if (plan->size_dependent && !sized) {
@@ -304,6 +319,7 @@ nb::object call_with(nb::handle self, nb::args args, nb::kwargs kwargs, std::spa
     walk(signature, arguments);
     if (signature.has_torch_pairs && !site.is_bwds)
         fail(ErrorKind::type, nb::str(self.attr("label")).c_str(), ": diff_pair belongs to .bwds(); pass the tensor itself");
+    add_determinism(site, signature);
     PlanTable& table = *nb::cast<PlanTable*>(site.table);
     std::shared_ptr<CallPlan> plan = find_plan(site, self, table, signature, arguments);
     if (signature.needs_autograd && !site.is_bwds) {
@@ -371,6 +387,7 @@ nb::object plan_of(nb::handle self, nb::args args, nb::kwargs kwargs)
     CallArguments arguments = gather(self, site, args, kwargs, storage);
     SignatureLease lease;
     walk(*lease.signature, arguments);
+    add_determinism(site, *lease.signature);
     return find_plan(site, self, *nb::cast<PlanTable*>(site.table), *lease.signature, arguments)->view;
 }
 
@@ -462,14 +479,15 @@ void bind_call(nb::module_& m)
                          "Native half of FunctionNode.")
         .def("__init__",
              [](CallSite* self, nb::object table, nb::object planner, nb::object bound, nb::object uniforms,
-                uint64_t cuda_stream, bool is_bwds, FileWatcher* watcher) {
-                 new (self) CallSite{
-                     std::move(table), std::move(planner), std::move(bound), {std::move(uniforms), {}}, is_bwds, watcher};
+                uint64_t cuda_stream, bool is_bwds, FileWatcher* watcher, Device* device) {
+                 new (self) CallSite{std::move(table), std::move(planner), std::move(bound), {std::move(uniforms), {}},
+                                     is_bwds, watcher, device ? device->deterministic : nullptr};
                  if (cuda_stream)
                      self->run.stream = {NativeHandleType::CUstream, cuda_stream};
              },
              nb::arg("table"), nb::arg("planner"), nb::arg("bound").none(), nb::arg("uniforms").none(),
-             nb::arg("cuda_stream"), nb::arg("is_bwds") = false, nb::arg("watcher").none() = nb::none())
+             nb::arg("cuda_stream"), nb::arg("is_bwds") = false, nb::arg("watcher").none() = nb::none(),
+             nb::arg("device").none() = nb::none())
         .def("__call__", &call)
         .def("_plan_of", &plan_of)
         .def("_describe", &describe_call);

@@ -5,6 +5,7 @@
 #include "python/collect.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 
 namespace spy {
@@ -21,6 +22,7 @@ struct CallSite {
     RunOptions run;
     bool is_bwds = false;
     ref<FileWatcher> watcher; ///< of the device's source files; null without hot reload
+    std::shared_ptr<const std::atomic<bool>> deterministic; ///< the device's setting; null where code is only generated
 };
 
 template <typename Visit>
