@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from ..errors import ResolveException
@@ -51,7 +52,7 @@ def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
         return NONE
     if binding.rank >= 0:
         return _of_tensor(parameter, placed)
-    if not differentiable(parameter) or not binding.type.differentiable:
+    if not differentiable(parameter) or not binding.type.differentiable or not _in_derivative(parameter, placed):
         return NONE
     if binding.marshall is not None and binding.marshall.has_derivative:
         raise NotImplementedError(
@@ -78,6 +79,30 @@ def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
     return NONE
 
 
+def _in_derivative(parameter: Parameter, placed: Placed) -> bool:
+    """Whether a part of a struct has a gradient: fields that say no_diff are no part of `Differential`."""
+    type_ = parameter.binding.type
+    for step in re.findall(r"\.(\w+)|\[", placed.path[len(parameter.name) :]):
+        if not step:
+            type_ = type_.element_type
+        elif type_.kind == "struct":
+            field = type_.fields[step]
+            if "nodiff" in field.modifiers or not field.type.differentiable:
+                return False
+            derivative = type_.derivative
+            if derivative is not None and step not in derivative.fields:
+                raise NotImplementedError(
+                    f"{placed.path}: {type_.full_name}.Differential has no field '{step}'; name its fields like the "
+                    "struct's, or pass the struct in a Tensor with gradients"
+                )
+            type_ = field.type
+        else:
+            return True  # a component
+        if type_ is None:
+            return True
+    return True
+
+
 def _of_tensor(parameter: Parameter, placed: Placed) -> Derivative:
     """Whole tensors carry their gradients into the function."""
     binding, value = placed.binding, placed.binding.value
@@ -85,7 +110,8 @@ def _of_tensor(parameter: Parameter, placed: Placed) -> Derivative:
     found = TENSOR.match(binding.type_name)
     assert found is not None
     interface, access, diff, _, _ = found.groups()
-    if not (interface or diff):  # Slang itself marks every parameter of such a type no_diff, so that says nothing
+    declared = TENSOR.match(parameter.type_name) is not None  # else a field of a struct
+    if not (interface or diff) or (declared and parameter.no_diff):
         return NONE
     has_in = bool(value.details.get("grad_in"))
     has_out = bool(value.details.get("grad_out"))
@@ -126,6 +152,8 @@ def _carries(parameter: Parameter | None, placed: Placed) -> bool:
         assert found is not None
         interface, _, diff, element, _ = found.groups()
         type_ = binding.type.program.find_type_by_name(element)
+        if TENSOR.match(parameter.type_name) and parameter.no_diff:
+            return False
         return bool(interface or diff) and type_ is not None and type_.differentiable
     return differentiable(parameter) and binding.type.differentiable
 

@@ -143,8 +143,17 @@ def _parameters(target: Target, function: Any) -> list[tuple[str, SlangType, str
             io = "in"
         type_ = target.layout.wrap(parameter.type)
         assert type_ is not None
-        found.append((parameter.name, type_, io, parameter.has_modifier(m.nodiff), parameter.has_default))
+        found.append((parameter.name, type_, io, _is_no_diff(parameter, type_), parameter.has_default))
     return found
+
+
+def _is_no_diff(parameter: Any, type_: SlangType) -> bool:
+    """Whether a parameter is declared no_diff. Slang itself marks all of tensor type; their sources say it otherwise."""
+    from .. import _slang
+
+    if TENSOR.match(type_.full_name) and hasattr(parameter, "user_attributes"):
+        return any(attribute.name == "_nd_" for attribute in parameter.user_attributes)
+    return parameter.has_modifier(_slang.ModifierID.nodiff)
 
 
 def _place(

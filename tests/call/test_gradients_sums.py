@@ -123,3 +123,35 @@ def test_group_sizes(device, m, size):
     m.polynomial.thread_group_size((size, 1, 1)).bwds(a, b, -1, tensor(device, x), _result=seeded(device, seed))
     check(a.grad, [np.sum(x * x * seed)])
     check(b.grad, np.sum(x * seed, axis=0))
+
+
+@pytest.mark.parametrize("name", ["of_half", "half_struct", "half_explicit"])
+def test_gathered_half_is_rounded_once(device, m, name):
+    """Thousands of terms far below half a unit of the sum: atomic additions in half would lose them."""
+    n, seed = 3000, float(np.float16(0.1))
+    x = with_grad(device, [1.0, 2.0], "half")
+    x.grad.copy_from_numpy(np.array([8, 16], np.float16))
+    at = spy.Tensor.from_numpy(device, np.arange(n, dtype=np.int32) % 2)
+    if name == "half_struct":
+        pairs = spy.Tensor.zeros(device, (1,), m.HalfPair).with_grads()
+        m.half_struct.bwds(
+            spy.Tensor.from_numpy(device, np.zeros(n, np.int32)), pairs, _result=seeded(device, [seed] * n)
+        )
+        got = pairs.grad.cursor()[0].read()
+        assert [got["wide"], got["pair"].x, got["pair"].y] == [
+            pytest.approx(n * seed, rel=1e-6), float(np.float16(n * seed)), float(np.float16(2 * n * seed)),
+        ]  # fmt: skip
+        return
+    m[name].bwds(at, x, _result=seeded(device, [seed] * n, "half"))
+    terms = [2 * float(np.float16(seed * k)) if name == "of_half" else float(np.float16(seed * k)) for k in (1, 2)]
+    want = [float(np.float16(before + n // 2 * term)) for before, term in zip((8, 16), terms, strict=True)]
+    assert x.grad.to_numpy().tolist() == want
+
+
+def test_broadcast_half_beyond_periods(device, m):
+    """A pattern that repeats too late for registers: added by each invocation."""
+    shape, call = (2000, 1), (2000, 64)
+    seed = np.full(call, 0.1, np.float16)
+    a = with_grad(device, np.ones(shape), "half")
+    m.power_f16.bwds(a, tensor(device, np.ones(call), "half"), _result=seeded(device, seed, "half"))
+    assert set(a.grad.to_numpy().ravel().tolist()) == {float(np.float16(64 * float(np.float16(0.1))))}

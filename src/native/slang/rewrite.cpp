@@ -177,10 +177,37 @@ private:
 
 } // namespace
 
+/// Marks parameters of tensor type that say `no_diff`: Slang reflects all of them so, because no tensor is a
+/// differentiable value. The mark is an attribute of the same length.
+class NoDiffMarker {
+public:
+    explicit NoDiffMarker(std::string& text) : m_text(text) {}
+
+    void word(std::string_view word, size_t pos)
+    {
+        if (word == "no_diff")
+            m_at = pos;
+        else if (m_at != npos && word != "in" && word != "inout" && word != "const" && word != "borrow") {
+            if (is_library_name(word) && word.ends_with("Tensor"))
+                m_text.replace(m_at, mark.size(), mark);
+            m_at = npos;
+        }
+    }
+    void punctuation() { m_at = npos; }
+
+    static constexpr std::string_view mark = "[_nd_] ";
+
+private:
+    static constexpr size_t npos = std::string::npos;
+    std::string& m_text;
+    size_t m_at = npos;
+};
+
 std::string rewrite_constraints(std::string_view source)
 {
     std::string result(source);
     ConstraintScanner scanner;
+    NoDiffMarker marker(result);
     for (size_t pos = 0; pos < source.size();) {
         if (const size_t end = skip_opaque(source, pos); end != pos) {
             pos = end;
@@ -194,11 +221,13 @@ std::string rewrite_constraints(std::string_view source)
             if (scanner.expects_constraint() && is_interface_name(text))
                 result[pos] = 'i';
             scanner.word(text);
+            marker.word(text, pos);
             pos = end;
         } else {
             const std::string_view pair = source.substr(pos, 2);
             const size_t length = pair == "::" || pair == "&&" || pair == "<=" || pair == ">=" || pair == "->" ? 2 : 1;
             scanner.punctuation(source.substr(pos, length));
+            marker.punctuation();
             pos += length;
         }
     }
@@ -243,6 +272,8 @@ std::string restore_constraints(std::string_view text)
         }
         pos = end;
     }
+    for (size_t at = 0; (at = result.find(NoDiffMarker::mark, at)) != std::string::npos;)
+        result.replace(at, NoDiffMarker::mark.size(), "no_diff");
     return result;
 }
 
