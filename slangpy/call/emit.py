@@ -349,6 +349,7 @@ class _Writer(BackwardWriter, TextureWriter):
             self.fields.append(f"int {name}_inner[{max(inner, 1)}]")
         if rank >= 0:
             self.fields.append(f"uint {name}_shape[{max(rank, 1)}]")
+            self.fields.append(f"int64_t {name}_first")
 
     def _declare_generator(self, placed: Placed) -> None:
         ident, value = placed.ident, placed.binding.value
@@ -575,7 +576,8 @@ class _Writer(BackwardWriter, TextureWriter):
             lines.append(f"{var}._discard = {'true' if self.options.bwds else 'false'};")
 
     def _fill_view(self, placed: Placed, name: str, var: str, lines: list[str]) -> None:
-        lines.append(f"{var}._data = _call.{name}.at({self._offset(placed, name)});")
+        lines.append(f"{var}._data = _call.{name}.at(-_call.{name}_first);")
+        lines.append(f"{var}._offset = _call.{name}_first + {self._offset(placed, name)};")
         lines.append(f"{var}._shape = _call.{name}_shape;")
         lines.append(f"{var}._strides = _call.{name}_inner;")
 

@@ -32,7 +32,7 @@ class Fields:
     def has_slot(self, name: str) -> bool:
         return name in self._slots
 
-    def view(self, name: str) -> tuple[int, int, int, int] | None:
+    def view(self, name: str) -> tuple[int, ...] | None:
         if name not in self._fields:
             return None
         return (
@@ -40,6 +40,7 @@ class Fields:
             self.offset(name + "_lead"),
             self.offset(name + "_inner"),
             self.offset(name + "_shape"),
+            self.offset(name + "_first"),
         )
 
     def value(self, name: str) -> tuple[int, Any] | None:

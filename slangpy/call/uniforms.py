@@ -44,9 +44,8 @@ def _put_view(cursor: Any, layout: Any, tensor: Any, node: Any, path: str) -> No
     rank = int(layout.full_name.rpartition(",")[2].strip(" >"))
     if rank != len(tensor.shape):
         raise ValueError(f"{node.label}: '{path}' of type {layout.full_name} has {rank} dimensions, got {tensor.shape}")
-    pointer = cursor["_data"]
-    pointer["_ptr"] = tensor.storage  # keeps the memory alive
-    pointer["_ptr"] = tensor.storage.device_address + tensor.offset * tensor.dtype.buffer_layout.stride
+    cursor["_data"]["_ptr"] = tensor.storage
+    cursor["_offset"] = tensor.offset
     cursor["_shape"] = list(tensor.shape)
     cursor["_strides"] = list(tensor.strides)
 

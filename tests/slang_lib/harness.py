@@ -42,7 +42,7 @@ def _pack_view(a, elem, rank, null=False) -> bytes:
     strides = [s // size for s in a.strides[:rank]] or [0]
     raw = struct.pack("Q", 0 if null else a.ctypes.data)
     raw += struct.pack(f"{len(shape)}I", *shape) + struct.pack(f"{len(strides)}i", *strides)
-    return raw + b"\0" * (-len(raw) % 8)
+    return raw + b"\0" * (-len(raw) % 8) + struct.pack("q", 0)
 
 
 def compile_slang(file: Path, entry: str, target: str, out: Path) -> str:

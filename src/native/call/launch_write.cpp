@@ -51,6 +51,7 @@ void Launch::write_tensor(size_t index, const LeafPlan& plan, const Leaf& leaf)
             fail_value(m_plan.label, ": the ", slot_names[source], " of argument ", plan.name, " has shape ",
                        tensor->shape.str(), ", but its tensor has shape ", leaf.shape.str());
         write_view(plan, slot, tensor->address(), tensor->shape, tensor->strides);
+        put<int64_t>(slot.first, tensor->offset);
         if (!m_on_host || m_signature.reserved.append_to)
             m_keep.push_back(ref<Object>(tensor->storage.get()));
     }

@@ -13,6 +13,7 @@ struct ViewSlot {
     int32_t lead_strides = -1;  ///< int32 per vectorised dimension, 0 where broadcast
     int32_t inner_strides = -1; ///< int32 per consumed dimension
     int32_t inner_shape = -1;   ///< uint32 per consumed dimension
+    int32_t first = -1;         ///< int64: storage element that the address is of
 };
 
 /// A value stored at a fixed offset, with its layout.

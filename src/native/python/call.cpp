@@ -76,7 +76,8 @@ LeafPlan read_leaf(nb::dict dict)
             if (!item.is_none()) {
                 nb::tuple offsets = nb::cast<nb::tuple>(item);
                 leaf.views[source] = {nb::cast<int32_t>(offsets[0]), nb::cast<int32_t>(offsets[1]),
-                                      nb::cast<int32_t>(offsets[2]), nb::cast<int32_t>(offsets[3])};
+                                      nb::cast<int32_t>(offsets[2]), nb::cast<int32_t>(offsets[3]),
+                                      nb::cast<int32_t>(offsets[4])};
             }
             ++source;
         }
