@@ -314,7 +314,12 @@ def gradients(call: _Call, saved: Sequence[Any], seeds: Sequence[Any], wanted: S
         seeds = seeds[1:]
     by_place = dict(zip(recipe.written_in_graph, seeds, strict=True))
     for i in recipe.written:
-        values[i] = _output(call, i, saved[i], by_place, grads.get(i))
+        if recipe.whole[i] and saved[i] is not None and i in by_place:
+            values[i] = pair = _in_place(call, i, saved[i], by_place[i])
+            if i in grads:
+                grads[i] = pair.grad
+        else:
+            values[i] = _output(call, i, saved[i], by_place, grads.get(i))
     _native._call_with(call.node.bwds, call.args, _without_type(call.kwargs), values)
     return {i: grad.to(saved[i]) for i, grad in grads.items()}
 
@@ -346,9 +351,16 @@ def _output(call: _Call, i: int, old: Any, by_place: dict[int, Any], grad: Any) 
         return _native.TorchPair(torch.empty_like(seed) if whole else None, None, seed)
     if dtype in _NARROW:
         seed = seed.float()
-    if whole and grad is None:
-        grad = _gradient_of(old)
-    return _native.TorchPair(old.clone() if whole else old, grad, seed, fresh=grad is not None)
+    return _native.TorchPair(old, grad, seed, fresh=grad is not None)
+
+
+def _in_place(call: _Call, i: int, old: Any, seed: Any) -> Any:
+    """A tensor that the function reads and writes: one gradient, which stores consume and loads add to. What the
+    function never stores passes it on."""
+    gradient = _seed(seed, call.shapes[i], whole=True)
+    dtype = torch.float32 if gradient.dtype in _NARROW else gradient.dtype
+    gradient = gradient.to(dtype, copy=True, memory_format=torch.contiguous_format)
+    return _native.TorchPair(old.clone(), gradient, gradient)
 
 
 def _without_type(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -131,9 +131,15 @@ void Launch::write_torch(size_t index, const LeafPlan& plan)
     if (!direct) { // memory that the device cannot read: staged
         clear_fresh(leaf);
         leaf.flags &= uint8_t(~value_flag::fresh);
-        for (size_t i = 0; i < 2; ++i)
+        const bool shared = grads[0] && grads[1] && grads[0]->raw_address == grads[1]->raw_address;
+        for (size_t i = shared ? 1 : 0; i < 2; ++i)
             if (grads[i])
                 stage_gradient(index, plan, *grads[i], plan.views[i + 1], i == 1);
+        if (shared) { // in place: kernels tell by the address
+            uint64_t address;
+            std::memcpy(&address, m_bytes.data() + plan.views[2].data, sizeof address);
+            write_view(plan, plan.views[1], address, grads[0]->shape, grads[0]->shape.contiguous_strides());
+        }
         for (size_t i = 0; i < leaf.strides.size(); ++i)
             leaf.strides[i] *= scalar_info(leaf.scalar).size;
         leaf.kind = ValueKind::array;
