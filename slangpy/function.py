@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -143,7 +144,7 @@ def _plain_map_entry(entry: Any, depth: int = 0) -> Any:
         return ("type", name)
     if isinstance(entry, type):
         return ("type", {float: "float", int: "int", bool: "bool"}.get(entry, entry.__name__))
-    given = repr(entry) if isinstance(entry, (int, float, list)) else f"{type(entry).__name__} object"
+    given = reprlib.repr(entry) if isinstance(entry, (int, float, list)) else f"{type(entry).__name__} object"
     raise ValueError(f"Invalid explicit type {given}: map takes a tuple of call dimensions, a type or a dict")
 
 

@@ -81,7 +81,12 @@ def pack(module: Module, value: Any) -> PackedArg:
     The result binds as the value would, whole or vectorised; it is read-only and stands at the top level of a call only.
     Raises ValueError for dicts without `_type` and for values that no call takes.
     """
-    return value if isinstance(value, PackedArg) else PackedArg(module, value)
+    if isinstance(value, PackedArg):
+        return value
+    try:
+        return PackedArg(module, value)
+    except RecursionError:
+        raise ValueError(f"pack: this {type(value).__name__} contains itself or is nested too deeply") from None
 
 
 # --- snapshots
