@@ -40,21 +40,19 @@ bool Launch::flattens(const LeafPlan& plan, const Shape& shape, const Shape& str
 AccessClass Launch::classify(const LeafPlan& plan, const Shape& shape, const Shape& strides, bool flatten) const
 {
     uint64_t used = 0;
-    bool uniform = true;
+    bool moves = false;
     for (uint32_t i = 0; i < plan.vector_dims; ++i)
-        // a size of 1 moves with a call dimension of size 1, so that small shapes need no kernel of their own
+        // a size of 1 goes along with a call dimension of size 1, so that small shapes need no kernel of their own
         if (shape[i] == 1 ? m_call[plan.map[i]] == 1 : strides[i] != 0) {
-            uniform = false;
+            moves |= shape[i] != 1;
             used |= 1ull << plan.map[i];
         }
-    if (uniform)
-        return AccessClass::uniform;
-    if (flatten)
-        return AccessClass::linear;
+    bool covers = true; // every call dimension moves the element: no two invocations share one
     for (uint32_t c = 0; c < m_plan.call_rank; ++c)
-        if (m_call[c] != 1 && !(used >> c & 1))
-            return AccessClass::general;
-    return AccessClass::linear; // every call dimension moves the element: no two invocations share one
+        covers &= m_call[c] == 1 || (used >> c & 1);
+    if (!used || (!moves && !covers))
+        return AccessClass::uniform;
+    return flatten || covers ? AccessClass::linear : AccessClass::general;
 }
 
 std::array<const TensorBase*, 2> Launch::gradients(const LeafPlan& plan, const Leaf& leaf)
