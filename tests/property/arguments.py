@@ -188,7 +188,7 @@ class Passer:
             if name is None:
                 return spy.Tensor.from_numpy(self.device, content)
             element = self.module[name] if isinstance(type_, Struct) else name
-            return spy.Tensor.from_numpy(self.device, np.ascontiguousarray(content), target_slang_dtype=element)
+            return spy.Tensor.from_numpy(self.device, np.array(content, order="C"), target_slang_dtype=element)
 
         rank = slot.rank
         if layout == "plain" or rank == 0 or array.shape[0] == 0:
