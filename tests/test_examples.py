@@ -43,6 +43,16 @@ def test_linear_layer(device_type: DeviceType, tmp_path: Path) -> None:
     assert float(output.split()[-1]) < 1e-4
 
 
+def test_mipmaps(device_type: DeviceType, tmp_path: Path) -> None:
+    if device_type is DeviceType.cpu:
+        pytest.skip("the cpu device has no textures")
+    arguments = ("--device", device_type.name, "--size", "128")
+    lines = run("06_mipmaps/mipmaps.py", *arguments, folder=tmp_path).splitlines()
+    mean, coarsest, mapped = ([float(v) for v in re.findall(r"[\d.]+", line.split(":")[1])] for line in lines[-3:])
+    assert coarsest == pytest.approx(mean, abs=2e-3) and len(mean) == 4
+    assert mapped == pytest.approx([206, 206, 51, 255], abs=1)
+
+
 def code_cells() -> list[dict[str, object]]:
     notebook = json.loads((EXAMPLES / "03_notebook" / "calls.ipynb").read_text(encoding="utf-8"))
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
