@@ -239,3 +239,24 @@ def test_cpu_has_no_textures() -> None:
     finally:
         cpu.close()
         null.close()
+
+
+def test_the_null_device_plans_calls_with_textures() -> None:
+    """Nothing runs there, but calls are bound, shaped and recorded."""
+    device = spy.Device(type=spy.DeviceType.null, enable_hot_reload=False)
+    try:
+        m = load(device, "textures")
+        texture = made(device, T.texture_2d, F.rgba8_unorm, (30, 40))
+        result = m.twice4(texture, _result="texture")
+        assert (result.width, result.height, result.format) == (40, 30, F.rgba32_float)
+        m.add1(texture.create_view(mip=0))
+        m.fetch(spy.grid((30, 40)), texture)
+        launches = device._take_launches()
+        assert [launch["kernel"] for launch in launches] == [
+            f"calls_textures::{n}" for n in ("twice4", "add1", "fetch")
+        ]
+        assert [launch["slot_count"] for launch in launches] == [2, 1, 1]
+        with pytest.raises(spy.ShapeError, match="Shape mismatch"):
+            m.weigh(texture, array(7))
+    finally:
+        device.close()
