@@ -8,7 +8,7 @@ from typing import Any
 from ..call.ir import Binding, Value
 from ..errors import BoundVariableException, KernelGenException
 from ..reflection import SlangType
-from .base import Context, NoMatch, bind, close_names, no_match, register
+from .base import Context, NoMatch, bind, close_names, no_match, register, split_element
 
 _COMPONENTS = ("x", "y", "z", "w")
 _COLORS = {"r": "x", "g": "y", "b": "z", "a": "w"}
@@ -62,8 +62,25 @@ def _bind_dict(value: Value, type_: SlangType, context: Context) -> Binding:
         if name not in fields:
             raise KernelGenException(f"struct {type_.full_name} has no field '{name}'; its fields are {list(fields)}")
         bound.append((name, _bind_child(child, fields[name].type, context, f"field '{name}'")))
+    resource = _missing_resource(type_, {name for name, _ in bound})
+    if resource:
+        raise no_match(value, type_, f"field '{resource}' is a resource, which has no zero: pass one")
     cost = max([child.cost for _, child in bound], default=(0, 0))
     return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=cost)
+
+
+def _missing_resource(type_: SlangType, given: set[str]) -> str:
+    """Path of a texture, buffer or sampler that a struct would hold in a field that is left out; empty without one."""
+    for name, field in type_.fields.items():
+        if name in given:
+            continue
+        inner, _ = split_element(field.type)
+        if inner.kind in ("resource", "sampler_state"):
+            return name
+        deeper = _missing_resource(inner, set()) if inner.kind == "struct" else ""
+        if deeper:
+            return f"{name}.{deeper}"
+    return ""
 
 
 def _bind_child(child: Value, type_: SlangType, context: Context, where: str) -> Binding:
@@ -116,6 +133,8 @@ def bind_items(value: Value, type_: SlangType, context: Context) -> Binding:
     element = type_.element_type
     if type_.kind != "array" or element is None:
         raise no_match(value, type_, "a list of resources binds to an array of them only")
+    if type_.shape[0] < 0:
+        raise no_match(value, type_, "arrays of resources need a size in Slang: name it in the parameter")
     if len(value.fields) != type_.shape[0]:
         raise no_match(value, type_, f"it has {len(value.fields)} elements, the parameter takes {type_.shape[0]}")
     bound: list[tuple[str, Binding]] = []

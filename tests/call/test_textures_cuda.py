@@ -72,6 +72,7 @@ CALLS = {
     "whole_store_uint": lambda m, t: (m.store_uint, (spy.grid((4, 4)), 1, t(F.r8_uint)), {}),
     "array_store": lambda m, t: (m.store_both, (spy.grid((4, 4)), [t(F.rgba32_float), t(F.rgba16_float)]), {}),
     "array": lambda m, t: (m.pick, (spy.grid((4, 4)), 1, [t(F.rgba32_float)] * 3), {}),
+    "struct_array": lambda m, t: (m.blend, (spy.grid((4, 4)), {"layers": [t(F.rgba32_float)] * 2, "gain": 1.0}), {}),
     "sampled": lambda m, t: (m.sample, (spy.float2(0.5), t(F.rgba16_float), t.device.create_sampler()), {}),
     "bwds": lambda m, t: (m.weighted.bwds, (t(F.rgba32_float), spy.diffPair(1.0), spy.diffPair(0.0, 1.0)), {}),
 }  # fmt: skip

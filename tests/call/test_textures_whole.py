@@ -107,6 +107,18 @@ def test_arrays_structs_and_samplers(device: Any, m: Any) -> None:
     np.testing.assert_array_equal(m.fetch_cube(axes, cube, sampler, _result="numpy")[:, 0], range(6))
 
 
+def test_structs_with_arrays_of_textures(device: Any, m: Any) -> None:
+    two = [filled(device, T.texture_2d, (3, 4), seed=k) for k in range(2)]
+    layers, gain = [t for t, _ in two], np.arange(4, dtype=np.float32)
+    got = m.blend(spy.grid((3, 4)), {"layers": layers, "gain": gain}, _result="numpy")
+    expected = (two[0][1][0].astype(np.float64) + 10 * two[1][1][0]) * gain[:, None]
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
+    with pytest.raises(Resolve, match="field 'layers' is a resource, which has no zero"):
+        m.blend(spy.grid((3, 4)), {"gain": 1.0})
+    with pytest.raises(Resolve, match="need a size"):
+        m.unsized(spy.int2(0), layers)
+
+
 WRONG = [
     ("fetch", T.texture_3d, F.rgba32_float, READ, "dimension"),
     ("fetch", T.texture_1d, F.rgba32_float, READ, "dimension"),
