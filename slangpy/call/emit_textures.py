@@ -68,23 +68,13 @@ class TextureWriter:
         self.extra.append(f"{prefix}uniform {slang_name(array) if array else f'_spy_T_{ident}'} {ident}")
 
     def _whole_format(self, placed: Placed) -> str:
-        """States the format of a writable texture, so that devices can read it, and CUDA's surfaces convert."""
-        type_name = placed.binding.type_name
-        found = textures.parse(type_name)
-        if found is None or not found.writable:
+        """States the format of a writable texture, because not every device reads texels of a format it does not know."""
+        found = textures.parse(placed.binding.type_name)
+        if found is None or not found.writable or self._on_cuda:  # CUDA stores bare bits whatever is stated
             return ""
         values = [p.binding.value for p in self.plan.placed if p.ident == placed.ident]
-        formats = sorted({value.details["format"] for value in values if value is not None})
-        if self._on_cuda:
-            formats = [name for name in formats if textures.texels_differ(name, found.element)]
-            normalised = [name for name in formats if textures.format_info(name).is_normalized_format()]
-            if normalised:
-                raise ValueError(
-                    f"a {normalised[0]} texture cannot be bound to {type_name} on a cuda device, whose surfaces do not "
-                    "convert to normalised texels: use a float format, or store through an out parameter or _result, "
-                    "which convert"
-                )
-        stated = textures.slang_format(formats[0]) if formats and (self._on_cuda or len(formats) == 1) else ""
+        formats = {value.details["format"] for value in values if value is not None}
+        stated = textures.slang_format(formats.pop()) if len(formats) == 1 else ""
         return f'[format("{stated}")] ' if stated else ""
 
     def _reads_apart(self, placed: Placed) -> bool:

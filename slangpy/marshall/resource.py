@@ -76,6 +76,19 @@ def _shape_fits(value: Value, wanted: str) -> bool:
     return wanted == own or wanted in also.get(own, ())
 
 
+def _check_bits(value: Value, type_: SlangType, wanted: textures.TextureType, context: Context) -> None:
+    """CUDA's surfaces hold bare bits: Slang's loads and stores there move the parameter's texels as they are."""
+    target = getattr(getattr(context.module, "device", None), "compile_target", None)
+    if target is None or target.format != "cuda" or not textures.texels_differ(value.details["format"], wanted.element):
+        return
+    format_name = value.details["format"]
+    raise no_match(
+        value, type_,
+        f"a cuda device does not convert texels of {format_name} in RWTextures: declare the texels that it stores, use a "
+        f"format of {wanted.element}, or write through an out parameter or _result, which converts",
+    )  # fmt: skip
+
+
 def _bind_whole(value: Value, type_: SlangType, wanted: textures.TextureType, context: Context) -> Binding:
     details = value.details
     if not _shape_fits(value, wanted.shape):
@@ -87,6 +100,7 @@ def _bind_whole(value: Value, type_: SlangType, wanted: textures.TextureType, co
         raise no_match(value, type_, "the texture lacks TextureUsage.unordered_access")
     if wanted.writable:
         _check_storable(value, type_, context)
+        _check_bits(value, type_, wanted, context)
     if not wanted.writable and not details["readable"]:
         raise no_match(value, type_, "the texture lacks TextureUsage.shader_resource")
     scalar = re.sub(r"^vector<(\w+), ?\d+>$", r"\1", wanted.element)

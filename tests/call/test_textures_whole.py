@@ -56,6 +56,17 @@ def test_whole_textures_of_other_formats_are_read_and_written(device: Any, m: An
     np.testing.assert_allclose(m.any_vector(texture, _result="numpy"), 0.5, atol=3e-3)
 
 
+def test_writable_textures_of_small_texels(device: Any, m: Any) -> None:
+    texture = made(device, T.texture_2d, F.rgba16_float, (3, 4))
+    m.store_half(spy.grid((3, 4)), spy.float4(1, 0.5, -2, 4), texture)
+    np.testing.assert_array_equal(texture.to_numpy(), np.broadcast_to([1, 0.5, -2, 4], (3, 4, 4)))
+    if not device.has_feature(spy.Feature.int16):
+        return
+    small = made(device, T.texture_2d, F.r8_uint, (3, 4))
+    m.store_u8(spy.grid((3, 4)), array(3, 4, dtype=np.uint32), small)
+    np.testing.assert_array_equal(small.to_numpy(), array(3, 4))
+
+
 def test_arrays_of_writable_textures(device: Any, m: Any) -> None:
     for formats in ((F.rgba32_float, F.rgba32_float), (F.rgba32_float, F.rgba16_float)):
         two = [made(device, T.texture_2d, format_, (3, 4)) for format_ in formats]
