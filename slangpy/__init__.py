@@ -52,11 +52,14 @@ from .generators import (
     wang_hash as wang_hash,
 )
 from .instance import InstanceList as InstanceList, InstanceTensor as InstanceTensor
+from .kernel import ComputeKernel as ComputeKernel, ComputePipeline as ComputePipeline
 from .log import *  # noqa: F403
 from .module import Module as Module
 from .packed import PackedArg as PackedArg, pack as pack
 from .refs import diffPair as diffPair, floatDiffPair as floatDiffPair, floatRef as floatRef, intRef as intRef
 from .session import (
+    ReflectionCursor as ReflectionCursor,
+    ShaderModel as ShaderModel,
     SlangCompilerOptions as SlangCompilerOptions,
     SlangDebugInfoLevel as SlangDebugInfoLevel,
     SlangFloatingPointMode as SlangFloatingPointMode,
@@ -76,6 +79,14 @@ from .torchintegration import (
     is_torch_bridge_available as is_torch_bridge_available,
     is_torch_tensor as is_torch_tensor,
 )
+from .utility import SHA1 as SHA1, Timer as Timer
+
+# Classes of the module that loads the compiler, which is imported when one of them is asked for.
+_OF_COMPILER = {
+    "Attribute", "DeclReflection", "EntryPointLayout", "FunctionReflection", "ModifierID", "ProgramLayout", "ShaderProgram",
+    "SlangEntryPoint", "SlangModule", "SlangSession", "TypeLayoutReflection", "TypeReflection", "VariableLayoutReflection",
+    "VariableReflection",
+}  # fmt: skip
 
 
 def __getattr__(name: str):  # torch and the less used modules are imported when they are asked for
@@ -83,4 +94,10 @@ def __getattr__(name: str):  # torch and the less used modules are imported when
         return getattr(torchintegration, name)
     if name in ("core", "experimental", "slangpy", "testing"):
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _OF_COMPILER:
+        return getattr(importlib.import_module(f"{__name__}._slang"), name)
+    missing = importlib.import_module(f"{__name__}.later").make(name)
+    if missing is not None:
+        globals()[name] = missing
+        return missing
     raise AttributeError(f"module 'slangpy' has no attribute '{name}'")

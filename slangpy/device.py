@@ -13,25 +13,69 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from slangpy import _native
 from slangpy._native import (
-    Buffer,
-    CommandBuffer,
-    CommandQueueType,
     Device,
     DeviceDesc,
     DeviceType,
     Feature,
-    Fence,
     NativeHandle,
     NativeHandleType,
-    Texture,
 )
 from slangpy.config import config
+from slangpy.device_commands import (
+    CommandRecordingEvent as CommandRecordingEvent,
+    _discarded as _discarded,
+    _register as _register,
+    _register_command_recording_discarded_callback as _register_command_recording_discarded_callback,
+    _register_command_recording_submitted_callback as _register_command_recording_submitted_callback,
+    _register_device_close_callback as _register_device_close_callback,
+    _submit_command_buffer as _submit_command_buffer,
+    _submit_command_buffers as _submit_command_buffers,
+    _unregister as _unregister,
+    _unregister_command_recording_discarded_callback as _unregister_command_recording_discarded_callback,
+    _unregister_command_recording_submitted_callback as _unregister_command_recording_submitted_callback,
+    _unregister_device_close_callback as _unregister_device_close_callback,
+)
+from slangpy.device_memory import (
+    MemoryUsage as MemoryUsage,
+    _buffer_to_torch as _buffer_to_torch,
+    _mapped as _mapped,
+    _memory_usage as _memory_usage,
+    _torch_dtype as _torch_dtype,
+)
+from slangpy.device_programs import (
+    _compose_modules as _compose_modules,
+    _create_compute_kernel as _create_compute_kernel,
+    _create_compute_pipeline as _create_compute_pipeline,
+    _create_root_shader_object as _create_root_shader_object,
+    _create_shader_object as _create_shader_object,
+    _create_slang_session as _create_slang_session,
+    _link_program as _link_program,
+    _load_module as _load_module,
+    _load_module_from_source as _load_module_from_source,
+    _load_program as _load_program,
+    _new_session as _new_session,
+    _slang_session as _slang_session,
+    _torch_device as _torch_device,
+)
+from slangpy.device_reports import (
+    ShaderCacheStats as ShaderCacheStats,
+    ShaderHotReloadEvent as ShaderHotReloadEvent,
+    _flush_print as _flush_print,
+    _flush_print_to_string as _flush_print_to_string,
+    _get_compilation_reports as _get_compilation_reports,
+    _hot_reload_check as _hot_reload_check,
+    _register_shader_hot_reload_callback as _register_shader_hot_reload_callback,
+    _reload_all_programs as _reload_all_programs,
+    _report_step as _report_step,
+    _set_hot_reload_delay as _set_hot_reload_delay,
+    _shader_cache_stats as _shader_cache_stats,
+    _unregister_shader_hot_reload_callback as _unregister_shader_hot_reload_callback,
+)
 from slangpy.log import log_info, log_warn
 
 __all__ = [
@@ -41,6 +85,7 @@ __all__ = [
     "CommandRecordingEvent",
     "MemoryUsage",
     "ShaderCacheStats",
+    "ShaderHotReloadEvent",
     "compose_modules",
     "create_buffer",
     "create_command_encoder",
@@ -75,33 +120,6 @@ _thread_state = threading.local()
 _cpu_configured = False
 
 
-@dataclass(frozen=True)
-class MemoryUsage:
-    """Bytes that a resource holds on the device and on the host."""
-
-    device: int
-    host: int
-
-
-@dataclass(frozen=True)
-class ShaderCacheStats:
-    """`entry_count` kernels lie in the disk cache; the counts of hits and misses are those of one device object."""
-
-    entry_count: int
-    hit_count: int
-    miss_count: int
-
-
-@dataclass(frozen=True)
-class CommandRecordingEvent:
-    """What the callbacks about command buffers are given. `submit_id` is 0 for discarded ones."""
-
-    device: Device
-    id: int
-    command_buffer: CommandBuffer | None
-    submit_id: int
-
-
 # --- opening
 
 
@@ -124,6 +142,7 @@ def create_device(
     SLANGPY_DEVICE_TYPE_OVERRIDE, a name of `DeviceType`, replaces `type`. RuntimeError says what is missing when a type
     given cannot be opened.
     """
+    _reload_before_cells()
     override = config.device_type_override
     if override in DeviceType.__members__:
         type = DeviceType[override]
@@ -140,6 +159,26 @@ def create_device(
         bindless_options=bindless_options,
         label=label,
     )
+
+
+_in_notebook = False
+
+
+def _reload_before_cells() -> None:
+    """In a notebook kernel: changed modules are replaced before each cell runs."""
+    global _in_notebook
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None and not _in_notebook else None
+    if shell is None or not hasattr(shell, "kernel"):
+        return
+    _in_notebook = True
+
+    def check(*_: Any) -> None:
+        for device in list(_open_devices):
+            if not device.is_closed:
+                device.hot_reload_check()
+
+    shell.events.register("pre_run_cell", check)
 
 
 def _configure_cpu() -> None:
@@ -362,13 +401,6 @@ def _get_timestamp_calibration(device: Device) -> Any:
     raise NotImplementedError("get_timestamp_calibration is not implemented; compare timestamps of one query pool")
 
 
-def _memory_usage(resource: Buffer | Texture) -> MemoryUsage:
-    size = resource.size if isinstance(resource, Buffer) else resource._memory_bytes
-    on_host = resource.device.type in (DeviceType.cpu, DeviceType.null)
-    on_host = on_host or resource.desc.memory_type is not _native.MemoryType.device_local
-    return MemoryUsage(device=0 if on_host else size, host=size if on_host else 0)
-
-
 def get_cuda_current_context_native_handles() -> list[NativeHandle]:
     """CUDA device and context of the calling thread; RuntimeError when there is none."""
     import ctypes
@@ -402,319 +434,3 @@ def _cuda_context_scope(device: Device) -> Iterator[None]:
         yield
     finally:
         cuda.cuCtxSetCurrent(before)
-
-
-# --- callbacks
-
-
-def _register(device: Device, kind: str, callback: Callable[[Any], Any]) -> int:
-    if device.is_closed:
-        raise RuntimeError("device is closed")
-    if not callable(callback):
-        raise TypeError(f"expected a function as callback, got {callback!r}")
-    state = device.__dict__
-    state["_state_next_id"] += 1
-    state[f"_state_{kind}_callbacks"][state["_state_next_id"]] = callback
-    return state["_state_next_id"]
-
-
-def _unregister(device: Device, kind: str, id: int) -> None:
-    if device.__dict__.get(f"_state_{kind}_callbacks", {}).pop(id, None) is None:
-        raise ValueError(f"no {kind} callback is registered under id {id}")
-
-
-def _register_device_close_callback(device: Device, callback: Callable[[Device], Any]) -> int:
-    return _register(device, "close", callback)
-
-
-def _unregister_device_close_callback(device: Device, id: int) -> None:
-    _unregister(device, "close", id)
-
-
-def _register_command_recording_submitted_callback(device: Device, callback: Callable[[Any], Any]) -> int:
-    return _register(device, "submitted", callback)
-
-
-def _unregister_command_recording_submitted_callback(device: Device, id: int) -> None:
-    _unregister(device, "submitted", id)
-
-
-def _register_command_recording_discarded_callback(device: Device, callback: Callable[[Any], Any]) -> int:
-    return _register(device, "discarded", callback)
-
-
-def _unregister_command_recording_discarded_callback(device: Device, id: int) -> None:
-    _unregister(device, "discarded", id)
-
-
-def _discarded(device: Device, recording_id: int) -> None:
-    """Called by the native layer when recorded commands are dropped without having been submitted."""
-    callbacks = device.__dict__.get("_state_discarded_callbacks")
-    if callbacks:
-        event = CommandRecordingEvent(device, recording_id, None, 0)
-        for callback in list(callbacks.values()):
-            callback(event)
-
-
-# --- submission
-
-
-def _submit_command_buffer(
-    device: Device,
-    command_buffer: CommandBuffer,
-    queue: CommandQueueType = CommandQueueType.graphics,
-    cuda_stream: NativeHandle | None = None,
-) -> int:
-    return _submit_command_buffers(device, [command_buffer], queue=queue, cuda_stream=cuda_stream)
-
-
-def _submit_command_buffers(
-    device: Device,
-    command_buffers: Sequence[CommandBuffer],
-    wait_fences: Sequence[Fence] = (),
-    wait_fence_values: Sequence[int] = (),
-    signal_fences: Sequence[Fence] = (),
-    signal_fence_values: Sequence[int] = (),
-    queue: CommandQueueType = CommandQueueType.graphics,
-    cuda_stream: NativeHandle | None = None,
-) -> int:
-    del queue  # there is one
-    stream = NativeHandle() if cuda_stream is None else cuda_stream
-    id = _native._submit(
-        device,
-        command_buffers,
-        list(wait_fences),
-        wait_fence_values,
-        list(signal_fences),
-        signal_fence_values,
-        stream,
-    )
-    callbacks = device.__dict__.get("_state_submitted_callbacks")
-    if callbacks:
-        for command_buffer in command_buffers:
-            event = CommandRecordingEvent(device, command_buffer.recording_id, command_buffer, id)
-            for callback in list(callbacks.values()):
-                callback(event)
-    return id
-
-
-# --- memory of buffers
-
-
-@contextmanager
-def _mapped(buffer: Buffer) -> Iterator[memoryview]:
-    view = buffer.map()
-    try:
-        yield view
-    finally:
-        buffer.unmap()
-
-
-def _buffer_to_torch(
-    buffer: Buffer, type: Any = None, shape: Sequence[int] = (), strides: Sequence[int] = (), offset: int = 0
-) -> Any:
-    import torch  # pyright: ignore[reportMissingImports]
-
-    dtype = _torch_dtype(torch, type)
-    flat = torch.from_dlpack(_native._export_bytes(buffer))
-    usable = buffer.size // dtype.itemsize * dtype.itemsize
-    typed = flat[:usable].view(dtype)
-    if offset < 0 or offset > typed.numel():
-        raise ValueError(f"to_torch: 'offset' ({offset}) is outside of the buffer's {typed.numel()} elements")
-    if not shape:
-        if strides:
-            raise ValueError("to_torch: 'strides' can only be given with 'shape'")
-        return typed[offset:]
-    sizes = [int(n) for n in shape]
-    steps = [int(n) for n in strides] if strides else [0] * len(sizes)
-    if len(steps) != len(sizes):
-        raise ValueError(f"to_torch: 'strides' has {len(steps)} entries, 'shape' {len(sizes)}")
-    if not strides:
-        step = 1
-        for i in reversed(range(len(sizes))):
-            steps[i], step = step, step * sizes[i]
-    last = offset + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True))
-    if min(sizes) < 0 or min(steps) < 0 or (0 not in sizes and last >= typed.numel()):
-        raise ValueError(f"to_torch: shape {sizes} with strides {steps} does not fit {typed.numel()} elements")
-    return torch.as_strided(typed, sizes, steps, offset)
-
-
-def _torch_dtype(torch: Any, type: Any) -> Any:
-    if type is None:
-        return torch.uint8
-    if isinstance(type, torch.dtype):
-        return type
-    name = getattr(type, "name", str(type)).rstrip("_")
-    dtype = torch.uint8 if name == "void" else getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype):
-        raise TypeError(f"to_torch: 'type' must be a DataType or a torch dtype, got {type!r}")
-    return dtype
-
-
-# --- the program layer
-
-
-def _torch_device(device: Device) -> Any:
-    try:
-        import torch  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise ImportError(f"Device.torch_device needs torch: pip install torch ({error})") from None
-    if device.info.type == DeviceType.cuda:
-        return torch.device("cuda", device._cuda_index)
-    return torch.device("cpu")  # graphics devices copy
-
-
-def _slang_session(device: Device) -> Any:
-    if device.is_closed:
-        raise RuntimeError("device is closed")
-    state = device.__dict__
-    if "_state_session" not in state:
-        desc = device.desc
-        state["_state_session"] = _new_session(device, desc.compiler_options, True, desc.module_cache_path)
-    return state["_state_session"]
-
-
-def _new_session(device: Device, options: Any, add_default_include_paths: bool, cache_path: Any) -> Any:
-    from slangpy import session
-
-    return session.create_session(device, options, add_default_include_paths, cache_path)
-
-
-def _create_slang_session(
-    device: Device, compiler_options: Any = None, add_default_include_paths: bool = True, cache_path: Any = None
-) -> Any:
-    if device.is_closed:
-        raise RuntimeError("device is closed")
-    return _new_session(device, compiler_options, add_default_include_paths, cache_path)
-
-
-def _load_module(device: Device, name: str) -> Any:
-    return device.slang_session.load_module(name)
-
-
-def _load_module_from_source(device: Device, name: str, source: str, path: Any = None) -> Any:
-    return device.slang_session.load_module_from_source(name, source, path)
-
-
-def _compose_modules(device: Device, name: str, modules: Any, type_conformances: Any = ()) -> Any:
-    return device.slang_session.compose_modules(name, modules, type_conformances)
-
-
-def _link_program(device: Device, modules: Any, entry_points: Any, link_options: Any = None) -> Any:
-    return device.slang_session.link_program(modules, entry_points, link_options)
-
-
-def _load_program(
-    device: Device, module_name: str, entry_point_names: Any, additional_source: Any = None, link_options: Any = None
-) -> Any:
-    return device.slang_session.load_program(module_name, entry_point_names, additional_source, link_options)
-
-
-def _create_compute_pipeline(
-    device: Device, program: Any, defer_target_compilation: bool = False, label: str | None = None
-) -> Any:
-    from slangpy import kernel
-
-    return kernel.create_compute_pipeline(device, program, defer_target_compilation, label)
-
-
-def _create_compute_kernel(device: Device, program: Any) -> Any:
-    from slangpy import kernel
-
-    return kernel.create_compute_kernel(device, program)
-
-
-def _create_root_shader_object(device: Device, program: Any) -> Any:
-    from slangpy import kernel
-
-    return kernel.create_root_shader_object(device, program)
-
-
-def _create_shader_object(device: Device, type_layout: Any) -> Any:
-    from slangpy import kernel
-
-    return kernel.create_shader_object(device, type_layout)
-
-
-# --- hot reload, printing, reports
-
-
-def _reload_all_programs(device: Device) -> None:
-    from slangpy.reload import reload_changed
-
-    device.slang_session.reload()
-    reload_changed(device, force=True)
-
-
-def _hot_reload_check(device: Device) -> None:
-    from slangpy.reload import reload_changed
-
-    reload_changed(device)
-
-
-def _set_hot_reload_delay(device: Device, delay_ms: int) -> None:
-    # Checks cost one system call and wait for nothing, so there is no delay to keep; the value is only checked.
-    if delay_ms < 0:
-        raise ValueError(f"set_hot_reload_delay: expected milliseconds >= 0, got {delay_ms}")
-
-
-def _register_shader_hot_reload_callback(device: Device, callback: Callable[[Any], Any]) -> int:
-    state = device.__dict__
-    state.setdefault("_state_reload_callbacks", {})
-    return _register(device, "reload", callback)
-
-
-def _unregister_shader_hot_reload_callback(device: Device, id: int) -> None:
-    _unregister(device, "reload", id)
-
-
-def _shader_cache_stats(device: Device) -> ShaderCacheStats:
-    """Kernels in the disk cache, and how many of this device's came from it or had to be compiled."""
-    if device.is_closed:
-        raise RuntimeError("device is closed")
-    from slangpy.cache import cache
-
-    compiled, created = device._kernel_counts
-    return ShaderCacheStats(
-        entry_count=cache.count("kernel"), hit_count=max(created - compiled, 0), miss_count=compiled
-    )
-
-
-def _report_step(device: Device, step: str, label: str, seconds: float, size: int) -> None:
-    """Called by the native layer after each step of building a kernel, where compilation reports are enabled."""
-    reports = device.__dict__.setdefault("_state_reports", [])
-    last = next((report for report in reversed(reports) if report["label"] == label), None)
-    if last is None or last["pipeline_time"] is not None:  # complete: this begins another kernel
-        last = {
-            "label": label, "type": "compute", "code_generation_time": 0.0,
-            "downstream_time": 0.0, "pipeline_time": None, "is_cached": True, "source_size": 0, "code_size": 0,
-        }  # fmt: skip
-        reports.append(last)
-    if step == "pipeline":
-        last["pipeline_time"] = seconds
-        last["code_size"] = size
-    else:
-        last[f"{step}_time"] += seconds
-        last["source_size"] = size
-        last["is_cached"] = last["is_cached"] and step != "downstream"
-
-
-def _get_compilation_reports(device: Device) -> list[dict[str, Any]]:
-    """One dict for each kernel built since the device was opened, times in seconds and sizes in bytes."""
-    if device.is_closed:
-        raise RuntimeError("device is closed")
-    if not device.desc.enable_compilation_reports:
-        raise RuntimeError("get_compilation_reports: open the device with enable_compilation_reports=True")
-    return [dict(report) for report in device.__dict__.get("_state_reports", ())]
-
-
-def _flush_print_to_string(device: Device) -> str:
-    """What kernels have printed since the last flush; waits for them."""
-    from slangpy.printing import flush
-
-    return flush(device)
-
-
-def _flush_print(device: Device) -> None:
-    for line in _flush_print_to_string(device).splitlines():
-        log_info(line)

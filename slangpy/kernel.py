@@ -22,19 +22,23 @@ __all__ = [
 ]
 
 
-
 def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> Any:
     """Target code of a linked entry point as the device's executable kernel, through the disk cache."""
     start = time.perf_counter()
     text = program.code(entry_point)
     printing.remember(device, program)
     if device.desc.enable_compilation_reports:
-        device_module._report_step(device, "code_generation", label, time.perf_counter() - start, len(text))
+        device_module._report_step(
+            device, "code_generation", label, time.perf_counter() - start, len(text), digest(text)
+        )
     check_resources(device, layout, text, label)
     text = with_prelude(text, device.compile_target.format)
     options = _compile_options(program)
     key = digest(text, device.compiler_fingerprint, layout.serialize(), repr(sorted(options.items())))
+    start = time.perf_counter()
     code = cache.read_bytes("kernel", key)
+    if code is not None and device.desc.enable_compilation_reports:
+        device_module._report_step(device, "cache_read", label, time.perf_counter() - start, len(code))
     if code is None:
         code = device.compile(text, layout.entry_point_name, label=label, group_size=layout.group_size, **options)
         cache.write_bytes("kernel", key, code)

@@ -60,6 +60,10 @@ def reload_changed(device: Any, force: bool = False) -> bool:
         device.__dict__["_state_reload_error"] = None
         for module, main in replacements:
             module.replace(main)
-        for callback in list(device.__dict__.get("_state_reload_callbacks", {}).values()):
-            callback(device)
+        callbacks = device.__dict__.get("_state_reload_callbacks")
+        if callbacks:
+            from .device_reports import ShaderHotReloadEvent
+
+            for callback in list(callbacks.values()):
+                callback(ShaderHotReloadEvent(device))
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,11 +142,18 @@ def from_cache(program: Any, name: str, source: str, layout: Any, code_key: str)
 def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[bytes, Any]:
     session = program.session
     module_name = "_spy_" + digest(source, name, repr(conformances))[:24]
+    begin = time.perf_counter()
     try:
         module = session.load_module_from_source(module_name, source, f"{module_name}.slang")
         modules = [module, *program.modules]
         linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
+        middle = time.perf_counter()
         code = linked.code(0)
+        if getattr(program.device.__dict__.get("_state_desc"), "enable_compilation_reports", False):
+            from ..device_reports import _report_step
+
+            _report_step(program.device, "front_end", name, middle - begin, len(source))
+            _report_step(program.device, "code_generation", name, time.perf_counter() - middle, len(code), digest(code))
         from .. import printing  # needs NumPy, which a build of the package may lack
 
         printing.remember(program.device, linked)

@@ -274,12 +274,12 @@ void bind_state(DeviceClass& cls)
     cls.def_prop_ro("info", [](const Device& d) { return d.info(); })
         .def_prop_ro("type", [](const Device& d) { return d.info().type; })
         .def_prop_ro("is_closed", &Device::is_closed)
-        .def_prop_ro("_cuda_index", [](const Device& d) { return d.info().device_index; })
         .def_prop_rw("deterministic", [](const Device& d) { return d.deterministic->load(); },
                      [](Device& d, bool on) { *d.deterministic = on; },
                 "Whether backward calls sum gradients so that repeated runs give the same bits: exact sums, rounded "
                 "once. Slower; gradients that threads share take 12 bytes more for each byte of float32. Off at first; "
                 "torch.use_deterministic_algorithms(True) has the same effect on calls with torch tensors.")
+        .def_prop_ro("_cuda_index", [](const Device& d) { return d.cuda_index(); })
         .def_prop_ro("_feature_names", [](const Device& d) { return d.info().features; })
         .def_prop_ro("capabilities", open_call([](Device& d) { return d.info().capabilities; }),
                      "Slang capability names that the target supports.")

@@ -202,6 +202,7 @@ void bind_pass(nb::module_& m)
 {
     using Marker = command::DebugMarker::Kind;
     nb::class_<ComputePassEncoder, Object>(m, "ComputePassEncoder", "Records dispatches; a context manager.")
+        .def("__repr__", [](nb::handle self) { return nb::module_::import_("slangpy.describe").attr("describe")(self); })
         .def("bind_pipeline", [](ComputePassEncoder& p, nb::handle pipeline, nb::object root) {
             ref<ShaderObject> object;
             if (!root.is_none() && !nb::try_cast(root, object))
@@ -239,6 +240,7 @@ void bind_pass(nb::module_& m)
         .def("__exit__", [](ComputePassEncoder& p, nb::args) { p.end(); });
     struct BufferOffsetPair { ref<Buffer> buffer; uint64_t offset; };
     nb::class_<BufferOffsetPair>(m, "BufferOffsetPair", "A place in a buffer.")
+        .def("__repr__", [](nb::handle self) { return nb::module_::import_("slangpy.describe").attr("describe")(self); })
         .def("__init__", [](BufferOffsetPair* self, ref<Buffer> buffer, uint64_t offset) {
             new (self) BufferOffsetPair{std::move(buffer), offset};
         }, nb::arg("buffer"), nb::arg("offset") = 0)
@@ -246,6 +248,7 @@ void bind_pass(nb::module_& m)
         .def_ro("offset", &BufferOffsetPair::offset);
     struct BufferRangeObject { uint64_t offset, size; };
     nb::class_<BufferRangeObject>(m, "BufferRange", "Bytes [offset, offset + size) of a buffer.")
+        .def("__repr__", [](nb::handle self) { return nb::module_::import_("slangpy.describe").attr("describe")(self); })
         .def("__init__", [](BufferRangeObject* self, uint64_t offset, uint64_t size) {
             new (self) BufferRangeObject{offset, size};
         }, nb::arg("offset") = 0, nb::arg("size") = ~0ull)

@@ -149,6 +149,7 @@ void bind_session_class(nb::module_& m)
     auto session = nb::class_<Session, Object>(m, "SlangSession", nb::dynamic_attr(), // .device
                                                 "A set of compiler options with its modules.");
     session
+        .def("__repr__", [](nb::handle self) { return nb::module_::import_("slangpy.describe").attr("describe")(self); })
         .def("__init__", [](Session* self, nb::object target, nb::dict options) {
             new (self) Session(parse_target(target), parse_options(options)); },
             nb::arg("target"), nb::arg("options") = nb::dict())
@@ -288,6 +289,7 @@ void bind_entry_point_class(nb::module_& m)
 void bind_program_class(nb::module_& m)
 {
     nb::class_<ShaderProgram, Object>(m, "ShaderProgram", "Modules and entry points linked into one.")
+        .def("__repr__", [](nb::handle self) { return nb::module_::import_("slangpy.describe").attr("describe")(self); })
         .def_prop_ro("session", [](const ShaderProgram& self) { return self.session; })
         .def_prop_ro("device", [](const ShaderProgram& self) { return device_of(self.session); })
         .def_prop_ro("layout", [](ShaderProgram& self) { return reflection_of(*self.session, self.data->layout); })
@@ -311,6 +313,10 @@ void bind_program_class(nb::module_& m)
                 = compile(self.session, "generating code", [&] { return self.session->code(self.data, index); });
             return nb::bytes(code.data(), code.size()); },
             nb::arg("entry_point_index") = 0, "Target code of one entry point: text, or SPIR-V words.")
+        .def("get_compilation_report", [](nb::handle self) {
+            return nb::module_::import_("slangpy.device_reports").attr("_program_report")(self); },
+            nb::sig("def get_compilation_report(self) -> list[dict]"),
+            "What building the kernels of this program took; needs a device with enable_compilation_reports.")
         .def("binding_layout", [](const ShaderProgram& self, uint32_t index) {
             const Compiler::Lock lock(*self.session->state()->compiler);
             return make_program_layout(self.data->layout->program, index, self.session->target().format); },

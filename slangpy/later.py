@@ -1,0 +1,30 @@
+"""Names of what is not there yet: using one says what to use instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_INSTEAD = {
+    "BindlessDesc": "pass buffers, textures and pointers as parameters",
+    "AccelerationStructure": "ray queries are not available yet; build and walk the structure in a compute kernel",
+    "RenderPipeline": "use compute kernels that write textures",
+    "RayTracingPipeline": "use compute kernels",
+    "Bitmap": "use Texture.to_numpy() with an image library",
+    "TextureLoader": "load the image with another library and use create_texture(data=...)",
+    "Window": "read textures back with to_numpy() and show them with another library",
+    "App": "read textures back with to_numpy() and show them with another library",
+    "Profiler": "use query pools (create_query_pool) or the platform's profiler",
+}
+
+
+def make(name: str) -> Any:
+    """A class that cannot be made; None when the name is none of these."""
+    instead = _INSTEAD.get(name)
+    if instead is None:
+        return None
+
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> None:
+        del self, args, kwargs
+        raise NotImplementedError(f"slangpy.{name} is not implemented; {instead}")
+
+    return type(name, (), {"__init__": refuse, "__doc__": f"Not implemented; {instead}.", "__module__": "slangpy"})

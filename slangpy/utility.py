@@ -1,0 +1,58 @@
+"""A stopwatch and a hash."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+
+__all__ = ["SHA1", "Timer"]
+
+
+class Timer:
+    """Time since it was made or reset, by a clock that only goes forward."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter_ns()
+
+    def reset(self) -> None:
+        self._start = time.perf_counter_ns()
+
+    def elapsed_ns(self) -> int:
+        return time.perf_counter_ns() - self._start
+
+    def elapsed_us(self) -> float:
+        return self.elapsed_ns() * 1e-3
+
+    def elapsed_ms(self) -> float:
+        return self.elapsed_ns() * 1e-6
+
+    def elapsed_s(self) -> float:
+        return self.elapsed_ns() * 1e-9
+
+    def __repr__(self) -> str:
+        return f"Timer(\n  elapsed_s = {self.elapsed_s():.6g},\n)"
+
+
+class SHA1:
+    """SHA-1 of bytes and text (as UTF-8): a name for contents, not a protection."""
+
+    def __init__(self, data: bytes | str = b"") -> None:
+        self._state = hashlib.sha1(usedforsecurity=False)
+        self.update(data)
+
+    def update(self, data: bytes | str) -> SHA1:
+        """Adds more; returns itself."""
+        if not isinstance(data, (bytes, bytearray, memoryview, str)):
+            raise TypeError(f"SHA1: expected bytes or str, got {type(data).__name__}")
+        self._state.update(data.encode() if isinstance(data, str) else data)
+        return self
+
+    def digest(self) -> bytes:
+        """20 bytes."""
+        return self._state.digest()
+
+    def hex_digest(self) -> str:
+        return self._state.hexdigest()
+
+    def __repr__(self) -> str:
+        return f"SHA1(\n  hex_digest = {self.hex_digest()!r},\n)"
