@@ -89,7 +89,7 @@ def leaf_spec(
         spec["slot"] = fields.slot(ident)
         if fields.has_slot(ident + "_in"):
             spec["read_slot"] = fields.slot(ident + "_in")
-        spec["views"] = [(-1, fields.offset(ident + "_lead"), -1, -1), None, None]
+        spec["views"] = [(-1, fields.offset(ident + "_lead"), -1, -1, -1), None, None]
     elif kind == "resource":
         spec["slot"] = fields.slot(ident) + placed.element
         if binding.value is not None and binding.value.kind == "buffer" and structured_element(binding.type_name):

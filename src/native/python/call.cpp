@@ -75,6 +75,8 @@ LeafPlan read_leaf(nb::dict dict)
         for (nb::handle item : dict["views"]) {
             if (!item.is_none()) {
                 nb::tuple offsets = nb::cast<nb::tuple>(item);
+                if (nb::len(offsets) != 5)
+                    fail(ErrorKind::runtime, "a view of a plan has ", nb::len(offsets), " offsets, expected 5");
                 leaf.views[source] = {nb::cast<int32_t>(offsets[0]), nb::cast<int32_t>(offsets[1]),
                                       nb::cast<int32_t>(offsets[2]), nb::cast<int32_t>(offsets[3]),
                                       nb::cast<int32_t>(offsets[4])};
