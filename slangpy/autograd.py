@@ -121,9 +121,7 @@ def join(
     node: FunctionNode, view: PlanView, args: Any, kwargs: dict[str, Any], tensors: list[Any], result: Any
 ) -> Any:
     """Makes a call a node of torch's graph; called by native code. `result`: of the launch, None: not launched yet."""
-    recipe = view.graph
-    if recipe is None:
-        recipe = view.graph = _Recipe(view)
+    recipe = _recipe_of(view)
     if result is None:
         return _join_written(node, recipe, args, kwargs, tensors)
     call = _Call()
@@ -132,10 +130,23 @@ def join(
     call.kwargs["_result"] = _SLOT
     call.places = places = [i for i in recipe.inputs if tensors[i].requires_grad]
     call.saved, call.outputs = tensors, result
-    return SlangFunction.apply(call, *[tensors[i] for i in places])
+    return StructuredSlangFunction.apply(call, *[tensors[i] for i in places])
 
 
 class SlangFunction(torch.autograd.Function):
+    """A launched call of numbers and tensors that gives a new tensor: the graph's node is native (call_graph.cpp)."""
+
+    forward = staticmethod(_native._graph_forward)
+    backward = staticmethod(_native._graph_backward)
+
+
+_full_apply = SlangFunction.apply
+_apply = super(torch.autograd.Function, SlangFunction).apply
+"""`apply` without its checks for the transforms of torch.func, which native code makes itself."""
+_has_transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
+
+
+class StructuredSlangFunction(torch.autograd.Function):
     """A call that writes no torch tensor but its result, already launched."""
 
     @staticmethod
@@ -150,9 +161,13 @@ class SlangFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, seed: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        if torch.is_grad_enabled():  # create_graph: torch's wrapper costs more than the rest of this pass
-            return _replay_once(ctx, seed, *ctx.saved_tensors)  # pyright: ignore[reportCallIssue]
-        return _replay(ctx, seed)
+        return _replay_in_python(ctx, seed)
+
+
+def _replay_in_python(ctx: Any, seed: Any) -> Any:
+    if torch.is_grad_enabled():  # create_graph: torch's wrapper costs more than the rest of this pass
+        return _replay_once(ctx, seed, *ctx.saved_tensors)  # pyright: ignore[reportCallIssue]
+    return _replay(ctx, seed)
 
 
 def _gradient_of(tensor: Any) -> Any:
@@ -160,6 +175,12 @@ def _gradient_of(tensor: Any) -> Any:
     if tensor.dtype in _NARROW:
         return torch.empty_like(tensor, dtype=torch.float32)
     return torch.empty_like(tensor)
+
+
+def _recipe_of(view: PlanView) -> _Recipe:
+    if view.graph is None:
+        view.graph = _Recipe(view)
+    return view.graph
 
 
 def _replay(ctx: Any, seed: Any, *saved_tensors: Any) -> Any:

@@ -260,8 +260,7 @@ def _plan(node: Any, template: Any, kinds: Any) -> tuple[str, Any]:
     leaves = _leaves(view, decode(target._describe(*args, **kwargs)), len(kinds))
     if leaves is None:
         return f"{node.label}: an argument of this call cannot be traced by torch.compile; call it outside", None
-    view.graph = view.graph or autograd._Recipe(view)
-    return "", _Record(node, template, kinds, view, view.graph, leaves)
+    return "", _Record(node, template, kinds, view, autograd._recipe_of(view), leaves)
 
 
 def _leaves(view: Any, arguments: Any, count: int) -> list[_Leaf] | None:

@@ -3,6 +3,7 @@
 // Python builds it once per key (slangpy/call), native code repeats it.
 #include "call/value.h"
 
+#include <memory>
 #include <unordered_map>
 
 namespace spy {
@@ -100,6 +101,9 @@ struct CallPlan {
     nb::object view;     ///< the planner's record: builds variants, formats errors
     Shape last_call_shape;
     std::vector<SharedPiece> shared_pieces;
+    /// torch: backward plans by the set of torch arguments that gradients are wanted of (bits by position; the highest:
+    /// sums in a fixed order).
+    std::vector<std::pair<uint64_t, std::weak_ptr<CallPlan>>> backward;
     bool strict = false;
     bool needs_globals = false; ///< the kernel uses global resources
 };

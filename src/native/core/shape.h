@@ -15,7 +15,15 @@ class Shape {
 public:
     static constexpr size_t max_rank = 32;
 
-    Shape() = default;
+    Shape() noexcept {}
+    Shape(const Shape& other) noexcept : m_size(other.m_size), m_valid(other.m_valid) { copy_dims(other); }
+    Shape& operator=(const Shape& other) noexcept
+    {
+        m_size = other.m_size;
+        m_valid = other.m_valid;
+        copy_dims(other);
+        return *this;
+    }
     Shape(std::initializer_list<int64_t> dims) : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
     explicit Shape(std::span<const int64_t> dims)
     {
@@ -85,7 +93,10 @@ public:
     }
 
 private:
-    std::array<int64_t, max_rank> m_dims{};
+    /// Calls copy shapes all the time: only what is used of them.
+    void copy_dims(const Shape& other) noexcept { std::copy_n(other.m_dims.data(), other.m_size, m_dims.data()); }
+
+    std::array<int64_t, max_rank> m_dims; ///< the first m_size count
     uint32_t m_size = 0;
     bool m_valid = true;
 };

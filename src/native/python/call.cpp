@@ -5,7 +5,7 @@
 #include "core/watch.h"
 
 #include "python/bindings.h"
-#include "python/call_site.h"
+#include "python/call_run.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -151,35 +151,6 @@ std::shared_ptr<CallPlan> read_plan(nb::dict dict)
     return plan;
 }
 
-/// Signatures are reused by a thread; a nested call (get_this calling back) takes the next one.
-struct SignatureLease {
-    SignatureLease()
-    {
-        if (depth() == pool().size())
-            pool().push_back(std::make_unique<Signature>());
-        signature = pool()[depth()++].get();
-        signature->clear();
-    }
-    ~SignatureLease()
-    {
-        signature->clear();
-        --depth();
-    }
-    Signature* signature;
-
-private:
-    static std::vector<std::unique_ptr<Signature>>& pool()
-    {
-        static thread_local std::vector<std::unique_ptr<Signature>> signatures;
-        return signatures;
-    }
-    static size_t& depth()
-    {
-        static thread_local size_t value = 0;
-        return value;
-    }
-};
-
 /// Backward calls whose sums must not depend on the order of threads have plans of their own.
 void add_determinism(const CallSite& site, Signature& signature)
 {
@@ -232,6 +203,8 @@ CallArguments gather(nb::handle self, const CallSite& site, nb::args& args, nb::
     return arguments;
 }
 
+} // namespace
+
 nb::object finish(const CallPlan& plan, const CallArguments& arguments, const Signature& signature, nb::object result)
 {
     if (plan.result.mode != ResultMode::leaf || signature.reserved.append_to)
@@ -242,61 +215,7 @@ nb::object finish(const CallPlan& plan, const CallArguments& arguments, const Si
     return given ? nb::borrow(given) : nb::none();
 }
 
-/// What torch's autograd has to know of a call.
-struct GraphNeeds {
-    bool wanted = false;   ///< a tensor that requires grad is read where gradients flow
-    bool written = false;  ///< torch tensors are written
-    bool in_graph = false; ///< one of those is part of a graph
-    bool outputs = false;  ///< something that the call gives could require grad
-    bool result_is_torch = false;
-};
-
-GraphNeeds graph_needs(const CallPlan& plan, Signature& signature)
-{
-    GraphNeeds needs;
-    needs.outputs = plan.result.carries;
-    needs.result_is_torch = plan.result.mode == ResultMode::torch;
-    for (size_t i = 0; i < plan.leaves.size(); ++i) {
-        const Leaf& leaf = signature.leaves[i];
-        const LeafPlan& leaf_plan = plan.leaves[i];
-        if (leaf.kind != ValueKind::torch)
-            continue;
-        bool requires_grad = leaf.flags & value_flag::needs_grad;
-        needs.wanted |= requires_grad && leaf_plan.carries && leaf_plan.reads;
-        needs.written |= leaf_plan.writes;
-        needs.in_graph |= requires_grad && leaf_plan.writes;
-        needs.outputs |= leaf_plan.writes && leaf_plan.carries;
-        needs.result_is_torch |= leaf_plan.name.starts_with("_result");
-    }
-    return needs;
-}
-
-/// A call with a tensor that requires grad: the plain call where no gradient flows, else a node in torch's graph.
-nb::object call_in_graph(nb::handle self, CallSite& site, CallPlan& plan, Signature& signature,
-                         const CallArguments& arguments, nb::handle args, nb::handle kwargs)
-{
-    GraphNeeds needs = graph_needs(plan, signature);
-    if (!(needs.wanted && needs.outputs) && !needs.in_graph)
-        return finish(plan, arguments, signature, Launch(plan, signature, site.run).run());
-    if (needs.wanted && plan.result.carries && !needs.result_is_torch)
-        fail_runtime(plan.label, ": an input requires grad, but the result is no torch tensor and would leave the graph; "
-                     "call .detach() on the inputs or use torch.no_grad()");
-    nb::list tensors;
-    for (const Leaf& leaf : signature.used())
-        if (leaf.kind == ValueKind::torch)
-            tensors.append(nb::handle(leaf.object));
-    nb::object result = nb::none();
-    if (!needs.written)
-        result = Launch(plan, signature, site.run).run();
-    static PyObject* join = nullptr;
-    if (!join)
-        join = nb::object(nb::module_::import_("slangpy.autograd").attr("join")).release().ptr();
-    PyObject* values[] = {self.ptr(), plan.view.ptr(), args.ptr(), kwargs.ptr(), tensors.ptr(), result.ptr()};
-    nb::object joined = nb::steal(PyObject_Vectorcall(join, values, 6, nullptr));
-    if (!joined.is_valid())
-        throw nb::python_error();
-    return joined;
-}
+namespace {
 
 nb::object call_with(nb::handle self, nb::args args, nb::kwargs kwargs, std::span<PyObject* const> slots)
 {
@@ -325,9 +244,11 @@ nb::object call_with(nb::handle self, nb::args args, nb::kwargs kwargs, std::spa
     add_determinism(site, signature);
     PlanTable& table = *nb::cast<PlanTable*>(site.table);
     std::shared_ptr<CallPlan> plan = find_plan(site, self, table, signature, arguments);
+    if (site.is_bwds)
+        note_backward_plan(plan);
     if (signature.needs_autograd && !site.is_bwds) {
         if (!signature.reserved.append_to)
-            return call_in_graph(self, site, *plan, signature, arguments, args, given);
+            return call_in_graph(self, site, plan, signature, arguments, args, given);
         if (PyErr_WarnEx(PyExc_RuntimeWarning, cat(plan->label, ": a call that is appended to an encoder joins no torch "
                          "graph; use torch.no_grad() or .detach()").c_str(), 1) < 0)
             throw nb::python_error();
@@ -458,6 +379,7 @@ void bind_call(nb::module_& m)
 {
     bind_backends(m);
     bind_values(m);
+    bind_call_graph(m);
     nb::class_<FileWatcher, Object>(m, "FileWatcher", "Tells whether watched files have changed.")
         .def(nb::init<>())
         .def("watch", &FileWatcher::watch, nb::arg("path"))

@@ -23,6 +23,7 @@ struct CallSite {
     bool is_bwds = false;
     ref<FileWatcher> watcher; ///< of the device's source files; null without hot reload
     std::shared_ptr<const std::atomic<bool>> deterministic; ///< the device's setting; null where code is only generated
+    PyObject* backward = nullptr; ///< the node of the backward call, once known; the node that owns this keeps it
 };
 
 template <typename Visit>

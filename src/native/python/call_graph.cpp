@@ -1,0 +1,382 @@
+// Calls as nodes of torch's graph. Here: what most calls are, numbers and tensors that give a new tensor. Calls with
+// dicts, lists or written tensors go through slangpy/autograd.py, and so does the first backward pass of each kind.
+#include "python/bindings.h"
+#include "python/call_run.h"
+
+#include "call/classes.h"
+#include "call/torch.h"
+
+namespace spy {
+
+namespace {
+
+/// What torch's autograd has to know of a call.
+struct GraphNeeds {
+    bool wanted = false;   ///< a tensor that requires grad is read where gradients flow
+    bool written = false;  ///< torch tensors are written
+    bool in_graph = false; ///< one of those is part of a graph
+    bool outputs = false;  ///< something that the call gives could require grad
+    bool result_is_torch = false;
+};
+
+GraphNeeds graph_needs(const CallPlan& plan, Signature& signature)
+{
+    GraphNeeds needs;
+    needs.outputs = plan.result.carries;
+    needs.result_is_torch = plan.result.mode == ResultMode::torch;
+    for (size_t i = 0; i < plan.leaves.size(); ++i) {
+        const Leaf& leaf = signature.leaves[i];
+        const LeafPlan& leaf_plan = plan.leaves[i];
+        if (leaf.kind != ValueKind::torch)
+            continue;
+        bool requires_grad = leaf.flags & value_flag::needs_grad;
+        needs.wanted |= requires_grad && leaf_plan.carries && leaf_plan.reads;
+        needs.written |= leaf_plan.writes;
+        needs.in_graph |= requires_grad && leaf_plan.writes;
+        needs.outputs |= leaf_plan.writes && leaf_plan.carries;
+        needs.result_is_torch |= leaf_plan.name.starts_with("_result");
+    }
+    return needs;
+}
+
+/// A launched call whose arguments are numbers and torch tensors, as its node keeps it.
+struct SavedCall {
+    struct Value { ///< of one leaf; the object is one of `args` or `kwargs`. Tensors are torch's to keep.
+        ValueKind kind;
+        ScalarType scalar;
+        PyObject* object;
+    };
+    nb::object node;
+    std::shared_ptr<CallPlan> plan;
+    nb::object args, kwargs; ///< with slots for tensors, and for the result
+    std::vector<Value> values;
+    std::vector<uint8_t> places; ///< positions, among the torch tensors, of the inputs of the graph's node
+    nb::object saved, result;    ///< on the way to torch's node
+};
+
+constexpr size_t most_values = 63; ///< places are bits of a key, beside one for the order of sums
+
+/// A callable of a Python module, looked up once per process.
+PyObject* python_function(PyObject*& kept, const char* module, const char* name)
+{
+    if (!kept)
+        kept = nb::object(nb::module_::import_(module).attr(name)).release().ptr();
+    return kept;
+}
+
+nb::object checked(PyObject* result)
+{
+    if (!result)
+        throw nb::python_error();
+    return nb::steal(result);
+}
+
+bool is_number(ValueKind kind)
+{
+    return kind == ValueKind::none || kind == ValueKind::boolean || kind == ValueKind::integer ||
+           kind == ValueKind::floating || kind == ValueKind::scalar;
+}
+
+bool is_plain_tensor(const LeafPlan& plan, const Leaf& leaf)
+{
+    return scalar_info(leaf.scalar).size >= 4 && !plan.writes; // 16-bit sums are rounded in Python
+}
+
+/// Whether each argument is one leaf, a number or a tensor, and nothing but a new tensor is given.
+bool is_plain(const CallPlan& plan, Signature& signature, const CallArguments& arguments)
+{
+    size_t count = arguments.positional.size() + (arguments.keywords ? size_t(PyDict_GET_SIZE(arguments.keywords)) : 0);
+    const ReservedArguments& reserved = signature.reserved;
+    DeviceType type = plan.device->info().type;
+    if ((type != DeviceType::cpu && type != DeviceType::cuda && type != DeviceType::null) || // others read copies
+        plan.result.mode != ResultMode::torch || plan.size_dependent || arguments.self || reserved.result_type ||
+        reserved.thread_count || signature.leaf_count != count || plan.leaves.size() > count || count > most_values)
+        return false;
+    size_t index = 0;
+    int32_t device = 0; // a CPU number beside CUDA tensors takes the long way
+    auto plain = [&](PyObject* value) {
+        const Leaf& leaf = signature.leaves[index];
+        bool fits = is_number(leaf.kind);
+        if (leaf.kind == ValueKind::torch) {
+            device = device ? device : leaf.device_type;
+            fits = index < plan.leaves.size() && is_plain_tensor(plan.leaves[index], leaf) && leaf.device_type == device;
+        }
+        ++index;
+        return leaf.object == value && fits;
+    };
+    for (PyObject* value : arguments.positional)
+        if (!plain(value))
+            return false;
+    PyObject *key, *value;
+    Py_ssize_t next = 0;
+    while (arguments.keywords && PyDict_Next(arguments.keywords, &next, &key, &value))
+        if (!plain(value))
+            return false;
+    return true;
+}
+
+PyObject* slot_object()
+{
+    static PyObject* slot = nullptr;
+    return python_function(slot, "slangpy.autograd", "_SLOT");
+}
+
+/// Arguments with slots for the tensors, the result's among them.
+void strip(SavedCall& call, Signature& signature, const CallArguments& arguments)
+{
+    PyObject* slot = slot_object();
+    size_t index = 0;
+    auto stripped = [&](PyObject* value) {
+        PyObject* kept = signature.leaves[index++].kind == ValueKind::torch ? slot : value;
+        Py_INCREF(kept);
+        return kept;
+    };
+    call.args = nb::steal(PyTuple_New(Py_ssize_t(arguments.positional.size())));
+    for (size_t i = 0; i < arguments.positional.size(); ++i)
+        PyTuple_SET_ITEM(call.args.ptr(), Py_ssize_t(i), stripped(arguments.positional[i]));
+    call.kwargs = nb::steal(PyDict_New());
+    PyObject *key, *value;
+    Py_ssize_t next = 0;
+    while (arguments.keywords && PyDict_Next(arguments.keywords, &next, &key, &value))
+        PyDict_SetItem(call.kwargs.ptr(), key, nb::steal(stripped(value)).ptr());
+    static PyObject* result_name = PyUnicode_InternFromString("_result");
+    PyDict_SetItem(call.kwargs.ptr(), result_name, slot);
+}
+
+/// The call as a node of the graph: what torch.autograd.Function.apply does, without its Python half.
+nb::object apply_plain(nb::handle self, const std::shared_ptr<CallPlan>& plan, Signature& signature,
+                       const CallArguments& arguments, nb::object result)
+{
+    auto call = std::make_unique<SavedCall>();
+    call->node = nb::borrow(self);
+    call->plan = plan;
+    call->result = std::move(result);
+    strip(*call, signature, arguments);
+    size_t tensors = 0;
+    PyObject* inputs[most_values + 1];
+    size_t count = 1;
+    call->values.reserve(signature.leaf_count);
+    for (size_t i = 0; i < signature.leaf_count; ++i) {
+        const Leaf& leaf = signature.leaves[i];
+        call->values.push_back({leaf.kind, leaf.scalar, leaf.kind == ValueKind::torch ? nullptr : leaf.object});
+        if (leaf.kind != ValueKind::torch)
+            continue;
+        if (leaf.flags & value_flag::needs_grad && i < plan->leaves.size() && plan->leaves[i].carries && plan->leaves[i].reads) {
+            call->places.push_back(uint8_t(tensors));
+            inputs[count++] = leaf.object;
+        }
+        ++tensors;
+    }
+    call->saved = nb::steal(PyTuple_New(Py_ssize_t(tensors)));
+    Py_ssize_t at = 0;
+    for (const Leaf& leaf : signature.used())
+        if (leaf.kind == ValueKind::torch)
+            PyTuple_SET_ITEM(call->saved.ptr(), at++, Py_NewRef(leaf.object));
+    nb::object owner = nb::cast(call.release(), nb::rv_policy::take_ownership);
+    inputs[0] = owner.ptr();
+    static PyObject *transforms = nullptr, *apply = nullptr, *full_apply = nullptr;
+    bool transformed = checked(PyObject_CallNoArgs(python_function(transforms, "slangpy.autograd", "_has_transforms"))).is(Py_True);
+    PyObject* function = transformed ? python_function(full_apply, "slangpy.autograd", "_full_apply")
+                                     : python_function(apply, "slangpy.autograd", "_apply");
+    return checked(PyObject_Vectorcall(function, inputs, count, nullptr));
+}
+
+thread_local std::weak_ptr<CallPlan> last_backward;
+
+PyObject* attribute(nb::handle object, const char* name, PyObject*& interned)
+{
+    if (!interned)
+        interned = PyUnicode_InternFromString(name);
+    return PyObject_GetAttr(object.ptr(), interned);
+}
+
+/// torch's forward: hands the call and its tensors to the node.
+nb::object graph_forward(nb::args args)
+{
+    static PyObject *save = nullptr, *call_name = PyUnicode_InternFromString("call");
+    nb::handle ctx = args[0];
+    auto& call = *nb::cast<SavedCall*>(args[1]);
+    nb::object method = checked(attribute(ctx, "save_for_backward", save));
+    checked(PyObject_CallObject(method.ptr(), call.saved.ptr()));
+    if (PyObject_SetAttr(ctx.ptr(), call_name, nb::handle(args[1]).ptr()) < 0)
+        throw nb::python_error();
+    call.saved = nb::object(); // torch keeps what is saved, and the result would keep its own node alive
+    return std::move(call.result);
+}
+
+/// Which of the call's tensors gradients are wanted of, by position.
+uint64_t wanted_places(const SavedCall& call, nb::handle needs)
+{
+    uint64_t wanted = 0;
+    for (size_t i = 0; i < call.places.size(); ++i)
+        if (PyTuple_GET_ITEM(needs.ptr(), Py_ssize_t(i) + 1) == Py_True)
+            wanted |= uint64_t(1) << call.places[i];
+    return wanted;
+}
+
+uint64_t backward_key(uint64_t wanted, bool deterministic) { return wanted | uint64_t(deterministic) << 63; }
+
+void read_leaf(Leaf& leaf, PyObject* tensor, TorchTensor& found)
+{
+    read_torch(tensor, found);
+    leaf.kind = ValueKind::torch;
+    leaf.scalar = found.scalar;
+    leaf.flags = value_flag::writable;
+    leaf.object = tensor;
+    leaf.address = found.address;
+    leaf.shape = found.shape;
+    leaf.strides = found.strides;
+    leaf.device_type = found.device_type;
+    leaf.device_index = found.device_index;
+}
+
+TensorBase* add_gradient(Signature& signature, const TorchTensor& found, nb::handle object)
+{
+    TensorBase& grad = signature.add_grad();
+    grad.raw_address = found.address;
+    grad.raw_item = scalar_info(found.scalar).size;
+    grad.shape = found.shape;
+    grad.strides = found.strides;
+    grad.type_id = uint32_t(found.scalar);
+    grad.dtype = nb::borrow(object);
+    return &grad;
+}
+
+/// Memory for a gradient, laid out as its tensor.
+nb::object gradient_like(PyObject* tensor, const TorchTensor& found)
+{
+    if (found.strides == found.shape.contiguous_strides())
+        return new_torch(found, tensor, found.scalar, found.shape);
+    static PyObject* empty_like = nullptr;
+    return checked(PyObject_CallOneArg(python_function(empty_like, "torch", "empty_like"), tensor));
+}
+
+/// The leaves of the backward call; gives the gradients, by position among the node's inputs.
+nb::object fill_backward(Signature& signature, const SavedCall& call, nb::handle saved, uint64_t wanted, nb::handle seed)
+{
+    nb::object grads = nb::steal(PyTuple_New(Py_ssize_t(call.places.size()) + 1));
+    for (size_t i = 0; i <= call.places.size(); ++i)
+        PyTuple_SET_ITEM(grads.ptr(), Py_ssize_t(i), Py_NewRef(Py_None));
+    TorchTensor found;
+    size_t tensor = 0, place = 0;
+    for (const SavedCall::Value& value : call.values) {
+        Leaf& leaf = signature.add_leaf();
+        if (value.kind != ValueKind::torch) {
+            leaf.kind = value.kind;
+            leaf.scalar = value.scalar;
+            leaf.object = value.object;
+            continue;
+        }
+        PyObject* object = PyTuple_GET_ITEM(saved.ptr(), Py_ssize_t(tensor));
+        read_leaf(leaf, object, found);
+        bool is_input = place < call.places.size() && call.places[place] == tensor;
+        if (wanted >> tensor & 1) {
+            nb::object grad = gradient_like(object, found);
+            read_torch(grad.ptr(), found);
+            leaf.flags |= value_flag::grad_out | value_flag::fresh;
+            leaf.grads[1] = add_gradient(signature, found, grad);
+            Py_DECREF(Py_None);
+            PyTuple_SET_ITEM(grads.ptr(), Py_ssize_t(place) + 1, grad.release().ptr());
+        }
+        place += is_input;
+        ++tensor;
+    }
+    Leaf& leaf = signature.add_leaf();
+    read_leaf(leaf, seed.ptr(), found);
+    leaf.flags |= value_flag::no_primal | value_flag::grad_in;
+    leaf.grads[0] = add_gradient(signature, found, seed);
+    signature.has_torch = true;
+    return grads;
+}
+
+/// The backward pass whose plan is known; nothing where it is not.
+nb::object run_backward(SavedCall& call, nb::handle ctx, uint64_t wanted, bool deterministic, nb::handle seed)
+{
+    std::shared_ptr<CallPlan> plan;
+    for (auto& [key, known] : call.plan->backward)
+        if (key == backward_key(wanted, deterministic))
+            plan = known.lock();
+    CallSite& site = *nb::inst_ptr<CallSite>(call.node);
+    if (!plan || !site.backward)
+        return {};
+    static PyObject* name = nullptr;
+    nb::object saved = checked(attribute(ctx, "saved_tensors", name));
+    SignatureLease lease;
+    lease.signature->deterministic = deterministic;
+    nb::object grads = fill_backward(*lease.signature, call, saved, wanted, seed);
+    Launch(*plan, *lease.signature, nb::inst_ptr<CallSite>(nb::handle(site.backward))->run).run();
+    return grads;
+}
+
+/// torch's backward. The first of each kind goes through Python, which also serves create_graph.
+nb::object graph_backward(nb::handle ctx, nb::handle seed)
+{
+    static PyObject *call_name = nullptr, *needs_name = nullptr, *replay = nullptr;
+    nb::object owner = checked(attribute(ctx, "call", call_name)), needs = checked(attribute(ctx, "needs_input_grad", needs_name));
+    auto& call = *nb::cast<SavedCall*>(owner);
+    bool creates_graph = torch_grad_enabled();
+    uint64_t wanted = wanted_places(call, needs);
+    CallSite& site = *nb::inst_ptr<CallSite>(call.node);
+    bool deterministic = (site.deterministic && *site.deterministic) || torch_is_deterministic();
+    if (!creates_graph && !seed.is_none())
+        if (nb::object grads = run_backward(call, ctx, wanted, deterministic, seed); grads.is_valid())
+            return grads;
+    last_backward.reset();
+    PyObject* values[] = {ctx.ptr(), seed.ptr()};
+    nb::object grads = checked(PyObject_Vectorcall(python_function(replay, "slangpy.autograd", "_replay_in_python"), values, 2, nullptr));
+    if (std::shared_ptr<CallPlan> plan = last_backward.lock(); plan && !creates_graph && !plan->size_dependent) {
+        site.backward = nb::object(call.node.attr("bwds")).ptr(); // the node keeps it
+        uint64_t key = backward_key(wanted, deterministic);
+        std::erase_if(call.plan->backward, [&](const auto& entry) { return entry.first == key; });
+        call.plan->backward.emplace_back(key, plan);
+    }
+    return grads;
+}
+
+} // namespace
+
+void note_backward_plan(const std::shared_ptr<CallPlan>& plan) { last_backward = plan; }
+
+nb::object call_in_graph(nb::handle self, CallSite& site, const std::shared_ptr<CallPlan>& plan, Signature& signature,
+                         const CallArguments& arguments, nb::handle args, nb::handle kwargs)
+{
+    GraphNeeds needs = graph_needs(*plan, signature);
+    if (!(needs.wanted && needs.outputs) && !needs.in_graph)
+        return finish(*plan, arguments, signature, Launch(*plan, signature, site.run).run());
+    if (needs.wanted && plan->result.carries && !needs.result_is_torch)
+        fail_runtime(plan->label, ": an input requires grad, but the result is no torch tensor and would leave the graph; "
+                     "call .detach() on the inputs or use torch.no_grad()");
+    if (!needs.written && is_plain(*plan, signature, arguments)) {
+        nb::object result = Launch(*plan, signature, site.run).run();
+        return apply_plain(self, plan, signature, arguments, std::move(result));
+    }
+    nb::list tensors; // before the launch, which may put copies in the leaves
+    for (const Leaf& leaf : signature.used())
+        if (leaf.kind == ValueKind::torch)
+            tensors.append(nb::handle(leaf.object));
+    nb::object result = nb::none();
+    if (!needs.written)
+        result = Launch(*plan, signature, site.run).run();
+    static PyObject* join = nullptr;
+    PyObject* values[] = {self.ptr(), plan->view.ptr(), args.ptr(), kwargs.ptr(), tensors.ptr(), result.ptr()};
+    return checked(PyObject_Vectorcall(python_function(join, "slangpy.autograd", "join"), values, 6, nullptr));
+}
+
+void bind_call_graph(nb::module_& m)
+{
+    nb::class_<SavedCall>(m, "SavedCall", "A call of numbers and tensors as a node of torch's graph keeps it.")
+        .def_prop_ro("node", [](const SavedCall& c) { return c.node; })
+        .def_prop_ro("view", [](const SavedCall& c) { return c.plan->view; })
+        .def_prop_ro("args", [](const SavedCall& c) { return c.args; })
+        .def_prop_ro("kwargs", [](const SavedCall& c) { return c.kwargs; })
+        .def_prop_ro("places", [](const SavedCall& c) {
+            nb::list places;
+            for (uint8_t place : c.places)
+                places.append(int(place));
+            return places;
+        });
+    m.def("_graph_forward", &graph_forward);
+    m.def("_graph_backward", &graph_backward, nb::arg("ctx"), nb::arg("seed").none());
+}
+
+} // namespace spy
