@@ -25,6 +25,7 @@ from .resolve import resolve
 from .settle import settle_source
 from .text import product
 from .textures import check_device, make_texture, result_format
+from .torch_outputs import check_torch_outputs
 from .uniforms import raise_unset
 from .vectorize import check_map_count, vectorize
 
@@ -90,6 +91,7 @@ class PlanView:
             resolved, sized, shaped = resolve(target, self.arguments, options)
             check_map_count(options, resolved, sum(a.name is None for a in self.arguments))
             strict = bool(self.module.options.get("strict_broadcasting", False))
+            check_torch_outputs(resolved, options)
             plan = vectorize(resolved, options, strict, self.result_mode, sized)
             if plan.result_mode == "custom":
                 plan = with_class(plan, self._result_class, target.context(options))

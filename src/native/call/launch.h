@@ -105,6 +105,7 @@ private:
     void check_primal(const LeafPlan& plan, const Leaf& leaf) const;
     void refuse_in_capture(const std::string& what) const;
     void check_overlap(size_t index, const LeafPlan& plan);
+    void check_covered(const LeafPlan& plan, const Leaf& leaf);
     void stage_gradient(size_t index, const LeafPlan& plan, const TensorBase& grad, const ViewSlot& slot, bool added);
     void write_torch(size_t index, const LeafPlan& plan);
     void discard_result(const ResultPlan& result);

@@ -111,6 +111,18 @@ void Launch::check_primal(const LeafPlan& plan, const Leaf& leaf) const
         fail_value(m_plan.label, ": argument ", plan.name, " is a diff_pair without a primal, but its value is read");
 }
 
+/// What a call does to a tensor is `t.copy_(f(...))`, which broadcasts f but not t.
+void Launch::check_covered(const LeafPlan& plan, const Leaf& leaf)
+{
+    std::array<bool, Shape::max_rank> covered{};
+    for (uint32_t i = 0; i < plan.vector_dims; ++i)
+        covered[plan.map[i]] = leaf.shape[i] == m_call[plan.map[i]];
+    for (size_t i = 0; i < m_call.size(); ++i)
+        if (m_call[i] > 1 && !covered[i])
+            fail_value(m_plan.label, ": argument ", plan.name, " of shape ", leaf.shape.str(), " is written, but has no element "
+                       "of its own for each invocation of the call, whose shape is ", m_call.str());
+}
+
 void Launch::write_torch(size_t index, const LeafPlan& plan)
 {
     Leaf& leaf = m_signature.leaves[index];
@@ -118,8 +130,12 @@ void Launch::write_torch(size_t index, const LeafPlan& plan)
         check_torch(plan, leaf);
     if (leaf.device_type == 2 && !m_stream.value)
         m_stream = torch_call_stream({}, &leaf);
-    if (plan.writes && !shares_torch())
-        check_overlap(index, plan);
+    if (plan.writes) {
+        if (!shares_torch())
+            check_overlap(index, plan);
+        if (!plan.whole)
+            check_covered(plan, leaf);
+    }
     bool direct = leaf.device_type == 2 || m_on_host;
     if (direct && plan.element_size && plan.element_size != scalar_info(leaf.scalar).size) {
         if (leaf.device_type == 2)

@@ -398,6 +398,7 @@ private:
         uint8_t flags = m_packed ? 0 : value_flag::writable;
         if (m_packed && !m_slots.empty()) // autograd counts it, but keeps the packed value
             m_slots = m_slots.subspan(1);
+        refuse_tangent(value);
         m.has_torch = true;
         if (is_storage_float(tensor.scalar) && converts_elements()) {
             // widened before the call: kernels have no arithmetic on these, and torch sends their gradients back
@@ -484,6 +485,8 @@ private:
         if (object.is_none())
             return nullptr;
         TorchTensor tensor;
+        if (torch_is_negated(object.ptr()))
+            object = object.attr("resolve_neg")(); // what is read; torch makes no negated tensor to write to
         describe_torch(hold(object), tensor);
         if (!(tensor.shape == primal.shape))
             fail_value("diff_pair: the gradient of argument ", m_argument, " has shape ", tensor.shape.str(),

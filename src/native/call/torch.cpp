@@ -274,6 +274,21 @@ bool torch_is_deterministic()
     return nb::steal(PyObject_CallMethodNoArgs(module, name)).ptr() == Py_True;
 }
 
+void refuse_tangent(PyObject* tensor)
+{
+    static PyObject* names = nullptr; // of torch.autograd.forward_ad
+    static PyObject* level_name = PyUnicode_InternFromString("_current_level");
+    if (!names)
+        names = Py_NewRef(PyModule_GetDict(nb::module_::import_("torch.autograd.forward_ad").ptr()));
+    PyObject* level = PyDict_GetItem(names, level_name);
+    if (!level || PyLong_AsLong(level) < 0)
+        return;
+    nb::object dual = nb::handle(PyDict_GetItemString(names, "unpack_dual"))(nb::handle(tensor));
+    if (!dual.attr("tangent").is_none())
+        fail(ErrorKind::not_implemented, "forward-mode gradients do not reach into Slang functions; use torch.autograd in "
+             "reverse mode");
+}
+
 void bump_torch_version(PyObject* tensor)
 {
     static PyObject* function = nullptr;

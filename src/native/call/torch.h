@@ -28,6 +28,8 @@ bool torch_requires_grad(PyObject* tensor);
 bool torch_grad_enabled();
 /// Whether torch.use_deterministic_algorithms is on.
 bool torch_is_deterministic();
+/// Raises when a tensor carries a tangent of torch's forward mode, which calls would drop.
+void refuse_tangent(PyObject* tensor);
 /// Tells autograd that a tensor's content was changed in place.
 void bump_torch_version(PyObject* tensor);
 /// Forces the Python protocol, for tests.

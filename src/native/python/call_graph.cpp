@@ -318,7 +318,7 @@ nb::object graph_backward(nb::handle ctx, nb::handle seed)
     uint64_t wanted = wanted_places(call, needs);
     CallSite& site = *nb::inst_ptr<CallSite>(call.node);
     bool deterministic = (site.deterministic && *site.deterministic) || torch_is_deterministic();
-    if (!creates_graph && !seed.is_none())
+    if (!creates_graph && !seed.is_none() && !torch_is_negated(seed.ptr()))
         if (nb::object grads = run_backward(call, ctx, wanted, deterministic, seed); grads.is_valid())
             return grads;
     last_backward.reset();
