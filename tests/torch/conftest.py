@@ -29,6 +29,16 @@ def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     torch.use_deterministic_algorithms(before)
 
 
+@pytest.fixture(params=["c table", "python"])
+def bridge(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Both ways of reading tensors: torch's C interface and Python attributes."""
+    import slangpy as spy
+
+    spy.set_torch_bridge_python_fallback(request.param == "python")
+    yield request.param
+    spy.set_torch_bridge_python_fallback(False)
+
+
 @pytest.fixture
 def module(where: str) -> Any:
     from torch_support import module_of

@@ -13,13 +13,7 @@ from torch_support import device_of, module_of  # noqa: E402
 
 import slangpy as spy  # noqa: E402
 
-
-@pytest.fixture(params=["c table", "python"], autouse=True)
-def bridge(request: pytest.FixtureRequest) -> Any:
-    """Every test through both ways of reading tensors."""
-    spy.set_torch_bridge_python_fallback(request.param == "python")
-    yield request.param
-    spy.set_torch_bridge_python_fallback(False)
+pytestmark = pytest.mark.usefixtures("bridge")
 
 
 def rows(where: str) -> Any:

@@ -16,6 +16,8 @@ from torch_support import check, device_of, polynomial  # noqa: E402
 
 import slangpy as spy  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("bridge")
+
 
 def leaf(values: Any, where: str, **options: Any) -> Any:
     return torch.tensor(values, device=where, requires_grad=True, dtype=torch.float32, **options)
