@@ -13,6 +13,7 @@ from .emit_textures import TextureWriter
 from .gradients import NONE
 from .groups import TileLoops, position_lines
 from .ir import Derivative, Options, Parameter, Placed, Vectorized
+from .tables import TableWriter
 from .text import indent as _indent, product as _product, slang_name as _slang_name
 from .zeros import zero_missing
 
@@ -69,7 +70,7 @@ def vector_width(plan: Vectorized) -> int:
         return 1
     for placed in plan.placed:
         binding = placed.binding
-        if binding.kind in ("reference", "resource", "custom", "texel") or binding.rank >= 0:
+        if binding.kind in ("reference", "resource", "custom", "texel", "table") or binding.rank >= 0:
             return 1
         if binding.kind in ("view", "packed"):
             if placed.map and (binding.inner or binding.stored not in SIZES or binding.stored == "bool"):
@@ -93,7 +94,7 @@ def emit(
     return _Writer(plan, grads, options, shape, imports, frozenset(capabilities), result_format).text()
 
 
-class _Writer(BackwardWriter, TextureWriter):
+class _Writer(BackwardWriter, TextureWriter, TableWriter):
     def __init__(
         self, plan: Vectorized, grads: dict[str, Derivative], options: Options, shape: Shape, imports: list[str],
         capabilities: frozenset[str], result_format: str,
@@ -115,6 +116,7 @@ class _Writer(BackwardWriter, TextureWriter):
         self.index = "int64_t" if shape.wide or shape.cpu else "int"
         self.tiles = TileLoops(plan.tile, self.index) if plan.tile else None
         self.thread = "_d" if plan.tile else "_i"  # counts invocations as they are dispatched
+        self.bases: dict[str, str] = {}
         self.leaves: dict[str, list[Placed]] = {}
         for placed in plan.placed:
             self.leaves.setdefault(placed.parameter, []).append(placed)
@@ -334,6 +336,8 @@ class _Writer(BackwardWriter, TextureWriter):
             self.fields.append(f"{_slang_name(binding.stored)} {ident}")
             if placed.map:
                 self.fields.append(f"int64_t {ident}_stride[{len(placed.map)}]")
+        elif binding.kind == "table":
+            self._declare_table(placed)
         elif binding.kind == "pointer":
             self.fields.append(f"_spy_T_{ident} {ident}")
         elif binding.kind == "resource":
@@ -373,7 +377,12 @@ class _Writer(BackwardWriter, TextureWriter):
                 self.fields.append(f"int _out_lead[{self.rank}]")
 
     # --- offsets
+    def _base(self, name: str) -> str:
+        return self.bases.get(name, "_call")
+
     def _class(self, placed: Placed) -> int:
+        if placed.ident in self.bases:
+            return GENERAL
         return self.shape.classes.get(placed.ident, UNIFORM)
 
     def _offset(self, placed: Placed, name: str) -> str:
@@ -390,10 +399,10 @@ class _Writer(BackwardWriter, TextureWriter):
 
     def _strided(self, strides: str, dims: tuple[int, ...], index: str = "_c") -> str:
         last = self.rank - 1
-        split_rows = self.shape.cpu and self.rank > 1 and index == "_c"
+        split_rows = self.shape.cpu and self.rank > 1 and index == "_c" and strides[:-5] not in self.bases
         terms, row_terms = [], []
         for position, dim in enumerate(dims):
-            term = f"int64_t({index}{dim}) * int64_t(_call.{strides}[{position}])"
+            term = f"int64_t({index}{dim}) * int64_t({self._base(strides[:-5])}.{strides}[{position}])"
             (terms if dim == last or not split_rows else row_terms).append(term)
         if not row_terms:
             return " + ".join(terms) or "0"
@@ -405,7 +414,7 @@ class _Writer(BackwardWriter, TextureWriter):
 
     def _inner_stride(self, placed: Placed, name: str, position: int) -> str:
         if not self.shape.flat or self._class(placed) == UNIFORM:
-            return f"int64_t(_call.{name}_inner[{position}])"
+            return f"int64_t({self._base(name)}.{name}_inner[{position}])"
         count = 1
         for size in placed.binding.inner[position + 1 :]:
             count *= size
@@ -469,7 +478,7 @@ class _Writer(BackwardWriter, TextureWriter):
             lines.append(self._element(name, component, scalar, at, stored, load, add))
 
     def _element(self, name: str, var: str, type_: SlangType, at: str, stored: str, load: bool, add: str) -> str:
-        storage = f"_call.{name}"
+        storage = f"{self._base(name)}.{name}"
         same = stored == type_.full_name
         if load:
             value = f"{storage}.read({at})"
@@ -499,6 +508,8 @@ class _Writer(BackwardWriter, TextureWriter):
             return f"_call.{ident}"
         if binding.kind == "custom":
             return self._custom(placed)
+        if binding.kind == "table":
+            return self._table(placed)
         if binding.kind == "literal":
             return binding.stored
         if binding.kind == "resource":
@@ -537,7 +548,7 @@ class _Writer(BackwardWriter, TextureWriter):
     def _tensor(self, placed: Placed) -> str:
         """A tensor parameter: its view moved to this invocation's part."""
         binding, ident = placed.binding, placed.ident
-        lines = self.body if placed.map else self.hoisted
+        lines = self.body if placed.map or ident in self.bases else self.hoisted
         var = f"_v_{ident}"
         found = TENSOR.match(binding.type_name)
         assert found is not None
@@ -576,10 +587,11 @@ class _Writer(BackwardWriter, TextureWriter):
             lines.append(f"{var}._discard = {'true' if self.options.bwds else 'false'};")
 
     def _fill_view(self, placed: Placed, name: str, var: str, lines: list[str]) -> None:
-        lines.append(f"{var}._data = _call.{name}.at(-_call.{name}_first);")
-        lines.append(f"{var}._offset = _call.{name}_first + {self._offset(placed, name)};")
-        lines.append(f"{var}._shape = _call.{name}_shape;")
-        lines.append(f"{var}._strides = _call.{name}_inner;")
+        base = self._base(name)
+        lines.append(f"{var}._data = {base}.{name}.at(-{base}.{name}_first);")
+        lines.append(f"{var}._offset = {base}.{name}_first + {self._offset(placed, name)};")
+        lines.append(f"{var}._shape = {base}.{name}_shape;")
+        lines.append(f"{var}._strides = {base}.{name}_inner;")
 
     def _custom(self, placed: Placed) -> str:
         """A value of a registered class, loaded by the function of its stored type."""

@@ -7,6 +7,7 @@ from typing import Any
 from ..marshall.base import SIZES, structured_element
 from .gradients import NONE
 from .ir import Derivative, Placed, Vectorized
+from .tables import table_specs
 
 
 class Fields:
@@ -57,7 +58,10 @@ def leaf_spec(
         "kind": kind, "name": placed.path, "map": placed.map, "inner": binding.inner, "reads": placed.reads,
         "writes": placed.writes, "classed": is_classed,
     }  # fmt: skip
-    if kind in ("view", "packed"):
+    if kind == "table" and binding.stored in SIZES:
+        spec["scalar"] = binding.stored
+        spec["element_size"] = 4 if binding.stored == "bool" and four_byte_bool else SIZES[binding.stored]
+    elif kind in ("view", "packed"):
         spec["views"] = [fields.view(ident), fields.view(ident + "_gi"), fields.view(ident + "_go")]
         if binding.stored in SIZES:
             spec["scalar"] = binding.stored
@@ -114,6 +118,10 @@ def plan_spec(
     for placed in plan.placed:
         if placed.leaf < 0:
             continue
+        if placed.binding.kind == "table":
+            entry = leaf_spec(placed, NONE, fields, find_layout, False, four_byte_bool)
+            leaves.update(table_specs(placed, fields, entry))
+            continue
         leaves[placed.leaf] = leaf_spec(
             placed, grads.get(placed.ident, NONE), fields, find_layout, classed(placed), four_byte_bool
         )
@@ -160,6 +168,8 @@ def can_flatten(plan: Vectorized) -> bool:
         return False
     for placed in plan.placed:
         value = placed.binding.value
+        if placed.binding.kind == "table":
+            return False
         if placed.binding.kind in ("custom", "texel") and plan.call_rank > 1:
             return False
         if placed.binding.kind == "generator" and value is not None and plan.call_rank > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import BoundVariableException, KernelGenException, ResolveException
@@ -10,21 +11,21 @@ from .ir import Binding, Options, Parameter, Placed, Resolved, Vectorized
 
 def vectorize(resolved: Resolved, options: Options, strict: bool, result_mode: str, sized: bool) -> Vectorized:
     """Aligns all leaves at the right, unless `map` says otherwise."""
-    leaves: list[tuple[Parameter, str, Binding, tuple[int, ...] | None]] = []
+    leaves: list[tuple[Parameter, _Spread]] = []
     for parameter in resolved.parameters:
         entry = _entry(options, parameter)
-        leaves.extend(
-            (parameter, path, leaf, map_) for path, leaf, map_ in _walk(parameter.name, parameter.binding, entry)
-        )
+        leaves.extend((parameter, spread) for spread in _walk(parameter.name, parameter.binding, entry))
     rank = 0
-    for _, _, leaf, explicit in leaves:
-        rank = max(rank, max(explicit, default=-1) + 1 if explicit is not None else leaf.dims)
+    for _, spread in leaves:
+        explicit = spread.explicit
+        rank = max(rank, max(explicit, default=-1) + 1 if explicit is not None else spread.dims)
     placed: list[Placed] = []
-    for parameter, path, leaf, explicit in leaves:
-        dims = explicit if explicit is not None else tuple(range(rank - leaf.dims, rank))
-        if strict and explicit is None and leaf.dims not in (0, rank):
+    for parameter, spread in leaves:
+        path, leaf, explicit = spread.path, spread.leaf, spread.explicit
+        dims = explicit if explicit is not None else spread.align(rank)
+        if strict and explicit is None and spread.dims not in (0, rank):
             raise BoundVariableException(
-                f"Strict broadcasting is enabled, but argument {path} has {leaf.dims} dimensions and the call has {rank}"
+                f"Strict broadcasting is enabled, but argument {path} has {spread.dims} dimensions and the call has {rank}"
             )
         _check_call_id(leaf, rank, path)
         reads, writes = _access(parameter, leaf, options.bwds)
@@ -66,16 +67,39 @@ def _entry(options: Options, parameter: Parameter) -> Any:
     return None
 
 
-def _walk(path: str, binding: Binding, entry: Any) -> list[tuple[str, Binding, tuple[int, ...] | None]]:
+@dataclass(frozen=True)
+class _Spread:
+    """A leaf, and how its dimensions meet those of the call: by `map`, or aligned at the right.
+
+    In a list of dicts the list's dimensions stand in front of those of all fields: the first `lists` dimensions of the
+    leaf are the first of the last `dims` dimensions of the call.
+    """
+
+    path: str
+    leaf: Binding
+    explicit: tuple[int, ...] | None
+    dims: int
+    lists: int = 0
+
+    def align(self, rank: int) -> tuple[int, ...]:
+        front = tuple(range(rank - self.dims, rank - self.dims + self.lists))
+        return front + tuple(range(rank - self.leaf.dims + self.lists, rank))
+
+
+def _walk(path: str, binding: Binding, entry: Any) -> list[_Spread]:
     if binding.kind == "struct":
         inner = dict(entry[1]) if entry is not None and entry[0] == "dict" else {}
-        found = []
+        found: list[_Spread] = []
         for name, child in binding.fields:
             step = name if name.startswith("[") else f".{name}"
             found.extend(_walk(path + step, child, inner.get(name)))
+        lists = binding.value.details.get("list_depth", 0) if binding.value is not None else 0
+        if lists:
+            dims = max((spread.leaf.dims for spread in found), default=0)
+            found = [replace(s, dims=dims, lists=lists) if s.leaf.dims >= lists else s for s in found]
         return found
     explicit = entry[1] if entry is not None and entry[0] == "dims" else None
-    return [(path, binding, tuple(explicit) if explicit is not None else None)]
+    return [_Spread(path, binding, tuple(explicit) if explicit is not None else None, binding.dims)]
 
 
 def _access(parameter: Parameter, leaf: Binding, bwds: bool) -> tuple[bool, bool]:

@@ -61,7 +61,8 @@ def _bind_dict(value: Value, type_: SlangType, context: Context) -> Binding:
         assert name is not None
         if name not in fields:
             raise KernelGenException(f"struct {type_.full_name} has no field '{name}'; its fields are {list(fields)}")
-        bound.append((name, _bind_child(child, fields[name].type, context, f"field '{name}'")))
+        lists = value.details.get("list_depth", -1)
+        bound.append((name, _bind_child(child, fields[name].type, context, f"field '{name}'", lists)))
     resource = _missing_resource(type_, {name for name, _ in bound})
     if resource:
         raise no_match(value, type_, f"field '{resource}' is a resource, which has no zero: pass one")
@@ -83,8 +84,11 @@ def _missing_resource(type_: SlangType, given: set[str]) -> str:
     return ""
 
 
-def _bind_child(child: Value, type_: SlangType, context: Context, where: str) -> Binding:
-    inner = replace(context, writable=context.writable and is_writable(child), size_dependent=False)
+def _bind_child(child: Value, type_: SlangType, context: Context, where: str, lists: int = -1) -> Binding:
+    inner = replace(
+        context, writable=context.writable and is_writable(child), size_dependent=False,
+        list_dims=context.list_dims if lists < 0 else lists,
+    )  # fmt: skip
     try:
         bound = bind(child, type_, inner)
     except NoMatch as error:

@@ -26,6 +26,7 @@ from .base import (
     structured_element,
     tensor_candidates,
 )
+from .table import bind_table
 
 NUMBERS = ("bool", "int", "float", "scalar")
 
@@ -106,7 +107,7 @@ def _list_scalar(value: Value, type_: SlangType) -> str:
 
 def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
     if value.details.get("items"):
-        return bind_items(value, type_, context)
+        return _bind_objects(value, type_, context)
     tensor = TENSOR.match(type_.full_name)
     if tensor:
         if tensor.group(2):
@@ -146,6 +147,10 @@ def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
     if -1 in inner:
         raise NoMatch(f"{value.describe()} cannot give {type_.full_name} its size")
     cost = number_cost(scalar, element.full_name) if scalar and not cols else 0
+    if rank - len(inner) < context.list_dims and not cols:
+        if type_.kind != "vector" or rank != context.list_dims:
+            raise no_match(value, type_, "a number per element")
+        inner = []  # each number is widened
     return Binding(
         "packed", value, type_.full_name, type_, rank - len(inner), tuple(inner), element.full_name, cost=(cost, 1)
     )
@@ -154,6 +159,20 @@ def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
 def components_shape(value: Value) -> tuple[int, ...]:
     """Sizes of a value with those of its vectors' and matrices' components."""
     return _math_shape(value) if value.kind in ("list", "vector", "matrix") else value.shape
+
+
+def _bind_objects(value: Value, type_: SlangType, context: Context) -> Binding:
+    """A list of containers or resources: an array of them, or one for each element."""
+    if type_.kind != "array":
+        return bind_table(value, type_, context)
+    try:
+        return bind_items(value, type_, context)
+    except NoMatch as error:
+        reason = error
+    try:
+        return bind_table(value, type_, context)
+    except NoMatch:
+        raise reason from None
 
 
 def _bind_list_to_tensor(value: Value, type_: SlangType, rank: int, element: str) -> Binding:
@@ -219,8 +238,10 @@ def _list_candidates(value: Value, pattern: Any, context: Context) -> list[Slang
 
 def _item_candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
     """Arrays of resources whose element type is generic: as the first element says."""
-    if pattern_kind(pattern) != "array" or not value.fields:
+    if not value.fields:
         return []
+    if pattern_kind(pattern) != "array":
+        return candidates(value.fields[0][1], pattern, context)
     context.size_dependent = True
     inner = candidates(value.fields[0][1], pattern.element_type, context)
     found = [context.find(f"{type_.full_name}[{len(value.fields)}]") for type_ in inner]

@@ -60,6 +60,8 @@ CALLS = {
     "double": lambda m: (m.wide, (np.zeros(5),), {}),
     "gather": lambda m: (m.gather, (spy.grid((4,)), np.zeros(4, F)), {}),
     "generic_tensor": lambda m: (m.total, (np.zeros((4, 5), F),), {}),
+    "list_of_arrays": lambda m: (m.polynomial, (2, 8, -1, [np.zeros(5, F), np.zeros(5, F)]), {}),
+    "list_of_rows": lambda m: (m.gather, ([0, 1], [np.zeros(4, F), np.zeros(4, F)]), {}),
     "groups": lambda m: (m.scale.call_group_shape((2, 3)), (np.zeros((5, 4, 3), F), 2.0), {}),
     "groups_place": lambda m: (m.tile.call_group_shape((2,)), (np.zeros((5, 4), F),), {}),
     "groups_bwds": lambda m: (

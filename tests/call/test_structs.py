@@ -293,7 +293,7 @@ def test_get_this_returning_itself(m: spy.Module) -> None:
         def get_this(self) -> Any:
             return self
 
-    with pytest.raises(TypeError, match="returned the object itself"):
+    with pytest.raises(spy.BoundVariableException, match="returned the object itself"):
         m.sum_pod(Loop())
 
 

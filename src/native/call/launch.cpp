@@ -35,6 +35,7 @@ nb::object Launch::run()
                 std::string text = error.what();
                 throw Error(error.kind(), text.starts_with(m_plan.label) ? text : cat(m_plan.label, ": argument ", text));
             }
+        finish_tables();
         put<int64_t>(m_plan.total_offset, tiles());
         for (size_t i = 0; i < m_call.size() && m_plan.shape_offset >= 0; ++i)
             put<int64_t>(m_plan.shape_offset + int32_t(8 * i), m_call[i]);
@@ -110,6 +111,8 @@ void Launch::measure()
             merge_shape(i, plan, shape);
         } else if ((plan.kind == LeafKind::generator || plan.kind == LeafKind::resource) && plan.vector_dims) {
             merge_shape(i, plan, leaf.shape);
+        } else if (plan.kind == LeafKind::table) {
+            merge_shape(i, plan, plan.table_shape);
         } else if (plan.kind == LeafKind::custom) {
             merge_shape(i, plan, custom_shape(i));
         }

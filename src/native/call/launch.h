@@ -76,6 +76,8 @@ private:
     bool flattens(const LeafPlan& plan, const Shape& shape, const Shape& strides) const;
 
     void write_leaf(size_t index);
+    void write_entry(size_t index, const LeafPlan& plan);
+    void finish_tables();
     void write_view(const LeafPlan& plan, const ViewSlot& slot, uint64_t address, const Shape& shape,
                     const Shape& strides);
     void write_tensor(size_t index, const LeafPlan& plan, const Leaf& leaf);
@@ -158,6 +160,12 @@ private:
     std::vector<Custom> m_custom;
     std::vector<Sums> m_sums;
     uint64_t m_owned = 0; ///< bit per leaf: each invocation adds to elements of its own
+    struct Table {
+        size_t leaf;
+        std::vector<uint8_t> bytes;
+    };
+    std::vector<Table> m_tables; ///< lists of containers: a row for each
+    bool m_in_entry = false;
     nb::object m_result;
     nb::object m_result_data; ///< custom: what create_calldata returned
     ref<Buffer> m_result_buffer;

@@ -320,6 +320,35 @@ void Launch::write_resource(size_t index, const LeafPlan& plan, const Leaf& leaf
     }
 }
 
+/// An entry of a list of containers: what is stored goes into its row.
+void Launch::write_entry(size_t index, const LeafPlan& plan)
+{
+    for (Table& table : m_tables) {
+        if (table.leaf != size_t(plan.table))
+            continue;
+        m_bytes.swap(table.bytes);
+        m_in_entry = true;
+        try {
+            write_leaf(index);
+        } catch (...) {
+            m_bytes.swap(table.bytes);
+            m_in_entry = false;
+            throw;
+        }
+        m_bytes.swap(table.bytes);
+        m_in_entry = false;
+    }
+}
+
+void Launch::finish_tables()
+{
+    for (Table& table : m_tables) {
+        const LeafPlan& plan = m_plan.leaves[table.leaf];
+        uint64_t address = upload(table.leaf, std::move(table.bytes), false);
+        write_view(plan, plan.views[0], address, plan.table_shape, plan.table_shape.contiguous_strides());
+    }
+}
+
 void Launch::write_leaf(size_t index)
 {
     const LeafPlan& plan = m_plan.leaves[index];
@@ -328,6 +357,8 @@ void Launch::write_leaf(size_t index)
     case LeafKind::skip: return;
     case LeafKind::value: return write_value_slot(plan.value, leaf.object, plan.name);
     case LeafKind::view:
+        if (plan.table >= 0 && !m_in_entry)
+            return write_entry(index, plan);
         if (leaf.kind == ValueKind::torch)
             return write_torch(index, plan);
         return leaf.kind == ValueKind::tensor ? write_tensor(index, plan, leaf) : write_array(index, plan, leaf);
@@ -337,6 +368,7 @@ void Launch::write_leaf(size_t index)
     case LeafKind::pointer: return write_pointer(plan, leaf);
     case LeafKind::resource: return write_resource(index, plan, leaf);
     case LeafKind::custom: return write_custom(index, plan, leaf);
+    case LeafKind::table: m_tables.push_back({index, std::vector<uint8_t>(plan.table_bytes)}); return;
     }
 }
 

@@ -25,7 +25,7 @@ struct ValueSlot {
 
 enum class ViewSource : uint8_t { primal, grad_in, grad_out, count_ };
 
-enum class LeafKind : uint8_t { skip, value, view, packed, generator, pointer, resource, reference, custom };
+enum class LeafKind : uint8_t { skip, value, view, packed, generator, pointer, resource, reference, custom, table };
 
 /// How a leaf depends on the call index at run time; 2 bits of a variant key.
 enum class AccessClass : uint8_t { general, linear, uniform, periodic };
@@ -53,6 +53,9 @@ struct LeafPlan {
     bool whole = false;   ///< a tensor parameter: the function picks the elements
     uint32_t sum_ratio = 0; ///< gradient target: bytes of sums per byte; 0: kernels add to the gradient itself
     uint32_t sum_item = 0;  ///< bytes of one stored element of the gradient
+    Shape table_shape;        ///< table: sizes of the list
+    uint32_t table_bytes = 0; ///< table: bytes of all rows
+    int32_t table = -1;       ///< entry of a list: leaf of the list, whose rows `views` are offsets into
     bool classed = false; ///< takes part in the variant key
 };
 

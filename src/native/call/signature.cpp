@@ -785,6 +785,10 @@ private:
         nb::object inner = visit(hold(merged));
         if (m_describing) {
             inner[2]["list_length"] = PyList_GET_SIZE(list);
+            int depth = 1;
+            for (PyObject* at = list; PyList_GET_SIZE(at) && PyList_Check(PyList_GET_ITEM(at, 0)); ++depth)
+                at = PyList_GET_ITEM(at, 0);
+            inner[2]["list_depth"] = depth;
             inner[2]["list_leaf"] = own;
         }
         return inner;

@@ -39,7 +39,7 @@ void read_value_slot(nb::dict& dict, const char* name, ValueSlot& slot)
 
 LeafKind leaf_kind(const std::string& text)
 {
-    static const char* const names[] = {"skip", "value", "view", "packed", "generator", "pointer", "resource", "reference", "custom"};
+    static const char* const names[] = {"skip", "value", "view", "packed", "generator", "pointer", "resource", "reference", "custom", "table"};
     for (size_t i = 0; i < std::size(names); ++i)
         if (text == names[i])
             return LeafKind(i);
@@ -96,6 +96,11 @@ LeafPlan read_leaf(nb::dict dict)
     if (dict.contains("range_scalar"))
         leaf.range_scalar = scalar_from_slang_name(nb::cast<std::string>(dict["range_scalar"]));
     leaf.slot = offset_of(dict, "slot");
+    leaf.table = offset_of(dict, "table");
+    if (dict.contains("table_shape")) {
+        leaf.table_shape = shape_from(dict["table_shape"]);
+        leaf.table_bytes = nb::cast<uint32_t>(dict["table_bytes"]);
+    }
     leaf.read_slot = offset_of(dict, "read_slot");
     if (dict.contains("sum_ratio")) {
         leaf.sum_ratio = nb::cast<uint32_t>(dict["sum_ratio"]);

@@ -1,0 +1,83 @@
+"""Kernels and plans of lists of containers: a table in memory says where each entry of the list lies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..marshall.table import entries, list_dims
+from .ir import Placed
+
+if TYPE_CHECKING:
+    from ..reflection import SlangType
+
+_PARTS = ("", "_lead", "_inner", "_shape", "_first")
+
+
+class TableWriter:
+    """What the writer of kernels needs for tables."""
+
+    aliases: list[str]
+    fields: list[str]
+    body: list[str]
+    bases: dict[str, str]
+    """The structure that the fields of a leaf are in, where it is not the call's."""
+
+    if TYPE_CHECKING:
+
+        def _declare_view(self, name: str, element: str, lead: int, inner: int, rank: int) -> None: ...
+        def _tensor(self, placed: Placed) -> str: ...
+        def _load(
+            self, placed: Placed, name: str, storage_type: str, target: str, lines: list[str], type_: SlangType
+        ) -> None: ...
+
+    def _declare_table(self, placed: Placed) -> None:
+        binding, ident = placed.binding, placed.ident
+        lists = list_dims(binding)
+        fields, self.fields = self.fields, []
+        self._declare_view(ident, binding.stored, binding.dims - lists, len(binding.inner), binding.rank)
+        row, self.fields = self.fields, fields
+        self.aliases += [f"struct _spy_Row_{ident}", "{", *(f"    {field};" for field in row), "}"]
+        self.fields += [
+            f"TensorStorage<_spy_Row_{ident}> {ident}_rows", f"int {ident}_list[{lists}]",
+            f"_spy_Row_{ident} {ident}_layout",  # never read: it tells where the fields of a row are
+        ]  # fmt: skip
+
+    def _table(self, placed: Placed) -> str:
+        """The part of this invocation's entry: its row is read, then the entry is a view like any other."""
+        binding, ident = placed.binding, placed.ident
+        lists = list_dims(binding)
+        at = " + ".join(f"int64_t(_c{dim}) * _call.{ident}_list[{k}]" for k, dim in enumerate(placed.map[:lists]))
+        self.body.append(f"_spy_Row_{ident} _row_{ident} = _call.{ident}_rows.read({at});")
+        self.bases[ident] = f"_row_{ident}"
+        entry = replace(placed, map=placed.map[lists:], binding=binding.fields[0][1])
+        if binding.rank >= 0:
+            return self._tensor(entry)
+        self._load(entry, ident, binding.stored, f"_v_{ident}", self.body, binding.type)
+        return f"_v_{ident}"
+
+
+def table_specs(placed: Placed, fields: Any, entry_spec: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    """The native plans of a list and of its entries, which are written into the rows of its table."""
+    binding, ident, leaf = placed.binding, placed.ident, placed.leaf
+    lists = list_dims(binding)
+    assert binding.value is not None
+    shape, _ = entries(binding.value)
+    row = fields.layout(ident + "_layout")
+    offsets = {field["name"]: field["offset"] for field in row.fields}
+    stride = -(-row.size // 8) * 8
+    found: dict[int, dict[str, Any]] = {
+        leaf: {
+            "kind": "table", "name": placed.path, "map": placed.map[:lists], "table_shape": shape,
+            "table_bytes": stride * len(binding.fields),
+            "views": [(fields.offset(ident + "_rows"), fields.offset(ident + "_list"), -1, -1, -1), None, None],
+        }
+    }  # fmt: skip
+    for index, (path, entry) in enumerate(binding.fields):
+        assert entry.value is not None
+        view = tuple(offsets[ident + part] + index * stride if ident + part in offsets else -1 for part in _PARTS)
+        found[entry.value.leaf] = {
+            **entry_spec, "kind": "view", "name": placed.path + path, "map": placed.map[lists:], "classed": False,
+            "views": [view, None, None], "table": leaf, "whole": binding.rank >= 0,
+        }  # fmt: skip
+    return found

@@ -1,0 +1,51 @@
+"""Lists of containers: one element per entry of the list, each an own tensor or array (spec/values.md section 4)."""
+
+from __future__ import annotations
+
+from ..call.ir import Binding, Value
+from ..errors import BoundVariableException
+from ..reflection import SlangType
+from .base import Context, NoMatch, bind, no_match
+
+_CONTAINERS = ("tensor", "array")
+
+
+def bind_table(value: Value, type_: SlangType, context: Context) -> Binding:
+    """A list of tensors or arrays, spread over the call; the kernel finds them through a table of their places.
+
+    The binding's fields hold those of the entries, in order. Raises NoMatch for entries that differ in how they bind.
+    """
+    shape, items = entries(value)
+    for _, item in items:
+        if item.kind not in _CONTAINERS:
+            raise no_match(value, type_, "a list of resources binds to an array of them only")
+    bound: list[tuple[str, Binding]] = []
+    for path, item in items:
+        try:
+            bound.append((path, bind(item, type_, context)))
+        except NoMatch as error:
+            raise type(error)(f"element {path}: {error}") from None
+    first = bound[0][1]
+    for path, other in bound:
+        if other.kind != "view" or (other.stored, other.inner, other.dims) != (first.stored, first.inner, first.dims):
+            raise no_match(value, type_, f"element {path} does not bind as element {bound[0][0]} does")
+    return Binding(
+        "table", value, type_.full_name, type_, len(shape) + first.dims, first.inner, first.stored, tuple(bound),
+        (first.cost[0], 1), first.rank,
+    )  # fmt: skip
+
+
+def entries(value: Value) -> tuple[tuple[int, ...], list[tuple[str, Value]]]:
+    """Sizes of nested lists, and what they hold with its path. Raises for lists of unequal lengths."""
+    if value.kind != "list" or not value.details.get("items"):
+        return (), [("", value)]
+    found = [(f"[{index}]", *entries(child)) for index, (_, child) in enumerate(value.fields)]
+    shapes = {shape for _, shape, _ in found}
+    if len(shapes) > 1:
+        raise BoundVariableException(f"nested lists must have equal lengths, found {sorted(shapes)}")
+    return (len(found), *shapes.pop()), [(path + inner, item) for path, _, items in found for inner, item in items]
+
+
+def list_dims(binding: Binding) -> int:
+    """Dimensions of a table's list; those of its entries follow."""
+    return binding.dims - binding.fields[0][1].dims
