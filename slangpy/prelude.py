@@ -20,7 +20,18 @@ def _text(target: str) -> bytes:
 
 def with_prelude(code: bytes, target: str) -> bytes:
     """Code of a compile target ("cpp", "cuda", "spirv", ...) as its downstream compiler takes it."""
+    if target == "cpp":
+        code = _half_operators(code)
     return _text(target) + code if target in _FILES else code
+
+
+def _half_operators(code: bytes) -> bytes:
+    """Slang's own C++ prelude defines the operators of vectors and matrices for float and double alone."""
+    for kind, macro in ((b"Vector<half", b"SLANG_FLOAT_VECTOR_OPS"), (b"Matrix<half", b"SLANG_FLOAT_MATRIX_OPS")):
+        line = b"\n" + macro + b"(double)\n"
+        if kind in code:
+            code = code.replace(line, line + macro + b"(half)\n", 1)
+    return code
 
 
 def check_resources(device: Any, layout: Any, text: bytes, label: str) -> None:

@@ -323,6 +323,9 @@ class _Writer(BackwardWriter, TextureWriter, TableWriter):
         elif binding.kind == "value":
             self.fields.append(f"{_slang_name(binding.stored)} {ident}")
         elif binding.kind == "reference":
+            if binding.pair:
+                self._declare_pair(placed)
+                return
             if placed.reads:
                 self.fields.append(f"_spy_T_{ident} {ident}")
             if grad.seed == "value":
@@ -354,6 +357,15 @@ class _Writer(BackwardWriter, TextureWriter, TableWriter):
         if rank >= 0:
             self.fields.append(f"uint {name}_shape[{max(rank, 1)}]")
             self.fields.append(f"int64_t {name}_first")
+
+    def _declare_pair(self, placed: Placed) -> None:
+        """A DiffPair for a DifferentialPair: both halves stored, and written back together."""
+        ident = placed.ident
+        self.aliases.append(f"typealias _spy_H_{ident} = {_slang_name(placed.binding.stored)};")
+        if placed.reads:
+            self.fields += [f"_spy_H_{ident} {ident}", f"_spy_H_{ident}.Differential {ident}_seed"]
+        if placed.writes and not self.options.bwds:
+            self.fields.append(f"TensorStorage<_PairParts<_spy_H_{ident}>> {ident}_out")
 
     def _declare_generator(self, placed: Placed) -> None:
         ident, value = placed.ident, placed.binding.value
@@ -500,6 +512,10 @@ class _Writer(BackwardWriter, TextureWriter, TableWriter):
             if binding.widen:
                 return f"_spy_T_{ident}(_call.{ident})"
             return f"_call.{ident}"
+        if binding.pair:
+            half = f"_spy_H_{ident}"
+            value = f"_call.{ident}, _call.{ident}_seed" if placed.reads else f"{half}.dzero(), {half}.dzero()"
+            return f"diffPair({value})"
         if binding.kind == "reference":
             return f"_call.{ident}" if placed.reads else "{}"
         if binding.kind == "generator":
@@ -714,6 +730,9 @@ class _Writer(BackwardWriter, TextureWriter, TableWriter):
 
     def _store_leaf(self, placed: Placed, var: str) -> None:
         binding, ident = placed.binding, placed.ident
+        if binding.pair:
+            self.body.append(f"_call.{ident}_out.write(0, {{ {var}.p, {var}.d }});")
+            return
         if binding.kind == "reference":
             self.body.append(f"_call.{ident}_out.write(0, {var});")
             return

@@ -25,6 +25,11 @@ def derivatives(plan: Vectorized, deterministic: bool = False) -> dict[str, Deri
     for placed in plan.placed:
         by_path[placed.parameter].append(placed)
     for parameter in plan.resolved.parameters:
+        if parameter.binding.pair:
+            raise NotImplementedError(
+                f"{parameter.name}: Slang cannot differentiate a function with a parameter of type "
+                f"{parameter.binding.type_name}; pass the value and its gradient as two parameters"
+            )
         for placed in by_path.get(parameter.name, []):
             grad = _of_leaf(parameter, placed)
             if deterministic and grad.target:

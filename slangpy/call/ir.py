@@ -105,6 +105,7 @@ class Binding:
     cost: tuple[int, int] = (0, 0)
     rank: int = -1  # tensors: rank of the parameter
     widen: bool = False  # a number for a vector
+    pair: bool = False  # a DiffPair for a DifferentialPair<T>; `stored` is T
 
     array_type: str = ""  # resources: the array of resources that this is an element of
     marshall: Any = None  # custom: the marshall of a registered class, and the text it adds to the kernel

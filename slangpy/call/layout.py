@@ -74,6 +74,9 @@ def leaf_spec(
         if fields.offset(ident + "_out") >= 0:
             is_grad = grad.target == "reference"
             type_ = binding.type.derivative if is_grad else binding.type
+            if binding.pair:
+                type_ = binding.type.program.require_type_by_name(f"_PairParts<{binding.stored}>")
+                spec["out_is_pair"] = True
             spec["out"] = (fields.offset(ident + "_out"), find_layout(type_))
             spec["out_is_grad"] = is_grad
     elif kind == "generator":

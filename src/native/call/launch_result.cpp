@@ -135,6 +135,11 @@ void Launch::finish_references()
         } else if (Py_TYPE(readback.object) == (PyTypeObject*)nb::type<ValueRef>().ptr() ||
                    nb::isinstance<ValueRef>(nb::handle(readback.object))) {
             nb::cast<ValueRef*>(nb::handle(readback.object))->value = std::move(value);
+        } else if (readback.plan->out_is_pair) {
+            auto* pair = nb::cast<DiffPair*>(nb::handle(readback.object));
+            pair->primal = value["p"];
+            if (pair->needs_grad)
+                pair->grad = value["d"];
         } else if (readback.plan->out_is_grad) {
             nb::cast<DiffPair*>(nb::handle(readback.object))->grad = std::move(value);
         } else {

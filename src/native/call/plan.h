@@ -44,6 +44,7 @@ struct LeafPlan {
     ViewSlot views[size_t(ViewSource::count_)];
     ValueSlot value, seed, out; ///< references: value read, seed gradient read, address of the value written; custom: value
     bool out_is_grad = false;   ///< the written value goes to DiffPair.grad
+    bool out_is_pair = false;   ///< both halves of a DiffPair are written, as a struct with fields p and d
     int32_t shape_offset = -1, offset_offset = -1, stride_offset = -1; ///< generators, custom (stride): int64 entries
     int32_t seed_offset = -1, min_offset = -1, max_offset = -1;
     ScalarType range_scalar = ScalarType::float32; ///< of min and max

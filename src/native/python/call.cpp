@@ -66,6 +66,7 @@ LeafPlan read_leaf(nb::dict dict)
     leaf.carries = flag("carries", false);
     leaf.whole = flag("whole", false);
     leaf.out_is_grad = flag("out_is_grad", false);
+    leaf.out_is_pair = flag("out_is_pair", false);
     if (dict.contains("scalar"))
         leaf.scalar = scalar_from_slang_name(nb::cast<std::string>(dict["scalar"]));
     if (dict.contains("element_size"))

@@ -1,0 +1,137 @@
+"""`AtomicTensor.add` for every element type; `load_once`, `load_uniform` and `sample` with their gradients."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from gradcheck import check, same, seeded, tensor, with_grad
+
+import slangpy as spy
+
+pytestmark = pytest.mark.needs_kernels
+TYPES = (
+    "int", "uint", "int64_t", "uint64_t", "half", "half2", "half3", "half4", "float", "float3", "double", "double2",
+    "int3", "float2x2", "half3x2", "double2x2", "float[3]", "int64_t[2]", "half[3]", "uint2[2]",
+)  # fmt: skip
+SCALARS = ("half", "float", "double")
+SOURCE = "\n".join([
+    "struct Part { half h; half2 pair; float3 v; };",
+    "struct Whole { Part parts[2]; double d; int64_t i; uint2 u; };",
+    *(f"void add_{i}(int i, AtomicTensor<{t}, 1> x, {t} v) {{ x.add(i % 2, v); }}" for i, t in enumerate((*TYPES, "Whole"))),
+    *(
+        f"""
+[Differentiable] {t} once_{i}(int i, DiffTensor<{t}, 1> x) {{ return x.load_once(i) * x.load_once(i + 3); }}
+[Differentiable] {t} once_interface_{i}(int i, ITensor<{t}, 1> x) {{ return x.load_once(i) * x.load_once(i + 3); }}
+[Differentiable] {t} uniform_{i}(int i, DiffTensor<{t}, 1> x) {{ return x.load_uniform(1) * x.load_uniform(1) * {t}(i); }}
+[Differentiable] {t} sampled_{i}(float2 uv, ITensor<{t}, 2> x) {{ return x.sample(uv); }}
+[Differentiable] vector<{t}, 2> sampled2_{i}(float2 uv, DiffTensor<vector<{t}, 2>, 2> x) {{ return x.sample(uv); }}"""
+        for i, t in enumerate(SCALARS)
+    ),
+    "[Differentiable] float3 uniform_vector(int i, ITensor<float3, 1> x) { return x.load_uniform(0) * i; }",
+    "struct Ray : IDifferentiable { float t; float2 uv; };",
+    "[Differentiable] float uniform_struct(int i, ITensor<Ray, 1> x) { Ray r = x.load_uniform(0); return r.t * r.uv.y * i; }",
+    "[Differentiable] void uniform_in_place(int i, RWDiffTensor<float, 1> x) { x[i + 1] = x.load_uniform(0) * i; }",
+])  # fmt: skip
+
+
+@cache
+def load(device: Any) -> Any:
+    return spy.Module.load_from_source(device, "atomic_additions", SOURCE)
+
+
+@pytest.fixture
+def m(device: Any) -> Any:
+    return load(device)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_add(device, m, name):
+    x = spy.Tensor.zeros(device, (2,), name)
+    m[f"add_{TYPES.index(name)}"](spy.grid((1001,)), x, spy.Tensor.full(device, (1,), 1, name))
+    got = x.to_numpy()
+    assert (got[0] == 501).all() and (got[1] == 500).all()
+
+
+@pytest.mark.parametrize("name", ["int64_t", "uint64_t"])
+def test_add_carries_into_the_high_word(device, m, name):
+    dtype = {"int64_t": np.int64, "uint64_t": np.uint64}[name]
+    x = spy.Tensor.from_numpy(device, np.array([0, 2**40], dtype))
+    m[f"add_{TYPES.index(name)}"](spy.grid((1000,)), x, spy.Tensor.from_numpy(device, np.array([2**31], dtype)))
+    assert x.to_numpy().tolist() == [500 * 2**31, 2**40 + 500 * 2**31]
+
+
+def test_add_struct(device, m):
+    x, v = spy.Tensor.zeros(device, (2,), m.Whole), spy.Tensor.zeros(device, (1,), m.Whole)
+    cursor = v.cursor()
+    part = {"h": 1.0, "pair": (1.0, 2.0), "v": (1.0, 2.0, 3.0)}
+    cursor[0].write({"parts": [part, part], "d": 1.5, "i": -(2**40), "u": (1, 2)})
+    cursor.apply()
+    m[f"add_{len(TYPES)}"](spy.grid((1000,)), x, v)
+    got = x.cursor()[1].read()
+    for one in got["parts"]:
+        assert [one["h"], *one["pair"], *one["v"]] == [500, 500, 1000, 500, 1000, 1500]
+    assert (got["d"], got["i"], [*got["u"]]) == (750, -500 * 2**40, [500, 1000])
+
+
+@pytest.mark.parametrize("form", ["once", "once_interface"])
+@pytest.mark.parametrize("name", SCALARS)
+def test_load_once(device, m, name, form):
+    x, y = with_grad(device, [1, 2, 3, 4, 5, 6], name), seeded(device, [1, 2, 3], name)
+    x.grad.copy_from_numpy(np.full(6, 100, x.grad.to_numpy().dtype))
+    m[f"{form}_{SCALARS.index(name)}"].bwds(spy.grid((3,)), x, _result=y)
+    same(x.grad, [4, 10, 18, 1, 4, 9])  # stored, not added
+
+
+@pytest.mark.parametrize("count", [5, 64, 300])
+@pytest.mark.parametrize("name", SCALARS)
+def test_load_uniform(device, m, name, count):
+    x, seed = with_grad(device, [7, 2], name), np.random.default_rng(3).integers(0, 3, count) / 16
+    m[f"uniform_{SCALARS.index(name)}"].bwds(spy.grid((count,)), x, _result=seeded(device, seed, name))
+    total = float(2 * 2 * np.sum(np.arange(count) * seed))
+    check(x.grad, [0, total], 1e-3 if name == "half" else 1e-6)
+
+
+def test_load_uniform_of_vectors_and_structs(device, m):
+    x, seed = with_grad(device, [[1, 2, 3]], element="float3"), np.random.default_rng(3).random((300, 3))
+    m.uniform_vector.bwds(spy.grid((300,)), x, _result=seeded(device, seed, element="float3"))
+    check(x.grad, [np.arange(300) @ seed])
+    rays = spy.Tensor.zeros(device, (1,), m.Ray)
+    cursor = rays.cursor()
+    cursor[0].write({"t": 2.0, "uv": (3.0, 5.0)})
+    cursor.apply()
+    rays = rays.with_grads()
+    m.uniform_struct.bwds(spy.grid((100,)), rays, _result=seeded(device, np.ones(100)))
+    got = rays.grad.cursor()[0].read()
+    assert [got["t"], *got["uv"]] == [5 * 4950, 0, 2 * 4950]
+
+
+def test_load_uniform_in_place(device, m):
+    x = tensor(device, [3.0] + [0] * 40)
+    x = x.with_grads(tensor(device, [0.0] + [1] * 40), tensor(device, [0.0] * 41))
+    m.uniform_in_place.bwds(spy.grid((40,)), x)
+    same(x.grad_out, [780.0] + [0] * 40)
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_sample(device, m, name):
+    """Weights of the four neighbours; the last row and column are clamped."""
+    image = np.arange(12).reshape(3, 4)
+    uv = np.array([[0.5, 0.5], [0.1, 0.2], [0.95, 0.9], [0.0, 0.0]], np.float32)
+    x, seed = with_grad(device, image, name), np.array([1, 2, 4, 8])
+    uvs = spy.Tensor.from_numpy(device, uv, target_slang_dtype="float2")
+    k = SCALARS.index(name)
+    m[f"sampled_{k}"].bwds(uvs, x, _result=seeded(device, seed, name))
+    expected = np.zeros((3, 4))
+    for (u, v), s in zip(uv.astype(np.float64), seed, strict=True):
+        px, py = u * 4, v * 3
+        for dy, wy in ((0, 1 - py % 1), (1, py % 1)):
+            for dx, wx in ((0, 1 - px % 1), (1, px % 1)):
+                expected[min(int(py) + dy, 2), min(int(px) + dx, 3)] += s * wy * wx
+    check(x.grad, expected, 2e-3 if name == "half" else 1e-6)
+    assert float(m[f"sampled_{k}"](spy.float2(0.5, 0.5), x)) == 8
+    both = with_grad(device, np.stack([image, 10 * image], -1), name, f"{name}2")
+    m[f"sampled2_{k}"].bwds(uvs, both, _result=seeded(device, np.stack([seed, -seed], -1), name, f"{name}2"))
+    check(both.grad.to_numpy()[..., 1], -expected, 2e-3 if name == "half" else 1e-6)
