@@ -307,6 +307,10 @@ std::shared_ptr<Layout> Build::link(const ProgramData& recipe)
 {
     std::vector<TypeConformance> conformances = recipe.conformances;
     const auto add_unique = [&](const std::vector<TypeConformance>& items) {
+        for (auto item = items.begin(); item != items.end(); ++item)
+            if (std::find(items.begin(), item, *item) != item) // twice in one list; several lists may say the same
+                fail_value("Duplicate type conformance entry for interface type \"", item->interface_name,
+                           "\" and type \"", item->type_name, "\"");
         for (const TypeConformance& item : items)
             if (std::find(conformances.begin(), conformances.end(), item) == conformances.end())
                 conformances.push_back(item);
