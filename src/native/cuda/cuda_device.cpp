@@ -267,7 +267,10 @@ void CudaDevice::close_backend() noexcept
         Lock lock(*this);
         Relaxed relaxed(m_api);
         // After a fault every call fails; the driver frees all with the process.
-        begin_work(nullptr);
+        try {
+            begin_work(nullptr);
+        } catch (const Error&) {
+        }
         m_api.cuStreamSynchronize(nullptr);
         for (Garbage& garbage : m_garbage)
             garbage.action();
