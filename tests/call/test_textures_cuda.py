@@ -133,6 +133,22 @@ def test_surfaces_do_not_convert_whole_textures(m: Any, values: Values, name: st
         m.device.build(m.store_both, spy.grid((4, 4)), [values(F.rgba32_float), values(F.rgba16_float)])
 
 
+CONVERTING = """
+[format("rgba16f")] RWTexture2D<float4> image;
+void put(int2 p, float4 v, RWTexture2D<float4> t) { t[p] = v; image[p] = 2 * v; }
+"""
+
+
+@needs_nvrtc
+def test_kernels_say_which_surfaces_they_convert_for(values: Values) -> None:
+    """Slang converts where the format is stated beside the store: for the global here, not for the parameter."""
+    device = CudaCodegen("sm_80")
+    put = device.load_from_source("converting", CONVERTING).put
+    code = device.build(put, spy.grid((4, 4)), spy.float4(1), values(F.rgba32_float)).pipeline
+    assert b"_spy_converts_image" in code
+    assert code.count(b"_spy_converts_") == code.count(b"_spy_converts_image")
+
+
 PACKING = """
 import slangpy_texture;
 int to_unorm8(float v) { return int(uint(_spy_to_unorm8(v))); }

@@ -152,6 +152,7 @@ private:
 struct CudaSlot {
     SlotKind kind;
     bool writable;
+    bool converts; ///< stores to this surface convert texels to its format
     uint32_t scope;
     int32_t sampler = -1; ///< slot of the sampler baked into a texture; -1 = default sampling
     uint64_t offset, size;
@@ -171,13 +172,13 @@ private:
     void check_parameters();
     void plan_scopes();
     void plan_slots();
+    bool converts(const std::string& path) const;
 
     CUmodule m_module = nullptr;
     CUfunction m_function = nullptr;
     uint32_t m_label_index = 0;
     size_t m_parameter_bytes = 0; ///< exact size of the kernel's parameters
     bool m_plain = false;         ///< parameters only: no resources, globals or nested blocks
-    bool m_converting_surfaces = false;
 
     CUdeviceptr m_globals = 0;
     size_t m_global_bytes = 0;

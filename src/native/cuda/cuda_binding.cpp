@@ -132,7 +132,7 @@ uint64_t CudaDevice::bind_texture(CudaKernel& kernel, size_t index, const Argume
         fail_value("'", kernel.m_label, "': parameter '", layout.path, "' takes a ", want.dimensions, "-D texture, got a ", have.dimensions, "-D one");
 
     if (slot.writable)
-        check_stored_texels(layout, format, kernel.m_converting_surfaces, kernel.m_label);
+        check_stored_texels(layout, format, slot.converts, kernel.m_label);
 
     // CUDA cannot address a cube's faces or single layers under another type, nor begin a surface at a layer.
     bool all_layers = range.layer == 0 && range.layer_count == desc.layer_count();

@@ -8,13 +8,15 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <utility>
 
 namespace spy {
 
 namespace {
 
-constexpr const char* converting_surfaces_symbol = "_spy_converting_surfaces";
+/// With the name of a parameter behind it: a symbol of kernels that store to that surface with conversion.
+constexpr const char* converts_symbol = "_spy_converts_";
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
@@ -85,6 +87,54 @@ std::string complete(std::string& program, const std::string& label)
     return supplement;
 }
 
+/// Name of a variable in Slang's text without its number: "(globalParams_0->image_0[int(2)])" is "image".
+std::string plain_name(std::string_view text)
+{
+    while (!text.empty() && (text.back() == ' ' || text.back() == ')' || text.back() == ']'))
+        text = text.back() == ']' ? text.substr(0, text.rfind('[')) : text.substr(0, text.size() - 1);
+    size_t begin = text.size();
+    while (begin > 0 && (std::isalnum(uint8_t(text[begin - 1])) || text[begin - 1] == '_'))
+        --begin;
+    text = text.substr(begin);
+    size_t digits = text.find_last_not_of("0123456789");
+    if (digits != std::string_view::npos && digits > 0 && digits + 1 < text.size() && text[digits] == '_')
+        text = text.substr(0, digits);
+    return std::string(text);
+}
+
+/// Names of the surfaces that the program stores to with functions "surf...<call><T>((value), (surface), ...)".
+std::set<std::string> stored_surfaces(std::string_view program, std::string_view call)
+{
+    std::set<std::string> names;
+    for (size_t at = program.find(call); at != std::string_view::npos; at = program.find(call, at + 1)) {
+        size_t begin = program.find('(', at), comma = 0;
+        int depth = 0;
+        for (size_t i = begin; i < program.size(); ++i) {
+            depth += program[i] == '(' ? 1 : program[i] == ')' ? -1 : 0;
+            if (depth == 0)
+                break;
+            if (depth == 1 && program[i] == ',' && comma) {
+                names.insert(plain_name(program.substr(comma + 1, i - comma - 1)));
+                break;
+            }
+            if (depth == 1 && program[i] == ',')
+                comma = i;
+        }
+    }
+    return names;
+}
+
+/// Tells create_kernel which surfaces may hold another format than their texel type.
+std::string conversion_marks(std::string_view program)
+{
+    std::string marks;
+    const std::set<std::string> raw = stored_surfaces(program, "write<");
+    for (const std::string& name : stored_surfaces(program, "write_convert<"))
+        if (!raw.count(name)) // a function that Slang did not inline stores bits, whatever its surface is
+            marks += cat("\nextern \"C\" __constant__ int ", converts_symbol, name, " = 1;\n");
+    return marks;
+}
+
 struct Preparation {
     std::string source;
     std::vector<std::string> options;
@@ -142,9 +192,7 @@ Preparation prepare(const CompileDesc& desc, const Nvrtc& nvrtc)
     out.source = without_unused_parts(library, program);
     out.source += supplement;
     out.source += program;
-    // Tells create_kernel that surfaces may hold another format than the kernel's texel type.
-    if (contains(program, "_convert<"))
-        out.source += cat("\nextern \"C\" __constant__ int ", converting_surfaces_symbol, " = 1;\n");
+    out.source += conversion_marks(program);
     return out;
 }
 
@@ -320,9 +368,6 @@ void CudaKernel::release() noexcept
 void CudaKernel::find_globals()
 {
     CudaDevice& device = *static_cast<CudaDevice*>(m_device.get());
-    CUdeviceptr flag = 0;
-    size_t size = 0;
-    m_converting_surfaces = device.api().cuModuleGetGlobal(&flag, &size, m_module, converting_surfaces_symbol) == CUDA_SUCCESS;
     CUresult result = device.api().cuModuleGetGlobal(&m_globals, &m_global_bytes, m_module, "SLANG_globalParams");
     if (result != CUDA_SUCCESS) { // the kernel uses no global parameter
         m_globals = 0;
@@ -390,11 +435,19 @@ void CudaKernel::plan_scopes()
     m_plain = m_layout->slots.empty() && !m_globals && !m_block_bytes;
 }
 
+bool CudaKernel::converts(const std::string& path) const
+{
+    CUdeviceptr mark = 0;
+    size_t size = 0;
+    const std::string symbol = converts_symbol + plain_name(path);
+    return static_cast<CudaDevice*>(m_device.get())->api().cuModuleGetGlobal(&mark, &size, m_module, symbol.c_str()) == CUDA_SUCCESS;
+}
+
 void CudaKernel::plan_slots()
 {
     const auto& slots = m_layout->slots;
     for (const SlotLayout& slot : slots)
-        m_slots.push_back({slot.kind, slot.writable, slot.scope, -1, slot.offset, slot.size, slot.element_stride});
+        m_slots.push_back({slot.kind, slot.writable, false, slot.scope, -1, slot.offset, slot.size, slot.element_stride});
     // CUDA bakes the sampler into the texture object, and the code does not tell which goes with which: take the next
     // sampler declared after the texture in its scope, else the last before it, else any of the kernel.
     for (size_t i = 0; i < slots.size(); ++i) {
@@ -411,6 +464,7 @@ void CudaKernel::plan_slots()
             }
         }
         m_slots[i].sampler = best;
+        m_slots[i].converts = slots[i].writable && converts(slots[i].path);
     }
 }
 
