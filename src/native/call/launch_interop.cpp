@@ -96,7 +96,7 @@ void Launch::share_torch()
             leaf.address = share(leaf.object, {leaf.address, leaf.scalar, leaf.shape, leaf.strides}, true, plan.writes);
             leaf.strides = leaf.shape.contiguous_strides();
         }
-        clear_fresh(plan, leaf);
+        clear_fresh(leaf);
         leaf.flags &= uint8_t(~value_flag::fresh);
         for (size_t k = 0; k < 2; ++k)
             if (TensorBase* grad = leaf.grads[k]) {
