@@ -18,6 +18,14 @@ BACKENDS = ["eager", "aot_eager", "inductor"]
 INDICES = spy.grid((3,))
 
 
+@pytest.fixture(params=["cpu", "cuda"])
+def where(request: pytest.FixtureRequest) -> str:
+    """As in conftest.py, without torch's deterministic mode: the tracer watches it."""
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("torch has no CUDA device")
+    return request.param
+
+
 @pytest.fixture(autouse=True)
 def fresh_compiler(module: Any) -> Any:
     for name in ("polynomial", "poly_out", "scale", "split", "both", "normalise", "mixed", "detached", "add", "add_to", "plain",
