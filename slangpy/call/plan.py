@@ -381,6 +381,23 @@ class PlanView:
         return next(iter(self.variants.values()))["built"].kernel
 
     @property
+    def debug_only_bindings(self) -> Any:
+        """How each argument is bound: `.args[i]` and `.kwargs[name]`, see `debug.DebugBinding`."""
+        from .debug import bindings_of
+
+        return bindings_of(self.planned()[0])
+
+    def call(self, options: Any, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function with this plan's modifiers; `options` is not used: values of globals belong to nodes."""
+        from dataclasses import fields
+
+        from ..function import FunctionNode
+
+        del options
+        changes = {field.name: getattr(self.options, field.name) for field in fields(Options)}
+        return FunctionNode.of(self.module, self.function)._with(**changes)(*args, **kwargs)
+
+    @property
     def last_call_shape(self) -> Any:
         return _native.Shape(self.native.last_call_shape)
 
@@ -397,9 +414,7 @@ def plan_call(
         raise type(error)(f"{node.label}: {error}") from None
 
 
-def _plan_call(
-    node: Any, description: list[Any], result_type: Any, key: bytes, deterministic: bool
-) -> dict[str, Any]:
+def _plan_call(node: Any, description: list[Any], result_type: Any, key: bytes, deterministic: bool) -> dict[str, Any]:
     with _build_lock:
         arguments = decode(description)
         mode = _result_mode(result_type, node, arguments)

@@ -213,6 +213,12 @@ class Field:
         return {m.name for m in _slang.ModifierID if self._reflection.has_modifier(m)}
 
 
+_ENUM_NAMES = {"int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "uint8": "uint8_t",
+            "uint16": "uint16_t", "uint32": "uint", "uint64": "uint64_t", "float16": "half", "float32": "float",
+            "float64": "double"}  # fmt: skip
+"""Slang's names of TypeReflection.ScalarType."""
+
+
 class SlangProgramLayout:
     """Names of one module and all it imports. Everything is looked up when first asked for."""
 
@@ -270,7 +276,8 @@ class SlangProgramLayout:
         return self.native.find_function_by_name_in_type(type_.type_reflection, name)
 
     def scalar_type(self, scalar: Any) -> SlangType:
-        return self.require_type_by_name(getattr(scalar, "name", str(scalar)))
+        name = getattr(scalar, "name", str(scalar)).rstrip("_")
+        return self.require_type_by_name(_ENUM_NAMES.get(name, name))
 
     def vector_type(self, scalar: Any, size: int) -> SlangType:
         return self.require_type_by_name(f"vector<{self.scalar_type(scalar).full_name},{size}>")
