@@ -126,8 +126,10 @@ def storable(device: Any, format_name: str) -> bool:
 
 def check_device(arguments: tuple[Argument, ...], result_mode: str, device: Any, label: str) -> None:
     """NotImplementedError where a call has textures or samplers and its device runs kernels without them."""
-    if device.compile_target.format == "cpp" and device.info.type is _native.DeviceType.cpu and (
-        result_mode == "texture" or any(_mentions(a.value) for a in arguments)
+    if (
+        device.compile_target.format == "cpp"
+        and device.info.type is _native.DeviceType.cpu
+        and (result_mode == "texture" or any(_mentions(a.value) for a in arguments))
     ):
         raise NotImplementedError(
             f"{label}: kernels of the {device.info.type.name} device have no textures yet; use a cuda or vulkan device, "
