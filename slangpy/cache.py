@@ -34,8 +34,9 @@ def digest(*parts: str | bytes) -> str:
 class DiskCache:
     """Values of plain data (marshal) and bytes under hashed names, least recently used ones removed first."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, size: int | None = None) -> None:
         self._folder = folder
+        self._size = size
         self._usable: bool | None = None
         self._lock = threading.Lock()
         self._written = 0
@@ -45,6 +46,11 @@ class DiskCache:
     @property
     def folder(self) -> Path:
         return (self._folder or config.cache_dir) / f"v{_FORMAT}"
+
+    @property
+    def size(self) -> int:
+        """Bytes that entries may take."""
+        return config.cache_size if self._size is None else self._size
 
     def _ready(self) -> bool:
         if not config.cache_enabled:
@@ -104,7 +110,7 @@ class DiskCache:
             _log.warning("cache entry %s could not be written: %s", path, error)
             return
         self._written += len(data)
-        if self._written > config.cache_size // 8:
+        if self._written > self.size // 8:
             self._written = 0
             self.trim()
 
@@ -127,7 +133,7 @@ class DiskCache:
         return sum(not name.startswith(".") for _, _, names in os.walk(folder) for name in names)
 
     def trim(self) -> None:
-        """Removes the least recently used entries until the folder is within `config.cache_size`."""
+        """Removes the least recently used entries until the folder is within `size`."""
         with self._lock:
             entries: list[tuple[float, int, Path]] = []
             for path in self.folder.rglob("*"):
@@ -139,7 +145,7 @@ class DiskCache:
                     continue
             total = sum(size for _, size, _ in entries)
             for _, size, path in sorted(entries):
-                if total <= config.cache_size:
+                if total <= self.size:
                     break
                 try:
                     path.unlink()
@@ -149,3 +155,19 @@ class DiskCache:
 
 
 cache = DiskCache()
+
+
+def cache_of(device: Any, kind: str = "shader_cache") -> DiskCache:
+    """Where a device's plans and kernels lie: in the common folder, or in that of its `shader_cache_path`.
+
+    kind: "module_cache" for what is known of modules, which `module_cache_path` redirects.
+    """
+    state = device.__dict__
+    name = f"_state_{kind}"
+    found = state.get(name)
+    if found is None:
+        desc = state.get("_state_desc")
+        path = getattr(desc, f"{kind}_path", None)
+        found = cache if path is None else DiskCache(config.data_dir / path, desc.shader_cache_size)
+        state[name] = found
+    return found

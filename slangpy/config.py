@@ -34,6 +34,16 @@ def _default_cache_dir() -> Path:
     return Path(base) / "slangpy"
 
 
+def _default_data_dir() -> Path:
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = str(Path.home() / "Library" / "Application Support")
+    else:
+        base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "slangpy"
+
+
 @dataclass
 class Config:
     """Settings read at import; the `set_…` functions change them at run time."""
@@ -48,6 +58,7 @@ class Config:
         default_factory=lambda: _flag("SLANGPY_DUMP_SLANG_INTERMEDIATES")
     )
     cache_dir: Path = field(default_factory=_default_cache_dir)
+    data_dir: Path = field(default_factory=_default_data_dir)
     cache_enabled: bool = field(default_factory=lambda: not _flag("SLANGPY_DISABLE_CACHE"))
     cache_size: int = 1 << 30
     cxx: str = field(default_factory=lambda: os.environ.get("CXX", "").strip())

@@ -60,11 +60,11 @@ def _shader_cache_stats(device: Device) -> ShaderCacheStats:
     """Kernels in the disk cache, and how many of this device's came from it or had to be compiled."""
     if device.is_closed:
         raise RuntimeError("device is closed")
-    from slangpy.cache import cache
+    from slangpy.cache import cache_of
 
     compiled, created = device._kernel_counts
     return ShaderCacheStats(
-        entry_count=cache.count("kernel"), hit_count=max(created - compiled, 0), miss_count=compiled
+        entry_count=cache_of(device).count("kernel"), hit_count=max(created - compiled, 0), miss_count=compiled
     )
 
 

@@ -9,7 +9,7 @@ from operator import index
 from typing import Any
 
 from slangpy import _native, device as device_module, printing
-from slangpy.cache import cache, digest
+from slangpy.cache import cache_of, digest
 from slangpy.prelude import check_resources, with_prelude
 
 __all__ = [
@@ -36,6 +36,7 @@ def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, lab
     options = _compile_options(program)
     key = digest(text, device.compiler_fingerprint, layout.serialize(), repr(sorted(options.items())))
     start = time.perf_counter()
+    cache = cache_of(device)
     code = cache.read_bytes("kernel", key)
     if code is not None and device.desc.enable_compilation_reports:
         device_module._report_step(device, "cache_read", label, time.perf_counter() - start, len(code))

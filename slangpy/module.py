@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .cache import cache, digest
+from .cache import cache_of, digest
 from .call import compile as compile_stage
 from .function import FunctionCore, FunctionNode
 from .reflection import SlangProgramLayout, SlangType
@@ -228,7 +228,7 @@ class Module:
         """Names and dependencies as an earlier process found them; None when a file has changed since."""
         if not all(isinstance(m, Module) for m in self.link):
             return None
-        record = cache.read("manifest", self._manifest_key())
+        record = cache_of(self.device, "module_cache").read("manifest", self._manifest_key())
         if record is None:
             return None
         for path, expected in record["files"]:
@@ -260,7 +260,7 @@ class Module:
         }
         self._content_key = None
         watch(self.device, files)
-        cache.write("manifest", self._manifest_key(), self._manifest)
+        cache_of(self.device, "module_cache").write("manifest", self._manifest_key(), self._manifest)
 
     @property
     def content_key(self) -> str:
@@ -321,7 +321,7 @@ class Module:
         record = self._manifest
         if record is not None and name not in record["names"]:
             record["names"][name] = kind
-            cache.write("manifest", self._manifest_key(), record)
+            cache_of(self.device, "module_cache").write("manifest", self._manifest_key(), record)
 
     def find_struct(self, name: str) -> Struct | None:
         """The type of that name, or None."""

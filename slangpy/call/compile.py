@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..cache import cache, digest
+from ..cache import cache_of, digest
 from ..config import config
 from ..errors import KernelGenException, ResolveException, SlangCompileError
 from ..prelude import check_resources, with_prelude
@@ -90,12 +90,12 @@ def load_library(session: Any) -> None:
         if data[:64].decode("ascii", "replace") == key:
             blob = data[64:]
     if blob is None:
-        blob = cache.read_bytes("library", key)
+        blob = cache_of(session.device, "module_cache").read_bytes("library", key)
     if blob is not None:
         session.load_module_from_blob("slangpy", path, blob)
     else:
         module = session.load_module("slangpy")
-        cache.write_bytes("library", key, module.serialize())
+        cache_of(session.device, "module_cache").write_bytes("library", key, module.serialize())
     session._library_loaded = True
 
 
@@ -114,6 +114,7 @@ def build(program: Any, name: str, source: str, conformances: Any = ()) -> Built
         load_library(session)
         text, layout = _link(program, name, source, conformances)
         code_key = digest(text, device_key(device), layout.serialize())
+        cache = cache_of(device)
         code = cache.read_bytes("kernel", code_key)
         if code is None:
             builds += 1
@@ -131,7 +132,7 @@ def from_cache(program: Any, name: str, source: str, layout: Any, code_key: str)
         known = program.kernels.get((source, ()))
         if known is not None:
             return known
-        code = cache.read_bytes("kernel", code_key)
+        code = cache_of(program.device).read_bytes("kernel", code_key)
         if code is None:
             return None
         kernel = program.device.create_kernel(code, layout, name)

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _native
 from ..bindings.typeregistry import PYTHON_TYPES
-from ..cache import cache, digest
+from ..cache import cache_of, digest
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from ..marshall.base import enum_storage
 from . import compile as compile_stage, emit as emit_stage, layout as layout_stage
@@ -243,13 +243,13 @@ class PlanView:
             "result_type": self.result_type.full_name if self.result_type is not None else "",
             "sized": self.sized,
         }
-        cache.write("plan", self.disk_key(), record)
+        cache_of(self.module.device).write("plan", self.disk_key(), record)
 
     def restore(self) -> bool:
         """Takes the plan from disk; False when it (or a kernel of it) is not there."""
         if not self.module.cacheable or self._has_marshalls:
             return False
-        record = cache.read("plan", self.disk_key())
+        record = cache_of(self.module.device).read("plan", self.disk_key())
         if record is None or record["sized"]:
             return False
         try:

@@ -99,3 +99,46 @@ def test_two_threads(device_type: spy.DeviceType, shared: bool) -> None:
         assert np.array_equal(results[index], np.arange(200) + total + 1000 * index)
     for device in devices:
         device.close()
+
+
+def test_caches_of_a_device(device_type: spy.DeviceType, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`shader_cache_path` and `module_cache_path` redirect, `shader_cache_size` bounds; relative paths lie below the data folder."""
+    if device_type is spy.DeviceType.null:
+        pytest.skip("compiles nothing")
+    monkeypatch.setattr(spy.cache.cache, "_folder", tmp_path / "common")
+    monkeypatch.setattr(spy.config.config, "data_dir", tmp_path / "data")
+
+    def files(folder: Any) -> list[Any]:
+        return [path for path in folder.rglob("*") if path.is_file()]
+
+    where = {"shader_cache_path": "shaders", "module_cache_path": tmp_path / "modules"}
+    for count in (0, 1):
+        device = spy.Device(type=device_type, enable_hot_reload=False, **where)
+        run_once(device, ADD.format(tag=99))
+        module = spy.Module.load_from_source(device, "redirected", "float inc(float x) { return x + 1; }")
+        assert module.inc(1.0) == 2.0
+        stats = device.shader_cache_stats
+        assert (stats.entry_count, stats.hit_count, stats.miss_count) == (2, 2 * count, 2 * (1 - count))
+        device.close()
+    assert len(files(tmp_path / "data" / "shaders")) == 3  # two kernels and a plan
+    assert files(tmp_path / "modules") and not files(tmp_path / "common")
+
+    small = spy.Device(
+        type=device_type, shader_cache_path=tmp_path / "small", shader_cache_size=60_000, enable_hot_reload=False
+    )
+    for tag in range(30):
+        run_once(small, ADD.format(tag=tag))
+    assert sum(path.stat().st_size for path in files(tmp_path / "small")) <= 60_000 * 9 // 8 + 40_000
+    small.close()
+
+
+def test_unusable_cache_folder(device_type: spy.DeviceType, tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A warning, never an error."""
+    if device_type is spy.DeviceType.null:
+        pytest.skip("compiles nothing")
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    device = spy.Device(type=device_type, shader_cache_path=blocked, enable_hot_reload=False)
+    run_once(device, ADD.format(tag=100))
+    assert "cannot be used" in caplog.text
+    device.close()
