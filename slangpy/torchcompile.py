@@ -12,6 +12,7 @@ Eager calls do not come here. Imported when torch traces the first call.
 
 from __future__ import annotations
 
+import ctypes
 import enum
 import secrets
 from collections.abc import Iterator, Sequence
@@ -52,7 +53,7 @@ def traced_call(node: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     named = tuple([(name, _template(kwargs[name], parts)) for name in kwargs])
     tensors, ints, floats = parts
     kinds = tuple([(t.dtype, t.dim(), t.device) for t in tensors])
-    facts = _register(node, (bound, positional, named), kinds)
+    facts = _register(id(node), (bound, positional, named), kinds)
     if facts.startswith("!"):
         _refuse(facts[1:])
     # a number that changes is a tensor: a float argument would be taken for a constant
@@ -84,7 +85,12 @@ def _template(value: Any, parts: tuple[list[Any], list[Any], list[Any]]) -> Any:
         return _refuse("a NumPy array cannot be an argument inside torch.compile; pass torch.from_numpy(array)")
     if hasattr(value, "get_this") and not isinstance(value, type):
         return _template(value.get_this(), parts)
-    key = _made(value.name, value.args, value.kwargs) if isinstance(value, Deferred) else _constant(value)
+    if isinstance(value, Deferred):
+        key = _made(value.name, value.args, value.kwargs)
+    elif isinstance(value, (enum.Enum, range, type)):
+        key = _constant(value)
+    else:
+        key = _constant_at(id(value))
     if key.startswith("!"):
         _refuse(key[1:])
     return ("object", key)
@@ -124,11 +130,25 @@ def _record_call(facts: str, tensors: list[Any], ints: list[Any], numbers: list[
     return made[0] if result_carries == "1" else made[0].detach()
 
 
-# --- what runs while tracing, on real objects
+# --- what runs while tracing, on real objects. Not every torch hands objects to functions of this kind, but all hand
+# over an id, and guard it; the traced code holds the object.
+
+
+def _object_at(address: int) -> Any:
+    return ctypes.cast(address, ctypes.py_object).value
+
+
+@torch.compiler.assume_constant_result
+def _constant_at(address: int) -> str:
+    return _key_of(_object_at(address))
 
 
 @torch.compiler.assume_constant_result
 def _constant(value: Any) -> str:
+    return _key_of(value)
+
+
+def _key_of(value: Any) -> str:
     """A key for an object that belongs to the structure of a call; "!" and a reason where it cannot."""
     if isinstance(value, _native.TensorBase):
         return "!a slangpy.Tensor cannot be an argument inside torch.compile; pass tensor.to_torch()"
@@ -157,8 +177,9 @@ def _made(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 
 @torch.compiler.assume_constant_result
-def _register(node: Any, template: Any, kinds: Any) -> str:
+def _register(address: int, template: Any, kinds: Any) -> str:
     """Plans a call on stand-ins of its tensors. Gives what the traced code must know, or "!" and a reason."""
+    node = _object_at(address)
     if node.options.bwds:
         return f"!{node.label}.bwds cannot be traced by torch.compile; torch differentiates the traced call itself"
     own = node._globals or node._bound is not None or "'object'" in repr(template)
