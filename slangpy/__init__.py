@@ -11,6 +11,7 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 import importlib
+from typing import TYPE_CHECKING
 
 from . import (
     _native as _native,
@@ -88,12 +89,23 @@ _OF_COMPILER = {
     "VariableReflection",
 }  # fmt: skip
 
+if TYPE_CHECKING:
+    from .derivatives import (
+        GradientError as GradientError,
+        GradientReport as GradientReport,
+        check_gradients as check_gradients,
+        jvp as jvp,
+        vjp as vjp,
+    )
+
 
 def __getattr__(name: str):  # torch and the less used modules are imported when they are asked for
     if name == "diff_pair":
         return getattr(torchintegration, name)
     if name in ("core", "experimental", "slangpy", "testing"):
         return importlib.import_module(f"{__name__}.{name}")
+    if name in ("GradientError", "GradientReport", "check_gradients", "jvp", "vjp"):
+        return getattr(importlib.import_module(f"{__name__}.derivatives"), name)
     if name in _OF_COMPILER:
         return getattr(importlib.import_module(f"{__name__}._slang"), name)
     missing = importlib.import_module(f"{__name__}.later").make(name)

@@ -187,9 +187,11 @@ class FunctionNode(_native.CallSite):
         self.module, self.core, self.options, self.parent = module, core, options, parent
         self._globals, self._bound, self._stream = globals_, bound, stream
         self._bwds: FunctionNode | None = None
+        self._fwds: FunctionNode | None = None
         table = module.plan_table((core.identity, core.is_constructor, options))
         uniforms = self._make_uniforms if globals_ else None
-        super().__init__(table, plan_call, bound, uniforms, stream, options.bwds, watcher_of(module.device), native_device(module.device))
+        derives = options.bwds or options.fwds
+        super().__init__(table, plan_call, bound, uniforms, stream, derives, watcher_of(module.device), native_device(module.device))
 
     def _reload(self) -> None:
         """Called by native code before a call when a watched file has changed."""
@@ -304,11 +306,31 @@ class FunctionNode(_native.CallSite):
     @property
     def bwds(self) -> FunctionNode:
         """The backward call: adds gradients into what is passed (spec/calls.md section 5)."""
-        if self.options.bwds:
-            raise ValueError(f"{self.label}: bwds of bwds is not available")
+        if self.options.bwds or self.options.fwds:
+            raise ValueError(f"{self.label}: bwds of {'bwds' if self.options.bwds else 'fwds'} is not available")
         if self._bwds is None:
             self._bwds = self._with(bwds=True)
         return self._bwds
+
+    @property
+    def fwds(self) -> FunctionNode:
+        """The forward-mode derivative: the call with a tangent beside each value.
+
+        Tangents are kept where backward calls keep gradients. They are read from `grad_in` and written to `grad_out`
+        of a `Tensor`; where only one is attached it serves as both (`with_grads()` attaches one tensor as both). The
+        tangent of a `DiffPair` or of a torch `diff_pair` is its `grad`. An input without tangent has a tangent of zero;
+        the tangent of an output without storage is dropped. Outputs get their value too, except a `diff_pair` whose
+        primal is None.
+
+        Returns the value with its tangent: for calls of rank 0 a `DiffPair`, else a `Tensor` with gradient; for torch
+        tensors a `diff_pair`; with `_result="numpy"` a tuple (value, tangent). What is passed as `_result` is written
+        and returned. Results that have no derivative are returned as by a plain call.
+        """
+        if self.options.bwds or self.options.fwds:
+            raise ValueError(f"{self.label}: fwds of {'bwds' if self.options.bwds else 'fwds'} is not available")
+        if self._fwds is None:
+            self._fwds = self._with(fwds=True)
+        return self._fwds
 
     def thread_group_size(self, size: Any) -> FunctionNode:
         """Threads of a group: three ints. For functional calls the product counts."""

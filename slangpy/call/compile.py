@@ -150,6 +150,9 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
         linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
         middle = time.perf_counter()
         code = linked.code(0)
+        backward = "bwd_diff(" in source or b"s_bwdProp" in code  # ours, or the user's own
+        if backward and program.device.compile_target.format == "cpp":
+            code = (_LIBRARY / "bounds_cpp.h").read_bytes() + b"\n" + code
         if getattr(program.device.__dict__.get("_state_desc"), "enable_compilation_reports", False):
             from ..device_reports import _report_step
 

@@ -46,9 +46,9 @@ def with_class(plan: Vectorized, result_class: type, context: Any) -> Vectorized
 class CustomLeaves:
     """The leaves of one plan that have marshalls, by number."""
 
-    def __init__(self, label: str, device: Any, plan: Vectorized, bwds: bool) -> None:
+    def __init__(self, label: str, device: Any, plan: Vectorized, mode: str) -> None:
         self._label, self._device = label, device
-        self._mode = CallMode.bwds if bwds else CallMode.prim
+        self._mode = CallMode[mode]
         self._leaves = {p.leaf: (p, _runtime(p)) for p in plan.placed if p.binding.kind == "custom"}
 
     def _context(self, call_shape: Any) -> CallContext:

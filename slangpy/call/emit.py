@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..marshall.base import SIZES, TENSOR
 from ..reflection import SlangType
 from .emit_backward import GENERAL, LINEAR, UNIFORM, BackwardWriter, group_limit
+from .emit_forward_mode import ForwardModeWriter
 from .emit_textures import TextureWriter
 from .gradients import NONE
 from .groups import TileLoops, position_lines
@@ -91,10 +92,12 @@ def emit(
     capabilities: Iterable[str] = (), result_format: str = "",
 ) -> str:  # fmt: skip
     """Complete source of the generated module; its entry point is `_spy_main`. `result_format`: of a texture result."""
+    if options.fwds:
+        shape = replace(shape, width=1)
     return _Writer(plan, grads, options, shape, imports, frozenset(capabilities), result_format).text()
 
 
-class _Writer(BackwardWriter, TextureWriter, TableWriter):
+class _Writer(BackwardWriter, ForwardModeWriter, TextureWriter, TableWriter):
     def __init__(
         self, plan: Vectorized, grads: dict[str, Derivative], options: Options, shape: Shape, imports: list[str],
         capabilities: frozenset[str], result_format: str,
@@ -128,6 +131,8 @@ class _Writer(BackwardWriter, TextureWriter, TableWriter):
         self._declare_result()
         if self.options.bwds:
             wrapper = self._emit_backward()
+        elif self.options.fwds:
+            wrapper = self._emit_forward_mode()
         else:
             wrapper = []
             if self.shape.width > 1:
@@ -316,10 +321,8 @@ class _Writer(BackwardWriter, TextureWriter, TableWriter):
         grad = self.grads.get(ident, NONE)
         if binding.kind in ("view", "packed"):
             self._declare_view(ident, binding.stored, len(placed.map), len(binding.inner), binding.rank)
-            if grad.seed == "view":
-                self._declare_view(ident + "_gi", grad.grad_type, len(placed.map), len(binding.inner), binding.rank)
-            if grad.target == "view":
-                self._declare_view(ident + "_go", grad.grad_type, len(placed.map), len(binding.inner), binding.rank)
+            for view in grad.views:
+                self._declare_view(f"{ident}_{view}", grad.grad_type, len(placed.map), len(binding.inner), binding.rank)
         elif binding.kind == "value":
             self.fields.append(f"{_slang_name(binding.stored)} {ident}")
         elif binding.kind == "reference":
@@ -333,6 +336,8 @@ class _Writer(BackwardWriter, TextureWriter, TableWriter):
             if placed.writes or grad.target == "reference":
                 kind = f"_spy_T_{ident}.Differential" if grad.target == "reference" else f"_spy_T_{ident}"
                 self.fields.append(f"TensorStorage<{kind}> {ident}_out")
+            if grad.target == "pair":
+                self.fields.append(f"TensorStorage<_spy_T_{ident}.Differential> {ident}_tangent")
         elif binding.kind == "generator":
             self._declare_generator(placed)
         elif binding.kind == "custom":
@@ -387,6 +392,8 @@ class _Writer(BackwardWriter, TextureWriter, TableWriter):
             self.fields.append("TensorStorage<_spy_R> _out")
             if plan.result_mode != "value" and self.rank:
                 self.fields.append(f"int _out_lead[{self.rank}]")
+            if self.options.fwds and plan.resolved.return_type.differentiable:
+                self.fields.append("TensorStorage<_spy_R.Differential> _out_tangent")
 
     # --- offsets
     def _base(self, name: str) -> str:
@@ -569,7 +576,6 @@ class _Writer(BackwardWriter, TextureWriter, TableWriter):
         found = TENSOR.match(binding.type_name)
         assert found is not None
         interface, access, diff, _, _ = found.groups()
-        grad = self.grads.get(ident, NONE)
         if interface:
             lines.append(f"_spy_T_{ident} {var};")
             self._fill_view(placed, ident, var, lines)
@@ -580,27 +586,33 @@ class _Writer(BackwardWriter, TextureWriter, TableWriter):
         self._fill_view(placed, ident, primal, lines)
         if self.options.bwds and access == "W":
             lines.append(f"{primal}._data = {{}};")
-        if grad.seed:
-            self._fill_view(placed, f"{ident}_gi", f"{var}._grad_in", lines)
-        if grad.target:
-            self._fill_view(placed, f"{ident}_go", f"{var}._grad_out", lines)
+        for field, name in self._gradient_members(placed):
+            if name:
+                self._fill_view(placed, name, f"{var}.{field}", lines)
         return var
+
+    def _gradient_members(self, placed: Placed) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The members of tensor types that hold gradients (forward mode: tangents), with the views that fill them."""
+        grad = self.grads.get(placed.ident, NONE)
+        read = f"{placed.ident}_{grad.seed_view}" if grad.seed else ""
+        written = f"{placed.ident}_{grad.target_view}" if grad.target else ""
+        return ("_grad_in", written if grad.forward else read), ("_grad_out", read if grad.forward else written)
 
     def _fill_gradients(self, placed: Placed, access: str, var: str, lines: list[str]) -> None:
         """The gradients of the types behind the interface names, absent ones included."""
-        ident, rank = placed.ident, placed.binding.rank
-        grad = self.grads.get(ident, NONE)
+        rank = placed.binding.rank
+        grad = self.grads.get(placed.ident, NONE)
         wide = ", true" if grad.grad_type == "float" and placed.binding.stored == "half" else ""
-        for field, name, present in (("_grad_in", f"{ident}_gi", grad.seed), ("_grad_out", f"{ident}_go", grad.target)):
+        for field, name in self._gradient_members(placed):
             if field == ("_grad_out" if access == "W" else "_grad_in" if access == "" else ""):
                 continue
             value = f"_Gradient<{rank}>.none()"
-            if present:
+            if name:
                 storage = f"_call.{name}.at({self._offset(placed, name)})"
                 value = f"_Gradient<{rank}>.of<{_slang_name(grad.grad_type)}>({storage}, _call.{name}_inner{wide})"
             lines.append(f"{var}.{field} = {value};")
         if access == "W":
-            lines.append(f"{var}._discard = {'true' if self.options.bwds else 'false'};")
+            lines.append(f"{var}._discard = {'true' if self.options.bwds or not placed.writes else 'false'};")
 
     def _fill_view(self, placed: Placed, name: str, var: str, lines: list[str]) -> None:
         base = self._base(name)

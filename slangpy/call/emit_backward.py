@@ -22,7 +22,7 @@ MAX_GROUPS = 1024
 
 def reduces(placed: Placed, grad: Derivative, shape: Shape) -> bool:
     """Whether the gradient of a leaf is summed over the invocations before it is added to memory."""
-    if not grad.target or placed.binding.rank >= 0:
+    if not grad.target or grad.forward or placed.binding.rank >= 0:
         return False
     access = UNIFORM if grad.target == "reference" or not placed.map else shape.classes.get(placed.ident, UNIFORM)
     if access not in (UNIFORM, PERIODIC):
@@ -36,6 +36,8 @@ def gradient_class(placed: Placed, grad: Derivative, shape: Shape) -> str:
     words = ["read"] if grad.seed else []
     if not grad.target:
         pass
+    elif grad.forward:
+        words.append("written")
     elif placed.binding.rank >= 0:
         words.append("scattered")
     elif reduces(placed, grad, shape):
@@ -356,7 +358,7 @@ class BackwardWriter:
             element = program.find_type_by_name(binding.stored) if binding.rank >= 0 else binding.type
             if binding.type_name.startswith("AtomicTensor<") and element is not None:
                 found.append(element)
-            if not grad.target or element is None:
+            if not grad.target or grad.forward or element is None:
                 continue
             derivative = element.derivative
             assert derivative is not None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..errors import ResolveException
 from ..marshall.base import TENSOR
-from .ir import Binding, Derivative, Parameter, Placed, Vectorized
+from .ir import Binding, Derivative, Parameter, Placed, Value, Vectorized
 from .settle import own_addition, sums_of, target_type
 
 NONE = Derivative()
@@ -55,9 +55,10 @@ def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
     binding, value = placed.binding, placed.binding.value
     if value is None:
         return NONE
+    refuse_listed(placed)
     if binding.rank >= 0:
         return _of_tensor(parameter, placed)
-    if not differentiable(parameter) or not binding.type.differentiable or not _in_derivative(parameter, placed):
+    if not differentiable(parameter) or not binding.type.differentiable or not in_derivative(parameter, placed):
         return NONE
     if binding.marshall is not None and binding.marshall.has_derivative:
         raise NotImplementedError(
@@ -84,7 +85,21 @@ def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
     return NONE
 
 
-def _in_derivative(parameter: Parameter, placed: Placed) -> bool:
+def refuse_listed(placed: Placed) -> None:
+    """The entries of a list of containers have no gradients: NotImplementedError when one has."""
+    value = placed.binding.value
+    if placed.binding.kind == "table" and value is not None and _keeps_gradient(value):
+        raise NotImplementedError(
+            f"{placed.path}: gradients of the entries of a list are not available yet; put them into one Tensor"
+        )
+
+
+def _keeps_gradient(value: Value) -> bool:
+    found = value.details.get("grad_in") or value.details.get("grad_out")
+    return bool(found) or any(_keeps_gradient(child) for _, child in value.fields)
+
+
+def in_derivative(parameter: Parameter, placed: Placed) -> bool:
     """Whether a part of a struct has a gradient: fields that say no_diff are no part of `Differential`."""
     type_ = parameter.binding.type
     for step in re.findall(r"\.(\w+)|\[", placed.path[len(parameter.name) :]):
@@ -149,9 +164,12 @@ def carriers(plan: Vectorized) -> set[int]:
 
 
 def _carries(parameter: Parameter | None, placed: Placed) -> bool:
+    return parameter is not None and placed.binding.kind == "view" and flows(parameter, placed)
+
+
+def flows(parameter: Parameter, placed: Placed) -> bool:
+    """Whether derivatives flow through a leaf, whatever holds it."""
     binding = placed.binding
-    if parameter is None or binding.kind != "view":
-        return False
     if binding.rank >= 0:
         found = TENSOR.match(binding.type_name)
         assert found is not None
@@ -160,7 +178,7 @@ def _carries(parameter: Parameter | None, placed: Placed) -> bool:
         if TENSOR.match(parameter.type_name) and parameter.no_diff:
             return False
         return bool(interface or diff) and type_ is not None and type_.differentiable
-    return differentiable(parameter) and binding.type.differentiable
+    return differentiable(parameter) and binding.type.differentiable and in_derivative(parameter, placed)
 
 
 def _check_result(plan: Vectorized, found: dict[str, Derivative]) -> None:
@@ -183,4 +201,4 @@ def has_storage(found: dict[str, Derivative]) -> bool:
     return any(d.target for d in found.values())
 
 
-__all__ = ["Derivative", "Binding", "carriers", "derivatives", "differentiable", "has_storage"]
+__all__ = ["Derivative", "Binding", "carriers", "derivatives", "differentiable", "flows", "has_storage", "in_derivative", "refuse_listed"]

@@ -77,6 +77,7 @@ class Options:
     conformances: tuple[tuple[str, str, int], ...] = ()
     return_type: Any = None
     bwds: bool = False
+    fwds: bool = False
     call_group_shape: tuple[int, ...] | None = None
     thread_group_size: tuple[int, int, int] | None = None
     convert: str | None = None
@@ -184,12 +185,21 @@ class Vectorized:
 
 @dataclass(frozen=True)
 class Derivative:
-    """What a backward call does with one leaf."""
+    """What a backward or forward-mode call does with the gradient (forward: the tangent) of one leaf."""
 
     grad_type: str = ""
-    seed: str = ""  # "", "view", "value": where the incoming gradient is read
-    target: str = ""  # "", "view", "reference": where the gradient goes
+    seed: str = ""  # "", "view", "value": where the incoming gradient or tangent is read
+    target: str = ""  # "", "view", "reference" (a gradient for a DiffPair), "pair" (its primal and its tangent)
+    seed_view: str = "gi"  # of containers: which gradient is read, grad_in or grad_out
+    target_view: str = "go"
+    forward: bool = False
     sums: Any = None  # settle.Sums: summed beside the gradient's memory where invocations share elements
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The gradients of a container that a kernel takes."""
+        read = (self.seed_view,) if self.seed == "view" else ()
+        return tuple(dict.fromkeys((*read, *((self.target_view,) if self.target == "view" else ()))))
 
 
 @dataclass(frozen=True)

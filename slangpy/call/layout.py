@@ -71,6 +71,8 @@ def leaf_spec(
     elif kind == "reference":
         spec["value"] = fields.value(ident) if placed.reads else None
         spec["seed"] = fields.value(ident + "_seed")
+        if fields.offset(ident + "_tangent") >= 0:
+            spec["tangent"] = (fields.offset(ident + "_tangent"), find_layout(binding.type.derivative))
         if fields.offset(ident + "_out") >= 0:
             is_grad = grad.target == "reference"
             type_ = binding.type.derivative if is_grad else binding.type
@@ -145,6 +147,8 @@ def plan_spec(
                 leaf["scalar"] = plan.resolved.return_type.scalar
                 result["element_shape"] = plan.resolved.return_type.shape
         result["leaf"] = leaf
+        if fields.offset("_out_tangent") >= 0:
+            result["tangent"] = _tangent_result(result, plan, fields, find_layout)
     elif plan.result_mode == "texture":
         result["leaf"] = {"kind": "resource", "name": "_result", "slot": fields.slot("_out")}
     return {
@@ -163,6 +167,18 @@ def plan_spec(
         "can_flatten": can_flatten(plan),
         "tile": plan.tile,
     }
+
+
+def _tangent_result(primal: dict[str, Any], plan: Vectorized, fields: Fields, find_layout: Any) -> dict[str, Any]:
+    """The container for the tangent of a new result: like that of the primal."""
+    derivative = plan.resolved.return_type.derivative
+    element = find_layout(derivative)
+    leaf = {**primal["leaf"], "name": "_result.grad"}
+    if primal["mode"] == "value":
+        leaf["out"] = (fields.offset("_out_tangent"), element)
+    else:
+        leaf["views"] = [fields.view("_out_tangent"), None, None]
+    return {**primal, "element": element, "leaf": leaf}
 
 
 def can_flatten(plan: Vectorized) -> bool:

@@ -18,6 +18,8 @@ from .constants import render_constants
 from .custom import CustomLeaves, mentions_custom, release, with_class
 from .emit_backward import gradient_class, group_limit
 from .explain import table
+from .forward_check import check_forward
+from .forward_mode import dual_result, has_tangent, tangents
 from .gradients import carriers, derivatives, has_storage
 from .groups import asks_position, tile_shape
 from .ir import Argument, Derivative, Options, Value, Vectorized
@@ -56,6 +58,7 @@ class PlanView:
         self.sized = False
         self.result_type: Any = None
         self.result_format = ""
+        self.tangent_type: Any = None
         self._planned: tuple[Vectorized, dict[str, Derivative]] | None = None
         self._code = ""
         self._result_class = result_class  # with result mode "custom"
@@ -89,6 +92,8 @@ class PlanView:
         try:
             target = self.function.target()
             resolved, sized, shaped = resolve(target, self.arguments, options)
+            if options.fwds:
+                check_forward(self.module, resolved.call_name)
             check_map_count(options, resolved, sum(a.name is None for a in self.arguments))
             strict = bool(self.module.options.get("strict_broadcasting", False))
             check_torch_outputs(resolved, options)
@@ -101,16 +106,27 @@ class PlanView:
                 plan, tile=tile, shape_dependent=shaped, positions=asks_position(self.module, options.preludes)
             )
             self.result_format = result_format(plan, self.module.device) if plan.result_mode == "texture" else ""
-            grads = derivatives(plan, options.deterministic) if options.bwds else {}
+            grads = {}
+            if options.bwds:
+                grads = derivatives(plan, options.deterministic)
+            elif options.fwds:
+                grads = tangents(plan)
         except (ResolveException, BoundVariableException, ShapeError, KernelGenException) as error:
             raise type(error)(f"{self.label}: {error}\n{table(self.arguments, None)}") from None
-        if options.bwds and not has_storage(grads):
-            self._warn_no_storage(6)
+        if self._lacks_storage(grads):
+            self._warn_no_storage(7)
         return plan, grads
 
+    def _lacks_storage(self, grads: dict[str, Derivative]) -> bool:
+        """Whether a derivative is asked for, but no argument has memory that takes part."""
+        if self.options.fwds:
+            return not has_tangent(grads)
+        return self.options.bwds and not has_storage(grads)
+
     def _warn_no_storage(self, stacklevel: int) -> None:
+        missing = "has a tangent" if self.options.fwds else "has storage for a gradient"
         warnings.warn(
-            f"{self.label}.bwds: no argument has storage for a gradient; attach one with with_grads() or a DiffPair",
+            f"{self.label}.{self.call_mode}: no argument {missing}; attach one with with_grads() or a DiffPair",
             RuntimeWarning,
             stacklevel=stacklevel,
         )
@@ -139,7 +155,7 @@ class PlanView:
 
     def can_widen(self) -> bool:
         """Whether flat kernels of this plan may move several neighbours per thread (GPU devices only)."""
-        return not self.on_cpu and not self.options.bwds and emit_stage.vector_width(self.planned()[0]) > 1
+        return not self.on_cpu and not (self.options.bwds or self.options.fwds) and emit_stage.vector_width(self.planned()[0]) > 1
 
     # --- native side
     def build_spec(self) -> dict[str, Any]:
@@ -151,24 +167,30 @@ class PlanView:
         spec = layout_stage.plan_spec(plan, grads, layout_stage.Fields(built.layout), find, four)
         if spec["result"]["mode"] == "numpy":
             spec["result"].update(numpy_result(plan.resolved.return_type, spec["result"]["element"]))
+            if "tangent" in spec["result"]:
+                tangent = spec["result"]["tangent"]
+                tangent.update(numpy_result(plan.resolved.return_type.derivative, tangent["element"]))
         if spec["result"]["mode"] == "texture":
             spec["result"]["format"] = self.result_format
         self.result_type = plan.resolved.return_type
+        if "tangent" in spec["result"]:
+            self.tangent_type = self.result_type.derivative
         for placed in plan.placed:
             if placed.leaf >= 0 and placed.binding.rank >= 0:
                 spec["leaves"][placed.leaf]["whole"] = True
-        if not self.options.bwds:
+        if self.call_mode == "prim":
             for leaf in carriers(plan):
                 spec["leaves"][leaf]["carries"] = True
             spec["result"]["carries"] = self.result_type is not None and bool(self.result_type.differentiable)
         self.sized = plan.size_dependent
-        warns = self.options.bwds and not has_storage(grads)
+        warns = self._lacks_storage(grads)
         self.spec = {
             **spec,
             "label": self.label,
             "can_widen": self.can_widen(),
             "no_storage": warns,
             "used_globals": built.used_globals,
+            "is_forward_mode": self.options.fwds,
         }
         return self.spec
 
@@ -241,6 +263,7 @@ class PlanView:
             "spec": pack_spec(self.spec),
             "variants": variants,
             "result_type": self.result_type.full_name if self.result_type is not None else "",
+            "tangent_type": self.tangent_type.full_name if self.tangent_type is not None else "",
             "sized": self.sized,
         }
         cache_of(self.module.device).write("plan", self.disk_key(), record)
@@ -273,9 +296,12 @@ class PlanView:
                 self._code = source
         self.spec = spec
         if spec["no_storage"]:
-            self._warn_no_storage(5)
+            self._warn_no_storage(6)
         if record["result_type"]:
             self.result_type = self.module.type_from_layout(record["result_type"], spec["result"].get("element"))
+        if record["tangent_type"]:
+            element = spec["result"]["tangent"]["element"]
+            self.tangent_type = self.module.type_from_layout(record["tangent_type"], element)
         return True
 
     def torch_leaves(self) -> list[dict[str, Any]]:
@@ -290,7 +316,7 @@ class PlanView:
     # --- registered classes
     def _custom_leaves(self) -> CustomLeaves:
         if self._custom is None:
-            self._custom = CustomLeaves(self.label, self.module.device, self.planned()[0], self.options.bwds)
+            self._custom = CustomLeaves(self.label, self.module.device, self.planned()[0], self.call_mode)
         return self._custom
 
     def custom_shape(self, leaf: int, value: Any) -> tuple[int, ...]:
@@ -309,10 +335,14 @@ class PlanView:
         self._custom_leaves().read(leaf, value, data, self.native.last_call_shape)
 
     # --- results and errors
-    def make_tensor(self, buffer: Any, shape: tuple[int, ...]) -> Any:
+    def make_tensor(self, buffer: Any, shape: tuple[int, ...], is_tangent: bool = False) -> Any:
         from ..tensor import Tensor
 
-        return Tensor._from_result(buffer, self.result_type, shape)
+        return Tensor._from_result(buffer, self.tangent_type if is_tangent else self.result_type, shape)
+
+    def make_dual(self, primal: Any, tangent: Any) -> Any:
+        """What a forward-mode call returns."""
+        return dual_result(self.spec["result"]["mode"], primal, tangent)
 
     def make_texture(self, shape: tuple[int, ...]) -> Any:
         return make_texture(self.module.device, self.spec["result"]["format"], shape, f"result of {self.label}")
@@ -373,7 +403,7 @@ class PlanView:
 
     @property
     def call_mode(self) -> str:
-        return "bwds" if self.options.bwds else "prim"
+        return "bwds" if self.options.bwds else "fwds" if self.options.fwds else "prim"
 
     @property
     def pipeline(self) -> Any:

@@ -74,7 +74,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
         raise ResolveException(
             f"'{target.name}' returns a {type_.full_name}, which a call cannot return: write into a parameter"
         )
-    if options.bwds and not resolved.differentiable:
+    if (options.bwds or options.fwds) and not resolved.differentiable:
         raise ResolveException(f"Could not call function '{target.name}': Function is not differentiable")
     return resolved, sized or shaped, shaped
 

@@ -105,10 +105,11 @@ def _walk(path: str, binding: Binding, entry: Any) -> list[_Spread]:
 def _access(parameter: Parameter, leaf: Binding, bwds: bool) -> tuple[bool, bool]:
     """Whether the kernel reads and writes the primal of a leaf."""
     value = leaf.value
-    storable = leaf.kind in ("view", "reference", "custom", "texel") and value is not None
+    has_primal = value is None or not value.details.get("no_primal")
+    storable = leaf.kind in ("view", "reference", "custom", "texel") and value is not None and has_primal
     if leaf.rank >= 0:  # whole tensors: by their type
         name = leaf.type_name.split("<")[0]
-        writes = name.startswith(("RW", "W", "Atomic", "IRW", "IW"))
+        writes = name.startswith(("RW", "W", "Atomic", "IRW", "IW")) and has_primal
         reads = not name.startswith(("W", "IW"))
         return reads, writes
     if leaf.kind == "resource":

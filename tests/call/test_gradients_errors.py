@@ -35,6 +35,23 @@ def test_result_is_needed(device, m):
         m.power.bwds(x, 1.0, _result=np.zeros(2, np.float32))
 
 
+def test_loop_beyond_max_iters(device, m):
+    """Slang keeps too few states. On the CPU that is noticed, and no memory is overrun."""
+    x = with_grad(device, [1.1, 1.2])
+    m.iterate.bwds(x, 8, _result=seeded(device, [1, 1]))
+    np.testing.assert_allclose(x.grad.to_numpy(), 9 * np.array([1.1, 1.2]) ** 8, rtol=1e-5)
+    if device.info.type is not spy.DeviceType.cpu:
+        return
+    for trips in (12, 100000):
+        with pytest.raises(
+            RuntimeError, match=r"gradients::iterate: a backward derivative indexed.*\[MaxIters\(n\)\]"
+        ):
+            m.iterate.bwds(x, trips, _result=seeded(device, [1, 1]))
+    x.grad.clear()
+    m.iterate.bwds(x, 1, _result=seeded(device, [1, 1]))  # the kernel is none the worse
+    np.testing.assert_allclose(x.grad.to_numpy(), [2.2, 2.4], rtol=1e-5)
+
+
 def test_backward_of_backward(m):
     with pytest.raises(ValueError, match="bwds"):
         _ = m.power.bwds.bwds

@@ -22,6 +22,10 @@ def calls(device: spy.Device) -> None:
     function = module.require_function("f")
     assert_type(function, spy.FunctionNode)
     assert_type(function.map((0,)).bwds, spy.FunctionNode)
+    assert_type(function.fwds, spy.FunctionNode)
+    assert_type(spy.check_gradients(function, 1.0), spy.GradientReport)
+    assert_type(spy.check_gradients(function, 1.0).ok, bool)
+    spy.jvp(function, (1.0,), (1.0,))
     # Names of a module are found at run time; so are results.
     module.f(1.0)
     module.f(x=np.zeros(3, np.float32), _result="numpy")

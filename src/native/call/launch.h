@@ -32,9 +32,11 @@ private:
         bool write_back;
         std::unique_ptr<Leaf> own = {}; ///< torch gradients: memory that is no leaf's
     };
+    enum class ReadTo : uint8_t { value, grad, pair, result, result_tangent };
     struct Readback {
-        const LeafPlan* plan;
+        const TypeLayout* layout;
         PyObject* object; ///< ValueRef, DiffPair; null: the result
+        ReadTo to;
         ref<Buffer> buffer;
         std::vector<uint64_t> bytes; ///< host memory of the CPU device
     };
@@ -100,7 +102,7 @@ private:
     void write_value_slot(const ValueSlot& slot, PyObject* value, const std::string& name);
     ref<Buffer> packed_buffer(const LeafPlan& plan, const Leaf& leaf);
     uint64_t upload(size_t leaf, std::vector<uint8_t> bytes, bool write_back);
-    uint64_t readback_memory(const LeafPlan& plan, PyObject* object, uint64_t size, bool clear);
+    uint64_t readback_memory(const LeafPlan& plan, PyObject* object, const TypeLayout& layout, ReadTo to);
 
     static void clear_fresh(const Leaf& leaf);
     void check_torch(const LeafPlan& plan, Leaf& leaf);
@@ -111,17 +113,23 @@ private:
     void stage_gradient(size_t index, const LeafPlan& plan, const TensorBase& grad, const ViewSlot& slot, bool added);
     void write_torch(size_t index, const LeafPlan& plan);
     void discard_result(const ResultPlan& result);
+    struct Container {
+        nb::object object;
+        ref<Buffer> buffer;
+    };
     void prepare_result();
     void prepare_texture_result(const ResultPlan& result);
     uint64_t result_size(const ResultPlan& result) const;
-    void prepare_torch_result(const ResultPlan& result);
     bool shares_torch() const;
     SharedPiece take_piece(uint64_t size);
     uint64_t share(nb::handle tensor, const SharedView& view, bool copy_in, bool copy_out);
     void share_torch();
     uint64_t share_result(const nb::object& tensor, const TorchTensor& description);
     void finish_shared();
-    void finish_torch_result();
+    void prepare_container(const ResultPlan& result, Container& container, bool is_tangent);
+    void prepare_torch_result(const ResultPlan& result, Container& container);
+    void finish_torch_result(const ResultPlan& result, Container& container);
+    nb::object finish_container(const ResultPlan& result, Container& container);
     void bump_versions();
     int64_t tiles() const;
     void dispatch();
@@ -166,9 +174,8 @@ private:
     };
     std::vector<Table> m_tables; ///< lists of containers: a row for each
     bool m_in_entry = false;
-    nb::object m_result;
     nb::object m_result_data; ///< custom: what create_calldata returned
-    ref<Buffer> m_result_buffer;
+    Container m_result, m_tangent; ///< what the call makes; the tangent in forward mode only
     const Leaf* m_torch_like = nullptr; ///< decides where a torch result is made
     NativeHandle m_stream;              ///< torch's current stream
     nb::object m_uniforms;

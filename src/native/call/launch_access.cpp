@@ -75,7 +75,9 @@ AccessClass Launch::gradient_access(size_t index, AccessClass access, bool flatt
     const TensorBase* target = grads[1];
     for (const TensorBase* grad : grads)
         if (grad && classify(plan, grad->shape, grad->strides, flatten) != access)
-            return shared_access(plan, target, flatten);
+            return m_plan.is_forward_mode ? AccessClass::general : shared_access(plan, target, flatten);
+    if (m_plan.is_forward_mode)
+        return access; // tangents are stored where the primal is
     if (!target || access == AccessClass::uniform)
         return access;
     if (access == AccessClass::general)

@@ -37,10 +37,10 @@ void Launch::prepare_custom_result()
     if (m_signature.reserved.append_to)
         fail_value(m_plan.label, ": a result of a registered class would have to be read back on the host; pass an "
                    "instance or a Tensor as _result when appending to a command encoder");
-    m_result = m_plan.view.attr("custom_create")();
+    m_result.object = m_plan.view.attr("custom_create")();
     if (m_total == 0)
         return;
-    m_result_data = m_plan.view.attr("custom_calldata")(-1, m_result);
+    m_result_data = m_plan.view.attr("custom_calldata")(-1, m_result.object);
     write_value_slot(leaf.value, m_result_data.ptr(), leaf.name);
     for (uint32_t i = 0; i < leaf.vector_dims && leaf.stride_offset >= 0; ++i)
         put<int64_t>(leaf.stride_offset + int32_t(8 * i), 1);
@@ -48,7 +48,7 @@ void Launch::prepare_custom_result()
 
 void Launch::finish_custom_result()
 {
-    m_result = m_plan.view.attr("custom_result")(m_result, m_result_data.is_valid() ? m_result_data : nb::object(nb::none()));
+    m_result.object = m_plan.view.attr("custom_result")(m_result.object, m_result_data.is_valid() ? m_result_data : nb::object(nb::none()));
 }
 
 void Launch::finish_custom()

@@ -50,16 +50,28 @@ void Launch::prepare_result()
         return prepare_texture_result(result);
     if (result.mode == ResultMode::custom)
         return prepare_custom_result();
-    if (m_signature.reserved.append_to)
-        return discard_result(result);
+    if (m_signature.reserved.append_to) {
+        discard_result(result);
+        if (result.tangent)
+            discard_result(*result.tangent);
+        return;
+    }
+    prepare_container(result, m_result, false);
+    if (result.tangent)
+        prepare_container(*result.tangent, m_tangent, true);
+}
+
+void Launch::prepare_container(const ResultPlan& result, Container& container, bool is_tangent)
+{
     if (result.mode == ResultMode::value) {
-        put<uint64_t>(result.leaf.out.offset, readback_memory(result.leaf, nullptr, result.element->stride, false));
+        ReadTo to = is_tangent ? ReadTo::result_tangent : ReadTo::result;
+        put<uint64_t>(result.leaf.out.offset, readback_memory(result.leaf, nullptr, *result.element, to));
         return;
     }
     if (result.mode == ResultMode::torch && !m_torch_like)
         fail_value(m_plan.label, ": a torch result needs a torch tensor among the arguments, to know its device");
     if (result.mode == ResultMode::torch)
-        prepare_torch_result(result);
+        prepare_torch_result(result, container);
     if (result.mode == ResultMode::torch && (m_on_host || m_torch_like->device_type == 2))
         return;
     if (result.mode == ResultMode::numpy)
@@ -67,20 +79,20 @@ void Launch::prepare_result()
     nb::list sizes;
     for (int64_t size : m_call)
         sizes.append(size);
-    Shape shape = m_call;
     if (result.mode == ResultMode::numpy && m_on_host) {
+        Shape shape = m_call;
         for (int64_t size : result.element_shape) {
             sizes.append(size);
             shape.push_back(size);
         }
         try {
-            m_result = nb::module_::import_("numpy").attr("empty")(nb::tuple(sizes), result.dtype);
+            container.object = nb::module_::import_("numpy").attr("empty")(nb::tuple(sizes), result.dtype);
         } catch (nb::python_error& error) {
             fail(ErrorKind::memory, m_plan.label, ": a NumPy array of shape ", shape.str(), " for the result: ",
                  nb::str(error.value()).c_str());
         }
         NumpyArray array;
-        read_numpy(m_result.ptr(), array);
+        read_numpy(container.object.ptr(), array);
         write_view(result.leaf, result.leaf.views[0], reinterpret_cast<uint64_t>(array.data), m_call,
                    m_call.contiguous_strides());
         return;
@@ -91,14 +103,16 @@ void Launch::prepare_result()
     desc.uninitialized = true; // every element is written
     desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access | BufferUsage::copy_destination |
                  BufferUsage::copy_source;
-    m_result_buffer = m_plan.device->create_buffer(desc);
-    uint64_t address = m_result_buffer->device_address();
+    container.buffer = m_plan.device->create_buffer(desc);
+    uint64_t address = container.buffer->device_address();
     if (!address)
-        address = reinterpret_cast<uint64_t>(m_result_buffer->host_pointer());
+        address = reinterpret_cast<uint64_t>(container.buffer->host_pointer());
     write_view(result.leaf, result.leaf.views[0], address, m_call, m_call.contiguous_strides());
-    m_keep.push_back(ref<Object>(m_result_buffer.get()));
-    if (result.mode != ResultMode::torch)
-        m_result = m_plan.view.attr("make_tensor")(nb::cast(m_result_buffer), nb::tuple(sizes));
+    m_keep.push_back(ref<Object>(container.buffer.get()));
+    if (result.mode != ResultMode::torch && is_tangent)
+        container.object = m_plan.view.attr("make_tensor")(nb::cast(container.buffer), nb::tuple(sizes), true);
+    else if (result.mode != ResultMode::torch)
+        container.object = m_plan.view.attr("make_tensor")(nb::cast(container.buffer), nb::tuple(sizes));
 }
 
 void Launch::finish_uploads()
@@ -122,53 +136,60 @@ void Launch::finish_uploads()
 void Launch::finish_references()
 {
     for (Readback& readback : m_readbacks) {
-        const ref<TypeLayout>& layout = readback.object ? readback.plan->out.layout : m_plan.result.element;
         if (readback.buffer) {
-            readback.bytes.assign((layout->stride + 7) / 8 + 1, 0);
-            m_plan.device->read_buffer(readback.buffer, 0, readback.bytes.data(), layout->stride);
+            readback.bytes.assign((readback.layout->stride + 7) / 8 + 1, 0);
+            m_plan.device->read_buffer(readback.buffer, 0, readback.bytes.data(), readback.layout->stride);
         }
-        if (m_total == 0 && readback.object && !readback.plan->out_is_grad)
+        bool is_sum = readback.to == ReadTo::grad && !m_plan.is_forward_mode; // a sum over nothing is zero
+        if (m_total == 0 && readback.object && !is_sum)
             continue;
-        nb::object value = read_value(*layout, reinterpret_cast<const uint8_t*>(readback.bytes.data()));
-        if (!readback.object) {
-            m_result = std::move(value);
-        } else if (Py_TYPE(readback.object) == (PyTypeObject*)nb::type<ValueRef>().ptr() ||
-                   nb::isinstance<ValueRef>(nb::handle(readback.object))) {
-            nb::cast<ValueRef*>(nb::handle(readback.object))->value = std::move(value);
-        } else if (readback.plan->out_is_pair) {
-            auto* pair = nb::cast<DiffPair*>(nb::handle(readback.object));
+        nb::object value = read_value(*readback.layout, reinterpret_cast<const uint8_t*>(readback.bytes.data()));
+        nb::handle object(readback.object);
+        switch (readback.to) {
+        case ReadTo::result: m_result.object = std::move(value); break;
+        case ReadTo::result_tangent: m_tangent.object = std::move(value); break;
+        case ReadTo::grad: nb::cast<DiffPair*>(object)->grad = std::move(value); break;
+        case ReadTo::pair: {
+            auto* pair = nb::cast<DiffPair*>(object);
             pair->primal = value["p"];
             if (pair->needs_grad)
                 pair->grad = value["d"];
-        } else if (readback.plan->out_is_grad) {
-            nb::cast<DiffPair*>(nb::handle(readback.object))->grad = std::move(value);
-        } else {
-            nb::cast<DiffPair*>(nb::handle(readback.object))->primal = std::move(value);
+            break;
+        }
+        case ReadTo::value:
+            if (nb::isinstance<ValueRef>(object))
+                nb::cast<ValueRef*>(object)->value = std::move(value);
+            else
+                nb::cast<DiffPair*>(object)->primal = std::move(value);
         }
     }
+}
+
+nb::object Launch::finish_container(const ResultPlan& result, Container& container)
+{
+    if (result.mode == ResultMode::torch && container.buffer)
+        finish_torch_result(result, container);
+    if (result.mode != ResultMode::numpy || m_on_host)
+        return std::move(container.object);
+    if (result.element->kind == TypeKind::struct_)
+        return container.object.attr("to_numpy")(nb::arg("structured") = true);
+    return container.object.attr("to_numpy")();
 }
 
 nb::object Launch::finish_result()
 {
     if (m_signature.has_torch)
         bump_versions();
-    if (m_plan.result.mode == ResultMode::torch && m_result_buffer)
-        finish_torch_result();
     if (m_plan.result.mode == ResultMode::custom)
         finish_custom_result();
     for (ThisUpdate& update : m_signature.updates)
         update.object.attr("update_this")(update.value);
-    switch (m_plan.result.mode) {
-    case ResultMode::none: return nb::none();
-    case ResultMode::leaf: return nb::none(); // the caller returns what it was given
-    case ResultMode::numpy:
-        if (m_on_host)
-            return m_result;
-        if (m_plan.result.element->kind == TypeKind::struct_)
-            return m_result.attr("to_numpy")(nb::arg("structured") = true);
-        return m_result.attr("to_numpy")();
-    default: return m_result;
-    }
+    if (m_plan.result.mode == ResultMode::none || m_plan.result.mode == ResultMode::leaf)
+        return nb::none(); // the caller returns what it was given
+    nb::object result = finish_container(m_plan.result, m_result);
+    if (!m_plan.result.tangent)
+        return result;
+    return m_plan.view.attr("make_dual")(result, finish_container(*m_plan.result.tangent, m_tangent));
 }
 
 } // namespace spy

@@ -60,7 +60,7 @@ void Launch::prepare_texture_result(const ResultPlan& result)
     nb::object texture = m_plan.view.attr("make_texture")(nb::tuple(sizes));
     bind_slot(result.leaf.slot, ref<Object>(nb::cast<Texture*>(texture)));
     if (!m_signature.reserved.append_to)
-        m_result = std::move(texture);
+        m_result.object = std::move(texture);
 }
 
 } // namespace spy

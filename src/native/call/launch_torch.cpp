@@ -169,19 +169,19 @@ void Launch::write_torch(size_t index, const LeafPlan& plan)
             write_view(plan, plan.views[i + 1], grads[i]->raw_address, grads[i]->shape, grads[i]->strides);
 }
 
-void Launch::prepare_torch_result(const ResultPlan& result)
+void Launch::prepare_torch_result(const ResultPlan& result, Container& container)
 {
     Shape shape = m_call;
     for (int64_t size : result.element_shape)
         shape.push_back(size);
     const Leaf& like = *m_torch_like;
     TorchTensor description{0, like.scalar, {}, {}, like.device_type, like.device_index};
-    m_result = new_torch(description, like.object, result.leaf.scalar, shape);
+    container.object = new_torch(description, like.object, result.leaf.scalar, shape);
     if (like.device_type == 1 && !m_on_host)
         return; // copied from a device buffer afterwards
-    read_torch(m_result.ptr(), description);
+    read_torch(container.object.ptr(), description);
     if (shares_torch() && m_total > 0)
-        description.address = share_result(m_result, description);
+        description.address = share_result(container.object, description);
     write_view(result.leaf, result.leaf.views[0], description.address, m_call, m_call.contiguous_strides());
 }
 
@@ -194,24 +194,24 @@ void Launch::bump_versions()
     }
 }
 
-void Launch::finish_torch_result()
+void Launch::finish_torch_result(const ResultPlan& result, Container& container)
 {
     TorchTensor target;
-    read_torch(m_result.ptr(), target);
+    read_torch(container.object.ptr(), target);
     const uint64_t count = uint64_t(target.shape.element_count()), item = scalar_info(target.scalar).size;
-    const uint64_t size = uint64_t(m_call.element_count()) * m_plan.result.element->size;
+    const uint64_t size = uint64_t(m_call.element_count()) * result.element->size;
     if (target.scalar == ScalarType::bool_ && size == 4 * count) { // a device's bool may take four bytes
         std::vector<uint32_t> wide(count);
         if (count)
-            m_plan.device->read_buffer(m_result_buffer, 0, wide.data(), size);
+            m_plan.device->read_buffer(container.buffer, 0, wide.data(), size);
         std::transform(wide.begin(), wide.end(), reinterpret_cast<bool*>(target.address), [](uint32_t value) { return value != 0; });
         return;
     }
-    if (m_plan.result.element->size != m_plan.result.element->stride || size != count * item)
-        fail(ErrorKind::not_implemented, m_plan.label, ": a torch result of ", m_plan.result.element->full_name,
+    if (result.element->size != result.element->stride || size != count * item)
+        fail(ErrorKind::not_implemented, m_plan.label, ": a torch result of ", result.element->full_name,
              " has padding on this device; use _result=\"tensor\"");
     if (size)
-        m_plan.device->read_buffer(m_result_buffer, 0, reinterpret_cast<void*>(target.address), size);
+        m_plan.device->read_buffer(container.buffer, 0, reinterpret_cast<void*>(target.address), size);
 }
 
 } // namespace spy

@@ -212,12 +212,13 @@ void Launch::write_value_slot(const ValueSlot& slot, PyObject* value, const std:
         m_keep.push_back(std::move(object));
 }
 
-uint64_t Launch::readback_memory(const LeafPlan& plan, PyObject* object, uint64_t size, bool clear)
+uint64_t Launch::readback_memory(const LeafPlan& plan, PyObject* object, const TypeLayout& layout, ReadTo to)
 {
+    uint64_t size = layout.stride;
     if (m_signature.reserved.append_to)
         fail_value(m_plan.label, ": argument ", plan.name, " (", object ? Py_TYPE(object)->tp_name : "result",
                    ") would have to be read back on the host; pass a Tensor when appending to a command encoder");
-    Readback readback{&plan, object, {}, {}};
+    Readback readback{&layout, object, to, {}, {}};
     uint64_t address;
     if (m_on_host) {
         readback.bytes.assign((size + 7) / 8 + 1, 0);
@@ -231,7 +232,7 @@ uint64_t Launch::readback_memory(const LeafPlan& plan, PyObject* object, uint64_
         desc.uninitialized = true;
         readback.buffer = m_plan.device->create_buffer(desc);
         std::vector<uint8_t> zeros(desc.size, 0);
-        if (clear)
+        if (object) // gradients are added to it
             m_plan.device->write_buffer(readback.buffer, 0, zeros.data(), zeros.size());
         address = readback.buffer->device_address();
     }
@@ -252,9 +253,12 @@ void Launch::write_reference(const LeafPlan& plan, const Leaf& leaf)
     write_value_slot(plan.value, value, plan.name);
     if (grad && grad != Py_None)
         write_value_slot(plan.seed, grad, plan.name + ".grad");
+    if (plan.tangent.offset >= 0)
+        put<uint64_t>(plan.tangent.offset, readback_memory(plan, leaf.object, *plan.tangent.layout, ReadTo::grad));
     if (plan.out.offset < 0)
         return;
-    const uint64_t address = readback_memory(plan, leaf.object, plan.out.layout->stride, true);
+    ReadTo to = plan.out_is_pair ? ReadTo::pair : plan.out_is_grad ? ReadTo::grad : ReadTo::value;
+    const uint64_t address = readback_memory(plan, leaf.object, *plan.out.layout, to);
     put<uint64_t>(plan.out.offset, address);
     if (plan.sum_ratio)
         note_sums(plan, address, {}, {});

@@ -43,6 +43,7 @@ struct LeafPlan {
     uint32_t element_size = 0;            ///< bytes of one stored element on the device
     ViewSlot views[size_t(ViewSource::count_)];
     ValueSlot value, seed, out; ///< references: value read, seed gradient read, address of the value written; custom: value
+    ValueSlot tangent; ///< references, forward mode: address of the tangent written
     bool out_is_grad = false;   ///< the written value goes to DiffPair.grad
     bool out_is_pair = false;   ///< both halves of a DiffPair are written, as a struct with fields p and d
     int32_t shape_offset = -1, offset_offset = -1, stride_offset = -1; ///< generators, custom (stride): int64 entries
@@ -69,6 +70,7 @@ struct ResultPlan {
     nb::object dtype;             ///< numpy dtype or slangpy type
     Shape element_shape;          ///< appended to numpy results
     bool carries = false;         ///< its elements have gradients
+    std::shared_ptr<ResultPlan> tangent; ///< forward mode: the container of the tangent, made like this one
 };
 
 /// One compiled form of a plan's kernel.
@@ -99,7 +101,7 @@ struct CallPlan {
     bool can_flatten = false;
     Shape tile; ///< call groups, in all dimensions of the call: a launch counts tiles; empty without groups
     bool can_widen = false; ///< flat kernels may move several neighbours per thread
-    bool is_bwds = false;
+    bool is_forward_mode = false; ///< gradients are tangents: stored, never added up
     uint32_t min_call_rank = 0;
     std::unordered_map<uint64_t, Variant> variants;
     nb::object view;     ///< the planner's record: builds variants, formats errors

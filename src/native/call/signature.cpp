@@ -528,6 +528,8 @@ private:
         details["scalar"] = std::string(scalar_info(tensor.scalar).slang_name);
         details["shape"] = to_tuple(leaf.shape);
         details["writable"] = (flags & value_flag::writable) != 0;
+        if (flags & value_flag::no_primal)
+            details["no_primal"] = true;
         if (grad) {
             details["grad_in"] = bool(flags & value_flag::grad_in);
             details["grad_out"] = bool(flags & value_flag::grad_out);

@@ -3,6 +3,8 @@
 #include "cpu/thread_pool.h"
 #include "device/host.h"
 
+#include <atomic>
+
 namespace spy::cpu {
 
 class CpuDevice final : public HostDevice {
@@ -39,6 +41,8 @@ public:
     void release() noexcept override { m_library.reset(); }
 
     Function function() const { return m_function; }
+    /// Whether a launch since the last question left the bounds of an array (code that keeps no count of it: false).
+    bool overran() const { return m_overrun && m_overrun->exchange(0, std::memory_order_relaxed) != 0; }
     /// All scopes stand in one block of memory, at these offsets.
     uint64_t block_size() const { return m_block_size; }
     /// Writes bytes, resources and the pointers between scopes into a zeroed block.
@@ -51,6 +55,7 @@ public:
 private:
     std::unique_ptr<Library> m_library;
     Function m_function = nullptr;
+    std::atomic<int>* m_overrun = nullptr; ///< in the library: see slangpy/slang/bounds_cpp.h
     std::vector<uint64_t> m_scope_offsets;
     uint64_t m_block_size = 0;
 };

@@ -145,6 +145,9 @@ void CpuDevice::launch(const LaunchDesc& desc)
         run_groups(kernel->function(), desc.group_count, begin, end, entry_point, globals);
     });
     ++m_submit_id;
+    if (kernel->overran())
+        fail_runtime(kernel->label(), ": a backward derivative indexed an array beyond its end, so its gradients are wrong: a "
+                     "loop takes more trips than its [MaxIters(n)] says; make n larger");
 }
 
 } // namespace spy::cpu

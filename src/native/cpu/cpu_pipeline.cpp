@@ -31,6 +31,7 @@ CpuKernel::CpuKernel(ref<Device> device, const KernelDesc& desc)
     if (!symbol)
         fail_runtime("the compiled code of ", desc.label, " has no function '", m_layout->entry_point_name, "'");
     std::memcpy(&m_function, &symbol, sizeof(symbol));
+    m_overrun = static_cast<std::atomic<int>*>(m_library->symbol("_spy_overrun"));
 
     for (const ScopeLayout& scope : m_layout->scopes) {
         m_scope_offsets.push_back(m_block_size);

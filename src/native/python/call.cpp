@@ -88,6 +88,7 @@ LeafPlan read_leaf(nb::dict dict)
     read_value_slot(dict, "value", leaf.value);
     read_value_slot(dict, "seed", leaf.seed);
     read_value_slot(dict, "out", leaf.out);
+    read_value_slot(dict, "tangent", leaf.tangent);
     leaf.shape_offset = offset_of(dict, "shape_offset");
     leaf.offset_offset = offset_of(dict, "offset_offset");
     leaf.stride_offset = offset_of(dict, "stride_offset");
@@ -127,6 +128,8 @@ ResultPlan read_result(nb::dict dict)
         result.dtype = dict["dtype"];
     if (dict.contains("element_shape"))
         result.element_shape = shape_from(dict["element_shape"]);
+    if (dict.contains("tangent"))
+        result.tangent = std::make_shared<ResultPlan>(read_result(nb::cast<nb::dict>(dict["tangent"])));
     return result;
 }
 
@@ -153,6 +156,7 @@ std::shared_ptr<CallPlan> read_plan(nb::dict dict)
     plan->needs_globals = dict.contains("used_globals") && nb::len(nb::object(dict["used_globals"])) > 0;
     if (dict.contains("tile"))
         plan->tile = shape_from(dict["tile"]);
+    plan->is_forward_mode = dict.contains("is_forward_mode") && nb::cast<bool>(dict["is_forward_mode"]);
     plan->view = dict["view"];
     return plan;
 }
@@ -246,7 +250,7 @@ nb::object call_with(nb::handle self, nb::args args, nb::kwargs kwargs, std::spa
     Signature& signature = *lease.signature;
     walk(signature, arguments);
     if (signature.has_torch_pairs && !site.is_bwds)
-        fail(ErrorKind::type, nb::str(self.attr("label")).c_str(), ": diff_pair belongs to .bwds(); pass the tensor itself");
+        fail(ErrorKind::type, nb::str(self.attr("label")).c_str(), ": diff_pair belongs to .bwds() and .fwds(); pass the tensor itself");
     add_determinism(site, signature);
     PlanTable& table = *nb::cast<PlanTable*>(site.table);
     std::shared_ptr<CallPlan> plan = find_plan(site, self, table, signature, arguments);

@@ -20,7 +20,7 @@ struct CallSite {
     nb::object planner;    ///< callable(site, description, result type, key) -> plan specification (dict)
     nb::object self;       ///< bound `this` or None
     RunOptions run;
-    bool is_bwds = false;
+    bool is_bwds = false;  ///< a derivative, backward or forward: takes pairs, joins no graph
     ref<FileWatcher> watcher; ///< of the device's source files; null without hot reload
     std::shared_ptr<const std::atomic<bool>> deterministic; ///< the device's setting; null where code is only generated
     PyObject* backward = nullptr; ///< the node of the backward call, once known; the node that owns this keeps it

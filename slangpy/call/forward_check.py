@@ -1,0 +1,121 @@
+"""Functions with a custom backward derivative only. Slang refuses `fwd_diff` of such a function itself, but where
+another function calls it, Slang 2026.12 silently takes its value and its tangent for zero. So the sources are searched.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import ResolveException
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"", re.S)
+_ATTRIBUTES = re.compile(r"((?:\[[^\[\]{};]*\]\s*)+)([^;{}()=]*?)(\w+)\s*(?:<[^;{}()]*>)?\s*\(")
+_DERIVATIVE_OF = re.compile(r"\[\s*(Backward|Forward)DerivativeOf\(\s*([\w.:]+)")
+_CALL = re.compile(r"(\w+)\s*(?:<[^;{}()]*>)?\s*\(")
+_LIBRARY = Path(__file__).resolve().parent.parent / "slang"
+
+
+@dataclass
+class _Survey:
+    lacking: set[str] = field(default_factory=set)
+    """Functions with a custom backward derivative and no forward one."""
+    derived: set[str] = field(default_factory=set)
+    """Functions that Slang differentiates itself, through everything that they call."""
+    given: set[str] = field(default_factory=set)
+    """Functions with a forward derivative."""
+    bodies: dict[str, str] = field(default_factory=dict)
+
+
+def check_forward(module: Any, name: str) -> None:
+    """ResolveException when function `name` is, or calls, one that has a custom backward derivative only."""
+    survey = _survey(module)
+    name = name.split("<")[0]
+    culprit = _reach(name, survey) if survey.lacking else ""
+    if culprit:
+        through = "" if culprit == name else f" (called by '{name}')"
+        raise ResolveException(
+            f"Could not call fwds of '{name}': '{culprit}'{through} has a custom backward derivative only; give it a "
+            "forward one with [ForwardDerivative(function)], or add [Differentiable], which lets Slang derive it"
+        )
+
+
+def _survey(module: Any) -> _Survey:
+    loaded = module.loaded
+    known = getattr(loaded, "_forward_survey", None)
+    if known is None:
+        known = _Survey()
+        for text in _texts(module):
+            _scan(_COMMENT.sub(" ", text), known)
+        known.lacking -= known.given
+        loaded._forward_survey = known
+    return known
+
+
+def _texts(module: Any) -> list[str]:
+    """The sources of a module and of what it imports or links, without our library."""
+    texts = [module._source, *(getattr(linked, "_source", "") for linked in module.link)]
+    paths = {Path(path) for native in module.loaded.modules for path in native.dependencies}
+    for path in sorted(paths):
+        if _LIBRARY in path.resolve().parents or not path.is_file():
+            continue  # the library has both derivatives; a path that is no file names a module made of text
+        texts.append(path.read_text(encoding="utf-8", errors="replace"))
+    return [text for text in texts if text]
+
+
+def _scan(text: str, survey: _Survey) -> None:
+    for attributes, _, name in _ATTRIBUTES.findall(text):
+        if re.search(r"\bForwardDerivative\(", attributes):
+            survey.given.add(name)
+        elif re.search(r"\[\s*(?:Forward|Backward)?Differentiable\s*\]", attributes):
+            survey.given.add(name)
+            survey.derived.add(name)
+        elif re.search(r"\bBackwardDerivative\(", attributes):
+            survey.lacking.add(name)
+    for direction, target in _DERIVATIVE_OF.findall(text):
+        (survey.lacking if direction == "Backward" else survey.given).add(re.split(r"[.:]", target)[-1])
+    for match in _CALL.finditer(text):
+        name, opening = match.group(1), _body_at(text, match.end() - 1)
+        if opening >= 0:
+            survey.bodies[name] = survey.bodies.get(name, "") + text[opening : _closing(text, opening, "{", "}")]
+
+
+def _closing(text: str, at: int, opens: str, closes: str) -> int:
+    depth = 0
+    for position in range(at, len(text)):
+        depth += (text[position] == opens) - (text[position] == closes)
+        if depth == 0:
+            return position + 1
+    return len(text)
+
+
+def _body_at(text: str, parenthesis: int) -> int:
+    """Where the body of a definition opens whose parameters do so at `parenthesis`; -1: it is a call or declaration."""
+    after = _closing(text, parenthesis, "(", ")")
+    found = re.compile(r"\s*(?:->[^;{}()]*|where[^;{}()]*|:\s*\w+)?\s*\{").match(text, after)
+    return found.end() - 1 if found else -1
+
+
+def _reach(name: str, survey: _Survey) -> str:
+    """The first function without forward derivative that `name` is or calls, directly or not; empty: none.
+
+    Calls in `no_diff` count: Slang gives zero for those too.
+    """
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting:
+        current = waiting.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        if current in survey.lacking:
+            return current
+        if current in survey.derived:
+            called = set(_CALL.findall(survey.bodies.get(current, "")))
+            waiting += sorted(called & (survey.lacking | survey.derived))
+    return ""
+
+
+__all__ = ["check_forward"]

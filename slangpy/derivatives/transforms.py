@@ -1,0 +1,264 @@
+"""`jvp` and `vjp`: products with the Jacobian of a function, with arrays in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._native import DiffPair, TorchPair
+from ..refs import diffPair
+from ..tensor import Tensor
+from ..torchintegration import is_torch_tensor
+
+
+def jvp(function: Any, primals: Sequence[Any], tangents: Sequence[Any], **fixed: Any) -> tuple[Any, Any]:
+    """The outputs of a function, and how they change when its arguments change along `tangents`.
+
+    function: a differentiable function of a module. primals: its positional arguments: numbers, vectors, NumPy arrays,
+    Tensors, torch tensors, dicts of such. tangents: one for each, of the same kind and shape (for Tensors arrays will
+    do); None: the argument does not change. fixed: further arguments, by name, which are passed as they are.
+
+    Returns (outputs, tangents of the outputs). Outputs are the return value and then the primals that the function
+    writes, which are copied first; a single one stands for itself, several are tuples. They are torch tensors when a
+    primal is one, else Tensors when a primal is one, else NumPy arrays or numbers. Outputs among `fixed` are written as
+    by `.fwds`.
+
+    TypeError or ValueError for tangents that do not fit; else what `.fwds` raises.
+    """
+    call = _Call("jvp", function, primals, fixed)
+    if len(tangents) != len(primals):
+        raise ValueError(f"jvp: {len(primals)} primals need as many tangents, got {len(tangents)} (None: no change)")
+    duals = [call.dual(i, primal, tangent) for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True))]
+    result = call.run(function.fwds, duals)
+    pairs = [_split(result, call.kind)] if call.returns else []
+    pairs += [_split(duals[i], call.kind, primals[i]) for i in call.written]
+    return _bare([value for value, _ in pairs]), _bare([tangent for _, tangent in pairs])
+
+
+def vjp(function: Any, primals: Sequence[Any], cotangents: Any, **fixed: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The outputs of a function, and the gradients of sum(cotangent * output) by its arguments.
+
+    function, primals, fixed: as for `jvp`. cotangents: one for each output in `jvp`'s order, as a list or tuple; a single
+    output takes its cotangent itself. None: zero.
+
+    Returns (outputs, gradients): a gradient for each primal, of its kind; None for integers and others without
+    derivative. The function runs twice, forwards and backwards.
+    """
+    call = _Call("vjp", function, primals, fixed)
+    copies = [_copy(primal) if i in call.written else primal for i, primal in enumerate(primals)]
+    made = call.run(function, copies)
+    outputs = ([made] if call.returns else []) + [copies[i] for i in call.written]
+    seeds = list(cotangents) if isinstance(cotangents, (list, tuple)) and len(outputs) != 1 else [cotangents]
+    if len(seeds) != len(outputs):
+        raise ValueError(f"vjp: {call.label} has {len(outputs)} outputs, got {len(seeds)} cotangents")
+    by_primal = dict(zip(call.written, seeds[len(seeds) - len(call.written) :], strict=True))
+    duals = [call.receiver(i, primal, by_primal.get(i), i in by_primal) for i, primal in enumerate(primals)]
+    more = {"_result": call.seed(made, seeds[0])} if call.returns and call.result_flows else {}
+    function.bwds(*duals, **fixed, **more)
+    gradients = tuple(_gradient(dual, primal) for dual, primal in zip(duals, primals, strict=True))
+    return _bare([call.finish(output) for output in outputs]), gradients
+
+
+class _Call:
+    """What both have to know of a call."""
+
+    def __init__(self, name: str, function: Any, primals: Sequence[Any], fixed: dict[str, Any]) -> None:
+        if function.options.bwds or function.options.fwds:
+            raise ValueError(f"{name}: pass the function itself, not its derivative ({function.label})")
+        if not isinstance(primals, (list, tuple)):
+            raise TypeError(f"{name}: primals must be a list or tuple of arguments, got {type(primals).__name__}")
+        if "_result" in fixed:
+            raise ValueError(f"{name}: the result is returned; leave _result out")
+        self.name, self.label, self.fixed = name, function.label, fixed
+        self.device = function.module.device
+        view = function._plan_of(*primals, **fixed)
+        resolved = view.planned()[0].resolved
+        positions = [a.position for a in view.arguments if a.name is None]
+        first = 1 if function._bound is not None else 0
+        by_position = {a.position: p for p in resolved.parameters if (a := p.argument) is not None}
+        written = [i - first for i in positions if by_position[i].io in ("out", "inout") or _is_output(by_position[i])]
+        self.written = [i for i in written if i >= 0]
+        self.returns = resolved.return_type_name != "void"
+        self.result_flows = self.returns and bool(resolved.return_type.differentiable)
+        kinds = {_kind(primal) for primal in primals}
+        self.kind = "torch" if "torch" in kinds else "tensor" if "tensor" in kinds else "numpy"
+
+    def run(self, node: Any, args: list[Any]) -> Any:
+        if not self.returns:
+            return node(*args, **self.fixed)
+        return node(*args, **self.fixed, _result="tensor" if self.kind == "numpy" else self.kind)
+
+    def finish(self, output: Any) -> Any:
+        """An output as the caller wants it."""
+        return _numbers(output) if self.kind == "numpy" and isinstance(output, Tensor) else output
+
+    # --- containers
+    def dual(self, place: int, primal: Any, tangent: Any) -> Any:
+        """A primal with its tangent; one that is written has room for its tangent."""
+        if place in self.written:
+            primal = _copy(primal)
+        elif tangent is None:
+            return primal
+        return self._paired(f"primal {place}", primal, tangent, FORWARD)
+
+    def receiver(self, place: int, primal: Any, seed: Any, is_output: bool) -> Any:
+        """A primal with room for its gradient, and with the cotangent where it is an output."""
+        return self._paired(
+            f"primal {place}", _copy(primal) if is_output else primal, seed, OUTPUT if is_output else INPUT
+        )
+
+    def seed(self, made: Any, cotangent: Any) -> Any:
+        """The container that holds the cotangent of the result."""
+        if is_torch_tensor(made):
+            return TorchPair(None, None, _like_torch(made, cotangent))
+        return made.with_grads(grad_in=_like_tensor(self.name, "the result", made, cotangent))
+
+    def _paired(self, what: str, primal: Any, other: Any, mode: int) -> Any:
+        if isinstance(primal, dict):
+            self._check_dict(what, primal, other)
+            return {
+                key: value if key == "_type" else self._paired(f"{what}['{key}']", value, (other or {}).get(key), mode)
+                for key, value in primal.items()
+            }
+        if isinstance(primal, np.ndarray) and primal.dtype.kind == "f":
+            primal = Tensor.from_numpy(self.device, primal)
+        if isinstance(primal, Tensor) and primal.dtype.derivative is not None:
+            primal = primal.detach()
+            if mode == INPUT:
+                return primal.with_grads()
+            read = _like_tensor(self.name, what, primal, other)
+            written = read if mode == FORWARD else _zeros(primal, read.dtype)
+            return primal.with_grads(grad_in=read, grad_out=written)
+        pair = _torch_pair(primal, other, mode) if is_torch_tensor(primal) else None
+        if pair is not None:
+            return pair
+        if _is_number(primal):
+            return diffPair(primal, _like_number(other))
+        if other is not None:
+            raise TypeError(
+                f"{self.name}: {what} is a {type(primal).__name__}, which has no derivative; pass None for it"
+            )
+        return primal
+
+    def _check_dict(self, what: str, primal: dict[str, Any], other: Any) -> None:
+        if other is None:
+            return
+        if not isinstance(other, dict):
+            raise TypeError(f"{self.name}: {what} is a dict, so its other half must be one, got {type(other).__name__}")
+        unknown = [key for key in other if key not in primal]
+        if unknown:
+            raise ValueError(f"{self.name}: {what} has no field '{unknown[0]}'; its fields are {', '.join(primal)}")
+
+
+FORWARD, INPUT, OUTPUT = range(3)
+
+
+def _is_output(parameter: Any) -> bool:
+    """Whether a parameter is a tensor that the function may write."""
+    name = parameter.binding.type_name
+    return parameter.binding.rank >= 0 and name.startswith(("RW", "W", "Atomic", "IRW", "IW"))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.floating)) or (
+        hasattr(value, "element_type") and not hasattr(value, "storage")
+    )
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, dict):
+        kinds = {_kind(item) for item in value.values()}
+        return "torch" if "torch" in kinds else "tensor" if "tensor" in kinds else "numpy"
+    return "torch" if is_torch_tensor(value) else "tensor" if isinstance(value, Tensor) else "numpy"
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    if is_torch_tensor(value):
+        return value.detach().clone()
+    return value.copy() if isinstance(value, (Tensor, np.ndarray)) else value
+
+
+def _like_tensor(name: str, what: str, primal: Tensor, values: Any) -> Tensor:
+    """The values as a tensor of the primal's derivative; None: zeros."""
+    derivative = primal.dtype.derivative
+    assert derivative is not None
+    if isinstance(values, Tensor):
+        return values
+    zeros = _zeros(primal, derivative)
+    if values is None:
+        return zeros
+    expected = zeros.to_numpy()
+    array = np.asarray(values)
+    if derivative.kind != "struct":
+        array = array.astype(expected.dtype)
+        if array.shape != expected.shape:
+            raise ValueError(f"{name}: {what} has shape {list(expected.shape)}, its other half {list(array.shape)}")
+    return Tensor.from_numpy(primal.device, array, target_slang_dtype=derivative)
+
+
+def _zeros(like: Tensor, dtype: Any) -> Tensor:
+    shape = tuple(like.shape)
+    return Tensor.zeros(like.device, shape or (1,), dtype).reshape(shape)
+
+
+def _torch_pair(primal: Any, other: Any, mode: int) -> Any:
+    if not primal.is_floating_point():
+        return None
+    primal = primal.detach()
+    read = None if mode == INPUT else _like_torch(primal, other)
+    return TorchPair(primal, read if mode == FORWARD else _like_torch(primal, None), read)
+
+
+def _like_torch(primal: Any, values: Any) -> Any:
+    import torch  # pyright: ignore[reportMissingImports]
+
+    if values is None:
+        return torch.zeros_like(primal)
+    return torch.as_tensor(values, dtype=primal.dtype, device=primal.device)
+
+
+def _like_number(value: Any) -> Any:
+    return float(value) if isinstance(value, (int, np.number)) else value
+
+
+def _numbers(tensor: Tensor) -> Any:
+    array = tensor.to_numpy(structured=True) if tensor.dtype.kind == "struct" else tensor.to_numpy()
+    return array if array.shape else array[()]
+
+
+def _split(dual: Any, kind: str, primal: Any = None) -> tuple[Any, Any]:
+    """Value and tangent of what a forward-mode call has filled, as arrays of the caller's kind."""
+    if isinstance(dual, dict):
+        parts = {
+            key: (value, None) if key == "_type" else _split(value, kind, primal[key]) for key, value in dual.items()
+        }
+        return {k: v for k, (v, _) in parts.items()}, {k: t for k, (_, t) in parts.items() if k != "_type"}
+    if isinstance(dual, (DiffPair, TorchPair)):
+        return dual.primal, dual.grad
+    if not isinstance(dual, Tensor):
+        return dual, None
+    tangent = dual.grad_out
+    value = dual.detach()
+    if isinstance(primal, np.ndarray) or (primal is None and kind == "numpy"):
+        return _numbers(value), None if tangent is None else _numbers(tangent)
+    return value, tangent
+
+
+def _gradient(dual: Any, primal: Any) -> Any:
+    if isinstance(dual, dict):
+        return {key: _gradient(value, primal[key]) for key, value in dual.items() if key != "_type"}
+    if isinstance(dual, (DiffPair, TorchPair)):
+        return dual.grad
+    found = dual.grad_out if isinstance(dual, Tensor) else None
+    return _numbers(found) if found is not None and isinstance(primal, np.ndarray) else found
+
+
+def _bare(items: list[Any]) -> Any:
+    return items[0] if len(items) == 1 else tuple(items)
+
+
+__all__ = ["jvp", "vjp"]

@@ -1,0 +1,31 @@
+"""The snippets of docs/gradients.md run as written, one after the other, and print what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parent.parent / "docs" / "gradients.md"
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+
+
+def same(printed: str, shown: str) -> bool:
+    """Whether two words agree, numbers in the digits that all machines agree on."""
+    try:
+        return float(printed) == pytest.approx(float(shown), rel=1e-3, abs=1e-4)
+    except ValueError:
+        return printed == shown
+
+
+def test_gradients_page(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    printed = ""
+    for number, (language, text) in enumerate(FENCE.findall(PAGE.read_text(encoding="utf-8")), 1):
+        if language == "python":
+            exec(compile(text, f"{PAGE.name} (snippet {number})", "exec"), names)
+            printed = capsys.readouterr().out
+        else:
+            assert language == "text"
+            assert all(same(*words) for words in zip(printed.split(), text.split(), strict=True)), printed
