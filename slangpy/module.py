@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import _native
 from .cache import cache_of, digest
 from .call import compile as compile_stage
+from .call.text import import_statement
 from .function import FunctionCore, FunctionNode
 from .reflection import SlangProgramLayout, SlangType
 from .reload import register, watch
@@ -52,7 +53,7 @@ class LoadedModule:
             compile_stage.load_library(self.session)
             name = "_spy_scope_" + digest(*self.import_names)[:16]
             imports = ["slangpy", *self.import_names]
-            text = "\n".join(f"__exported import {n};" for n in imports)
+            text = "\n".join(f"__exported {import_statement(n)}" for n in imports)
             scope = self.session.load_module_from_source(name, text, f"{name} (generated)")
             self._scope = scope
             self._layout = scope.layout

@@ -16,6 +16,7 @@ from ..config import config
 from ..errors import KernelGenException, ResolveException, SlangCompileError
 from ..prelude import check_resources, with_prelude
 from .globals_used import used_slots
+from .text import import_statement
 
 _LIBRARY = Path(__file__).resolve().parent.parent / "slang"
 _library_hash: str | None = None
@@ -140,12 +141,31 @@ def from_cache(program: Any, name: str, source: str, layout: Any, code_key: str)
         return built
 
 
+def _load_generated(program: Any, name: str, source: str) -> Any:
+    """The generated module. Where it names types that the user's module imports without `__exported`, it imports them
+    too; not before, because functions that the user's module does not see as its own would join its overloads."""
+    try:
+        return program.session.load_module_from_source(name, source, f"{name}.slang")
+    except SlangCompileError as error:
+        known = set(program.import_names)
+        hidden = [
+            other
+            for module in program.modules
+            for other in module.imports
+            if other not in known and not (_LIBRARY / f"{other}.slang").exists()
+        ]
+        if not hidden or "undefined identifier" not in str(error):
+            raise
+        source = "\n".join(import_statement(other) for other in dict.fromkeys(hidden)) + "\n" + source
+        return program.session.load_module_from_source(f"{name}_i", source, f"{name}_i.slang")
+
+
 def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[bytes, Any]:
     session = program.session
     module_name = "_spy_" + digest(source, name, repr(conformances))[:24]
     begin = time.perf_counter()
     try:
-        module = session.load_module_from_source(module_name, source, f"{module_name}.slang")
+        module = _load_generated(program, module_name, source)
         modules = [module, *program.modules]
         linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
         middle = time.perf_counter()

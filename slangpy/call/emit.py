@@ -15,7 +15,7 @@ from .gradients import NONE
 from .groups import TileLoops, position_lines
 from .ir import Derivative, Options, Parameter, Placed, Vectorized
 from .tables import TableWriter
-from .text import indent as _indent, product as _product, slang_name as _slang_name
+from .text import import_statement, indent as _indent, product as _product, slang_name as _slang_name
 from .zeros import zero_missing
 
 
@@ -144,7 +144,7 @@ class _Writer(BackwardWriter, ForwardModeWriter, TextureWriter, TableWriter):
             self.body = [*position_lines(self.rank, self.plan.tile), *self.body]
         added = [p.binding.code for p in self.plan.placed if p.binding.code is not None]
         imports = [*self.imports, *(name for code in added for name in code.imports), *self._texture_imports()]
-        lines = [f"import {name};" for name in dict.fromkeys(imports)]
+        lines = [import_statement(name) for name in dict.fromkeys(imports)]
         lines += list(self.options.preludes)
         lines += list(dict.fromkeys("\n".join(code.lines) for code in added if code.lines))
         lines += self._library_settings()

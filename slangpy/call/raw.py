@@ -9,6 +9,7 @@ from .. import _native
 from ..cache import digest
 from ..marshall.base import TENSOR
 from .constants import render_constants
+from .text import import_statement
 from .uniforms import apply_globals, put
 
 
@@ -119,7 +120,7 @@ def _program(node: Any, loaded: Any) -> Any:
 
 
 def _generate(node: Any, loaded: Any, kernel: list[str]) -> Any:
-    lines = [f"import {name};" for name in ["slangpy", *loaded.import_names]]
+    lines = [import_statement(name) for name in ["slangpy", *loaded.import_names]]
     lines += node.options.preludes
     lines += render_constants(loaded, node.label, node.options.constants)
     source = "\n".join([*lines, *kernel]) + "\n"

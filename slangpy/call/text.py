@@ -14,6 +14,11 @@ def product(sizes: tuple[int, ...]) -> int:
     return count
 
 
+def import_statement(module_name: str) -> str:
+    """`import` of a module that is known by an identifier or, the second file of one name, by its path."""
+    return f"import {module_name};" if module_name.isidentifier() else f'import "{module_name}";'
+
+
 def slang_name(full_name: str) -> str:
     """A spelling that Slang's parser takes for any type: arrays inside templates included."""
     return full_name

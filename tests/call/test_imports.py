@@ -1,0 +1,42 @@
+"""Functions whose parameter types come from modules that the user's module imports without `__exported`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calls_support import array, source
+
+import slangpy as spy
+
+pytestmark = pytest.mark.needs_kernels
+
+TYPES = "struct Item { float a; };\nfloat half_of(float x) { return x / 2; }"
+USES = "float twice(Item i) { return i.a * 2; }\nItem make(float a) { return { a }; }\nfloat half_of(float x, float y) { return y; }"
+
+
+@pytest.mark.parametrize(
+    "statement", ['import "sub/hidden_types.slang";', "import sub.hidden_types;", "import hidden_beside;"]
+)
+def test_types_of_an_imported_file(device: Any, tmp_path: Path, statement: str) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "hidden_types.slang").write_text(TYPES)
+    (tmp_path / "hidden_beside.slang").write_text(TYPES)
+    (tmp_path / "hidden_top.slang").write_text(statement + USES)
+    check(spy.Module.load_from_file(device, tmp_path / "hidden_top.slang"))
+
+
+def test_types_of_an_imported_text(device: Any) -> None:
+    types = source(device, "hidden_text", TYPES)
+    check(source(device, "hidden_text_user", "import hidden_text;\n" + USES))
+    assert types.half_of(3.0) == 1.5
+
+
+def check(module: Any) -> None:
+    assert module.twice({"a": 3.0}) == 6.0
+    assert module.twice({"a": array(3)}, _result="numpy").tolist() == [0, 2, 4]
+    items = module.make(array(3))
+    assert module.twice(items, _result="numpy").tolist() == [0, 2, 4]
+    assert module.make(2.0) == {"a": 2.0}
+    assert module.half_of(3.0, 4.0) == 4.0
