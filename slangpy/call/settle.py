@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ..reflection import SlangType
 from .ir import Derivative, Placed
+from .text import import_statement
 
 HALF, EXACT = 1, 2
 _EXACT_BYTES = {"half": 48, "float": 48, "double": 280}
@@ -85,7 +86,7 @@ def own_addition(type_: SlangType) -> str:
 
 def settle_source(sums: Sums, cpu: bool, imports: list[str]) -> str:
     """The kernel that adds the sums of one gradient to it. SettleArguments in src/native/call/launch_sums.cpp."""
-    lines = [f"import {name};" for name in imports]
+    lines = [import_statement(name) for name in imports]
     if sums.mode == EXACT:
         lines.append(f"export static const int _spy_redirect = {EXACT};")
     lines += [
