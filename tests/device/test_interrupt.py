@@ -127,3 +127,19 @@ def test_close(fresh_device: Device) -> None:
     assert out.to_numpy().view(np.uint32)[0] == recurrence(0, rounds)
     device.close()
     assert device.is_closed
+
+
+def test_compile(device: Device) -> None:
+    """The compilers behind Slang can be left too."""
+    if device.info.type is DeviceType.cpu:
+        head = 'extern "C" __attribute__((visibility("default"))) int answer() { return f1(7); }'
+    elif device.info.type is DeviceType.cuda:
+        head = 'extern "C" __global__ void answer(int* out) { *out = f1(7); }'
+    else:
+        pytest.skip("drivers compile, when the kernel is made")
+    body = "\n".join(f"for (int i = 0; i < a; ++i) b += b * {n} + i % (b | 1);" for n in range(1, 2500))
+    space = "__device__ " if device.info.type is DeviceType.cuda else ""
+    source = f"{space}static int f1(int a) {{ int b = a; {body} return b; }}\n{head}"
+    assert interrupted_after(lambda: device.compile(source, "answer", label="long")) < 1.2
+    short = source.replace(body, "")
+    assert device.compile(short, "answer", label="short")

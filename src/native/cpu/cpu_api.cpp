@@ -115,9 +115,14 @@ int run(const std::vector<std::string>& command, const std::string& log)
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    posix_spawnattr_t attributes; // a group of its own, to be ended together: the compiler starts others
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setpgroup(&attributes, 0);
     pid_t child;
-    const int error = posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+    const int error = posix_spawn(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
     if (error)
         fail_runtime("cannot start the C++ compiler ", command[0], ": ", std::strerror(error));
     int status = 0;
@@ -131,7 +136,7 @@ int run(const std::vector<std::string>& command, const std::string& log)
         try {
             patience.pause();
         } catch (...) { // Ctrl-C
-            kill(child, SIGKILL);
+            kill(-child, SIGKILL);
             waitpid(child, &status, 0);
             throw;
         }
