@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -23,14 +24,14 @@ SOURCE = """
 [shader("compute")] [numthreads(1, 1, 1)]
 void spin(uint3 tid : SV_DispatchThreadID, uniform uint rounds, RWStructuredBuffer<uint> o)
 {
-    uint x = tid.x;
-    for (uint i = 0; i < rounds; ++i) x = x * 1664525 + 1013904223; // each round needs the one before
-    o[tid.x] = x;
+    uint index = tid.y * 8192 + tid.x, x = index + 1;
+    for (uint i = 0; i < rounds; ++i) { x ^= x << 13; x ^= x >> 17; x ^= x << 5; } // each round needs the one before
+    o[index] = x;
 }
 """
 ROUNDS = 1 << 15
-GROUPS = 1 << 14
-"""On processors (lavapipe ends loops after 2^16 rounds); a GPU runs groups side by side, so there one does it all."""
+GROUPS = 1 << 13
+"""For each two cores (lavapipe ends loops after 2^16 rounds); a GPU runs groups side by side, so there one does it all."""
 
 
 class Pressed(Exception):
@@ -51,25 +52,41 @@ def pressing(after: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def recurrence(x: int, rounds: int) -> int:
-    """The kernel's value: the map x -> a x + c applied `rounds` times, by repeated squaring of the map."""
-    a, c, result_a, result_c = 1664525, 1013904223, 1, 0
+def expected(groups: int, rounds: int) -> np.ndarray:
+    """The kernel's values. A round is linear over bits, so `rounds` of them are a power of a 32 x 32 matrix, which is
+    kept as what becomes of each single bit."""
+
+    def step(x: int) -> int:
+        x ^= x << 13 & 0xFFFFFFFF
+        x ^= x >> 17
+        return x ^ (x << 5 & 0xFFFFFFFF)
+
+    def apply(matrix: list[int], values: np.ndarray) -> np.ndarray:
+        result = np.zeros_like(values)
+        for bit, column in enumerate(matrix):
+            result ^= np.where(values >> np.uint32(bit) & np.uint32(1), np.uint32(column), np.uint32(0))
+        return result
+
+    values = np.arange(1, groups + 1, dtype=np.uint32)
+    power = [step(1 << bit) for bit in range(32)]
     while rounds:
         if rounds & 1:
-            result_a, result_c = result_a * a % 2**32, (result_c * a + c) % 2**32
-        a, c = a * a % 2**32, (c * a + c) % 2**32
+            values = apply(power, values)
+        power = apply(power, np.array(power, np.uint32)).tolist()
         rounds >>= 1
-    return (result_a * x + result_c) % 2**32
+    return values
 
 
 def start_long(device: Device) -> tuple[Any, Callable[[], None], int, int]:
     """A buffer, what launches seconds of work into it, and the groups and rounds of it."""
-    groups, rounds = (GROUPS, ROUNDS) if device.has_feature(Feature.software_device) else (1, (1 << 31) - 1)
+    on_cores = device.has_feature(Feature.software_device)
+    size = [GROUPS, max(1, (os.cpu_count() or 2) // 2), 1] if on_cores else [1, 1, 1]
+    groups, rounds = size[0] * size[1], ROUNDS if on_cores else (1 << 27) - 1
     kernel = build(device, SOURCE, "spin")
     out = device.create_buffer(size=4 * groups, struct_size=4, usage=RW)
     kernel.dispatch([1, 1, 1], rounds=1, o=out)
     out.to_numpy()  # compiled
-    return out, lambda: kernel.dispatch([groups, 1, 1], rounds=rounds, o=out), groups, rounds
+    return out, lambda: kernel.dispatch(size, rounds=rounds, o=out), groups, rounds
 
 
 def interrupted_after(action: Callable[[], Any]) -> float:
@@ -94,7 +111,7 @@ def test_read(device: Device) -> None:
         device.wait()
         assert time.perf_counter() - begin > 0.2, "the work was too short for this test"
     got = out.to_numpy().view(np.uint32)
-    assert got.tolist() == [recurrence(i, rounds) for i in range(groups)]
+    assert np.array_equal(got, expected(groups, rounds))
 
 
 def test_waits(device: Device) -> None:
@@ -124,7 +141,7 @@ def test_close(fresh_device: Device) -> None:
     launch()
     assert interrupted_after(device.close) < 1.2
     assert not device.is_closed
-    assert out.to_numpy().view(np.uint32)[0] == recurrence(0, rounds)
+    assert out.to_numpy().view(np.uint32)[0] == expected(1, rounds)[0]
     device.close()
     assert device.is_closed
 
