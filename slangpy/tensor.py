@@ -24,7 +24,7 @@ from .tensor_index import (
     resolve_reshape,
     row_major_strides,
 )
-from .tensor_parts import check_gradient, create_storage, new_arguments, torch_stream
+from .tensor_parts import check_gradient, create_storage, derivative_of, new_arguments, torch_stream
 
 if TYPE_CHECKING:
     from ._native import Buffer, Device
@@ -303,7 +303,7 @@ class Tensor(_native.TensorBase):
         """
         fresh = grad_in is None and grad_out is None
         if fresh:
-            derivative = self.dtype.derivative
+            derivative = derivative_of(self.dtype)
             if derivative is None:
                 raise RuntimeError(f"No derivative type found for {self.dtype.full_name}")
             make = _new if zero is False else _zeros

@@ -37,12 +37,19 @@ def create_storage(device: Any, dtype: SlangType, shape: Sequence[int], usage: A
     return device.create_buffer(size=size, struct_size=stride, usage=usage, memory_type=memory_type)
 
 
+def derivative_of(dtype: SlangType) -> SlangType | None:
+    """The element type of a new gradient. BFloat16, which no function differentiates by itself, is its own."""
+    return dtype if dtype.full_name == "BFloat16" else dtype.derivative
+
+
 def _derivative_names(dtype: SlangType) -> list[str]:
-    """Element types that a gradient may have: the derivative, and float32 sums for half."""
-    derivative = dtype.derivative
+    """Element types that a gradient may have: the derivative, and float32 sums for 16-bit floats."""
+    derivative = derivative_of(dtype)
     if derivative is None:
         raise RuntimeError(f"No derivative type found for {dtype.full_name}")
     names = [derivative.full_name]
+    if dtype.full_name == "BFloat16":
+        names.append("float")
     if dtype.scalar == "half":
         names.append(dtype.full_name.replace("half", "float"))
     return names

@@ -15,7 +15,11 @@ from .gradients import NONE
 from .groups import TileLoops, position_lines
 from .ir import Derivative, Options, Parameter, Placed, Vectorized
 from .tables import TableWriter
+<<<<<<< HEAD
 from .text import import_statement, indent as _indent, product as _product, slang_name as _slang_name
+=======
+from .text import indent as _indent, product as _product, slang_name as _slang_name, stored_name as _stored_name
+>>>>>>> c446123 (BFloat16 containers: read and written as float with convert, gradients summed in float32)
 from .zeros import zero_missing
 
 
@@ -354,7 +358,7 @@ class _Writer(BackwardWriter, ForwardModeWriter, TextureWriter, TableWriter):
             self._declare_texels(placed)
 
     def _declare_view(self, name: str, element: str, lead: int, inner: int, rank: int) -> None:
-        self.fields.append(f"TensorStorage<{_slang_name(element)}> {name}")
+        self.fields.append(f"TensorStorage<{_stored_name(element)}> {name}")
         if lead:
             self.fields.append(f"int {name}_lead[{lead}]")
         if inner or rank >= 0:
@@ -498,6 +502,8 @@ class _Writer(BackwardWriter, ForwardModeWriter, TextureWriter, TableWriter):
 
     def _element(self, name: str, var: str, type_: SlangType, at: str, stored: str, load: bool, add: str) -> str:
         storage = f"{self._base(name)}.{name}"
+        if stored == "BFloat16":
+            return _narrow_element(storage, var, type_, at, load, add)
         same = stored == type_.full_name
         if load:
             value = f"{storage}.read({at})"
@@ -784,6 +790,16 @@ class _Writer(BackwardWriter, ForwardModeWriter, TextureWriter, TableWriter):
             for placed in self.leaves.get("_result", []):
                 if placed.writes:
                     self._store_leaf(placed, "_r" + placed.path[len("_result") :])
+
+
+def _narrow_element(storage: str, var: str, type_: SlangType, at: str, load: bool, add: str) -> str:
+    """An element stored as BFloat16: read as float, summed in float, rounded when it is stored."""
+    if load:
+        return f"{var} = {_slang_name(type_.full_name)}({storage}.read({at}).value());"
+    if add in ("near", "atomic"):
+        return f"_spy_atomic_add_bf16({storage}.at({at}), float({var}));"
+    value = f"{storage}.read({at}).value() + float({var})" if add else f"float({var})"
+    return f"{storage}.write({at}, _BFloat16({value}));"
 
 
 def _typename(placed: Placed, type_: SlangType) -> str:

@@ -363,6 +363,8 @@ class BackwardWriter:
             derivative = element.derivative
             assert derivative is not None
             stored = derivative.full_name if grad.target == "reference" else grad.grad_type
+            if stored == "BFloat16":
+                continue  # has a function of its own
             found.append(derivative if stored == derivative.full_name else SlangType(stored, source=program))
         return found
 

@@ -14,6 +14,7 @@ from ..cache import cache_of, digest
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from ..marshall.base import enum_storage
 from . import compile as compile_stage, emit as emit_stage, layout as layout_stage
+from .bfloat import check_bfloat
 from .constants import render_constants
 from .custom import CustomLeaves, mentions_custom, release, with_class
 from .emit_backward import gradient_class, group_limit
@@ -94,6 +95,7 @@ class PlanView:
             resolved, sized, shaped = resolve(target, self.arguments, options)
             if options.fwds:
                 check_forward(self.module, resolved.call_name)
+            check_bfloat(resolved, self.module.device, self.label)
             check_map_count(options, resolved, sum(a.name is None for a in self.arguments))
             strict = bool(self.module.options.get("strict_broadcasting", False))
             check_torch_outputs(resolved, options)

@@ -10,12 +10,17 @@ from dataclasses import dataclass
 
 from ..reflection import SlangType
 from .ir import Derivative, Placed
+<<<<<<< HEAD
 from .text import import_statement
+=======
+from .text import stored_name
+>>>>>>> c446123 (BFloat16 containers: read and written as float with convert, gradients summed in float32)
 
 HALF, EXACT = 1, 2
-_EXACT_BYTES = {"half": 48, "float": 48, "double": 280}
+_EXACT_BYTES = {"half": 48, "BFloat16": 48, "float": 48, "double": 280}
 """Bytes of an exact sum: 32-bit words for the whole range of the format, two for infinities."""
-_BYTES = {"half": 2, "float": 4, "double": 8}
+_BYTES = {"half": 2, "BFloat16": 2, "float": 4, "double": 8}
+_NARROW = ("half", "BFloat16")
 
 
 @dataclass(frozen=True)
@@ -37,9 +42,9 @@ def sums_of(placed: Placed, grad: Derivative, deterministic: bool) -> Sums | Non
         return None
     parts = tuple(scalars_of(type_))
     names = {name for _, name in parts}
-    if not parts or not (deterministic or "half" in names):
+    if not parts or not (deterministic or names.intersection(_NARROW)):
         return None
-    mode, bytes_of = (EXACT, _EXACT_BYTES) if deterministic else (HALF, {"half": 4})
+    mode, bytes_of = (EXACT, _EXACT_BYTES) if deterministic else (HALF, {name: 4 for name in _NARROW})
     ratio = max(bytes_of[name] // _BYTES[name] for name in names if name in bytes_of)
     return Sums(mode, ratio, type_.element_layout.stride, parts)
 
@@ -97,9 +102,9 @@ def settle_source(sums: Sums, cpu: bool, imports: list[str]) -> str:
     for offset, name in sums.parts:
         place = f"call._begin + at + {offset}, call._sums + (at + {offset}) * {sums.ratio}"
         if sums.mode == EXACT:
-            lines.append(f"    {name}._settle({place});")
-        elif name == "half":
-            lines.append(f"    _settle_narrow({place});")
+            lines.append(f"    {stored_name(name)}._settle({place});")
+        elif name in _NARROW:
+            lines.append(f"    {stored_name(name)}._settle_narrow({place});")
     lines += ["}", '[shader("compute")]']
     if cpu:
         lines += [

@@ -22,3 +22,8 @@ def import_statement(module_name: str) -> str:
 def slang_name(full_name: str) -> str:
     """A spelling that Slang's parser takes for any type: arrays inside templates included."""
     return full_name
+
+
+def stored_name(full_name: str) -> str:
+    """The type that memory holds for an element type. No target computes with BFloat16, and C++ does not have it."""
+    return "_BFloat16" if full_name == "BFloat16" else slang_name(full_name)

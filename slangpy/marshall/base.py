@@ -159,7 +159,13 @@ def number_cost(source: str, target: str) -> int:
 
 def converts(source: str, target: str, mode: str) -> bool:
     """Whether container elements of one scalar type may be read as another under `convert`."""
-    if mode == "none" or source not in SIZES or target not in SIZES:
+    if mode == "none":
+        return False
+    if source == "BFloat16":  # has the range of float
+        return target in ("float", "double") or (mode == "any" and target in SIZES)
+    if target == "BFloat16":
+        return mode == "any" and source in SIZES
+    if source not in SIZES or target not in SIZES:
         return False
     if mode == "any":
         return True

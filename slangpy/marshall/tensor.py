@@ -63,6 +63,13 @@ def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
     )
 
 
+def _converts(element: str, target: str, context: Context) -> bool:
+    """Whether elements of a container convert in the directions that the parameter asks for."""
+    mode = context.convert
+    reads, writes = context.reads, context.writable
+    return (not reads or converts(element, target, mode)) and (not writes or converts(target, element, mode))
+
+
 def bind_container(value: Value, type_: SlangType, context: Context, element: str) -> Binding:
     """A container of `element`, spread over the call or consumed from the right."""
     if TENSOR.match(type_.full_name):
@@ -75,7 +82,7 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
         inner = []
     if inner is None:
         target, sizes = split_element(type_)
-        if not (stores(target.full_name, element, context) or converts(element, target.full_name, context.convert)):
+        if not (stores(target.full_name, element, context) or _converts(element, target.full_name, context)):
             raise no_match(value, type_, _dtype_hint(element, target.full_name))
         inner = sizes
     if -1 in inner:

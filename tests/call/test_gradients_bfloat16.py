@@ -1,0 +1,122 @@
+"""BFloat16 containers read as float with `convert`: stored in 16 bits, summed in float32, rounded once."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from gradcheck import seeded, tensor
+
+import slangpy as spy
+
+pytestmark = pytest.mark.needs_kernels
+SOURCE = """
+[Differentiable] float product(float a, float x) { return a * x; }
+[Differentiable] float3 vectors(float3 v, float s) { return v * s; }
+[Differentiable] double wide(double x) { return x * x; }
+[Differentiable] void square(inout float x) { x = x * x; }
+float quarter(float x) { return x / 4; }
+float of_bfloat(BFloat16 x) { return float(x); }
+"""
+
+
+@cache
+def load(device: Any) -> Any:
+    return spy.Module.load_from_source(device, "bfloat16_containers", SOURCE)
+
+
+@pytest.fixture
+def m(device: Any) -> Any:
+    return load(device)
+
+
+def rounded(values: Any) -> np.ndarray:
+    """float32 values rounded to bfloat16, ties to even, as float64."""
+    bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
+    kept = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) << 16
+    return kept.astype(np.uint32).view(np.float32).astype(np.float64)
+
+
+def bf16(device: Any, values: Any) -> Any:
+    bits = (np.asarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    result = spy.Tensor.empty(device, bits.shape, "BFloat16")
+    result.copy_from_numpy(bits)
+    return result
+
+
+def read(t: Any) -> np.ndarray:
+    return (t.to_numpy().view(np.uint16).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+def test_needs_convert(device, m):
+    with pytest.raises(ValueError, match="BFloat16.*does not match slang type float"):
+        m.quarter(bf16(device, [1, 2]))
+
+
+@pytest.mark.parametrize("mode", ["safe", "any"])
+def test_read(device, m, mode):
+    x = bf16(device, [1, -2.5, 3e38, 0])
+    np.testing.assert_array_equal(m.quarter.convert(mode)(x, _result="numpy"), read(x) / 4)
+    assert m.wide.convert(mode)(x[:2], _result="numpy").tolist() == [1, 6.25]
+
+
+def test_stores_are_rounded_to_even(device, m):
+    values = np.random.default_rng(4).standard_normal(1001).astype(np.float32) * 3
+    values[:4] = [4 * 1.00390625, 4 * 1.01171875, np.inf, np.nan]
+    y = bf16(device, np.zeros(1001))
+    with pytest.raises(ValueError, match="BFloat16"):
+        m.quarter.convert("safe")(tensor(device, values), _result=y)
+    m.quarter.convert("any")(tensor(device, values), _result=y)
+    np.testing.assert_array_equal(read(y), rounded(values / 4))
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_gradients(device, m, deterministic):
+    f, n = m.product.convert("safe"), 3000
+    x = np.random.default_rng(5).random((n, 3), np.float32)
+    device.deterministic = deterministic
+    try:
+        a = bf16(device, [1, 2, 3]).with_grads()
+        assert a.grad.dtype.full_name == "BFloat16"
+        a.grad.copy_from_numpy((np.full(3, 64, np.float32).view(np.uint32) >> 16).astype(np.uint16))
+        xs = bf16(device, rounded(x)).with_grads()
+        f.bwds(a, xs, _result=seeded(device, np.full((n, 3), 0.1)))
+        total = np.float32(0.1) * rounded(x).astype(np.float32)
+        got, want = read(a.grad), rounded(64 + np.sum(total.astype(np.float64), axis=0))
+        np.testing.assert_allclose(got, want, rtol=1 / 128 if not deterministic else 0)
+        np.testing.assert_array_equal(read(xs.grad), rounded(np.float32(0.1) * np.float32([1, 2, 3]) * np.ones((n, 1))))
+        scalar = bf16(device, [2]).with_grads()
+        f.bwds(scalar, tensor(device, np.ones(n)), _result=seeded(device, np.full(n, 0.1)))
+        assert read(scalar.grad).tolist() == rounded([np.float32(0.1) * n]).tolist()
+    finally:
+        device.deterministic = False
+
+
+def test_float_gradients_and_vectors(device, m):
+    a = bf16(device, [1, 2]).with_grads(grad_out=tensor(device, [0, 0]))
+    m.product.convert("safe").bwds(
+        a, tensor(device, np.full((100, 2), 0.125)), _result=seeded(device, np.ones((100, 2)))
+    )
+    assert a.grad.to_numpy().tolist() == [12.5, 12.5]
+    v = bf16(device, np.arange(6).reshape(2, 3)).with_grads()
+    m.vectors.convert("safe").bwds(v, 2.0, _result=seeded(device, np.ones((2, 3)), element="float3"))
+    assert read(v.grad).tolist() == [[2] * 3] * 2
+
+
+def test_in_place(device, m):
+    x = bf16(device, [1.5, 3])
+    x = x.with_grads(grad_in=bf16(device, [1, 2]), grad_out=bf16(device, [0, 0]))
+    m.square.convert("any").bwds(x)
+    assert read(x.grad_out).tolist() == [3, 12]
+    m.square.convert("any")(x)
+    assert read(x).tolist() == [2.25, 9]
+
+
+def test_parameters_of_the_type_itself(device, m):
+    if device.info.type == spy.DeviceType.cuda or device.has_feature(spy.Feature.bfloat16):
+        assert m.of_bfloat(bf16(device, [1, 2.5]), _result="numpy").tolist() == [1, 2.5]
+        return
+    with pytest.raises(NotImplementedError, match=r"of_bfloat.*BFloat16.*declare .*float.*convert"):
+        m.of_bfloat(bf16(device, [1, 2.5]))
