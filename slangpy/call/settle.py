@@ -21,6 +21,7 @@ _EXACT_BYTES = {"half": 48, "BFloat16": 48, "float": 48, "double": 280}
 """Bytes of an exact sum: 32-bit words for the whole range of the format, two for infinities."""
 _BYTES = {"half": 2, "BFloat16": 2, "float": 4, "double": 8}
 _NARROW = ("half", "BFloat16")
+_FLOAT_BYTES = {"half": 4, "BFloat16": 4}
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def sums_of(placed: Placed, grad: Derivative, deterministic: bool) -> Sums | Non
     names = {name for _, name in parts}
     if not parts or not (deterministic or names.intersection(_NARROW)):
         return None
-    mode, bytes_of = (EXACT, _EXACT_BYTES) if deterministic else (HALF, {name: 4 for name in _NARROW})
+    mode, bytes_of = (EXACT, _EXACT_BYTES) if deterministic else (HALF, _FLOAT_BYTES)
     ratio = max(bytes_of[name] // _BYTES[name] for name in names if name in bytes_of)
     return Sums(mode, ratio, type_.element_layout.stride, parts)
 
