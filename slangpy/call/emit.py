@@ -15,11 +15,13 @@ from .gradients import NONE
 from .groups import TileLoops, position_lines
 from .ir import Derivative, Options, Parameter, Placed, Vectorized
 from .tables import TableWriter
-<<<<<<< HEAD
-from .text import import_statement, indent as _indent, product as _product, slang_name as _slang_name
-=======
-from .text import indent as _indent, product as _product, slang_name as _slang_name, stored_name as _stored_name
->>>>>>> c446123 (BFloat16 containers: read and written as float with convert, gradients summed in float32)
+from .text import (
+    import_statement,
+    indent as _indent,
+    product as _product,
+    slang_name as _slang_name,
+    stored_name as _stored_name,
+)
 from .zeros import zero_missing
 
 

@@ -116,7 +116,6 @@ class PlanView:
         except (ResolveException, BoundVariableException, ShapeError, KernelGenException) as error:
             raise type(error)(f"{self.label}: {error}\n{table(self.arguments, None)}") from None
         if self._lacks_storage(grads):
-        if options.bwds and not has_storage(grads):
             self._warn_no_storage(7)
         return plan, grads
 

@@ -10,11 +10,7 @@ from dataclasses import dataclass
 
 from ..reflection import SlangType
 from .ir import Derivative, Placed
-<<<<<<< HEAD
-from .text import import_statement
-=======
-from .text import stored_name
->>>>>>> c446123 (BFloat16 containers: read and written as float with convert, gradients summed in float32)
+from .text import import_statement, stored_name
 
 HALF, EXACT = 1, 2
 _EXACT_BYTES = {"half": 48, "BFloat16": 48, "float": 48, "double": 280}
