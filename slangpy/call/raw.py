@@ -125,7 +125,7 @@ def _generate(node: Any, loaded: Any, kernel: list[str]) -> Any:
     lines += render_constants(loaded, node.label, node.options.constants)
     source = "\n".join([*lines, *kernel]) + "\n"
     name = "_spy_raw_" + digest(source)[:24]
-    return loaded.session.load_module_from_source(name, source, f"{node.label} (generated)")
+    return loaded.session.load_module_from_source(name, source, f"{node.label} ({name})")
 
 
 def _wrapper(node: Any) -> list[str]:
