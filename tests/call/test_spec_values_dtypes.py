@@ -1,0 +1,180 @@
+"""The dtype table (spec/values.md 16) and cursors over elements (18)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from calls_support import array, plain, source, tensor
+
+import slangpy as spy
+
+pytestmark = pytest.mark.needs_kernels
+
+TABLE = {
+    "bool": ("bool_", (6, 8)), "int8_t": ("int8", (0, 8)), "int16_t": ("int16", (0, 16)), "int": ("int32", (0, 32)),
+    "int64_t": ("int64", (0, 64)), "uint8_t": ("uint8", (1, 8)), "uint16_t": ("uint16", (1, 16)), "uint": ("uint32", (1, 32)),
+    "uint64_t": ("uint64", (1, 64)), "half": ("float16", (2, 16)), "float": ("float32", (2, 32)), "double": ("float64", (2, 64)),
+}  # fmt: skip
+ALIASES = {"int32_t": "int", "uint32_t": "uint", "float16_t": "half", "float32_t": "float", "float64_t": "double"}
+NEEDS = {
+    "half": "half",
+    "double": "double",
+    "int16_t": "int16",
+    "uint16_t": "int16",
+    "int64_t": "int64",
+    "uint64_t": "int64",
+}
+SOURCE = "".join(
+    f"{t} id_{t}({t} x) {{ return x; }} {t} sum_{t}({t} x[2]) {{ return {t}(x[0] + x[1]); }}\n"
+    for t in TABLE
+    if t != "bool"
+)
+SOURCE += "bool id_bool(bool x) { return x; } bool sum_bool(bool x[2]) { return x[0] || x[1]; }\n"
+SOURCE += """
+struct In { int a; half h; };
+struct Dot { float2 p; float2 v; int n[2]; In inner; bool on; float2x2 m; };
+float px(Dot d) { return d.p.x + 10 * d.v.y + 100 * d.n[1] + 1000 * d.inner.a + (d.on ? 1e5 : 0) + d.m[1][0]; }
+"""
+
+
+@pytest.fixture
+def m(device: Any) -> Any:
+    return source(device, "spec_dtypes", SOURCE)
+
+
+def _skip(device: Any, scalar: str) -> None:
+    if scalar in NEEDS and not device.has_feature(spy.Feature[NEEDS[scalar]]):
+        pytest.skip(f"no {scalar} on this device")
+
+
+@pytest.mark.parametrize("scalar", TABLE)
+def test_a_row_of_the_table(m: Any, device: Any, scalar: str) -> None:
+    _skip(device, scalar)
+    dtype = np.dtype(TABLE[scalar][0])
+    data = np.array([[1, 0], [1, 1]], dtype)
+    for value in (data, spy.Tensor.from_numpy(device, data), data.tolist()):
+        found = m[f"id_{scalar}"](value, _result="numpy")
+        assert found.dtype == dtype and found.tolist() == data.tolist()
+        assert m[f"sum_{scalar}"](value, _result="numpy").tolist() == (data[:, 0] + data[:, 1]).tolist()
+    made = m[f"id_{scalar}"](data)
+    assert made.dtype.full_name == scalar and made.dtype.buffer_layout.stride == (
+        4 if scalar == "bool" and _wide(device) else dtype.itemsize
+    )
+    result = m[f"id_{scalar}"](data[0, 0])
+    assert type(result) is type(data[0, 0].item()) and result == data[0, 0]
+
+
+def _wide(device: Any) -> bool:
+    return device.info.type == spy.DeviceType.vulkan
+
+
+@pytest.mark.parametrize("scalar", TABLE)
+def test_dlpack(device: Any, scalar: str) -> None:
+    _skip(device, scalar)
+    data = np.arange(6).reshape(2, 3).astype(TABLE[scalar][0])
+    t = spy.Tensor.from_numpy(device, data)
+    if _wide(device):
+        with pytest.raises(BufferError, match="copy it with to_numpy"):
+            np.from_dlpack(t)
+    elif scalar != "bool":
+        np.testing.assert_array_equal(np.from_dlpack(t), data)
+    back = spy.Tensor.from_dlpack(device, data)
+    assert back.dtype.full_name == scalar and back.to_numpy().tolist() == data.tolist()
+
+
+@pytest.mark.parametrize(("name", "full_name"), ALIASES.items())
+def test_other_names(device: Any, name: str, full_name: str) -> None:
+    _skip(device, full_name)
+    assert spy.Tensor.zeros(device, (2,), dtype=name).dtype.full_name == full_name
+
+
+@pytest.mark.parametrize(
+    ("given", "full_name"),
+    [(float, "float"), (int, "int"), (bool, "bool"), (np.float32, "float"), (np.int8, "int8_t"), (np.dtype("uint16"), "uint16_t"),
+     (spy.float3, "vector<float,3>"), (spy.float16_t, "half"), (spy.float2x3, "matrix<float,2,3>"), ("float3", "vector<float,3>"),
+     ("float[4]", "float[4]"), ("uint", "uint")],
+)  # fmt: skip
+def test_what_names_a_type(device: Any, given: Any, full_name: str) -> None:
+    assert spy.Tensor.zeros(device, (2,), dtype=given).dtype.full_name == full_name
+
+
+def test_structs_name_types(m: Any, device: Any) -> None:
+    for given in (m.Dot, m.Dot.type, m.layout.find_type_by_name("Dot")):
+        assert spy.Tensor.zeros(device, (2,), dtype=given).dtype.full_name == "Dot"
+
+
+# --- 18
+
+
+def test_cursors_read_and_write(m: Any, device: Any) -> None:
+    t = spy.Tensor.zeros(device, (4,), dtype=m.Dot)
+    c = t.cursor()
+    assert len(c) == 4 == c.element_count and c.element_stride >= c.element_size and c.size == 4 * c.element_stride
+    c[0].p = spy.float2(7, 8)
+    c[1].write({"v": [1, 2], "n": [3, 4], "inner": {"a": 5, "h": 0.5}, "on": True, "m": spy.float2x2(1, 2, 3, 4)})
+    c[-1]["n"][1] = 9
+    assert plain(t.to_numpy()) == plain(np.zeros_like(t.to_numpy()))  # nothing before apply
+    c.apply()
+    read = t.cursor()[1].read()
+    assert plain(read) == {
+        "p": [0, 0],
+        "v": [1, 2],
+        "n": [3, 4],
+        "inner": {"a": 5, "h": 0.5},
+        "on": True,
+        "m": [[1, 2], [3, 4]],
+    }
+    assert type(read["inner"]["h"]) is float
+    assert plain(m.px(t)) == [7, 20 + 400 + 5000 + 1e5 + 3, 0, 900]
+    assert plain(t.cursor()[0].p.read()) == [7, 8] and t.cursor()[3].n[1].read() == 9
+
+
+def test_cursors_over_a_part(m: Any, device: Any) -> None:
+    t = tensor(device, 6)
+    c = t.cursor(2, 3)
+    assert [c[i].read() for i in range(3)] == [2, 3, 4]
+    c[0].write(20)
+    c.apply()
+    assert plain(t) == [0, 1, 20, 3, 4, 5]
+
+
+def test_cursors_and_arrays(m: Any, device: Any) -> None:
+    t = spy.Tensor.zeros(device, (3,), dtype=m.Dot)
+    c = t.cursor()
+    c.write_from_numpy({"p": array(3, 2), "inner": {"a": np.arange(3, dtype=np.int32)}})
+    c.apply()
+    assert [plain(t.cursor()[i].read()["p"]) for i in range(3)] == [[0, 1], [2, 3], [4, 5]]
+    assert [t.cursor()[i].inner.a.read() for i in range(3)] == [0, 1, 2]
+    raw = t.cursor().to_numpy()
+    assert raw.dtype == np.uint8 and raw.ndim == 1
+    other = spy.Tensor.zeros(device, (3,), dtype=m.Dot)
+    d = other.cursor()
+    d.copy_from_numpy(raw)
+    d.apply()
+    assert (other.to_numpy() == t.to_numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("act", "error"),
+    [
+        (lambda c: c[3], IndexError), (lambda c: c[-4], IndexError), (lambda c: c[0].nope, AttributeError), (lambda c: c[0]["nope"], KeyError),
+        (lambda c: c[0].write({"nope": 1}), ValueError), (lambda c: c[0].n.write([1, 2, 3]), ValueError),
+        (lambda c: c[0].n.write([1.5, 2]), ValueError), (lambda c: c[0].inner.a.write(2**40), OverflowError),
+        (lambda c: c[0].p.write("x"), TypeError), (lambda c: c[0].write(3), TypeError),
+    ],
+)  # fmt: skip
+def test_what_cursors_refuse(m: Any, device: Any, act: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        act(spy.Tensor.zeros(device, (3,), dtype=m.Dot).cursor())
+
+
+def test_errors_name_the_path(m: Any, device: Any) -> None:
+    c = spy.Tensor.zeros(device, (3,), dtype=m.Dot).cursor()
+    with pytest.raises(ValueError, match=r"inner\.a"):
+        c[0].write({"inner": {"a": 1.5}})
+    with pytest.raises(AttributeError, match="inner"):
+        c[0].iner
+    assert c[0].has_field("p") and not c[0].has_field("nope") and c[0].n.has_element(1) and not c[0].n.has_element(2)
+    assert not c[0].find_field("nope").is_valid()
