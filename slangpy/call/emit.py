@@ -328,7 +328,7 @@ class _Writer(BackwardWriter, ForwardModeWriter, TextureWriter, TableWriter):
         if binding.kind in ("view", "packed"):
             self._declare_view(ident, binding.stored, len(placed.map), len(binding.inner), binding.rank)
             for view in grad.views:
-                self._declare_view(f"{ident}_{view}", grad.grad_type, len(placed.map), len(binding.inner), binding.rank)
+                self._declare_view(f"{ident}_{view}", grad.view_type(view), len(placed.map), len(binding.inner), binding.rank)
         elif binding.kind == "value":
             self.fields.append(f"{_slang_name(binding.stored)} {ident}")
         elif binding.kind == "reference":
@@ -610,14 +610,15 @@ class _Writer(BackwardWriter, ForwardModeWriter, TextureWriter, TableWriter):
         """The gradients of the types behind the interface names, absent ones included."""
         rank = placed.binding.rank
         grad = self.grads.get(placed.ident, NONE)
-        wide = ", true" if grad.grad_type == "float" and placed.binding.stored == "half" else ""
         for field, name in self._gradient_members(placed):
             if field == ("_grad_out" if access == "W" else "_grad_in" if access == "" else ""):
                 continue
             value = f"_Gradient<{rank}>.none()"
             if name:
                 storage = f"_call.{name}.at({self._offset(placed, name)})"
-                value = f"_Gradient<{rank}>.of<{_slang_name(grad.grad_type)}>({storage}, _call.{name}_inner{wide})"
+                kept = grad.view_type(name[-2:])
+                wide = ", true" if kept == "float" and placed.binding.stored == "half" else ""
+                value = f"_Gradient<{rank}>.of<{_slang_name(kept)}>({storage}, _call.{name}_inner{wide})"
             lines.append(f"{var}.{field} = {value};")
         if access == "W":
             lines.append(f"{var}._discard = {'true' if self.options.bwds or not placed.writes else 'false'};")

@@ -191,12 +191,12 @@ class BackwardWriter:
         view = f"{placed.ident}_gi"
         derivative = placed.binding.type.derivative
         assert derivative is not None
-        if not placed.binding.inner and grad.grad_type == derivative.full_name:
+        if not placed.binding.inner and grad.seed_type == derivative.full_name:
             self.body.append(f"{target} = _call.{view}.read({self._offset(placed, view)});")
             return
         self.body.append(f"int64_t _o_{view} = {self._offset(placed, view)};")
         self.body.append(f"_spy_T_{placed.ident}.Differential _g_{view};")
-        self._transfer(placed, view, f"_g_{view}", derivative, f"_o_{view}", 0, self.body, grad.grad_type, load=True)
+        self._transfer(placed, view, f"_g_{view}", derivative, f"_o_{view}", 0, self.body, grad.seed_type, load=True)
         self.body.append(f"{target} = _g_{view};")
 
     # --- gradients

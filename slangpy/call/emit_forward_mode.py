@@ -137,7 +137,7 @@ class ForwardModeWriter:
         lines.append(f"int64_t _o_{view} = {self._offset(placed, view)};")
         lines.append(f"_spy_T_{placed.ident}.Differential _g_{placed.ident};")
         self._transfer(
-            placed, view, f"_g_{placed.ident}", derivative, f"_o_{view}", 0, lines, grad.grad_type, load=True
+            placed, view, f"_g_{placed.ident}", derivative, f"_o_{view}", 0, lines, grad.seed_type, load=True
         )
         lines.append(f"{target} = _g_{placed.ident};")
 

@@ -74,7 +74,10 @@ def _of_views(details: dict[str, Any], gives: bool, takes: bool) -> Derivative:
         return NONE
     target = "go" if has_out else "gi"
     seed = "gi" if has_in and not (takes and details["shared_grad"]) else "go"
-    return Derivative(details["grad_type"], "view" if gives else "", "view" if takes else "", seed, target, True)
+    types = {"gi": details.get("grad_in_type", ""), "go": details.get("grad_out_type", "")}
+    return Derivative(
+        types[target], "view" if gives else "", "view" if takes else "", seed, target, types[seed], forward=True
+    )
 
 
 def dual_result(mode: str, primal: Any, tangent: Any) -> Any:

@@ -78,9 +78,10 @@ def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
                 "tensors; attach them with with_grads(grad_in=..., grad_out=...)"
             )
         return Derivative(
-            details["grad_type"],
+            details.get("grad_out_type", ""),
             "view" if seeds and details["grad_in"] else "",
             "view" if takes and details["grad_out"] else "",
+            seed_type=details.get("grad_in_type", ""),
         )
     return NONE
 
@@ -151,10 +152,10 @@ def _of_tensor(parameter: Parameter, placed: Placed) -> Derivative:
             f"{placed.path}: an inout param reads grad_in and adds to grad_out, so they must be different tensors; "
             "attach them with with_grads(grad_in=..., grad_out=...)"
         )
-    grad_type = value.details.get("grad_type", "")
     seed = "view" if access in ("W", "RW") and has_in else ""
     target = "view" if access in ("", "RW") and has_out else ""
-    return Derivative(grad_type, seed, target)
+    details = value.details
+    return Derivative(details.get("grad_out_type", ""), seed, target, seed_type=details.get("grad_in_type", ""))
 
 
 def carriers(plan: Vectorized) -> set[int]:

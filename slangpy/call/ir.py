@@ -188,10 +188,13 @@ class Derivative:
     """What a backward or forward-mode call does with the gradient (forward: the tangent) of one leaf."""
 
     grad_type: str = ""
+    """Type of one element where the gradient goes."""
     seed: str = ""  # "", "view", "value": where the incoming gradient or tangent is read
     target: str = ""  # "", "view", "reference" (a gradient for a DiffPair), "pair" (its primal and its tangent)
     seed_view: str = "gi"  # of containers: which gradient is read, grad_in or grad_out
     target_view: str = "go"
+    seed_type: str = ""
+    """Type of one element where the incoming gradient is read, for containers."""
     forward: bool = False
     sums: Any = None  # settle.Sums: summed beside the gradient's memory where invocations share elements
 
@@ -200,6 +203,10 @@ class Derivative:
         """The gradients of a container that a kernel takes."""
         read = (self.seed_view,) if self.seed == "view" else ()
         return tuple(dict.fromkeys((*read, *((self.target_view,) if self.target == "view" else ()))))
+
+    def view_type(self, view: str) -> str:
+        """Type of one element of one of `views`."""
+        return self.seed_type if self.seed == "view" and view == self.seed_view else self.grad_type
 
 
 @dataclass(frozen=True)

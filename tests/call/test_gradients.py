@@ -217,6 +217,36 @@ def test_scalar_types(device, m, dtype, tolerance):
     check(b.grad, np.sum(s * v), tolerance * 4)
 
 
+def test_types_of_gradients_are_part_of_the_key(device, m):
+    y = seeded(device, ONES, "half")
+    for kind in ("half", "float", "half"):
+        grad = tensor(device, [0, 0, 0, 0], kind)
+        x = tensor(device, [1, 2, 3, 4], "half").with_grads(grad_in=grad, grad_out=grad)
+        m.polynomial_f16.bwds(2, 8, -1, x, _result=y)
+        same(grad, [12, 16, 20, 24])
+
+
+def test_gradients_of_two_types(device):
+    m = spy.Module.load_from_source(
+        device, "two_types", """import slangpy;
+        [Differentiable] void grow(inout half x, half y) { x = x * y; }
+        [Differentiable] void square(int i, IRWTensor<half, 1> x) { x[i] = x[i] * x[i]; }""",
+    )  # fmt: skip
+    for kinds in (("half", "float"), ("float", "half")):
+        read, added = tensor(device, [1, 2, 4], kinds[0]), tensor(device, [0, 0, 0], kinds[1])
+        x = tensor(device, [1, 2, 3], "half").with_grads(grad_in=read, grad_out=added)
+        m.grow.bwds(x, 5.0)
+        same(added, [5, 10, 20])
+        same(read, [1, 2, 4])
+        x = tensor(device, [1, 2, 3], "half").with_grads(grad_in=read, grad_out=tensor(device, [0, 0, 0], kinds[1]))
+        m.square.bwds(spy.grid((3,)), x)
+        same(x.grad_out, [2, 8, 24])
+        x = tensor(device, [1, 2, 3], "half").with_grads(grad_in=read, grad_out=added)
+        m.grow.fwds(x, 5.0)
+        same(added, [5, 10, 20])
+        same(read, [1, 2, 4])
+
+
 def test_half_with_a_float_gradient(device, m):
     x = tensor(device, [1, 2, 3, 4], "half")
     x = x.with_grads(grad_out=tensor(device, [0, 0, 0, 0]))

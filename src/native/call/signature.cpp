@@ -365,6 +365,8 @@ private:
         put32(tensor->type_id);
         put(char(tensor->shape.size()));
         put(char(flags));
+        if (flags & value_flag::grad_in) put32(nb::inst_ptr<TensorBase>(tensor->grad_in)->type_id);
+        if (flags & value_flag::grad_out) put32(nb::inst_ptr<TensorBase>(tensor->grad_out)->type_id);
         Leaf& leaf = m.add_leaf();
         leaf.kind = ValueKind::tensor;
         leaf.scalar = tensor->layout->scalar;
@@ -384,10 +386,10 @@ private:
         details["grad_in"] = bool(flags & value_flag::grad_in);
         details["grad_out"] = bool(flags & value_flag::grad_out);
         details["shared_grad"] = bool(flags & value_flag::shared_grad);
+        if (flags & value_flag::grad_in)
+            details["grad_in_type"] = nb::cast<TensorBase*>(tensor->grad_in)->layout->full_name;
         if (flags & value_flag::grad_out)
-            details["grad_type"] = nb::cast<TensorBase*>(tensor->grad_out)->layout->full_name;
-        else if (flags & value_flag::grad_in)
-            details["grad_type"] = nb::cast<TensorBase*>(tensor->grad_in)->layout->full_name;
+            details["grad_out_type"] = nb::cast<TensorBase*>(tensor->grad_out)->layout->full_name;
         return description(value, ValueKind::tensor, details, last_leaf());
     }
 
@@ -418,7 +420,7 @@ private:
                 flags |= value_flag::needs_grad;
         }
         m.needs_autograd |= (flags & value_flag::needs_grad) != 0;
-        return torch_leaf(value, tensor, flags, nullptr);
+        return torch_leaf(value, tensor, flags, nullptr, nullptr);
     }
 
     static bool is_storage_float(ScalarType scalar)
@@ -475,7 +477,7 @@ private:
         if (added) flags |= value_flag::grad_out;
         if (added && pair->fresh) flags |= value_flag::fresh;
         if (read && added && pair->seed.is_none()) flags |= value_flag::shared_grad;
-        nb::object result = torch_leaf(primal.ptr(), tensor, flags, read ? read : added);
+        nb::object result = torch_leaf(primal.ptr(), tensor, flags, read, added);
         m.leaves[m.leaf_count - 1].grads = {read, added};
         return result;
     }
@@ -503,15 +505,17 @@ private:
         return &grad;
     }
 
-    nb::object torch_leaf(PyObject* value, const TorchTensor& tensor, uint8_t flags, const TensorBase* grad)
+    nb::object torch_leaf(PyObject* value, const TorchTensor& tensor, uint8_t flags, const TensorBase* grad_in,
+                          const TensorBase* grad_out)
     {
         put('T');
         put(char(tensor.scalar));
         put(char(tensor.shape.size()));
         // whether a gradient is asked for is no part of the kernel: it is decided anew on each call
         put(char(flags & ~value_flag::needs_grad));
-        if (grad)
-            put(char(grad->type_id));
+        for (const TensorBase* grad : {grad_in, grad_out})
+            if (grad)
+                put(char(grad->type_id));
         Leaf& leaf = m.add_leaf();
         leaf.kind = ValueKind::torch;
         leaf.scalar = tensor.scalar;
@@ -530,12 +534,15 @@ private:
         details["writable"] = (flags & value_flag::writable) != 0;
         if (flags & value_flag::no_primal)
             details["no_primal"] = true;
-        if (grad) {
+        if (grad_in || grad_out) {
             details["grad_in"] = bool(flags & value_flag::grad_in);
             details["grad_out"] = bool(flags & value_flag::grad_out);
             details["shared_grad"] = bool(flags & value_flag::shared_grad);
             details["fresh"] = bool(flags & value_flag::fresh);
-            details["grad_type"] = std::string(scalar_info(ScalarType(grad->type_id)).slang_name);
+            if (grad_in)
+                details["grad_in_type"] = std::string(scalar_info(ScalarType(grad_in->type_id)).slang_name);
+            if (grad_out)
+                details["grad_out_type"] = std::string(scalar_info(ScalarType(grad_out->type_id)).slang_name);
         }
         return description(value, ValueKind::torch, details, last_leaf());
     }
