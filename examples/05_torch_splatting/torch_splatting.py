@@ -1,17 +1,18 @@
 """Fits coloured Gaussians to a picture: the renderer is written in Slang, the training loop in torch.
 
-    python torch_splatting.py [--device auto|cpu|cuda] [--steps 250] [--size 64] [--blobs 40] [--out .]
+    python torch_splatting.py [--device auto|cpu|cuda] [--steps 250] [--size 64] [--blobs 40] [--compare 30] [--out .]
 
-The picture is generated. Pictures before and after, beside the target, are saved where Pillow or matplotlib is
-installed.
+The picture is generated. The first steps are run again with the same formula in torch, for their errors and time. Pictures
+before and after, beside the target, are saved where Pillow or matplotlib is installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -59,21 +60,48 @@ def save(path: Path, pictures: list[torch.Tensor]) -> str:
     return f"saved {path}"
 
 
-def train(module: spy.Module, rows: torch.Tensor, target: torch.Tensor, steps: int) -> Any:
-    """Moves `rows`; gives the first and the last picture."""
-    size = target.shape[0]
+def render_in_torch(rows: torch.Tensor, size: int) -> torch.Tensor:
+    """What splat.slang computes: (size, size, 3)."""
+    axis = (torch.arange(size, device=rows.device) + 0.5) / size
+    y, x = torch.meshgrid(axis, axis, indexing="ij")
+    centre_x, centre_y, log_x, log_y, angle, opacity = (column[:, None, None] for column in rows[:, :6].unbind(1))
+    dx, dy = x - centre_x, y - centre_y
+    u = (torch.cos(angle) * dx + torch.sin(angle) * dy) * torch.exp(-log_x)
+    v = (torch.cos(angle) * dy - torch.sin(angle) * dx) * torch.exp(-log_y)
+    alpha = torch.sigmoid(opacity) * torch.exp(-0.5 * (u * u + v * v))
+    passed = torch.cumprod(1 - alpha, dim=0)
+    through = torch.cat([torch.ones_like(passed[:1]), passed[:-1]])
+    return torch.einsum("bhw,bc->hwc", through * alpha, rows[:, 6:9])
+
+
+def show_progress(done: int, total: int, loss: float) -> None:
+    """A bar in the terminal; nothing where the output goes to a file."""
+    if sys.stderr.isatty():
+        filled = 30 * done // total
+        print(f"\r[{'#' * filled}{'.' * (30 - filled)}] {done}/{total}  error {loss:.5f}", end="", file=sys.stderr)
+        if done == total:
+            print(file=sys.stderr)
+
+
+def train(
+    render: Callable[[torch.Tensor], torch.Tensor], rows: torch.Tensor, target: torch.Tensor, steps: int, report: bool
+) -> tuple[list[float], float]:
+    """Moves `rows`; gives the mean squared error of each step, and the seconds of a step (but the first)."""
     optimiser = torch.optim.Adam([rows], lr=0.02)
-    pictures = []
+    errors: list[float] = []
+    start = time.perf_counter()
     for step in range(steps):
         optimiser.zero_grad()
-        picture = module.render(spy.grid((size, size)), spy.float2(size, size), rows)
-        loss = ((picture - target) ** 2).mean()
+        loss = ((render(rows) - target) ** 2).mean()
         loss.backward()
         optimiser.step()
-        if step % 50 == 0 or step == steps - 1:
-            print(f"step {step:4}  mean squared error {loss.item():.5f}")
-        pictures = [pictures[0] if pictures else picture.detach(), picture.detach()]
-    return pictures
+        errors.append(loss.item())
+        if step == 0:  # which compiles
+            start = time.perf_counter()
+        show_progress(step + 1, steps, errors[-1])
+        if report and (step % 50 == 0 or step == steps - 1):
+            print(f"step {step:4}  mean squared error {errors[-1]:.5f}")
+    return errors, (time.perf_counter() - start) / max(steps - 1, 1)
 
 
 def main() -> None:
@@ -82,6 +110,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=250)
     parser.add_argument("--size", type=int, default=64)
     parser.add_argument("--blobs", type=int, default=40)
+    parser.add_argument("--compare", type=int, default=30, help="steps to run in torch as well")
     parser.add_argument("--out", type=Path, default=Path())
     options = parser.parse_args()
     if not 1 <= options.blobs <= MOST_BLOBS:
@@ -89,13 +118,24 @@ def main() -> None:
     kind = spy.DeviceType.automatic if options.device == "auto" else spy.DeviceType[options.device]
     device = spy.create_torch_device(type=kind)
     module = spy.Module.load_from_file(device, Path(__file__).with_name("splat.slang"))
-    where = torch.device("cuda" if device.info.type == spy.DeviceType.cuda else "cpu")
-    target = target_picture(options.size, where)
+    where = device.torch_device
+    size = options.size
+    target = target_picture(size, where)
     rows = first_blobs(options.blobs, where).requires_grad_(True)
-    start = time.perf_counter()
-    before, after = train(module, rows, target, options.steps)
-    print(f"{options.steps} steps in {time.perf_counter() - start:.1f} s on {where}")
-    print(save(options.out / "splatting.png", [before, after, target]))
+
+    def render(rows: torch.Tensor) -> torch.Tensor:
+        return module.render(spy.grid((size, size)), spy.float2(size, size), rows)
+
+    before = render(rows).detach()
+    errors, seconds = train(render, rows, target, options.steps, True)
+    other = first_blobs(options.blobs, where).requires_grad_(True)
+    steps = min(options.compare, options.steps)
+    if steps:
+        other_errors, other_seconds = train(lambda rows: render_in_torch(rows, size), other, target, steps, False)
+        print(f"Slang: error {errors[steps - 1]:.5f} after {steps} steps, {1e3 * seconds:.2f} ms a step on {where}")
+        print(f"torch: error {other_errors[-1]:.5f} after {steps} steps, {1e3 * other_seconds:.2f} ms a step")
+        print(f"torch / Slang: error {other_errors[-1] / errors[steps - 1]:.3f}, time {other_seconds / seconds:.2f}")
+    print(save(options.out / "splatting.png", [before, render(rows), target]))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import "slangpy";
 [Differentiable] float polynomial(float a, float b, float c, float x) { return a * x * x + b * x + c; }
 [Differentiable] void poly_out(float x, out float y) { y = 3 * x; }
 [Differentiable] void square_some(int i, IRWTensor<float, 1> data) { data[i] = data[i] * data[i]; }
-[Differentiable] void square_once(int i, IRWTensor<float, 1> data) 
+[Differentiable] void square_once(int i, IRWTensor<float, 1> data)
 {
     float v = data.load_once(i);
     data.store(i, v * v);
