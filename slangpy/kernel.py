@@ -47,18 +47,13 @@ def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, lab
 
 
 def _compile_options(program: Any) -> dict[str, Any]:
-    """What the compiler behind Slang is told; options that a program does not state keep their defaults."""
-    options: dict[str, Any] = {"downstream_args": list(program.downstream_args)}
-    mode = getattr(program, "floating_point_mode", None)
-    if mode is not None:
-        options["float_mode"] = str(getattr(mode, "name", mode))
-    optimization = getattr(program, "optimization", None)
-    if optimization is not None:
-        options["optimization"] = int(optimization)
-    debug_info = getattr(program, "debug_info", None)
-    if debug_info is not None:
-        options["debug_info"] = int(debug_info) != 0
-    return options
+    """What the compiler behind Slang is told: the program's link options, else those of its session."""
+    return {
+        "downstream_args": list(program.downstream_args),
+        "float_mode": program.floating_point_mode,
+        "optimization": program.optimization,
+        "debug_info": program.debug_info != 0,
+    }
 
 
 class ComputePipeline:

@@ -307,6 +307,13 @@ void bind_program_class(nb::module_& m)
             return result; })
         .def_prop_ro("downstream_args", [](const ShaderProgram& self) {
             return self.data->options.downstream_args.value_or(self.session->options().downstream_args); })
+        .def_prop_ro("floating_point_mode", [](const ShaderProgram& self) {
+            constexpr const char* names[] = {"default", "fast", "precise"};
+            return names[int(self.data->options.floating_point_mode.value_or(self.session->options().floating_point_mode))]; })
+        .def_prop_ro("optimization", [](const ShaderProgram& self) {
+            return int(self.data->options.optimization.value_or(self.session->options().optimization)); })
+        .def_prop_ro("debug_info", [](const ShaderProgram& self) {
+            return int(self.data->options.debug_info.value_or(self.session->options().debug_info)); })
         .def_prop_ro("generation", [](const ShaderProgram& self) { return self.data->layout->state->generation; })
         .def("code", [](const ShaderProgram& self, int index) {
             const std::string code
