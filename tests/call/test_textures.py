@@ -116,7 +116,7 @@ def test_packed_and_compressed_formats(device: Any, m: Any, format_: Any, bits: 
         data = data.reshape(*size, info.channel_count)
     texture = made(device, T.texture_2d, format_, size, READ, data=data)
     got = m.any_vector(texture, _result="numpy")
-    np.testing.assert_allclose(got, np.broadcast_to(expected, (*size, len(expected))), atol=1e-5)
+    np.testing.assert_allclose(got, np.broadcast_to(expected, (*size, len(expected))), atol=4e-3)  # some go by 8 bits
 
 
 def test_depth_is_read_as_float(device: Any, m: Any) -> None:
@@ -261,9 +261,10 @@ def test_what_texels_do_not_bind_to(device: Any, m: Any) -> None:
         m.twice4(two)
     with pytest.raises(Resolve, match="does not match slang type Pixel"):
         m.shade(texture)
-    depth = made(device, T.texture_2d, F.d32_float_s8_uint, (3, 4), READ)
-    with pytest.raises(Resolve, match="stencil"):
-        m.twice1(depth.create_view(aspect=spy.TextureAspect.stencil_only))
+    if supports(device, F.d32_float_s8_uint, spy.FormatSupport.texture):
+        depth = made(device, T.texture_2d, F.d32_float_s8_uint, (3, 4), READ)
+        with pytest.raises(Resolve, match="stencil"):
+            m.twice1(depth.create_view(aspect=spy.TextureAspect.stencil_only))
     with pytest.raises(Resolve, match="shader_resource"):
         m.twice4(made(device, T.texture_2d, F.rgba32_float, (3, 4), spy.TextureUsage.copy_source))
 
