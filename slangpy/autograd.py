@@ -117,9 +117,7 @@ def _strip_call(
     return tuple([_strip(value, updates) for value in args]), {**stripped, **bound}
 
 
-def join(
-    node: FunctionNode, view: PlanView, args: Any, kwargs: dict[str, Any], tensors: list[Any], result: Any
-) -> Any:
+def join(node: FunctionNode, view: PlanView, args: Any, kwargs: dict[str, Any], tensors: list[Any], result: Any) -> Any:
     """Makes a call a node of torch's graph; called by native code. `result`: of the launch, None: not launched yet."""
     recipe = _recipe_of(view)
     if result is None:

@@ -180,8 +180,9 @@ def _made(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 def _register(address: int, template: Any, kinds: Any) -> str:
     """Plans a call on stand-ins of its tensors. Gives what the traced code must know, or "!" and a reason."""
     node = _object_at(address)
-    if node.options.bwds:
-        return f"!{node.label}.bwds cannot be traced by torch.compile; torch differentiates the traced call itself"
+    if node.options.bwds or node.options.fwds:
+        name = "bwds" if node.options.bwds else "fwds"
+        return f"!{node.label}.{name} cannot be traced by torch.compile; torch differentiates the traced call itself"
     own = node._globals or node._bound is not None or "'object'" in repr(template)
     stable = node.module.cacheable and not own
     identity = (
@@ -303,7 +304,7 @@ def _leaves(view: Any, arguments: Any, count: int) -> list[_Leaf] | None:
         is_torch = bool(value.details.get("torch"))
         place = tensors if is_torch else -1
         tensors += is_torch
-        if spec["kind"] == "custom" or "list_leaf" in value.details:
+        if spec["kind"] in ("custom", "table") or "list_leaf" in value.details:
             return None
         if spec["kind"] not in ("view", "packed", "generator"):
             continue

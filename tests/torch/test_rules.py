@@ -115,7 +115,6 @@ class TestElementsNeverStored:
         y.sum().backward()
         assert y.tolist() == [1, 4, 5] and x.grad.tolist() == [2, 4, 0] and (old.grad is None or not old.grad.any())
 
-
     @pytest.mark.parametrize("name", ["square_some", "square_diff"])
     def test_where_tensors_are_copied(self, name: str) -> None:
         if not spy.Device.enumerate_adapters(spy.DeviceType.vulkan):

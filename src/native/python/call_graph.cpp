@@ -17,6 +17,7 @@ struct GraphNeeds {
     bool in_graph = false; ///< one of those is part of a graph
     bool outputs = false;  ///< something that the call gives could require grad
     bool result_is_torch = false;
+    const LeafPlan* listed = nullptr; ///< a tensor that requires grad in a list of containers
 };
 
 GraphNeeds graph_needs(const CallPlan& plan, Signature& signature)
@@ -35,6 +36,8 @@ GraphNeeds graph_needs(const CallPlan& plan, Signature& signature)
         needs.in_graph |= requires_grad && leaf_plan.writes;
         needs.outputs |= leaf_plan.writes && leaf_plan.carries;
         needs.result_is_torch |= leaf_plan.name.starts_with("_result");
+        if (requires_grad && leaf_plan.table >= 0)
+            needs.listed = &leaf_plan;
     }
     return needs;
 }
@@ -341,6 +344,9 @@ nb::object call_in_graph(nb::handle self, CallSite& site, const std::shared_ptr<
                          const CallArguments& arguments, nb::handle args, nb::handle kwargs)
 {
     GraphNeeds needs = graph_needs(*plan, signature);
+    if (needs.listed && needs.outputs)
+        fail(ErrorKind::not_implemented, plan->label, ": argument ", needs.listed->name, " requires grad, but gradients do not "
+             "reach the tensors of a list; pass one tensor (torch.stack), or .detach() those of the list");
     if (!(needs.wanted && needs.outputs) && !needs.in_graph)
         return finish(*plan, arguments, signature, Launch(*plan, signature, site.run).run());
     if (needs.wanted && plan->result.carries && !needs.result_is_torch)
