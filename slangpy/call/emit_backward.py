@@ -86,6 +86,7 @@ class BackwardWriter:
         def _offset(self, placed: Placed, name: str) -> str: ...
         def _leaf_value(self, placed: Placed) -> str: ...
         def _argument(self, parameter: Parameter) -> str: ...
+        def _custom_context(self, placed: Placed) -> None: ...
         def _strided(self, strides: str, dims: tuple[int, ...], index: str = "_c") -> str: ...
         def _call_expression(self, names: list[str]) -> str: ...
         def _transfer(
@@ -135,6 +136,9 @@ class BackwardWriter:
     def _backward_parameter(self, parameter: Parameter, signature: list[str], before: list[str]) -> list[str]:
         """Adds a parameter to the wrapper; gives what bwd_diff is passed for it (nothing: a local of the wrapper)."""
         name, kind = f"_p_{parameter.name}", slang_name(parameter.binding.type_name)
+        leaves = self.leaves.get(parameter.name, [])
+        if leaves and self.grads.get(leaves[0].ident, NONE).by_load:
+            return self._load_inside(leaves[0], name, signature, before)
         if not self._wants_gradient(parameter):
             if parameter.io == "out" and not self._is_tensor(parameter):
                 before.append(f"{kind} {name};")
@@ -154,6 +158,14 @@ class BackwardWriter:
         seed = f", {self._seed(parameter)}" if parameter.io == "inout" else ""
         self.body.append(f"DifferentialPair<{kind}> {pair} = diffPair({primal}{seed});")
         return [pair]
+
+    def _load_inside(self, placed: Placed, name: str, signature: list[str], before: list[str]) -> list[str]:
+        """A value of a registered class is loaded by the wrapper: Slang calls the derivative of its load."""
+        stored, ident = slang_name(placed.binding.stored), placed.ident
+        signature += [f"no_diff {stored} {name}_data", f"no_diff ContextND<{len(placed.map)}> {name}_context"]
+        before += [f"_spy_T_{ident} {name};", f"{name}_data.__slangpy_load({name}_context, {name});"]
+        self._custom_context(placed)
+        return [f"_call.{ident}", f"_x_{ident}"]
 
     def _argument_value(self, parameter: Parameter) -> str:
         leaves = self.leaves.get(parameter.name, [])
@@ -221,7 +233,9 @@ class BackwardWriter:
         self.body.append(f"int64_t _o_{view} = {self._offset(placed, view)};")
         owned = bool(placed.map) and self._class(placed) == LINEAR
         if owned and placed.binding.value is not None and placed.binding.value.details.get("fresh"):
-            self._transfer(placed, view, f"_g_{view}", derivative, f"_o_{view}", 0, self.body, grad.grad_type, load=False)
+            self._transfer(
+                placed, view, f"_g_{view}", derivative, f"_o_{view}", 0, self.body, grad.grad_type, load=False
+            )
             return
         if owned and not placed.binding.inner and grad.grad_type == derivative.full_name:
             self.body.append(f"_spy_add<_spy_T_{placed.ident}>(_call.{view}.at(_o_{view}), _g_{view});")
@@ -249,7 +263,11 @@ class BackwardWriter:
 
     def _adds_by_wave(self, stored: str) -> bool:
         """Whether lanes that meet in one element may be summed first."""
-        return not self.shape.cpu and not self.options.deterministic and (stored == "float" or stored.startswith("vector<float,"))
+        return (
+            not self.shape.cpu
+            and not self.options.deterministic
+            and (stored == "float" or stored.startswith("vector<float,"))
+        )
 
     def _sum_runs(self, placed: Placed, grad: Derivative, view: str, derivative: SlangType) -> None:
         """Neighbouring invocations that add to one element (a broadcast last dimension) are summed first."""

@@ -61,9 +61,11 @@ def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
     if not differentiable(parameter) or not binding.type.differentiable or not in_derivative(parameter, placed):
         return NONE
     if binding.marshall is not None and binding.marshall.has_derivative:
+        if parameter.io == "in" and placed.path == parameter.name:
+            return Derivative(by_load=True)
         raise NotImplementedError(
-            f"{placed.path}: gradients of registered types are not available yet; use get_this() that returns tensors "
-            "with gradients"
+            f"{placed.path}: registered types take gradients as whole input parameters only, not as fields or outputs; "
+            "use get_this() that returns tensors with gradients"
         )
     derivative = binding.type.derivative.full_name
     seeds, takes = parameter.io in ("out", "inout", "return"), parameter.io in ("in", "inout")
@@ -199,7 +201,17 @@ def _check_result(plan: Vectorized, found: dict[str, Derivative]) -> None:
 
 
 def has_storage(found: dict[str, Derivative]) -> bool:
-    return any(d.target for d in found.values())
+    return any(d.target or d.by_load for d in found.values())
 
 
-__all__ = ["Derivative", "Binding", "carriers", "derivatives", "differentiable", "flows", "has_storage", "in_derivative", "refuse_listed"]
+__all__ = [
+    "Derivative",
+    "Binding",
+    "carriers",
+    "derivatives",
+    "differentiable",
+    "flows",
+    "has_storage",
+    "in_derivative",
+    "refuse_listed",
+]

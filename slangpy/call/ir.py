@@ -196,6 +196,7 @@ class Derivative:
     seed_type: str = ""
     """Type of one element where the incoming gradient is read, for containers."""
     forward: bool = False
+    by_load: bool = False  # registered classes: the derivative of their own load takes the gradient
     sums: Any = None  # settle.Sums: summed beside the gradient's memory where invocations share elements
 
     @property

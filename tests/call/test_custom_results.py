@@ -221,6 +221,64 @@ def test_map_asks_what_is_left_of_a_value(module: Any, device: Any) -> None:
     assert asked and set(asked) == {1}
 
 
+# --- has_derivative
+
+
+GRADIENTS = """
+import slangpy;
+struct Weights
+{
+    float* data;
+    RWTensor<float, 1> sums;
+    [BackwardDerivative(load_bwd)] void __slangpy_load(ContextND<1> ctx, out float v) { v = data[ctx.call_id[0]]; }
+    void load_bwd(ContextND<1> ctx, float d) { sums[ctx.call_id[0]] = sums[ctx.call_id[0]] + d; }
+}
+[Differentiable] float product(float w, float x) { return w * w * x; }
+struct Pair : IDifferentiable { float a; float b; }
+[Differentiable] float field(Pair p, float x) { return p.a * x; }
+"""
+
+
+class Weights:
+    def __init__(self, data: spy.Tensor, sums: spy.Tensor) -> None:
+        self.data, self.sums = data, sums
+
+
+class WeightsMarshall(Marshall):
+    has_derivative = True
+
+    def __init__(self, layout: Any, value: Any) -> None:
+        super().__init__(layout)
+        self.slang_type = layout.find_type_by_name("Weights")
+
+    def get_shape(self, value: Weights) -> Any:
+        return value.data.shape
+
+    def resolve_types(self, context: Any, bound: Any) -> Any:
+        return [bound] if bound.full_name == "float" else None
+
+    def resolve_dimensionality(self, context: Any, binding: Any, target: Any) -> int:
+        return 1
+
+    def create_calldata(self, context: Any, binding: Any, value: Weights) -> dict[str, Any]:
+        return {"data": value.data, "sums": value.sums}
+
+
+def test_the_derivative_of_a_load_takes_the_gradient(device: Any) -> None:
+    module = source(device, "custom_gradients", GRADIENTS)
+    PYTHON_TYPES[Weights] = WeightsMarshall
+    weights = Weights(tensor(device, 4), spy.Tensor.zeros(device, (4,), dtype="float"))
+    x, out = tensor(device, 4).with_grads(), tensor(device, 4).with_grads()
+    out.grad.copy_from_numpy(np.array([1, 2, 3, 4], np.float32))
+    assert plain(module.product(weights, x)) == [0, 1, 8, 27]
+    module.product.bwds(weights, x, _result=out)
+    w = np.arange(4)
+    np.testing.assert_allclose(weights.sums.to_numpy(), np.array([1, 2, 3, 4]) * 2 * w * w)
+    np.testing.assert_allclose(x.grad.to_numpy(), np.array([1, 2, 3, 4]) * w * w)
+    with pytest.raises(NotImplementedError, match="whole input parameters only"):
+        module.field.bwds({"a": weights, "b": 1.0}, x, _result=out)
+
+
 # --- classes that write themselves
 
 
