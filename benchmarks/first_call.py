@@ -37,7 +37,12 @@ def run(device: str, cache: str) -> list[float]:
     environment = {**os.environ, "SLANGPY_CACHE_DIR": cache}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, "-c", CHILD, device], env=environment, cwd=folder, capture_output=True, text=True, check=True
+            [sys.executable, "-c", CHILD, device],
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
         )
     return json.loads(done.stdout)
 

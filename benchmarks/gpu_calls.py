@@ -96,10 +96,16 @@ def main() -> None:
 
     x = spy.Tensor.from_numpy(device, np.arange(1, 5, dtype=np.float32))
     y = spy.Tensor.empty(device, (4,), "float")
-    rows.append(("warm call, result given", f"{overhead(device, lambda: polynomial(2.0, 8.0, -1.0, x, _result=y)):.2f} us"))
-    rows.append(("warm call, keywords", f"{overhead(device, lambda: polynomial(a=2.0, b=8.0, c=-1.0, x=x, _result=y)):.2f} us"))
+    rows.append(
+        ("warm call, result given", f"{overhead(device, lambda: polynomial(2.0, 8.0, -1.0, x, _result=y)):.2f} us")
+    )
+    rows.append(
+        ("warm call, keywords", f"{overhead(device, lambda: polynomial(a=2.0, b=8.0, c=-1.0, x=x, _result=y)):.2f} us")
+    )
     rows.append(("warm call, result allocated", f"{overhead(device, lambda: polynomial(2.0, 8.0, -1.0, x)):.2f} us"))
-    slang_module = device.load_module_from_source("gpu_calls_empty", '[shader("compute")] [numthreads(1,1,1)] void nothing() {}')
+    slang_module = device.load_module_from_source(
+        "gpu_calls_empty", '[shader("compute")] [numthreads(1,1,1)] void nothing() {}'
+    )
     kernel = device.create_compute_kernel(device.link_program([slang_module], [slang_module.entry_point("nothing")]))
     rows.append(("empty kernel through dispatch", f"{overhead(device, lambda: kernel.dispatch([1, 1, 1])):.2f} us"))
     assert np.array_equal(y.to_numpy(), np.array([9, 23, 41, 63], np.float32)), y.to_numpy()

@@ -22,7 +22,7 @@ def import_parts(modules: Path, source: Path) -> None:
     package.__path__ = [str(modules), str(source)]
     found = re.search(r'^__version__ = "(.*)"', (source / "__init__.py").read_text(encoding="utf-8"), re.M)
     if found is None:
-        raise SystemExit(f"{source / '__init__.py'} has no line __version__ = \"...\"")
+        raise SystemExit(f'{source / "__init__.py"} has no line __version__ = "..."')
     package.__version__ = found[1]  # type: ignore[attr-defined]
     sys.modules["slangpy"] = package
 
@@ -35,9 +35,7 @@ def write_library(output: Path) -> None:
     compile_stage = importlib.import_module("slangpy.call.compile")
     compiler = importlib.import_module("slangpy._slang")
     folder = compile_stage._LIBRARY
-    session = compiler.SlangSession(
-        {"format": "cpp"}, {"include_paths": [str(folder)], "library_paths": [str(folder)]}
-    )
+    session = compiler.SlangSession({"format": "cpp"}, {"include_paths": [str(folder)], "library_paths": [str(folder)]})
     blob = session.load_module("slangpy").serialize()
     key = compile_stage.digest(compile_stage.library_hash(), str(compiler.version()))
     target = output / "slang" / "slangpy.slang-module.bin"

@@ -48,15 +48,9 @@ def _default_data_dir() -> Path:
 class Config:
     """Settings read at import; the `set_…` functions change them at run time."""
 
-    print_generated_shaders: bool = field(
-        default_factory=lambda: _flag("SLANGPY_PRINT_GENERATED_SHADERS")
-    )
-    dump_generated_shaders: bool = field(
-        default_factory=lambda: _flag("SLANGPY_DUMP_GENERATED_SHADERS")
-    )
-    dump_slang_intermediates: bool = field(
-        default_factory=lambda: _flag("SLANGPY_DUMP_SLANG_INTERMEDIATES")
-    )
+    print_generated_shaders: bool = field(default_factory=lambda: _flag("SLANGPY_PRINT_GENERATED_SHADERS"))
+    dump_generated_shaders: bool = field(default_factory=lambda: _flag("SLANGPY_DUMP_GENERATED_SHADERS"))
+    dump_slang_intermediates: bool = field(default_factory=lambda: _flag("SLANGPY_DUMP_SLANG_INTERMEDIATES"))
     cache_dir: Path = field(default_factory=_default_cache_dir)
     data_dir: Path = field(default_factory=_default_data_dir)
     cache_enabled: bool = field(default_factory=lambda: not _flag("SLANGPY_DISABLE_CACHE"))

@@ -191,7 +191,9 @@ class FunctionNode(_native.CallSite):
         table = module.plan_table((core.identity, core.is_constructor, options))
         uniforms = self._make_uniforms if globals_ else None
         derives = options.bwds or options.fwds
-        super().__init__(table, plan_call, bound, uniforms, stream, derives, watcher_of(module.device), native_device(module.device))
+        super().__init__(
+            table, plan_call, bound, uniforms, stream, derives, watcher_of(module.device), native_device(module.device)
+        )
 
     def _reload(self) -> None:
         """Called by native code before a call when a watched file has changed."""

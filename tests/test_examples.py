@@ -26,9 +26,7 @@ def run(script: str, *arguments: str, folder: Path) -> str:
 
 def test_polynomial(device_type: DeviceType, tmp_path: Path) -> None:
     plot = tmp_path / "plot.png"
-    output = run(
-        "01_polynomial/polynomial.py", "--device", device_type.name, "--plot", str(plot), folder=tmp_path
-    )
+    output = run("01_polynomial/polynomial.py", "--device", device_type.name, "--plot", str(plot), folder=tmp_path)
     assert output.splitlines()[-2:] == ["[ 9. 23. 41. 63.]", "[12. 16. 20. 24.]"]
     assert plot.exists() or "no plot" in output
 
@@ -84,6 +82,8 @@ def test_notebook(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for cell, printed in zip(code_cells(), json.loads(done.stdout), strict=True):
         stored = "".join(
-            "".join(output["text"]) for output in cell["outputs"] if output.get("name") == "stdout"  # type: ignore
+            "".join(output["text"])
+            for output in cell["outputs"]
+            if output.get("name") == "stdout"  # type: ignore
         )
         assert printed == stored

@@ -19,7 +19,14 @@ installed = pytest.mark.skipif(not LIBRARY.exists(), reason="a development build
 
 @installed
 def test_files() -> None:
-    for name in ("py.typed", "slang/slangpy.slang", "slang/prelude_cpp.h", "slang/prelude_cuda.h", "_slang.pyi", "_native/__init__.pyi"):
+    for name in (
+        "py.typed",
+        "slang/slangpy.slang",
+        "slang/prelude_cpp.h",
+        "slang/prelude_cuda.h",
+        "_slang.pyi",
+        "_native/__init__.pyi",
+    ):
         assert (FOLDER / name).exists(), name
 
 

@@ -328,7 +328,9 @@ class _Writer(BackwardWriter, ForwardModeWriter, TextureWriter, TableWriter):
         if binding.kind in ("view", "packed"):
             self._declare_view(ident, binding.stored, len(placed.map), len(binding.inner), binding.rank)
             for view in grad.views:
-                self._declare_view(f"{ident}_{view}", grad.view_type(view), len(placed.map), len(binding.inner), binding.rank)
+                self._declare_view(
+                    f"{ident}_{view}", grad.view_type(view), len(placed.map), len(binding.inner), binding.rank
+                )
         elif binding.kind == "value":
             self.fields.append(f"{_slang_name(binding.stored)} {ident}")
         elif binding.kind == "reference":

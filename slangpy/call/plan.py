@@ -157,7 +157,11 @@ class PlanView:
 
     def can_widen(self) -> bool:
         """Whether flat kernels of this plan may move several neighbours per thread (GPU devices only)."""
-        return not self.on_cpu and not (self.options.bwds or self.options.fwds) and emit_stage.vector_width(self.planned()[0]) > 1
+        return (
+            not self.on_cpu
+            and not (self.options.bwds or self.options.fwds)
+            and emit_stage.vector_width(self.planned()[0]) > 1
+        )
 
     # --- native side
     def build_spec(self) -> dict[str, Any]:

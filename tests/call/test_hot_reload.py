@@ -68,7 +68,9 @@ def test_callback_and_explicit_check(device_type: spy.DeviceType, folder: Path) 
 def test_new_functions_and_signatures_appear(device_type: spy.DeviceType, folder: Path) -> None:
     module = open_module(device_type, folder)
     assert module.f(1.0) == 3.0
-    (folder / "main.slang").write_text("import dep;\nfloat f(float x, float y) { return k(x) + y; }\nint g() { return 7; }")
+    (folder / "main.slang").write_text(
+        "import dep;\nfloat f(float x, float y) { return k(x) + y; }\nint g() { return 7; }"
+    )
     assert module.f(1.0, 2.0) == 4.0
     assert module.g() == 7
     module.device.close()

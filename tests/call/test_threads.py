@@ -36,9 +36,7 @@ def run(count: int, work: Callable[[int], None]) -> None:
         raise errors[0]
 
 
-def test_eight_threads_build_one_kernel(
-    device: spy.Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_eight_threads_build_one_kernel(device: spy.Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Kernels on disk are found by their target code, whatever module they came from: a folder that another run has
     # filled would leave nothing to build.
     monkeypatch.setattr(cache, "_folder", tmp_path)

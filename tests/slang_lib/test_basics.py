@@ -220,7 +220,11 @@ def mixed_bwd():
         return g
 
     dx, dv, zo = zeros(5), zeros(4, 2), zeros(4)
-    args = [View(x.astype(F), grads=[dx]), View(v.astype(F), 1, grads=[dv]), View(z.astype(F), grads=[zi.astype(F), zo])]
+    args = [
+        View(x.astype(F), grads=[dx]),
+        View(v.astype(F), 1, grads=[dv]),
+        View(z.astype(F), grads=[zi.astype(F), zo]),
+    ]
     yield from go("mixed_bwd", *args, discard(View(zeros(4, 2), 1, grads=[dy.astype(F)])))
     for name, got, k in (("x", dx, 0), ("v", dv, 1), ("z", zo, 2)):
         yield close(name, got, numeric(k), 1e-4)
