@@ -77,7 +77,7 @@ def vector_width(plan: Vectorized) -> int:
         return 1
     for placed in plan.placed:
         binding = placed.binding
-        if binding.kind in ("reference", "resource", "custom", "texel", "table") or binding.rank >= 0:
+        if binding.kind in ("reference", "resource", "custom", "texel", "table", "select") or binding.rank >= 0:
             return 1
         if binding.kind in ("view", "packed"):
             if placed.map and (binding.inner or binding.stored not in SIZES or binding.stored == "bool"):
@@ -354,6 +354,8 @@ class _Writer(BackwardWriter, ForwardModeWriter, TextureWriter, TableWriter):
                 self.fields.append(f"int64_t {ident}_stride[{len(placed.map)}]")
         elif binding.kind == "table":
             self._declare_table(placed)
+        elif binding.kind == "select":
+            self._declare_select(placed)
         elif binding.kind == "pointer":
             self.fields.append(f"_spy_T_{ident} {ident}")
         elif binding.kind == "resource":
@@ -543,6 +545,8 @@ class _Writer(BackwardWriter, ForwardModeWriter, TextureWriter, TableWriter):
             return self._custom(placed)
         if binding.kind == "table":
             return self._table(placed)
+        if binding.kind == "select":
+            return self._select(placed)
         if binding.kind == "literal":
             return binding.stored
         if binding.kind == "resource":

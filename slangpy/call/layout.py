@@ -7,7 +7,7 @@ from typing import Any
 from ..marshall.base import SIZES, structured_element
 from .gradients import NONE
 from .ir import Derivative, Placed, Vectorized
-from .tables import table_specs
+from .tables import select_specs, table_specs
 
 
 class Fields:
@@ -123,6 +123,11 @@ def plan_spec(
     for placed in plan.placed:
         if placed.leaf < 0:
             continue
+        if placed.binding.kind == "select":
+            leaves.update(
+                select_specs(placed, lambda part: leaf_spec(part, NONE, fields, find_layout, False, four_byte_bool))
+            )
+            continue
         if placed.binding.kind == "table":
             entry = leaf_spec(placed, NONE, fields, find_layout, False, four_byte_bool)
             leaves.update(table_specs(placed, fields, entry))
@@ -187,7 +192,7 @@ def can_flatten(plan: Vectorized) -> bool:
         return False
     for placed in plan.placed:
         value = placed.binding.value
-        if placed.binding.kind == "table":
+        if placed.binding.kind in ("table", "select"):
             return False
         if placed.binding.kind in ("custom", "texel") and plan.call_rank > 1:
             return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ class TableWriter:
 
         def _declare_view(self, name: str, element: str, lead: int, inner: int, rank: int) -> None: ...
         def _tensor(self, placed: Placed) -> str: ...
+        def _declare_generator(self, placed: Placed) -> None: ...
+        def _generator(self, placed: Placed) -> str: ...
         def _load(
             self, placed: Placed, name: str, storage_type: str, target: str, lines: list[str], type_: SlangType
         ) -> None: ...
@@ -43,6 +46,29 @@ class TableWriter:
             f"_spy_Row_{ident} {ident}_layout",  # never read: it tells where the fields of a row are
         ]  # fmt: skip
 
+    def _declare_select(self, placed: Placed) -> None:
+        for part in select_parts(placed):
+            self.aliases.append(f"typealias _spy_T_{part.ident} = {part.binding.type_name};")
+            self._declare_generator(part)
+
+    def _select(self, placed: Placed) -> str:
+        """One of several generators, by the place in the list."""
+        ident = placed.ident
+        assert placed.binding.value is not None
+        shape, _ = entries(placed.binding.value)
+        at = "0"
+        for size, dim in zip(shape, placed.map, strict=True):
+            at = f"({at}) * {size} + " + ("0" if size == 1 else f"int(_c{dim})")
+        self.body += [f"_spy_T_{ident} _v_{ident};", f"int _at_{ident} = {at};"]
+        for index, part in enumerate(select_parts(placed)):
+            branch = "if" if index == 0 else "else if"
+            last = index == len(placed.binding.fields) - 1
+            head = "else" if last and index else f"{branch} (_at_{ident} == {index})"
+            self.body.append(
+                f"{head if not (last and index == 0) else ''} _v_{ident} = {self._generator(part)};".strip()
+            )
+        return f"_v_{ident}"
+
     def _table(self, placed: Placed) -> str:
         """The part of this invocation's entry: its row is read, then the entry is a view like any other."""
         binding, ident = placed.binding, placed.ident
@@ -55,6 +81,36 @@ class TableWriter:
             return self._tensor(entry)
         self._load(entry, ident, binding.stored, f"_v_{ident}", self.body, binding.type)
         return f"_v_{ident}"
+
+
+def select_parts(placed: Placed) -> list[Placed]:
+    """The generators of a list, each with fields of its own."""
+    parts = []
+    for index, (path, child) in enumerate(placed.binding.fields):
+        assert child.value is not None
+        ident = f"{placed.ident}_{index}"
+        parts.append(
+            replace(placed, path=placed.path + path, binding=child, map=(), leaf=child.value.leaf, ident=ident)
+        )
+    return parts
+
+
+def select_specs(placed: Placed, spec_of: Callable[[Placed], dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """The native plans of a list of generators: its sizes, and what each generator stores."""
+    assert placed.binding.value is not None
+    shape, _ = entries(placed.binding.value)
+    view = (-1, -1, -1, -1, -1)
+    own: dict[str, Any] = {
+        "kind": "table",
+        "name": placed.path,
+        "map": placed.map,
+        "table_shape": shape,
+        "table_bytes": 0,
+    }
+    return {
+        placed.leaf: {**own, "views": [view, None, None]},
+        **{part.leaf: spec_of(part) for part in select_parts(placed)},
+    }
 
 
 def table_specs(placed: Placed, fields: Any, entry_spec: dict[str, Any]) -> dict[int, dict[str, Any]]:

@@ -27,7 +27,8 @@ def vectorize(resolved: Resolved, options: Options, strict: bool, result_mode: s
             raise BoundVariableException(
                 f"Strict broadcasting is enabled, but argument {path} has {spread.dims} dimensions and the call has {rank}"
             )
-        _check_call_id(leaf, rank, path)
+        for part in [child for _, child in leaf.fields] if leaf.kind == "select" else [leaf]:
+            _check_call_id(part, rank, path)
         reads, writes = _access(parameter, leaf, options.bwds)
         index = leaf.value.leaf if leaf.value is not None else -1
         ident, element = f"a{len(placed)}", 0

@@ -16,9 +16,9 @@ def bind_table(value: Value, type_: SlangType, context: Context) -> Binding:
     The binding's fields hold those of the entries, in order. Raises NoMatch for entries that differ in how they bind.
     """
     shape, items = entries(value)
-    for _, item in items:
-        if item.kind not in _CONTAINERS:
-            raise no_match(value, type_, "a list of resources binds to an array of them only")
+    kinds = {item.kind for _, item in items}
+    if not kinds <= {*_CONTAINERS, "generator"} or ("generator" in kinds and len(kinds) > 1):
+        raise no_match(value, type_, "a list of resources binds to an array of them only")
     bound: list[tuple[str, Binding]] = []
     for path, item in items:
         try:
@@ -26,6 +26,14 @@ def bind_table(value: Value, type_: SlangType, context: Context) -> Binding:
         except NoMatch as error:
             raise type(error)(f"element {path}: {error}") from None
     first = bound[0][1]
+    if "generator" in kinds:
+        if any(child.dims for _, child in bound):
+            raise no_match(value, type_, "generators with a shape cannot be elements of a list")
+        return Binding("select", value, type_.full_name, type_, len(shape), (), "", tuple(bound), (first.cost[0], 1))
+    if first.kind != "view":
+        raise no_match(
+            value, type_, "a list of buffers binds to an array of them only; take Tensors or pointers instead"
+        )
     for path, other in bound:
         if other.kind != "view" or (other.stored, other.inner, other.dims) != (first.stored, first.inner, first.dims):
             raise no_match(value, type_, f"element {path} does not bind as element {bound[0][0]} does")

@@ -28,6 +28,7 @@ float gs(P p) { return p.x + p.v.y + 10 * p.inner.w.y + 100 * p.inner.n; }
 bool flip(bool b) { return !b; }
 struct S { float x; }
 float sx(S s) { return s.x; }
+int whole(int i) { return i; }
 float sum4(float a[4]) { return a[0] + a[1] + a[2] + a[3]; }
 """
 
@@ -166,3 +167,23 @@ def test_containers_that_do_not_agree(module: Any, device: Any) -> None:
         module.add([tensor(device, 3), tensor(device, 3, 3)], 1)
     with pytest.raises(ResolveException, match="array of them"):
         module.add([tensor(device, 3).storage], 1)
+
+
+def test_generators_in_lists_and_in_listed_dicts(module: Any) -> None:
+    """Each entry has a generator of its own; its numbers are those of the invocation's index in the whole call."""
+    one, two = spy.rand_float(seed=3), spy.rand_float(1, 2, seed=4)
+    out = np.zeros((2, 3), np.float32)
+    expected = np.stack([module.add(g, 0.0, _result=out.copy())[k] for k, g in enumerate((one, two))])
+    np.testing.assert_array_equal(module.add([[one], [two]], 0.0, _result=out), expected)
+    values = [{"x": one, "v": spy.float3(0, 10, 0)}, {"x": two, "v": spy.float3(0, 20, 0)}]
+    alone = [module.add(g, 0.0, _result=np.zeros(2, np.float32))[k] for k, g in enumerate((one, two))]
+    np.testing.assert_array_equal(
+        module.gs(values, _result="numpy"), np.array(alone, np.float32) + np.float32([10, 20])
+    )
+    assert plain(module.sx([{"x": spy.rand_float(seed=1)}])) == [module.sx({"x": spy.rand_float(seed=1)})]
+    with pytest.raises(ResolveException, match="generators with a shape"):
+        module.whole([range(2), range(2)])
+    at = module.whole([spy.call_id(), spy.call_id(), spy.thread_id()], _result="numpy")
+    assert at.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="Could not find suitable"):
+        module.whole([spy.call_id(), spy.call_id()], _result=np.zeros((3, 2), np.int32))
