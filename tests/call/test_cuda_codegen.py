@@ -62,6 +62,7 @@ CALLS = {
     "generic_tensor": lambda m: (m.total, (np.zeros((4, 5), F),), {}),
     "list_of_arrays": lambda m: (m.polynomial, (2, 8, -1, [np.zeros(5, F), np.zeros(5, F)]), {}),
     "list_of_rows": lambda m: (m.gather, ([0, 1], [np.zeros(4, F), np.zeros(4, F)]), {}),
+    "list_of_generators": lambda m: (m.polynomial, (2, 8, -1, [spy.rand_float(), spy.rand_float(seed=2)]), {}),
     "groups": lambda m: (m.scale.call_group_shape((2, 3)), (np.zeros((5, 4, 3), F), 2.0), {}),
     "groups_place": lambda m: (m.tile.call_group_shape((2,)), (np.zeros((5, 4), F),), {}),
     "groups_bwds": lambda m: (
