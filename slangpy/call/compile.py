@@ -70,10 +70,25 @@ def device_key(device: Any) -> str:
         target = device.compile_target
         known = digest(
             target.format, target.profile, repr(sorted(target.capabilities)), repr(sorted(dict(target.defines).items())),
-            device.compiler_fingerprint,
+            device.compiler_fingerprint, repr(sorted(target_options(device).items())),
         )  # fmt: skip
         device.__dict__["_state_code_key"] = known
     return known
+
+
+def target_options(device: Any) -> dict[str, Any]:
+    """What the compiler behind Slang is told, after the device's `compiler_options`. Sums and products are rounded one by
+    one (the same bits on all devices) unless these ask for fast arithmetic."""
+    from ..session import SlangCompilerOptions, SlangFloatingPointMode
+
+    options = SlangCompilerOptions.of(getattr(device.__dict__.get("_state_desc"), "compiler_options", None))
+    fast = options.floating_point_mode == SlangFloatingPointMode.fast
+    return {
+        "float_mode": "fast" if fast else "precise",
+        "optimization": int(options.optimization),
+        "debug_info": int(options.debug_info) != 0,
+        "downstream_args": list(options.downstream_args),
+    }
 
 
 def load_library(session: Any) -> None:
@@ -209,7 +224,9 @@ def _target_compile(device: Any, text: bytes, layout: Any, name: str) -> bytes:
     text = with_prelude(text, device.compile_target.format)
     if config.dump_slang_intermediates:
         _dump(f"{name}.{device.compile_target.format}", text)
-    return device.compile(text, layout.entry_point_name, label=name, float_mode="precise", group_size=layout.group_size)
+    return device.compile(
+        text, layout.entry_point_name, label=name, group_size=layout.group_size, **target_options(device)
+    )
 
 
 def _show(name: str, source: str) -> None:

@@ -146,3 +146,18 @@ def test_hashed_strings(device: spy.Device) -> None:
         "one",
         "two",
     ]
+
+
+@pytest.mark.needs_kernels
+def test_options_of_calls(device_type: spy.DeviceType) -> None:
+    """A device's compiler options hold for functional calls too, and their kernels are kept apart."""
+    flag = {spy.DeviceType.cpu: "-DANSWER=42", spy.DeviceType.cuda: "-DANSWER=42"}.get(device_type)
+    if flag is None:
+        pytest.skip("no compiler behind Slang takes arguments")
+    source = """int answer() { __target_switch { case cpp: __intrinsic_asm "(ANSWER)"; case cuda: __intrinsic_asm "(ANSWER)"; default: return 0; } }
+    int get(int x) { return x + answer(); }"""
+    for value in (42, 43):
+        options = {"downstream_args": [flag.replace("42", str(value))], "optimization": spy.SlangOptimizationLevel.none}
+        device = spy.Device(type=device_type, compiler_options=options, enable_hot_reload=False)
+        assert spy.Module.load_from_source(device, "options_of_calls", source).get(1) == 1 + value
+        device.close()
