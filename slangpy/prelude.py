@@ -7,15 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from . import _native
+from .cache import digest
 from .call.globals_used import used_slots
 
-_FILES = {"cpp": "prelude_cpp.h", "cuda": "prelude_cuda.h"}
+_FILES = {"cpp": ("prelude_integers.h", "prelude_cpp.h"), "cuda": ("prelude_integers.h", "prelude_cuda.h")}
 
 
 @cache
 def _text(target: str) -> bytes:
-    path = Path(__file__).resolve().parent / "slang" / _FILES[target]
-    return path.read_bytes().replace(b"#pragma once", b"", 1) + b"\n"
+    folder = Path(__file__).resolve().parent / "slang"
+    return b"".join((folder / name).read_bytes().replace(b"#pragma once", b"", 1) + b"\n" for name in _FILES[target])
+
+
+@cache
+def prelude_key(target: str) -> str:
+    """Hash of all that `with_prelude` adds for a target; part of what names a kernel in the disk cache."""
+    return digest(Path(__file__).read_bytes(), _text(target) if target in _FILES else b"")
 
 
 def with_prelude(code: bytes, target: str) -> bytes:

@@ -24,6 +24,7 @@ def test_files() -> None:
         "slang/slangpy.slang",
         "slang/prelude_cpp.h",
         "slang/prelude_cuda.h",
+        "slang/prelude_integers.h",
         "_slang.pyi",
         "_native/__init__.pyi",
     ):

@@ -14,7 +14,7 @@ from .. import __version__
 from ..cache import cache_of, digest
 from ..config import config
 from ..errors import KernelGenException, ResolveException, SlangCompileError
-from ..prelude import check_resources, with_prelude
+from ..prelude import check_resources, prelude_key, with_prelude
 from .globals_used import used_slots
 from .text import import_statement
 
@@ -70,7 +70,7 @@ def device_key(device: Any) -> str:
         target = device.compile_target
         known = digest(
             target.format, target.profile, repr(sorted(target.capabilities)), repr(sorted(dict(target.defines).items())),
-            device.compiler_fingerprint, repr(sorted(target_options(device).items())),
+            device.compiler_fingerprint, prelude_key(target.format), repr(sorted(target_options(device).items())),
         )  # fmt: skip
         device.__dict__["_state_code_key"] = known
     return known

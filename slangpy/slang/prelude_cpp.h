@@ -83,26 +83,6 @@ inline void _spy_atomic_add_f64(double* to, double v) { spy_atomics::add<uint64_
 template<class Half>
 inline void _spy_atomic_add_f16(Half* to, Half v) { spy_atomics::add<uint16_t>(to, v); }
 
-// What Slang's prelude has for integers of 32 and 64 bits only.
-template<class T>
-inline T _spy_abs(T v) { return v < 0 ? T(-v) : v; }
-template<class T>
-inline T _spy_min(T a, T b) { return a < b ? a : b; }
-template<class T>
-inline T _spy_max(T a, T b) { return a < b ? b : a; }
-inline int8_t I8_abs(int8_t v) { return _spy_abs(v); }
-inline int8_t I8_min(int8_t a, int8_t b) { return _spy_min(a, b); }
-inline int8_t I8_max(int8_t a, int8_t b) { return _spy_max(a, b); }
-inline uint8_t U8_abs(uint8_t v) { return v; }
-inline uint8_t U8_min(uint8_t a, uint8_t b) { return _spy_min(a, b); }
-inline uint8_t U8_max(uint8_t a, uint8_t b) { return _spy_max(a, b); }
-inline int16_t I16_abs(int16_t v) { return _spy_abs(v); }
-inline int16_t I16_min(int16_t a, int16_t b) { return _spy_min(a, b); }
-inline int16_t I16_max(int16_t a, int16_t b) { return _spy_max(a, b); }
-inline uint16_t U16_abs(uint16_t v) { return v; }
-inline uint16_t U16_min(uint16_t a, uint16_t b) { return _spy_min(a, b); }
-inline uint16_t U16_max(uint16_t a, uint16_t b) { return _spy_max(a, b); }
-
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif

@@ -24,6 +24,10 @@ uint hashed(uint h) { return h; }
 float random(float2 r) { return r.x + r.y; }
 int2 place(int2 c) { return c; }
 double wide(double x) { return x * 2; }
+int8_t small(int8_t a, uint8_t b, int16_t c, uint16_t d)
+{
+    return max(abs(a), int8_t(min(b, uint8_t(3)))) + int8_t(min(abs(c), int16_t(d))) + int8_t(max(d, uint16_t(2)));
+}
 [Differentiable] float gather(int i, ITensor<float, 1> x) { return x[i] * x[i]; }
 int tile(float x) { return CallShapeInfo::get_call_group_id().shape[0]; }
 float total<let D : int>(ITensor<float, D> x) { return x.shape[0]; }
@@ -57,6 +61,7 @@ CALLS = {
     "rand_float": lambda m: (m.random, (spy.rand_float(),), {"_result": np.zeros(4, F)}),
     "grid": lambda m: (m.place, (spy.grid((4, 5)),), {}),
     "call_id": lambda m: (m.place, (spy.call_id(),), {"_result": np.zeros((4, 5, 2), np.int32)}),
+    "small_integers": lambda m: (m.small, (1, 2, np.zeros(5, np.int16), 4), {}),
     "double": lambda m: (m.wide, (np.zeros(5),), {}),
     "gather": lambda m: (m.gather, (spy.grid((4,)), np.zeros(4, F)), {}),
     "generic_tensor": lambda m: (m.total, (np.zeros((4, 5), F),), {}),
