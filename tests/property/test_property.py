@@ -23,6 +23,7 @@ from arguments import LAYOUTS, Passer, Slot, draw_input, draw_output, spread, un
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 import slangpy as spy
+from slangpy.testing import CudaCodegen, nvrtc_available
 
 pytestmark = [pytest.mark.needs_kernels, pytest.mark.slow]
 
@@ -106,6 +107,14 @@ def loaded(device: Any) -> tuple[Any, list[grammar.Function]]:
     return module, drawn
 
 
+def arguments(passer: Passer, function: grammar.Function, plan: Plan) -> tuple[list[Any], dict[str, Any]]:
+    """(argument, values) for each parameter, and what says where the result goes."""
+    made = [passer.make(slot, p.type, p.io != "in") for p, slot in zip(function.parameters, plan.slots, strict=True)]
+    if isinstance(plan.result, Slot):
+        return made, {"_result": passer.make(plan.result, function.result, True)[0]}
+    return made, {"_result": plan.result} if plan.result is not None else {}
+
+
 def run_case(device: Any, case: Case) -> None:
     """One call, compared with NumPy."""
     module, drawn = loaded(device)
@@ -115,12 +124,8 @@ def run_case(device: Any, case: Case) -> None:
     if any(slot.has_lists() for slot in plan.all_slots()):
         sizes = tuple(size or 2 for size in sizes)  # a list without elements has no rank
     passer = Passer(device, module, sizes, case.layout, case.seed)
-    made = [passer.make(slot, p.type, p.io != "in") for p, slot in zip(function.parameters, plan.slots, strict=True)]
-    result, keywords = plan.result, {}
-    if isinstance(result, Slot):
-        keywords["_result"] = passer.make(result, function.result, True)[0]
-    elif result is not None:
-        keywords["_result"] = result
+    made, keywords = arguments(passer, function, plan)
+    result = plan.result
     leads = [lead for slot in plan.all_slots() for lead in slot.leads(sizes)]
     call = np.broadcast_shapes(*leads) if leads else ()
     shown = f"{case}\n{plan}\nsizes {sizes}, call shape {call}\n{function.source}"
@@ -208,3 +213,19 @@ def test_a_wrong_value_is_noticed(device: spy.Device, monkeypatch: pytest.Monkey
     monkeypatch.setattr(grammar.Function, "evaluate", wrong)
     with pytest.raises(AssertionError, match="the result of"):
         run_case(device, case)
+
+
+@pytest.mark.skipif(not nvrtc_available(), reason="NVRTC is not installed")
+def test_drawn_functions_compile_for_cuda() -> None:
+    count = int(os.environ.get("SLANGPY_PROPERTY_FUNCTIONS", "30"))
+    device = spy.Device(type=spy.DeviceType.null, compiler_options={}, enable_hot_reload=False)  # of the arguments
+    codegen = CudaCodegen("sm_80")
+    source = grammar.module_source(functions(count))
+    host = spy.Module.load_from_source(device, "drawn_for_cuda", source)
+    module = codegen.load_from_source("drawn_for_cuda", source)
+    for function in functions(count):
+        plan = draw_plan(function, 0)
+        passer = Passer(device, host, (3, 2, 5)[: plan.rank], LAYOUTS[0], 1)
+        made, keywords = arguments(passer, function, plan)
+        codegen.build(module[function.name], *[argument for argument, _ in made], **keywords)
+    device.close()
