@@ -26,6 +26,7 @@ from ._native import *  # noqa: F403
 from ._native import DiffPair as DiffPair, Shape as Shape, ValueRef as ValueRef
 from .config import (
     set_allow_torch_fallback as set_allow_torch_fallback,
+    set_check_bounds as set_check_bounds,
     set_dump_generated_shaders as set_dump_generated_shaders,
     set_dump_slang_intermediates as set_dump_slang_intermediates,
     set_print_generated_shaders as set_print_generated_shaders,

@@ -51,6 +51,7 @@ class Config:
     print_generated_shaders: bool = field(default_factory=lambda: _flag("SLANGPY_PRINT_GENERATED_SHADERS"))
     dump_generated_shaders: bool = field(default_factory=lambda: _flag("SLANGPY_DUMP_GENERATED_SHADERS"))
     dump_slang_intermediates: bool = field(default_factory=lambda: _flag("SLANGPY_DUMP_SLANG_INTERMEDIATES"))
+    check_bounds: bool = field(default_factory=lambda: _flag("SLANGPY_CHECK_BOUNDS"))
     cache_dir: Path = field(default_factory=_default_cache_dir)
     data_dir: Path = field(default_factory=_default_data_dir)
     cache_enabled: bool = field(default_factory=lambda: not _flag("SLANGPY_DISABLE_CACHE"))
@@ -76,6 +77,15 @@ def set_print_generated_shaders(enabled: bool) -> None:
 def set_dump_generated_shaders(enabled: bool) -> None:
     """Writes each generated kernel to `.temp/` in the working folder."""
     config.dump_generated_shaders = bool(enabled)
+
+
+def set_check_bounds(enabled: bool) -> None:
+    """Checks each index into a tensor parameter of a call: IndexError with the index and the shape. Costs time: off at
+    first, unless the environment has SLANGPY_CHECK_BOUNDS=1. Calls that are recorded skip what lies outside."""
+    from . import _native
+
+    config.check_bounds = bool(enabled)
+    _native._set_check_bounds(config.check_bounds)
 
 
 def set_dump_slang_intermediates(enabled: bool) -> None:

@@ -154,6 +154,8 @@ class _Writer(BackwardWriter, ForwardModeWriter, TextureWriter, TableWriter):
         lines += list(self.options.preludes)
         lines += list(dict.fromkeys("\n".join(code.lines) for code in added if code.lines))
         lines += self._library_settings()
+        if self._checks_bounds():
+            lines.append("export static const bool _spy_check_bounds = true;")
         lines += self.aliases
         lines.append("struct _spy_Call")
         lines.append("{")
@@ -167,7 +169,12 @@ class _Writer(BackwardWriter, ForwardModeWriter, TextureWriter, TableWriter):
         header = ["int64_t _total", "int64_t _block", "int64_t _flags", f"int64_t _shape[{max(self.rank, 1)}]"]
         if self.options.bwds:
             header.append("int64_t _period")
+        if self._checks_bounds():
+            header.append("uint64_t _bounds")
         return [*header, "uint64_t _redirects"] if any(g.sums is not None for g in self.grads.values()) else header
+
+    def _checks_bounds(self) -> bool:
+        return self.options.check_bounds and any(p.binding.rank >= 0 for p in self.plan.placed)
 
     def _entry_point(self) -> list[str]:
         extra = "".join(f", {p}" for p in self.extra)

@@ -82,6 +82,7 @@ class BackwardWriter:
 
     if TYPE_CHECKING:
 
+        def _checks_bounds(self) -> bool: ...
         def _class(self, placed: Placed) -> int: ...
         def _offset(self, placed: Placed, name: str) -> str: ...
         def _leaf_value(self, placed: Placed) -> str: ...
@@ -259,7 +260,8 @@ class BackwardWriter:
         return max(modes, default=0)
 
     def _redirect(self) -> list[str]:
-        return ["_spy_redirects = _call._redirects;"] if self._redirect_mode() else []
+        lines = ["_spy_bounds = _call._bounds;"] if self._checks_bounds() else []
+        return [*lines, "_spy_redirects = _call._redirects;"] if self._redirect_mode() else lines
 
     def _adds_by_wave(self, stored: str) -> bool:
         """Whether lanes that meet in one element may be summed first."""

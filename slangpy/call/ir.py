@@ -82,6 +82,7 @@ class Options:
     thread_group_size: tuple[int, int, int] | None = None
     convert: str | None = None
     deterministic: bool = False
+    check_bounds: bool = False
 
 
 @dataclass(frozen=True)

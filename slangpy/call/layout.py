@@ -166,6 +166,7 @@ def plan_spec(
         "flags_offset": fields.offset("_flags"),
         "period_offset": fields.offset("_period"),
         "redirects_offset": fields.offset("_redirects"),
+        "bounds_offset": fields.offset("_bounds"),
         "shape_offset": fields.offset("_shape"),
         "size_dependent": plan.size_dependent,
         "shape_dependent": plan.shape_dependent,

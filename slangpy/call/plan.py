@@ -11,6 +11,7 @@ from typing import Any
 from .. import _native
 from ..bindings.typeregistry import PYTHON_TYPES
 from ..cache import cache_of, digest
+from ..config import config
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from ..marshall.base import enum_storage
 from . import compile as compile_stage, emit as emit_stage, layout as layout_stage
@@ -33,6 +34,7 @@ from .uniforms import raise_unset
 from .vectorize import check_map_count, vectorize
 
 _build_lock = threading.RLock()
+_native._set_check_bounds(config.check_bounds)  # the environment may ask for it
 
 
 def decode(description: list[Any]) -> tuple[Argument, ...]:
@@ -48,6 +50,8 @@ class PlanView:
     ) -> None:  # fmt: skip
         self.function = node.core
         self.options: Options = replace(node.options, deterministic=True) if deterministic else node.options
+        if config.check_bounds:
+            self.options = replace(self.options, check_bounds=True)
         self.arguments = arguments
         self.result_mode = result_mode
         self.key = key

@@ -59,6 +59,18 @@ CALLS = {
 }  # fmt: skip
 
 
+def test_checked_indices_compile(cpu, module):
+    make, key = CALLS["linear"]
+    function, arguments = make(cpu, module)
+    spy.set_check_bounds(True)
+    try:
+        built = module.device.build(function.bwds, *arguments)._build(key, key)
+    finally:
+        spy.set_check_bounds(False)
+    assert "_spy_check_bounds = true" in built.source
+    assert built.kernel[:4] == b"\x7fELF"
+
+
 @pytest.mark.parametrize("name", [n for n in CALLS if n != "own_addition"])
 def test_deterministic_kernels_compile(cpu, module, name):
     make, key = CALLS[name]

@@ -154,6 +154,8 @@ void Launch::dispatch()
     int64_t total = tiles(), tile = m_plan.tile.element_count();
     const Variant& variant = variant_of(choose_variant());
     prepare_sums();
+    if (m_plan.bounds_offset >= 0 && !m_signature.reserved.append_to)
+        prepare_bounds();
     int64_t per_group = variant.items_per_group;
     if (per_group == 0) { // CPU: blocks large enough to vectorise, small enough to share out
         per_group = variant.max_groups == 1
@@ -210,6 +212,8 @@ void Launch::dispatch()
     }
     if (!m_sums.empty())
         settle_sums();
+    if (m_bounds)
+        check_bounds();
 }
 
 const Variant& Launch::variant_of(VariantKey key)

@@ -138,6 +138,8 @@ private:
     void note_sums(const LeafPlan& plan, uint64_t address, const Shape& shape, const Shape& strides);
     void prepare_sums();
     void settle_sums();
+    void prepare_bounds();
+    void check_bounds();
     void record(const Variant& variant, std::array<uint32_t, 3> groups);
     void finish_uploads();
     void finish_references();
@@ -167,6 +169,7 @@ private:
     std::vector<Readback> m_readbacks;
     std::vector<Custom> m_custom;
     std::vector<Sums> m_sums;
+    ref<Buffer> m_bounds; ///< where kernels report indices outside
     uint64_t m_owned = 0; ///< bit per leaf: each invocation adds to elements of its own
     struct Table {
         size_t leaf;

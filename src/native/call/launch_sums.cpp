@@ -11,6 +11,8 @@ namespace {
 
 constexpr uint32_t row_words = 4; ///< of the table that kernels read: begin, end, sums, bytes of sums per byte
 
+constexpr uint32_t report_words = 2 + 2 * Shape::max_rank; ///< see slangpy/slang/tensor.slang
+
 /// What a settling kernel takes; slangpy/call/settle.py writes the same structure.
 struct SettleArguments {
     int64_t count;
@@ -76,6 +78,50 @@ void Launch::prepare_sums()
     m_plan.device->write_buffer(buffer, 0, table.data(), table.size() * sizeof(uint64_t));
     put<uint64_t>(m_plan.redirects_offset, address);
     m_keep.push_back(ref<Object>(buffer.get()));
+}
+
+void Launch::prepare_bounds()
+{
+    refuse_in_capture("indices are checked (set_check_bounds)");
+    const uint32_t zeros[report_words] = {};
+    BufferDesc desc;
+    desc.size = sizeof zeros;
+    desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access | BufferUsage::copy_destination |
+                 BufferUsage::copy_source;
+    desc.label = "report of indices outside";
+    desc.uninitialized = true;
+    m_bounds = m_plan.device->create_buffer(desc);
+    m_plan.device->write_buffer(m_bounds.get(), 0, zeros, sizeof zeros);
+    const uint64_t address = m_bounds->device_address();
+    put<uint64_t>(m_plan.bounds_offset, address ? address : reinterpret_cast<uint64_t>(m_bounds->host_pointer()));
+    m_keep.push_back(ref<Object>(m_bounds.get()));
+}
+
+/// Raises for the first index outside that the kernel met; what it stored so far is stored.
+void Launch::check_bounds()
+{
+    uint32_t words[report_words] = {};
+    m_plan.device->read_buffer(m_bounds.get(), 0, words, sizeof words);
+    if (words[0] == 0)
+        return;
+    Shape index, shape;
+    for (uint32_t k = 0; k < std::min<uint32_t>(words[1], Shape::max_rank); ++k) {
+        index.push_back(int32_t(words[2 + 2 * k]));
+        shape.push_back(words[3 + 2 * k]);
+    }
+    std::string names;
+    for (size_t i = 0; i < m_plan.leaves.size(); ++i) {
+        const LeafPlan& plan = m_plan.leaves[i];
+        const Shape& all = m_signature.leaves[i].shape;
+        bool same = plan.whole && all.size() == plan.vector_dims + shape.size();
+        for (size_t k = 0; same && k < shape.size(); ++k)
+            same = all[plan.vector_dims + k] == shape[k];
+        if (same)
+            names += cat(names.empty() ? "" : " or ", plan.name);
+    }
+    fail(ErrorKind::index, m_plan.label, ": index ", index.str(), " is outside of a tensor of shape ", shape.str(),
+         names.empty() ? "" : cat(" (argument ", names, ")"), "; ", words[0],
+         words[0] == 1 ? " access was" : " accesses were", " outside");
 }
 
 void Launch::settle_sums()

@@ -95,7 +95,7 @@ struct CallPlan {
     uint32_t call_rank = 0;
     uint32_t argument_size = 0;
     int32_t total_offset = -1, block_offset = -1, flags_offset = -1, shape_offset = -1, period_offset = -1,
-            redirects_offset = -1;
+            redirects_offset = -1, bounds_offset = -1;
     bool size_dependent = false;  ///< list lengths belong to the key
     bool shape_dependent = false; ///< so do the sizes of containers
     bool can_flatten = false;

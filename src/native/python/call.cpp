@@ -149,6 +149,7 @@ std::shared_ptr<CallPlan> read_plan(nb::dict dict)
     plan->period_offset = offset_of(dict, "period_offset");
     plan->shape_offset = offset_of(dict, "shape_offset");
     plan->redirects_offset = offset_of(dict, "redirects_offset");
+    plan->bounds_offset = offset_of(dict, "bounds_offset");
     plan->size_dependent = nb::cast<bool>(dict["size_dependent"]);
     plan->shape_dependent = dict.contains("shape_dependent") && nb::cast<bool>(dict["shape_dependent"]);
     plan->can_flatten = nb::cast<bool>(dict["can_flatten"]);
@@ -161,6 +162,8 @@ std::shared_ptr<CallPlan> read_plan(nb::dict dict)
     return plan;
 }
 
+std::atomic<bool> check_bounds{false};
+
 /// Backward calls whose sums must not depend on the order of threads have plans of their own.
 void add_determinism(const CallSite& site, Signature& signature)
 {
@@ -168,6 +171,8 @@ void add_determinism(const CallSite& site, Signature& signature)
                                                (signature.has_torch && torch_is_deterministic()));
     if (signature.deterministic)
         signature.key += "\x01!";
+    if (check_bounds)
+        signature.key += "\x01?";
 }
 
 std::shared_ptr<CallPlan> find_plan(CallSite& site, nb::handle self, PlanTable& table, Signature& signature,
@@ -432,6 +437,8 @@ void bind_call(nb::module_& m)
         }, nb::arg("primal").none(), nb::arg("grad").none(), nb::arg("seed").none() = nb::none(), nb::arg("fresh") = false)
         .def_rw("primal", &TorchPair::primal, nb::arg().none())
         .def_rw("grad", &TorchPair::grad, nb::arg().none());
+    m.def("_set_check_bounds", [](bool on) { check_bounds = on; }, nb::arg("enabled"),
+          "Plans calls from now on with checks of the indices into tensors.");
     m.def("_take_call_slot", &take_call_slot, nb::arg("type"), "Calls instances natively, whatever __call__ the class has.");
     nb::class_<TorchSlot>(m, "TorchSlot", "Stands for a torch tensor in stored arguments.").def(nb::init<>());
     m.def("_call_with", &call_with_values, nb::arg("node"), nb::arg("args"), nb::arg("kwargs"), nb::arg("values"),
