@@ -124,9 +124,10 @@ def main() -> int:
             print(f"FAILED {name}")
         for line in broken:
             print(f"BROKEN {line}")
+        seconds, elsewhere = round(time.monotonic() - start), len(counts.names) - counts.failed
         print(
             f"{device}: {counts.passed} passed, {counts.skipped} skipped, {counts.failed} failed; without a device "
-            f"{counts.others} passed, {len(counts.names) - counts.failed} failed; {len(broken)} files broken; {round(time.monotonic() - start)} s"
+            f"{counts.others} passed, {elsewhere} failed; {len(broken)} files broken; {seconds} s"
         )
     (out / "counts.json").write_text(json.dumps(summary, indent=1))
     return int(bad)
