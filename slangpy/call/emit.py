@@ -79,6 +79,8 @@ def vector_width(plan: Vectorized) -> int:
         binding = placed.binding
         if binding.kind in ("reference", "resource", "custom", "texel", "table", "select") or binding.rank >= 0:
             return 1
+        if placed.writes and not placed.map:  # one element for all invocations
+            return 1
         if binding.kind in ("view", "packed"):
             if placed.map and (binding.inner or binding.stored not in SIZES or binding.stored == "bool"):
                 return 1

@@ -33,3 +33,23 @@ template <typename T> __device__ __forceinline__ T _spy_wave_sum(unsigned int la
         sum = sum + __shfl_sync(lanes, v, __ffs(rest) - 1);
     return sum;
 }
+
+// CUDA makes vectors of signed char, Slang's library of char: a call that mixes int8_t and literals fits both.
+template <typename A, typename B> __device__ __forceinline__ char2 make_char2(A x, B y)
+{
+    char2 v;
+    v.x = (signed char)x, v.y = (signed char)y;
+    return v;
+}
+template <typename A, typename B, typename C> __device__ __forceinline__ char3 make_char3(A x, B y, C z)
+{
+    char3 v;
+    v.x = (signed char)x, v.y = (signed char)y, v.z = (signed char)z;
+    return v;
+}
+template <typename A, typename B, typename C, typename D> __device__ __forceinline__ char4 make_char4(A x, B y, C z, D w)
+{
+    char4 v;
+    v.x = (signed char)x, v.y = (signed char)y, v.z = (signed char)z, v.w = (signed char)w;
+    return v;
+}

@@ -259,7 +259,7 @@ def test_lost_derivatives(wrong):
 def test_loop_beyond_max_iters(wrong):
     passes(wrong.grow, f32(3) * 0.5, 4)
     report = fails(wrong.grow, f32(3) * 0.5, 7)
-    assert {row.wrong for row in report.wrong} == {("bwds",)}
+    assert all("bwds" in row.wrong for row in report.wrong)  # what lies behind the array is any device's own
     assert ("bwds failed" in report.notes[0]) == (wrong.device.info.type is spy.DeviceType.cpu)
     assert report.notes[-1:] == [
         "line 18: the loop takes more trips than [MaxIters(4)] says; with [MaxIters(68)] bwds is right"

@@ -79,6 +79,14 @@ CALLS = {
 }
 
 
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_vectors_of_int8(module: spy.Module, count: int) -> None:
+    """Literals beside int8_t must not make CUDA's constructors ambiguous."""
+    text = f"vector<int8_t,{count}> made(float x) {{ return vector<int8_t,{count}>({'int8_t(x), ' * (count - 1)}int8_t(1)); }}"
+    own = module.device.load_from_source(f"int8_vectors_{count}", text)
+    assert module.device.build(own.made, 1.0).pipeline[:4] == b"\x7fELF"
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_kernel_compiles(module: spy.Module, name: str) -> None:
     function, args, kwargs = CALLS[name](module)

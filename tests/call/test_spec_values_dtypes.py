@@ -78,6 +78,9 @@ def test_dlpack(device: Any, scalar: str) -> None:
     if _wide(device):
         with pytest.raises(BufferError, match="copy it with to_numpy"):
             np.from_dlpack(t)
+    elif device.type is spy.DeviceType.cuda:
+        torch = pytest.importorskip("torch")
+        np.testing.assert_array_equal(torch.from_dlpack(t).cpu().numpy(), data)
     elif scalar != "bool":
         np.testing.assert_array_equal(np.from_dlpack(t), data)
     back = spy.Tensor.from_dlpack(device, data)

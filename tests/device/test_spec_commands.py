@@ -84,7 +84,9 @@ def test_clears(textured: spy.Device, format: str, name: str, value: Any, expect
     run(textured, lambda encoder: getattr(encoder, clear)(texture, part(1, 0), value))
     for layer, mip in ((0, 0), (0, 1), (1, 1)):
         assert not texture.to_numpy(layer, mip).any()
-    assert (texture.to_numpy(1, 0) == expected).all()
+    got = texture.to_numpy(1, 0)
+    # a half of 255 steps may be rounded either way
+    assert (np.abs(got.astype(np.float64) - expected) <= 1).all() if "unorm" in format else (got == expected).all()
 
 
 def test_copies_between_parts(textured: spy.Device) -> None:

@@ -140,6 +140,7 @@ VariantKey Launch::choose_variant()
         key |= uint64_t(access) << (3 + 2 * position++);
         bool in_place = leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch || (m_on_host && leaf.kind == ValueKind::array);
         aligned &= access == AccessClass::uniform || !in_place || leaf.address % 16 == 0;
+        aligned &= access == AccessClass::linear || !plan.writes; // elements that invocations share
     }
     if (flatten && m_plan.can_widen && aligned)
         key |= 4;

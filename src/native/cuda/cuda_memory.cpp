@@ -328,7 +328,7 @@ CUtexObject CudaArray::texture_object(const SubresourceRange& range, Format form
     view.format = view_format(texel);
     view.width = std::max(1u, m_desc.width >> shift);
     view.height = flat ? 0 : std::max(1u, m_desc.height >> shift);
-    view.depth = m_desc.type == TextureType::texture_3d ? std::max(1u, m_desc.depth >> shift) : layered ? (range.layer_count == 1 ? 1 : m_desc.layer_count()) : 0; // CUDA wants the whole depth
+    view.depth = m_desc.type == TextureType::texture_3d ? std::max(1u, m_desc.depth >> shift) : layered ? m_desc.layer_count() : 0; // CUDA wants the whole depth
     if (layered) {
         view.firstLayer = range.layer;
         view.lastLayer = range.layer + range.layer_count - 1;

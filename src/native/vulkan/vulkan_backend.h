@@ -263,6 +263,8 @@ struct SpirvResult {
     std::map<std::pair<uint32_t, uint32_t>, VkFormat> fixed_formats;
 };
 SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, const SpirvOptions& options);
+/// The code with every product and sum rounded by itself.
+std::string forbid_contraction(std::string_view code, const std::string& label);
 /// True when the code reads push constants of 8 or 16 bits that the device lacks.
 bool needs_push_constant_spill(std::string_view code, const VulkanFeatures& features);
 

@@ -212,13 +212,15 @@ std::string VulkanDevice::compile(const CompileDesc& desc)
     // Slang has made SPIR-V already; what depends on the driver happens in create_kernel.
     if (desc.source.size() < 20 || desc.source.size() % 4 || desc.source.substr(0, 4) != "\x03\x02\x23\x07")
         fail_runtime("kernel '", desc.label, "': compile on a Vulkan device takes SPIR-V code");
+    if (desc.float_mode == CompileDesc::FloatMode::precise) // Slang's SPIR-V does not say so
+        return forbid_contraction(desc.source, desc.label);
     return std::string(desc.source);
 }
 
 std::string VulkanDevice::compiler_fingerprint()
 {
     const VkPhysicalDeviceVulkan12Properties& driver = m_adapter->v12;
-    return cat("vulkan spirv-1.5 ", m_info.adapter_name, " driver ", driver.driverName, " ", driver.driverInfo, " ",
+    return cat("vulkan spirv-1.5 2 ", m_info.adapter_name, " driver ", driver.driverName, " ", driver.driverInfo, " ",
                m_adapter->properties.driverVersion, " ", hex(m_adapter->v11.driverUUID, VK_UUID_SIZE), " ",
                hex(m_adapter->properties.pipelineCacheUUID, VK_UUID_SIZE));
 }

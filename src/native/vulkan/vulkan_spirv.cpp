@@ -317,6 +317,27 @@ bool needs_push_constant_spill(std::string_view code, const VulkanFeatures& feat
     return false;
 }
 
+std::string forbid_contraction(std::string_view code, const std::string& label)
+{
+    constexpr uint32_t no_contraction = 42;
+    const std::vector<uint32_t> words = to_words(code, label);
+    const std::vector<Instruction> list = split(words, label);
+    std::vector<uint32_t> decorations;
+    size_t place = 0; // decorations lie between names and types
+    for (const Instruction& i : list) {
+        if (!place && (i.op == op_decorate || i.op == op_member_decorate || (i.op >= 19 && i.op <= 39)))
+            place = i.begin;
+        const bool arithmetic = i.op == 127 || i.op == 129 || i.op == 131 || i.op == 133 || i.op == 136
+            || (i.op >= 140 && i.op <= 148); // OpFNegate, OpFAdd, OpFSub, OpFMul, OpFDiv, OpFRem ... OpDot
+        if (arithmetic && i.count > 2)
+            decorations.insert(decorations.end(), {3u << 16 | op_decorate, words[i.begin + 2], no_contraction});
+    }
+    std::vector<uint32_t> out(words.begin(), words.begin() + place);
+    out.insert(out.end(), decorations.begin(), decorations.end());
+    out.insert(out.end(), words.begin() + place, words.end());
+    return std::string(reinterpret_cast<const char*>(out.data()), out.size() * 4);
+}
+
 SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, const SpirvOptions& options)
 {
     SpirvResult result;
