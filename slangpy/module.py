@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import re
@@ -64,12 +63,7 @@ class LoadedModule:
         return self.layout.element_layout(type_.type_reflection)
 
 
-_SESSION_LOADS = 64
-"""Modules of text and kernels after which the next module of text gets a new session: the compiler frees what it has
-loaded with its session only, so those of passing modules must end. Files share one, and with it what they import."""
-
-
-def _session(device: Any, is_text: bool, link: Any) -> Any:
+def _session(device: Any, link: Any) -> Any:
     """The compiler session for a new module: that of a module it is linked with, else one of the device's."""
     for item in link:
         linked = item.loaded.main if isinstance(item, Module) else item
@@ -79,12 +73,8 @@ def _session(device: Any, is_text: bool, link: Any) -> Any:
     session = state.get("_state_functional_session")
     if session is None:
         session = state["_state_functional_session"] = new_session(device)
-    if not is_text:
-        return session
-    session = state.get("_state_text_session", session)
-    if session.__dict__.get("_loads", 0) >= _SESSION_LOADS:
-        gc.collect()  # modules and their functions refer to each other: dropped ones would keep their session
-        session = state["_state_text_session"] = new_session(device)
+    # One session for all: types that pass from one to another (a tensor's, say) are remembered there after theirs has
+    # gone, and Slang then reads freed memory. So the compiler's share of a module stays until the device closes.
     return session
 
 
@@ -180,7 +170,7 @@ class Module:
 
     def _load(self) -> LoadedModule:
         if self._slang_module is None:
-            self._slang_module = self.load_in(_session(self.device, self._path is None, self.link))
+            self._slang_module = self.load_in(_session(self.device, self.link))
         main = self._slang_module
         linked = []
         for item in self.link:
@@ -462,7 +452,6 @@ def _load_path(session: Any, path: Path) -> Any:
 def _load_source(session: Any, name: str, source: str) -> Any:
     """Loads text under its name; a different text of the same name gets a name of its own."""
     known = session.__dict__.setdefault("_sources", {})
-    session.__dict__["_loads"] = session.__dict__.get("_loads", 0) + 1
     if known.setdefault(name, source) == source:
         try:
             return session.load_module_from_source(name, source, name)

@@ -57,7 +57,6 @@ def reload_changed(device: Any, force: bool = False) -> bool:
                 module.accept_files()
             return False
         device.__dict__["_state_functional_session"] = session
-        device.__dict__.pop("_state_text_session", None)
         device.__dict__["_state_reload_error"] = None
         for module, main in replacements:
             module.replace(main)

@@ -178,7 +178,6 @@ def _load_generated(program: Any, name: str, source: str) -> Any:
 def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[bytes, Any]:
     session = program.session
     module_name = "_spy_" + digest(source, name, repr(conformances))[:24]
-    session.__dict__["_loads"] = session.__dict__.get("_loads", 0) + 1
     begin = time.perf_counter()
     try:
         module = _load_generated(program, module_name, source)
