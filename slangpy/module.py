@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import re
@@ -433,8 +434,11 @@ def _file_hash(path: str) -> str:
         return ""
 
 
+_attempts = itertools.count(1)
+
+
 def _load_path(session: Any, path: Path) -> Any:
-    """Loads a file. Slang keeps the text of a file that did not compile, so a corrected one is loaded as text."""
+    """Loads a file. Slang keeps what it has of a file that did not compile, so another attempt takes another name."""
     from .errors import SlangCompileError
 
     failed = session.__dict__.setdefault("_failed_paths", set())
@@ -445,19 +449,28 @@ def _load_path(session: Any, path: Path) -> Any:
             failed.add(path)
             raise
     source = path.read_text(encoding="utf-8")
-    stamp = digest(source)[:12]
+    stamp = f"{digest(source)[:12]}_{next(_attempts)}"
     return session.load_module_from_source(f"{path.stem}_{stamp}", source, f"{path.with_suffix('')}_{stamp}.slang")
 
 
 def _load_source(session: Any, name: str, source: str) -> Any:
-    """Loads text under its name; a different text of the same name gets a name of its own."""
+    """Loads text under its name; a different text, or one that did not compile before, gets a name of its own."""
+    from .errors import SlangCompileError
+
     known = session.__dict__.setdefault("_sources", {})
-    if known.setdefault(name, source) == source:
+    failed = session.__dict__.setdefault("_failed_sources", set())
+    stamp = digest(source)[:12]
+    if (name, stamp) in failed:
+        stamp = f"{stamp}_{next(_attempts)}"
+    elif known.setdefault(name, source) == source:
         try:
             return session.load_module_from_source(name, source, name)
         except Exception:
-            known.pop(name, None)
+            failed.add((name, stamp))
             raise
     # Slang knows modules by name and by path, so both must be new; the path is what messages show.
-    stamp = digest(source)[:12]
-    return session.load_module_from_source(f"{name}_{stamp}", source, f"{name} ({stamp})")
+    try:
+        return session.load_module_from_source(f"{name}_{stamp}", source, f"{name} ({stamp})")
+    except SlangCompileError as error:
+        failed.add((name, digest(source)[:12]))
+        raise SlangCompileError(str(error).replace(f"{name}_{stamp}", name)) from None

@@ -40,3 +40,23 @@ def check(module: Any) -> None:
     assert module.twice(items, _result="numpy").tolist() == [0, 2, 4]
     assert module.make(2.0) == {"a": 2.0}
     assert module.half_of(3.0, 4.0) == 4.0
+
+
+@pytest.mark.parametrize("as_file", [False, True], ids=["text", "file"])
+def test_code_that_does_not_compile_never_loads(device: Any, tmp_path: Path, as_file: bool) -> None:
+    """Slang keeps what it could read of such a module, and gives that out when asked again."""
+
+    def load(text: str) -> Any:
+        if not as_file:
+            return spy.Module.load_from_source(device, "broken_code", text)
+        path = tmp_path / "broken_code.slang"
+        path.write_text(text)
+        return spy.Module.load_from_file(device, path)
+
+    for _ in range(4):
+        with pytest.raises(spy.SlangCompileError, match='slang module "[^"]*broken_code'):
+            load("float f(float x) { return 2 * unknown_function(x); }")
+    module = load("float f(float x) { return 3 * x; }")
+    assert module.f.module is module
+    if device.type is not spy.DeviceType.null:
+        assert module.f(2.0) == 6.0
