@@ -138,7 +138,7 @@ class SlangType:
         if self.full_name.endswith("]"):
             counts = self.full_name[self.full_name.rindex("[") + 1 : -1]
             element = self.element_type
-            return (int(counts) if counts else -1,) + (element.shape if element is not None else ())
+            return (int(counts) if counts.isdigit() else -1,) + (element.shape if element is not None else ())
         return ()
 
     @property

@@ -26,10 +26,10 @@ T twice<T : IArithmetic>(T x) { return x + x; }
 enum Level { low, high = 7 }
 interface IThing { int size(); }
 struct Outer { struct Inner { float y; }; float x; float3 v; int n[2][3]; Inner inner; int size() { return 1; } static int one() { return 1; } }
-struct Gen<T, let N : int> { T data[N]; }
+struct Sized<T, let N : int> { T data[N]; }
 struct Thing : IThing { int n; int size() { return n; } [mutating] void grow() { n += 1; } }
 typedef float3 Color;
-typealias Pair = Gen<float, 2>;
+typealias Pair = Sized<float, 2>;
 static const int LIMIT = 4;
 int name(int x) { return 7 * x; }
 int f_default(int a, int b = 5) { return a * 10 + b; }
@@ -60,7 +60,7 @@ def test_lookup_by_item_and_attribute(m: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "full_name"),
     [
-        ("Outer", "Outer"), ("Outer::Inner", "Outer.Inner"), ("Gen<float,3>", "Gen<float,3>"), ("float", "float"),
+        ("Outer", "Outer"), ("Outer::Inner", "Outer.Inner"), ("Sized<float,3>", "Sized<float,3>"), ("float", "float"),
         ("float3", "vector<float,3>"), ("uint2", "vector<uint,2>"), ("half3", "vector<half,3>"), ("double", "double"),
         ("uint64_t", "uint64_t"), ("float3x4", "matrix<float,3,4>"), ("vector<float,3>", "vector<float,3>"),
         ("float[4]", "float[4]"), ("float2[4]", "vector<float,2>[4]"), ("Tensor<float,2>", "Tensor<float, 2>"),
@@ -80,7 +80,7 @@ def test_pointer_syntax(m: Any) -> None:
     assert m["float*"].full_name == m["Ptr<float>"].full_name
 
 
-@pytest.mark.parametrize("name", ["nothing", "LIMIT", "ns", "Gen<float"])
+@pytest.mark.parametrize("name", ["nothing", "LIMIT", "ns", "Sized<float"])
 def test_names_that_are_no_function_or_type(m: Any, name: str) -> None:
     with pytest.raises(AttributeError, match=r"Module 'spec_modules' has no function or type named"):
         m[name]
@@ -120,7 +120,7 @@ def test_struct_attributes(m: Any, device: Any) -> None:
     assert s.fields["v"].name == "v" and s.fields["v"].type.full_name == "vector<float,3>"
     assert s.fields["n"].type.full_name == "int[3][2]" and tuple(s.fields["n"].type.shape) == (2, 3)
     assert s.module is m and s.device is device and s.session is m.session and s.device_module is m.device_module
-    assert not s.is_generic and m["Gen"].is_generic
+    assert not s.is_generic and m["Sized"].is_generic
     for layout in (s.uniform_layout, s.buffer_layout):
         assert layout.size > 0 and layout.stride >= layout.size and layout.alignment >= 1
     assert m["float3"].element_type.full_name == "float" and tuple(m["float3"].shape) == (3,)
