@@ -80,7 +80,7 @@ def expected(groups: int, rounds: int) -> np.ndarray:
 def start_long(device: Device) -> tuple[Any, Callable[[], None], int, int]:
     """A buffer, what launches seconds of work into it, and the groups and rounds of it."""
     on_cores = device.has_feature(Feature.software_device)
-    size = [GROUPS, max(1, (os.cpu_count() or 2) // 2), 1] if on_cores else [1, 1, 1]
+    size = [GROUPS, 4 * max(1, (os.cpu_count() or 2) // 2), 1] if on_cores else [1, 1, 1]
     groups, rounds = size[0] * size[1], ROUNDS if on_cores else (1 << 27) - 1
     kernel = build(device, SOURCE, "spin")
     out = device.create_buffer(size=4 * groups, struct_size=4, usage=RW)
@@ -121,8 +121,10 @@ def test_waits(device: Device) -> None:
     fence = device.create_fence()
     launch()
     assert interrupted_after(device.wait) < 1.2
+    launch()
     device.submit_command_buffers([device.create_command_encoder().finish()], signal_fences=[fence])
     assert interrupted_after(fence.wait) < 1.2
+    launch()
     pool = device.create_query_pool(count=1)
     encoder = device.create_command_encoder()
     encoder.write_timestamp(pool, 0)
