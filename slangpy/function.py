@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .cache import digest
 from .call.constants import read_constant
 from .call.ir import Options
 from .call.plan import plan_call
@@ -432,4 +431,4 @@ def explain(function: FunctionNode, *args: Any, **kwargs: Any) -> str:
     return function.explain(*args, **kwargs)
 
 
-__all__ = ["Function", "FunctionNode", "FunctionCore", "explain", "digest"]
+__all__ = ["Function", "FunctionNode", "FunctionCore", "explain"]

@@ -3,8 +3,7 @@
     python tools/run_tests.py --devices cuda,vulkan --jobs 8 --timeout 120 --out build/tests tests/device tests/call
 
 A file that crashes or outlasts its time costs that file alone: it is reported with what it last ran, and its process
-has by then printed where each thread stood. Writes `counts.json` (read by tools/support_table.py --counts) and one log
-per file into the folder given.
+has by then printed where each thread stood. Writes `counts.json` and one log per file into the folder given.
 """
 
 from __future__ import annotations

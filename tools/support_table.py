@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+
+from run_tests import Counts, add_report
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "support.md"
@@ -35,25 +35,17 @@ def adapters() -> dict[str, str]:
     return found
 
 
-def run(device: str, folders: list[str]) -> tuple[int, int, int]:
-    """Passed, skipped and failed tests of one device."""
+def run(device: str, folders: list[str]) -> Counts:
+    """The tests of one device."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *folders]
-        subprocess.run(command, cwd=ROOT, env={**os.environ, "SLANGPY_TEST_DEVICES": device}, check=False)
-        cases = list(ElementTree.parse(report).iter("testcase"))
-    taken = re.compile(rf"\[(.*-)?{device}(-.*)?\]$", re.DOTALL)
-    passed = skipped = failed = 0
-    for case in cases:
-        if not taken.search(case.get("name", "")):
-            continue
-        if case.find("skipped") is not None:
-            skipped += 1
-        elif case.find("failure") is not None or case.find("error") is not None:
-            failed += 1
-        else:
-            passed += 1
-    return passed, skipped, failed
+        tests = [str(ROOT / path) for path in folders]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *tests]
+        # Not in the checkout, whose slangpy/ would hide the installed package.
+        subprocess.run(command, cwd=folder, env={**os.environ, "SLANGPY_TEST_DEVICES": device}, check=False)
+        counts = Counts()
+        add_report(report, device, counts)
+    return counts
 
 
 def write(rows: dict[str, str]) -> None:
@@ -81,10 +73,10 @@ def main() -> int:
         parser.error(f"no such device here: {', '.join(missing)}; there are: {', '.join(known)}")
     rows, any_failed = {}, False
     for name in wanted:
-        passed, skipped, failed = run(name, options.tests)
-        total = passed + skipped + failed
-        rows[name] = f"| {name} | {known[name]} | {total} | {passed} | {skipped} | {failed} |"
-        any_failed = any_failed or failed > 0
+        counts = run(name, options.tests)
+        total = counts.passed + counts.skipped + counts.failed
+        rows[name] = f"| {name} | {known[name]} | {total} | {counts.passed} | {counts.skipped} | {counts.failed} |"
+        any_failed = any_failed or counts.failed > 0
     write(rows)
     return 1 if any_failed else 0
 
