@@ -11,7 +11,7 @@ from . import _native
 from .call.constants import read_constant
 from .call.ir import Options
 from .call.plan import plan_call
-from .call.resolve import MemberWise, Target
+from .call.resolve_target import MemberWise, Target
 from .errors import ResolveException
 from .reflection import SlangType
 
