@@ -3,8 +3,9 @@
     python torch_overhead.py [--device cpu|cuda] [--rounds 15] [--calls 1000]
 
 "empty Function" is a torch.autograd.Function that launches nothing: what torch itself takes for a node, forward and
-backward; "two launches by hand" is what anybody writes who has two kernels. The last lines are the ratios of a Slang
-call to them; all are measured in alternating rounds.
+backward; "two launches by hand" is what anybody writes who has two kernels, "two raw launches" the same with two Slang
+kernels through `ComputeKernel.dispatch`. The last lines are the ratios of a Slang call to them; all are measured in
+alternating rounds.
 """
 
 from __future__ import annotations
@@ -20,6 +21,18 @@ import torch  # pyright: ignore[reportMissingImports]
 import slangpy as spy
 
 SOURCE = "[Differentiable] float polynomial(float a, float b, float c, float x) { return a * x * x + b * x + c; }"
+RAW = """
+[shader("compute")] [numthreads(32, 1, 1)]
+void forward(uint3 i : SV_DispatchThreadID, uniform float* x, uniform float* y, uniform uint n)
+{
+    if (i.x < n) y[i.x] = 2 * x[i.x] * x[i.x] + 8 * x[i.x] - 1;
+}
+[shader("compute")] [numthreads(32, 1, 1)]
+void backward(uint3 i : SV_DispatchThreadID, uniform float* x, uniform float* seed, uniform float* g, uniform uint n)
+{
+    if (i.x < n) g[i.x] = (4 * x[i.x] + 8) * seed[i.x];
+}
+"""
 
 
 class Empty(torch.autograd.Function):
@@ -66,6 +79,36 @@ class TwoLaunches(torch.autograd.Function):
         return g
 
 
+def raw_launches(device: spy.Device) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The polynomial as a torch.autograd.Function by hand, over raw kernels and addresses, on torch's stream."""
+    module = device.load_module_from_source("overhead_raw", RAW)
+    forward_kernel, backward_kernel = (
+        device.create_compute_kernel(device.link_program([module], [module.entry_point(name)]))
+        for name in ("forward", "backward")
+    )
+    options: dict[str, Any] = {}
+    if device.info.type is spy.DeviceType.cuda:
+        options["cuda_stream"] = spy.NativeHandle.from_cuda_stream(torch.cuda.current_stream().cuda_stream)
+
+    class TwoRawLaunches(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+            ctx.save_for_backward(x)
+            y, n = torch.empty_like(x), x.numel()
+            forward_kernel.dispatch([n, 1, 1], x=x.data_ptr(), y=y.data_ptr(), n=n, **options)
+            return y
+
+        @staticmethod
+        def backward(ctx: Any, seed: torch.Tensor) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+            (x,) = ctx.saved_tensors
+            g, n = torch.empty_like(x), x.numel()
+            addresses = {"x": x.data_ptr(), "seed": seed.data_ptr(), "g": g.data_ptr()}
+            backward_kernel.dispatch([n, 1, 1], n=n, **addresses, **options)
+            return g
+
+    return TwoRawLaunches.apply  # pyright: ignore[reportReturnType]
+
+
 def microseconds(function: Callable[[], Any], calls: int, synchronise: Callable[[], None]) -> float:
     synchronise()
     start = time.perf_counter()
@@ -87,6 +130,8 @@ def main() -> None:
     plain = torch.rand(4, device=options.device)
     x = plain.clone().requires_grad_(True)
     result, seed = torch.empty_like(plain), torch.ones_like(plain)
+    raw = raw_launches(device)
+    torch.testing.assert_close(raw(x), polynomial(2, 8, -1, x))
 
     cases: dict[str, Callable[[], Any]] = {
         "torch.mul(out=)": lambda: torch.mul(plain, plain, out=result),
@@ -95,6 +140,7 @@ def main() -> None:
         "empty Function, forward + backward": lambda: Empty.apply(x).backward(seed),  # pyright: ignore
         "saving Function, forward + backward": lambda: EmptySaving.apply(x).backward(seed),  # pyright: ignore
         "two launches by hand, forward + backward": lambda: TwoLaunches.apply(x).backward(seed),  # pyright: ignore
+        "two raw launches, forward + backward": lambda: raw(x).backward(seed),
         "call, forward + backward": lambda: polynomial(2, 8, -1, x).backward(seed),
         "torch eager, forward + backward": lambda: (2 * x * x + 8 * x - 1).backward(seed),
     }
@@ -108,7 +154,7 @@ def main() -> None:
     medians = {name: statistics.median(values) for name, values in found.items()}
     for name, median in medians.items():
         print(f"{name:42} {median:8.2f} us")
-    for name in ("empty Function", "two launches by hand"):
+    for name in ("empty Function", "two launches by hand", "two raw launches"):
         ratio = medians["call, forward + backward"] / medians[name + ", forward + backward"]
         print(f"{'call / ' + name:42} {ratio:8.2f}")
 

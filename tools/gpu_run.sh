@@ -43,9 +43,16 @@ fi
 [ -z "${SPY_NO_BENCHMARKS:-}" ] || exit 0
 if [ -f benchmarks/torch_overhead.py ]; then
   timeout 120 python3 benchmarks/torch_overhead.py --device cuda >"$out/bench_torch.log" 2>&1
-  tail -12 "$out/bench_torch.log"
+  tail -14 "$out/bench_torch.log"
+fi
+if [ -d examples/05_torch_splatting ]; then
+  (cd examples/05_torch_splatting && timeout 120 python3 torch_splatting.py --device cuda --size 256 --blobs 64 --steps 100 \
+    --compare 100 --out /tmp) >"$out/bench_splatting.log" 2>&1
+  tail -4 "$out/bench_splatting.log"
 fi
 for device in ${devices//,/ }; do
   timeout 120 python3 benchmarks/gpu_calls.py "$device" >"$out/bench_$device.log" 2>&1
   tail -14 "$out/bench_$device.log"
+  timeout 120 python3 benchmarks/gpu_gradients.py "$device" >"$out/bench_gradients_$device.log" 2>&1
+  tail -8 "$out/bench_gradients_$device.log"
 done

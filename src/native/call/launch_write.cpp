@@ -31,8 +31,12 @@ void Launch::write_view(const LeafPlan& plan, const ViewSlot& slot, uint64_t add
         size_t dim = plan.vector_dims + i;
         if (slot.inner_strides >= 0)
             put<int32_t>(slot.inner_strides + int32_t(4 * i), stride32(strides[dim]));
-        if (slot.inner_shape >= 0)
+        if (slot.inner_shape >= 0) {
+            if (shape[dim] > int64_t(UINT32_MAX))
+                fail_value(m_plan.label, ": argument ", plan.name, " has a dimension of ", shape[dim],
+                           " elements; parameters of tensor type take up to 4294967295: pass parts of it");
             put<uint32_t>(slot.inner_shape + int32_t(4 * i), uint32_t(shape[dim]));
+        }
     }
 }
 
