@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..reflection import SlangType
 from .accumulate import Part, atomic_hook, parts_of
+from .emit_forward import ForwardWriter
 from .gradients import NONE
-from .ir import Derivative, Options, Parameter, Placed, Vectorized
+from .ir import Derivative, Parameter, Placed, Vectorized
 from .text import indent, slang_name
+from .variants import LINEAR, MAX_PERIOD, PERIODIC, UNIFORM, Shape
 
-if TYPE_CHECKING:
-    from .emit import Shape
-
-GENERAL, LINEAR, UNIFORM, PERIODIC = 0, 1, 2, 3
-MAX_PERIOD = 1024
-"""As in src/native/call/plan.h."""
 MAX_GROUPS = 1024
 """Groups of a GPU kernel that ends in a reduction: each thread strides over the call and each group adds once."""
 
@@ -65,35 +59,8 @@ def _rounds(placed: Placed, grad: Derivative) -> bool:
     return own or "half" in stored
 
 
-class BackwardWriter:
-    """What the writer of kernels needs for backward calls. The rest of the writer is in `emit`."""
-
-    plan: Vectorized
-    grads: dict[str, Derivative]
-    options: Options
-    shape: Shape
-    capabilities: frozenset[str]
-    leaves: dict[str, list[Placed]]
-    aliases: list[str]
-    hoisted: list[str]
-    row: list[str]
-    body: list[str]
-    after: list[str]
-
-    if TYPE_CHECKING:
-
-        def _checks_bounds(self) -> bool: ...
-        def _class(self, placed: Placed) -> int: ...
-        def _offset(self, placed: Placed, name: str) -> str: ...
-        def _leaf_value(self, placed: Placed) -> str: ...
-        def _argument(self, parameter: Parameter) -> str: ...
-        def _custom_context(self, placed: Placed) -> None: ...
-        def _strided(self, strides: str, dims: tuple[int, ...], index: str = "_c") -> str: ...
-        def _call_expression(self, names: list[str]) -> str: ...
-        def _transfer(
-            self, placed: Placed, name: str, var: str, type_: SlangType, offset: str, position: int, lines: list[str],
-            stored: str, load: bool, add: str = "",
-        ) -> None: ...  # fmt: skip
+class BackwardWriter(ForwardWriter):
+    """What backward calls add to the parts of plain ones."""
 
     # --- the differentiable wrapper and the call
     def _emit_backward(self) -> list[str]:
@@ -167,23 +134,6 @@ class BackwardWriter:
         before += [f"_spy_T_{ident} {name};", f"{name}_data.__slangpy_load({name}_context, {name});"]
         self._custom_context(placed)
         return [f"_call.{ident}", f"_x_{ident}"]
-
-    def _argument_value(self, parameter: Parameter) -> str:
-        leaves = self.leaves.get(parameter.name, [])
-        if len(leaves) == 1 and leaves[0].path == parameter.name:
-            return self._leaf_value(leaves[0])
-        return self._argument(parameter)
-
-    def _named(self, parameter: Parameter) -> str:
-        """A name of the parameter's type that `.Differential` may follow."""
-        kind = slang_name(parameter.binding.type_name)
-        if not kind.endswith("]"):
-            return kind
-        name = f"_spy_P_{parameter.name.lstrip('_')}"
-        alias = f"typealias {name} = {kind};"
-        if alias not in self.aliases:
-            self.aliases.append(alias)
-        return name
 
     # --- seeds
     def _seed(self, parameter: Parameter) -> str:

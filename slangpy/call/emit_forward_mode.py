@@ -2,43 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..reflection import SlangType
-from .emit_backward import UNIFORM
+from .emit_forward import ForwardWriter
 from .gradients import NONE
-from .ir import Derivative, Parameter, Placed, Vectorized
+from .ir import Derivative, Parameter, Placed
 from .text import indent, slang_name
-
-if TYPE_CHECKING:
-    from .emit import Shape
+from .variants import UNIFORM
 
 
-class ForwardModeWriter:
-    """What the writer of kernels needs for forward-mode calls. The rest of the writer is in `emit`."""
-
-    plan: Vectorized
-    grads: dict[str, Derivative]
-    shape: Shape
-    rank: int
-    leaves: dict[str, list[Placed]]
-    hoisted: list[str]
-    body: list[str]
-
-    if TYPE_CHECKING:
-
-        def _named(self, parameter: Parameter) -> str: ...
-        def _class(self, placed: Placed) -> int: ...
-        def _offset(self, placed: Placed, name: str) -> str: ...
-        def _argument_value(self, parameter: Parameter) -> str: ...
-        def _strided(self, strides: str, dims: tuple[int, ...], index: str = "_c") -> str: ...
-        def _call_expression(self, names: list[str]) -> str: ...
-        def _store_parameter(self, parameter: Parameter, var: str) -> None: ...
-        def _store_result(self) -> None: ...
-        def _transfer(
-            self, placed: Placed, name: str, var: str, type_: SlangType, offset: str, position: int, lines: list[str],
-            stored: str, load: bool, add: str = "",
-        ) -> None: ...  # fmt: skip
+class ForwardModeWriter(ForwardWriter):
+    """What forward-mode calls add to the parts of plain ones."""
 
     def _emit_forward_mode(self) -> list[str]:
         """Fills the kernel's body around fwd_diff; returns the differentiable wrapper of the user's function."""

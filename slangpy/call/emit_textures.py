@@ -7,32 +7,18 @@ with the components that are stored, and slang/slangpy_texture.slang converts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from . import textures
-from .ir import Placed, Vectorized
+from .emit_state import KernelState
+from .ir import Placed
 from .text import slang_name
-
-if TYPE_CHECKING:
-    from .emit import Shape
 
 _STORED = {("unorm", 8): "uint8_t", ("unorm", 16): "uint16_t", ("snorm", 8): "int8_t", ("snorm", 16): "int16_t",
            ("float", 16): "half", ("uint", 8): "uint8_t", ("uint", 16): "uint16_t", ("sint", 8): "int8_t",
            ("sint", 16): "int16_t", ("unorm_srgb", 8): "uint8_t"}  # fmt: skip
 
 
-class TextureWriter:
-    """What the writer of kernels needs for textures. The rest of the writer is in `emit`."""
-
-    plan: Vectorized
-    shape: Shape
-    capabilities: frozenset[str]
-    fields: list[str]
-    aliases: list[str]
-    extra: list[str]
-    body: list[str]
-    result_format: str
-    rank: int
+class TextureWriter(KernelState):
+    """Declarations, loads and stores of textures."""
 
     @property
     def _on_cuda(self) -> bool:

@@ -8,6 +8,7 @@ from ..marshall.base import SIZES, structured_element
 from .gradients import NONE
 from .ir import Derivative, Placed, Vectorized
 from .tables import select_specs, table_specs
+from .variants import can_flatten, classed
 
 
 class Fields:
@@ -117,8 +118,6 @@ def plan_spec(
     plan: Vectorized, grads: dict[str, Derivative], fields: Fields, find_layout: Any, four_byte_bool: bool
 ) -> dict[str, Any]:
     """Everything of the native plan but its kernels: plain data (and layouts)."""
-    from .emit import classed
-
     leaves: dict[int, dict[str, Any]] = {}
     for placed in plan.placed:
         if placed.leaf < 0:
@@ -185,19 +184,3 @@ def _tangent_result(primal: dict[str, Any], plan: Vectorized, fields: Fields, fi
     else:
         leaf["views"] = [fields.view("_out_tangent"), None, None]
     return {**primal, "element": element, "leaf": leaf}
-
-
-def can_flatten(plan: Vectorized) -> bool:
-    """Whether a kernel over the flat index alone can serve this call when all its containers are contiguous."""
-    if plan.tile or ((plan.positions or plan.result_mode == "texture") and plan.call_rank > 1):
-        return False
-    for placed in plan.placed:
-        value = placed.binding.value
-        if placed.binding.kind in ("table", "select"):
-            return False
-        if placed.binding.kind in ("custom", "texel") and plan.call_rank > 1:
-            return False
-        if placed.binding.kind == "generator" and value is not None and plan.call_rank > 1:
-            if value.details["generator"] in ("grid", "call_id", "range"):
-                return False
-    return True

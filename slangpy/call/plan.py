@@ -14,10 +14,11 @@ from ..cache import cache_of, digest
 from ..config import config
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from ..marshall.base import enum_storage
-from . import compile as compile_stage, emit as emit_stage, layout as layout_stage
+from . import compile as compile_stage, layout as layout_stage
 from .bfloat import check_bfloat
 from .constants import render_constants
 from .custom import CustomLeaves, mentions_custom, release, with_class
+from .emit import emit
 from .emit_backward import gradient_class, group_limit
 from .explain import table
 from .forward_check import check_forward
@@ -31,6 +32,7 @@ from .text import product
 from .textures import check_device, make_texture, result_format
 from .torch_outputs import check_torch_outputs
 from .uniforms import raise_unset
+from .variants import decode_variant, guess_variant, vector_width
 from .vectorize import check_map_count, vectorize
 
 _build_lock = threading.RLock()
@@ -143,14 +145,14 @@ class PlanView:
         if key >> 63:
             leaf = next(p for p in plan.placed if p.leaf == key & 0xFFFFFFFF)
             return settle_source(grads[leaf.ident].sums, self.on_cpu, ["slangpy", *self.module.loaded.import_names])
-        shape = emit_stage.decode_variant(key, plan, device.compile_target.format == "cpp", self.group_size)
+        shape = decode_variant(key, plan, device.compile_target.format == "cpp", self.group_size)
         imports = ["slangpy", *self.module.loaded.import_names]
         constants = render_constants(self.module.loaded, self.label, self.options.constants)
         options = replace(self.options, preludes=(*self.options.preludes, *constants))
         try:
             target = device.compile_target
             capabilities = (target.format, *target.capabilities)
-            return emit_stage.emit(plan, grads, options, shape, imports, capabilities, self.result_format)
+            return emit(plan, grads, options, shape, imports, capabilities, self.result_format)
         except (KernelGenException, ValueError) as error:
             raise KernelGenException(f"{self.label}: {error}\n{table(self.arguments, plan)}") from None
 
@@ -161,11 +163,7 @@ class PlanView:
 
     def can_widen(self) -> bool:
         """Whether flat kernels of this plan may move several neighbours per thread (GPU devices only)."""
-        return (
-            not self.on_cpu
-            and not (self.options.bwds or self.options.fwds)
-            and emit_stage.vector_width(self.planned()[0]) > 1
-        )
+        return not self.on_cpu and not (self.options.bwds or self.options.fwds) and vector_width(self.planned()[0]) > 1
 
     # --- native side
     def build_spec(self) -> dict[str, Any]:
@@ -242,12 +240,12 @@ class PlanView:
         if variant >> 63:
             return (0 if self.on_cpu else 256), 0
         plan, grads = self.planned()
-        limit = group_limit(plan, grads, emit_stage.decode_variant(variant, plan, self.on_cpu, self.group_size))
+        limit = group_limit(plan, grads, decode_variant(variant, plan, self.on_cpu, self.group_size))
         if self.on_cpu:
             return 0, limit
         if plan.tile:
             return 1, limit  # a launch counts tiles
-        return self.group_size * (emit_stage.vector_width(plan) if variant & 4 else 1), limit
+        return self.group_size * (vector_width(plan) if variant & 4 else 1), limit
 
     @property
     def on_cpu(self) -> bool:
@@ -396,7 +394,7 @@ class PlanView:
         plan, grads = self._planned
         if not self.options.bwds:
             return table(self.arguments, plan)
-        shape = emit_stage.decode_variant(self._default_variant(), plan, self.on_cpu, self.group_size)
+        shape = decode_variant(self._default_variant(), plan, self.on_cpu, self.group_size)
         classes = {p.ident: gradient_class(p, grads[p.ident], shape) for p in plan.placed if p.ident in grads}
         mode = "deterministic (exact sums)" if self.options.deterministic else "in any order"
         return f"{table(self.arguments, plan, classes)}\ngradients: {mode}"
@@ -514,29 +512,6 @@ def result_mode_of(given: Any, default: Any) -> str:
     raise ValueError(
         f"Unknown return type '{name}'; use slangpy.Tensor, slangpy.Texture, numpy.ndarray, 'tensor', 'numpy' or 'texture'"
     )
-
-
-def guess_variant(plan: Vectorized, can_widen: bool) -> int:
-    """The variant of contiguous arguments of full size, broadcast where they have no dimensions."""
-    shapes = {p.ident: p.binding.value.shape for p in plan.placed if p.binding.value is not None}
-    flat = layout_stage.can_flatten(plan) and plan.call_rank >= 1
-    key = 1 if flat else 0
-    sizes = [1] * plan.call_rank
-    for placed in plan.placed:
-        for dim, size in zip(placed.map, shapes.get(placed.ident, ()), strict=False):
-            sizes[dim] = size if sizes[dim] == 1 else sizes[dim]
-    position = 0
-    for placed in sorted(plan.placed, key=lambda p: p.leaf):
-        if not emit_stage.classed(placed):
-            continue
-        lead = shapes.get(placed.ident, ())[: len(placed.map)]
-        uniform = all(size == 1 != sizes[dim] for dim, size in zip(placed.map, lead, strict=False))
-        if position < 30:
-            key |= (emit_stage.UNIFORM if uniform else emit_stage.LINEAR) << (3 + 2 * position)
-        if not uniform and (len(placed.map) != plan.call_rank or (placed.binding.rank > 0 and placed.map)):
-            key &= ~1
-        position += 1
-    return key | 4 if key & 1 and can_widen else key
 
 
 def canonical(arguments: tuple[Argument, ...]) -> str:

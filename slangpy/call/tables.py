@@ -4,35 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..marshall.table import entries, list_dims
+from .emit_fields import FieldWriter
+from .emit_values import ValueWriter
 from .ir import Placed
-
-if TYPE_CHECKING:
-    from ..reflection import SlangType
 
 _PARTS = ("", "_lead", "_inner", "_shape", "_first")
 
 
-class TableWriter:
-    """What the writer of kernels needs for tables."""
-
-    aliases: list[str]
-    fields: list[str]
-    body: list[str]
-    bases: dict[str, str]
-    """The structure that the fields of a leaf are in, where it is not the call's."""
-
-    if TYPE_CHECKING:
-
-        def _declare_view(self, name: str, element: str, lead: int, inner: int, rank: int) -> None: ...
-        def _tensor(self, placed: Placed) -> str: ...
-        def _declare_generator(self, placed: Placed) -> None: ...
-        def _generator(self, placed: Placed) -> str: ...
-        def _load(
-            self, placed: Placed, name: str, storage_type: str, target: str, lines: list[str], type_: SlangType
-        ) -> None: ...
+class TableWriter(FieldWriter, ValueWriter):
+    """Fields and values of lists, by their tables."""
 
     def _declare_table(self, placed: Placed) -> None:
         binding, ident = placed.binding, placed.ident
