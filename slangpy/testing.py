@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import _native
-from .call.plan import PlanView, decode, result_mode_of
+from .call.plan import PlanView, decode
+from .call.results import result_mode_of
 from .module import Module
 from .session import ShaderModel
 

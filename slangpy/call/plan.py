@@ -1,20 +1,16 @@
-"""A plan as Python keeps it: what native code asks back for (variants, errors, results), and its disk form."""
+"""A plan as Python keeps it: the records of its stages, and what native code asks back for (variants, errors, results)."""
 
 from __future__ import annotations
 
-import logging
 import threading
 import warnings
 from dataclasses import replace
 from typing import Any
 
 from .. import _native
-from ..bindings.typeregistry import PYTHON_TYPES
-from ..cache import cache_of, digest
 from ..config import config
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
-from ..marshall.base import enum_storage
-from . import compile as compile_stage, layout as layout_stage
+from . import compile as compile_stage, layout as layout_stage, plan_disk
 from .bfloat import check_bfloat
 from .constants import render_constants
 from .custom import CustomLeaves, mentions_custom, release, with_class
@@ -27,6 +23,7 @@ from .gradients import carriers, derivatives, has_storage
 from .groups import asks_position, tile_shape
 from .ir import Argument, Derivative, Options, Value, Vectorized
 from .resolve import resolve
+from .results import numpy_result, result_mode, torch_leaves
 from .settle import settle_source
 from .text import product
 from .textures import check_device, make_texture, result_format
@@ -252,74 +249,37 @@ class PlanView:
         return self.module.device.compile_target.format == "cpp"
 
     # --- disk
-    def disk_key(self) -> str:
-        return digest(
-            self.module.content_key, self.function.identity, repr(self.options), self.result_mode, canonical(self.arguments),
-            compile_stage.library_hash(), compile_stage.planner_hash(), compile_stage.device_key(self.module.device),
-            repr(sorted(self.module.options.items())),
-        )  # fmt: skip
+    def _disk_key(self) -> str:
+        return plan_disk.disk_key(self.module, self.function, self.options, self.result_mode, self.arguments)
 
     def store(self) -> None:
         """Keeps the plan and its kernels' names on disk."""
         if not self.module.cacheable or self.options.conformances or self._has_marshalls:
             return
-        variants = {}
-        for key, variant in self.variants.items():
-            built = variant["built"]
-            variants[key] = (built.source, built.layout.serialize(), built.code_key, variant["items"])
-        record = {
-            "spec": pack_spec(self.spec),
-            "variants": variants,
-            "result_type": self.result_type.full_name if self.result_type is not None else "",
-            "tangent_type": self.tangent_type.full_name if self.tangent_type is not None else "",
-            "sized": self.sized,
-        }
-        cache_of(self.module.device).write("plan", self.disk_key(), record)
+        plan = plan_disk.StoredPlan(self.spec, self.variants, self.result_type, self.tangent_type, self.sized)
+        plan_disk.store(self.module, self._disk_key(), plan)
 
     def restore(self) -> bool:
         """Takes the plan from disk; False when it (or a kernel of it) is not there."""
         if not self.module.cacheable or self._has_marshalls:
             return False
-        record = cache_of(self.module.device).read("plan", self.disk_key())
-        if record is None or record["sized"]:
+        found = plan_disk.load(self.module, self._disk_key(), self.label)
+        if found is None:
             return False
-        try:
-            return self._restore(record)
-        except (RuntimeError, KeyError, ValueError) as error:  # written by another build of the package
-            logging.getLogger("slangpy").warning(
-                "a stored plan of %s is unusable (%s); it is built anew", self.label, error
-            )
-            self.variants.clear()
-            return False
-
-    def _restore(self, record: dict[str, Any]) -> bool:
-        spec = unpack_spec(record["spec"])
-        for key, (source, layout_bytes, code_key, items) in record["variants"].items():
-            layout = _native.PlainProgramLayout.deserialize(layout_bytes)
-            built = compile_stage.from_cache(self.module.kernel_store, self.label, source, layout, code_key)
-            if built is None:
-                return False
-            self.variants[key] = {"built": built, "items": items}
+        self.spec, self.variants = found.spec, found.variants
+        self.result_type, self.tangent_type = found.result_type, found.tangent_type
+        for key, variant in self.variants.items():
             if not key >> 63:
-                self._code = source
-        self.spec = spec
-        if spec["no_storage"]:
-            self._warn_no_storage(6)
-        if record["result_type"]:
-            self.result_type = self.module.type_from_layout(record["result_type"], spec["result"].get("element"))
-        if record["tangent_type"]:
-            element = spec["result"]["tangent"]["element"]
-            self.tangent_type = self.module.type_from_layout(record["tangent_type"], element)
+                self._code = variant["built"].source
+        if self.spec["no_storage"]:
+            self._warn_no_storage(5)
         return True
 
     def torch_leaves(self) -> list[dict[str, Any]]:
         """The native plans of the torch tensors among the arguments, in the order of the walk."""
-        found: list[int] = []
-        for argument in self.arguments:
-            _collect_torch(argument.value, found)
         unused = {"name": "", "reads": False, "writes": False}
         leaves = self.spec["leaves"]
-        return [leaves[i] if i < len(leaves) else unused for i in sorted(found)]
+        return [leaves[i] if i < len(leaves) else unused for i in torch_leaves(self.arguments)]
 
     # --- registered classes
     def _custom_leaves(self) -> CustomLeaves:
@@ -455,7 +415,7 @@ def plan_call(
 def _plan_call(node: Any, description: list[Any], result_type: Any, key: bytes, deterministic: bool) -> dict[str, Any]:
     with _build_lock:
         arguments = decode(description)
-        mode = _result_mode(result_type, node, arguments)
+        mode = result_mode(result_type, node, arguments)
         result_class = node.options.return_type if result_type is None else result_type
         view = PlanView(node, arguments, mode, key, result_class, deterministic)
         if not view.restore():
@@ -463,117 +423,3 @@ def _plan_call(node: Any, description: list[Any], result_type: Any, key: bytes, 
             view.store()
             release(arguments)
         return view.native_spec()
-
-
-def _result_mode(given: Any, node: Any, arguments: tuple[Argument, ...]) -> str:
-    """The mode of a call: torch tensors among the arguments make the default result one."""
-    mode = result_mode_of(given, node.options.return_type)
-    has_torch = any(_mentions_torch(a.value) for a in arguments)
-    if mode == "torch" and not has_torch:
-        raise ValueError(f"{node.label}: a torch result needs a torch tensor among the arguments, to know its device")
-    return "torch" if mode == "auto" and has_torch else mode
-
-
-def _collect_torch(value: Value, found: list[int]) -> None:
-    if value.kind in ("value_ref", "diff_pair"):
-        return
-    if value.details.get("torch"):
-        found.append(value.leaf)
-    for _, child in value.fields:
-        _collect_torch(child, found)
-
-
-def _mentions_torch(value: Value) -> bool:
-    if value.kind in ("value_ref", "diff_pair"):  # what they hold is no argument of its own
-        return False
-    return bool(value.details.get("torch")) or any(_mentions_torch(child) for _, child in value.fields)
-
-
-def result_mode_of(given: Any, default: Any) -> str:
-    """auto, tensor or numpy from `_result` (text or class) or `return_type`."""
-    chosen = given if given is not None else default
-    if chosen is None:
-        return "auto"
-    if isinstance(chosen, str):
-        if chosen in ("tensor", "numpy", "torch", "texture"):
-            return chosen
-        raise ValueError(f"Unknown return type '{chosen}'; use 'tensor', 'numpy' or 'texture'")
-    if isinstance(chosen, type) and any(base in PYTHON_TYPES for base in chosen.__mro__):
-        return "custom"
-    name = chosen.__name__ if isinstance(chosen, type) else f"a {type(chosen).__name__}"
-    if name == "ndarray":
-        return "numpy"
-    if name == "Tensor" and chosen.__module__.startswith("slangpy"):
-        return "tensor"
-    if isinstance(chosen, type) and issubclass(chosen, _native.Texture):
-        return "texture"
-    if name in ("Tensor", "Parameter") and chosen.__module__.startswith("torch"):
-        return "torch"
-    raise ValueError(
-        f"Unknown return type '{name}'; use slangpy.Tensor, slangpy.Texture, numpy.ndarray, 'tensor', 'numpy' or 'texture'"
-    )
-
-
-def canonical(arguments: tuple[Argument, ...]) -> str:
-    """The arguments as the key sees them: no shapes, no values."""
-    return ";".join(f"{a.name}={_canonical(a.value)}" for a in arguments)
-
-
-def _canonical(value: Value) -> str:
-    parts = [value.kind]
-    for name in sorted(value.details):
-        if name in ("shape", "object", "dtype", "list_length", "packed"):
-            continue
-        detail = value.details[name]
-        parts.append(f"{name}:{getattr(detail, 'full_name', detail)}")
-    parts.append(f"rank:{len(value.shape)}")
-    parts += [f"{name}[{_canonical(child)}]" for name, child in value.fields]
-    return "|".join(parts)
-
-
-def numpy_result(type_: Any, layout: Any) -> dict[str, Any]:
-    """dtype and trailing shape of an ndarray result."""
-    import numpy as np
-
-    names = {"bool": "bool", "int8_t": "i1", "int16_t": "i2", "int": "i4", "int64_t": "i8", "uint8_t": "u1",
-             "uint16_t": "u2", "uint": "u4", "uint64_t": "u8", "half": "f2", "float": "f4", "double": "f8"}  # fmt: skip
-    if type_.scalar:
-        return {"dtype": np.dtype(names[type_.scalar]), "element_shape": type_.shape}
-    if type_.kind in ("pointer", "enum"):
-        stored = "uint64_t" if type_.kind == "pointer" else enum_storage(type_)
-        return {"dtype": np.dtype(names[stored]), "element_shape": ()}
-    from ..dtypes import structured_dtype
-
-    return {"dtype": structured_dtype(layout), "element_shape": ()}
-
-
-_LAYOUT = "@layout"
-
-
-def pack_spec(value: Any) -> Any:
-    """Plain data for marshal: layouts as bytes, numpy dtypes as text."""
-    if isinstance(value, dict):
-        return {k: pack_spec(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [pack_spec(v) for v in value]
-    if hasattr(value, "serialize"):
-        return {_LAYOUT: value.serialize()}
-    if hasattr(value, "descr"):
-        return {"@dtype": repr(value.descr if value.names else value.str)}
-    return value
-
-
-def unpack_spec(value: Any) -> Any:
-    if isinstance(value, dict):
-        if _LAYOUT in value:
-            return _native.TypeLayout.deserialize(value[_LAYOUT])
-        if "@dtype" in value:
-            import ast
-
-            import numpy as np
-
-            return np.dtype(ast.literal_eval(value["@dtype"]))
-        return {k: unpack_spec(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return tuple(unpack_spec(v) for v in value)
-    return value
