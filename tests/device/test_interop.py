@@ -71,7 +71,9 @@ def test_shared_handle(device: spy.Device) -> None:
     plain = device.create_buffer(size=64, usage=RW)
     with pytest.raises(RuntimeError, match="usage flag shared"):
         _ = plain.shared_handle
-    with pytest.raises((RuntimeError, ImportError), match="Device does not support CUDA interop|BufferUsage.shared|torch"):
+    with pytest.raises(
+        (RuntimeError, ImportError), match="Device does not support CUDA interop|BufferUsage.shared|torch"
+    ):
         plain.to_torch()
     buffer = device.create_buffer(data=np.arange(16, dtype=np.float32), usage=SHARED)
     handle = buffer.shared_handle
