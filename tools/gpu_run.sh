@@ -51,6 +51,7 @@ if [ -d examples/05_torch_splatting ]; then
   tail -4 "$out/bench_splatting.log"
 fi
 for device in ${devices//,/ }; do
+  timeout 60 python3 benchmarks/first_call.py --device "$device" --runs 3 2>&1 | tail -3
   timeout 120 python3 benchmarks/gpu_calls.py "$device" >"$out/bench_$device.log" 2>&1
   tail -14 "$out/bench_$device.log"
   timeout 120 python3 benchmarks/gpu_gradients.py "$device" >"$out/bench_gradients_$device.log" 2>&1
