@@ -57,6 +57,13 @@ def _parts(type_: SlangType, path: str) -> list[Part] | None:
     return found
 
 
+def sum_type(type_: SlangType) -> SlangType:
+    """The type that sums of a gradient type end in: float for half. Structs stay as they are."""
+    if type_.scalar != "half":
+        return type_
+    return SlangType(type_.full_name.replace("half", "float"), source=type_.program)
+
+
 def atomic_hook(types: list[SlangType]) -> list[str]:
     """Text of `_SpyAtomicHook` for the element types that are no scalar or vector; empty when there are none.
 
@@ -124,4 +131,4 @@ def _add_struct(type_: SlangType, name: str, cases: dict[str, list[str]]) -> Non
     cases[name] = lines
 
 
-__all__ = ["Part", "atomic_hook", "parts_of"]
+__all__ = ["Part", "atomic_hook", "parts_of", "sum_type"]

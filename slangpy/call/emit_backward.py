@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..reflection import SlangType
-from .accumulate import Part, atomic_hook, parts_of
+from .accumulate import Part, atomic_hook, parts_of, sum_type
 from .emit_forward import ForwardWriter
 from .gradients import NONE
 from .ir import Derivative, Parameter, Placed, Vectorized
@@ -45,18 +45,16 @@ def gradient_class(placed: Placed, grad: Derivative, shape: Shape) -> str:
 
 def group_limit(plan: Vectorized, grads: dict[str, Derivative], shape: Shape) -> int:
     """Most groups (CPU: blocks) that a kernel of this variant may be launched with; 0: no limit."""
-    reduced = [(p, grads[p.ident]) for p in plan.placed if p.ident in grads and reduces(p, grads[p.ident], shape)]
-    if any(_rounds(placed, grad) for placed, grad in reduced):
+    reduced = [p for p in plan.placed if p.ident in grads and reduces(p, grads[p.ident], shape)]
+    if any(_rounds(placed) for placed in reduced):
         return 1
     return MAX_GROUPS if reduced and not shape.cpu else 0
 
 
-def _rounds(placed: Placed, grad: Derivative) -> bool:
-    """Whether a sum is stored in half precision, which adding up sums of groups would lose."""
+def _rounds(placed: Placed) -> bool:
+    """Whether each group's sum is rounded to half precision: that of a struct is a value of the struct."""
     derivative = placed.binding.type.derivative
-    stored = derivative.full_name if grad.target == "reference" else grad.grad_type
-    own = stored == derivative.full_name and any(part.type.scalar == "half" for part in parts_of(derivative) or ())
-    return own or "half" in stored
+    return not derivative.scalar and any(part.type.scalar == "half" for part in parts_of(derivative) or ())
 
 
 class BackwardWriter(ForwardWriter):
@@ -223,18 +221,19 @@ class BackwardWriter(ForwardWriter):
 
     def _sum_runs(self, placed: Placed, grad: Derivative, view: str, derivative: SlangType) -> None:
         """Neighbouring invocations that add to one element (a broadcast last dimension) are summed first."""
-        kind, at, flushed = slang_name(derivative.full_name), f"_at_{view}", f"_total_{view}"
+        summed = sum_type(derivative)
+        kind, at, flushed = slang_name(summed.full_name), f"_at_{view}", f"_total_{view}"
         flush = [f"{kind} {flushed};"]
         clear: list[str] = []
         sums: list[str] = []
         self.hoisted += [f"int64_t {at} = 0;", f"bool _open_{view} = false;"]
-        for number, part in enumerate(parts_of(derivative) or ()):
+        for number, part in enumerate(parts_of(summed) or ()):
             name, wide = f"_sum_{view}_{number}", part.widened("double")
             self.hoisted.append(f"{wide} {name} = {wide}(0.0);")
             flush.append(f"{flushed}{part.path} = {slang_name(part.type.full_name)}({name});")
             clear.append(f"{name} = {wide}(0.0);")
             sums.append(f"{name} += {wide}(_g_{view}{part.path});")
-        self._transfer(placed, view, flushed, derivative, at, 0, flush, grad.grad_type, load=False, add="atomic")
+        self._transfer(placed, view, flushed, summed, at, 0, flush, grad.grad_type, load=False, add="summed")
         flush = [f"if (_open_{view})", "{", *indent(flush), "}"]
         self.body += [
             f"if (!_open_{view} || _o_{view} != {at})", "{", *indent(flush), f"    {at} = _o_{view};",
@@ -244,9 +243,10 @@ class BackwardWriter(ForwardWriter):
 
     def _reduce(self, placed: Placed, grad: Derivative, view: str, derivative: SlangType, value: str) -> None:
         """A broadcast argument: summed by each thread (CPU: block) and group, then added once."""
-        parts = parts_of(derivative)
+        summed = sum_type(derivative)
+        parts = parts_of(summed)
         assert parts is not None
-        kind, total = slang_name(derivative.full_name), f"_total_{view}"
+        kind, total = slang_name(summed.full_name), f"_total_{view}"
         periodic = grad.target != "reference" and bool(placed.map) and self._class(placed) == PERIODIC
         lines = [f"{kind} {total};"]
         for number, part in enumerate(parts):
@@ -255,10 +255,11 @@ class BackwardWriter(ForwardWriter):
             lines.append(f"{total}{part.path} = {slang_name(part.type.full_name)}({self._summed(name, periodic)});")
         add: list[str] = []
         if grad.target == "reference":
-            add.append(f"_spy_atomic_add<{kind}>(_call.{view}, {total});")
+            name, stored = ("_spy_add_summed" if summed is not derivative else "_spy_atomic_add"), derivative.full_name
+            add.append(f"{name}<{slang_name(stored)}>(_call.{view}, {total});")
         else:
             offset = self._strided(view + "_lead", placed.map, "_e") if periodic else "int64_t(0)"
-            self._transfer(placed, view, total, derivative, offset, 0, add, grad.grad_type, load=False, add="atomic")
+            self._transfer(placed, view, total, summed, offset, 0, add, grad.grad_type, load=False, add="summed")
         if periodic and self.shape.cpu:
             head = "for (int64_t _residue = 0; _residue < _call._period; _residue++)"
             self.after += [head, "{", *indent(self._split_residue() + lines + add), "}"]

@@ -110,10 +110,12 @@ class ElementWriter(KernelState):
         if load:
             value = f"{storage}.read({at})"
             return f"{var} = {value if same else f'{slang_name(type_.full_name)}({value})'};"
+        if add == "summed" and "half" in stored:
+            return f"_spy_add_summed<{slang_name(stored)}>({storage}.at({at}), {var});"
         value = var if same else f"{slang_name(stored)}({var})"
         if add == "near":
             return f"_spy_atomic_add_near<{slang_name(stored)}>({storage}, {at}, {value});"
-        if add == "atomic":
+        if add in ("atomic", "summed"):
             return f"_spy_atomic_add<{slang_name(stored)}>({storage}.at({at}), {value});"
         if add == "plain":
             return f"{storage}.write({at}, {storage}.read({at}) + {value});"
@@ -145,7 +147,7 @@ def _narrow_element(storage: str, var: str, type_: SlangType, at: str, load: boo
     """An element stored as BFloat16: read as float, summed in float, rounded when it is stored."""
     if load:
         return f"{var} = {slang_name(type_.full_name)}({storage}.read({at}).value());"
-    if add in ("near", "atomic"):
+    if add in ("near", "atomic", "summed"):
         return f"_spy_atomic_add_bf16({storage}.at({at}), float({var}));"
     value = f"{storage}.read({at}).value() + float({var})" if add else f"float({var})"
     return f"{storage}.write({at}, _BFloat16({value}));"

@@ -61,13 +61,19 @@ def _try_generic(
                 continue
             seen.add(signature)
         attempts.append(attempt)
-    return attempts or [Attempt(reason=_none_fits(choices), size_dependent=context.size_dependent)]
+    return attempts or [Attempt(reason=_none_fits(choices, function.generic), size_dependent=context.size_dependent)]
 
 
-def _none_fits(choices: dict[str, list[SlangType]]) -> str:
+def _none_fits(choices: dict[str, list[SlangType]], generic: Any) -> str:
     tried = itertools.islice(itertools.product(*choices.values()), 8)
     shown = ", ".join("(" + ", ".join(t.full_name for t in types) + ")" for types in tried)
-    return f"could not match the function signature; types tried: {shown}"
+    text = f"could not match the function signature; types tried: {shown}"
+    constraints = [
+        f"{name} must conform to {constraint.full_name}"
+        for name in generic.type_parameters
+        for constraint in generic.constraints(name)
+    ]
+    return f"{text}; {', '.join(constraints)}" if constraints else text
 
 
 def _open_hint(value: Value, type_: SlangType) -> str:

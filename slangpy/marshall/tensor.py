@@ -43,13 +43,13 @@ def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
     if writes and not value.details["writable"]:
         raise NoMatch(
             f"{value.describe()} does not match slang type {type_.full_name}: Can't pass a read-only "
-            f"{'tensor' if value.kind == 'tensor' else 'array'} to a writable tensor: create it with "
+            f"{'tensor' if value.kind == 'tensor' else 'array'} to a writable tensor ({type_.full_name}): create it with "
             "BufferUsage.unordered_access, or set flags.writeable of an array"
         )
     if own.replace(" ", "") != element.replace(" ", ""):
         raise NoMatch(
             f"{value.describe()} does not match slang type {type_.full_name}: Can't convert tensor with element type "
-            f"{own} to tensor with element type {element}; convert the container, or take elements as parameters "
+            f"{own} to tensor with element type {element} ({type_.full_name}); convert the container, or take elements as parameters "
             "with .convert()"
         )
     dims = len(value.shape) - rank

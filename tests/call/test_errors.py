@@ -74,7 +74,7 @@ CALLS: list[tuple[str, type[Exception], tuple[str, ...]]] = [
     ("m.over(1.0, 1.0, 2)", Resolve, ("over", "Too many arguments: expected 2, got 3")),
     ("m.over([1.5], 'x')", Bound, ("argument 1", "Unsupported type str")),
     ("m.over(spy.float2(1), spy.int2(1))", Resolve, ("int a", "float a", "does not match")),
-    ("m.constrained({'_type': 'Particle'}, 1)", Resolve, ("could not match the function signature", "types tried")),
+    ("m.constrained({'_type': 'Particle'}, 1)", Resolve, ("could not match the function signature", "types tried", "must conform to")),
     ("m.one(buffer)", Resolve, ("Buffer[rw=False]", "Tensor")),
     ("m.texture_result(1)", Resolve, ("texture_result", "returns a Texture2D")),
     # values

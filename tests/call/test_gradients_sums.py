@@ -155,3 +155,84 @@ def test_broadcast_half_beyond_periods(device, m):
     a = with_grad(device, np.ones(shape), "half")
     m.power_f16.bwds(a, tensor(device, np.ones(call), "half"), _result=seeded(device, seed, "half"))
     assert set(a.grad.to_numpy().ravel().tolist()) == {float(np.float16(64 * float(np.float16(0.1))))}
+
+
+HALVES = """
+import slangpy;
+[Differentiable] half scalar(half a, half x) { return a * x; }
+[Differentiable] half3 vector3(half3 a, half x) { return a * x; }
+[Differentiable] half2x2 matrix2(half2x2 a, half x) { return a * x; }
+[Differentiable] half pair(half a[2], half x) { return a[0] * x + a[1] * x; }
+[Differentiable] half2 vectors(half2 a[2], half x) { return a[0] * x + a[1] * x; }
+[Differentiable] float converted(float a, half x) { return a * x; }
+"""
+
+
+@pytest.fixture
+def halves(device):
+    return spy.Module.load_from_source(device, "gradient_sums_halves", HALVES)
+
+
+@pytest.mark.parametrize("n", [33, 300_001])
+@pytest.mark.parametrize(
+    ("name", "element", "shape", "result"),
+    [
+        ("scalar", "half", (1,), ()), ("vector3", "half3", (1, 3), (3,)), ("vector3", "half", (3,), (3,)),
+        ("matrix2", "half2x2", (1, 2, 2), (2, 2)), ("matrix2", "half", (2, 2), (2, 2)),
+        ("pair", "half[2]", (1, 2), ()), ("pair", "half", (2,), ()), ("vectors", "half2", (2, 2), (2,)),
+        ("vectors", "half2[2]", (1, 2, 2), (2,)),
+    ],
+)  # fmt: skip
+def test_broadcast_half_of_many_groups(device, halves, name, element, shape, result, n):
+    """Sums of all groups in float32, rounded once: the first 64 groups alone are beyond where half still counts."""
+    seed = np.full((n, *result), 0.001, np.float16)
+    x = RNG.random(n).astype(np.float16)
+    values = np.ones(shape, np.float16)
+    a = spy.Tensor.from_numpy(device, values, target_slang_dtype=element).with_grads()
+    halves[name].bwds(a, tensor(device, x, "half"), _result=seeded(device, seed, "half"))
+    term = (seed[0].astype(np.float64).ravel()[0] * x.astype(np.float64)).astype(np.float16)
+    want = np.full(shape, term.astype(np.float64).sum())
+    got = a.grad.to_numpy()
+    assert got.shape == shape and got.dtype == np.float16
+    np.testing.assert_allclose(got.astype(np.float64), want, rtol=2**-11 + 1e-5)
+
+
+@pytest.mark.parametrize("shape", [(3,), (5, 1)])
+def test_periodic_half(device, halves, shape):
+    call = (5, 40_000) if shape == (5, 1) else (60_000, 3)
+    seed, x = np.full(call, 0.001, np.float16), RNG.random(call).astype(np.float16)
+    a = with_grad(device, np.ones(shape), "half")
+    halves.scalar.bwds(a, tensor(device, x, "half"), _result=seeded(device, seed, "half"))
+    terms = (seed.astype(np.float64) * x.astype(np.float64)).astype(np.float16).astype(np.float64)
+    axis = 1 if shape == (5, 1) else 0
+    np.testing.assert_allclose(
+        a.grad.to_numpy().astype(np.float64), terms.sum(axis=axis).reshape(shape), rtol=2**-11 + 1e-5
+    )
+
+
+def test_float_gradient_of_broadcast_half(device, halves):
+    """The gradient that is kept in float32 has float32's precision."""
+    n = 100_000
+    x = RNG.random(n).astype(np.float16)
+    a = spy.Tensor.from_numpy(device, np.ones(1, np.float16))
+    a = a.with_grads(grad_out=spy.Tensor.zeros(device, (1,), "float"))
+    halves.scalar.bwds(a, tensor(device, x, "half"), _result=seeded(device, np.full(n, 0.5), "half"))
+    check(a.grad, [np.sum(0.5 * x.astype(np.float64))])
+
+
+def test_half_gradient_of_converted_float(device, halves):
+    n = 100_000
+    x = RNG.random(n).astype(np.float16)
+    a = with_grad(device, [1.0], "half")
+    halves.converted.convert("safe").bwds(a, tensor(device, x, "half"), _result=seeded(device, np.full(n, 0.01)))
+    want = np.sum(np.float64(np.float32(0.01)) * x.astype(np.float64))
+    np.testing.assert_allclose(a.grad.to_numpy().astype(np.float64), [want], rtol=2**-11 + 1e-5)
+
+
+def test_half_pair(device, halves):
+    n = 100_000
+    x = RNG.random(n).astype(np.float16)
+    a = spy.diffPair(spy.float16_t(1.0))
+    halves.scalar.bwds(a, tensor(device, x, "half"), _result=seeded(device, np.full(n, 0.01), "half"))
+    terms = (np.float64(np.float16(0.01)) * x.astype(np.float64)).astype(np.float16)
+    assert float(a.grad) == pytest.approx(terms.astype(np.float64).sum(), rel=2**-11 + 1e-5)
