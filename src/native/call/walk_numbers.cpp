@@ -1,0 +1,132 @@
+// The walk over single values: numbers, vectors and matrices, generators.
+#include "call/walk.h"
+
+namespace spy {
+
+nb::object Walker::number(PyObject* value, ValueKind kind, ScalarType scalar, char code)
+{
+    put(code);
+    Leaf& leaf = m.add_leaf();
+    leaf.kind = kind;
+    leaf.scalar = scalar;
+    leaf.object = value;
+    if (!m_describing)
+        return {};
+    nb::dict details;
+    details["scalar"] = std::string(scalar_info(scalar).slang_name);
+    return description(value, kind, details, last_leaf());
+}
+
+nb::object Walker::integer(PyObject* value)
+{
+    char code = int_class(value);
+    ScalarType scalar = code == 'i' ? ScalarType::int32 : code == 'l' ? ScalarType::int64 : ScalarType::uint64;
+    return number(value, ValueKind::integer, scalar, code);
+}
+
+nb::object Walker::numpy_scalar(PyObject* value)
+{
+    ScalarType scalar = numpy_scalar_type(value);
+    if (scalar == ScalarType::none)
+        return unsupported(value, "");
+    if (scalar == ScalarType::float64)
+        return number(value, ValueKind::floating, ScalarType::float32, 'f');
+    if (scalar == ScalarType::int64)
+        return integer(hold(nb::steal(PyNumber_Long(value))));
+    put('s');
+    return number(value, ValueKind::scalar, scalar, char(scalar));
+}
+
+nb::object Walker::math(PyObject* value, const MathTypeInfo& info)
+{
+    ValueKind kind = info.is_matrix ? ValueKind::matrix : ValueKind::vector;
+    if (info.is_scalar) { // float16_t
+        put('s');
+        return number(value, ValueKind::scalar, info.scalar, char(info.scalar));
+    }
+    put(info.is_matrix ? 'm' : 'v');
+    put(char(info.scalar));
+    put(char(info.rows * 16 + info.cols));
+    Leaf& leaf = m.add_leaf();
+    leaf.kind = kind;
+    leaf.scalar = info.scalar;
+    leaf.rows = info.is_matrix ? info.rows : 1;
+    leaf.cols = info.cols;
+    leaf.object = value;
+    if (!m_describing)
+        return {};
+    nb::dict details;
+    details["scalar"] = std::string(scalar_info(info.scalar).slang_name);
+    details["rows"] = leaf.rows;
+    details["cols"] = leaf.cols;
+    return description(value, kind, details, last_leaf());
+}
+
+nb::object Walker::range(PyObject* value)
+{
+    nb::handle handle(value);
+    auto generator = std::make_unique<Generator>();
+    generator->kind = GeneratorKind::range;
+    generator->dims = 1;
+    const Py_ssize_t length = PyObject_Size(value);
+    if (length < 0)
+        PyErr_Clear();
+    int64_t start = 0, step = 0;
+    if (length < 0 || !nb::try_cast(handle.attr("start"), start) || !nb::try_cast(handle.attr("step"), step))
+        throw Error(ErrorKind::overflow, cat("argument ", m_argument, ": a range with numbers beyond 64 bits"));
+    generator->shape.push_back(length);
+    generator->offset.push_back(start);
+    generator->stride.push_back(step);
+    PyObject* held = hold(nb::cast(generator.release(), nb::rv_policy::take_ownership));
+    nb::object result = this->generator(held, nb::cast<Generator*>(nb::handle(held)));
+    return result;
+}
+
+nb::object Walker::generator(PyObject* value, Generator* generator)
+{
+    put('g');
+    put(char(generator->kind));
+    put(char(generator->kind == GeneratorKind::grid ? int64_t(generator->shape.size()) : generator->dims));
+    put(char(generator->warmup > 0));
+    Leaf& leaf = m.add_leaf();
+    leaf.kind = ValueKind::generator;
+    leaf.object = value;
+    if (generator->kind == GeneratorKind::grid || generator->kind == GeneratorKind::range)
+        leaf.shape = generator->shape;
+    if (!m_describing)
+        return {};
+    static const char* const names[] = {"range", "grid", "call_id", "thread_id", "wang_hash", "rand_float"};
+    nb::dict details;
+    details["generator"] = names[size_t(generator->kind)];
+    details["dims"] = generator->dims;
+    details["shape"] = to_tuple(leaf.shape);
+    return description(value, ValueKind::generator, details, last_leaf());
+}
+
+char int_class(PyObject* value)
+{
+    int overflow = 0;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow == 0 && !(number == -1 && PyErr_Occurred()))
+        return number >= INT32_MIN && number <= INT32_MAX ? 'i' : 'l';
+    PyErr_Clear();
+    if (overflow > 0) {
+        PyLong_AsUnsignedLongLong(value);
+        if (!PyErr_Occurred())
+            return 'u';
+        PyErr_Clear();
+    }
+    return 'o';
+}
+
+ScalarType numpy_scalar_type(PyObject* value)
+{
+    nb::object dtype = nb::getattr(nb::handle(value), "dtype");
+    std::string name = nb::cast<std::string>(dtype.attr("name"));
+    for (const ScalarInfo& info : scalar_table)
+        if (info.size && info.numpy_name == name && info.type != ScalarType::bfloat16)
+            return info.type;
+    return ScalarType::none;
+}
+
+} // namespace spy
