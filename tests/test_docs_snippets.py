@@ -1,4 +1,4 @@
-"""The snippets of docs/gradients.md run as written, one after the other, and print what it says."""
+"""The snippets of the guide and of the page on gradients run as written, one after the other, and print what they say."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parent.parent / "docs" / "gradients.md"
+DOCS = Path(__file__).parent.parent / "docs"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 
 
@@ -19,12 +19,13 @@ def same(printed: str, shown: str) -> bool:
         return printed == shown
 
 
-def test_gradients_page(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", ["gradients", "guide"])
+def test_page(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     printed = ""
-    for number, (language, text) in enumerate(FENCE.findall(PAGE.read_text(encoding="utf-8")), 1):
+    for number, (language, text) in enumerate(FENCE.findall((DOCS / f"{name}.md").read_text(encoding="utf-8")), 1):
         if language == "python":
-            exec(compile(text, f"{PAGE.name} (snippet {number})", "exec"), names)
+            exec(compile(text, f"{name}.md (snippet {number})", "exec"), names)
             printed = capsys.readouterr().out
         else:
             assert language == "text"
