@@ -10,17 +10,15 @@
 #include "device/cuda_interop.h"
 #include "device/texel_format.h"
 #include "vulkan/vulkan_api.h"
+#include "vulkan/vulkan_memory.h"
 
 #include <deque>
-#include <list>
 #include <map>
 #include <mutex>
 #include <set>
 #include <utility>
 
 namespace spy {
-
-class VulkanDevice;
 
 /// All feature structures the backend looks at, as one chain: first what the device can do, then what is enabled.
 struct VulkanFeatures {
@@ -59,191 +57,6 @@ struct VulkanAdapter {
     VulkanAdapter(const VulkanInstance& instance, VkPhysicalDevice device);
     AdapterInfo info() const;
     bool is_software() const { return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
-};
-
-// --- memory
-
-enum class MemoryUse : uint8_t { device, upload, read_back };
-
-struct MemoryBlock;
-
-/// A range of device memory. `block` is null for an allocation of its own.
-struct Allocation {
-    VkDeviceMemory memory = VK_NULL_HANDLE;
-    uint64_t offset = 0, size = 0;
-    uint8_t* mapped = nullptr; ///< persistent mapping of the first byte; null for memory the host cannot see
-    uint32_t type = 0;
-    MemoryBlock* block = nullptr;
-    bool exported = false, image = false;
-};
-
-/// One VkDeviceMemory that allocations share. Buffers and images have blocks of their own, which settles
-/// bufferImageGranularity.
-struct MemoryBlock {
-    VkDeviceMemory memory = VK_NULL_HANDLE;
-    uint64_t size = 0, used = 0;
-    uint8_t* mapped = nullptr;
-    uint32_t type = 0;
-    bool image = false;
-    std::map<uint64_t, uint64_t> free;                   ///< offset -> size
-    std::set<std::pair<uint64_t, uint64_t>> free_sizes;  ///< size, offset: the smallest that fits is taken
-};
-
-struct AllocationRequest {
-    VkMemoryRequirements requirements;
-    MemoryUse use = MemoryUse::device;
-    VkBuffer buffer = VK_NULL_HANDLE; ///< one of the two
-    VkImage image = VK_NULL_HANDLE;
-    bool exported = false;
-};
-
-/// Suballocates small requests from blocks, gives large ones memory of their own and keeps a few of those for reuse.
-/// Not thread-safe: the device's lock guards it.
-class VulkanMemory {
-public:
-    explicit VulkanMemory(VulkanDevice& device) : m_device(device) {}
-    /// Throws ErrorKind::memory.
-    Allocation allocate(const AllocationRequest& request);
-    void free(const Allocation& allocation) noexcept;
-    void trim() noexcept;  ///< gives kept memory back to the driver
-    void clear() noexcept; ///< frees everything; the device is idle
-    std::vector<HeapReport> reports() const;
-    uint64_t in_use() const;
-
-private:
-    struct TypeStatistics { uint64_t pages = 0, allocated = 0, used = 0, count = 0; };
-
-    uint32_t find_type(const AllocationRequest& request) const;
-    bool try_allocate(const AllocationRequest& request, uint32_t type, Allocation& result);
-    bool allocate_from_block(const AllocationRequest& request, uint32_t type, Allocation& result);
-    bool allocate_own(const AllocationRequest& request, uint32_t type, Allocation& result);
-    VkResult allocate_driver(uint64_t size, uint32_t type, const AllocationRequest* dedicated, VkDeviceMemory& memory,
-                             uint8_t*& mapped);
-    void free_driver(VkDeviceMemory memory, uint64_t size, uint32_t type) noexcept;
-    uint64_t block_size(uint32_t type) const;
-
-    VulkanDevice& m_device;
-    std::vector<std::unique_ptr<MemoryBlock>> m_blocks;
-    std::list<Allocation> m_kept; ///< large allocations waiting for reuse, oldest first
-    uint64_t m_kept_bytes = 0;
-    std::array<TypeStatistics, VK_MAX_MEMORY_TYPES> m_statistics{};
-};
-
-// --- resources
-
-class VulkanBuffer final : public Buffer {
-public:
-    VulkanBuffer(ref<Device> device, BufferDesc desc);
-    ~VulkanBuffer() override
-    {
-        retire();
-        unmap_cuda();
-    }
-    void release() noexcept override;
-
-    uint64_t device_address() const override { return m_address; }
-    uint64_t cuda_address() override;
-    void* host_pointer() const override
-    {
-        return m_desc.memory_type == MemoryType::device_local ? nullptr : m_allocation.mapped;
-    }
-    NativeHandle native_handle() const override { return {NativeHandleType::VkBuffer, uint64_t(m_buffer)}; }
-    NativeHandle shared_handle() override;
-
-    VkBuffer handle() const { return m_buffer; }
-    const Allocation& allocation() const { return m_allocation; }
-    /// View with the buffer's format, for texel buffers; throws when the buffer has none.
-    VkBufferView texel_view();
-
-private:
-    VkBuffer m_buffer = VK_NULL_HANDLE;
-    VkBufferView m_view = VK_NULL_HANDLE;
-    Allocation m_allocation;
-    uint64_t m_address = 0;
-    int m_shared_fd = -1;
-    CudaInterop::Memory m_cuda; ///< the memory as CUDA sees it, once asked for
-    std::shared_ptr<CudaInterop> m_interop;
-    void unmap_cuda() noexcept;
-};
-
-class VulkanTexture final : public Texture {
-public:
-    VulkanTexture(ref<Device> device, TextureDesc desc);
-    ~VulkanTexture() override { retire(); }
-    void release() noexcept override;
-
-    NativeHandle native_handle() const override { return {NativeHandleType::VkImage, uint64_t(m_image)}; }
-    NativeHandle shared_handle() override;
-    uint64_t memory_usage() const override { return m_allocation.size; }
-
-    VkImage handle() const { return m_image; }
-    VkImageAspectFlags aspects() const;
-    /// Cached; the texture owns it. `shape` none takes the texture's own.
-    VkImageView view(const TextureViewDesc& desc, ResourceShape shape);
-    TextureViewDesc whole() const;
-
-private:
-    struct ViewKey {
-        uint32_t format, aspect, layer, layer_count, mip, mip_count, type;
-        auto operator<=>(const ViewKey&) const = default;
-    };
-    VkImage m_image = VK_NULL_HANDLE;
-    Allocation m_allocation;
-    std::map<ViewKey, VkImageView> m_views;
-    int m_shared_fd = -1;
-};
-
-class VulkanTextureView final : public TextureView {
-public:
-    using TextureView::TextureView;
-    NativeHandle native_handle() const override;
-};
-
-class VulkanSampler final : public Sampler {
-public:
-    VulkanSampler(ref<Device> device, SamplerDesc desc);
-    ~VulkanSampler() override { retire(); }
-    void release() noexcept override;
-    NativeHandle native_handle() const override { return {NativeHandleType::VkSampler, uint64_t(m_sampler)}; }
-    VkSampler handle() const { return m_sampler; }
-
-private:
-    VkSampler m_sampler = VK_NULL_HANDLE;
-};
-
-class VulkanFence final : public Fence {
-public:
-    VulkanFence(ref<Device> device, uint64_t initial_value, bool shared);
-    ~VulkanFence() override { retire(); }
-    void release() noexcept override;
-    uint64_t current_value() override;
-    void signal(uint64_t value) override;
-    bool wait(uint64_t value, uint64_t timeout_ns) override;
-    NativeHandle native_handle() const override { return {NativeHandleType::VkSemaphore, uint64_t(m_semaphore)}; }
-    NativeHandle shared_handle() override;
-    VkSemaphore handle() const { return m_semaphore; }
-
-private:
-    VkSemaphore m_semaphore = VK_NULL_HANDLE;
-    bool m_shared = false;
-    int m_shared_fd = -1;
-};
-
-class VulkanQueryPool final : public QueryPool {
-public:
-    VulkanQueryPool(ref<Device> device, QueryType type, uint32_t count);
-    ~VulkanQueryPool() override { retire(); }
-    void release() noexcept override;
-    void reset(uint32_t index, uint32_t count) override;
-    void get_results(uint32_t index, uint32_t count, uint64_t* ticks) override;
-
-    VkQueryPool handle() const { return m_pool; }
-    void mark_written(uint32_t index, uint64_t submit_id) { m_submit_ids[index] = submit_id; }
-    void require_written(uint32_t index, uint32_t count) const;
-
-private:
-    VkQueryPool m_pool = VK_NULL_HANDLE;
-    std::vector<uint64_t> m_submit_ids; ///< of the last write; 0 = none since the last reset
 };
 
 // --- kernels
@@ -353,6 +166,11 @@ struct ArgumentView {
     std::span<const ref<Object>> slots;
 };
 
+/// The copy between a texture and memory that its format allows; `what` names the operation in messages.
+/// `row_pitch` 0 = tightly packed.
+VkBufferImageCopy image_copy(const VulkanTexture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
+                             uint64_t buffer_offset, uint64_t row_pitch, const char* what);
+
 class VulkanDevice final : public Device {
 public:
     explicit VulkanDevice(const DeviceDesc& desc);
@@ -427,8 +245,12 @@ private:
     void choose_extensions();
     void create_device_handle();
     void create_common_objects();
+
+    // vulkan_interop.cpp
     void open_interop();
     CudaInterop& require_interop(const char* what) const;
+
+    // vulkan_info.cpp
     void fill_info();
     void fill_limits();
     void fill_features();
@@ -450,22 +272,28 @@ private:
     void check_result(VkResult result, const char* what);
     /// As long as it takes, or until Ctrl-C.
     void wait_semaphore(uint64_t submit_id);
+    void destroy_now(const Garbage& garbage) noexcept;
+
+    // vulkan_upload.cpp
     /// Host-visible bytes that live until the open list is done. May flush, so it comes before begin_command.
     UploadSlice upload_slice(uint64_t size, uint64_t alignment);
     VkDescriptorSet spill_set(UploadPage& page);
     UploadPage* create_page(uint64_t size);
+    void recycle_page(UploadPage* page);
     void destroy_page(UploadPage* page) noexcept;
     void limit_staging();
+
+    // vulkan_launch.cpp
     VkDescriptorSet allocate_set(VkDescriptorSetLayout layout);
     VkDescriptorPool create_descriptor_pool();
-    void destroy_now(const Garbage& garbage) noexcept;
-
     void record_launch(VulkanKernel& kernel, const std::array<uint32_t, 3>& groups, const ArgumentView& arguments);
     void record_indirect(VulkanKernel& kernel, VulkanBuffer& buffer, uint64_t offset, const ArgumentView& arguments);
     void record_push_constants(VkCommandBuffer commands, VulkanKernel& kernel, const ArgumentView& arguments);
     VkCommandBuffer record_bindings(VulkanKernel& kernel, const ArgumentView& arguments);
     void fill_slot(VulkanKernel& kernel, const DescriptorSource& source, Object* object, DescriptorData& data);
     void fill_image(VulkanKernel& kernel, const DescriptorSource& source, Object* object, DescriptorData& data);
+
+    // vulkan_transfer.cpp
     void record(const command::Dispatch& command);
     void record(const command::DispatchIndirect& command);
     void record(const command::CopyBuffer& command);
@@ -484,6 +312,7 @@ private:
     void record_texture_upload(VulkanTexture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
                                const void* data, uint64_t size);
 
+    // vulkan_host.cpp
     struct ReadPage { VkBuffer buffer = VK_NULL_HANDLE; Allocation allocation; uint64_t size = 0; };
     ReadPage create_read_page(uint64_t size);
     void destroy_read_page(ReadPage& page) noexcept;
