@@ -63,6 +63,19 @@ def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
     )
 
 
+def _check_layout(value: Value, context: Context) -> None:
+    """A tensor of structs fits the struct that it was made for, not another of that name or an edited one."""
+    made_for = value.details.get("layout")
+    if made_for is None:
+        return
+    found = context.find(value.details["type_name"])
+    if found is not None and found.element_layout.serialize() != made_for:
+        raise NoMatch(
+            f"{value.describe()} was made for another struct {found.full_name}, with other fields (of another module, or "
+            "before its source was edited): make the tensor anew"
+        )
+
+
 def _converts(element: str, target: str, context: Context) -> bool:
     """Whether elements of a container convert in the directions that the parameter asks for."""
     mode = context.convert
@@ -72,6 +85,7 @@ def _converts(element: str, target: str, context: Context) -> bool:
 
 def bind_container(value: Value, type_: SlangType, context: Context, element: str) -> Binding:
     """A container of `element`, spread over the call or consumed from the right."""
+    _check_layout(value, context)
     if TENSOR.match(type_.full_name):
         return _bind_whole(value, type_, context)
     if type_.kind in ("resource", "pointer"):

@@ -57,6 +57,35 @@ def test_constructor_of_a_generic(m: spy.Module) -> None:
     assert plain(struct.first({"values": [5.0, 6.0]})) == 5.0
 
 
+def test_modules_may_share_names_of_structs(device: spy.Device) -> None:
+    one = source(
+        device,
+        "structs_shared_one",
+        "struct Shared<T, let N : int> { T values[N]; T last() { return values[N - 1]; } }\n"
+        "struct Spot { float a; }\nfloat at(Spot s) { return s.a; }",
+    )
+    two = source(
+        device,
+        "structs_shared_two",
+        "struct Shared<T, let N : int> { T more; T values[N]; T last() { return more; } }\n"
+        "struct Spot { float b; float a; }\nfloat at(Spot s) { return s.a + 10 * s.b; }",
+    )
+    assert plain(one["Shared<float,2>"]([1.0, 2.0])) == {"values": [1, 2]}
+    assert plain(two["Shared<float,2>"](3.0, [1.0, 2.0])) == {"more": 3, "values": [1, 2]}
+    assert plain(one["Shared<int,3>"]([1, 2, 3])) == {"values": [1, 2, 3]}
+    assert plain(one["Shared<float,2>"].last({"values": [5.0, 6.0]})) == 6.0
+    assert plain(two["Shared<float,2>"].last({"more": 4.0, "values": [5.0, 6.0]})) == 4.0
+    first, second = one.Spot(array(3)), two.Spot(1.0, array(3))
+    for _ in range(2):  # tensors of one module's struct never reach kernels of the other's
+        assert plain(one.at(first)) == [0, 1, 2] and plain(two.at(second)) == [10, 11, 12]
+        with pytest.raises(spy.ResolveException, match="another struct Spot"):
+            one.at(second)
+        with pytest.raises(spy.ResolveException, match="another struct Spot"):
+            two.at(first)
+    same = source(device, "structs_shared_three", "struct Spot { float a; }\nfloat at(Spot s) { return 2 * s.a; }")
+    assert plain(same.at(first)) == [0, 2, 4]
+
+
 def test_too_many_constructor_arguments(m: spy.Module) -> None:
     with pytest.raises(spy.ResolveException, match="Pod"):
         m.Pod(1, 2, float3(1), 4)

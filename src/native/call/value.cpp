@@ -24,12 +24,21 @@ const char* to_string(ValueKind kind)
     return names[size_t(kind)];
 }
 
-uint32_t type_id(const std::string& full_name)
+bool holds_struct(const TypeLayout& layout)
+{
+    const TypeLayout* inner = &layout;
+    while (inner->kind == TypeKind::array && inner->element)
+        inner = inner->element.get();
+    return inner->kind == TypeKind::struct_;
+}
+
+uint32_t type_id(const TypeLayout& layout)
 {
     static std::mutex mutex;
     static std::unordered_map<std::string, uint32_t> ids;
+    std::string key = holds_struct(layout) ? serialize(layout) : layout.full_name;
     std::lock_guard lock(mutex);
-    return ids.try_emplace(full_name, uint32_t(ids.size() + 1)).first->second;
+    return ids.try_emplace(std::move(key), uint32_t(ids.size() + 1)).first->second;
 }
 
 namespace {

@@ -22,7 +22,7 @@ struct TensorBase {
     ref<TypeLayout> layout; ///< element layout in a buffer of the device
     Shape shape, strides;
     int64_t offset = 0;
-    uint32_t type_id = 0; ///< equal for equal full names
+    uint32_t type_id = 0; ///< equal for equal full names and, of structs, equal layouts
     bool writable = false;
     nb::object dtype, grad_in, grad_out; ///< grads: TensorBase or None
     uint64_t raw_address = 0;            ///< memory of somebody else (torch); then there is no storage
@@ -122,7 +122,10 @@ struct NumpyArray {
 bool read_numpy(PyObject* object, NumpyArray& out);
 bool is_numpy_array(PyObject* object);
 
-/// Process-wide number of a type's full name.
-uint32_t type_id(const std::string& full_name);
+/// Process-wide number of an element type: of its full name and, where it holds structs, of where their fields lie.
+/// Modules may define different structs of one name, and an edited source moves fields.
+uint32_t type_id(const TypeLayout& layout);
+/// Whether a type is a struct, or arrays of one.
+bool holds_struct(const TypeLayout& layout);
 
 } // namespace spy

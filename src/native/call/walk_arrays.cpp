@@ -86,6 +86,10 @@ nb::object Walker::tensor(PyObject* value)
     nb::dict details;
     details["dtype"] = tensor->dtype;
     details["type_name"] = tensor->layout->full_name;
+    if (holds_struct(*tensor->layout)) {
+        const std::string bytes = serialize(*tensor->layout);
+        details["layout"] = nb::bytes(bytes.data(), bytes.size());
+    }
     details["shape"] = to_tuple(tensor->shape);
     details["writable"] = tensor->writable && !m_packed;
     details["grad_in"] = bool(flags & value_flag::grad_in);

@@ -81,7 +81,7 @@ void fill(TensorBase* self, nb::handle storage, nb::handle layout, nb::object dt
         fail_value("Tensor: 'shape' is invalid");
     self->strides = strides.is_none() ? self->shape.contiguous_strides() : shape_from(strides);
     self->offset = offset;
-    self->type_id = type_id(self->layout->full_name);
+    self->type_id = type_id(*self->layout);
     self->writable = has_flag(self->storage->desc().usage, BufferUsage::unordered_access);
     self->grad_in = std::move(grad_in);
     self->grad_out = std::move(grad_out);

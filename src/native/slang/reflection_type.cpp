@@ -215,10 +215,11 @@ std::vector<ref<FunctionReflection>> TypeReflection::constructors() const
         return result;
     const std::vector<std::string> path = path_of(full_type_name(slang()));
     slang::ISession* session = m_layout->state->session.get();
-    const bool is_instance = slang()->getGenericContainer() != nullptr;
+    slang::GenericReflection* generic = slang()->getGenericContainer();
+    slang::DeclReflection* declared = generic ? generic->getInnerDecl() : nullptr;
     for (SlangInt i = 0; i < session->getLoadedModuleCount(); ++i) {
         slang::DeclReflection* found = find_struct(session->getLoadedModule(i)->getModuleReflection(), path, 0);
-        if (!found || (!is_instance && found->getType() != slang()))
+        if (!found || (generic ? found != declared : found->getType() != slang()))
             continue; // a struct of the same name in another module
         for (unsigned k = 0; k < found->getChildrenCount(); ++k) {
             slang::DeclReflection* child = found->getChild(k);
