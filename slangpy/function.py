@@ -14,6 +14,7 @@ from .call.plan import plan_call
 from .call.resolve_target import MemberWise, Target
 from .errors import ResolveException
 from .reflection import SlangType
+from .reload import reload_changed, source_changed
 
 if TYPE_CHECKING:
     from .module import Module
@@ -196,8 +197,6 @@ class FunctionNode(_native.CallSite):
 
     def _reload(self) -> None:
         """Called by native code before a call when a watched file has changed."""
-        from .reload import reload_changed
-
         reload_changed(self.module.device)
 
     def _with(
@@ -407,11 +406,12 @@ class FunctionNode(_native.CallSite):
     # --- inspection
     def debug_build_call_data(self, *args: Any, **kwargs: Any) -> Any:
         """Plans a call without running it; the plan shows `.code`, `.call_dimensionality`, `.pipeline`, ..."""
+        source_changed(self.module.device)
         return self._plan_of(*args, **kwargs)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """How each argument is bound, and the generated kernel."""
-        view = self._plan_of(*args, **kwargs)
+        view = self.debug_build_call_data(*args, **kwargs)
         return f"{self.label}\n{view.for_arguments(self, self._describe(*args, **kwargs)).explain()}\n\n{view.code}"
 
     def __hash__(self) -> int:

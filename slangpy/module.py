@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
-import re
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,18 @@ from .cache import cache_of, digest
 from .call import compile as compile_stage
 from .call.text import import_statement
 from .function import FunctionCore, FunctionNode
+from .module_files import (
+    file_hash,
+    find_file,
+    imported_paths,
+    include_paths,
+    load_path,
+    load_source,
+    load_texts,
+    texts,
+)
 from .reflection import SlangProgramLayout, SlangType
-from .reload import register, watch
+from .reload import register, source_changed, watch
 from .struct import Struct
 
 if TYPE_CHECKING:
@@ -93,11 +102,6 @@ def new_session(device: Any) -> Any:
     return session
 
 
-def _include_paths(device: Any) -> list[str]:
-    options = dict(device.__dict__["_state_desc"].compiler_options or {})
-    return [os.fspath(p) for p in options.get("include_paths", [])]
-
-
 class Module:
     """A Slang module on a device. Its functions and types are attributes: `module.f(...)`, `module.Type`."""
 
@@ -119,14 +123,15 @@ class Module:
         self._slang_module: Any = None
         self._loaded: LoadedModule | None = None
         self._names: dict[str, Any] = {}
+        self._attributes: set[str] = set()  # those of the names that are plain attributes by now
         self._tables: dict[Any, Any] = {}
         self._layout = SlangProgramLayout(lambda: self.loaded.layout)
         self._content_key: str | None = None
         self._manifest: dict[str, Any] | None = None
-        self._stamps: dict[str, Any] = {}
+        self._seen: dict[str, str] = {}  # hashes of the files when the compiler was last given them
         self.kernel_store = KernelStore(device)
         if source:
-            _texts(device).setdefault(name, source)
+            texts(device).setdefault(name, source)
         register(self)
 
     # --- construction
@@ -138,7 +143,7 @@ class Module:
         is compiled, for errors in it.
         """
         module = Module.__new__(Module)
-        found = _find_file(device, os.fspath(path))
+        found = find_file(device, os.fspath(path))
         module._setup(device, found.stem, found, "", options, link)
         if module._load_manifest() is None:
             module.loaded
@@ -171,6 +176,7 @@ class Module:
 
     def _load(self) -> LoadedModule:
         if self._slang_module is None:
+            self.note_files()
             self._slang_module = self.load_in(_session(self.device, self.link))
         main = self._slang_module
         linked = []
@@ -185,26 +191,30 @@ class Module:
 
     def load_in(self, session: Any) -> Any:
         """The module's source as it is now, compiled in a session."""
-        if _texts(self.device):
+        if texts(self.device):
             paths = [path for path, _ in self._manifest["files"]] if self._manifest is not None else []
             paths += [str(self._path)] if self._path is not None else []
             files = [Path(path).read_text("utf-8", "replace") for path in paths if os.path.exists(path)]
-            _load_texts(self.device, session, self.name, "\n".join([self._source, *files]))
+            load_texts(self.device, session, self.name, "\n".join([self._source, *files]))
         if self._path is not None:
-            return _load_path(session, self._path)
+            return load_path(session, self._path)
         if self._source:
-            return _load_source(session, self.name, self._source)
+            return load_source(session, self.name, self._source)
         return self._slang_module
 
     def is_outdated(self) -> bool:
-        """Whether a file of the module differs from what was compiled."""
-        record = self._manifest
-        return record is not None and any(_file_hash(path) != expected for path, expected in record["files"])
+        """Whether a file of the module differs from what the compiler was last given."""
+        return any(file_hash(path) != known for path, known in self._seen.items())
 
-    def accept_files(self) -> None:
-        """Takes the files as they are for known, without compiling them (they do not compile)."""
-        if self._manifest is not None:
-            self._manifest["files"] = [(path, _file_hash(path)) for path, _ in self._manifest["files"]]
+    def note_files(self) -> None:
+        """Takes the files as they are for known: the compiler is about to read them."""
+        self._seen = {path: file_hash(path) for path in self._seen}
+
+    def watch_imports(self) -> None:
+        """Watches what the sources ask for, found or not: they do not compile, so their dependencies are not known."""
+        for path in imported_paths(self.device, self._path) if self._path is not None else ():
+            self._seen.setdefault(str(path), file_hash(str(path)))
+        watch(self.device, list(self._seen))
 
     def replace(self, main: Any) -> None:
         """Puts new code in the place of the old; nodes, structs and tensors stay usable."""
@@ -232,7 +242,7 @@ class Module:
     def _manifest_key(self) -> str:
         where = str(self._path) if self._path is not None else "source:" + self.name
         links = [m._manifest_key() if isinstance(m, Module) else repr(m) for m in self.link]
-        return digest(where, self._source, repr(_include_paths(self.device)), compile_stage.library_hash(), *links)
+        return digest(where, self._source, repr(include_paths(self.device)), compile_stage.library_hash(), *links)
 
     def _load_manifest(self) -> dict[str, Any] | None:
         """Names and dependencies as an earlier process found them; None when a file has changed since."""
@@ -242,14 +252,15 @@ class Module:
         if record is None:
             return None
         for path, expected in record["files"]:
-            if _file_hash(path) != expected:
+            if file_hash(path) != expected:
                 return None
         if any(os.path.exists(path) for path in record["missing"]):
             return None
-        if any(digest(_texts(self.device).get(name, "")) != expected for name, expected in record.get("texts", ())):
+        if any(digest(texts(self.device).get(name, "")) != expected for name, expected in record.get("texts", ())):
             return None
         self._manifest = record
-        watch(self.device, [path for path, _ in record["files"]])
+        self._seen = dict(record["files"])
+        watch(self.device, list(self._seen))
         return record
 
     def _write_manifest(self, main: Any) -> None:
@@ -258,19 +269,23 @@ class Module:
             files.append(str(self._path))
         known = self._manifest or {"names": {}}
         self._manifest = {
-            "files": [(p, _file_hash(p)) for p in files],
+            "files": [(p, self._hash_compiled(p)) for p in files],
             "missing": [],
             "texts": [
-                (n, digest(text))
-                for n, text in _texts(self.device).items()
-                if n in main.dependencies and n != self.name
+                (n, digest(text)) for n, text in texts(self.device).items() if n in main.dependencies and n != self.name
             ],
             "names": known["names"],
             "module_name": main.name,
         }
         self._content_key = None
+        self._seen = {p: self._seen.get(p) or file_hash(p) for p in files}
         watch(self.device, files)
         cache_of(self.device, "module_cache").write("manifest", self._manifest_key(), self._manifest)
+
+    def _hash_compiled(self, path: str) -> str:
+        """Hash of what the compiler read. Where the file was written meanwhile nobody knows, and no hash is equal."""
+        before, after = self._seen.get(path), file_hash(path)
+        return after if before in (None, after) else digest(after, str(time.time_ns()))
 
     @property
     def content_key(self) -> str:
@@ -294,6 +309,8 @@ class Module:
         found = self._names.get(name)
         if found is None:
             found = self._look_up(name)
+            if found is None and source_changed(self.device):
+                found = self._look_up(name)
             if found is None:
                 raise AttributeError(self._missing(name))
             self._names[name] = found
@@ -303,6 +320,7 @@ class Module:
         if name.startswith(("__", "_repr_", "_ipython_")) or "_names" not in self.__dict__:
             raise AttributeError(name)
         found = self[name]
+        self._attributes.add(name)
         self.__dict__[name] = found  # from now on a plain attribute, which torch.compile can follow
         return found
 
@@ -375,7 +393,11 @@ class Module:
             self._loaded = None
             self._manifest = None
             self._content_key = None
-            self._layout._types.clear()
+            self._layout.reset()
+            self._names.clear()
+            for name in self._attributes:
+                self.__dict__.pop(name, None)
+            self._attributes.clear()
             self.kernel_store = KernelStore(self.device)
             for table in self._tables.values():
                 table.clear()
@@ -388,20 +410,6 @@ class Module:
         return sorted({*super().__dir__(), *names})
 
 
-def _texts(device: Any) -> dict[str, str]:
-    """Sources of modules made of text by the name that `import` knows them by: the first of each name."""
-    return device.__dict__.setdefault("_state_texts", {})
-
-
-def _load_texts(device: Any, session: Any, name: str, text: str) -> None:
-    """Loads the modules made of text that a module may import: a known manifest had spared them the compiler."""
-    words = set(re.findall(r"\w+", text))
-    for other, source in _texts(device).items():
-        if other != name and other in words and other not in session.__dict__.get("_sources", {}):
-            _load_texts(device, session, other, source)
-            _load_source(session, other, source)
-
-
 def _check_options(options: Any) -> dict[str, Any]:
     given = dict(options or {})
     unknown = sorted(set(given) - set(_OPTIONS))
@@ -411,66 +419,3 @@ def _check_options(options: Any) -> dict[str, Any]:
     if merged["convert"] not in ("none", "safe", "any"):
         raise ValueError(f"option convert must be 'none', 'safe' or 'any', got {merged['convert']!r}")
     return merged
-
-
-def _find_file(device: Any, name: str) -> Path:
-    from .errors import SlangCompileError
-
-    names = [name] if name.endswith(".slang") else [name + ".slang", name]
-    folders = [""] if os.path.isabs(name) else [*_include_paths(device), os.getcwd()]
-    for folder in folders:
-        for candidate in names:
-            path = Path(folder, candidate)
-            if path.is_file():
-                return path.resolve()
-    tried = ", ".join(str(Path(f)) for f in folders if f) or name
-    raise SlangCompileError(f'Failed to load slang module "{name}": no such file (looked in {tried})')
-
-
-def _file_hash(path: str) -> str:
-    try:
-        return digest(Path(path).read_bytes())
-    except OSError:
-        return ""
-
-
-_attempts = itertools.count(1)
-
-
-def _load_path(session: Any, path: Path) -> Any:
-    """Loads a file. Slang keeps what it has of a file that did not compile, so another attempt takes another name."""
-    from .errors import SlangCompileError
-
-    failed = session.__dict__.setdefault("_failed_paths", set())
-    if path not in failed:
-        try:
-            return session.load_module(str(path))
-        except SlangCompileError:
-            failed.add(path)
-            raise
-    source = path.read_text(encoding="utf-8")
-    stamp = f"{digest(source)[:12]}_{next(_attempts)}"
-    return session.load_module_from_source(f"{path.stem}_{stamp}", source, f"{path.with_suffix('')}_{stamp}.slang")
-
-
-def _load_source(session: Any, name: str, source: str) -> Any:
-    """Loads text under its name; a different text, or one that did not compile before, gets a name of its own."""
-    from .errors import SlangCompileError
-
-    known = session.__dict__.setdefault("_sources", {})
-    failed = session.__dict__.setdefault("_failed_sources", set())
-    stamp = digest(source)[:12]
-    if (name, stamp) in failed:
-        stamp = f"{stamp}_{next(_attempts)}"
-    elif known.setdefault(name, source) == source:
-        try:
-            return session.load_module_from_source(name, source, name)
-        except Exception:
-            failed.add((name, stamp))
-            raise
-    # Slang knows modules by name and by path, so both must be new; the path is what messages show.
-    try:
-        return session.load_module_from_source(f"{name}_{stamp}", source, f"{name} ({stamp})")
-    except SlangCompileError as error:
-        failed.add((name, digest(source)[:12]))
-        raise SlangCompileError(str(error).replace(f"{name}_{stamp}", name)) from None

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from .module import Module
 
 _log = logging.getLogger("slangpy")
-_lock = threading.RLock()
+
+code_lock = threading.RLock()
+"""Held while a call is planned and while code is replaced."""
 
 
 def register(module: Module) -> None:
@@ -33,37 +35,55 @@ def watch(device: Any, paths: list[str]) -> None:
             watcher.watch(path)
 
 
+def source_changed(device: Any) -> bool:
+    """Looks at the files now, for a name that was not found; True when code was replaced."""
+    watcher = device.__dict__.get("_state_watcher")
+    return watcher is not None and watcher.changed() and reload_changed(device)
+
+
 def reload_changed(device: Any, force: bool = False) -> bool:
     """Compiles modules whose files have changed; True when anything was replaced.
 
-    When the new source does not compile, the error is logged once and the old code keeps running.
+    A module that does not compile (or is linked with one that does not) keeps its old code; the error is logged once.
     """
-    with _lock:
+    with code_lock:  # no plan is made of code that is being replaced
         modules = list(device.__dict__.get("_state_modules", ()))
         if not force and not any(module.is_outdated() for module in modules):
             return False
+        from .device_reports import ShaderHotReloadEvent
         from .module import new_session
 
         session = new_session(device)
-        replacements: list[tuple[Module, Any]] = []
-        try:
-            for module in modules:
-                replacements.append((module, module.load_in(session)))
-        except RuntimeError as error:  # SlangCompileError, or an operation that the device lacks
-            if device.__dict__.get("_state_reload_error") != str(error):
-                device.__dict__["_state_reload_error"] = str(error)
-                _log.error("hot reload failed, the old code keeps running:\n%s", error)
-            for module in modules:
-                module.accept_files()
+        replacements = _compile(device, modules, session)
+        if not replacements:
             return False
         device.__dict__["_state_functional_session"] = session
-        device.__dict__["_state_reload_error"] = None
         for module, main in replacements:
             module.replace(main)
-        callbacks = device.__dict__.get("_state_reload_callbacks")
-        if callbacks:
-            from .device_reports import ShaderHotReloadEvent
+    for callback in list(device.__dict__.get("_state_reload_callbacks", {}).values()):
+        callback(ShaderHotReloadEvent(device))
+    return True
 
-            for callback in list(callbacks.values()):
-                callback(ShaderHotReloadEvent(device))
-        return True
+
+def _compile(device: Any, modules: list[Module], session: Any) -> list[tuple[Module, Any]]:
+    """What the compiler makes of the sources as they are now, in a session of its own."""
+    compiled: dict[Module, Any] = {}
+    errors: list[str] = []
+    for module in modules:
+        module.note_files()
+        try:
+            compiled[module] = module.load_in(session)
+        except RuntimeError as error:  # SlangCompileError, or an operation that the device lacks
+            errors.append(str(error))
+            module.watch_imports()
+    known = device.__dict__.setdefault("_state_reload_errors", set())
+    fresh = [error for error in dict.fromkeys(errors) if error not in known]
+    if fresh:
+        _log.error("hot reload failed, the old code keeps running:\n%s", "\n".join(fresh))
+    known.clear()
+    known.update(errors)
+
+    def is_complete(module: Module) -> bool:
+        return module in compiled and all(is_complete(item) for item in module.link if item in modules)
+
+    return [(module, main) for module, main in compiled.items() if is_complete(module)]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .function import FunctionCore, FunctionNode
 from .reflection import SlangType
+from .reload import source_changed
 
 if TYPE_CHECKING:
     from .module import Module
@@ -18,6 +19,7 @@ class Struct:
         self.module = module
         self.type = type_
         self._children: dict[str, Any] = {}
+        self._epoch = module.layout.epoch
 
     @property
     def struct(self) -> SlangType:
@@ -104,7 +106,11 @@ class Struct:
 
     def try_get_child(self, name: str) -> Any:
         """Nested type, else method, else None."""
-        if name not in self._children:
+        epoch = self.module.layout.epoch
+        if epoch != self._epoch:  # the code was replaced
+            self._epoch = epoch
+            self._children.clear()
+        if self._children.get(name) is None:
             nested = self.module.layout.find_type_by_name(f"{self.full_name}.{name}")
             self._children[name] = Struct(self.module, nested) if nested is not None else self.find_method(name)
         return self._children[name]
@@ -113,6 +119,8 @@ class Struct:
         if name == "__init":
             return self.constructor()
         child = self.try_get_child(name)
+        if child is None and source_changed(self.module.device):
+            child = self.try_get_child(name)
         if child is None:
             raise AttributeError(f"Struct '{self.name}' has no method or sub-type named '{name}'")
         return child

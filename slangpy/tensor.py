@@ -108,9 +108,9 @@ class Tensor(TensorViews):
         super().__init__(storage, resolved.element_layout, resolved, sizes, None, 0, None, None)
 
     @staticmethod
-    def _from_result(buffer: Any, dtype: SlangType, shape: Sequence[int]) -> Tensor:
-        """A row-major tensor over the buffer that a call has filled."""
-        return _make(Tensor, buffer, dtype.element_layout, dtype, shape, None, 0, None, None)
+    def _from_result(buffer: Any, dtype: SlangType, shape: Sequence[int], layout: Any = None) -> Tensor:
+        """A row-major tensor over the buffer that a call has filled, with elements as its kernel laid them out."""
+        return _make(Tensor, buffer, layout or dtype.element_layout, dtype, shape, None, 0, None, None)
 
     @staticmethod
     def _from_dual(primal: Tensor, tangent: Tensor) -> Tensor:

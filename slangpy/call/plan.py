@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from .. import _native
 from ..config import config
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
+from ..reload import code_lock
 from . import compile as compile_stage, layout as layout_stage, plan_disk
 from .bfloat import check_bfloat
 from .constants import render_constants
@@ -32,7 +32,6 @@ from .uniforms import raise_unset
 from .variants import decode_variant, guess_variant, vector_width
 from .vectorize import check_map_count, vectorize
 
-_build_lock = threading.RLock()
 _native._set_check_bounds(config.check_bounds)  # the environment may ask for it
 
 
@@ -56,6 +55,8 @@ class PlanView:
         self.key = key
         self.label = node.label
         self.module = node.module
+        self._loaded: Any = None
+        self._epoch = node.module.layout.epoch
         self.native: Any = None
         self.spec: dict[str, Any] = {}
         self.variants: dict[int, dict[str, Any]] = {}
@@ -75,6 +76,15 @@ class PlanView:
     def name(self) -> str:
         return self.function.name
 
+    @property
+    def loaded(self) -> Any:
+        """The code that this plan was made of, which a reload during a call leaves as it was."""
+        if self._loaded is None:
+            self._loaded = self.module.loaded
+            if self.module.layout.epoch != self._epoch:
+                raise RuntimeError(f"{self.label}: its source was replaced during the call; call it again")
+        return self._loaded
+
     def for_arguments(self, node: Any, description: list[Any]) -> PlanView:
         """The same plan as other values of the same key see it: their shapes are in its table. Runs the stages."""
         arguments, options = decode(description), self.options
@@ -86,7 +96,7 @@ class PlanView:
     def planned(self) -> tuple[Vectorized, dict[str, Derivative]]:
         """Runs the stages up to code generation; needs the compiler."""
         if self._planned is None:
-            with _build_lock:
+            with code_lock:
                 self._planned = self._plan()
         return self._planned
 
@@ -141,10 +151,10 @@ class PlanView:
         device = self.module.device
         if key >> 63:
             leaf = next(p for p in plan.placed if p.leaf == key & 0xFFFFFFFF)
-            return settle_source(grads[leaf.ident].sums, self.on_cpu, ["slangpy", *self.module.loaded.import_names])
+            return settle_source(grads[leaf.ident].sums, self.on_cpu, ["slangpy", *self.loaded.import_names])
         shape = decode_variant(key, plan, device.compile_target.format == "cpp", self.group_size)
-        imports = ["slangpy", *self.module.loaded.import_names]
-        constants = render_constants(self.module.loaded, self.label, self.options.constants)
+        imports = ["slangpy", *self.loaded.import_names]
+        constants = render_constants(self.loaded, self.label, self.options.constants)
         options = replace(self.options, preludes=(*self.options.preludes, *constants))
         try:
             target = device.compile_target
@@ -167,7 +177,7 @@ class PlanView:
         """The native plan, without kernels: its offsets come from compiling the general variant's layout."""
         plan, grads = self.planned()
         built = self._build(0, self._default_variant())
-        find = self.module.loaded.find_element_layout
+        find = self.loaded.find_element_layout
         four = self.module.device.compile_target.format in ("spirv", "hlsl")
         spec = layout_stage.plan_spec(plan, grads, layout_stage.Fields(built.layout), find, four)
         if spec["result"]["mode"] == "numpy":
@@ -214,17 +224,17 @@ class PlanView:
 
     def build_variant(self, key: int) -> None:
         """Called by native code when a launch needs a kernel that is not there yet."""
-        with _build_lock:
+        with code_lock:
             built = self._build(key, key)
             self.native.add_variant(key, built.kernel, *self.variants[key]["items"])
             self.store()
 
     def _build(self, key: int, variant: int) -> Any:
-        with _build_lock:
+        with code_lock:
             known = self.variants.get(variant)
             if known is not None and known.get("built") is not None:
                 return known["built"]
-            loaded = self.module.loaded
+            loaded = self.loaded
             source = self.source(variant)
             if not variant >> 63:
                 self._code = source
@@ -306,7 +316,9 @@ class PlanView:
     def make_tensor(self, buffer: Any, shape: tuple[int, ...], is_tangent: bool = False) -> Any:
         from ..tensor import Tensor
 
-        return Tensor._from_result(buffer, self.tangent_type if is_tangent else self.result_type, shape)
+        result = self.spec["result"]
+        layout = (result["tangent"] if is_tangent else result).get("element")
+        return Tensor._from_result(buffer, self.tangent_type if is_tangent else self.result_type, shape, layout)
 
     def make_dual(self, primal: Any, tangent: Any) -> Any:
         """What a forward-mode call returns."""
@@ -413,7 +425,7 @@ def plan_call(
 
 
 def _plan_call(node: Any, description: list[Any], result_type: Any, key: bytes, deterministic: bool) -> dict[str, Any]:
-    with _build_lock:
+    with code_lock:
         arguments = decode(description)
         mode = result_mode(result_type, node, arguments)
         result_class = node.options.return_type if result_type is None else result_type

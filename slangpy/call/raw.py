@@ -8,6 +8,7 @@ from typing import Any
 from .. import _native
 from ..cache import digest
 from ..marshall.base import TENSOR
+from ..reload import source_changed
 from .constants import render_constants
 from .text import import_statement
 from .uniforms import apply_globals, put
@@ -18,6 +19,7 @@ def dispatch(node: Any, thread_count: Any, vars: dict[str, Any], encoder: Any, a
     from ..kernel import _thread_count
 
     threads = _thread_count(thread_count)
+    source_changed(node.module.device)
     pipeline = _pipeline(node)
     layout = pipeline.layout
     root = _native.ShaderObject(node.module.device, layout)

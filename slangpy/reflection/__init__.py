@@ -57,6 +57,7 @@ class SlangType:
         self._layout = layout
         self._source = source
         self._reflection = reflection
+        self._epoch = getattr(source, "epoch", 0)
 
     # --- identity
     def __eq__(self, other: object) -> bool:
@@ -76,6 +77,7 @@ class SlangType:
     @property
     def type_reflection(self) -> Any:
         """The compiler's reflection of the type; asks the compiler when it must."""
+        self._follow_reload()
         if self._reflection is None:
             if self._source is None:
                 raise RuntimeError(f"type {self.full_name} has no program to be reflected from")
@@ -84,6 +86,13 @@ class SlangType:
                 raise RuntimeError(f"type {self.full_name} does not exist in its program any more")
         return self._reflection
 
+    def _follow_reload(self) -> None:
+        """Forgets what code said that has been replaced: it belongs to another session of the compiler."""
+        epoch = getattr(self._source, "epoch", 0)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._reflection = self._layout = None
+
     @property
     def program(self) -> Any:
         return self._source
@@ -91,6 +100,7 @@ class SlangType:
     @property
     def element_layout(self) -> Any:
         """Native layout of one element in a buffer."""
+        self._follow_reload()
         if self._layout is None:
             self._layout = self._source.find_element_layout(self.type_reflection)
         return self._layout
@@ -225,6 +235,13 @@ class SlangProgramLayout:
     def __init__(self, layout: Callable[[], Any]) -> None:
         self._get_layout = layout
         self._types: dict[str, SlangType | None] = {}
+        self.epoch = 0
+        """How often the code behind the names was replaced."""
+
+    def reset(self) -> None:
+        """Forgets all types: the code is being replaced."""
+        self.epoch += 1
+        self._types.clear()
 
     @property
     def native(self) -> Any:
@@ -236,7 +253,8 @@ class SlangProgramLayout:
 
     @property
     def generation(self) -> int:
-        return self.native.generation
+        """Grows at each reload."""
+        return self.epoch
 
     def find_reflection(self, name: str) -> Any:
         return self.native.find_type_by_name(name)

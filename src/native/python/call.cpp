@@ -193,11 +193,14 @@ std::shared_ptr<CallPlan> find_plan(CallSite& site, nb::handle self, PlanTable& 
         refuse_cold_capture(*nb::cast<Device*>(self.attr("module").attr("device")), site.run, signature.used(), self);
     nb::object result_type =
         signature.reserved.result_type ? nb::borrow(signature.reserved.result_type) : nb::object(nb::none());
+    const uint64_t generation = table.generation;
     nb::object spec = site.planner(self, describe(arguments, &signature), result_type,
                                    nb::bytes(signature.key.data(), signature.key.size()),
                                    signature.deterministic);
     std::shared_ptr<CallPlan> plan = read_plan(nb::cast<nb::dict>(spec));
     plan->view.attr("attach")(PlanLink{plan});
+    if (table.generation != generation) // a reload came in between: good for this call only
+        return plan;
     if (plan->size_dependent && !sized) {
         table.plans[base] = plan;
         append_sizes(signature, plan->shape_dependent);
@@ -402,7 +405,7 @@ void bind_call(nb::module_& m)
     nb::class_<PlanTable>(m, "PlanTable", "Plans by key.", nb::type_slots(CollectedSlots<PlanTable>::slots))
         .def(nb::init<>())
         .def("__len__", [](const PlanTable& self) { return self.plans.size(); })
-        .def("clear", [](PlanTable& self) { self.plans.clear(); });
+        .def("clear", [](PlanTable& self) { clear_objects(self); });
     nb::class_<PlanLink>(m, "PlanLink", "How the arguments of one kind of call are written and launched.")
         .def_prop_ro("last_call_shape", [](const PlanLink& self) {
             nb::list sizes;

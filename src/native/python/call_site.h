@@ -13,6 +13,7 @@ namespace spy {
 /// Plans of one function with one set of key options; shared by all nodes that are equal in those.
 struct PlanTable {
     std::unordered_map<std::string, std::shared_ptr<CallPlan>> plans;
+    uint64_t generation = 0; ///< how often it was cleared: plans that were in the making then are of replaced code
 };
 
 struct CallSite {
@@ -41,8 +42,9 @@ int visit_objects(PlanTable& table, const Visit& visit)
 }
 inline void clear_objects(PlanTable& table)
 {
-    auto plans = std::move(table.plans); // what goes away may run Python code
+    auto plans = std::move(table.plans); // what goes away may run Python code, or let other threads run
     table.plans.clear();
+    ++table.generation;
 }
 
 inline void drop(nb::object& member)
