@@ -68,6 +68,7 @@ void ThreadPool::run_erased(uint64_t count, Call call, const void* body)
 
 void ThreadPool::run_shared(uint64_t begin, uint64_t count, uint64_t chunk, Call call, const void* body)
 {
+    leave_parent();
     std::unique_lock lock(m_job_mutex, std::try_to_lock);
     if (!lock) { // another launch has the workers
         std::atomic<uint64_t> next{begin};
@@ -151,26 +152,32 @@ void ThreadPool::work()
 
 void ThreadPool::start_workers()
 {
-    const int pid = int(getpid());
-    if (m_owner_pid == pid)
-        return;
-    // In a forked child the old handles name threads that do not exist: they can be neither joined nor destroyed.
     if (!m_workers.empty())
-        new (&m_workers) std::vector<std::thread>();
-    m_owner_pid = pid;
+        return;
+    m_owner_pid = int(getpid());
     m_state = 0;
     for (unsigned i = 1; i < m_thread_count; ++i)
         m_workers.emplace_back([this] { work(); });
 }
 
+/// In a forked child the handles name threads that do not exist: they can be neither joined nor destroyed. The locks may
+/// be held by such threads, and the condition variable waits for them even when it is destroyed. So all are made anew.
+void ThreadPool::leave_parent() noexcept
+{
+    if (m_workers.empty() || m_owner_pid == int(getpid()))
+        return;
+    new (&m_workers) std::vector<std::thread>();
+    new (&m_job_mutex) std::mutex;
+    new (&m_sleep_mutex) std::mutex;
+    new (&m_wake) std::condition_variable;
+    m_stopping = false;
+}
+
 void ThreadPool::stop() noexcept
 {
+    leave_parent();
     if (m_workers.empty())
         return;
-    if (m_owner_pid != int(getpid())) {
-        new (&m_workers) std::vector<std::thread>();
-        return;
-    }
     {
         std::lock_guard lock(m_sleep_mutex);
         m_stopping = true;

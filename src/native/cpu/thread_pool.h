@@ -43,12 +43,13 @@ private:
     void run_shared(uint64_t begin, uint64_t count, uint64_t chunk, Call call, const void* body);
     void work();
     void start_workers();
+    void leave_parent() noexcept;
     void drain(const Job& job);
     static void drain_interruptible(const Job& job, std::atomic<uint64_t>& next);
 
     const unsigned m_thread_count;
     std::vector<std::thread> m_workers;
-    int m_owner_pid = 0; ///< a forked child has none of the threads
+    int m_owner_pid = 0; ///< the process that has the threads; a forked child has none
 
     std::mutex m_job_mutex; ///< one shared job at a time
     Job m_job;

@@ -9,6 +9,10 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
+#ifndef _WIN32
+#include <pthread.h>
+#endif
 
 namespace spy {
 
@@ -25,19 +29,69 @@ namespace {
 
 thread_local std::vector<Device*> used_here;
 
+/// Every device there is. Never destroyed, as devices may outlive static objects.
+struct AllDevices {
+    std::mutex mutex;
+    std::unordered_set<Device*> devices;
+};
+AllDevices& all_devices()
+{
+    static auto* all = new AllDevices;
+    return *all;
+}
+
 } // namespace
 
-Device::Device() : m_registry(std::make_unique<Registry>()) {}
-Device::~Device() = default;
+Device::Device() : m_registry(std::make_unique<Registry>())
+{
+    AllDevices& all = all_devices();
+#ifndef _WIN32
+    static const int registered = pthread_atfork([] { all_devices().mutex.lock(); }, [] { all_devices().mutex.unlock(); },
+                                                 &Device::leave_behind);
+    (void)registered;
+#endif
+    std::lock_guard lock(all.mutex);
+    all.devices.insert(this);
+}
+
+Device::~Device()
+{
+    std::lock_guard lock(all_devices().mutex);
+    all_devices().devices.erase(this);
+}
+
+/// In a forked child: drivers do not work there with what the parent has opened, not even to release it. So devices with
+/// a driver refuse every use, and neither they nor their objects are ever released.
+void Device::leave_behind()
+{
+    for (Device* device : all_devices().devices) {
+        if (device->info().type == DeviceType::cpu || device->info().type == DeviceType::null)
+            continue;
+        device->inc_ref();
+        device->m_closed = true;
+        device->m_left_behind = true;
+        (void)device->m_registry.release(); // whose lock a thread of the parent may hold
+        device->m_registry = std::make_unique<Registry>();
+    }
+    all_devices().mutex.unlock();
+}
 
 Device::Use::Use(Device& device) : m_device(device)
 {
     device.m_users.fetch_add(1);
     if (device.m_closed) [[unlikely]] {
         device.m_users.fetch_sub(1);
-        fail_runtime("device is closed");
+        device.fail_closed();
     }
     used_here.push_back(&device);
+}
+
+void Device::fail_closed() const
+{
+    if (m_left_behind)
+        fail_runtime("this device was opened before fork(), and drivers do not work in a forked process: start processes "
+                     "with multiprocessing's \"spawn\" method, or create the device in the child");
+    fail_runtime("device is closed");
 }
 
 Device::Use::~Use()

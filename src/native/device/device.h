@@ -207,6 +207,8 @@ public:
     const CompileTarget& compile_target() const { return m_target; }
     bool has_feature(std::string_view name) const;
     bool is_closed() const { return m_closed; }
+    /// What a use of a closed device raises.
+    [[noreturn]] void fail_closed() const;
 
     /// A call in progress: close() of another thread waits for it before anything is freed. Throws when closed.
     class Use {
@@ -293,6 +295,9 @@ protected:
 private:
     void release_objects() noexcept;
     void wait_for_users() noexcept;
+    static void leave_behind();
+
+    bool m_left_behind = false; ///< opened before a fork, in the parent
 
     std::atomic<uint32_t> m_users{0};
     DiscardedCallback m_discarded;

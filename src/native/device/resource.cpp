@@ -191,7 +191,7 @@ void write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t si
 void check_open(const Device* device)
 {
     if (device->is_closed())
-        fail_runtime("device is closed");
+        device->fail_closed();
 }
 
 void check_same_device(const Device* device, const DeviceObject* object, const char* what)

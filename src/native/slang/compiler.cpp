@@ -67,10 +67,20 @@ std::shared_ptr<Compiler> Compiler::instance()
     const std::lock_guard guard(instance_mutex);
 #ifndef _WIN32
     static const int registered = pthread_atfork(
-        [] { instance_mutex.lock(); }, [] { instance_mutex.unlock(); },
         [] {
-            // the worker thread does not exist in the child, and the lock may be held by nobody
-            if (current()) {
+            instance_mutex.lock();
+            if (current())
+                current()->m_paused = current()->pause_for_fork();
+        },
+        [] {
+            if (current() && current()->m_paused)
+                current()->resume_after_fork();
+            instance_mutex.unlock();
+        },
+        [] {
+            if (current() && current()->m_paused) {
+                current()->restart_in_child();
+            } else if (current()) { // a thread that the child lacks was in the middle of something
                 current()->m_abandoned = true;
                 new std::shared_ptr<Compiler>(current());
             }
@@ -81,6 +91,34 @@ std::shared_ptr<Compiler> Compiler::instance()
     if (!current() || current()->abandoned())
         current() = std::make_shared<Compiler>();
     return current();
+}
+
+/// Takes every lock of a compiler that does nothing just now, so that the child finds it whole. Waits a while for a
+/// compile to end: the first one begins by itself when a device opens.
+bool Compiler::pause_for_fork()
+{
+    if (m_abandoned || !m_mutex.try_lock_for(2s))
+        return false;
+    m_queue_mutex.lock();
+    return true;
+}
+
+void Compiler::resume_after_fork()
+{
+    m_queue_mutex.unlock();
+    m_mutex.unlock();
+}
+
+/// The thread that forked holds the locks, but under another id: they are made anew. Tasks that were waiting belong to
+/// threads that the child lacks; they are kept, unrun, because they own objects of Slang.
+void Compiler::restart_in_child()
+{
+    new (&m_mutex) std::recursive_timed_mutex;
+    new (&m_queue_mutex) std::mutex;
+    new (&m_queue_changed) std::condition_variable;
+    new std::deque<std::shared_ptr<Task>>(std::move(m_queue));
+    m_queue.clear();
+    m_busy = m_started = m_paused = false;
 }
 
 void Compiler::set_hooks(Hooks value) { hooks = value; }

@@ -16,7 +16,8 @@ namespace spy {
 
 class Compiler : public std::enable_shared_from_this<Compiler> {
 public:
-    /// The one in use. A new one is made when the last was abandoned in a compile that never ended, or after fork().
+    /// The one in use. A new one is made when the last was abandoned in a compile that never ended, or when a fork()
+    /// caught it in a compile.
     static std::shared_ptr<Compiler> instance();
     /// Begins creating the global session (about 0.3 s) and returns at once.
     static void start_background();
@@ -77,6 +78,9 @@ private:
     struct Task;
     void execute(std::function<void()> body);
     void acquire();
+    bool pause_for_fork();
+    void resume_after_fork();
+    void restart_in_child();
     static void work(std::shared_ptr<Compiler> self);
     static void run_task(Compiler& self, Task& task);
 
@@ -88,6 +92,7 @@ private:
     std::deque<std::shared_ptr<Task>> m_queue;
     bool m_busy = false;
     bool m_started = false;
+    bool m_paused = false;
     std::atomic<bool> m_abandoned{false};
 };
 
