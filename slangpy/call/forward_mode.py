@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..marshall.base import TENSOR
-from .gradients import NONE, differentiable, in_derivative, refuse_listed
+from .gradients import NONE, takes_part
 from .ir import Derivative, Parameter, Placed, Vectorized
 
 
@@ -27,13 +27,10 @@ def has_tangent(found: dict[str, Derivative]) -> bool:
 
 def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
     binding, value = placed.binding, placed.binding.value
-    if value is None:
+    if value is None or not takes_part(parameter, placed):
         return NONE
-    refuse_listed(placed)
     if binding.rank >= 0:
         return _of_tensor(parameter, placed)
-    if not differentiable(parameter) or not binding.type.differentiable or not in_derivative(parameter, placed):
-        return NONE
     if binding.marshall is not None and binding.marshall.has_derivative:
         raise NotImplementedError(
             f"{placed.path}: tangents of registered types are not available yet; use get_this() that returns tensors "

@@ -51,15 +51,24 @@ def _check_order(placed: Placed, grad: Derivative) -> None:
         )
 
 
+def takes_part(parameter: Parameter, placed: Placed) -> bool:
+    """Whether a leaf may have a derivative: a whole tensor, or a value that is differentiated with its parameter."""
+    if placed.binding.value is None:
+        return False
+    _refuse_listed(placed)
+    return placed.binding.rank >= 0 or _is_dual(parameter, placed)
+
+
+def _is_dual(parameter: Parameter, placed: Placed) -> bool:
+    return differentiable(parameter) and placed.binding.type.differentiable and _in_derivative(parameter, placed)
+
+
 def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
     binding, value = placed.binding, placed.binding.value
-    if value is None:
+    if value is None or not takes_part(parameter, placed):
         return NONE
-    refuse_listed(placed)
     if binding.rank >= 0:
         return _of_tensor(parameter, placed)
-    if not differentiable(parameter) or not binding.type.differentiable or not in_derivative(parameter, placed):
-        return NONE
     if binding.marshall is not None and binding.marshall.has_derivative:
         if parameter.io == "in" and placed.path == parameter.name:
             return Derivative(by_load=True)
@@ -88,7 +97,7 @@ def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
     return NONE
 
 
-def refuse_listed(placed: Placed) -> None:
+def _refuse_listed(placed: Placed) -> None:
     """The entries of a list of containers have no gradients: NotImplementedError when one has."""
     value = placed.binding.value
     if placed.binding.kind == "table" and value is not None and _keeps_gradient(value):
@@ -102,7 +111,7 @@ def _keeps_gradient(value: Value) -> bool:
     return bool(found) or any(_keeps_gradient(child) for _, child in value.fields)
 
 
-def in_derivative(parameter: Parameter, placed: Placed) -> bool:
+def _in_derivative(parameter: Parameter, placed: Placed) -> bool:
     """Whether a part of a struct has a gradient: fields that say no_diff are no part of `Differential`."""
     type_ = parameter.binding.type
     for step in re.findall(r"\.(\w+)|\[", placed.path[len(parameter.name) :]):
@@ -181,7 +190,7 @@ def flows(parameter: Parameter, placed: Placed) -> bool:
         if TENSOR.match(parameter.type_name) and parameter.no_diff:
             return False
         return bool(interface or diff) and type_ is not None and type_.differentiable
-    return differentiable(parameter) and binding.type.differentiable and in_derivative(parameter, placed)
+    return _is_dual(parameter, placed)
 
 
 def _check_result(plan: Vectorized, found: dict[str, Derivative]) -> None:
@@ -212,6 +221,5 @@ __all__ = [
     "differentiable",
     "flows",
     "has_storage",
-    "in_derivative",
-    "refuse_listed",
+    "takes_part",
 ]

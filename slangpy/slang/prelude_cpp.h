@@ -11,38 +11,30 @@
 
 namespace spy_atomics {
 
-// Replaces *word by desired if it holds expected; else reads it into expected.
-inline bool exchange(uint16_t* word, uint16_t& expected, uint16_t desired)
-{
 #if defined(_MSC_VER)
-    const uint16_t seen = static_cast<uint16_t>(
+inline uint16_t swap_if(uint16_t* word, uint16_t expected, uint16_t desired)
+{
+    return static_cast<uint16_t>(
         _InterlockedCompareExchange16(reinterpret_cast<volatile short*>(word), static_cast<short>(desired), static_cast<short>(expected)));
-    const bool done = seen == expected;
-    expected = seen;
-    return done;
-#else
-    return __atomic_compare_exchange_n(word, &expected, desired, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-#endif
 }
-
-inline bool exchange(uint32_t* word, uint32_t& expected, uint32_t desired)
+inline uint32_t swap_if(uint32_t* word, uint32_t expected, uint32_t desired)
 {
-#if defined(_MSC_VER)
-    const uint32_t seen = static_cast<uint32_t>(
+    return static_cast<uint32_t>(
         _InterlockedCompareExchange(reinterpret_cast<volatile long*>(word), static_cast<long>(desired), static_cast<long>(expected)));
-    const bool done = seen == expected;
-    expected = seen;
-    return done;
-#else
-    return __atomic_compare_exchange_n(word, &expected, desired, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-#endif
 }
+inline uint64_t swap_if(uint64_t* word, uint64_t expected, uint64_t desired)
+{
+    return static_cast<uint64_t>(_InterlockedCompareExchange64(
+        reinterpret_cast<volatile long long*>(word), static_cast<long long>(desired), static_cast<long long>(expected)));
+}
+#endif
 
-inline bool exchange(uint64_t* word, uint64_t& expected, uint64_t desired)
+// Replaces *word by desired if it holds expected; else reads it into expected.
+template<class Word>
+inline bool exchange(Word* word, Word& expected, Word desired)
 {
 #if defined(_MSC_VER)
-    const uint64_t seen = static_cast<uint64_t>(_InterlockedCompareExchange64(
-        reinterpret_cast<volatile long long*>(word), static_cast<long long>(desired), static_cast<long long>(expected)));
+    const Word seen = swap_if(word, expected, desired);
     const bool done = seen == expected;
     expected = seen;
     return done;

@@ -39,11 +39,18 @@ Leaf& Signature::add_leaf()
     return leaf;
 }
 
-TensorBase& Signature::add_grad()
+TensorBase& Signature::add_grad(const TorchTensor& tensor, nb::object object)
 {
     if (grad_count == grads.size())
         grads.push_back(std::make_unique<TensorBase>());
-    return *grads[grad_count++];
+    TensorBase& grad = *grads[grad_count++];
+    grad.raw_address = tensor.address;
+    grad.raw_item = scalar_info(tensor.scalar).size;
+    grad.shape = tensor.shape;
+    grad.strides = tensor.strides;
+    grad.type_id = uint32_t(tensor.scalar);
+    grad.dtype = std::move(object); // the tensor itself
+    return grad;
 }
 
 namespace {

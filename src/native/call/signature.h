@@ -17,6 +17,8 @@ struct ThisUpdate {
     nb::object object, value;
 };
 
+struct TorchTensor;
+
 struct Signature {
     std::string key;
     std::vector<Leaf> leaves; ///< reused between calls: only the first `leaf_count` count
@@ -35,7 +37,8 @@ struct Signature {
 
     void clear();
     Leaf& add_leaf();
-    TensorBase& add_grad();
+    /// A torch tensor as a gradient of a leaf.
+    TensorBase& add_grad(const TorchTensor& tensor, nb::object object);
     std::span<Leaf> used() { return {leaves.data(), leaf_count}; }
 };
 

@@ -199,6 +199,19 @@ void read_torch(PyObject* object, TorchTensor& out)
         refuse_wrapper(object);
 }
 
+void set_torch(Leaf& leaf, PyObject* object, const TorchTensor& tensor, uint8_t flags)
+{
+    leaf.kind = ValueKind::torch;
+    leaf.scalar = tensor.scalar;
+    leaf.flags = flags;
+    leaf.object = object;
+    leaf.address = tensor.address;
+    leaf.shape = tensor.shape;
+    leaf.strides = tensor.strides;
+    leaf.device_type = tensor.device_type;
+    leaf.device_index = tensor.device_index;
+}
+
 bool torch_is_negated(PyObject* tensor)
 {
     static PyObject* name = PyUnicode_InternFromString("is_neg");

@@ -18,6 +18,8 @@ struct TracedTensor {};
 
 /// Reads a tensor; throws TypeError naming a dtype or layout that cannot be read.
 void read_torch(PyObject* tensor, TorchTensor& out);
+/// Makes a leaf that of a tensor.
+void set_torch(Leaf& leaf, PyObject* object, const TorchTensor& tensor, uint8_t flags);
 /// An uninitialised tensor on the device of `like`.
 nb::object new_torch(const TorchTensor& like, PyObject* like_object, ScalarType scalar, const Shape& shape);
 /// torch's current CUDA stream of a device; 0 elsewhere.

@@ -105,14 +105,7 @@ TensorBase* Walker::torch_gradient(nb::object object, const TorchTensor& primal)
                    ", its primal ", primal.shape.str());
     if (tensor.device_type != primal.device_type || tensor.device_index != primal.device_index)
         fail_value("diff_pair: the gradient of argument ", m_argument, " is on another device than its primal");
-    TensorBase& grad = m.add_grad();
-    grad.raw_address = tensor.address;
-    grad.raw_item = scalar_info(tensor.scalar).size;
-    grad.shape = tensor.shape;
-    grad.strides = tensor.strides;
-    grad.type_id = uint32_t(tensor.scalar);
-    grad.dtype = object; // the tensor itself
-    return &grad;
+    return &m.add_grad(tensor, object);
 }
 
 nb::object Walker::torch_leaf(PyObject* value, const TorchTensor& tensor, uint8_t flags, const TensorBase* grad_in,
@@ -127,15 +120,7 @@ nb::object Walker::torch_leaf(PyObject* value, const TorchTensor& tensor, uint8_
         if (grad)
             put(char(grad->type_id));
     Leaf& leaf = m.add_leaf();
-    leaf.kind = ValueKind::torch;
-    leaf.scalar = tensor.scalar;
-    leaf.flags = flags;
-    leaf.object = value;
-    leaf.address = tensor.address;
-    leaf.shape = tensor.shape;
-    leaf.strides = tensor.strides;
-    leaf.device_type = tensor.device_type;
-    leaf.device_index = tensor.device_index;
+    set_torch(leaf, value, tensor, flags);
     if (!m_describing)
         return {};
     nb::dict details;

@@ -13,6 +13,7 @@ namespace {
 constexpr uint32_t magic = 0x4c595053; // "SPYL"
 constexpr uint32_t version = 1;
 constexpr uint32_t no_type = 0xffffffff;
+constexpr auto last_scalar = ScalarType(uint8_t(ScalarType::count_) - 1);
 
 class Writer {
 public:
@@ -26,6 +27,19 @@ public:
     {
         put(uint32_t(text.size()));
         m_bytes += text;
+    }
+
+    /// A member, as Reader::pass takes it back; `last` is the greatest value of an enum.
+    template <typename T>
+    void pass(const T& value)
+    {
+        put(value);
+    }
+    template <typename E>
+    void pass(E value, E last)
+    {
+        static_cast<void>(last);
+        put(value);
     }
 
     /// Number of a type in the table that write_types() writes: parts come before the whole.
@@ -131,6 +145,16 @@ public:
         if (value > last)
             corrupt();
     }
+    template <typename T>
+    void pass(T& value)
+    {
+        get(value);
+    }
+    template <typename E>
+    void pass(E& value, E last)
+    {
+        get_enum(value, last);
+    }
     /// A count of things that take at least `least` bytes each.
     uint32_t get_count(size_t least)
     {
@@ -186,7 +210,7 @@ private:
         get_enum(type.kind, TypeKind::enum_);
         get(type.name);
         get(type.full_name);
-        get_enum(type.scalar, ScalarType(uint8_t(ScalarType::count_) - 1));
+        get_enum(type.scalar, last_scalar);
         get(type.rows);
         get(type.cols);
         get(type.size);
@@ -214,62 +238,37 @@ private:
     std::vector<ref<TypeLayout>> m_types;
 };
 
-void write_scope(Writer& out, const ScopeLayout& scope)
+/// What is stored of a scope, in order. `Archive` is a Writer or a Reader.
+template <typename Archive, typename Scope>
+void pass_scope(Archive& archive, Scope& scope)
 {
-    out.put(scope.kind);
-    out.put(scope.path);
-    out.put(scope.size);
-    out.put(scope.parent);
-    out.put(scope.parent_offset);
-    out.put(scope.set);
-    out.put(scope.binding);
-    out.put(scope.push_constant);
+    archive.pass(scope.kind, ScopeKind::parameter_block);
+    archive.pass(scope.path);
+    archive.pass(scope.size);
+    archive.pass(scope.parent);
+    archive.pass(scope.parent_offset);
+    archive.pass(scope.set);
+    archive.pass(scope.binding);
+    archive.pass(scope.push_constant);
 }
 
-void read_scope(Reader& in, ScopeLayout& scope)
+/// The same of a slot.
+template <typename Archive, typename Slot>
+void pass_slot(Archive& archive, Slot& slot)
 {
-    in.get_enum(scope.kind, ScopeKind::parameter_block);
-    in.get(scope.path);
-    in.get(scope.size);
-    in.get(scope.parent);
-    in.get(scope.parent_offset);
-    in.get(scope.set);
-    in.get(scope.binding);
-    in.get(scope.push_constant);
-}
-
-void write_slot(Writer& out, const SlotLayout& slot)
-{
-    out.put(slot.kind);
-    out.put(slot.path);
-    out.put(slot.writable);
-    out.put(slot.set);
-    out.put(slot.binding);
-    out.put(slot.array_index);
-    out.put(slot.scope);
-    out.put(slot.offset);
-    out.put(slot.size);
-    out.put(slot.element_stride);
-    out.put(slot.shape);
-    out.put(slot.scalar);
-    out.put(slot.channels);
-}
-
-void read_slot(Reader& in, SlotLayout& slot)
-{
-    in.get_enum(slot.kind, SlotKind::acceleration_structure);
-    in.get(slot.path);
-    in.get(slot.writable);
-    in.get(slot.set);
-    in.get(slot.binding);
-    in.get(slot.array_index);
-    in.get(slot.scope);
-    in.get(slot.offset);
-    in.get(slot.size);
-    in.get(slot.element_stride);
-    in.get_enum(slot.shape, ResourceShape::texture_2d_multisample_array);
-    in.get_enum(slot.scalar, ScalarType(uint8_t(ScalarType::count_) - 1));
-    in.get(slot.channels);
+    archive.pass(slot.kind, SlotKind::acceleration_structure);
+    archive.pass(slot.path);
+    archive.pass(slot.writable);
+    archive.pass(slot.set);
+    archive.pass(slot.binding);
+    archive.pass(slot.array_index);
+    archive.pass(slot.scope);
+    archive.pass(slot.offset);
+    archive.pass(slot.size);
+    archive.pass(slot.element_stride);
+    archive.pass(slot.shape, ResourceShape::texture_2d_multisample_array);
+    archive.pass(slot.scalar, last_scalar);
+    archive.pass(slot.channels);
 }
 
 bool fits(uint64_t offset, uint64_t size, uint64_t total) { return size <= total && offset <= total - size; }
@@ -309,10 +308,10 @@ std::string serialize(const ProgramLayout& layout)
     out.put(layout.entry_point_nested_scope);
     out.put(uint32_t(layout.scopes.size()));
     for (const ScopeLayout& scope : layout.scopes)
-        write_scope(out, scope);
+        pass_scope(out, scope);
     out.put(uint32_t(layout.slots.size()));
     for (const SlotLayout& slot : layout.slots)
-        write_slot(out, slot);
+        pass_slot(out, slot);
     out.put(layout.entry_point_name);
     for (uint32_t size : layout.group_size)
         out.put(size);
@@ -332,10 +331,10 @@ ref<ProgramLayout> deserialize_program_layout(std::string_view bytes)
     in.get(layout->entry_point_nested_scope);
     layout->scopes.resize(in.get_count(30));
     for (ScopeLayout& scope : layout->scopes)
-        read_scope(in, scope);
+        pass_scope(in, scope);
     layout->slots.resize(in.get_count(40));
     for (SlotLayout& slot : layout->slots)
-        read_slot(in, slot);
+        pass_slot(in, slot);
     in.get(layout->entry_point_name);
     for (uint32_t& size : layout->group_size)
         in.get(size);

@@ -257,6 +257,17 @@ void ComputePassEncoder::dispatch(std::array<uint64_t, 3> thread_count)
     dispatch_compute(groups_for_threads(m_kernel->layout(), thread_count));
 }
 
+template <typename Dispatch>
+void ComputePassEncoder::add(Dispatch dispatch)
+{
+    dispatch.kernel = m_kernel;
+    if (m_encoder->device()->desc().enable_rhi_validation)
+        m_root->check_bound();
+    m_root->copy_to(dispatch.scopes, dispatch.slots, dispatch.keep_alive);
+    check_arguments(m_encoder->device(), *m_kernel, dispatch.slots);
+    m_encoder->add(std::move(dispatch));
+}
+
 void ComputePassEncoder::dispatch_compute(std::array<uint64_t, 3> group_count)
 {
     check_ready("dispatch_compute");
@@ -264,14 +275,9 @@ void ComputePassEncoder::dispatch_compute(std::array<uint64_t, 3> group_count)
     if (!group_count[0] || !group_count[1] || !group_count[2])
         return;
     command::Dispatch dispatch;
-    dispatch.kernel = m_kernel;
     for (size_t i = 0; i < 3; ++i)
         dispatch.group_count[i] = uint32_t(group_count[i]);
-    if (m_encoder->device()->desc().enable_rhi_validation)
-        m_root->check_bound();
-    m_root->copy_to(dispatch.scopes, dispatch.slots, dispatch.keep_alive);
-    check_arguments(m_encoder->device(), *m_kernel, dispatch.slots);
-    m_encoder->add(std::move(dispatch));
+    add(std::move(dispatch));
 }
 
 void ComputePassEncoder::dispatch_compute_indirect(ref<Buffer> buffer, uint64_t offset)
@@ -285,14 +291,9 @@ void ComputePassEncoder::dispatch_compute_indirect(ref<Buffer> buffer, uint64_t 
         fail_value("dispatch_compute_indirect: ", describe(buffer.get()),
                    " was created without the usage flag indirect_argument");
     command::DispatchIndirect dispatch;
-    dispatch.kernel = m_kernel;
     dispatch.buffer = std::move(buffer);
     dispatch.offset = offset;
-    if (m_encoder->device()->desc().enable_rhi_validation)
-        m_root->check_bound();
-    m_root->copy_to(dispatch.scopes, dispatch.slots, dispatch.keep_alive);
-    check_arguments(m_encoder->device(), *m_kernel, dispatch.slots);
-    m_encoder->add(std::move(dispatch));
+    add(std::move(dispatch));
 }
 
 void ComputePassEncoder::write_timestamp(ref<QueryPool> pool, uint32_t index)

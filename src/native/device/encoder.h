@@ -85,6 +85,9 @@ public:
 
 private:
     void check_ready(const char* call) const;
+    /// Records a dispatch of the bound kernel with the arguments as they are now.
+    template <typename Dispatch>
+    void add(Dispatch dispatch);
 
     ref<CommandEncoder> m_encoder;
     ref<Kernel> m_kernel;

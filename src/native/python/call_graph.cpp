@@ -219,32 +219,6 @@ uint64_t wanted_places(const SavedCall& call, nb::handle needs)
 
 uint64_t backward_key(uint64_t wanted, bool deterministic) { return wanted | uint64_t(deterministic) << 63; }
 
-void read_leaf(Leaf& leaf, PyObject* tensor, TorchTensor& found)
-{
-    read_torch(tensor, found);
-    leaf.kind = ValueKind::torch;
-    leaf.scalar = found.scalar;
-    leaf.flags = value_flag::writable;
-    leaf.object = tensor;
-    leaf.address = found.address;
-    leaf.shape = found.shape;
-    leaf.strides = found.strides;
-    leaf.device_type = found.device_type;
-    leaf.device_index = found.device_index;
-}
-
-TensorBase* add_gradient(Signature& signature, const TorchTensor& found, nb::handle object)
-{
-    TensorBase& grad = signature.add_grad();
-    grad.raw_address = found.address;
-    grad.raw_item = scalar_info(found.scalar).size;
-    grad.shape = found.shape;
-    grad.strides = found.strides;
-    grad.type_id = uint32_t(found.scalar);
-    grad.dtype = nb::borrow(object);
-    return &grad;
-}
-
 /// Memory for a gradient, laid out as its tensor.
 nb::object gradient_like(PyObject* tensor, const TorchTensor& found)
 {
@@ -271,13 +245,14 @@ nb::object fill_backward(Signature& signature, const SavedCall& call, nb::handle
             continue;
         }
         PyObject* object = PyTuple_GET_ITEM(saved.ptr(), Py_ssize_t(tensor));
-        read_leaf(leaf, object, found);
+        read_torch(object, found);
+        set_torch(leaf, object, found, value_flag::writable);
         bool is_input = place < call.places.size() && call.places[place] == tensor;
         if (wanted >> tensor & 1) {
             nb::object grad = gradient_like(object, found);
             read_torch(grad.ptr(), found);
             leaf.flags |= value_flag::grad_out | value_flag::fresh;
-            leaf.grads[1] = add_gradient(signature, found, grad);
+            leaf.grads[1] = &signature.add_grad(found, grad);
             Py_DECREF(Py_None);
             PyTuple_SET_ITEM(grads.ptr(), Py_ssize_t(place) + 1, grad.release().ptr());
         }
@@ -285,9 +260,9 @@ nb::object fill_backward(Signature& signature, const SavedCall& call, nb::handle
         ++tensor;
     }
     Leaf& leaf = signature.add_leaf();
-    read_leaf(leaf, seed.ptr(), found);
-    leaf.flags |= value_flag::no_primal | value_flag::grad_in;
-    leaf.grads[0] = add_gradient(signature, found, seed);
+    read_torch(seed.ptr(), found);
+    set_torch(leaf, seed.ptr(), found, value_flag::writable | value_flag::no_primal | value_flag::grad_in);
+    leaf.grads[0] = &signature.add_grad(found, nb::borrow(seed));
     signature.has_torch = true;
     return grads;
 }

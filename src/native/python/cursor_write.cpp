@@ -120,6 +120,18 @@ void write_numbers(const TypeLayout& layout, uint8_t* dst, PyObject* sequence, c
                      ValuePath{&path, {}, i});
 }
 
+/// Whether the value is an array, which is then written.
+bool write_host_array(const TypeLayout& layout, uint8_t* dst, PyObject* value, const ValuePath& path)
+{
+    HostArray array;
+    if (!array.open(value))
+        return false;
+    ScalarGrid grid;
+    scalar_grid(layout, grid);
+    write_array(layout, grid, dst, array, path);
+    return true;
+}
+
 Outcome write_vector(const TypeLayout& layout, uint8_t* dst, PyObject* value, const ValuePath& path)
 {
     if (is_plain_sequence(value)) {
@@ -135,13 +147,8 @@ Outcome write_vector(const TypeLayout& layout, uint8_t* dst, PyObject* value, co
         write_math(layout, dst, *info, value, path);
         return Outcome::written;
     }
-    HostArray array;
-    if (array.open(value)) {
-        ScalarGrid grid;
-        scalar_grid(layout, grid);
-        write_array(layout, grid, dst, array, path);
+    if (write_host_array(layout, dst, value, path))
         return Outcome::written;
-    }
     nb::object sequence = as_sequence(value);
     if (!sequence.is_valid())
         return Outcome::unknown;
@@ -160,13 +167,8 @@ Outcome write_matrix(const TypeLayout& layout, uint8_t* dst, PyObject* value, co
         write_math(layout, dst, *info, value, path);
         return Outcome::written;
     }
-    HostArray array;
-    if (array.open(value)) {
-        ScalarGrid grid;
-        scalar_grid(layout, grid);
-        write_array(layout, grid, dst, array, path);
+    if (write_host_array(layout, dst, value, path))
         return Outcome::written;
-    }
     nb::object rows = as_sequence(value);
     if (!rows.is_valid())
         return Outcome::unknown;

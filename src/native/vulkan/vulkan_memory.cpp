@@ -393,9 +393,14 @@ void VulkanBuffer::release() noexcept
     owner.discard(VK_OBJECT_TYPE_BUFFER, uint64_t(std::exchange(m_buffer, VK_NULL_HANDLE)),
                   std::exchange(m_allocation, {}));
     m_address = 0;
+    m_shared_handle.close();
+}
+
+void SharedHandle::close() noexcept
+{
 #ifndef _WIN32
-    if (m_shared_fd >= 0)
-        close(std::exchange(m_shared_fd, -1));
+    if (m_descriptor >= 0)
+        ::close(std::exchange(m_descriptor, -1));
 #endif
 }
 
@@ -405,9 +410,7 @@ NativeHandle VulkanBuffer::shared_handle()
     owner.require_open("shared_handle");
     if (!m_allocation.exported)
         fail_runtime("shared_handle: the buffer was not created with BufferUsage.shared");
-    if (m_shared_fd < 0)
-        m_shared_fd = owner.export_memory(m_allocation.memory);
-    return {NativeHandleType::file_descriptor, uint64_t(m_shared_fd)};
+    return m_shared_handle.get([&] { return owner.export_memory(m_allocation.memory); });
 }
 
 VkBufferView VulkanBuffer::texel_view()

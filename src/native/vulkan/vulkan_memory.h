@@ -84,6 +84,22 @@ private:
     std::array<TypeStatistics, VK_MAX_MEMORY_TYPES> m_statistics{};
 };
 
+/// The file descriptor under which other APIs open a resource: made once, closed with it.
+class SharedHandle {
+public:
+    template <typename Export>
+    NativeHandle get(Export&& make)
+    {
+        if (m_descriptor < 0)
+            m_descriptor = make();
+        return {NativeHandleType::file_descriptor, uint64_t(m_descriptor)};
+    }
+    void close() noexcept;
+
+private:
+    int m_descriptor = -1;
+};
+
 // --- resources
 
 class VulkanBuffer final : public Buffer {
@@ -115,7 +131,7 @@ private:
     VkBufferView m_view = VK_NULL_HANDLE;
     Allocation m_allocation;
     uint64_t m_address = 0;
-    int m_shared_fd = -1;
+    SharedHandle m_shared_handle;
     CudaInterop::Memory m_cuda; ///< the memory as CUDA sees it, once asked for
     std::shared_ptr<CudaInterop> m_interop;
     void unmap_cuda() noexcept;
@@ -145,7 +161,7 @@ private:
     VkImage m_image = VK_NULL_HANDLE;
     Allocation m_allocation;
     std::map<ViewKey, VkImageView> m_views;
-    int m_shared_fd = -1;
+    SharedHandle m_shared_handle;
 };
 
 class VulkanTextureView final : public TextureView {
@@ -181,7 +197,7 @@ public:
 private:
     VkSemaphore m_semaphore = VK_NULL_HANDLE;
     bool m_shared = false;
-    int m_shared_fd = -1;
+    SharedHandle m_shared_handle;
 };
 
 class VulkanQueryPool final : public QueryPool {

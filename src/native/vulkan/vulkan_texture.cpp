@@ -5,10 +5,6 @@
 
 #include <algorithm>
 
-#ifndef _WIN32
-#include <unistd.h>
-#endif
-
 namespace spy {
 
 namespace {
@@ -217,10 +213,7 @@ void VulkanTexture::release() noexcept
     m_views.clear();
     owner.discard(VK_OBJECT_TYPE_IMAGE, uint64_t(std::exchange(m_image, VK_NULL_HANDLE)),
                   std::exchange(m_allocation, {}));
-#ifndef _WIN32
-    if (m_shared_fd >= 0)
-        close(std::exchange(m_shared_fd, -1));
-#endif
+    m_shared_handle.close();
 }
 
 NativeHandle VulkanTexture::shared_handle()
@@ -229,13 +222,7 @@ NativeHandle VulkanTexture::shared_handle()
     owner.require_open("shared_handle");
     if (!m_allocation.exported)
         fail_runtime("shared_handle: the texture was not created with TextureUsage.shared");
-    if (m_shared_fd < 0) {
-        VkMemoryGetFdInfoKHR info{VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR};
-        info.memory = m_allocation.memory;
-        info.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
-        vk_check(owner.vk().GetMemoryFdKHR(owner.handle(), &info, &m_shared_fd), "vkGetMemoryFdKHR");
-    }
-    return {NativeHandleType::file_descriptor, uint64_t(m_shared_fd)};
+    return m_shared_handle.get([&] { return owner.export_memory(m_allocation.memory); });
 }
 
 VkImageAspectFlags VulkanTexture::aspects() const

@@ -7,10 +7,6 @@
 #include <cstring>
 #include <numeric>
 
-#ifndef _WIN32
-#include <unistd.h>
-#endif
-
 namespace spy {
 
 namespace {
@@ -248,10 +244,7 @@ void VulkanFence::release() noexcept
 {
     static_cast<VulkanDevice*>(m_device.get())
         ->discard(VK_OBJECT_TYPE_SEMAPHORE, uint64_t(std::exchange(m_semaphore, VK_NULL_HANDLE)));
-#ifndef _WIN32
-    if (m_shared_fd >= 0)
-        close(std::exchange(m_shared_fd, -1));
-#endif
+    m_shared_handle.close();
 }
 
 uint64_t VulkanFence::current_value()
@@ -296,9 +289,7 @@ NativeHandle VulkanFence::shared_handle()
     owner.require_open("shared_handle");
     if (!m_shared)
         fail_runtime("shared_handle: the fence was not created with shared=True");
-    if (m_shared_fd < 0)
-        m_shared_fd = owner.export_semaphore(m_semaphore);
-    return {NativeHandleType::file_descriptor, uint64_t(m_shared_fd)};
+    return m_shared_handle.get([&] { return owner.export_semaphore(m_semaphore); });
 }
 
 ref<Fence> VulkanDevice::create_fence(uint64_t initial_value, bool shared)
