@@ -25,6 +25,11 @@ _CONSTANTS = frozenset((int, float, bool, str, type(None)))
 _NARROW = (torch.float16, torch.bfloat16)
 _LEAF_IN_PLACE = "a leaf Variable that requires grad is being used in an in-place operation."
 
+_INFERENCE_IN_PLACE = (
+    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+    "before doing inplace update."
+)
+
 
 class diff_pair(_native.TorchPair):
     """A torch tensor with its gradient, for `bwds`: read for outputs, accumulated into for inputs.
@@ -223,6 +228,8 @@ def _join_written(node: FunctionNode, recipe: _Recipe, args: Any, kwargs: dict[s
     for i in recipe.written:
         if recipe.reads[i] and tensors[i].requires_grad and tensors[i].is_leaf:
             raise RuntimeError(f"{node.label}: {_LEAF_IN_PLACE}")
+        if tensors[i].is_inference() and not torch.is_inference_mode_enabled():
+            raise RuntimeError(f"{node.label}: {_INFERENCE_IN_PLACE}")
     call, updates = _Call(), []
     call.node, call.recipe = node, recipe
     call.args, call.kwargs = _strip_call(node, args, kwargs, updates)

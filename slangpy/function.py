@@ -235,6 +235,13 @@ class FunctionNode(_native.CallSite):
         """This node without its bound `this`, which the caller passes as first argument."""
         return self if self._bound is None else self._unbound()
 
+    def _parameter_at(self, position: int) -> str | None:
+        """Name of the parameter that a positional argument goes to; None where overloads differ."""
+        reflection = self.core.target().reflection
+        overloads = reflection.overloads if reflection.is_overloaded else [reflection]
+        names = {o.parameters[position].name for o in overloads if o is not None and position < len(o.parameters)}
+        return names.pop() if len(names) == 1 else None
+
     def _unbound(self) -> FunctionNode:
         node = FunctionNode.__new__(FunctionNode)
         node._setup(self.module, self.core, self.options, self, self._globals, None, self._stream)

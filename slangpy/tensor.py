@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from . import _native, tensor_io
+from . import _native, tensor_images, tensor_io
 from ._native import BufferUsage, MemoryType
 from .dtypes import resolve_dtype, scalar_name_of_numpy
 from .reflection import SlangType
@@ -249,7 +249,7 @@ class Tensor(TensorViews):
         luminance; then `value * scale + offset`; flip_y reverses the rows. ImportError when no image library is
         installed.
         """
-        values = tensor_io.load_image(os.fspath(path), flip_y, linearize, scale, offset, grayscale)
+        values = tensor_images.load_image(os.fspath(path), flip_y, linearize, scale, offset, grayscale)
         channels = values.shape[2]
         dtype = "float" if channels == 1 else f"float{channels}"
         if channels == 1:

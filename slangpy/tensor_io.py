@@ -172,10 +172,21 @@ def _as_struct_bytes(value: Any, layout: Any, type_name: str, what: str) -> np.n
     )
 
 
+def _element_of(view: Tensor, value: dict[str, Any]) -> Tensor:
+    """A tensor of one element with the fields given; fields that are not are zero."""
+    element = type(view).zeros(view.device, (1,), view.dtype)
+    cursor = element.cursor()
+    cursor[0].write(value)
+    cursor.apply()
+    return element
+
+
 def assign(view: Tensor, value: Any, what: str = "Tensor assignment") -> None:
-    """Writes a number, array-like or tensor, broadcast to the view."""
+    """Writes a number, array-like, tensor, or (to structs) dict, broadcast to the view."""
     host = host_format(view.layout)
     type_name = view.dtype.full_name
+    if isinstance(value, dict) and not host.scalar:
+        value = _element_of(view, value)
     if isinstance(value, _native.TensorBase):
         value = to_numpy(value)  # type: ignore[arg-type]
     if host.scalar:
@@ -307,8 +318,12 @@ def _structs_of(
     else:
         shape, size = array.shape[:-1], array.shape[-1] * array.dtype.itemsize if array.ndim else 0
     if size != layout.stride:
+        counts = ("", "")
+        if array.dtype.names is None and array.ndim:
+            counts = (f"{array.shape[-1]} scalars, ", f"{layout.stride / array.dtype.itemsize:g} scalars, ")
         raise ValueError(
-            f"{what}: an item of {size} bytes does not match elements of type {type_name} with {layout.stride} bytes"
+            f"{what}: an item of {counts[0]}{size} bytes does not match elements of type {type_name} with "
+            f"{counts[1]}{layout.stride} bytes"
         )
     data = np.frombuffer(packed.tobytes(), np.uint8) if packed.size else np.empty(0, np.uint8)
     return tuple(shape), data.reshape(*shape, layout.stride)
@@ -351,6 +366,10 @@ def dlpack(tensor: Tensor, stream: Any, max_version: Any, dl_device: Any, copy: 
     own = _native._dlpack_device(tensor)
     if dl_device is not None and tuple(int(part) for part in dl_device) != own:
         raise BufferError(f"__dlpack__: the tensor lies on DLPack device {own}, not {tuple(dl_device)}; copy it first")
+    if any(step < 0 and size > 1 for step, size in zip(tensor.strides, tensor.shape, strict=True)):
+        if copy is False:
+            raise BufferError("__dlpack__: a reversed view is exported as a copy only; pass copy=None")
+        copy = True  # torch.from_dlpack ends the process over negative strides
     source = tensor.copy() if copy else tensor
     exported = _native._export_tensor(source, False)
     if own[0] == 2 and stream != -1:
@@ -416,7 +435,7 @@ def _printable(tensor: Tensor, **options: Any) -> str:
 
 
 def to_text(tensor: Tensor) -> str:
-    return _printable(tensor, separator=" ")
+    return to_repr(tensor) if tensor.device.is_closed else _printable(tensor, separator=" ")
 
 
 def to_repr(tensor: Tensor) -> str:
@@ -433,59 +452,3 @@ def to_repr(tensor: Tensor) -> str:
         except RuntimeError:  # a lost device: repr must work all the same
             parts.append("contents not readable")
     return f"Tensor({', '.join(parts)})"
-
-
-# --- images
-
-
-def _decode_image(path: str) -> np.ndarray[Any, Any]:
-    """(rows, cols, channels) as decoded."""
-    try:
-        from PIL import Image  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        pass
-    else:
-        with Image.open(path) as image:
-            if image.mode == "P":
-                image = image.convert("RGBA" if "transparency" in image.info else "RGB")
-            elif image.mode in ("1", "CMYK", "YCbCr", "HSV", "LAB"):
-                image = image.convert("L" if image.mode == "1" else "RGB")
-            array = np.asarray(image)
-        # Pillow widens 16-bit grey to 32 bits
-        array = array.astype(np.uint16) if array.dtype == np.int32 else array
-        return array[:, :, None] if array.ndim == 2 else array
-    try:
-        import imageio.v3 as imageio  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise ImportError(
-            "load_from_image needs an image library: install Pillow (pip install pillow) or imageio"
-        ) from None
-    array = np.asarray(imageio.imread(path))
-    return array[:, :, None] if array.ndim == 2 else array
-
-
-def _linear_from_srgb(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """IEC 61966-2-1."""
-    return np.where(values <= 0.04045, values / 12.92, ((np.maximum(values, 0.04045) + 0.055) / 1.055) ** 2.4)
-
-
-def load_image(
-    path: str, flip_y: bool, linearize: bool, scale: float, offset: float, grayscale: bool
-) -> np.ndarray[Any, Any]:
-    """(rows, cols, channels) float32 values of an image file."""
-    image = _decode_image(path)
-    if image.dtype.kind == "b":
-        values = image.astype(np.float64)
-    elif image.dtype.kind in "ui":
-        values = image.astype(np.float64) / np.iinfo(image.dtype).max
-    else:
-        values = image.astype(np.float64)
-    colors = values.shape[2] - (values.shape[2] in (2, 4))  # the last of two or four is alpha
-    if linearize:
-        values[:, :, :colors] = _linear_from_srgb(values[:, :, :colors])
-    if grayscale:
-        weights = np.array([0.2126, 0.7152, 0.0722]) if colors == 3 else np.ones(1)
-        values = values[:, :, :colors] @ weights[:, None]
-    if flip_y:
-        values = values[::-1]
-    return np.ascontiguousarray(values * scale + offset, dtype=np.float32)

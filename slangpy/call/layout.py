@@ -56,7 +56,7 @@ def leaf_spec(
     binding, ident = placed.binding, placed.ident
     kind = binding.kind
     spec: dict[str, Any] = {
-        "kind": kind, "name": placed.path, "map": placed.map, "inner": binding.inner, "reads": placed.reads,
+        "kind": kind, "name": placed.path, "type": binding.type.full_name, "map": placed.map, "inner": binding.inner, "reads": placed.reads,
         "writes": placed.writes, "classed": is_classed,
     }  # fmt: skip
     if kind == "table" and binding.stored in SIZES:

@@ -324,6 +324,12 @@ class PlanView:
         """What a forward-mode call returns."""
         return dual_result(self.spec["result"]["mode"], primal, tangent)
 
+    def torch_like(self) -> Any:
+        """A torch tensor where results go that no torch argument gives a device."""
+        import torch  # pyright: ignore[reportMissingImports]
+
+        return torch.empty(0, device=self.module.device.torch_device)
+
     def make_texture(self, shape: tuple[int, ...]) -> Any:
         return make_texture(self.module.device, self.spec["result"]["format"], shape, f"result of {self.label}")
 
@@ -336,8 +342,8 @@ class PlanView:
             text = f"{name} has {got} dimensions, expected {expected}"
         else:
             text = (
-                f"{name}: size {got} of dimension {dim} does not match the expected shape: the parameter takes "
-                f"{expected} there"
+                f"{name} of shape {list(shapes[leaf])} does not match slang type {spec['type']}: size {got} of dimension "
+                f"{dim} does not match the expected shape: the parameter takes {expected} there"
             )
         shown = ", ".join(
             f"{self.spec['leaves'][i]['name']} {list(s)}" for i, s in enumerate(shapes) if i < len(self.spec["leaves"])

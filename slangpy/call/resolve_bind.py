@@ -7,6 +7,7 @@ from typing import Any
 
 from ..marshall import Context, NoMatch, RankTooSmall, bind, candidates
 from ..marshall.aggregate import is_writable
+from ..marshall.array import torch_advice
 from ..reflection import SlangType
 from .ir import Argument, Binding, Options, Parameter, Resolved, Value
 from .resolve_maps import MapMismatch, check_map, map_entry, mapped_type, unknown_map_type
@@ -107,7 +108,7 @@ def _attempt_bind(
         attempt.rank_error = attempt.reason = f"{where}: {name}: {error}"
         attempt.type_name = type_.full_name
     except NoMatch as error:
-        attempt.reason = f"{where}: {name}: {error}"
+        attempt.reason = f"{where}: {name}: {error}{torch_advice(value, type_, name)}"
     return None
 
 

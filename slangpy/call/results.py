@@ -14,8 +14,6 @@ def result_mode(given: Any, node: Any, arguments: tuple[Argument, ...]) -> str:
     """The mode of a call: torch tensors among the arguments make the default result one."""
     mode = result_mode_of(given, node.options.return_type)
     has_torch = any(_mentions_torch(a.value) for a in arguments)
-    if mode == "torch" and not has_torch:
-        raise ValueError(f"{node.label}: a torch result needs a torch tensor among the arguments, to know its device")
     return "torch" if mode == "auto" and has_torch else mode
 
 

@@ -365,8 +365,32 @@ def test_closed_device(fresh_device):
     tensor = Tensor.zeros(fresh_device, 3, "float")
     fresh_device.close()
     assert repr(tensor).startswith("Tensor(dtype=float, shape=[3], device=")
+    assert str(tensor) == repr(tensor)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for use in (tensor.to_numpy, tensor.clear, tensor.copy, lambda: tensor.cursor()[0].read()):
             with pytest.raises(RuntimeError, match="closed"):
                 use()
+
+
+def test_usage_is_what_was_asked(device):
+    """Every buffer can be copied; that is no part of what a tensor was asked to be."""
+    default = BufferUsage.shader_resource | BufferUsage.unordered_access
+    assert Tensor.empty(device, 3, "float").usage == default
+    assert Tensor.zeros(device, 3, "float").with_grads().grad.usage == default
+    assert (
+        Tensor.from_numpy(device, np.zeros(3, np.float32), usage=BufferUsage.shader_resource).usage
+        == BufferUsage.shader_resource
+    )
+    asked = default | BufferUsage.copy_source
+    tensor = Tensor.empty(device, 3, "float", usage=asked)
+    assert tensor.usage == asked and Tensor.empty_like(tensor[1:]).usage == asked
+    assert tensor.storage.desc.usage & BufferUsage.copy_destination
+
+
+def test_point_to_other_memory(device):
+    if device.info.type is not spy.DeviceType.vulkan:
+        pytest.skip("one kind of memory")
+    tensor = Tensor.zeros(device, 3, "float")
+    with pytest.raises(ValueError, match="Memory type of existing and new tensor view must match"):
+        tensor.point_to(Tensor.empty(device, 3, "float", memory_type=MemoryType.read_back))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import slangpy as spy
 from slangpy import BufferUsage, DeviceType, Tensor
 
 
@@ -390,3 +391,49 @@ def test_other_memory_types(device):
         device, np.arange(5, dtype=np.float32), usage=BufferUsage.shader_resource, memory_type=MemoryType.upload
     )
     assert tensor.memory_type == MemoryType.upload
+
+
+@pytest.mark.needs_kernels
+def test_reversed_views_are_exported_as_copies(device):
+    """torch.from_dlpack ends the process when it is handed negative strides."""
+    if device.info.type is spy.DeviceType.vulkan:
+        pytest.skip("no pointers to share")
+    tensor = Tensor.from_numpy(device, np.arange(12, dtype=np.float32).reshape(3, 4))
+    for view in (tensor[::-1], tensor[:, ::-2], tensor[::-1, ::-1]):
+        with pytest.raises(BufferError):
+            view.__dlpack__(copy=False)
+        if device.info.type is spy.DeviceType.cpu:
+            exported = np.from_dlpack(view)
+            assert exported.tolist() == view.to_numpy().tolist()
+    if device.info.type is spy.DeviceType.cpu:
+        np.from_dlpack(tensor[1:])[0, 0] = 99
+        assert tensor.to_numpy()[1, 0] == 99
+
+
+@pytest.mark.needs_kernels
+def test_reversed_views_through_torch(device):
+    torch = pytest.importorskip("torch")
+    if device.info.type is not spy.DeviceType.cpu:
+        pytest.skip("host memory")
+    tensor = Tensor.from_numpy(device, np.arange(12, dtype=np.float32).reshape(3, 4))
+    assert torch.from_dlpack(tensor[::-1]).tolist() == tensor.to_numpy()[::-1].tolist()
+
+
+@pytest.mark.needs_kernels
+def test_assignment_of_dicts_to_structs(device):
+    module = spy.Module.load_from_source(device, "tensor_dicts", "struct Item { float a; int b; float2 c; };")
+    tensor = Tensor.zeros(device, (3,), module.Item)
+    tensor[1] = {"a": 1.5, "b": 2, "c": (3.0, 4.0)}
+    tensor[2:] = {"b": 7}
+    read = [tensor.cursor()[i].read() for i in range(3)]
+    assert [(r["a"], r["b"], r["c"].y) for r in read] == [(0, 0, 0), (1.5, 2, 4), (0, 7, 0)]
+    with pytest.raises(Exception, match="nosuch"):
+        tensor[0] = {"nosuch": 1}
+
+
+@pytest.mark.needs_kernels
+def test_torch_rows_that_do_not_fit_a_struct(device):
+    torch = pytest.importorskip("torch")
+    module = spy.Module.load_from_source(device, "tensor_rows", "struct Row { float a; float2 b; };")
+    with pytest.raises(ValueError, match=r"4 scalars, 16 bytes.*3 scalars, 12 bytes"):
+        Tensor.from_torch(device, torch.zeros(2, 4), dtype=module.Row)

@@ -31,3 +31,87 @@ def test_results_by_type(device: Any) -> None:
     i = torch.arange(-500, 501, dtype=torch.int32)
     assert torch.equal(m.wide(i), i.long() << 33)
     assert torch.equal(m.narrow(i), i.short())
+
+
+RULES = """
+import slangpy;
+[Differentiable] float polynomial(float a, float b, float c, float x) { return a * x * x + b * x + c; }
+[Differentiable] void poly_out(float a, float b, float c, float x, out float y) { y = a * x * x + b * x + c; }
+float plain(float x) { return x; }
+float3 rows(float3 v) { return v; }
+float whole(ITensor<float, 1> x) { return x[0]; }
+"""
+
+
+@pytest.fixture
+def rules(device: Any) -> Any:
+    if device.info.type is spy.DeviceType.cuda:
+        pytest.skip("takes CUDA tensors")
+    return spy.Module.load_from_source(device, "torch_rules_of_copies", RULES)
+
+
+def test_partial_overlap(rules: Any) -> None:
+    base = torch.rand(8)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        rules.poly_out(2, 8, -1, base[:4], base[2:6])
+    with pytest.raises(RuntimeError, match="single memory location"):
+        rules.poly_out(2, 8, -1, base[2:6], base[:4])
+    before = base[:4].clone()
+    rules.poly_out(2, 8, -1, base[:4], base[:4])
+    torch.testing.assert_close(base[:4], 2 * before * before + 8 * before - 1)
+
+
+def test_inference_tensors_as_outputs(rules: Any) -> None:
+    """As in torch: they are written in inference mode only, with or without a graph."""
+    with torch.inference_mode():
+        y = torch.zeros(4)
+        rules.poly_out(2, 8, -1, torch.ones(4), y)
+    assert y.is_inference()
+    for x in (torch.ones(4), torch.ones(4, requires_grad=True)):
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+            rules.poly_out(2, 8, -1, x, y)
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+            rules.polynomial(2, 8, -1, x, _result=y)
+
+
+def test_torch_result_without_torch_arguments(rules: Any) -> None:
+    import numpy as np
+
+    x = np.arange(1, 5, dtype=np.float32)
+    for function in (rules.polynomial.return_type(torch.Tensor), rules.polynomial):
+        result = function(2, 8, -1, x, **({} if function is not rules.polynomial else {"_result": torch.Tensor}))
+        assert type(result) is torch.Tensor and result.device == rules.device.torch_device
+        assert result.tolist() == [9, 23, 41, 63]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16, torch.int32])
+def test_dtype_errors_name_the_cast(rules: Any, dtype: Any) -> None:
+    with pytest.raises(spy.ResolveException, match=r"does not match slang type float.*pass x\.float\(\)"):
+        rules.plain(torch.zeros(3, dtype=dtype))
+    with pytest.raises(spy.ResolveException, match=r"pass x\.float\(\)"):
+        rules.whole(x=torch.zeros(3, dtype=dtype))
+
+
+def test_errors_name_the_parameter(rules: Any) -> None:
+    for tensor, text in (
+        (torch.zeros(3, dtype=torch.complex64), "argument x: Unsupported torch dtype torch.complex64"),
+        (torch.zeros(3).to_sparse(), "argument x: Unsupported torch layout torch.sparse_coo"),
+        (torch.zeros(3, device="meta"), "argument x: Unsupported torch device meta"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            rules.polynomial(2, 8, -1, tensor)
+        with pytest.raises(TypeError, match=text):
+            rules.polynomial(a=2, b=8, c=-1, x=tensor)
+
+
+def test_last_dimension_that_does_not_fit(rules: Any) -> None:
+    with pytest.raises(spy.ShapeError, match=r"v of shape \[3, 4\] does not match slang type vector<float,3>.*4"):
+        rules.rows(torch.zeros(3, 4))
+
+
+def test_appended_outputs(rules: Any) -> None:
+    if rules.device.info.type is not spy.DeviceType.vulkan:
+        pytest.skip("recorded in place")
+    encoder = rules.device.create_command_encoder()
+    with pytest.raises(ValueError, match="argument y is a torch tensor that would have to be read back"):
+        rules.poly_out(2, 8, -1, torch.ones(4), torch.zeros(4), _append_to=encoder)

@@ -22,6 +22,8 @@ nb::object Launch::run()
     measure();
     apply_thread_count();
     m_plan.last_call_shape = m_call;
+    if (m_signature.has_torch)
+        bump_versions();
     m_bytes.assign(m_plan.argument_size, 0);
     const bool shared = m_total > 0 && shares_torch();
     if (shared)
@@ -105,6 +107,8 @@ void Launch::measure()
         // a CPU number beside CUDA tensors does not decide
         if (leaf.device_type && (!m_torch_like || (m_torch_like->device_type == 1 && leaf.device_type == 2)))
             m_torch_like = &leaf;
+        if (plan.writes && leaf.kind == ValueKind::torch)
+            check_overlap(i, plan);
         if (plan.kind == LeafKind::view || plan.kind == LeafKind::packed) {
             Shape shape = full_shape(leaf);
             check_inner(i, plan, shape);

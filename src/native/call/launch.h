@@ -130,6 +130,7 @@ private:
     void prepare_torch_result(const ResultPlan& result, Container& container);
     void finish_torch_result(const ResultPlan& result, Container& container);
     nb::object finish_container(const ResultPlan& result, Container& container);
+    void find_torch_like();
     void bump_versions();
     int64_t tiles() const;
     void dispatch();
@@ -179,6 +180,7 @@ private:
     bool m_in_entry = false;
     nb::object m_result_data; ///< custom: what create_calldata returned
     Container m_result, m_tangent; ///< what the call makes; the tangent in forward mode only
+    Leaf m_torch_default; ///< stands for the torch argument of a call that has none but gives a torch tensor
     const Leaf* m_torch_like = nullptr; ///< decides where a torch result is made
     NativeHandle m_stream;              ///< torch's current stream
     nb::object m_uniforms;

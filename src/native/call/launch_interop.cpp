@@ -82,11 +82,8 @@ void Launch::share_torch()
              m_plan.device->info().api_name, " device; pass a slangpy.Tensor, or use a cuda device");
     refuse_in_capture(cat("the ", m_plan.device->info().api_name, " device works on a queue of its own"));
     for (size_t i = 0; i < m_plan.leaves.size(); ++i)
-        if (m_signature.leaves[i].kind == ValueKind::torch) {
+        if (m_signature.leaves[i].kind == ValueKind::torch)
             check_torch(m_plan.leaves[i], m_signature.leaves[i]);
-            if (m_plan.leaves[i].writes)
-                check_overlap(i, m_plan.leaves[i]);
-        }
     for (size_t i = 0; i < m_plan.leaves.size(); ++i) {
         const LeafPlan& plan = m_plan.leaves[i];
         Leaf& leaf = m_signature.leaves[i];

@@ -69,7 +69,7 @@ void Launch::prepare_container(const ResultPlan& result, Container& container, b
         return;
     }
     if (result.mode == ResultMode::torch && !m_torch_like)
-        fail_value(m_plan.label, ": a torch result needs a torch tensor among the arguments, to know its device");
+        find_torch_like();
     if (result.mode == ResultMode::torch)
         prepare_torch_result(result, container);
     if (result.mode == ResultMode::torch && (m_on_host || m_torch_like->device_type == 2))
@@ -178,8 +178,6 @@ nb::object Launch::finish_container(const ResultPlan& result, Container& contain
 
 nb::object Launch::finish_result()
 {
-    if (m_signature.has_torch)
-        bump_versions();
     if (m_plan.result.mode == ResultMode::custom)
         finish_custom_result();
     for (ThisUpdate& update : m_signature.updates)

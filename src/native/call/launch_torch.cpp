@@ -130,12 +130,8 @@ void Launch::write_torch(size_t index, const LeafPlan& plan)
         check_torch(plan, leaf);
     if (leaf.device_type == 2 && !m_stream.value)
         m_stream = torch_call_stream({}, &leaf);
-    if (plan.writes) {
-        if (!shares_torch())
-            check_overlap(index, plan);
-        if (!plan.whole)
-            check_covered(plan, leaf);
-    }
+    if (plan.writes && !plan.whole)
+        check_covered(plan, leaf);
     bool direct = leaf.device_type == 2 || m_on_host;
     if (direct && plan.element_size && plan.element_size != scalar_info(leaf.scalar).size) {
         if (leaf.device_type == 2)
@@ -167,6 +163,22 @@ void Launch::write_torch(size_t index, const LeafPlan& plan)
     for (size_t i = 0; i < 2; ++i)
         if (grads[i])
             write_view(plan, plan.views[i + 1], grads[i]->raw_address, grads[i]->shape, grads[i]->strides);
+}
+
+/// Without a torch argument, results go to the torch device whose tensors the module's device takes.
+void Launch::find_torch_like()
+{
+    nb::object made = m_plan.view.attr("torch_like")();
+    TorchTensor found;
+    read_torch(made.ptr(), found);
+    m_torch_default.object = made.ptr();
+    m_torch_default.scalar = found.scalar;
+    m_torch_default.device_type = found.device_type;
+    m_torch_default.device_index = found.device_index;
+    m_signature.keep.push_back(std::move(made));
+    m_torch_like = &m_torch_default;
+    if (!m_stream.value)
+        m_stream = torch_call_stream({}, m_torch_like);
 }
 
 void Launch::prepare_torch_result(const ResultPlan& result, Container& container)

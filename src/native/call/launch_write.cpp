@@ -100,8 +100,8 @@ void Launch::write_array(size_t index, const LeafPlan& plan, const Leaf& leaf)
         return;
     }
     if (plan.writes && m_signature.reserved.append_to)
-        fail_value(m_plan.label, ": argument ", plan.name, " is a NumPy array that would have to be read back; pass a ",
-                   "Tensor when appending to a command encoder");
+        fail_value(m_plan.label, ": argument ", plan.name, leaf.device_type ? " is a torch tensor" : " is a NumPy array",
+                   " that would have to be read back; pass a Tensor when appending to a command encoder");
     // one upload for an array that is passed twice, so that both parameters see one content
     for (Upload& other : m_uploads)
         if (!other.own && m_signature.leaves[other.leaf].object == leaf.object && plan.element_size == m_plan.leaves[other.leaf].element_size) {

@@ -305,11 +305,18 @@ void refuse_tangent(PyObject* tensor)
 void bump_torch_version(PyObject* tensor)
 {
     static PyObject* function = nullptr;
-    if (!function)
+    static PyObject* is_inference = nullptr;
+    if (!function) {
         function = nb::object(torch().attr("autograd").attr("graph").attr("increment_version")).release().ptr();
+        is_inference = PyUnicode_InternFromString("is_inference");
+    }
+    nb::object inference = nb::steal(PyObject_CallMethodNoArgs(tensor, is_inference));
+    if (inference.ptr() == Py_True && torch().attr("is_inference_mode_enabled")().ptr() != Py_True)
+        fail_runtime("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+                     "normal tensor before doing inplace update.");
     nb::object done = nb::steal(PyObject_CallOneArg(function, tensor));
-    if (!done.is_valid())
-        PyErr_Clear(); // inference tensors have no version
+    if (!inference.is_valid() || !done.is_valid())
+        PyErr_Clear(); // subclasses without a version
 }
 
 void set_torch_python_fallback(bool enabled) { force_python = enabled; }

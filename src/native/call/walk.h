@@ -48,6 +48,7 @@ private:
     /// Keeps an object for the time of the call; passes on the exception of the Python code that gave none.
     PyObject* hold(nb::object object);
     [[noreturn]] void throw_bound(const std::string& text) const;
+    std::string named_place() const;
     std::string label() const; ///< "function: ", for messages
     std::string place() const; ///< argument and fields, for messages
 

@@ -57,8 +57,22 @@ void Walker::describe_torch(PyObject* value, TorchTensor& tensor) const
     try {
         read_torch(value, tensor);
     } catch (const Error& error) {
-        throw Error(error.kind(), cat(label(), place(), ": ", error.what()));
+        throw Error(error.kind(), cat(label(), named_place(), ": ", error.what()));
     }
+}
+
+/// The place with the name of its parameter, where the argument was passed by position.
+std::string Walker::named_place() const
+{
+    std::string where = place();
+    if (!m_node || m_argument.empty() || m_argument.find_first_not_of("0123456789") != std::string::npos)
+        return where;
+    nb::object name = nb::steal(PyObject_CallMethod(m_node, "_parameter_at", "n", Py_ssize_t(std::stoull(m_argument))));
+    if (!name.is_valid())
+        PyErr_Clear(); // the function itself cannot be found: another error, of the call
+    if (!name.is_valid() || name.is_none())
+        return where;
+    return "argument " + nb::cast<std::string>(name) + where.substr(std::strlen("argument ") + m_argument.size());
 }
 
 nb::object Walker::torch_slot()

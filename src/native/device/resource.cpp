@@ -100,6 +100,7 @@ BufferDesc resolve_buffer_desc(BufferDesc desc, uint64_t element_count, const Ty
     if (!desc.size)
         fail_value("create_buffer: the buffer has no size; give 'size', 'element_count' with 'struct_size', or 'data'");
     format_info(desc.format);
+    desc.asked_copies = without_flags(desc.usage, without_flags(desc.usage, BufferUsage::copy_source | BufferUsage::copy_destination));
     if (desc.memory_type == MemoryType::device_local)
         desc.usage = desc.usage | BufferUsage::copy_source | BufferUsage::copy_destination;
     else

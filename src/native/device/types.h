@@ -29,6 +29,9 @@ template <typename E>
 constexpr E operator|(E a, E b) { return E(uint32_t(a) | uint32_t(b)); }
 template <typename E>
     requires std::is_enum_v<E>
+constexpr E without_flags(E value, E flags) { return E(uint32_t(value) & ~uint32_t(flags)); }
+template <typename E>
+    requires std::is_enum_v<E>
 constexpr bool has_flag(E value, E flag) { return (uint32_t(value) & uint32_t(flag)) == uint32_t(flag); }
 
 enum class ResourceState : uint8_t {
@@ -131,6 +134,7 @@ struct BufferDesc {
     Format format = Format(0);
     MemoryType memory_type = MemoryType::device_local;
     BufferUsage usage = BufferUsage::none;
+    BufferUsage asked_copies = BufferUsage::none; ///< copy flags in `usage` that the creator named; others are implied
     ResourceState default_state = ResourceState::undefined;
     std::string label;
     bool uninitialized = false; ///< the creator writes it all: validation need not zero it

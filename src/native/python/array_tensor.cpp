@@ -172,6 +172,12 @@ bool is_host_device(const Device& device)
     return device.info().type == DeviceType::cpu || device.info().type == DeviceType::null;
 }
 
+BufferUsage usage_of(const TensorBase& self)
+{
+    const BufferDesc& desc = self.storage->desc();
+    return without_flags(desc.usage, BufferUsage::copy_source | BufferUsage::copy_destination) | desc.asked_copies;
+}
+
 void bind_tensor(nb::module_& m)
 {
     nb::class_<TensorBase>(m, "TensorBase", nb::type_slots(tensor_slots),
@@ -181,7 +187,7 @@ void bind_tensor(nb::module_& m)
         .def_prop_ro("storage", [](const TensorBase& self) { return self.storage; }, "The Buffer.")
         .def_prop_ro("memory", [](const TensorBase& self) { return self.storage; }, "Same as `storage`.")
         .def_prop_ro("device", [](const TensorBase& self) { return ref<Device>(self.storage->frontend()); })
-        .def_prop_ro("usage", [](const TensorBase& self) { return self.storage->desc().usage; })
+        .def_prop_ro("usage", &usage_of, "What the storage was made for; the copies that every buffer allows only where named.")
         .def_prop_ro("memory_type", [](const TensorBase& self) { return self.storage->desc().memory_type; })
         .def_prop_ro("layout", [](const TensorBase& self) { return self.layout; }, "Element layout in the buffer.")
         .def_prop_ro("dtype", [](const TensorBase& self) { return self.dtype; }, "Slang type of the elements.")
