@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import ResolveException
 from ..reflection import SlangType
@@ -74,9 +75,14 @@ def atomic_hook(types: list[SlangType]) -> list[str]:
         _add_case(type_, cases)
     if not cases:
         return []
-    lines = ["struct _spy_AtomicHook : IAtomicHook", "{", "    static bool add<G>(TensorStorage<G> to, G v)", "    {"]
+    lines = [
+        "struct _spy_AtomicHook : IAtomicHook",
+        "{",
+        "    static bool add<_G>(TensorStorage<_G> to, _G v)",
+        "    {",
+    ]
     for name, statements in cases.items():
-        lines += [f"        if (G is {name})", "        {", *indent(indent(indent(statements)))]
+        lines += [f"        if (_G is {name})", "        {", *indent(indent(indent(statements)))]
         lines += ["            return true;", "        }"]
     lines += ["        return false;", "    }", "}"]
     return [*lines, "export struct _SpyAtomicHook : IAtomicHook = _spy_AtomicHook;"]
@@ -93,7 +99,7 @@ def _add_case(type_: SlangType, cases: dict[str, list[str]]) -> None:
                 f"and vectors of {', '.join(ATOMIC_SCALARS)}"
             )
         if type_.kind == "matrix":
-            cases[name] = [f"_spy_atomic_add_parts<{name}, G>(to, v);"]
+            cases[name] = [f"_spy_atomic_add_parts<{name}, _G>(to, v);"]
     elif type_.kind == "array":
         _add_array(type_, name, cases)
     elif type_.kind == "struct":
@@ -106,7 +112,7 @@ def _add_array(type_: SlangType, name: str, cases: dict[str, list[str]]) -> None
     element = type_.element_type
     assert element is not None
     if type_.scalar in ATOMIC_SCALARS:
-        cases[name] = [f"_spy_atomic_add_parts<{name}, G>(to, v);"]
+        cases[name] = [f"_spy_atomic_add_parts<{name}, _G>(to, v);"]
         return
     _add_case(element, cases)
     kind, stride = slang_name(element.full_name), type_.element_layout.element_stride
@@ -117,10 +123,19 @@ def _add_array(type_: SlangType, name: str, cases: dict[str, list[str]]) -> None
     ]
 
 
+def _own_addition(function: Any, name: str) -> str:
+    """The call of a struct's own addition: by pointer, else by buffer and address."""
+    overloads = function.overloads if function.is_overloaded else [function]
+    by_buffer = all(o.parameters[0].type.full_name == "RWByteAddressBuffer" for o in overloads if o is not None)
+    memory = "_spy_AtomicMemory__(uint64_t(to._ptr))" if by_buffer else f"Ptr<{name}>(uint64_t(to._ptr))"
+    return f"{name}.atomicAdd({memory}, 0u, reinterpret<{name}>(v));"
+
+
 def _add_struct(type_: SlangType, name: str, cases: dict[str, list[str]]) -> None:
     program = type_.program
-    if program is not None and program.find_function_by_name_in_type(type_, "atomicAdd") is not None:
-        cases[name] = [f"_spy_atomic_add_user<{name}, G>(to, v);"]
+    own = program.find_function_by_name_in_type(type_, "atomicAdd") if program is not None else None
+    if own is not None:
+        cases[name] = [_own_addition(own, name)]
         return
     offsets = {field["name"]: field["offset"] for field in type_.element_layout.fields}
     lines = [f"let d = reinterpret<{name}>(v);"]

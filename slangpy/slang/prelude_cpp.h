@@ -53,24 +53,27 @@ inline Word load(const Word* word)
 #endif
 }
 
+// Returns what was there before.
 template<class Word, class Real>
-inline void add(Real* to, Real v)
+inline Real add(Real* to, Real v)
 {
     static_assert(sizeof(Word) == sizeof(Real));
     Word* word = reinterpret_cast<Word*>(to);
     Word expected = load(word);
     Word desired;
+    Real before;
     do {
-        Real sum;
-        std::memcpy(&sum, &expected, sizeof(Real));
-        sum = sum + v;
+        std::memcpy(&before, &expected, sizeof(Real));
+        Real sum = before + v;
         std::memcpy(&desired, &sum, sizeof(Real));
     } while (!exchange(word, expected, desired));
+    return before;
 }
 
 } // namespace spy_atomics
 
 inline void _spy_atomic_add_f32(float* to, float v) { spy_atomics::add<uint32_t>(to, v); }
+inline float _spy_fetch_add_f32(float* to, float v) { return spy_atomics::add<uint32_t>(to, v); }
 inline void _spy_atomic_add_f64(double* to, double v) { spy_atomics::add<uint64_t>(to, v); }
 template<class Half>
 inline void _spy_atomic_add_f16(Half* to, Half v) { spy_atomics::add<uint16_t>(to, v); }

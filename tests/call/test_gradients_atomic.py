@@ -135,3 +135,67 @@ def test_sample(device, m, name):
     both = with_grad(device, np.stack([image, 10 * image], -1), name, f"{name}2")
     m[f"sampled2_{k}"].bwds(uvs, both, _result=seeded(device, np.stack([seed, -seed], -1), name, f"{name}2"))
     check(both.grad.to_numpy()[..., 1], -expected, 2e-3 if name == "half" else 1e-6)
+
+
+OWN = """
+import slangpy;
+struct Own CONFORMS
+{
+    float v; int w; POINTER
+    static void atomicAdd(RWByteAddressBuffer buf, uint addr, Own value)
+    {
+        buf.InterlockedAddF32(addr, value.v);
+        if (value.w > 0) { buf.InterlockedAdd(addr + 4, 2 * value.w); }
+    }
+};
+struct Outer { Own inner; float2 z; };
+void add_own(int i, AtomicTensor<Own, 1> x, Own v) { x.add(0, v); }
+void add_outer(int i, AtomicTensor<Outer, 1> x, Own v) { Outer o; o.inner = v; o.z = float2(1, 2); x.add(1, o); }
+"""
+BY_POINTER = """
+    static void atomicAdd(This* buf, uint element, This value) { float.atomicAdd(&buf[element].v, 0, value.v * 10); }
+"""
+
+
+@pytest.mark.parametrize("pointer", ["", BY_POINTER], ids=["address", "both"])
+@pytest.mark.parametrize("conforms", ["", ": IAtomicAddable"], ids=["plain", "conforms"])
+def test_own_addition_by_address(device, conforms, pointer):
+    """A struct may add through RWByteAddressBuffer; a form that takes a pointer goes first."""
+    source = OWN.replace("CONFORMS", conforms).replace("POINTER", pointer)
+    m = spy.Module.load_from_source(device, f"own_addition_{bool(conforms)}_{bool(pointer)}", source)
+    x = spy.Tensor.zeros(device, (2,), m.Own)
+    m.add_own(spy.grid((10,)), x, {"v": 1.0, "w": 3})
+    expected = {"v": 100.0, "w": 0} if pointer else {"v": 10.0, "w": 60}
+    assert x.cursor()[0].read() == expected
+    outer = spy.Tensor.zeros(device, (2,), m.Outer)
+    m.add_outer(spy.grid((10,)), outer, {"v": 1.0, "w": 3})
+    read = outer.cursor()[1].read()
+    assert read["inner"] == expected and read["z"] == spy.float2(10, 20)
+
+
+def test_gradients_added_by_address(device):
+    """Named G, as the generic parameters of the library are."""
+    m = spy.Module.load_from_source(
+        device, "gradients_by_address",
+        """
+        import slangpy;
+        struct G : IDifferentiable
+        {
+            float3 o; float k;
+            static void atomicAdd(RWByteAddressBuffer buf, uint addr, G value)
+            {
+                float3.atomicAdd(buf, addr, value.o);
+                float before;
+                buf.InterlockedAddF32(addr + 12, value.k + 1, before);
+            }
+        };
+        [Differentiable] float f(int i, ITensor<G, 1> x) { G g = x[i % 2]; return g.o.x * g.k; }
+        """,
+    )  # fmt: skip
+    x = spy.Tensor.zeros(device, (2,), m.G)
+    x.copy_from_numpy(np.array([1, 2, 3, 4, 5, 6, 7, 8], np.float32).view(np.uint8))
+    x, result = x.with_grads(), spy.Tensor.zeros(device, (10,), "float").with_grads()
+    result.grad.copy_from_numpy(np.ones(10, np.float32))
+    m.f.bwds(spy.grid((10,)), x, _result=result)
+    read = [x.grad.cursor()[i].read() for i in range(2)]
+    assert [(g["o"].x, g["o"].y, g["k"]) for g in read] == [(20, 0, 10), (40, 0, 30)]

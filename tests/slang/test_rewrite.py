@@ -73,3 +73,32 @@ def test_names(name: str, expected: str) -> None:
 @pytest.mark.parametrize("name", ["", " ", "*", "Gen<", "Gen>", "float[", "f(1)", "float,int", "a;b", "(float)", "1+2"])
 def test_names_slang_must_not_see(name: str) -> None:
     assert sanitize_name(name) == ""
+
+
+BY_ADDRESS = "static void atomicAdd(RWByteAddressBuffer b, uint a, S v) { if (a > 0) { b.Store(a, 1); } /* } */ }"
+
+
+def test_addition_by_address_gets_a_pointer_form() -> None:
+    """The type of the parameter keeps its length; what is added stands behind the closing brace."""
+    source = f"struct S {{ {BY_ADDRESS} }};\nint after;"
+    got = rewrite_constraints(source)
+    renamed = BY_ADDRESS.replace("RWByteAddressBuffer", "_spy_AtomicMemory__")
+    assert got.startswith(f"struct S {{ {renamed} static void atomicAdd(This* _buf, uint _element, This _value) {{")
+    assert got.endswith("} };\nint after;")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "void atomicAdd(RWByteAddressBuffer b, uint a, S v) {}",
+        "// static void atomicAdd(RWByteAddressBuffer b, uint a, S v) {}",
+        "static void add(RWByteAddressBuffer b, uint a, S v) { atomicAdd(b, a); }",
+    ],
+)
+def test_other_functions_keep_their_buffers(source: str) -> None:
+    assert rewrite_constraints(source) == source
+
+
+def test_structs_that_have_both_forms_get_no_third() -> None:
+    both = f"struct S {{ static void atomicAdd(This* p, uint i, This v) {{}} {BY_ADDRESS} }};"
+    assert rewrite_constraints(both) == both.replace("RWByteAddressBuffer", "_spy_AtomicMemory__")

@@ -203,6 +203,77 @@ private:
     size_t m_at = npos;
 };
 
+namespace {
+
+/// The words and signs of a source, without comments and literals.
+struct Token {
+    size_t begin, end;
+};
+
+std::vector<Token> tokens_of(std::string_view source)
+{
+    std::vector<Token> found;
+    for (size_t pos = 0; pos < source.size();) {
+        size_t end = skip_opaque(source, pos);
+        if (end != pos || std::isspace(static_cast<unsigned char>(source[pos]))) {
+            pos = std::max(end, pos + 1);
+            continue;
+        }
+        end = pos + 1;
+        while (in_word(source[pos]) && end < source.size() && in_word(source[end]))
+            ++end;
+        found.push_back({pos, end});
+        pos = end;
+    }
+    return found;
+}
+
+constexpr std::string_view buffer_name = "RWByteAddressBuffer", memory_name = "_spy_AtomicMemory__";
+static_assert(buffer_name.size() == memory_name.size());
+
+/// A struct's `static void atomicAdd(RWByteAddressBuffer buf, uint addr, This value)` is given the memory of a tensor,
+/// which is a pointer: the parameter's type becomes one of ours with the same members. Sources in which no struct adds
+/// through a pointer get that form too, behind the closing brace, so that IAtomicAddable is satisfied.
+void rewrite_atomics(std::string& text)
+{
+    if (text.find("atomicAdd") == text.npos || text.find(buffer_name) == text.npos)
+        return;
+    const std::vector<Token> tokens = tokens_of(text);
+    auto at = [&](size_t i) {
+        return i < tokens.size() ? std::string_view(text).substr(tokens[i].begin, tokens[i].end - tokens[i].begin) : std::string_view();
+    };
+    auto next_brace = [&](size_t k) {
+        while (k < tokens.size() && at(k) != "{" && at(k) != "}")
+            ++k;
+        return k;
+    };
+    std::vector<size_t> ends; // of the functions that are rewritten
+    bool by_pointer = false;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        if (at(i) != "static" || at(i + 1) != "void" || at(i + 2) != "atomicAdd" || at(i + 3) != "(")
+            continue;
+        by_pointer |= at(i + 5) == "*" || at(i + 4) == "Ptr";
+        if (at(i + 4) != buffer_name)
+            continue;
+        text.replace(tokens[i + 4].begin, memory_name.size(), memory_name);
+        size_t k = i + 4;
+        while (k < tokens.size() && at(k) != "{" && at(k) != ";")
+            ++k;
+        for (int depth = 0; at(k) != ";" && k < tokens.size(); k = next_brace(k + 1)) {
+            depth += at(k) == "{" ? 1 : -1;
+            if (depth == 0) {
+                ends.push_back(tokens[k].end);
+                break;
+            }
+        }
+    }
+    for (size_t i = by_pointer ? 0 : ends.size(); i-- > 0;)
+        text.insert(ends[i], " static void atomicAdd(This* _buf, uint _element, This _value) "
+                             "{ atomicAdd(_spy_AtomicMemory__(uint64_t(_buf + _element)), 0u, _value); }");
+}
+
+} // namespace
+
 std::string rewrite_constraints(std::string_view source)
 {
     std::string result(source);
@@ -231,6 +302,7 @@ std::string rewrite_constraints(std::string_view source)
             pos += length;
         }
     }
+    rewrite_atomics(result);
     return result;
 }
 
@@ -247,6 +319,7 @@ std::string prepare_source(std::string_view source)
         }
         pos = std::max(end, pos + 1);
     }
+    library.used |= result.find(memory_name) != std::string::npos;
     // at the end, so that lines and columns stay those of the user's text
     if (library.used && !library.imported && source.find("import \"slangpy\"") == std::string_view::npos)
         result += "\nimport slangpy;\n";
@@ -274,6 +347,8 @@ std::string restore_constraints(std::string_view text)
     }
     for (size_t at = 0; (at = result.find(NoDiffMarker::mark, at)) != std::string::npos;)
         result.replace(at, NoDiffMarker::mark.size(), "no_diff");
+    for (size_t at = 0; (at = result.find(memory_name, at)) != std::string::npos;)
+        result.replace(at, memory_name.size(), buffer_name);
     return result;
 }
 
