@@ -58,6 +58,23 @@ def _parts(type_: SlangType, path: str) -> list[Part] | None:
     return found
 
 
+def byte_offsets(type_: SlangType) -> list[int]:
+    """Where the parts of a stored element begin, in the order of `parts_of`."""
+    if type_.kind == "array":
+        element, step = type_.element_type, type_.element_layout.element_stride
+        assert element is not None
+        return [k * step + offset for k in range(type_.shape[0]) for offset in byte_offsets(element)]
+    if type_.kind == "struct":
+        starts = {field["name"]: field["offset"] for field in type_.element_layout.fields}
+        return [starts[name] + offset for name, field in type_.fields.items() for offset in byte_offsets(field.type)]
+    return [0]
+
+
+def has_half(type_: SlangType) -> bool:
+    """Whether a part of a gradient type is stored in half precision."""
+    return any(part.type.scalar == "half" for part in parts_of(type_) or ())
+
+
 def sum_type(type_: SlangType) -> SlangType:
     """The type that sums of a gradient type end in: float for half. Structs stay as they are."""
     if type_.scalar != "half":
@@ -146,4 +163,4 @@ def _add_struct(type_: SlangType, name: str, cases: dict[str, list[str]]) -> Non
     cases[name] = lines
 
 
-__all__ = ["Part", "atomic_hook", "parts_of", "sum_type"]
+__all__ = ["Part", "atomic_hook", "byte_offsets", "has_half", "parts_of", "sum_type"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..reflection import SlangType
-from .accumulate import Part, atomic_hook, parts_of, sum_type
+from .accumulate import Part, atomic_hook, byte_offsets, has_half, parts_of, sum_type
 from .emit_forward import ForwardWriter
 from .gradients import NONE
 from .ir import Derivative, Parameter, Placed, Vectorized
+from .settle import own_addition
 from .text import indent, slang_name
 from .variants import LINEAR, MAX_PERIOD, PERIODIC, UNIFORM, Shape
 
@@ -46,15 +47,22 @@ def gradient_class(placed: Placed, grad: Derivative, shape: Shape) -> str:
 def group_limit(plan: Vectorized, grads: dict[str, Derivative], shape: Shape) -> int:
     """Most groups (CPU: blocks) that a kernel of this variant may be launched with; 0: no limit."""
     reduced = [p for p in plan.placed if p.ident in grads and reduces(p, grads[p.ident], shape)]
-    if any(_rounds(placed) for placed in reduced):
+    if any(_rounds(placed, grads[placed.ident]) for placed in reduced):
         return 1
     return MAX_GROUPS if reduced and not shape.cpu else 0
 
 
-def _rounds(placed: Placed) -> bool:
-    """Whether each group's sum is rounded to half precision: that of a struct is a value of the struct."""
+def _rounds(placed: Placed, grad: Derivative) -> bool:
+    """Whether each group's sum is rounded to half precision, as that of a struct is which cannot be added by parts."""
     derivative = placed.binding.type.derivative
-    return not derivative.scalar and any(part.type.scalar == "half" for part in parts_of(derivative) or ())
+    return not derivative.scalar and has_half(derivative) and not _by_parts(placed, grad)
+
+
+def _by_parts(placed: Placed, grad: Derivative) -> bool:
+    """Whether the sum of a struct with halves is added to memory part by part, the halves as float."""
+    derivative = placed.binding.type.derivative
+    stored = grad.target == "view" and grad.grad_type == derivative.full_name and not placed.binding.inner
+    return stored and not derivative.scalar and has_half(derivative) and not own_addition(derivative)
 
 
 class BackwardWriter(ForwardWriter):
@@ -248,18 +256,24 @@ class BackwardWriter(ForwardWriter):
         assert parts is not None
         kind, total = slang_name(summed.full_name), f"_total_{view}"
         periodic = grad.target != "reference" and bool(placed.map) and self._class(placed) == PERIODIC
-        lines = [f"{kind} {total};"]
+        by_parts = _by_parts(placed, grad)
+        lines = [] if by_parts else [f"{kind} {total};"]
         for number, part in enumerate(parts):
             name = f"_sum_{view}" + (f"_{number}" if part.path else "")
             self._sum_part(part, name, value, periodic)
-            lines.append(f"{total}{part.path} = {slang_name(part.type.full_name)}({self._summed(name, periodic)});")
+            to = f"let {total}_{number}" if by_parts else f"{total}{part.path}"
+            type_name = _sum_name(part) if by_parts else slang_name(part.type.full_name)
+            lines.append(f"{to} = {type_name}({self._summed(name, periodic)});")
         add: list[str] = []
         if grad.target == "reference":
             name, stored = ("_spy_add_summed" if summed is not derivative else "_spy_atomic_add"), derivative.full_name
             add.append(f"{name}<{slang_name(stored)}>(_call.{view}, {total});")
         else:
             offset = self._strided(view + "_lead", placed.map, "_e") if periodic else "int64_t(0)"
-            self._transfer(placed, view, total, summed, offset, 0, add, grad.grad_type, load=False, add="summed")
+            if by_parts:
+                add += self._add_parts(f"{self._base(view)}.{view}.at({offset})", derivative, total)
+            else:
+                self._transfer(placed, view, total, summed, offset, 0, add, grad.grad_type, load=False, add="summed")
         if periodic and self.shape.cpu:
             head = "for (int64_t _residue = 0; _residue < _call._period; _residue++)"
             self.after += [head, "{", *indent(self._split_residue() + lines + add), "}"]
@@ -269,6 +283,15 @@ class BackwardWriter(ForwardWriter):
             self.after += [*lines, "if (_thread < uint(_call._period))", "{", *indent(self._split_residue() + add), "}"]
         else:
             self.after += [*lines, "if (_thread == 0)", "{", *indent(add), "}"]
+
+    def _add_parts(self, storage: str, type_: SlangType, total: str) -> list[str]:
+        """Atomic additions of the sums `total`_0, ... to the parts of one stored element."""
+        lines: list[str] = []
+        for number, (part, offset) in enumerate(zip(parts_of(type_) or (), byte_offsets(type_), strict=True)):
+            kind = slang_name(part.type.full_name)
+            call = "_spy_add_summed" if part.type.scalar == "half" else "_spy_atomic_add"
+            lines.append(f"{call}<{kind}>({storage}.part<{kind}>({offset}), {total}_{number});")
+        return lines
 
     def _summed(self, name: str, periodic: bool) -> str:
         size = self.shape.group_size
@@ -338,6 +361,10 @@ class BackwardWriter(ForwardWriter):
                 continue  # has a function of its own
             found.append(derivative if stored == derivative.full_name else SlangType(stored, source=program))
         return found
+
+
+def _sum_name(part: Part) -> str:
+    return part.widened("double" if part.type.scalar == "double" else "float")
 
 
 __all__ = ["BackwardWriter", "gradient_class", "group_limit", "reduces"]

@@ -76,6 +76,18 @@ def _check_layout(value: Value, context: Context) -> None:
         )
 
 
+def _view_advice(type_: SlangType, context: Context) -> str:
+    name = type_.full_name.split("<")[0]
+    device = getattr(context.module, "device", None)
+    if device is not None and device.compile_target.format not in ("cpp", "cuda"):
+        raise RuntimeError(
+            f"{name} parameters need a cuda or cpu device, not {device.info.api_name}; declare "
+            f"{'IDiffTensor' if name.startswith('Diff') else 'ITensor'}<T, D>, which every device takes"
+        )
+    other = "DiffTensor<T, D> or IDiffTensor<T, D>" if name.startswith("Diff") else "Tensor<T, D> or RWTensor<T, D>"
+    return f"calls do not bind {name} yet: declare {other}, or launch an entry point with dispatch"
+
+
 def _converts(element: str, target: str, context: Context) -> bool:
     """Whether elements of a container convert in the directions that the parameter asks for."""
     mode = context.convert
@@ -90,6 +102,8 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
         return _bind_whole(value, type_, context)
     if type_.kind in ("resource", "pointer"):
         return _bind_resource(value, type_, context, element)
+    if type_.full_name.startswith(("TensorView<", "DiffTensorView<")):
+        raise no_match(value, type_, _view_advice(type_, context))
     inner = strip_to(type_, element)
     stored = element
     if type_.kind == "enum" and enum_storage(type_) == element:

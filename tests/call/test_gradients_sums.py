@@ -164,6 +164,11 @@ import slangpy;
 [Differentiable] half2x2 matrix2(half2x2 a, half x) { return a * x; }
 [Differentiable] half pair(half a[2], half x) { return a[0] * x + a[1] * x; }
 [Differentiable] half2 vectors(half2 a[2], half x) { return a[0] * x + a[1] * x; }
+struct Mixed : IDifferentiable { half a; float b; half3 c; double d; half2 e[2]; half2x2 m; };
+[Differentiable] float mixed(Mixed v, float x)
+{
+    return x * (float(v.a) + v.b + float(v.c.y) + float(v.d) + float(v.e[1].x) + float(v.m[1].y));
+}
 [Differentiable] float converted(float a, half x) { return a * x; }
 """
 
@@ -236,3 +241,22 @@ def test_half_pair(device, halves):
     halves.scalar.bwds(a, tensor(device, x, "half"), _result=seeded(device, np.full(n, 0.01), "half"))
     terms = (np.float64(np.float16(0.01)) * x.astype(np.float64)).astype(np.float16)
     assert float(a.grad) == pytest.approx(terms.astype(np.float64).sum(), rel=2**-11 + 1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,)])
+def test_broadcast_struct_with_halves(device, halves, shape):
+    """Each part in its own precision: halves as float32 sums of all groups, rounded once."""
+    call = (200_000,) if shape == (1,) else (60_000, 3)
+    x = RNG.random(call).astype(np.float32) * 0.01
+    v = spy.Tensor.zeros(device, shape, halves.Mixed).with_grads()
+    halves.mixed.bwds(v, tensor(device, x), _result=seeded(device, np.ones(call)))
+    terms = x.astype(np.float64)
+    rounded = x.astype(np.float16).astype(np.float64)  # what reaches a half on its way through the function
+    for i in range(shape[0]):
+        part = (Ellipsis, i) if len(call) == 2 else Ellipsis
+        got = v.grad.cursor()[i].read()
+        assert got["b"] == pytest.approx(terms[part].sum(), rel=1e-5)
+        assert got["d"] == pytest.approx(terms[part].sum(), rel=1e-6)
+        for value in (got["a"], got["c"].y, got["e"][1].x, got["m"][1][1]):
+            assert float(value) == pytest.approx(rounded[part].sum(), rel=2**-11 + 1e-5)
+        assert [float(got["c"].x), float(got["e"][0].x), float(got["m"][0][0])] == [0, 0, 0]
