@@ -83,6 +83,8 @@ from .torchintegration import (
 )
 from .utility import SHA1 as SHA1, Timer as Timer
 
+DataType = _native.ScalarType
+
 # Classes of the module that loads the compiler, which is imported when one of them is asked for.
 _OF_COMPILER = {
     "Attribute", "DeclReflection", "EntryPointLayout", "FunctionReflection", "ModifierID", "ProgramLayout", "ShaderProgram",

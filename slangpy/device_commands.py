@@ -69,6 +69,12 @@ def _discarded(device: Device, recording_id: int) -> None:
             callback(event)
 
 
+def check_queue(function: str, queue: Any) -> None:
+    """There is one queue."""
+    if queue is not None and not isinstance(queue, CommandQueueType):
+        raise TypeError(f"{function}: 'queue' must be a CommandQueueType, got {queue!r}")
+
+
 def _submit_command_buffer(
     device: Device,
     command_buffer: CommandBuffer,
@@ -88,14 +94,14 @@ def _submit_command_buffers(
     queue: CommandQueueType = CommandQueueType.graphics,
     cuda_stream: NativeHandle | None = None,
 ) -> int:
-    del queue  # there is one
+    check_queue("submit", queue)
     stream = NativeHandle() if cuda_stream is None else cuda_stream
     id = _native._submit(
         device,
         command_buffers,
-        list(wait_fences),
+        wait_fences,
         wait_fence_values,
-        list(signal_fences),
+        signal_fences,
         signal_fence_values,
         stream,
     )

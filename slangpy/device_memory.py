@@ -32,7 +32,8 @@ def _mapped(buffer: Buffer) -> Iterator[memoryview]:
     try:
         yield view
     finally:
-        buffer.unmap()
+        if not buffer.device.is_closed:
+            buffer.unmap()
 
 
 def _buffer_to_torch(
@@ -69,7 +70,7 @@ def _torch_dtype(torch: Any, type: Any) -> Any:
         return torch.uint8
     if isinstance(type, torch.dtype):
         return type
-    name = getattr(type, "name", str(type)).rstrip("_")
+    name = str(getattr(type, "name", type)).rstrip("_")
     dtype = torch.uint8 if name == "void" else getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
         raise TypeError(f"to_torch: 'type' must be a DataType or a torch dtype, got {type!r}")

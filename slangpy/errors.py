@@ -9,11 +9,18 @@ __all__ = [
     "ShapeError",
     "KernelGenException",
     "SlangCompileError",
+    "NameNotFoundError",
 ]
 
 
 class SlangCompileError(RuntimeError):
     """Slang rejected a program; the text holds its diagnostics with file, line and column."""
+
+
+class NameNotFoundError(KeyError, ValueError):
+    """`cursor["name"]` and the like: there is nothing of that name."""
+
+    __str__ = ValueError.__str__  # KeyError's would quote the text
 
 
 class CallError(Exception):

@@ -10,6 +10,7 @@ from typing import Any
 
 from slangpy import _native, device as device_module, printing
 from slangpy.cache import cache_of, digest
+from slangpy.device_commands import check_queue
 from slangpy.prelude import check_resources, with_prelude
 
 __all__ = [
@@ -56,6 +57,12 @@ def _compile_options(program: Any) -> dict[str, Any]:
     }
 
 
+def check_program(function: str, program: Any) -> None:
+    """TypeError unless it is what link_program() returns."""
+    if not hasattr(program, "binding_layout") or not hasattr(program, "entry_point_names"):
+        raise TypeError(f"{function}: 'program' must be a ShaderProgram (link_program() makes one), got {program!r}")
+
+
 class ComputePipeline:
     """The first entry point of a program in executable form.
 
@@ -65,6 +72,7 @@ class ComputePipeline:
     def __init__(
         self, device: Any, program: Any, defer_target_compilation: bool = False, label: str | None = None
     ) -> None:
+        check_program("create_compute_pipeline", program)
         names = list(program.entry_point_names)
         if not names:
             raise ValueError("create_compute_pipeline: the program has no entry point; link one with link_program()")
@@ -173,6 +181,9 @@ class ComputeKernel:
         """
         threads = _thread_count(thread_count)
         stream = _native.NativeHandle() if cuda_stream is None else cuda_stream
+        check_queue("dispatch", queue)
+        if command_encoder is not None and not isinstance(command_encoder, _native.CommandEncoder):
+            raise TypeError(f"dispatch: 'command_encoder' must be a CommandEncoder, got {command_encoder!r}")
         if command_encoder is not None and stream:
             raise ValueError(
                 "dispatch: 'cuda_stream' cannot be used with 'command_encoder'; pass it to submit_command_buffer()"
@@ -247,6 +258,7 @@ def create_compute_kernel(device: Any, program: Any) -> ComputeKernel:
 
 def create_root_shader_object(device: Any, program: Any) -> Any:
     """Empty values for all parameters of the program's first entry point."""
+    check_program("create_root_shader_object", program)
     return _native.ShaderObject(device, program.binding_layout(0))
 
 

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 _INSTEAD = {
     "BindlessDesc": "pass buffers, textures and pointers as parameters",
+    "DescriptorHandle": "pass buffers, textures and pointers as parameters",
     "AccelerationStructure": "ray queries are not available yet; build and walk the structure in a compute kernel",
+    "ShaderTable": "use compute kernels",
+    "InputLayout": "use compute kernels",
+    "RenderPassEncoder": "use compute passes",
+    "RayTracingPassEncoder": "use compute passes",
     "RenderPipeline": "use compute kernels that write textures",
     "RayTracingPipeline": "use compute kernels",
     "Bitmap": "use Texture.to_numpy() with an image library",
     "TextureLoader": "load the image with another library and use create_texture(data=...)",
     "Window": "read textures back with to_numpy() and show them with another library",
+    "Surface": "read textures back with to_numpy() and show them with another library",
     "App": "read textures back with to_numpy() and show them with another library",
     "Profiler": "use query pools (create_query_pool) or the platform's profiler",
 }
 
+_MODULES = {
+    "ui": "read textures back with to_numpy() and show them with another library",
+    "renderdoc": "start the program from RenderDoc, which captures Vulkan devices",
+}
+
+
+class _Refusing(ModuleType):
+    """A module of which nothing can be taken."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(f"{self.__name__}.{name} is not implemented; {self.__doc__}")
+
 
 def make(name: str) -> Any:
-    """A class that cannot be made; None when the name is none of these."""
+    """A class that cannot be made, or a module without contents; None when the name is none of these."""
+    if name in _MODULES:
+        return _Refusing(f"slangpy.{name}", _MODULES[name])
     instead = _INSTEAD.get(name)
     if instead is None:
         return None

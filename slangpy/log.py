@@ -95,6 +95,11 @@ class FileLoggerOutput(LoggerOutput):
         self._file.flush()
 
 
+def _check_level(what: str, level: LogLevel) -> None:
+    if not isinstance(level, LogLevel):
+        raise TypeError(f"{what}: expected a LogLevel, got {level!r}")
+
+
 class Logger:
     """Filters messages by level and hands them to its outputs."""
 
@@ -107,6 +112,16 @@ class Logger:
         self._seen: set[tuple[LogLevel, str]] = set()
         self._lock = threading.Lock()
 
+    @property
+    def level(self) -> LogLevel:
+        """Least severe level that passes; `LogLevel.none` lets nothing but itself pass."""
+        return self._level
+
+    @level.setter
+    def level(self, level: LogLevel) -> None:
+        _check_level("Logger.level", level)
+        self._level = level
+
     @staticmethod
     def get() -> Logger:
         """The global logger."""
@@ -116,6 +131,9 @@ class Logger:
 
     def log(self, level: LogLevel, msg: str, frequency: LogFrequency = LogFrequency.always) -> None:
         """Hands `msg` to every output, unless `level` is below the logger's. `LogLevel.none` always passes."""
+        _check_level("log", level)
+        if not isinstance(msg, str):
+            raise TypeError(f"log: 'msg' must be a str, got {msg!r}")
         if level is not LogLevel.none and (self.level is LogLevel.none or level.value < self.level.value):
             return
         with self._lock:

@@ -103,9 +103,10 @@ def load_source(session: Any, name: str, source: str) -> Any:
     elif known.setdefault(name, source) == source:
         try:
             return session.load_module_from_source(name, source, name)
-        except Exception:
-            failed.add((name, stamp))
-            raise
+        except Exception as error:
+            if "already loaded with different source" not in str(error):  # it was, without this function
+                failed.add((name, stamp))
+                raise
     # Slang knows modules by name and by path, so both must be new; the path is what messages show.
     try:
         return session.load_module_from_source(f"{name}_{stamp}", source, f"{name} ({stamp})")

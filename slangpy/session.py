@@ -6,13 +6,16 @@ Nothing here needs the compiler: `slangpy._slang` is imported by `create_session
 from __future__ import annotations
 
 import enum
+import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from slangpy import _slang
+
+T = TypeVar("T")
 
 
 class SlangOptimizationLevel(enum.IntEnum):
@@ -66,14 +69,55 @@ def _to_dict(options: Any, skip: Sequence[str] = ()) -> dict[str, Any]:
     return {item.name: getattr(options, item.name) for item in fields(options) if item.name not in skip}
 
 
-def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
+def _check_known(cls: Any, values: Mapping[str, Any]) -> None:
     known = [item.name for item in fields(cls)]
     for name in values:
         if name not in known:
             raise TypeError(f'{cls.__name__} has no field "{name}"; known: {", ".join(known)}')
+
+
+def _from_dict(cls: Any, values: Any) -> Any:
+    if not isinstance(values, Mapping):
+        raise TypeError(f"expected {cls.__name__} or a dict of its fields, got {values!r}")
     return cls(**values)
 
 
+def _check_values(options: Any) -> None:
+    """Lists, dicts and flags are what they should be; enums are looked at where they are used."""
+    for item in fields(options):
+        value = getattr(options, item.name)
+        if value is None and isinstance(options, SlangLinkOptions):
+            continue
+        if item.name == "defines":
+            good, expected = isinstance(value, Mapping), "a dict of names and values"
+        elif "Sequence" in str(item.type):
+            good, expected = isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)), "a list"
+        elif str(item.type).startswith("bool"):
+            good, expected = isinstance(value, bool), "a bool"
+        elif str(item.type).startswith("str"):
+            good, expected = isinstance(value, str), "a str"
+        else:
+            continue
+        if not good:
+            raise TypeError(f"{type(options).__name__}: '{item.name}' must be {expected}, got {value!r}")
+
+
+def _fields_or_dict(cls: type[T]) -> type[T]:
+    """The constructor also takes one dict of fields, and says which fields there are."""
+    from_fields = cls.__init__
+
+    @functools.wraps(from_fields)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if len(args) == 1 and isinstance(args[0], Mapping):
+            args, kwargs = (), {**args[0], **kwargs}
+        _check_known(cls, kwargs)
+        from_fields(self, *args, **kwargs)
+
+    cls.__init__ = __init__
+    return cls
+
+
+@_fields_or_dict
 @dataclass
 class SlangCompilerOptions:
     """Options of a session. Warnings are named by code, by name, or "all"."""
@@ -98,15 +142,16 @@ class SlangCompilerOptions:
     @staticmethod
     def of(value: SlangCompilerOptions | Mapping[str, Any] | None) -> SlangCompilerOptions:
         """The options that `value` (options, a dict of their fields, or None) stands for."""
-        if isinstance(value, SlangCompilerOptions):
-            return value
-        return _from_dict(SlangCompilerOptions, value or {})
+        options = value if isinstance(value, SlangCompilerOptions) else _from_dict(SlangCompilerOptions, value or {})
+        _check_values(options)
+        return options
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that the compiler reads; the shader model goes into the target instead."""
         return _to_dict(self, skip=("shader_model",))
 
 
+@_fields_or_dict
 @dataclass
 class SlangLinkOptions:
     """What one program asks for instead of its session's options; None inherits."""
@@ -121,9 +166,9 @@ class SlangLinkOptions:
     @staticmethod
     def of(value: SlangLinkOptions | Mapping[str, Any] | None) -> SlangLinkOptions:
         """The options that `value` (options, a dict of their fields, or None) stands for."""
-        if isinstance(value, SlangLinkOptions):
-            return value
-        return _from_dict(SlangLinkOptions, value or {})
+        options = value if isinstance(value, SlangLinkOptions) else _from_dict(SlangLinkOptions, value or {})
+        _check_values(options)
+        return options
 
     def to_dict(self) -> dict[str, Any]:
         return _to_dict(self)
@@ -178,6 +223,8 @@ def _target_of(device: Any, options: SlangCompilerOptions) -> dict[str, Any]:
     }
     supported = ShaderModel[str(getattr(device.supported_shader_model, "name", "sm_6_0"))]
     model = options.shader_model or supported
+    if not isinstance(model, ShaderModel):
+        raise TypeError(f"SlangCompilerOptions: 'shader_model' must be a ShaderModel, got {model!r}")
     if model > supported:
         raise ValueError(
             f"shader_model {model.name} is more than this device supports ({supported.name}); "
@@ -226,6 +273,8 @@ class ReflectionCursor:
     def __init__(self, program: Any, layout: Any = None, path: str = "", entry_points: Any = None) -> None:
         self._layout: Any = None
         if layout is None and entry_points is None and program is not None:
+            if not hasattr(program, "layout") or not hasattr(program, "binding_layout"):
+                raise TypeError(f"ReflectionCursor: expected a ShaderProgram, got {program!r}")
             layout = program.layout.globals_type_layout
             entry_points = {entry.name: entry for entry in program.layout.entry_points}
         self._program = program

@@ -194,6 +194,46 @@ def test_bad_code(usable: spy.Device) -> None:
         usable.load_module_from_source("bad_code", "void f() { undefined_name(); }")
 
 
+NULLS = """
+struct Row { float a; uint b[3]; };
+[shader("compute")] [numthreads(32, 1, 1)]
+void main(uint3 tid : SV_DispatchThreadID, StructuredBuffer<Row> x, ByteAddressBuffer raw, RWStructuredBuffer<Row> w,
+          RWByteAddressBuffer wraw, RWStructuredBuffer<float> o, uniform bool write) {
+    if (write) { w[tid.x].a = 7; wraw.Store(4 * tid.x, 9); }
+    o[tid.x] = x[tid.x].a + raw.Load(4 * tid.x);
+}"""
+
+
+@pytest.mark.needs_kernels
+def test_null_buffers(usable: spy.Device) -> None:
+    """Reading one gives zeros, writing to one does nothing that shows; never bound is an error."""
+    null_reader = kernel(usable, NULLS)
+    for write in (False, True, False):
+        o = usable.create_buffer(data=np.ones(64, np.float32), struct_size=4, usage=RW)
+        null_reader.dispatch([64, 1, 1], x=None, raw=None, w=None, wraw=None, o=o, write=write)
+        assert not o.to_numpy().any()
+    with pytest.raises(RuntimeError, match="'x'.*never set"):
+        null_reader.dispatch([64, 1, 1], raw=None, w=None, wraw=None, o=o, write=False)
+
+
+@pytest.mark.needs_kernels
+def test_wrong_types_in_dispatches(usable: spy.Device) -> None:
+    double = kernel(usable, DOUBLE)
+    y = usable.create_buffer(size=40, struct_size=4, usage=RW)
+    with pytest.raises(TypeError, match="'command_encoder' must be a CommandEncoder"):
+        double.dispatch([1, 1, 1], command_encoder=3, y=y, n=1)
+    with pytest.raises(TypeError, match="'queue' must be a CommandQueueType"):
+        double.dispatch([1, 1, 1], queue=3, y=y, n=1)
+    with pytest.raises(ValueError, match="n: 1.0 is not an integer"):
+        double.dispatch([1, 1, 1], y=y, n=1.0)
+    if usable.type is not spy.DeviceType.cuda:
+        with pytest.raises(ValueError, match="cuda_stream"):
+            double.dispatch([1, 1, 1], cuda_stream=spy.NativeHandle.from_cuda_stream(8), y=y, n=1)
+    for create in (usable.create_compute_kernel, usable.create_compute_pipeline, usable.create_root_shader_object):
+        with pytest.raises(TypeError, match="must be a ShaderProgram"):
+            create(y)
+
+
 MISSING = """
 import slangpy as spy
 print([a.name for a in spy.Device.enumerate_adapters(spy.DeviceType.{name})])

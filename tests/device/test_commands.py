@@ -185,6 +185,56 @@ def test_timestamps(device: spy.Device) -> None:
     with pytest.raises(ValueError, match="count"):
         device.create_query_pool(spy.QueryType.timestamp, 0)
     pool.reset()
+    for read in (lambda: pool.get_result(0), lambda: pool.get_timestamp_results(0, 2)):
+        with pytest.raises(RuntimeError, match="query 0 has no result"):
+            read()
+    with pytest.raises(ValueError, match="at most 1048576"):
+        device.create_query_pool(spy.QueryType.timestamp, 1 << 31)
+
+
+def test_ids_that_were_not_given_out(device: spy.Device) -> None:
+    newest = device.submit_command_buffer(device.create_command_encoder().finish())
+    device.wait_for_submit(newest)
+    assert device.is_submit_finished(newest) and not device.is_submit_finished(newest + 1000)
+    with pytest.raises(ValueError, match="nothing was submitted under id"):
+        device.wait_for_submit(newest + 1000)
+
+
+def test_wrong_types_in_submissions(device: spy.Device) -> None:
+    commands = device.create_command_encoder().finish()
+    with pytest.raises(TypeError, match="'wait_fences': expected Fences, got None"):
+        device.submit_command_buffers([commands], wait_fences=[None])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="'signal_fences'"):
+        device.submit_command_buffers([commands], signal_fences=[commands])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="'queue' must be a CommandQueueType"):
+        device.submit_command_buffer(commands, queue=3)  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="shared=True"):
+        device.create_fence().shared_handle
+
+
+def test_texture_state_is_a_hint(device: spy.Device, device_type: spy.DeviceType) -> None:
+    if device_type is spy.DeviceType.cpu:
+        pytest.skip("no textures")
+    texture = device.create_texture(
+        width=4, height=4, format=spy.Format.r8_unorm, usage=spy.TextureUsage.shader_resource
+    )
+    encoder = device.create_command_encoder()
+    encoder.set_texture_state(texture, spy.ResourceState.general)
+    encoder.set_texture_state(texture, {"layer": 0, "mip": 0}, spy.ResourceState.general)
+    encoder.set_texture_state(texture=texture, state=spy.ResourceState.general)
+    with pytest.raises(TypeError):
+        encoder.set_texture_state(texture)  # type: ignore[call-overload]
+    with pytest.raises(IndexError, match="mip"):
+        encoder.set_texture_state(texture, {"mip": 3}, spy.ResourceState.general)
+
+
+def test_range_errors_name_both_limits(device: spy.Device) -> None:
+    a, b = device.create_buffer(size=16), device.create_buffer(size=64)
+    for size in (17, 32):
+        with pytest.raises(IndexError, match="must be less than or equal 16"):
+            device.create_command_encoder().copy_buffer(b, 0, a, 0, size)
+    with pytest.raises(IndexError, match="less than or equal 8.*less than or equal 16, the buffer's size"):
+        device.create_command_encoder().copy_buffer(b, 0, a, 8, 16)
 
 
 def test_cuda_stream_elsewhere_is_an_error(device: spy.Device, device_type: spy.DeviceType) -> None:

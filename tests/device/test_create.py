@@ -45,6 +45,39 @@ def test_desc_and_dict(device_type: spy.DeviceType) -> None:
         device.close()
 
 
+def test_fields_by_position(device_type: spy.DeviceType) -> None:
+    device = spy.Device(device_type, False)
+    assert device.desc.type is device_type
+    buffer = device.create_buffer(0, 3, 4, label="positional")
+    assert (buffer.size, buffer.struct_size, buffer.desc.label) == (12, 4, "positional")
+    assert device.create_fence(5, False).current_value == 5
+    assert device.create_query_pool(spy.QueryType.timestamp, 3).count == 3
+    assert spy.BufferDesc(16, usage=spy.BufferUsage.shared).size == 16
+    if device_type is not spy.DeviceType.cpu:
+        texture = device.create_texture(spy.TextureType.texture_1d, spy.Format.r8_unorm, 8, mip_count=2)
+        assert (texture.width, texture.create_view(spy.Format.r8_uint, mip=1).desc.format) == (8, spy.Format.r8_uint)
+        assert device.create_sampler(spy.TextureFilteringMode.point).desc.min_filter is spy.TextureFilteringMode.point
+    with pytest.raises(TypeError, match="'size' is given by position and by name"):
+        device.create_buffer(4, size=4)
+    with pytest.raises(TypeError, match="after a BufferDesc or dict, fields are given by name"):
+        device.create_buffer({"size": 4}, 4)
+    with pytest.raises(TypeError, match="create_fence takes at most 2 arguments"):
+        device.create_fence(1, False, 3)
+    with pytest.raises(TypeError, match="create_buffer 'size'"):
+        device.create_buffer(None)
+    device.close()
+
+
+def test_defaults_of_the_descriptor() -> None:
+    desc = spy.DeviceDesc()
+    unset = ("adapter_luid", "compiler_options", "module_cache_path", "shader_cache_path", "existing_device_handles",
+             "bindless_options", "additional_vulkan_instance_extensions", "additional_vulkan_device_extensions")  # fmt: skip
+    assert [getattr(desc, name) for name in unset] == [None] * len(unset)
+    assert (desc.shader_cache_size, desc.label, desc.enable_hot_reload) == (134217728, "", True)
+    handles = [spy.NativeHandle.from_cuda_stream(3)]
+    assert spy.DeviceDesc(existing_device_handles=handles).existing_device_handles[0] == handles[0]
+
+
 def test_missing_types_say_what_opens() -> None:
     for name in ("metal", "wgpu"):
         with pytest.raises(NotImplementedError, match="cpu"):

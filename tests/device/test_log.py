@@ -18,6 +18,15 @@ class Collect(LoggerOutput):
         self.lines.append((level.name, name, msg))
 
 
+def test_wrong_levels_and_texts() -> None:
+    logger = Logger(use_default_outputs=False)
+    for call in (lambda: Logger(3), lambda: setattr(logger, "level", "info"), lambda: logger.log(None, "text")):
+        with pytest.raises(TypeError, match="expected a LogLevel"):
+            call()
+    with pytest.raises(TypeError, match="'msg' must be a str"):
+        logger.info(3)  # type: ignore[arg-type]
+
+
 def test_levels_and_once() -> None:
     logger = Logger(LogLevel.warn, "x", use_default_outputs=False)
     out = Collect()

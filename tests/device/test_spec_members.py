@@ -90,6 +90,53 @@ def test_flags(name: str, members: str) -> None:
     assert both & enum.unordered_access == enum.unordered_access and not both & enum.shared
 
 
+def test_data_types() -> None:
+    """The names that `to_torch` takes."""
+    names = "void bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
+    for name in names:
+        assert spy.DataType[name].name == name
+    assert spy.DataType is spy.TypeReflection.ScalarType
+
+
+@pytest.mark.parametrize("name", ["Surface", "DescriptorHandle", "ShaderTable", "RenderPassEncoder", "Bitmap", "App"])
+def test_later_classes(name: str) -> None:
+    with pytest.raises(NotImplementedError, match=f"slangpy.{name} is not implemented; "):
+        getattr(spy, name)(1)
+
+
+@pytest.mark.parametrize("name", ["ui", "renderdoc"])
+def test_later_modules(name: str) -> None:
+    with pytest.raises(NotImplementedError, match=rf"slangpy.{name}\.Window is not implemented; "):
+        getattr(spy, name).Window
+
+
+def test_compiler_options_from_fields_and_dicts() -> None:
+    options = spy.SlangCompilerOptions({"defines": {"A": "1"}}, debug_info=spy.SlangDebugInfoLevel.minimal)
+    assert (options.defines, options.debug_info) == ({"A": "1"}, spy.SlangDebugInfoLevel.minimal)
+    assert spy.SlangLinkOptions({"optimization": spy.SlangOptimizationLevel.high}).optimization.name == "high"
+    for options in (spy.SlangCompilerOptions, spy.SlangLinkOptions):
+        for call in (lambda o=options: o(colour=1), lambda o=options: o({"colour": 1})):
+            with pytest.raises(TypeError, match='has no field "colour"; known: .*optimization'):
+                call()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"include_paths": "abc"}, {"include_paths": 3}, {"defines": ["A"]}, {"dump_intermediates": 1}, {"shader_model": 60},
+        {"downstream_args": "-O3"}, {"dump_intermediates_prefix": 3}, 3, "text",
+    ],
+)  # fmt: skip
+def test_wrong_compiler_options(device: spy.Device, options: Any) -> None:
+    with pytest.raises(TypeError, match="SlangCompilerOptions"):
+        device.create_slang_session(options)
+
+
+def test_wrong_link_options(device: spy.Device) -> None:
+    with pytest.raises(TypeError, match="link_options"):
+        device.link_program([], [], 3)
+
+
 def test_formats() -> None:
     for name in FORMATS:
         info = spy.get_format_info(spy.Format[name])

@@ -241,6 +241,16 @@ def test_types_of_another_session_are_refused(layout: Any) -> None:
     other = _slang.SlangSession("cpp").load_module_from_source("o", "int x;").layout.find_type_by_name("float")
     with pytest.raises(ValueError, match="another session"):
         layout.find_function_by_name("add").specialize_with_arg_types([other, other])
+    for look_up in (
+        lambda: layout.find_function_by_name_in_type(other, "f"),
+        lambda: layout.get_type_layout(other),
+        lambda: layout.is_sub_type(other, layout.find_type_by_name("IShape")),
+        lambda: layout.is_sub_type(layout.find_type_by_name("Square"), other),
+    ):
+        with pytest.raises(ValueError, match="another session"):
+            look_up()
+    with pytest.raises(TypeError, match="None"):
+        layout.find_function_by_name("add").specialize_with_arg_types([None])
 
 
 def test_user_attributes(layout: Any) -> None:

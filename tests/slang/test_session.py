@@ -168,6 +168,43 @@ void go(uniform uint kind, RWStructuredBuffer<float> out) { out[0] = createDynam
 """
 
 
+def test_conformances_of_entry_points_are_checked_at_once(new_session: Callable[..., Any]) -> None:
+    module = new_session().load_module_from_source("m", DYNAMIC)
+    name = module.entry_points[0].name
+    for conformances, kind, text in (
+        ([("INone", "Foo1")], ValueError, 'Interface type "INone" not found'),
+        ([("IFoo", "Foo9")], ValueError, 'Type "Foo9" not found'),
+        ([("IFoo", "Foo1", 0), ("IFoo", "Foo2", 0)], ValueError, 'Duplicate type id 0 for interface type "IFoo"'),
+        ([3], TypeError, "expected a TypeConformance or a tuple"),
+        ([("IFoo", 3)], TypeError, "two str and an int"),
+    ):
+        with pytest.raises(kind, match=text):
+            module.entry_point(name, conformances)
+    with pytest.raises(TypeError, match="SpecializationArg"):
+        module.entry_point(name).specialize([3])
+
+
+def test_dropped_modules_keep_their_names(new_session: Callable[..., Any]) -> None:
+    """The compiler still has them: another source would silently be the first."""
+    session = new_session()
+    assert session.load_module_from_source("m", "int f() { return 1; }").layout.find_function_by_name("f")
+    with pytest.raises(SlangCompileError, match="already loaded with different source"):
+        session.load_module_from_source("m", "int g() { return 1; }")
+    assert session.load_module_from_source("m", "int f() { return 1; }").layout.find_function_by_name("f")
+    session.reload()
+    assert session.load_module_from_source("m", "int g() { return 1; }").layout.find_function_by_name("g")
+
+
+def test_path_objects(new_session: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "file.slang").write_text("int f() { return 1; }")
+    session = new_session()
+    assert session.load_module(tmp_path / "file.slang").name == "file"
+    with pytest.raises(SlangCompileError, match="elsewhere.slang"):
+        session.load_module_from_source("m", "int f() { return nothing; }", tmp_path / "elsewhere.slang")
+    with pytest.raises(TypeError, match="expected a str or a path"):
+        session.load_module(3)
+
+
 def test_type_conformances(new_session: Callable[..., Any]) -> None:
     session = new_session("cuda")
     module = session.load_module_from_source("m", DYNAMIC)

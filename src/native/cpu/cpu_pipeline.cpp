@@ -14,8 +14,10 @@ struct BufferView {
     size_t count; ///< elements, or bytes of a byte address buffer
 };
 
-/// What reading an unbound buffer finds.
-alignas(64) const uint8_t nothing[4096] = {};
+/// What reading a null buffer finds, and where writing to one goes. Kernels do not know that it has no elements.
+constexpr size_t null_size = 1 << 20;
+alignas(64) uint8_t nothing[null_size];
+alignas(64) uint8_t discarded[null_size];
 
 bool is_buffer(const SlotLayout& slot)
 {
@@ -64,7 +66,7 @@ void CpuKernel::fill_block(const Arguments& arguments, uint8_t* block) const
         const SlotLayout& slot = layout.slots[i];
         if (!is_buffer(slot))
             continue;
-        BufferView view{nothing, 0};
+        BufferView view{slot.writable ? discarded : nothing, 0};
         if (i < arguments.slots.size() && arguments.slots[i]) {
             const auto* buffer = static_cast<const Buffer*>(arguments.slots[i].get());
             const uint64_t stride = slot.kind == SlotKind::structured_buffer && slot.element_stride ? slot.element_stride : 1;

@@ -345,6 +345,8 @@ private:
     void run_bound(CudaKernel& kernel, const std::array<uint32_t, 3>& groups, const Arguments& arguments, CUstream stream, bool tracked);
     void start(CudaKernel& kernel, const std::array<uint32_t, 3>& groups, void* parameters, CUstream stream);
     struct Shadow { std::shared_ptr<CudaArray> copy; CudaArray* whole; SubresourceRange range; bool write_back; };
+    /// What reading a null buffer finds (zeros) or where writing to one goes: an access must not end the context.
+    CUdeviceptr null_memory(bool writable, CUstream stream);
     void bind_slot(CudaKernel& kernel, size_t index, const Arguments& arguments, CUstream stream, std::vector<Shadow>& shadows);
     uint64_t bind_texture(CudaKernel& kernel, size_t index, const Arguments& arguments, CUstream stream, std::vector<Shadow>& shadows);
     void copy_shadow(const Shadow& shadow, bool back, CUstream stream);
@@ -365,6 +367,8 @@ private:
     std::string m_arch;
     bool m_stream_values = false;
     CUmemoryPool m_pool = nullptr;
+    static constexpr uint64_t null_size = 1 << 20;
+    CUdeviceptr m_null_memory = 0;
 
     PoliteMutex m_mutex;
     CUstream m_tail = nullptr;                 ///< stream of the newest work

@@ -1,23 +1,38 @@
 // Resources of a launch: handles into the argument bytes, texture parts that CUDA cannot address as copies.
 #include "cuda/cuda_backend.h"
 #include "cuda/cuda_copy.h"
+#include "device/resource.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace spy {
 
+CUdeviceptr CudaDevice::null_memory(bool writable, CUstream stream)
+{
+    if (!m_null_memory) {
+        m_null_memory = allocate(2 * null_size, stream, "null buffers");
+        check(m_api.cuMemsetD8Async(m_null_memory, 0, 2 * null_size, stream), "clear the memory of null buffers");
+    }
+    return m_null_memory + (writable ? null_size : 0);
+}
+
 void CudaDevice::bind_slot(CudaKernel& kernel, size_t index, const Arguments& arguments, CUstream stream, std::vector<Shadow>& shadows)
 {
     const CudaSlot& slot = kernel.m_slots[index];
     Object* object = index < arguments.slots.size() ? arguments.slots[index].get() : nullptr;
-    if (!object || slot.kind == SlotKind::sampler)
+    const bool is_buffer = slot.kind == SlotKind::structured_buffer || slot.kind == SlotKind::byte_address_buffer;
+    if (slot.kind == SlotKind::sampler || (!object && !is_buffer))
         return; // null stays zero; samplers go into texture objects
     uint64_t words[2] = {};
     const std::string& path = kernel.m_layout->slots[index].path;
     switch (slot.kind) {
     case SlotKind::structured_buffer:
     case SlotKind::byte_address_buffer: {
+        if (!object) {
+            words[0] = null_memory(slot.writable, stream);
+            break;
+        }
         auto* buffer = static_cast<CudaBuffer*>(object);
         words[0] = buffer->device_address();
         words[1] = slot.kind == SlotKind::structured_buffer && slot.element_stride ? buffer->desc().size / slot.element_stride : buffer->desc().size;
@@ -163,9 +178,12 @@ uint64_t CudaDevice::bind_texture(CudaKernel& kernel, size_t index, const Argume
     }
     if (slot.writable)
         return texture->surface_object(range.mip);
-    const ref<Object>* sampler = slot.sampler >= 0 && size_t(slot.sampler) < arguments.slots.size() ? &arguments.slots[size_t(slot.sampler)] : nullptr;
+    const bool separate = slot.sampler >= 0 && size_t(slot.sampler) < arguments.slots.size();
+    Object* sampler = separate ? arguments.slots[size_t(slot.sampler)].get() : nullptr;
+    if (!sampler)
+        sampler = sampler_of(object);
     static const CUDA_TEXTURE_DESC default_sampling = CudaSampler::convert(SamplerDesc{});
-    return texture->texture_object(range, format, sampler && sampler->get() ? static_cast<CudaSampler*>(sampler->get())->texture_desc() : default_sampling);
+    return texture->texture_object(range, format, sampler ? static_cast<CudaSampler*>(sampler)->texture_desc() : default_sampling);
 }
 
 void CudaDevice::copy_shadow(const Shadow& shadow, bool back, CUstream stream)

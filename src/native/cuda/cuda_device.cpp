@@ -284,6 +284,8 @@ void CudaDevice::close_backend() noexcept
         for (CUevent* event : {&m_own_event, &m_tail_event})
             if (*event)
                 m_api.cuEventDestroy(std::exchange(*event, nullptr));
+        if (m_null_memory)
+            free(std::exchange(m_null_memory, 0), nullptr);
         if (m_pool) {
             m_api.cuStreamSynchronize(nullptr);
             CUmemoryPool pool = std::exchange(m_pool, nullptr);

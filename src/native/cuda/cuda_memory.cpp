@@ -265,10 +265,8 @@ void CudaQueryPool::get_results(uint32_t index, uint32_t count, uint64_t* ticks)
     CudaDevice::Relaxed relaxed(device.api());
     for (uint32_t i = 0; i < count; ++i) {
         Entry& entry = m_entries[index + i];
-        if (!entry.anchor) { // never written since the last reset
-            ticks[i] = 0;
-            continue;
-        }
+        if (!entry.anchor)
+            fail_no_result(index + i);
         float milliseconds = 0;
         const std::shared_ptr<CudaAnchor> anchor = entry.anchor; // a reset by another thread may drop it meanwhile
         device.check(device.wait_event(entry.event), "wait for a timestamp");

@@ -162,7 +162,11 @@ BufferCursor::BufferCursor(ref<TypeLayout> element_layout, uint64_t element_coun
     uint64_t size;
     if (__builtin_mul_overflow(m_count, element_stride(), &size))
         fail(ErrorKind::memory, "BufferCursor: ", m_count, " elements of ", element_stride(), " bytes are too many");
-    m_bytes.resize(size);
+    try {
+        m_bytes.resize(size);
+    } catch (const std::exception&) { // bad_alloc or length_error
+        fail(ErrorKind::memory, "BufferCursor: no memory for ", m_count, " elements of ", element_stride(), " bytes");
+    }
 }
 
 BufferCursor::BufferCursor(ref<TypeLayout> element_layout, ref<Buffer> buffer, uint64_t size, uint64_t offset,

@@ -60,31 +60,6 @@ protected:
     std::atomic<bool> m_exported{false};
 };
 
-class Texture : public DeviceObject {
-public:
-    Texture(ref<Device> device, TextureDesc desc) : DeviceObject(std::move(device)), m_desc(std::move(desc)) {}
-    const TextureDesc& desc() const { return m_desc; }
-    virtual NativeHandle native_handle() const { return {}; }
-    virtual NativeHandle shared_handle() { return {}; }
-    virtual uint64_t memory_usage() const { return 0; }
-
-protected:
-    TextureDesc m_desc;
-};
-
-class TextureView : public DeviceObject {
-public:
-    TextureView(ref<Device> device, ref<Texture> texture, TextureViewDesc desc)
-        : DeviceObject(std::move(device)), m_texture(std::move(texture)), m_desc(std::move(desc)) {}
-    Texture* texture() const { return m_texture.get(); }
-    const TextureViewDesc& desc() const { return m_desc; }
-    virtual NativeHandle native_handle() const { return {}; }
-
-protected:
-    ref<Texture> m_texture;
-    TextureViewDesc m_desc;
-};
-
 class Sampler : public DeviceObject {
 public:
     Sampler(ref<Device> device, SamplerDesc desc) : DeviceObject(std::move(device)), m_desc(std::move(desc)) {}
@@ -93,6 +68,39 @@ public:
 
 protected:
     SamplerDesc m_desc;
+};
+
+class Texture : public DeviceObject {
+public:
+    Texture(ref<Device> device, TextureDesc desc) : DeviceObject(std::move(device)), m_desc(std::move(desc)) {}
+    const TextureDesc& desc() const { return m_desc; }
+    /// For parameters that are texture and sampler in one; null: linear filtering that wraps. Set once, after creation.
+    Sampler* sampler() const { return m_sampler.get(); }
+    void set_sampler(ref<Sampler> sampler) { m_sampler = std::move(sampler); }
+    virtual NativeHandle native_handle() const { return {}; }
+    virtual NativeHandle shared_handle() { return {}; }
+    virtual uint64_t memory_usage() const { return 0; }
+
+protected:
+    TextureDesc m_desc;
+    ref<Sampler> m_sampler;
+};
+
+class TextureView : public DeviceObject {
+public:
+    TextureView(ref<Device> device, ref<Texture> texture, TextureViewDesc desc)
+        : DeviceObject(std::move(device)), m_texture(std::move(texture)), m_desc(std::move(desc)) {}
+    Texture* texture() const { return m_texture.get(); }
+    const TextureViewDesc& desc() const { return m_desc; }
+    /// The view's own; null: the texture's.
+    Sampler* sampler() const { return m_sampler.get(); }
+    void set_sampler(ref<Sampler> sampler) { m_sampler = std::move(sampler); }
+    virtual NativeHandle native_handle() const { return {}; }
+
+protected:
+    ref<Texture> m_texture;
+    TextureViewDesc m_desc;
+    ref<Sampler> m_sampler;
 };
 
 /// A 64-bit counter that host and device signal and wait for.
@@ -133,6 +141,8 @@ public:
     virtual void get_results(uint32_t index, uint32_t count, uint64_t* ticks) = 0; ///< waits for pending results
 
 protected:
+    [[noreturn]] static void fail_no_result(uint32_t index);
+
     QueryType m_type;
     uint32_t m_count;
 };

@@ -149,7 +149,9 @@ void HostQueryPool::reset(uint32_t index, uint32_t count)
 
 void HostQueryPool::get_results(uint32_t index, uint32_t count, uint64_t* ticks)
 {
-    std::copy_n(m_ticks.begin() + index, count, ticks);
+    for (uint32_t i = 0; i < count; ++i)
+        if (!(ticks[i] = m_ticks[index + i]))
+            fail_no_result(index + i);
 }
 
 void HostQueryPool::write(uint32_t index)

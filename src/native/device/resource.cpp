@@ -157,8 +157,22 @@ void check_buffer_range(const Buffer* buffer, uint64_t offset, uint64_t size, co
     if (offset > total)
         fail(ErrorKind::index, what, ": offset (", offset, ") must be less than or equal ", total, ", the buffer's size");
     if (size > total - offset)
-        fail(ErrorKind::index, what, ": size (", size, ") must be less than or equal ", total - offset, " (buffer of ",
-             total, " bytes, offset ", offset, ")");
+        fail(ErrorKind::index, what, ": size (", size, ") must be less than or equal ", total - offset,
+             "; from the offset ", offset, " on, offset + size must be less than or equal ", total, ", the buffer's size");
+}
+
+/// The sampler that goes with a texture or view bound to a parameter that is both in one; null: the default.
+Sampler* sampler_of(const Object* texture_or_view)
+{
+    if (auto* view = dynamic_cast<const TextureView*>(texture_or_view))
+        return view->sampler() ? view->sampler() : view->texture()->sampler();
+    auto* texture = dynamic_cast<const Texture*>(texture_or_view);
+    return texture ? texture->sampler() : nullptr;
+}
+
+void QueryPool::fail_no_result(uint32_t index)
+{
+    fail_runtime("query ", index, " has no result: no timestamp was written since it was created or reset");
 }
 
 void check_subresource(const TextureDesc& desc, uint32_t layer, uint32_t mip)

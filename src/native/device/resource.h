@@ -19,6 +19,7 @@ TextureViewDesc resolve_view_desc(const TextureDesc& texture, TextureViewDesc de
 SubresourceRange resolve_range(const TextureDesc& texture, SubresourceRange range);
 
 /// Throws unless [offset, offset + size) lies in the buffer. `what` names the call and parameter.
+Sampler* sampler_of(const Object* texture_or_view);
 void check_buffer_range(const Buffer* buffer, uint64_t offset, uint64_t size, const char* what);
 /// Throws unless layer and mip exist.
 void check_subresource(const TextureDesc& desc, uint32_t layer, uint32_t mip);

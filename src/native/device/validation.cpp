@@ -107,6 +107,8 @@ public:
         const Kernel& kernel = *desc.kernel;
         if (kernel.frontend() != this)
             check_same_device(this, &kernel, "launch 'kernel'");
+        if (desc.stream.type != NativeHandleType::undefined) [[unlikely]]
+            check_stream(desc.stream);
         const auto& limit = m_info.limits.max_compute_dispatch_thread_groups;
         for (size_t i = 0; i < 3; ++i)
             if (!desc.group_count[i] || (limit[i] && desc.group_count[i] > limit[i])) [[unlikely]]

@@ -12,24 +12,28 @@ namespace spy {
 
 namespace {
 
+/// A class of slangpy.errors, or its base where the native module is used on its own.
+nb::object own_class(const char* name, PyObject* base)
+{
+    try {
+        return nb::module_::import_("slangpy.errors").attr(name);
+    } catch (nb::python_error&) {
+        return nb::borrow(base);
+    }
+}
+
 nb::object exception_class(ErrorKind kind)
 {
     switch (kind) {
     case ErrorKind::value: return nb::borrow(PyExc_ValueError);
     case ErrorKind::type: return nb::borrow(PyExc_TypeError);
     case ErrorKind::index: return nb::borrow(PyExc_IndexError);
-    case ErrorKind::key: return nb::borrow(PyExc_KeyError);
+    case ErrorKind::key: return own_class("NameNotFoundError", PyExc_KeyError);
     case ErrorKind::memory: return nb::borrow(PyExc_MemoryError);
     case ErrorKind::overflow: return nb::borrow(PyExc_OverflowError);
     case ErrorKind::not_implemented: return nb::borrow(PyExc_NotImplementedError);
     case ErrorKind::timeout: return nb::borrow(PyExc_TimeoutError);
-    case ErrorKind::slang_compile:
-        try {
-            return nb::module_::import_("slangpy.errors").attr("SlangCompileError");
-        } catch (nb::python_error&) {
-            // the native module is used on its own
-        }
-        break;
+    case ErrorKind::slang_compile: return own_class("SlangCompileError", PyExc_RuntimeError);
     case ErrorKind::runtime: break;
     }
     return nb::borrow(PyExc_RuntimeError);

@@ -20,7 +20,7 @@ struct ShaderOffset {
 
 ValuePath path_of(const ShaderCursor& cursor)
 {
-    return ValuePath{nullptr, cursor.path(), 0};
+    return ValuePath{nullptr, cursor.path(), 0, true};
 }
 
 void write_cursor(const ShaderCursor& cursor, nb::handle value)

@@ -47,7 +47,7 @@ void write_element(const BufferElementCursor& cursor, nb::handle value)
 {
     check_valid(cursor, "BufferElementCursor.write");
     uint8_t* bytes = write_bytes(*cursor.owner(), cursor.offset());
-    write_value(*cursor.layout(), bytes, value.ptr(), ValuePath{nullptr, cursor.path(), 0});
+    write_value(*cursor.layout(), bytes, value.ptr(), ValuePath{nullptr, cursor.path(), 0, true});
 }
 
 void set_element_data(const BufferElementCursor& cursor, nb::handle data)
@@ -102,7 +102,9 @@ void Columns::write_fields(const TypeLayout& layout, uint64_t offset, nb::handle
                            const ValuePath& path) const
 {
     for (nb::handle key : nb::borrow(names)) {
-        const auto name = nb::cast<std::string>(key);
+        std::string name;
+        if (!nb::try_cast(key, name))
+            fail_at(path, ErrorKind::type, cat("names of fields are str, got ", short_repr(key.ptr())));
         const FieldLayout* field = layout.find_field(name);
         if (!field && name == "_type")
             continue;
@@ -184,7 +186,7 @@ void Columns::write(const TypeLayout& layout, uint64_t offset, nb::handle data, 
 
 void write_from_numpy(BufferCursor& cursor, nb::handle data, bool unchecked_copy)
 {
-    Columns{&cursor, unchecked_copy}.write(*cursor.element_layout(), 0, data, ValuePath{nullptr, "", 0});
+    Columns{&cursor, unchecked_copy}.write(*cursor.element_layout(), 0, data, ValuePath{nullptr, "", 0, true});
 }
 
 nb::object to_numpy(BufferCursor& cursor)

@@ -172,7 +172,7 @@ void fail_number(StoreResult result, std::string_view type_name_text, ScalarType
     case StoreResult::fraction:
         fail_at(path, ErrorKind::value,
                 cat(given, " is not an integer and cannot be written to ", type_name_text,
-                    "; round it first or make the parameter a float"));
+                    path.refuses_floats() ? "; write an int" : "; round it first or make the parameter a float"));
     default:
         fail_at(path, ErrorKind::type,
                 cat("expected ", target == ScalarType::bool_ ? "a bool or int" : "a number", " for ", type_name_text,
@@ -188,7 +188,9 @@ void write_scalar_slow(ScalarType target, uint32_t bool_bytes, uint8_t* dst, PyO
         if (number.kind == Number::Kind::huge && !std::isfinite(number.f) && scalar_info(target).is_float)
             fail_at(path, ErrorKind::overflow, cat(short_repr(value), " is too large for ",
                                                    scalar_info(target).slang_name));
-        result = store_number(target, bool_bytes, dst, number);
+        const bool refused = number.kind == Number::Kind::real && target != ScalarType::bool_
+                             && !scalar_info(target).is_float && path.refuses_floats();
+        result = refused ? StoreResult::fraction : store_number(target, bool_bytes, dst, number);
     }
     if (result != StoreResult::ok)
         fail_number(result, scalar_info(target).slang_name, target, value, path);

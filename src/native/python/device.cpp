@@ -1,12 +1,10 @@
-// Device, Kernel, and what creates them. What has no need to be native is in slangpy/device.py, to which the methods
+// Device and what it creates. What has no need to be native is in slangpy/device.py, to which the methods
 // named in `forward` go.
 #include "python/device_bindings.h"
 
 #include "cpu/cpu_api.h"
 #include "device/backend.h"
 #include "null/null_backend.h"
-
-#include <chrono>
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -133,140 +131,18 @@ void bind_creation(DeviceClass& cls)
         }, nb::sig(Fields<FenceDesc>::signature("create_fence", "Fence")));
     cls.def("create_query_pool", [](Device& d, nb::args args, nb::kwargs kwargs) {
             check_open(&d);
-            QueryPoolDesc desc;
-            if (!args.size() || !nb::isinstance<QueryType>(args[0])) {
-                desc = Fields<QueryPoolDesc>::from_arguments(args, kwargs, "create_query_pool");
-            } else { // create_query_pool(QueryType.timestamp, 2)
-                desc.type = nb::cast<QueryType>(args[0]);
-                Fields<QueryPoolDesc>::set_all(desc, kwargs, "create_query_pool");
-                if (args.size() > 1)
-                    desc.count = uint32_t(uint_from(args[1], "create_query_pool 'count'", 0xffffffffu));
-            }
+            const auto desc = Fields<QueryPoolDesc>::from_arguments(args, kwargs, "create_query_pool");
             if (!desc.count)
                 fail_value("create_query_pool: 'count' must be at least 1");
+            constexpr uint32_t most = 1u << 20;
+            if (desc.count > most)
+                fail_value("create_query_pool: 'count' must be at most ", most, ", got ", desc.count);
             return d.create_query_pool(desc.type, desc.count);
-        }, nb::sig("def create_query_pool(self, type: QueryType | QueryPoolDesc | dict = ..., count: int = ...) -> QueryPool"));
+        }, nb::sig(Fields<QueryPoolDesc>::signature("create_query_pool", "QueryPool")));
     cls.def("create_command_encoder", [](ref<Device> d, CommandQueueType) {
             check_open(d.get());
             return ref<CommandEncoder>(new CommandEncoder(d));
         }, nb::arg("queue") = CommandQueueType::graphics);
-}
-
-/// Runs one step of building a kernel; with compilation reports, tells slangpy.device how long it took.
-template <typename F>
-auto timed(Device& device, const char* step, const std::string& label, size_t size, const F& run)
-{
-    using Clock = std::chrono::steady_clock;
-    const auto start = Clock::now();
-    auto result = [&] {
-        nb::gil_scoped_release release;
-        return run();
-    }();
-    if (device.desc().enable_compilation_reports) {
-        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-        nb::module_::import_("slangpy.device").attr("_report_step")(ref<Device>(&device), step, label, seconds, size);
-    }
-    return result;
-}
-
-std::string compile(Device& device, nb::bytes source, const std::string& entry_point_name, const std::string& label,
-                    const std::string& float_mode, int optimization, bool debug_info,
-                    std::vector<std::string> downstream_args, nb::handle group_size, const std::string& cuda_arch)
-{
-    check_open(&device);
-    CompileDesc desc;
-    const std::string text(static_cast<const char*>(source.data()), source.size());
-    desc.source = text;
-    desc.entry_point_name = entry_point_name;
-    desc.label = label.empty() ? entry_point_name : label;
-    if (float_mode == "fast")
-        desc.float_mode = CompileDesc::FloatMode::fast;
-    else if (float_mode == "precise")
-        desc.float_mode = CompileDesc::FloatMode::precise;
-    else if (float_mode != "default")
-        fail_value("compile: float_mode is 'default', 'fast' or 'precise', not '", float_mode, "'");
-    desc.optimization = optimization;
-    desc.debug_info = debug_info;
-    desc.downstream_args = std::move(downstream_args);
-    const auto size = uint32s_from<3>(group_size, "compile 'group_size'");
-    std::copy(size.begin(), size.end(), desc.group_size);
-    desc.cuda_arch = cuda_arch;
-    ++device.compiled_count;
-    return timed(device, "downstream", desc.label, text.size(), [&] { return device.compile(desc); });
-}
-
-void launch(Device& device, Kernel* kernel, nb::handle groups, nb::sequence scopes, std::vector<ref<Object>> slots,
-            std::vector<ref<Object>> keep_alive, NativeHandle stream)
-{
-    check_open(&device);
-    std::vector<std::string> blocks;
-    for (nb::handle scope : scopes) {
-        HostBytes bytes(scope, "launch 'scopes'");
-        blocks.emplace_back(reinterpret_cast<const char*>(bytes.bytes().data()), bytes.bytes().size());
-    }
-    std::vector<std::span<const uint8_t>> spans;
-    for (const std::string& block : blocks)
-        spans.emplace_back(reinterpret_cast<const uint8_t*>(block.data()), block.size());
-    LaunchDesc desc;
-    desc.kernel = kernel;
-    desc.group_count = uint32s_from<3>(groups, "launch 'group_count'", true);
-    desc.arguments = {spans, slots, keep_alive};
-    desc.stream = stream;
-    if (kernel)
-        check_group_count(&device, *kernel, {desc.group_count[0], desc.group_count[1], desc.group_count[2]});
-    if (!desc.group_count[0] || !desc.group_count[1] || !desc.group_count[2])
-        return;
-    nb::gil_scoped_release release;
-    device.launch(desc);
-}
-
-void bind_code(nb::module_& m, DeviceClass& cls)
-{
-    nb::class_<Kernel, DeviceObject>(m, "Kernel", nb::dynamic_attr(), "One entry point in executable form.")
-        .def_prop_ro("label", [](const Kernel& k) { return k.label(); })
-        .def_prop_ro("layout", [](const Kernel& k) { return ref<ProgramLayout>(const_cast<ProgramLayout*>(&k.layout())); })
-        .def_prop_ro("thread_group_size", [](const Kernel& k) { return uints_to_python(k.layout().group_size, 3); })
-        .def_prop_ro("native_handle", [](const Kernel& k) { open_device(&k); return k.native_handle(); })
-        .def("__repr__", [](const Kernel& k) {
-            const uint32_t* s = k.layout().group_size;
-            return cat("Kernel(\n  label = '", k.label(), "',\n  thread_group_size = ", s[0], " x ", s[1], " x ", s[2], ",\n)");
-        });
-    nb::class_<CompileTarget>(m, "CompileTarget", "What the Slang compiler must know to generate code for a device.")
-        .def_ro("format", &CompileTarget::format, "'cpp', 'cuda', 'spirv' or 'hlsl'.")
-        .def_ro("profile", &CompileTarget::profile)
-        .def_ro("capabilities", &CompileTarget::capabilities)
-        .def_ro("defines", &CompileTarget::defines, "List of (name, value).");
-    cls.def_prop_ro("compile_target", [](const Device& d) { return d.compile_target(); })
-        .def_prop_ro("compiler_fingerprint", open_call([](Device& d) { return d.compiler_fingerprint(); }),
-                     "Compiler, driver, architecture and flags: equal text means equal results of compile().")
-        .def("compile", [](Device& d, nb::object source, const std::string& entry_point_name, const std::string& label,
-                           const std::string& float_mode, int optimization, bool debug_info,
-                           std::vector<std::string> downstream_args, nb::object group_size, const std::string& cuda_arch) {
-            nb::object data = PyUnicode_Check(source.ptr()) ? nb::steal(PyUnicode_AsUTF8String(source.ptr())) : source;
-            if (!data.is_valid() || !PyBytes_Check(data.ptr())) {
-                PyErr_Clear();
-                fail_field("compile 'source'", source, "str or bytes");
-            }
-            const std::string code = compile(d, nb::borrow<nb::bytes>(data), entry_point_name, label, float_mode, optimization,
-                                             debug_info, std::move(downstream_args), group_size, cuda_arch);
-            return nb::bytes(code.data(), code.size());
-        }, nb::arg("source"), nb::arg("entry_point_name"), nb::kw_only(), nb::arg("label") = "",
-             nb::arg("float_mode") = "default", nb::arg("optimization") = 1, nb::arg("debug_info") = false,
-             nb::arg("downstream_args") = std::vector<std::string>{}, nb::arg("group_size") = nb::make_tuple(1, 1, 1),
-             nb::arg("cuda_arch") = "",
-             "Code generated for this device -> what create_kernel takes. Does not hold the GIL.")
-        .def("create_kernel", [](Device& d, const nb::bytes& code, ref<ProgramLayout> layout, std::string label) {
-            check_open(&d);
-            const std::string_view view(static_cast<const char*>(code.data()), code.size());
-            ++d.kernel_count;
-            const KernelDesc desc{view, layout, label.empty() ? layout->entry_point_name : label};
-            return timed(d, "pipeline", desc.label, code.size(), [&] { return d.create_kernel(desc); });
-        }, nb::arg("code"), nb::arg("layout"), nb::arg("label") = "")
-        .def("launch", &launch, nb::arg("kernel"), nb::arg("group_count"), nb::arg("scopes"),
-             nb::arg("slots") = std::vector<ref<Object>>{}, nb::arg("keep_alive") = std::vector<ref<Object>>{},
-             nb::arg("stream") = NativeHandle{},
-             "Launches at once, without waiting: the bytes of each scope and the resource of each slot of the kernel's "
-             "layout; `keep_alive` are buffers reached by pointer.");
 }
 
 void bind_state(DeviceClass& cls)
@@ -313,7 +189,10 @@ void bind_state(DeviceClass& cls)
              "Until all work is done. Raises the fault of a kernel.")
         .def("wait_for_idle", [](Device& d, CommandQueueType) { check_open(&d); wait_device(&d, d.last_submit_id()); },
              nb::arg("queue") = CommandQueueType::graphics)
-        .def("is_submit_finished", [](Device& d, uint64_t id) { check_open(&d); return d.is_finished(id); }, nb::arg("id"))
+        .def("is_submit_finished", [](Device& d, uint64_t id) {
+            check_open(&d);
+            return id <= d.last_submit_id() && d.is_finished(id);
+        }, nb::arg("id"), "False for an id that was not given out yet.")
         .def("wait_for_submit", [](Device& d, uint64_t id) {
             check_open(&d);
             if (id > d.last_submit_id())

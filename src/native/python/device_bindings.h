@@ -12,6 +12,8 @@ void bind_device_types(nb::module_& m); // device_types.cpp
 void bind_device_descs(nb::module_& m); // device_desc.cpp
 void bind_resources(nb::module_& m);    // device_resource.cpp
 void bind_commands(nb::module_& m);     // device_command.cpp
+void bind_fences(nb::module_& m);       // device_fence.cpp
+void bind_code(nb::module_& m, nb::class_<Device, Object>& cls); // device_code.cpp
 
 /// Descriptors as Python knows them: the C++ one and what only Python has use for.
 struct PyBufferDesc : BufferDesc {
@@ -45,8 +47,8 @@ struct FenceDesc { uint64_t initial_value = 0; bool shared = false; };
 struct QueryPoolDesc { QueryType type = QueryType::timestamp; uint32_t count = 0; };
 
 PyBufferDesc to_python(const BufferDesc& desc);
-PyTextureDesc to_python(const TextureDesc& desc);
-PyTextureViewDesc to_python(const TextureViewDesc& desc);
+PyTextureDesc to_python(const Texture& texture);
+PyTextureViewDesc to_python(const TextureView& view);
 
 ref<Buffer> create_buffer(Device* device, const PyBufferDesc& desc);
 ref<Texture> create_texture(Device* device, const PyTextureDesc& desc);

@@ -1,4 +1,4 @@
-// Fences, query pools, encoders, submission.
+// Encoders, submission.
 #include "python/device_bindings.h"
 
 #include <nanobind/stl/array.h>
@@ -24,17 +24,23 @@ nb::list list_from(nb::handle value, const char* what)
 
 Offset3 offset_from(nb::handle value, const char* what)
 {
-    if (PyLong_Check(value.ptr()) && nb::cast<int64_t>(value) == 0)
+    if (PyLong_Check(value.ptr()) && uint_from(value, what, 0xffffffffu) == 0)
         return {};
     const auto v = uint32s_from<3>(value, what, true, 0);
     return {v[0], v[1], v[2]};
+}
+
+bool is_minus_one(nb::handle value)
+{
+    int overflow = 0;
+    return PyLong_Check(value.ptr()) && PyLong_AsLongAndOverflow(value.ptr(), &overflow) == -1 && !overflow;
 }
 
 /// -1 (alone or as a component): as much as fits.
 OptionalExtent extent_from(nb::handle value, const char* what)
 {
     OptionalExtent extent;
-    if (value.is_none() || (PyLong_Check(value.ptr()) && PyLong_AsLong(value.ptr()) == -1))
+    if (value.is_none() || is_minus_one(value))
         return extent;
     nb::object items = nb::steal(PySequence_List(value.ptr()));
     if (!items.is_valid() || nb::len(items) > 3 || nb::len(items) == 0) {
@@ -44,12 +50,12 @@ OptionalExtent extent_from(nb::handle value, const char* what)
     extent = {1u, 1u, 1u};
     for (size_t i = 0; i < nb::len(items); ++i) {
         nb::object item = items[i];
-        const long number = PyLong_Check(item.ptr()) ? PyLong_AsLong(item.ptr()) : 0;
-        // A uint3 holds -1 as 2^32 - 1.
-        if (number == -1 || number == 0xffffffffL)
+        if (is_minus_one(item)) {
             extent[i] = std::nullopt;
-        else
-            extent[i] = uint32_t(uint_from(item, what, 0xffffffffu));
+            continue;
+        }
+        const uint32_t number = uint32_t(uint_from(item, what, 0xffffffffu));
+        extent[i] = number == 0xffffffffu ? std::nullopt : std::optional(number); // a uint3 holds -1 so
     }
     return extent;
 }
@@ -112,79 +118,6 @@ void upload_list(CommandEncoder& encoder, ref<Texture> texture, Offset3 offset, 
     }
 }
 
-void bind_fence(nb::module_& m)
-{
-    auto fence = nb::class_<Fence, DeviceObject>(m, "Fence", nb::dynamic_attr(), "A 64-bit counter that host and device signal and wait for.");
-    fence.attr("AUTO") = fence_auto;
-    fence.attr("TIMEOUT_INFINITE") = timeout_infinite;
-    fence
-        .def_prop_ro("desc", [](const Fence& f) { return FenceDesc{f.initial_value(), f.is_shared()}; })
-        .def("signal", [](Fence& f, uint64_t value) { return signal_fence(&f, value); }, nb::arg("value") = fence_auto,
-             "From the host, at once. AUTO: the next value. Returns the value.")
-        .def("wait", [](ref<Fence> f, uint64_t value, uint64_t timeout_ns) {
-            open_device(f.get());
-            if (value == fence_auto)
-                value = f->signaled_value();
-            if (!wait_interruptible(timeout_ns, [&](uint64_t ns) { return f->wait(value, ns); }))
-                fail(ErrorKind::timeout, "fence did not reach ", value, " within ", timeout_ns, " ns; it is at ",
-                     f->current_value());
-        }, nb::arg("value") = fence_auto, nb::arg("timeout_ns") = timeout_infinite,
-             "AUTO: the last value that anything was told to signal. TimeoutError when the time is up.")
-        .def_prop_ro("current_value", [](Fence& f) { open_device(&f); return f.current_value(); })
-        .def_prop_ro("signaled_value", [](const Fence& f) { return f.signaled_value(); },
-                     "The last value that anything was told to signal.")
-        .def_prop_ro("native_handle", [](const Fence& f) { open_device(&f); return f.native_handle(); })
-        .def_prop_ro("shared_handle", [](Fence& f) { open_device(&f); return f.shared_handle(); })
-        .def("__repr__", [](Fence& f) { return cat("Fence(\n  signaled_value = ", f.signaled_value(), ",\n)"); });
-}
-
-std::vector<uint64_t> query_ticks(QueryPool* pool, uint32_t index, uint32_t count)
-{
-    open_device(pool);
-    if (index >= pool->count())
-        fail(ErrorKind::index, "'index' out of range (", index, " of ", pool->count(), " queries)");
-    if (count > pool->count() - index)
-        fail(ErrorKind::index, "'count' out of range (", index, " + ", count, " of ", pool->count(), " queries)");
-    std::vector<uint64_t> ticks(count);
-    nb::gil_scoped_release release;
-    if (count)
-        pool->get_results(index, count, ticks.data());
-    return ticks;
-}
-
-double seconds(const QueryPool* pool, uint64_t ticks)
-{
-    return double(ticks) / double(std::max<uint64_t>(1, pool->frontend()->info().timestamp_frequency));
-}
-
-void bind_query_pool(nb::module_& m)
-{
-    nb::class_<QueryPool, DeviceObject>(m, "QueryPool", nb::dynamic_attr(), "Timestamps that the device writes.")
-        .def_prop_ro("type", &QueryPool::type)
-        .def_prop_ro("count", &QueryPool::count)
-        .def_prop_ro("desc", [](const QueryPool& p) { return QueryPoolDesc{p.type(), p.count()}; })
-        .def("reset", [](QueryPool& p, uint32_t index, nb::object count) {
-            open_device(&p);
-            const uint64_t n = count.is_none() ? p.count() - std::min(index, p.count()) : nb::cast<uint64_t>(count);
-            if (index > p.count() || n > p.count() - index)
-                fail(ErrorKind::index, "reset: 'index' / 'count' out of range (", index, " + ", n, " of ", p.count(), ")");
-            p.reset(index, uint32_t(n));
-        }, nb::arg("index") = 0, nb::arg("count") = nb::none())
-        .def("get_result", [](QueryPool& p, uint32_t index) { return query_ticks(&p, index, 1)[0]; }, nb::arg("index"),
-             "Ticks. Waits until the result is there.")
-        .def("get_results", [](QueryPool& p, uint32_t index, uint32_t count) { return query_ticks(&p, index, count); },
-             nb::arg("index"), nb::arg("count"))
-        .def("get_timestamp_result", [](QueryPool& p, uint32_t i) { return seconds(&p, query_ticks(&p, i, 1)[0]); },
-             nb::arg("index"), "Seconds.")
-        .def("get_timestamp_results", [](QueryPool& p, uint32_t index, uint32_t count) {
-            std::vector<double> out;
-            for (uint64_t ticks : query_ticks(&p, index, count))
-                out.push_back(seconds(&p, ticks));
-            return out;
-        }, nb::arg("index"), nb::arg("count"), "Seconds.")
-        .def("__repr__", [](const QueryPool& p) { return cat("QueryPool(\n  count = ", p.count(), ",\n)"); });
-}
-
 /// A kernel from what users bind: a native Kernel or anything with a `kernel` attribute (a ComputePipeline).
 ref<Kernel> kernel_from(nb::handle pipeline)
 {
@@ -197,6 +130,8 @@ ref<Kernel> kernel_from(nb::handle pipeline)
              type_name_of(pipeline), ")");
     return kernel;
 }
+
+struct BufferOffsetPair { ref<Buffer> buffer; uint64_t offset; };
 
 void bind_pass(nb::module_& m)
 {
@@ -219,11 +154,12 @@ void bind_pass(nb::module_& m)
         .def("dispatch_compute_indirect", [](ComputePassEncoder& p, nb::handle where) {
             ref<Buffer> buffer;
             uint64_t offset = 0;
-            if (!nb::try_cast(where, buffer)) {
-                if (!nb::hasattr(where, "buffer"))
+            if (!nb::try_cast(where, buffer) || !buffer) {
+                if (!nb::isinstance<BufferOffsetPair>(where))
                     fail(ErrorKind::type, "dispatch_compute_indirect: expected a Buffer or BufferOffsetPair, got ", short_text(where));
-                buffer = nb::cast<ref<Buffer>>(where.attr("buffer"));
-                offset = uint_from(where.attr("offset"), "dispatch_compute_indirect 'offset'", ~0ull);
+                const auto& pair = nb::cast<const BufferOffsetPair&>(where);
+                buffer = pair.buffer;
+                offset = pair.offset;
             }
             p.dispatch_compute_indirect(buffer, offset);
         }, nb::arg("arguments"), "Group counts (three uint32) are read from the buffer when the command runs.")
@@ -238,7 +174,6 @@ void bind_pass(nb::module_& m)
         .def("end", &ComputePassEncoder::end)
         .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
         .def("__exit__", [](ComputePassEncoder& p, nb::args) { p.end(); });
-    struct BufferOffsetPair { ref<Buffer> buffer; uint64_t offset; };
     nb::class_<BufferOffsetPair>(m, "BufferOffsetPair", "A place in a buffer.")
         .def("__repr__", [](nb::handle self) { return nb::module_::import_("slangpy.describe").attr("describe")(self); })
         .def("__init__", [](BufferOffsetPair* self, ref<Buffer> buffer, uint64_t offset) {
@@ -321,6 +256,13 @@ void not_yet(nb::class_<CommandEncoder, DeviceObject>& cls, const char* name, co
     });
 }
 
+void note_texture_state(CommandEncoder& encoder, const ref<Texture>& texture, nb::handle range)
+{
+    encoder.check_recording("set_texture_state");
+    check_same_device(encoder.device(), texture.get(), "set_texture_state 'texture'");
+    resolve_range(texture->desc(), subresources_from(range, "set_texture_state 'range'"));
+}
+
 void bind_encoder(nb::module_& m)
 {
     using E = CommandEncoder;
@@ -347,11 +289,12 @@ void bind_encoder(nb::module_& m)
             e.check_recording("set_buffer_state");
             check_same_device(e.device(), buffer.get(), "set_buffer_state 'buffer'");
         }, nb::arg("buffer"), nb::arg("state"), "A hint; barriers are implicit.")
-        .def("set_texture_state", [](E& e, ref<Texture> texture, nb::args) {
-            e.check_recording("set_texture_state");
-            check_same_device(e.device(), texture.get(), "set_texture_state 'texture'");
-        }, nb::sig("def set_texture_state(self, texture: Texture, *range_and_state: SubresourceRange | ResourceState) -> None"),
-             "A hint; barriers are implicit.")
+        .def("set_texture_state", [](E& e, ref<Texture> texture, ResourceState) {
+            note_texture_state(e, texture, nb::none());
+        }, nb::arg("texture"), nb::arg("state"), "A hint; barriers are implicit.")
+        .def("set_texture_state", [](E& e, ref<Texture> texture, nb::handle range, ResourceState) {
+            note_texture_state(e, texture, range);
+        }, nb::arg("texture"), nb::arg("range"), nb::arg("state"))
         .def("global_barrier", &E::global_barrier, "Everything recorded later sees everything before.")
         .def("push_debug_group", [](E& e, std::string name, nb::object color) {
             e.debug_marker(Marker::push, std::move(name), color_from(color));
@@ -399,8 +342,20 @@ void read_values(nb::handle values, std::vector<uint64_t>& out, const char* what
         out.push_back(uint_from(value, what, ~0ull));
 }
 
-uint64_t submit_buffers(Device* device, nb::handle buffers, std::vector<ref<Fence>> wait_fences, nb::handle wait_values,
-                        std::vector<ref<Fence>> signal_fences, nb::handle signal_values, NativeHandle stream)
+std::vector<ref<Fence>> fences_from(nb::handle values, const char* what)
+{
+    std::vector<ref<Fence>> fences;
+    for (nb::handle value : list_from(values, what)) {
+        ref<Fence> fence;
+        if (!nb::try_cast(value, fence) || !fence)
+            fail_field(what, value, "Fences");
+        fences.push_back(std::move(fence));
+    }
+    return fences;
+}
+
+uint64_t submit_buffers(Device* device, nb::handle buffers, nb::handle wait_fences, nb::handle wait_values,
+                        nb::handle signal_fences, nb::handle signal_values, NativeHandle stream)
 {
     check_open(device);
     SubmitRequest request;
@@ -412,8 +367,8 @@ uint64_t submit_buffers(Device* device, nb::handle buffers, std::vector<ref<Fenc
             fail(ErrorKind::type, "submit: expected a CommandBuffer, got ", short_text(item), " (", type_name_of(item), ")");
         request.command_buffers.push_back(std::move(buffer));
     }
-    request.wait_fences = std::move(wait_fences);
-    request.signal_fences = std::move(signal_fences);
+    request.wait_fences = fences_from(wait_fences, "submit 'wait_fences'");
+    request.signal_fences = fences_from(signal_fences, "submit 'signal_fences'");
     read_values(wait_values, request.wait_values, "wait_fence_values");
     read_values(signal_values, request.signal_values, "signal_fence_values");
     request.stream = stream;
@@ -465,8 +420,7 @@ std::shared_ptr<nb::object> share_callable(nb::handle callable)
 
 void bind_commands(nb::module_& m)
 {
-    bind_fence(m);
-    bind_query_pool(m);
+    bind_fences(m);
     bind_pass(m);
     bind_encoder(m);
     m.def("_submit", &submit_buffers, nb::arg("device"), nb::arg("command_buffers"), nb::arg("wait_fences"),

@@ -32,7 +32,9 @@ Field<T> luid_field(const char* name, const char* doc)
 template <typename T, auto Member>
 Field<T> strings_field(const char* name, const char* doc)
 {
-    return {name, "Sequence[str] | None", doc, [](const T& desc) { return nb::cast(desc.*Member); },
+    return {name, "Sequence[str] | None", doc, [](const T& desc) -> nb::object {
+                return (desc.*Member).empty() ? nb::none() : nb::cast(desc.*Member);
+            },
             [](T& desc, nb::handle value, const char* what) {
                 (desc.*Member).clear();
                 if (!value.is_none())
@@ -47,9 +49,12 @@ Field<PyDeviceDesc> handles_field()
             "physical device and device; D3D12 device.",
             [](const PyDeviceDesc& desc) -> nb::object {
                 nb::list out;
-                for (const NativeHandle& handle : desc.existing_device_handles)
+                bool any = false;
+                for (const NativeHandle& handle : desc.existing_device_handles) {
                     out.append(nb::cast(handle));
-                return out;
+                    any |= handle.type != NativeHandleType::undefined;
+                }
+                return any ? nb::object(out) : nb::none();
             },
             [](PyDeviceDesc& desc, nb::handle value, const char* what) {
                 desc.existing_device_handles = {};
@@ -112,15 +117,15 @@ void bind_resource_descs(nb::module_& m)
     bind_desc<V>(m, "TextureViewDesc", "Fields of Texture.create_view.", {
         field<V, &V::format>("format", "Format", "Undefined: the texture's."),
         field<V, &V::aspect>("aspect", "TextureAspect", "Which part of a depth-stencil texture."),
-        {"subresource_range", "SubresourceRange | dict", "Layers and mips.",
-         [](const V& desc) { return nb::cast(desc.range); },
-         [](V& desc, nb::handle value, const char* what) { desc.range = Fields<R>::from(value, what); }},
         part.template operator()<&SubresourceRange::layer>("layer", "First layer."),
         part.template operator()<&SubresourceRange::layer_count>("layer_count", "Layers; ALL_LAYERS for the rest."),
         part.template operator()<&SubresourceRange::mip>("mip", "First mip."),
         part.template operator()<&SubresourceRange::mip_count>("mip_count", "Mips; ALL_MIPS for the rest."),
         field<V, &V::sampler>("sampler", "Sampler | None", "For combined texture-sampler access."),
         field<V, &V::label>("label", "str", "Name in messages and debuggers."),
+        {"subresource_range", "SubresourceRange | dict", "Layers and mips.",
+         [](const V& desc) { return nb::cast(desc.range); },
+         [](V& desc, nb::handle value, const char* what) { desc.range = Fields<R>::from(value, what); }},
     });
     using S = SamplerDesc;
     bind_desc<S>(m, "SamplerDesc", "Fields of create_sampler.", {
@@ -204,16 +209,21 @@ PyBufferDesc to_python(const BufferDesc& desc)
     return out;
 }
 
-PyTextureDesc to_python(const TextureDesc& desc)
+PyTextureDesc to_python(const Texture& texture)
 {
     PyTextureDesc out;
-    static_cast<TextureDesc&>(out) = desc;
+    static_cast<TextureDesc&>(out) = texture.desc();
+    if (texture.sampler())
+        out.sampler = nb::cast(ref<Sampler>(texture.sampler()));
     return out;
 }
 
-PyTextureViewDesc to_python(const TextureViewDesc& desc)
+PyTextureViewDesc to_python(const TextureView& view)
 {
+    const TextureViewDesc& desc = view.desc();
     PyTextureViewDesc out;
+    if (view.sampler())
+        out.sampler = nb::cast(ref<Sampler>(view.sampler()));
     out.format = desc.format;
     out.aspect = desc.aspect;
     out.range = desc.range;

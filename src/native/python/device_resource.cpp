@@ -43,7 +43,9 @@ void write_all(Buffer* buffer, nb::handle data)
 /// The bytes of a buffer as an array of nanobind, which speaks DLPack. Shares memory.
 nb::object export_bytes(nb::handle self)
 {
-    auto* buffer = nb::cast<Buffer*>(self);
+    Buffer* buffer = nullptr;
+    if (!nb::try_cast<Buffer*>(self, buffer, false) || !buffer)
+        fail_field("buffer", self, "a Buffer");
     Device* device = open_device(buffer);
     const DeviceType type = device->info().type;
     void* data = buffer->host_pointer();
@@ -183,15 +185,16 @@ std::string shape_text(const std::vector<uint64_t>& shape)
 void check_array(nb::handle data, const TextureDesc& desc, uint32_t mip)
 {
     const auto [shape, dtype] = array_form(desc, mip);
-    if (!nb::hasattr(data, "shape") || !nb::hasattr(data, "dtype"))
+    const nb::object shape_of_data = nb::getattr(data, "shape", nb::none());
+    if (!PyTuple_Check(shape_of_data.ptr()) || !nb::hasattr(data, "dtype"))
         fail(ErrorKind::type, "copy_from_numpy: expected a NumPy array, got ", short_text(data), " (", type_name_of(data), ")");
-    const nb::tuple given = nb::borrow<nb::tuple>(data.attr("shape"));
+    const nb::tuple given = nb::borrow<nb::tuple>(shape_of_data);
     if (given.size() != shape.size())
         fail_value("numpy array has wrong number of dimensions (expected ", shape.size(), ")");
     for (size_t i = 0; i < shape.size(); ++i)
-        if (nb::cast<uint64_t>(given[i]) != shape[i])
+        if (uint64_t size = 0; !nb::try_cast(given[i], size) || size != shape[i])
             fail_value("numpy array has wrong shape (expected ", shape_text(shape), ")");
-    const std::string given_dtype = nb::cast<std::string>(data.attr("dtype").attr("__str__")());
+    const std::string given_dtype = nb::cast<std::string>(nb::str(nb::object(data.attr("dtype"))));
     if (given_dtype != dtype)
         fail_value("numpy array has wrong dtype (expected ", dtype, " for format ", format_name(desc.format), ", got ",
                    given_dtype, ")");
@@ -215,19 +218,31 @@ nb::object read_layer(Texture* texture, uint32_t layer, uint32_t mip)
     return make_array(shape, dtype.c_str(), [&](void* data, uint64_t) { device->read_texture(texture, layer, mip, data); });
 }
 
+/// A sampler of the device; null for None.
+ref<Sampler> sampler_from(Device* device, nb::handle value, const char* what)
+{
+    ref<Sampler> sampler;
+    if (value.is_none())
+        return sampler;
+    if (!nb::try_cast(value, sampler) || !sampler)
+        fail_field(what, value, "a Sampler or None");
+    check_same_device(device, sampler.get(), what);
+    return sampler;
+}
+
 ref<TextureView> create_view(Texture* texture, nb::args args, nb::kwargs kwargs)
 {
     Device* device = open_device(texture);
     const auto fields = Fields<PyTextureViewDesc>::from_arguments(args, kwargs, "create_view");
-    if (!fields.sampler.is_none())
-        fail(ErrorKind::not_implemented, "create_view: samplers of views are not implemented; pass the sampler as a "
-                                         "separate SamplerState parameter");
+    ref<Sampler> sampler = sampler_from(device, fields.sampler, "create_view 'sampler'");
     TextureViewDesc desc;
     desc.format = fields.format;
     desc.aspect = fields.aspect;
     desc.range = fields.range;
     desc.label = fields.label;
-    return device->create_texture_view(texture, resolve_view_desc(texture->desc(), desc));
+    ref<TextureView> view = device->create_texture_view(texture, resolve_view_desc(texture->desc(), desc));
+    view->set_sampler(std::move(sampler));
+    return view;
 }
 
 template <uint32_t TextureDesc::*Size>
@@ -258,7 +273,7 @@ void bind_texture(nb::module_& m)
                        l.row_pitch, ",\n  size_in_bytes = ", l.size_in_bytes, ",\n)");
         });
     nb::class_<Texture, DeviceObject>(m, "Texture", nb::dynamic_attr(), "Texels with layers and mips.")
-        .def_prop_ro("desc", [](const Texture& t) { return to_python(t.desc()); })
+        .def_prop_ro("desc", [](const Texture& t) { return to_python(t); })
         .def_prop_ro("type", [](const Texture& t) { return t.desc().type; })
         .def_prop_ro("format", [](const Texture& t) { return t.desc().format; })
         .def_prop_ro("label", [](const Texture& t) { return t.desc().label; })
@@ -319,7 +334,7 @@ void bind_texture(nb::module_& m)
         });
     nb::class_<TextureView, DeviceObject>(m, "TextureView", nb::dynamic_attr(), "Part of a texture.")
         .def_prop_ro("texture", [](const TextureView& v) { return ref<Texture>(v.texture()); })
-        .def_prop_ro("desc", [](const TextureView& v) { return to_python(v.desc()); })
+        .def_prop_ro("desc", [](const TextureView& v) { return to_python(v); })
         .def_prop_ro("format", [](const TextureView& v) { return v.desc().format; })
         .def_prop_ro("aspect", [](const TextureView& v) { return v.desc().aspect; })
         .def_prop_ro("subresource_range", [](const TextureView& v) { return PySubresourceRange(v.desc().range); },
@@ -410,10 +425,9 @@ ref<Buffer> create_buffer(Device* device, const PyBufferDesc& fields)
 ref<Texture> create_texture(Device* device, const PyTextureDesc& fields)
 {
     check_open(device);
-    if (!fields.sampler.is_none())
-        fail(ErrorKind::not_implemented, "create_texture: samplers of textures are not implemented; pass the sampler as a "
-                                         "separate SamplerState parameter");
+    ref<Sampler> sampler = sampler_from(device, fields.sampler, "create_texture 'sampler'");
     ref<Texture> texture = device->create_texture(resolve_texture_desc(fields));
+    texture->set_sampler(std::move(sampler));
     if (!fields.data.is_none())
         write_layer(texture.get(), fields.data, 0, 0);
     return texture;

@@ -123,6 +123,19 @@ struct Fields {
         }
     }
 
+    static void set_positional(T& desc, nb::args args, nb::kwargs kwargs, const char* function)
+    {
+        if (args.size() > table.size())
+            fail(ErrorKind::type, function, " takes at most ", table.size(), " arguments (one ", name,
+                 " or dict, or the fields ", known(), "); got ", args.size());
+        for (size_t i = 0; i < args.size(); ++i) {
+            const Field<T>& entry = table[i];
+            if (kwargs.contains(entry.name.c_str()))
+                fail(ErrorKind::type, function, ": '", entry.name, "' is given by position and by name");
+            entry.set(desc, args[i], cat(function, " '", entry.name, "'").c_str());
+        }
+    }
+
     static T from(nb::handle value, const char* function)
     {
         if (nb::isinstance<T>(value))
@@ -135,16 +148,19 @@ struct Fields {
         return desc;
     }
 
-    /// Arguments of create_x: at most one descriptor or dict, and fields by name, which win.
+    /// Arguments of create_x: one descriptor or dict, or fields by position; and fields by name, which win over a
+    /// descriptor's.
     static T from_arguments(nb::args args, nb::kwargs kwargs, const char* function)
     {
-        if (args.size() > 1)
-            fail(ErrorKind::type, function, " takes one ", name, " or dict by position, and fields by name; got ",
-                 args.size(), " positional arguments");
         T desc;
-        if (args.size() == 1)
+        if (args.size() && (nb::isinstance<T>(args[0]) || PyDict_Check(args[0].ptr()))) {
+            if (args.size() > 1)
+                fail(ErrorKind::type, function, ": after a ", name, " or dict, fields are given by name; got ",
+                     args.size(), " positional arguments");
             desc = from(args[0], function);
-        else if (kwargs.contains("desc")) {
+        } else if (args.size()) {
+            set_positional(desc, args, kwargs, function);
+        } else if (kwargs.contains("desc")) {
             desc = from(kwargs["desc"], function);
             kwargs = nb::borrow<nb::kwargs>(kwargs.attr("copy")());
             nb::del(kwargs["desc"]);
@@ -161,13 +177,13 @@ struct Fields {
         return text + ")";
     }
 
-    /// "def create_buffer(self, desc: ..., /, *, size: int = ...) -> Buffer"; kept for the life of the process.
+    /// "def create_buffer(self, size: BufferDesc | dict | int = ...) -> Buffer"; kept for the life of the process.
     static const char* signature(const std::string& function, const std::string& result)
     {
         static std::vector<std::unique_ptr<std::string>> kept;
-        std::string text = "def " + function + "(self, desc: " + name + " | dict | None = None, /, *";
+        std::string text = "def " + function + "(self";
         for (const Field<T>& field : table)
-            text += ", " + field.name + ": " + field.type + " = ...";
+            text += ", " + field.name + ": " + (&field == table.data() ? name + " | dict | " : "") + field.type + " = ...";
         kept.push_back(std::make_unique<std::string>(text + ") -> " + result));
         return kept.back()->c_str();
     }

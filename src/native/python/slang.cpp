@@ -29,12 +29,13 @@ void translate(const std::exception_ptr& pointer, void*)
     try {
         std::rethrow_exception(pointer);
     } catch (const Error& error) {
-        if (error.kind() != ErrorKind::slang_compile) {
+        const bool is_key = error.kind() == ErrorKind::key;
+        if (error.kind() != ErrorKind::slang_compile && !is_key) {
             PyErr_SetString(error_class(error.kind()), error.what());
             return;
         }
         try {
-            nb::object type = nb::module_::import_("slangpy.errors").attr("SlangCompileError");
+            nb::object type = nb::module_::import_("slangpy.errors").attr(is_key ? "NameNotFoundError" : "SlangCompileError");
             nb::object text = nb::steal(PyUnicode_DecodeUTF8(error.what(), Py_ssize_t(strlen(error.what())), "replace"));
             PyErr_SetObject(type.ptr(), text.ptr());
         } catch (nb::python_error& failure) {

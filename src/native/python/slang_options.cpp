@@ -3,10 +3,28 @@
 namespace spy {
 namespace {
 
+/// str(value); UnicodeEncodeError for text that is no Unicode.
+std::string text_of(nb::handle value)
+{
+    const nb::str text(value);
+    Py_ssize_t size = 0;
+    const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+    if (!data)
+        throw nb::python_error();
+    return {data, size_t(size)};
+}
+
+bool flag_option(const std::string& name, nb::handle value)
+{
+    if (!nb::isinstance<nb::bool_>(value))
+        fail(ErrorKind::type, name, ": expected a bool, got ", text_of(nb::repr(value)));
+    return nb::cast<bool>(value);
+}
+
 /// An option as text, from a str or an enum member.
 std::string option_text(nb::handle value)
 {
-    return nb::hasattr(value, "name") ? nb::cast<std::string>(value.attr("name")) : nb::cast<std::string>(nb::str(value));
+    return text_of(nb::hasattr(value, "name") ? nb::object(value.attr("name")) : nb::borrow(value));
 }
 
 template <typename E>
@@ -41,11 +59,11 @@ std::vector<std::string> text_list(nb::handle value)
 {
     std::vector<std::string> result;
     if (nb::isinstance<nb::str>(value) || nb::hasattr(value, "__fspath__")) {
-        result.push_back(nb::cast<std::string>(nb::str(value)));
+        result.push_back(text_of(value));
         return result;
     }
     for (nb::handle item : value)
-        result.push_back(nb::cast<std::string>(nb::str(item)));
+        result.push_back(text_of(item));
     return result;
 }
 
@@ -54,8 +72,8 @@ std::vector<std::pair<std::string, std::string>> define_list(nb::handle value)
     std::vector<std::pair<std::string, std::string>> result;
     nb::object items = nb::hasattr(value, "items") ? value.attr("items")() : nb::borrow(value);
     for (nb::handle item : items)
-        result.emplace_back(nb::cast<std::string>(nb::str(nb::handle(item[nb::int_(0)]))),
-                            nb::cast<std::string>(nb::str(nb::handle(item[nb::int_(1)]))));
+        result.emplace_back(text_of(nb::handle(item[nb::int_(0)])),
+                            text_of(nb::handle(item[nb::int_(1)])));
     return result;
 }
 
@@ -78,7 +96,7 @@ CompileTarget parse_target(nb::handle value)
 {
     CompileTarget target;
     if (nb::isinstance<nb::str>(value)) {
-        target.format = nb::cast<std::string>(value);
+        target.format = text_of(value);
         return target;
     }
     nb::dict values;
@@ -88,11 +106,11 @@ CompileTarget parse_target(nb::handle value)
         for (const char* name : {"format", "profile", "capabilities", "defines"})
             values[name] = value.attr(name);
     for (auto [key, item] : values) {
-        const std::string name = nb::cast<std::string>(key);
+        const std::string name = text_of(key);
         if (name == "format")
-            target.format = nb::cast<std::string>(item);
+            target.format = text_of(item);
         else if (name == "profile")
-            target.profile = nb::cast<std::string>(item);
+            target.profile = text_of(item);
         else if (name == "capabilities")
             target.capabilities = text_list(item);
         else if (name == "defines")
@@ -107,7 +125,7 @@ SessionOptions parse_options(nb::dict values)
 {
     SessionOptions options;
     for (auto [key, value] : values) {
-        const std::string name = nb::cast<std::string>(key);
+        const std::string name = text_of(key);
         if (name == "include_paths")
             options.include_paths = text_list(value);
         else if (name == "library_paths")
@@ -131,15 +149,15 @@ SessionOptions parse_options(nb::dict values)
         else if (name == "downstream_args")
             options.downstream_args = text_list(value);
         else if (name == "report_downstream_time")
-            options.report_downstream_time = nb::cast<bool>(value);
+            options.report_downstream_time = flag_option(name, value);
         else if (name == "report_perf_benchmark")
-            options.report_perf_benchmark = nb::cast<bool>(value);
+            options.report_perf_benchmark = flag_option(name, value);
         else if (name == "skip_spirv_validation")
-            options.skip_spirv_validation = nb::cast<bool>(value);
+            options.skip_spirv_validation = flag_option(name, value);
         else if (name == "dump_intermediates")
-            options.dump_intermediates = nb::cast<bool>(value);
+            options.dump_intermediates = flag_option(name, value);
         else if (name == "dump_intermediates_prefix")
-            options.dump_intermediates_prefix = nb::cast<std::string>(value);
+            options.dump_intermediates_prefix = text_of(value);
         else
             unknown_field("SlangCompilerOptions", name,
                           "include_paths, library_paths, defines, optimization, floating_point_mode, debug_info, "
@@ -156,8 +174,10 @@ LinkOptions parse_link_options(nb::handle source)
     if (source.is_none())
         return options;
     nb::object values = nb::hasattr(source, "to_dict") ? source.attr("to_dict")() : nb::borrow(source);
+    if (!nb::isinstance<nb::dict>(values))
+        fail(ErrorKind::type, "link_options: expected SlangLinkOptions or a dict, got ", text_of(nb::repr(source)));
     for (auto [key, value] : nb::cast<nb::dict>(values)) {
-        const std::string name = nb::cast<std::string>(key);
+        const std::string name = text_of(key);
         if (value.is_none())
             continue;
         if (name == "optimization")
@@ -169,9 +189,9 @@ LinkOptions parse_link_options(nb::handle source)
         else if (name == "downstream_args")
             options.downstream_args = text_list(value);
         else if (name == "dump_intermediates")
-            options.dump_intermediates = nb::cast<bool>(value);
+            options.dump_intermediates = flag_option(name, value);
         else if (name == "dump_intermediates_prefix")
-            options.dump_intermediates_prefix = nb::cast<std::string>(value);
+            options.dump_intermediates_prefix = text_of(value);
         else
             unknown_field("SlangLinkOptions", name,
                           "optimization, floating_point_mode, debug_info, downstream_args, dump_intermediates, "
@@ -192,13 +212,23 @@ std::vector<TypeConformance> parse_conformances(nb::handle values)
             if (parts.size() < 2 || parts.size() > 3)
                 fail_value("a type conformance is (interface name, type name) or (interface name, type name, id), got ",
                            parts.size(), " items");
-            item.interface_name = nb::cast<std::string>(parts[0]);
-            item.type_name = nb::cast<std::string>(parts[1]);
-            item.id = parts.size() == 3 ? nb::cast<int64_t>(parts[2]) : -1;
+            if (!nb::isinstance<nb::str>(parts[0]) || !nb::isinstance<nb::str>(parts[1])
+                || (parts.size() == 3 && !nb::isinstance<nb::int_>(parts[2])))
+                fail(ErrorKind::type, "a type conformance is (interface name, type name[, id]): two str and an int, got ",
+                     text_of(nb::repr(value)));
+            item.interface_name = text_of(parts[0]);
+            item.type_name = text_of(parts[1]);
+            item.id = -1;
+            if (parts.size() == 3 && !nb::try_cast(parts[2], item.id))
+                fail_value("a type conformance's id fits 64 bits, got ", text_of(nb::repr(parts[2])));
         } else {
-            item.interface_name = nb::cast<std::string>(value.attr("interface_name"));
-            item.type_name = nb::cast<std::string>(value.attr("type_name"));
-            item.id = nb::cast<int64_t>(value.attr("id"));
+            if (!nb::hasattr(value, "interface_name") || !nb::hasattr(value, "type_name"))
+                fail(ErrorKind::type, "expected a TypeConformance or a tuple (interface name, type name[, id]), got ",
+                     text_of(nb::repr(value)));
+            item.interface_name = text_of(value.attr("interface_name"));
+            item.type_name = text_of(value.attr("type_name"));
+            if (!nb::try_cast(value.attr("id"), item.id))
+                fail(ErrorKind::type, "a type conformance's id is an int, got ", text_of(nb::repr(value.attr("id"))));
         }
         result.push_back(std::move(item));
     }

@@ -85,6 +85,18 @@ std::shared_ptr<ModuleData> own_module(const ref<Session>& session, nb::handle v
     return module->data;
 }
 
+/// A str or a path object.
+std::string path_text(nb::handle value, const char* what)
+{
+    nb::object path = nb::steal(PyOS_FSPath(value.ptr()));
+    std::string text;
+    if (!path.is_valid() || !nb::try_cast(path, text)) {
+        PyErr_Clear();
+        fail(ErrorKind::type, what, ": expected a str or a path, got ", nb::cast<std::string>(nb::repr(value)));
+    }
+    return text;
+}
+
 ref<SlangModule> compose(ref<Session> session, const std::string& name, nb::sequence modules, nb::handle conformances)
 {
     std::vector<std::shared_ptr<ModuleData>> parts;
@@ -153,13 +165,15 @@ void bind_session_class(nb::module_& m)
         .def("__init__", [](Session* self, nb::object target, nb::dict options) {
             new (self) Session(parse_target(target), parse_options(options)); },
             nb::arg("target"), nb::arg("options") = nb::dict())
-        .def("load_module", [](ref<Session> self, const std::string& name) {
-            return wrap(self, compile(self, "loading a module", [&] { return self->load_module(name); })); },
-            nb::arg("name"), "Loads a module from a file: an absolute path or one relative to an include path.")
+        .def("load_module", [](ref<Session> self, nb::handle name) {
+            const std::string text = path_text(name, "load_module 'name'");
+            return wrap(self, compile(self, "loading a module", [&] { return self->load_module(text); })); },
+            nb::arg("name"), nb::sig("def load_module(self, name: str | os.PathLike[str]) -> SlangModule"), "Loads a module from a file: an absolute path or one relative to an include path.")
         .def("load_module_from_source",
-            [](ref<Session> self, const std::string& name, const std::string& source, std::optional<std::string> path) {
+            [](ref<Session> self, const std::string& name, const std::string& source, nb::handle path) {
+                const std::string file = path.is_none() ? "" : path_text(path, "load_module_from_source 'path'");
                 return wrap(self, compile(self, "loading a module", [&] {
-                    return self->load_module_from_source(name, source, path.value_or("")); })); },
+                    return self->load_module_from_source(name, source, file); })); },
             nb::arg("name"), nb::arg("source"), nb::arg("path") = nb::none())
         .def("load_module_from_blob",
             [](ref<Session> self, const std::string& name, const std::string& path, nb::bytes blob) {
@@ -245,10 +259,14 @@ std::vector<SpecializationArg> parse_arguments(nb::sequence values)
 {
     std::vector<SpecializationArg> result;
     for (nb::handle value : values) {
-        if (nb::isinstance<nb::str>(value))
-            result.push_back({true, nb::cast<std::string>(value)});
+        std::string name;
+        if (nb::isinstance<nb::str>(value) && nb::try_cast(value, name))
+            result.push_back({true, name});
+        else if (nb::hasattr(value, "is_type") && nb::hasattr(value, "text") && nb::try_cast(value.attr("text"), name))
+            result.push_back({nb::cast<bool>(value.attr("is_type")), name});
         else
-            result.push_back({nb::cast<bool>(value.attr("is_type")), nb::cast<std::string>(value.attr("text"))});
+            fail(ErrorKind::type, "specialize: expected SpecializationArg.from_type(...) or .from_expr(...), got ",
+                 nb::cast<std::string>(nb::repr(value)));
     }
     return result;
 }

@@ -16,8 +16,16 @@ struct ValuePath {
     const ValuePath* parent = nullptr;
     std::string_view name; ///< empty: an element
     int64_t index = 0;
+    bool is_cursor = false; ///< at the root: written by a cursor, which takes no float for an integer
 
     std::string str() const;
+    bool refuses_floats() const
+    {
+        const ValuePath* root = this;
+        while (root->parent)
+            root = root->parent;
+        return root->is_cursor;
+    }
 };
 
 /// "path: message" as an Error of that kind.
@@ -40,8 +48,8 @@ inline void write_scalar(ScalarType target, uint32_t bool_bytes, uint8_t* dst, P
         const double number = PyFloat_AsDouble(value);
         if (target == ScalarType::float32)
             return store_raw<float>(dst, float(number));
-        if (store_number(target, bool_bytes, dst, Number::from_real(number)) == StoreResult::ok)
-            return;
+        if (target == ScalarType::float64)
+            return store_raw<double>(dst, number);
     } else if (PyLong_CheckExact(value)) {
         int overflow = 0;
         const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);

@@ -282,6 +282,11 @@ void Build::find_entry_point(const EntryPointData& recipe)
         check(SLANG_FAILED(status), diagnostics.get(), cat("Failed to specialize entry point \"", recipe.name, "\""));
         component = specialized;
     }
+    if (!recipe.conformances.empty()) { // for what is wrong with them to show here rather than when it is linked
+        const std::vector<const ModuleData*> all = collect({recipe.module});
+        std::vector<ComPtr<slang::IComponentType>> parts = components(all);
+        add_conformances(recipe.conformances, all, parts);
+    }
     if (!recipe.new_name.empty()) {
         ComPtr<slang::IComponentType> renamed;
         const SlangResult status = component->renameEntryPoint(recipe.new_name.c_str(), renamed.put());

@@ -260,6 +260,10 @@ public:
     bool is_sub_type(const TypeReflection& type, const TypeReflection& super) const;
     std::vector<std::string> hashed_strings() const;
     uint64_t generation() const { return m_layout->state->generation; }
+
+private:
+    /// Throws for a type of another session, or from before a reload. Under the lock.
+    void check_own(const TypeReflection& type, const char* function) const;
 };
 
 TypeKind to_type_kind(slang::TypeReflection::Kind kind);

@@ -66,7 +66,11 @@ ref<FunctionReflection> FunctionReflection::specialize_with_arg_types(
     std::vector<slang::TypeReflection*> arguments;
     std::string key = cat("specialize:", m_pointer);
     for (const ref<TypeReflection>& type : types) {
-        if (!type->is_valid() || type->layout()->state != m_layout->state)
+        if (!type)
+            fail(ErrorKind::type, "specialize_with_arg_types: expected types, got None");
+        if (!type->is_valid())
+            fail_runtime("specialize_with_arg_types: Reflection object has been invalidated by a reload; look the type up again");
+        if (type->layout()->state != m_layout->state)
             fail_value("specialize_with_arg_types: type \"", type->name(), "\" belongs to another session");
         arguments.push_back(type->slang());
         key += cat(",", type->pointer());

@@ -48,10 +48,19 @@ ref<FunctionReflection> ProgramReflection::find_function_by_name(const std::stri
         *m_layout, "function:", name, [&](const char* text) { return slang()->findFunctionByName(text); }));
 }
 
+void ProgramReflection::check_own(const TypeReflection& type, const char* function) const
+{
+    if (!type.is_valid())
+        fail_runtime(function, ": Reflection object has been invalidated by a reload; look the type up again");
+    if (type.layout()->state != m_layout->state)
+        fail_value(function, ": type \"", full_type_name(type.slang()), "\" belongs to another session");
+}
+
 ref<FunctionReflection> ProgramReflection::find_function_by_name_in_type(const TypeReflection& type,
                                                                          const std::string& name) const
 {
     const auto lock = enter();
+    check_own(type, "find_function_by_name_in_type");
     return view<FunctionReflection>(look_up<slang::FunctionReflection>(
         *m_layout, cat("method:", type.pointer(), ":"), name,
         [&](const char* text) { return slang()->findFunctionByNameInType(type.slang(), text); }));
@@ -60,6 +69,7 @@ ref<FunctionReflection> ProgramReflection::find_function_by_name_in_type(const T
 ref<TypeLayoutReflection> ProgramReflection::get_type_layout(const TypeReflection& type, LayoutRules rules) const
 {
     const auto lock = enter();
+    check_own(type, "get_type_layout");
     const slang::LayoutRules wanted = rules == LayoutRules::structured_buffer
         ? slang::LayoutRules::DefaultStructuredBuffer
         : rules == LayoutRules::constant_buffer ? slang::LayoutRules::DefaultConstantBuffer
@@ -78,6 +88,7 @@ ref<TypeLayoutReflection> ProgramReflection::get_type_layout(const TypeReflectio
 ref<TypeLayout> ProgramReflection::element_layout(const TypeReflection& type) const
 {
     const auto lock = enter();
+    check_own(type, "element_layout");
     slang::ISession* session = m_layout->state->session.get();
     slang::TypeLayoutReflection* element = nullptr;
     ComPtr<ISlangBlob> diagnostics;
@@ -121,8 +132,8 @@ slang::ProgramLayout* conformance_probe(Layout& layout, const std::string& inter
 bool ProgramReflection::is_sub_type(const TypeReflection& type, const TypeReflection& super) const
 {
     const auto lock = enter();
-    if (type.layout()->state != m_layout->state || super.layout()->state != m_layout->state)
-        fail_value("is_sub_type: the types belong to another session");
+    check_own(type, "is_sub_type");
+    check_own(super, "is_sub_type");
     const auto kind = type.slang()->getKind();
     const bool is_generic = full_type_name(type.slang()).find('<') != std::string::npos;
     if ((kind == slang::TypeReflection::Kind::Struct && !is_generic) || kind == slang::TypeReflection::Kind::Interface

@@ -131,6 +131,46 @@ std::shared_ptr<ModuleData> Session::find_named(const std::string& key)
     return found == m_named.end() ? nullptr : found->second.lock();
 }
 
+namespace {
+
+std::string identity_of(const ModuleData& module)
+{
+    return cat(int(module.source), ":",
+               module.source == ModuleData::Source::file ? module.path : content_hash(module.content));
+}
+
+/// Those that are still there; forgets the others.
+template <typename T>
+std::vector<std::shared_ptr<T>> alive(std::vector<std::weak_ptr<T>>& items)
+{
+    std::vector<std::shared_ptr<T>> result;
+    std::erase_if(items, [&](const std::weak_ptr<T>& item) {
+        if (std::shared_ptr<T> locked = item.lock()) {
+            result.push_back(std::move(locked));
+            return false;
+        }
+        return true;
+    });
+    return result;
+}
+
+template <typename T>
+void remember(std::vector<std::weak_ptr<T>>& items, const std::shared_ptr<T>& item)
+{
+    if (items.size() >= 64 && items.size() == items.capacity()) // no more than twice as many as there are
+        alive(items);
+    items.push_back(item);
+}
+
+} // namespace
+
+bool Session::is_taken(const std::string& name, const std::string& identity)
+{
+    const std::lock_guard guard(m_mutex);
+    const auto found = m_taken.find(name);
+    return found != m_taken.end() && found->second != identity;
+}
+
 std::shared_ptr<ModuleData> Session::load(ModuleData recipe, const std::string& key)
 {
     const auto operation = Compiler::lock_politely(m_operation);
@@ -144,9 +184,11 @@ std::shared_ptr<ModuleData> Session::load(ModuleData recipe, const std::string& 
     for (const std::string& warning : build->warnings)
         warn(warning);
     const std::lock_guard guard(m_mutex);
-    m_modules.push_back(data);
+    remember(m_modules, data);
     if (!key.empty())
         m_named[key] = data;
+    if (data->source != ModuleData::Source::composed)
+        m_taken[data->name] = identity_of(*data);
     return data;
 }
 
@@ -161,7 +203,7 @@ std::shared_ptr<ModuleData> Session::load_module(const std::string& name)
     recipe.path = path;
     recipe.name = fs::path(path).stem().string();
     // two files of one stem: the second is known, and imported, by its path
-    if (const std::shared_ptr<ModuleData> other = find_named("name:" + recipe.name))
+    if (find_named("name:" + recipe.name) || is_taken(recipe.name, identity_of(recipe)))
         recipe.name = path;
     std::shared_ptr<ModuleData> data = load(std::move(recipe), path);
     const std::lock_guard guard(m_mutex);
@@ -185,6 +227,8 @@ std::shared_ptr<ModuleData> Session::load_module_from_source(const std::string& 
     recipe.name = name;
     recipe.path = path;
     recipe.content = source;
+    if (is_taken(name, identity_of(recipe)))
+        fail(ErrorKind::slang_compile, "Slang module \"", name, "\" is already loaded with different source");
     return load(std::move(recipe), "name:" + name);
 }
 
@@ -230,7 +274,7 @@ std::shared_ptr<EntryPointData> Session::entry_point(EntryPointData recipe)
         data->layout = build->entry_points[data.get()];
     });
     const std::lock_guard guard(m_mutex);
-    m_entry_points.push_back(data);
+    remember(m_entry_points, data);
     return data;
 }
 
@@ -262,7 +306,7 @@ std::shared_ptr<ProgramData> Session::link(ProgramData recipe)
     for (const std::string& warning : build->warnings)
         warn(warning);
     const std::lock_guard guard(m_mutex);
-    m_programs.push_back(data);
+    remember(m_programs, data);
     return data;
 }
 
@@ -303,24 +347,6 @@ std::string Session::serialize(const std::shared_ptr<ModuleData>& module)
         return blob_text(blob.get());
     });
 }
-
-namespace {
-
-template <typename T>
-std::vector<std::shared_ptr<T>> alive(std::vector<std::weak_ptr<T>>& items)
-{
-    std::vector<std::shared_ptr<T>> result;
-    std::erase_if(items, [&](const std::weak_ptr<T>& item) {
-        if (std::shared_ptr<T> locked = item.lock()) {
-            result.push_back(std::move(locked));
-            return false;
-        }
-        return true;
-    });
-    return result;
-}
-
-} // namespace
 
 void Session::reload()
 {
@@ -363,6 +389,10 @@ void Session::reload()
         warn(warning);
     const std::lock_guard guard(m_mutex);
     m_state = build->state;
+    m_taken.clear();
+    for (const auto& module : modules)
+        if (module->source != ModuleData::Source::composed)
+            m_taken[module->name] = identity_of(*module);
 }
 
 std::vector<std::string> dependency_files(const ModuleData& module)

@@ -171,12 +171,15 @@ private:
     std::vector<std::weak_ptr<EntryPointData>> m_entry_points;
     std::vector<std::weak_ptr<ProgramData>> m_programs;
     std::map<std::string, std::weak_ptr<ModuleData>> m_named;
+    std::map<std::string, std::string> m_taken; ///< names that the compiler's session knows, and what stands behind each
     std::vector<std::string> m_warnings; ///< not yet taken
     std::set<std::string> m_seen_warnings;
 
     std::shared_ptr<SessionState> make_state() const;
     void warn(const std::string& text);
     std::shared_ptr<ModuleData> find_named(const std::string& key);
+    /// Whether the compiler knows another module by that name, even one that was dropped here.
+    bool is_taken(const std::string& name, const std::string& identity);
     std::shared_ptr<ModuleData> load(ModuleData recipe, const std::string& key);
 };
 

@@ -2,6 +2,7 @@
 #include "vulkan/vulkan_backend.h"
 
 #include "core/error.h"
+#include "device/resource.h"
 
 #include <algorithm>
 #include <cstring>
@@ -85,8 +86,10 @@ void VulkanDevice::fill_image(VulkanKernel& kernel, const DescriptorSource& sour
 {
     const SlotLayout& slot = kernel.layout().slots[source.index];
     data.image = {VK_NULL_HANDLE, VK_NULL_HANDLE, VK_IMAGE_LAYOUT_GENERAL};
-    if (source.type == VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER)
-        data.image.sampler = default_sampler();
+    if (source.type == VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER) {
+        auto* sampler = static_cast<VulkanSampler*>(sampler_of(object));
+        data.image.sampler = sampler ? sampler->handle() : default_sampler();
+    }
     if (!object) {
         if (!m_features.robustness2.nullDescriptor)
             fail_runtime("kernel '", kernel.label(), "': texture '", slot.path, "' was never set");

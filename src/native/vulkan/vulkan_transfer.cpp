@@ -328,7 +328,7 @@ void VulkanQueryPool::require_written(uint32_t index, uint32_t count) const
 {
     for (uint32_t i = index; i < index + count; ++i)
         if (!m_submit_ids[i])
-            fail_runtime("query ", i, " has no result: no timestamp was written since it was created or reset");
+            fail_no_result(i);
 }
 
 void VulkanQueryPool::get_results(uint32_t index, uint32_t count, uint64_t* ticks)
