@@ -43,6 +43,7 @@ class _Writer(BackwardWriter, ForwardModeWriter, LoopWriter):
                 self._emit_forward()
                 self.wide_body, self.body, self.hoisted, self.row, self.in_wide = self.body, [], [], [], False
             self._emit_forward()
+        self.body = self._over_places(self.body)
         if self.plan.positions:
             self.body = [*position_lines(self.rank, self.plan.tile), *self.body]
         added = [p.binding.code for p in self.plan.placed if p.binding.code is not None]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .emit_leaves import LeafWriter
-from .ir import Parameter
+from .ir import Parameter, Placed
+from .struct_arrays import holder, spread
 from .text import slang_name
 from .zeros import zero_missing
 
@@ -44,15 +45,24 @@ class ForwardWriter(LeafWriter):
             return var
         if leaves and leaves[0].binding.array_type and leaves[0].path == parameter.name + "[0]":
             return leaves[0].ident  # an array of resources
-        self.body.append(f"{slang_name(parameter.type_name)} {var};")
+        given = f" = {holder(parameter.name)}" if any(p.held for p in leaves) else ""
+        self.body.append(f"{slang_name(parameter.type_name)} {var}{given};")
         if parameter.io != "out":
             self.body.extend(zero_missing(var, parameter.binding))
             for placed in leaves:
-                if not placed.element:
-                    path = placed.path[len(parameter.name) :]
-                    path = path.rpartition("[")[0] if placed.binding.array_type else path
-                    self.body.append(f"{var}{path} = {self._leaf_value(placed)};")
+                if not placed.held:
+                    self.body += self._fill(var, parameter, placed)
         return var
+
+    def _fill(self, var: str, parameter: Parameter, placed: Placed) -> list[str]:
+        """Statements that put the value of a leaf into its part of a parameter's variable."""
+        if placed.element:
+            return []  # assigned with the first element
+        path = placed.path[len(parameter.name) :]
+        value = self._leaf_value(placed)
+        if placed.binding.array_type:
+            path = path.rpartition("[")[0]
+        return spread(f"{var}{path}", value, placed.binding.type)
 
     def _argument_value(self, parameter: Parameter) -> str:
         leaves = self.leaves.get(parameter.name, [])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from .emit_textures import TextureWriter
+from ..marshall.base import fixed_size
 from .ir import Placed
+from .struct_arrays import holder
 from .tables import TableWriter
 from .text import slang_name
 from .variants import UNIFORM
 
 
-class LeafWriter(TableWriter, TextureWriter):
+class LeafWriter(TableWriter):
     """The one place that tells the kinds of bindings apart."""
 
     def _declare(self, placed: Placed) -> None:
         binding, ident = placed.binding, placed.ident
+        if placed.held:
+            return self._declare_holder(placed)
         if placed.element:
             return  # declared with the first element
         self.aliases.append(f"typealias _spy_T_{ident} = {slang_name(binding.type_name)};")
@@ -36,6 +39,8 @@ class LeafWriter(TableWriter, TextureWriter):
             self._declare_table(placed)
         elif binding.kind == "select":
             self._declare_select(placed)
+        elif binding.kind == "pick":
+            self._declare_pick(placed)
         elif binding.kind == "pointer":
             self.fields.append(f"_spy_T_{ident} {ident}")
         elif binding.kind == "resource":
@@ -43,12 +48,19 @@ class LeafWriter(TableWriter, TextureWriter):
         elif binding.kind == "texel":
             self._declare_texels(placed)
 
+    def _declare_holder(self, placed: Placed) -> None:
+        """An array of structs with resources. Vulkan's drivers know no variables that those could be gathered in."""
+        parameter = next(p for p in self.plan.resolved.parameters if p.name == placed.parameter)
+        line = f"uniform {slang_name(parameter.type_name)} {holder(parameter.name)}"
+        if line not in self.extra:
+            self.extra.append(line)
+
     def _declare_result(self) -> None:
         plan = self.plan
         if plan.result_mode == "texture":
             self._declare_texture_result()
         if plan.result_mode in ("value", "tensor", "numpy", "torch"):
-            self.aliases.append(f"typealias _spy_R = {slang_name(plan.resolved.return_type_name)};")
+            self.aliases.append(f"typealias _spy_R = {slang_name(fixed_size(plan.resolved.return_type_name))};")
             self.fields.append("TensorStorage<_spy_R> _out")
             if plan.result_mode != "value" and self.rank:
                 self.fields.append(f"int _out_lead[{self.rank}]")
@@ -59,7 +71,7 @@ class LeafWriter(TableWriter, TextureWriter):
         """Expression of a leaf's primal; statements go where they are cheapest."""
         binding, ident = placed.binding, placed.ident
         if binding.kind == "value":
-            if binding.widen:
+            if binding.widen or binding.stored != binding.type_name:
                 return f"_spy_T_{ident}(_call.{ident})"
             return f"_call.{ident}"
         if binding.pair:
@@ -78,6 +90,8 @@ class LeafWriter(TableWriter, TextureWriter):
             return self._table(placed)
         if binding.kind == "select":
             return self._select(placed)
+        if binding.kind == "pick":
+            return self._pick(placed)
         if binding.kind == "literal":
             return binding.stored
         if binding.kind == "resource":

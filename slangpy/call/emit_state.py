@@ -24,6 +24,9 @@ class KernelState:
         self.row: list[str] = []
         self.body: list[str] = []
         self.after: list[str] = []
+        self.places: dict[
+            str, tuple[str, int]
+        ] = {}  # lists of resources: the loop over the places in each, and its end
         self.wide_loads: list[str] = []
         self.wide_stores: list[str] = []
         self.wide_body: list[str] = []

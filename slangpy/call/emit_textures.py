@@ -50,15 +50,15 @@ class TextureWriter(KernelState):
         """A resource that the function takes whole."""
         binding, ident = placed.binding, placed.ident
         array = binding.array_type
-        prefix = self._whole_format(placed)
+        prefix = self._whole_format([p for p in self.plan.placed if p.ident == ident])
         self.extra.append(f"{prefix}uniform {slang_name(array) if array else f'_spy_T_{ident}'} {ident}")
 
-    def _whole_format(self, placed: Placed) -> str:
-        """States the format of a writable texture, because not every device reads texels of a format it does not know."""
-        found = textures.parse(placed.binding.type_name)
+    def _whole_format(self, parts: list[Placed]) -> str:
+        """States the format of writable textures, because not every device reads texels of a format it does not know."""
+        found = textures.parse(parts[0].binding.type_name)
         if found is None or not found.writable or self._on_cuda:  # CUDA stores bare bits whatever is stated
             return ""
-        values = [p.binding.value for p in self.plan.placed if p.ident == placed.ident]
+        values = [p.binding.value for p in parts]
         formats = {value.details["format"] for value in values if value is not None}
         stated = textures.slang_format(formats.pop()) if len(formats) == 1 else ""
         return f'[format("{stated}")] ' if stated else ""

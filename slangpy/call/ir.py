@@ -90,10 +90,11 @@ class Binding:
     """How one value meets one Slang type.
 
     `kind` is the native leaf kind (value, view, packed, generator, reference, resource, pointer, custom), "texel" for
-    textures reached one texel per invocation (native: a resource with a map), "struct" for parts that are bound one by
-    one (fields by name, elements of an array as "[0]", "[1]", ...), or "literal" for a default value written into the
-    kernel (`stored` is its text). The first `dims` dimensions of the value are spread over the call; `inner` are the
-    demanded sizes of the consumed ones (-1: any).
+    textures reached one texel per invocation (native: a resource with a map), "table", "select" and "pick" for lists of
+    containers, generators and resources (an entry for each invocation), "struct" for parts that are bound one by one
+    (fields by name, elements of an array as "[0]", "[1]", ...), or "literal" for a default value written into the kernel
+    (`stored` is its text). The first `dims` dimensions of the value are spread over the call; `inner` are the demanded
+    sizes of the consumed ones (-1: any).
     """
 
     kind: str
@@ -110,6 +111,7 @@ class Binding:
     pair: bool = False  # a DiffPair for a DifferentialPair<T>; `stored` is T
 
     array_type: str = ""  # resources: the array of resources that this is an element of
+    lifted: int = 0  # arrays of structs: dimensions of the array, which the types of the fields have in front
     marshall: Any = None  # custom: the marshall of a registered class, and the text it adds to the kernel
     code: Any = None
 
@@ -164,6 +166,7 @@ class Placed:
     leaf: int
     ident: str
     element: int = 0
+    held: bool = False  # a resource inside of an array of structs, which the kernel has as a parameter of its own
 
     @property
     def parameter(self) -> str:

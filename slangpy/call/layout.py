@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from ..marshall.base import SIZES, structured_element
+from ..marshall.base import NARROW_SIZES, SIZES, structured_element
 from .gradients import NONE
 from .ir import Derivative, Placed, Vectorized
+from .struct_arrays import holder
 from .tables import select_specs, table_specs
 from .variants import can_flatten, classed
 
@@ -20,6 +22,7 @@ class Fields:
         base = call["offset"]
         self._fields = {f["name"]: (base + f["offset"], f["type"]) for f in call["type"].fields}
         self._slots = {f["name"]: layout.entry_point_slot + f["slot"] for f in entry.fields if f["name"] != "_call"}
+        self._types = {f["name"]: f["type"] for f in entry.fields}
         self.size: int = entry.size
 
     def offset(self, name: str) -> int:
@@ -30,6 +33,21 @@ class Fields:
 
     def slot(self, name: str) -> int:
         return self._slots[name]
+
+    def slot_of(self, placed: Placed) -> int:
+        """The slot of a resource, or of an element of an array of them."""
+        if not placed.held:
+            return self.slot(placed.ident) + placed.element
+        name = holder(placed.parameter)
+        slot, layout = self._slots[name], self._types[name]
+        for step in re.findall(r"\w+", placed.path[len(placed.parameter) :]):
+            if step.isdigit():
+                layout = layout.element
+                slot += int(step) * layout.slot_count
+            else:
+                field = next(f for f in layout.fields if f["name"] == step)
+                slot, layout = slot + field["slot"], field["type"]
+        return slot
 
     def has_slot(self, name: str) -> bool:
         return name in self._slots
@@ -67,6 +85,10 @@ def leaf_spec(
         if binding.stored in SIZES:
             spec["scalar"] = binding.stored
             spec["element_size"] = 4 if binding.stored == "bool" and four_byte_bool else SIZES[binding.stored]
+        elif binding.stored in NARROW_SIZES:
+            spec["element_size"] = NARROW_SIZES[binding.stored]
+        elif kind == "packed":
+            spec["value"] = (-1, find_layout(binding.type.program.require_type_by_name(binding.stored)))
     elif kind == "value":
         spec["value"] = fields.value(ident)
     elif kind == "reference":
@@ -101,12 +123,14 @@ def leaf_spec(
             spec["read_slot"] = fields.slot(ident + "_in")
         spec["views"] = [(-1, fields.offset(ident + "_lead"), -1, -1, -1), None, None]
     elif kind == "resource":
-        spec["slot"] = fields.slot(ident) + placed.element
+        spec["slot"] = fields.slot_of(placed)
         if binding.value is not None and binding.value.kind == "buffer" and structured_element(binding.type_name):
             spec["element_size"] = find_layout(binding.type.element_type).stride
         if binding.stored in SIZES:
             spec["scalar"] = binding.stored
             spec["element_size"] = 4 if binding.stored == "bool" and four_byte_bool else SIZES[binding.stored]
+        elif binding.value is not None and binding.value.kind in ("list", "dict"):
+            spec["value"] = (-1, find_layout(binding.type.program.require_type_by_name(binding.stored)))
     elif kind == "literal":
         spec["kind"] = "skip"
     if grad.sums is not None:
@@ -122,7 +146,7 @@ def plan_spec(
     for placed in plan.placed:
         if placed.leaf < 0:
             continue
-        if placed.binding.kind == "select":
+        if placed.binding.kind in ("select", "pick"):
             leaves.update(
                 select_specs(placed, lambda part: leaf_spec(part, NONE, fields, find_layout, False, four_byte_bool))
             )

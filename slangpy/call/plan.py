@@ -11,9 +11,9 @@ from ..config import config
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from ..reload import code_lock
 from . import compile as compile_stage, layout as layout_stage, plan_disk
-from .bfloat import check_bfloat
 from .constants import render_constants
 from .custom import CustomLeaves, mentions_custom, release, with_class
+from .device_types import check_bfloat, check_pointer_sized
 from .emit import emit
 from .emit_backward import gradient_class, group_limit
 from .explain import table
@@ -109,6 +109,7 @@ class PlanView:
             if options.fwds:
                 check_forward(self.module, resolved.call_name)
             check_bfloat(resolved, self.module.device, self.label)
+            check_pointer_sized(resolved, self.module.device, self.label)
             check_map_count(options, resolved, sum(a.name is None for a in self.arguments))
             strict = bool(self.module.options.get("strict_broadcasting", False))
             check_torch_outputs(resolved, options)

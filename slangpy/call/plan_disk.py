@@ -86,7 +86,7 @@ def canonical(arguments: tuple[Argument, ...]) -> str:
 def _canonical(value: Value) -> str:
     parts = [value.kind]
     for name in sorted(value.details):
-        if name in ("shape", "object", "dtype", "list_length", "packed"):
+        if name in ("shape", "object", "dtype", "list_length", "list_shape", "packed"):
             continue
         detail = value.details[name]
         parts.append(f"{name}:{getattr(detail, 'full_name', detail)}")

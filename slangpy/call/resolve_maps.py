@@ -67,7 +67,11 @@ def check_map(binding: Binding, entry: Any, name: str) -> None:
     if any(index >= MAX_CALL_DIMS for index in content):
         raise BoundVariableException(f"{prefix}parameter {name} maps to call dimension {max(content)}; calls have 16")
     if binding.kind == "struct":
-        raise BoundVariableException(f"{prefix}parameter {name} is a struct: map its fields with a dict")
+        details = binding.value.details if binding.value is not None else {}
+        lists = details.get("list_depth", 0) - binding.lifted
+        if lists != len(content) or any(leaf.dims != lists for leaf in binding.leaves()):
+            raise BoundVariableException(f"{prefix}parameter {name} is a struct: map its fields with a dict")
+        return
     if len(content) != binding.dims:
         value = binding.value
         text = value.describe() if value is not None else name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import BoundVariableException, ResolveException, ShapeError
-from ..marshall.scalar import components_shape
+from ..marshall.temporary import components_shape
 from .ir import Binding, Resolved
 from .resolve_bind import Attempt
 from .resolve_target import Target

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _native
 from ..bindings.typeregistry import PYTHON_TYPES
-from ..marshall.base import enum_storage
+from ..marshall.base import enum_storage, fixed_size
 from .ir import Argument, Value
 
 
@@ -73,6 +73,8 @@ def numpy_result(type_: Any, layout: Any) -> dict[str, Any]:
              "uint16_t": "u2", "uint": "u4", "uint64_t": "u8", "half": "f2", "float": "f4", "double": "f8"}  # fmt: skip
     if type_.scalar:
         return {"dtype": np.dtype(names[type_.scalar]), "element_shape": type_.shape}
+    if fixed_size(type_.full_name) in names:
+        return {"dtype": np.dtype(names[fixed_size(type_.full_name)]), "element_shape": ()}
     if type_.kind in ("pointer", "enum"):
         stored = "uint64_t" if type_.kind == "pointer" else enum_storage(type_)
         return {"dtype": np.dtype(names[stored]), "element_shape": ()}

@@ -1,4 +1,4 @@
-"""Kernels and plans of lists of containers: a table in memory says where each entry of the list lies."""
+"""Kernels and plans of lists: a table in memory says where each entry lies; resources are an array of parameters."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ from typing import Any
 
 from ..marshall.table import entries, list_dims
 from .emit_fields import FieldWriter
+from .emit_textures import TextureWriter
 from .emit_values import ValueWriter
 from .ir import Placed
+from .text import indent
 
 _PARTS = ("", "_lead", "_inner", "_shape", "_first")
 
 
-class TableWriter(FieldWriter, ValueWriter):
+class TableWriter(FieldWriter, ValueWriter, TextureWriter):
     """Fields and values of lists, by their tables."""
 
     def _declare_table(self, placed: Placed) -> None:
         binding, ident = placed.binding, placed.ident
         lists = list_dims(binding)
         fields, self.fields = self.fields, []
-        self._declare_view(ident, binding.stored, binding.dims - lists, len(binding.inner), binding.rank)
+        if _holds_addresses(placed):
+            self.fields.append(f"_spy_T_{ident} {ident}")
+        else:
+            self._declare_view(ident, binding.stored, binding.dims - lists, len(binding.inner), binding.rank)
         row, self.fields = self.fields, fields
         self.aliases += [f"struct _spy_Row_{ident}", "{", *(f"    {field};" for field in row), "}"]
         self.fields += [
@@ -34,15 +39,35 @@ class TableWriter(FieldWriter, ValueWriter):
             self.aliases.append(f"typealias _spy_T_{part.ident} = {part.binding.type_name};")
             self._declare_generator(part)
 
+    def _declare_pick(self, placed: Placed) -> None:
+        """Resources of a list, as an array of parameters."""
+        parts = select_parts(placed)
+        alias = f"_spy_T_{placed.ident}"
+        self.extra.append(f"{self._whole_format(parts)}uniform {alias} {placed.ident}[{len(parts)}]")
+
+    def _pick(self, placed: Placed) -> str:
+        """The resource of this invocation's place in the list.
+
+        Few Vulkan devices take an index that differs among the threads of a group, so there all threads go through the
+        list and each does its work at its place.
+        """
+        place = _place(placed)
+        if place == "0" or "spirv" not in self.capabilities:
+            return f"{placed.ident}[{place}]"
+        index, _ = self.places.setdefault(place, (f"_w{len(self.places)}", len(placed.binding.fields)))
+        return f"{placed.ident}[{index}]"
+
+    def _over_places(self, body: list[str]) -> list[str]:
+        """The body inside of loops over the lists of resources that it picks from."""
+        for place, (index, count) in self.places.items():
+            head = f"[loop] for (int {index} = 0; {index} < {count}; {index}++)"
+            body = [head, "{", *indent([f"if ({index} != {place}) continue;", *body]), "}"]
+        return body
+
     def _select(self, placed: Placed) -> str:
         """One of several generators, by the place in the list."""
         ident = placed.ident
-        assert placed.binding.value is not None
-        shape, _ = entries(placed.binding.value)
-        at = "0"
-        for size, dim in zip(shape, placed.map, strict=True):
-            at = f"({at}) * {size} + " + ("0" if size == 1 else f"int(_c{dim})")
-        self.body += [f"_spy_T_{ident} _v_{ident};", f"int _at_{ident} = {at};"]
+        self.body += [f"_spy_T_{ident} _v_{ident};", f"int _at_{ident} = {_place(placed)};"]
         for index, part in enumerate(select_parts(placed)):
             branch = "if" if index == 0 else "else if"
             last = index == len(placed.binding.fields) - 1
@@ -58,6 +83,8 @@ class TableWriter(FieldWriter, ValueWriter):
         lists = list_dims(binding)
         at = " + ".join(f"int64_t(_c{dim}) * _call.{ident}_list[{k}]" for k, dim in enumerate(placed.map[:lists]))
         self.body.append(f"_spy_Row_{ident} _row_{ident} = _call.{ident}_rows.read({at});")
+        if _holds_addresses(placed):
+            return f"_row_{ident}.{ident}"
         self.bases[ident] = f"_row_{ident}"
         entry = replace(placed, map=placed.map[lists:], binding=binding.fields[0][1])
         if binding.rank >= 0:
@@ -66,20 +93,34 @@ class TableWriter(FieldWriter, ValueWriter):
         return f"_v_{ident}"
 
 
+def _place(placed: Placed) -> str:
+    """Expression of this invocation's place in a list."""
+    assert placed.binding.value is not None
+    shape, _ = entries(placed.binding.value)
+    at = ""
+    for size, dim in zip(shape, placed.map, strict=True):
+        step = "0" if size == 1 else f"int(_c{dim})"
+        at = f"({at}) * {size} + {step}" if at else step
+    return at or "0"
+
+
+def _holds_addresses(placed: Placed) -> bool:
+    return placed.binding.fields[0][1].kind == "pointer"
+
+
 def select_parts(placed: Placed) -> list[Placed]:
-    """The generators of a list, each with fields of its own."""
+    """The generators of a list, each with fields of its own; or its resources, which share one parameter."""
     parts = []
     for index, (path, child) in enumerate(placed.binding.fields):
         assert child.value is not None
-        ident = f"{placed.ident}_{index}"
-        parts.append(
-            replace(placed, path=placed.path + path, binding=child, map=(), leaf=child.value.leaf, ident=ident)
-        )
+        part = replace(placed, path=placed.path + path, binding=child, map=(), leaf=child.value.leaf)
+        shared = placed.binding.kind == "pick"
+        parts.append(replace(part, element=index) if shared else replace(part, ident=f"{placed.ident}_{index}"))
     return parts
 
 
 def select_specs(placed: Placed, spec_of: Callable[[Placed], dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """The native plans of a list of generators: its sizes, and what each generator stores."""
+    """The native plans of a list of generators or resources: its sizes, and what each of them stores."""
     assert placed.binding.value is not None
     shape, _ = entries(placed.binding.value)
     view = (-1, -1, -1, -1, -1)
@@ -114,6 +155,10 @@ def table_specs(placed: Placed, fields: Any, entry_spec: dict[str, Any]) -> dict
     }  # fmt: skip
     for index, (path, entry) in enumerate(binding.fields):
         assert entry.value is not None
+        if _holds_addresses(placed):
+            place = (offsets[ident] + index * stride, row.fields[0]["type"])
+            found[entry.value.leaf] = {"kind": "pointer", "name": placed.path + path, "value": place, "table": leaf}
+            continue
         view = tuple(offsets[ident + part] + index * stride if ident + part in offsets else -1 for part in _PARTS)
         found[entry.value.leaf] = {
             **entry_spec, "kind": "view", "name": placed.path + path, "map": placed.map[lists:], "classed": False,

@@ -73,7 +73,7 @@ def can_flatten(plan: Vectorized) -> bool:
         return False
     for placed in plan.placed:
         value = placed.binding.value
-        if placed.binding.kind in ("table", "select"):
+        if placed.binding.kind in ("table", "select", "pick"):
             return False
         if placed.binding.kind in ("custom", "texel") and plan.call_rank > 1:
             return False
@@ -104,7 +104,7 @@ def vector_width(plan: Vectorized) -> int:
         return 1
     for placed in plan.placed:
         binding = placed.binding
-        if binding.kind in ("reference", "resource", "custom", "texel", "table", "select") or binding.rank >= 0:
+        if binding.kind in ("reference", "resource", "custom", "texel", "table", "select", "pick") or binding.rank >= 0:
             return 1
         if placed.writes and not placed.map:  # one element for all invocations
             return 1

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import BoundVariableException, KernelGenException, ResolveException
 from .ir import Binding, Options, Parameter, Placed, Resolved, Vectorized
+from .struct_arrays import indexed
 
 
 def vectorize(resolved: Resolved, options: Options, strict: bool, result_mode: str, sized: bool) -> Vectorized:
@@ -34,7 +35,8 @@ def vectorize(resolved: Resolved, options: Options, strict: bool, result_mode: s
         ident, element = f"a{len(placed)}", 0
         if leaf.array_type and not path.endswith("[0]"):
             ident, element = placed[-1].ident, placed[-1].element + 1
-        placed.append(Placed(path, leaf, dims, reads, writes, parameter.io, index, ident, element))
+        held = leaf.kind == "resource" and "[*]" in path
+        placed.append(Placed(indexed(path), leaf, dims, reads, writes, parameter.io, index, ident, element, held))
     result = next((p for p in placed if p.path == "_result" or p.path.startswith("_result.")), None)
     if result is not None:
         result_mode = "leaf"
@@ -93,8 +95,9 @@ def _walk(path: str, binding: Binding, entry: Any) -> list[_Spread]:
         found: list[_Spread] = []
         for name, child in binding.fields:
             step = name if name.startswith("[") else f".{name}"
-            found.extend(_walk(path + step, child, inner.get(name)))
-        lists = binding.value.details.get("list_depth", 0) if binding.value is not None else 0
+            own = entry if entry is not None and entry[0] == "dims" else inner.get(name)  # of a list: the list's dims
+            found.extend(_walk(path + "[*]" * binding.lifted + step, child, own))
+        lists = binding.value.details.get("list_depth", 0) - binding.lifted if binding.value is not None else 0
         if lists:
             dims = max((spread.leaf.dims for spread in found), default=0)
             found = [replace(s, dims=dims, lists=lists) if s.leaf.dims >= lists else s for s in found]
@@ -113,7 +116,7 @@ def _access(parameter: Parameter, leaf: Binding, bwds: bool) -> tuple[bool, bool
         writes = name.startswith(("RW", "W", "Atomic", "IRW", "IW")) and has_primal
         reads = not name.startswith(("W", "IW"))
         return reads, writes
-    if leaf.kind == "resource":
+    if leaf.kind in ("resource", "pick"):
         return True, leaf.type_name.startswith("RW")
     if bwds:
         return parameter.io in ("in", "inout"), False

@@ -9,17 +9,30 @@ from .text import indent, slang_name
 
 def zero_missing(var: str, binding: Binding) -> list[str]:
     """Statements that zero what `binding` does not fill of `var`. (`= {}` would ask for a constructor.)"""
-    type_: SlangType = binding.type
-    if binding.kind != "struct" or type_.kind == "array":
+    return _missing(var, binding.type, binding, 0)
+
+
+def _missing(var: str, type_: SlangType, binding: Binding, depth: int) -> list[str]:
+    if binding.kind != "struct":
         return []
+    if type_.kind == "array":
+        if not binding.lifted or type_.element_type is None:
+            return []
+        k = f"_z{depth}"
+        return _loop(k, type_.shape[0], _missing(f"{var}[{k}]", type_.element_type, binding, depth + 1))
     given = dict(binding.fields)
     if type_.kind == "vector":
         return [f"{var} = {slang_name(type_.full_name)}(0);"] if len(given) < type_.shape[0] else []
     lines: list[str] = []
     for name, field in type_.fields.items():
         part = f"{var}.{name}"
-        lines += zero_missing(part, given[name]) if name in given else _zero(part, field.type, 0)
+        lines += _missing(part, field.type, given[name], depth) if name in given else _zero(part, field.type, depth)
     return lines
+
+
+def _loop(index: str, count: int, lines: list[str]) -> list[str]:
+    head = f"[ForceUnroll] for (int {index} = 0; {index} < {count}; {index}++)"
+    return [head, "{", *indent(lines), "}"] if lines else []
 
 
 def _zero(var: str, type_: SlangType, depth: int) -> list[str]:
@@ -31,6 +44,4 @@ def _zero(var: str, type_: SlangType, depth: int) -> list[str]:
     if element is None:
         return []  # resources have no zero
     k = f"_z{depth}"
-    inner = _zero(f"{var}[{k}]", element, depth + 1)
-    head = f"[ForceUnroll] for (int {k} = 0; {k} < {type_.shape[0]}; {k}++)"
-    return [head, "{", *indent(inner), "}"] if inner else []
+    return _loop(k, type_.shape[0], _zero(f"{var}[{k}]", element, depth + 1))

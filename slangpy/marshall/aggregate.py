@@ -8,7 +8,8 @@ from typing import Any
 from ..call.ir import Binding, Value
 from ..errors import BoundVariableException, KernelGenException
 from ..reflection import SlangType
-from .base import Context, NoMatch, bind, close_names, no_match, register, split_element
+from .base import TENSOR, Context, NoMatch, bind, close_names, no_match, register, split_element, structured_element
+from .temporary import bind_list_to_buffer, bind_list_to_tensor
 
 _COMPONENTS = ("x", "y", "z", "w")
 _COLORS = {"r": "x", "g": "y", "b": "z", "a": "w"}
@@ -47,6 +48,8 @@ def is_plain(value: Value) -> bool:
 
 def _bind_dict(value: Value, type_: SlangType, context: Context) -> Binding:
     declared = type_of_dict(value, context)
+    if "list_length" in value.details and (TENSOR.match(type_.full_name) or type_.kind == "resource"):
+        return _bind_temporary(value, type_, declared, context)
     if type_.kind == "array" and "list_length" in value.details:
         return _bind_struct_array(value, type_, declared, context)
     if declared is not None and declared.full_name != type_.full_name:
@@ -63,11 +66,22 @@ def _bind_dict(value: Value, type_: SlangType, context: Context) -> Binding:
             raise KernelGenException(f"struct {type_.full_name} has no field '{name}'; its fields are {list(fields)}")
         lists = value.details.get("list_depth", -1)
         bound.append((name, _bind_child(child, fields[name].type, context, f"field '{name}'", lists)))
-    resource = _missing_resource(type_, {name for name, _ in bound})
-    if resource:
-        raise no_match(value, type_, f"field '{resource}' is a resource, which has no zero: pass one")
+    _check_resources(value, type_, type_)
     cost = max([child.cost for _, child in bound], default=(0, 0))
     return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=cost)
+
+
+def _bind_temporary(value: Value, type_: SlangType, declared: SlangType | None, context: Context) -> Binding:
+    """A list of dicts for a tensor or buffer of structs."""
+    tensor = TENSOR.match(type_.full_name)
+    element = tensor.group(4) if tensor else structured_element(type_.full_name)
+    if declared is not None and declared.full_name != element:
+        raise no_match(value, type_, f"its _type is {declared.full_name}")
+    if tensor is None:
+        return bind_list_to_buffer(value, type_, context)
+    if tensor.group(2):
+        raise no_match(value, type_, "read-only: a list cannot be written; pass a Tensor")
+    return bind_list_to_tensor(value, type_, int(tensor.group(5)), element, context)
 
 
 def _missing_resource(type_: SlangType, given: set[str]) -> str:
@@ -98,25 +112,56 @@ def _bind_child(child: Value, type_: SlangType, context: Context, where: str, li
 
 
 def _bind_struct_array(value: Value, type_: SlangType, declared: SlangType | None, context: Context) -> Binding:
-    """A list of dicts for an array of structs: one value, written by the host."""
-    element = type_.element_type
-    length, count = value.details["list_length"], type_.shape[0]
-    if element is None or element.kind != "struct":
+    """A list of dicts for an array of structs: one value that the host writes, or field by field.
+
+    The fields of all elements are one list each, which binds to an array of the field's type.
+    """
+    element, sizes = _array_of(type_)
+    if element.kind != "struct":
         raise no_match(value, type_)
     if declared is not None and declared.full_name != element.full_name:
         raise no_match(value, type_, f"its _type is {declared.full_name}")
     context.size_dependent = True
-    if length != count:
-        raise no_match(value, type_, f"it has {length} elements, the parameter takes {count}")
-    if not is_plain(value):
-        raise no_match(value, type_, "structs in an array hold numbers, vectors and lists only")
+    shape = tuple(value.details["list_shape"])
+    front = len(shape) - len(sizes)
+    if front < 0 or shape[front:] != sizes:
+        raise no_match(value, type_, f"it has {_count(shape)} elements, the parameter takes {_count(sizes)}")
     for name, _ in value.fields:
         if name not in element.fields:
             raise KernelGenException(
                 f"struct {element.full_name} has no field '{name}'; its fields are {list(element.fields)}"
             )
-    whole = replace(value, leaf=value.details["list_leaf"])
-    return Binding("value", whole, type_.full_name, type_, stored=type_.full_name)
+    _check_resources(value, type_, element)
+    if is_plain(value) and not front:
+        whole = replace(value, leaf=value.details["list_leaf"])
+        return Binding("value", whole, type_.full_name, type_, stored=type_.full_name)
+    suffix = "".join(f"[{size}]" for size in reversed(sizes))
+    bound: list[tuple[str, Binding]] = []
+    for name, child in value.fields:
+        assert name is not None
+        lifted = context.layout.require_type_by_name(element.fields[name].type.full_name + suffix)
+        bound.append((name, _bind_child(child, lifted, context, f"field '{name}'", front)))
+    cost = max([child.cost for _, child in bound], default=(0, 0))
+    return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=cost, lifted=len(sizes))
+
+
+def _count(sizes: tuple[int, ...]) -> str:
+    return str(sizes[0]) if len(sizes) == 1 else str(list(sizes))
+
+
+def _array_of(type_: SlangType) -> tuple[SlangType, tuple[int, ...]]:
+    """What an array holds, and its sizes."""
+    sizes: list[int] = []
+    while type_.kind == "array" and type_.element_type is not None:
+        sizes.append(type_.shape[0])
+        type_ = type_.element_type
+    return type_, tuple(sizes)
+
+
+def _check_resources(value: Value, type_: SlangType, struct: SlangType) -> None:
+    resource = _missing_resource(struct, {str(name) for name, _ in value.fields})
+    if resource:
+        raise no_match(value, type_, f"field '{resource}' is a resource, which has no zero: pass one")
 
 
 def _bind_vector(value: Value, type_: SlangType, context: Context) -> Binding:
@@ -141,6 +186,10 @@ def bind_items(value: Value, type_: SlangType, context: Context) -> Binding:
         raise no_match(value, type_, "arrays of resources need a size in Slang: name it in the parameter")
     if len(value.fields) != type_.shape[0]:
         raise no_match(value, type_, f"it has {len(value.fields)} elements, the parameter takes {type_.shape[0]}")
+    if element.kind != "array" and any(
+        child.kind == "list" and child.details.get("items") for _, child in value.fields
+    ):
+        raise no_match(value, type_, "lists of arrays of resources are not available: the array is the whole list")
     bound: list[tuple[str, Binding]] = []
     for index, (_, child) in enumerate(value.fields):
         item = _bind_child(child, element, context, f"element [{index}]")

@@ -16,6 +16,13 @@ INTEGERS = ("int8_t", "int16_t", "int", "int64_t", "uint8_t", "uint16_t", "uint"
 FLOATS = ("half", "float", "double")
 SIZES = {"bool": 1, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "half": 2, "int": 4, "uint": 4, "float": 4,
          "int64_t": 8, "uint64_t": 8, "double": 8}  # fmt: skip
+NARROW_SIZES = {"BFloat16": 2, "FloatE4M3": 1, "FloatE5M2": 1}
+"""Floats that memory holds and kernels convert."""
+
+
+def fixed_size(name: str) -> str:
+    """The integer type that memory holds for one as wide as a pointer; other names as they are."""
+    return {"intptr_t": "int64_t", "uintptr_t": "uint64_t"}.get(name, name)
 
 
 class NoMatch(Exception):

@@ -25,7 +25,11 @@ def _bind(value: Value, type_: SlangType, context: Context) -> Binding:
     kind = value.details["generator"]
     scalar, count = _components(type_)
     wanted = FLOATS if kind == "rand_float" else INTEGERS
-    if count == 0 or scalar not in wanted or (type_.kind == "array" and kind in ("wang_hash", "rand_float")):
+    if (
+        count == 0
+        or scalar not in wanted
+        or (type_.kind == "array" and kind in ("thread_id", "wang_hash", "rand_float"))
+    ):
         raise no_match(value, type_, f"{kind} makes {'floats' if kind == 'rand_float' else 'integers'}")
     demanded = value.details["dims"]
     rank = len(value.shape) if kind in ("range", "grid") else 0

@@ -30,7 +30,7 @@ def _bind_buffer(value: Value, type_: SlangType, context: Context) -> Binding:
         return Binding("pointer", value, name, type_, stored=name)
     if type_.kind == "resource" and "Buffer" in name.split("<")[0]:
         if name.startswith("RW") and not value.details["writable"]:
-            raise no_match(value, type_, "the buffer lacks BufferUsage.unordered_access")
+            raise no_match(value, type_, "it is read-only: create it with BufferUsage.unordered_access")
         if not value.details["readable"]:
             raise no_match(value, type_, f"the buffer cannot be bound: {_USAGE}")
         element = context.find(structured_element(name)) if structured_element(name) else None
@@ -97,7 +97,7 @@ def _bind_whole(value: Value, type_: SlangType, wanted: textures.TextureType, co
     if wanted.access not in ("", "RW"):
         raise no_match(value, type_, "only Texture and RWTexture parameters can be bound")
     if wanted.writable and not details["writable"]:
-        raise no_match(value, type_, "the texture lacks TextureUsage.unordered_access")
+        raise no_match(value, type_, "it is read-only: the texture lacks TextureUsage.unordered_access")
     if wanted.writable:
         _check_storable(value, type_, context)
         _check_bits(value, type_, wanted, context)

@@ -8,7 +8,6 @@ from ..call.ir import Binding, Value
 from ..reflection import SlangType
 from .aggregate import bind_items
 from .base import (
-    FLOATS,
     INTEGERS,
     SIZES,
     TENSOR,
@@ -18,15 +17,16 @@ from .base import (
     WrongSize,
     candidates,
     enum_storage,
+    fixed_size,
     no_match,
     number_cost,
     pattern_kind,
     register,
     split_element,
-    structured_element,
     tensor_candidates,
 )
 from .table import bind_table
+from .temporary import bind_list_to_buffer, bind_list_to_tensor, math_shape, math_type
 
 NUMBERS = ("bool", "int", "float", "scalar")
 
@@ -37,7 +37,7 @@ def _bind_number(value: Value, type_: SlangType, context: Context) -> Binding:
         if value.kind == "float" and type_.scalar == "bool":
             raise no_match(value, type_, "a float is no bool")
         cost = number_cost(source, type_.scalar)
-        return Binding("value", value, type_.full_name, type_, stored=type_.full_name, cost=(cost, 0))
+        return Binding("value", value, type_.full_name, type_, stored=fixed_size(type_.full_name), cost=(cost, 0))
     if type_.kind == "enum":
         if source not in INTEGERS:
             raise no_match(value, type_)
@@ -58,27 +58,13 @@ def _number_candidates(value: Value, pattern: Any, context: Context) -> list[Sla
     return []
 
 
-def _math_type(value: Value) -> str:
-    scalar, rows, cols = value.details["scalar"], value.details["rows"], value.details["cols"]
-    if value.kind == "matrix" or rows > 1:
-        return f"matrix<{scalar},{rows},{cols}>"
-    return f"vector<{scalar},{cols}>" if cols else scalar
-
-
-def _math_shape(value: Value) -> tuple[int, ...]:
-    """Sizes of the components; lists add theirs in front."""
-    rows, cols = value.details.get("rows", 0), value.details.get("cols", 0)
-    inner = (rows, cols) if value.kind == "matrix" or rows > 1 else (cols,) if cols else ()
-    return value.shape + inner if value.kind == "list" else inner
-
-
 def _bind_math(value: Value, type_: SlangType, context: Context) -> Binding:
     """A vector or matrix: whole, or spread by rows or components."""
     scalar = value.details["scalar"]
-    own = _math_type(value)
+    own = math_type(value)
     if type_.full_name == own:
         return Binding("value", value, own, type_, stored=own)
-    sizes = _math_shape(value)
+    sizes = math_shape(value)
     element, inner = split_element(type_)
     if element.full_name != scalar or type_.kind == "array":
         raise no_match(value, type_)
@@ -89,7 +75,7 @@ def _bind_math(value: Value, type_: SlangType, context: Context) -> Binding:
 
 
 def _math_candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
-    own = context.layout.require_type_by_name(_math_type(value))
+    own = context.layout.require_type_by_name(math_type(value))
     kind = pattern_kind(pattern)
     if kind in ("vector", "matrix"):
         return [own] if own.kind == kind else [own.element_type] if own.kind == "matrix" and own.element_type else []
@@ -112,34 +98,30 @@ def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
     if tensor:
         if tensor.group(2):
             raise no_match(value, type_, "read-only: a list cannot be written; pass a Tensor or a NumPy array")
-        return _bind_list_to_tensor(value, type_, int(tensor.group(5)), tensor.group(4))
+        return bind_list_to_tensor(value, type_, int(tensor.group(5)), tensor.group(4), context)
     if type_.kind == "resource":
-        return _bind_list_to_buffer(value, type_)
+        return bind_list_to_buffer(value, type_, context)
     shape, scalar = value.shape, value.details.get("scalar", "")
     cols = value.details.get("cols", 0)
     element, inner = split_element(type_)
-    if element.kind == "enum" and not inner and not cols and scalar in (*INTEGERS, ""):
+    if 0 in shape:
+        return _bind_empty(value, type_, inner, context)
+    if element.kind == "enum" and not inner and not cols and scalar in INTEGERS:
         stored = enum_storage(element)
         return Binding("packed", value, type_.full_name, type_, len(shape), (), stored, cost=(1, 1))
+    if element.kind == "pointer" and not cols and scalar in INTEGERS and _fits(shape, inner):
+        dims = len(shape) - len(inner)
+        return Binding("packed", value, type_.full_name, type_, dims, tuple(inner), "uint64_t", cost=(1, 1))
     if element.kind != "scalar":
         raise no_match(value, type_)
     _list_scalar(value, type_)
     if cols and scalar != element.full_name:
         raise no_match(value, type_)
-    empty = 0 in shape
-    rank = len(_math_shape(value))
-    if empty:
-        rank = max(rank, 1 + len(inner)) if len(shape) == 1 else rank
-        if len(shape) == 1 and inner:
-            raise no_match(value, type_, "an empty list")
+    rank = len(math_shape(value))
     if rank < len(inner):
         raise no_match(value, type_, f"it has {rank} dimensions, the parameter takes {len(inner)}")
-    own = _math_shape(value)
-    if (
-        inner
-        and not empty
-        and [s for s, want in zip(own[rank - len(inner) :], inner, strict=False) if want >= 0 and s != want]
-    ):
+    own = math_shape(value)
+    if inner and [s for s, want in zip(own[rank - len(inner) :], inner, strict=False) if want >= 0 and s != want]:
         context.size_dependent = True
         trailing = list(own[rank - len(inner) :])
         hint = f"its trailing shape {trailing} does not match the expected shape {inner}"
@@ -152,13 +134,28 @@ def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
             raise no_match(value, type_, "a number per element")
         inner = []  # each number is widened
     return Binding(
-        "packed", value, type_.full_name, type_, rank - len(inner), tuple(inner), element.full_name, cost=(cost, 1)
+        "packed",
+        value,
+        type_.full_name,
+        type_,
+        rank - len(inner),
+        tuple(inner),
+        fixed_size(element.full_name),
+        cost=(cost, 1),
     )
 
 
-def components_shape(value: Value) -> tuple[int, ...]:
-    """Sizes of a value with those of its vectors' and matrices' components."""
-    return _math_shape(value) if value.kind in ("list", "vector", "matrix") else value.shape
+def _fits(shape: tuple[int, ...], inner: list[int]) -> bool:
+    return len(shape) >= len(inner) and list(shape[len(shape) - len(inner) :]) == inner
+
+
+def _bind_empty(value: Value, type_: SlangType, inner: list[int], context: Context) -> Binding:
+    """Nothing of any type: as many invocations, which is none (one, where the parameter's own sizes are given)."""
+    shape = value.shape
+    context.size_dependent = True
+    if -1 in inner:
+        raise NoMatch(f"{value.describe()} cannot give {type_.full_name} its size")
+    return Binding("packed", value, type_.full_name, type_, len(shape), (), type_.full_name, cost=(0, 1))
 
 
 def _bind_objects(value: Value, type_: SlangType, context: Context) -> Binding:
@@ -173,26 +170,6 @@ def _bind_objects(value: Value, type_: SlangType, context: Context) -> Binding:
         return bind_table(value, type_, context)
     except NoMatch:
         raise reason from None
-
-
-def _bind_list_to_tensor(value: Value, type_: SlangType, rank: int, element: str) -> Binding:
-    dims = len(_math_shape(value)) - rank
-    if value.details.get("cols") or dims < 0 or element not in INTEGERS + FLOATS + ("bool",):
-        raise no_match(value, type_)
-    return Binding(
-        "packed", value, type_.full_name, type_, dims, (-1,) * rank, element, rank=rank, cost=(1, 1 if dims else 0)
-    )
-
-
-def _bind_list_to_buffer(value: Value, type_: SlangType) -> Binding:
-    """A list of numbers for a StructuredBuffer parameter: a temporary buffer."""
-    name = type_.full_name
-    element = structured_element(name)
-    if name.startswith("RW"):
-        raise no_match(value, type_, "read-only: a list cannot be written; pass a Buffer, Tensor or NumPy array")
-    if element not in SIZES or value.details.get("cols") or len(value.shape) != 1:
-        raise no_match(value, type_)
-    return Binding("resource", value, name, type_, stored=element, cost=(1, 0))
 
 
 def _pattern_scalar(pattern: Any) -> str:
@@ -211,12 +188,12 @@ def _list_candidates(value: Value, pattern: Any, context: Context) -> list[Slang
     if TENSOR_NAME.match(pattern.full_name.split("<")[0]):
         scalar = value.details["scalar"]
         return tensor_candidates(
-            _math_type(value) if value.details.get("cols") else scalar, value.shape, pattern, context
+            math_type(value) if value.details.get("cols") else scalar, value.shape, pattern, context
         )
     scalar = value.details["scalar"]
     if not value.details.get("cols"):
         scalar = _pattern_scalar(pattern) or scalar
-    element = _math_type(value) if value.details.get("cols") else scalar
+    element = math_type(value) if value.details.get("cols") else scalar
     shape = value.shape
     context.size_dependent = True
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""Lists of containers: one element per entry of the list, each an own tensor or array (spec/values.md section 4)."""
+"""Lists of containers and resources: an entry for each invocation (spec/values.md section 4)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from ..reflection import SlangType
 from .base import Context, NoMatch, bind, no_match
 
 _CONTAINERS = ("tensor", "array")
+_RESOURCES = ("buffer", "texture", "texture_view", "sampler")
 
 
 def bind_table(value: Value, type_: SlangType, context: Context) -> Binding:
-    """A list of tensors or arrays, spread over the call; the kernel finds them through a table of their places.
+    """A list of tensors, arrays, generators or resources, spread over the call.
 
+    The kernel finds containers and addresses through a table of their places, and resources in an array of parameters.
     The binding's fields hold those of the entries, in order. Raises NoMatch for entries that differ in how they bind.
     """
     shape, items = entries(value)
     kinds = {item.kind for _, item in items}
-    if not kinds <= {*_CONTAINERS, "generator"} or ("generator" in kinds and len(kinds) > 1):
-        raise no_match(value, type_, "a list of resources binds to an array of them only")
+    if not kinds <= {*_CONTAINERS, *_RESOURCES, "int", "scalar", "generator"} or (
+        "generator" in kinds and len(kinds) > 1
+    ):
+        raise no_match(value, type_, "its elements are no containers, resources or generators of one kind")
     bound: list[tuple[str, Binding]] = []
     for path, item in items:
         try:
@@ -30,12 +34,16 @@ def bind_table(value: Value, type_: SlangType, context: Context) -> Binding:
         if any(child.dims for _, child in bound):
             raise no_match(value, type_, "generators with a shape cannot be elements of a list")
         return Binding("select", value, type_.full_name, type_, len(shape), (), "", tuple(bound), (first.cost[0], 1))
-    if first.kind != "view":
-        raise no_match(
-            value, type_, "a list of buffers binds to an array of them only; take Tensors or pointers instead"
-        )
+    if first.kind == "resource" and all(child.kind == "resource" for _, child in bound):
+        return Binding("pick", value, type_.full_name, type_, len(shape), (), "", tuple(bound), (first.cost[0], 1))
+    if first.kind not in ("view", "pointer"):
+        raise no_match(value, type_, "a list of textures binds to texture parameters and arrays of them only")
     for path, other in bound:
-        if other.kind != "view" or (other.stored, other.inner, other.dims) != (first.stored, first.inner, first.dims):
+        if other.kind != first.kind or (other.stored, other.inner, other.dims) != (
+            first.stored,
+            first.inner,
+            first.dims,
+        ):
             raise no_match(value, type_, f"element {path} does not bind as element {bound[0][0]} does")
     return Binding(
         "table", value, type_.full_name, type_, len(shape) + first.dims, first.inner, first.stored, tuple(bound),

@@ -15,6 +15,7 @@ from .base import (
     RankTooSmall,
     converts,
     enum_storage,
+    fixed_size,
     no_match,
     pattern_kind,
     register,
@@ -104,7 +105,7 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
         return _bind_resource(value, type_, context, element)
     if type_.full_name.startswith(("TensorView<", "DiffTensorView<")):
         raise no_match(value, type_, _view_advice(type_, context))
-    inner = strip_to(type_, element)
+    inner = [] if fixed_size(type_.full_name) == element else strip_to(type_, element)
     stored = element
     if type_.kind == "enum" and enum_storage(type_) == element:
         inner = []

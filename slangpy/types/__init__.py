@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from .._native import DiffPair as DiffPair, ValueRef as ValueRef
 from ..generators import (
     CallIdArg as CallIdArg,
@@ -17,3 +20,11 @@ from ..generators import (
 )
 from ..refs import diffPair as diffPair, floatDiffPair as floatDiffPair, floatRef as floatRef, intRef as intRef
 from ..tensor import Tensor as Tensor
+
+_SUBMODULES = ("tensor", "diffpair", "valueref", "callidarg", "threadidarg", "randfloatarg", "wanghasharg")
+
+
+def __getattr__(name: str) -> Any:  # imported when they are asked for
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

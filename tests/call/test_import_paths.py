@@ -142,3 +142,16 @@ def test_texture_shapes(device: Any) -> None:
         get(texture, 3)
     with pytest.raises(TypeError, match="expected a Texture"):
         get(3)
+
+
+def test_submodules_are_attributes_without_an_import() -> None:
+    """Programs write `slangpy.core.enums.PrimType` after `import slangpy` alone."""
+    import subprocess
+    import sys
+
+    paths = [path.removeprefix("slangpy.") for path in PATHS if path.startswith("slangpy.")]
+    code = f"import slangpy\nfor path in {paths}:\n    at = slangpy\n    for name in path.split('.'):\n        at = getattr(at, name)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    for package in (spy.core, spy.types, spy.experimental):
+        with pytest.raises(AttributeError, match="nothing_like_it"):
+            package.nothing_like_it  # noqa: B018

@@ -181,3 +181,80 @@ def test_errors_name_the_path(m: Any, device: Any) -> None:
         c[0].iner
     assert c[0].has_field("p") and not c[0].has_field("nope") and c[0].n.has_element(1) and not c[0].n.has_element(2)
     assert not c[0].find_field("nope").is_valid()
+
+
+class Exporter:
+    """An array of another library, which speaks DLPack only."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+NARROW = """
+import slangpy;
+float take(float a) { return a; }
+void give(out float a, float b) { a = b; }
+float row(Tensor<float, 1> t) { float s = 0; for (int i = 0; i < t.shape[0]; i++) s += t[i]; return s; }
+"""
+
+
+def test_bfloat16_through_dlpack(device: Any) -> None:
+    torch = pytest.importorskip("torch")
+    module = source(device, "spec_narrow", NARROW)
+    values = torch.tensor([1.5, 2, -3, 0.25], dtype=torch.bfloat16)
+    assert module.take.convert()(Exporter(values), _result="numpy").tolist() == [1.5, 2, -3, 0.25]
+    assert plain(module.take.convert()(Exporter(values[::2]))) == [1.5, -3]
+    with pytest.raises(spy.ResolveException, match="BFloat16"):
+        module.take(Exporter(values))
+    module.give.convert("any")(Exporter(values), array(4) + 0.5)
+    assert values.float().tolist() == [0.5, 1.5, 2.5, 3.5]
+    with pytest.raises(spy.BoundVariableException, match="Unsupported type"):
+        module.take(Exporter(torch.zeros(2, dtype=torch.complex64)))
+
+
+def test_arrays_of_ml_dtypes(device: Any) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    module = source(device, "spec_narrow", NARROW)
+    values = np.array([[1.5, 2, -3], [4, 5, 6]], ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(module.take.convert()(values[:, ::-2], _result="numpy"), [[-3, 1.5], [6, 4]])
+    assert module.take(values[0, 0]) == 1.5  # a number, which converts
+    module.give.convert("any")(values[0], array(3))
+    assert values[0].astype(np.float32).tolist() == [0, 1, 2]
+    with pytest.raises(spy.ResolveException, match="FloatE4M3"):
+        module.take(np.zeros(2, ml_dtypes.float8_e4m3fn))
+    with pytest.raises(spy.BoundVariableException, match="Unsupported type"):
+        module.take(np.zeros(2, ml_dtypes.int4))
+
+
+POINTER_SIZED = """
+intptr_t next(intptr_t a) { return a + 1; }
+uintptr_t same(uintptr_t a) { return a; }
+size_t count(size_t a) { return a; }
+"""
+
+
+def test_integers_as_wide_as_a_pointer(device: Any) -> None:
+    module = source(device, "spec_pointer_sized", POINTER_SIZED)
+    if device.info.type == spy.DeviceType.vulkan:  # Slang has no SPIR-V for them
+        with pytest.raises(RuntimeError, match="a is of type intptr_t.*declare it as int64_t.*cpu"):
+            module.next(1)
+        with pytest.raises(RuntimeError, match="uintptr_t"):
+            module.count(np.zeros(2, np.uint64))
+        return
+    assert module.next(-5) == -4
+    assert module.same(2**64 - 1) == 2**64 - 1 and module.count(5) == 5
+    found = module.next(np.array([1, -2]), _result="numpy")
+    assert found.dtype == np.int64 and found.tolist() == [2, -1]
+    found = module.same(np.array([1, 2], np.uint64), _result="numpy")
+    assert found.dtype == np.uint64 and found.tolist() == [1, 2]
+    assert plain(module.next([1, 2])) == plain(module.next(spy.Tensor.from_numpy(device, np.array([1, 2])))) == [2, 3]
+    with pytest.raises(OverflowError):
+        module.same(-1)
+    with pytest.raises(spy.ResolveException):
+        module.next(np.zeros(2, np.int32))

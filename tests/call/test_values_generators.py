@@ -231,3 +231,11 @@ def test_seeds_and_offsets_do_not_rebuild(m: spy.Module) -> None:
     for seed in range(2, 6):
         m.take_float(spy.rand_float(0, seed, seed=seed), _result=out)
     assert stage.builds == before
+
+
+@pytest.mark.parametrize("generator", ["thread_id", "wang_hash", "rand_float"])
+def test_generators_that_make_no_arrays(device: Any, generator: str) -> None:
+    module = source(device, "generator_arrays", "int a2(int v[2]) { return v[0]; } float f2(float v[2]) { return v[0]; }")
+    function = module.f2 if generator == "rand_float" else module.a2
+    with pytest.raises(ValueError, match=rf"{generator}.*(float|int)\[2\]"):
+        function(getattr(spy, generator)())

@@ -55,6 +55,7 @@ nb::object Launch::run()
     if (shared)
         finish_shared();
     finish_uploads();
+    finish_native_copies();
     finish_references();
     finish_custom();
     return finish_result();
@@ -110,7 +111,7 @@ void Launch::measure()
         if (plan.writes && leaf.kind == ValueKind::torch)
             check_overlap(i, plan);
         if (plan.kind == LeafKind::view || plan.kind == LeafKind::packed) {
-            Shape shape = full_shape(leaf);
+            Shape shape = shape_of(plan, leaf);
             check_inner(i, plan, shape);
             merge_shape(i, plan, shape);
         } else if ((plan.kind == LeafKind::generator || plan.kind == LeafKind::resource) && plan.vector_dims) {

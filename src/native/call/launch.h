@@ -85,6 +85,7 @@ private:
     void write_tensor(size_t index, const LeafPlan& plan, const Leaf& leaf);
     void write_array(size_t index, const LeafPlan& plan, const Leaf& leaf);
     std::vector<uint8_t> pack_numbers(const LeafPlan& plan, const Leaf& leaf);
+    std::vector<uint8_t> pack_elements(const LeafPlan& plan, const Leaf& leaf);
     void write_packed(size_t index, const LeafPlan& plan, const Leaf& leaf);
     void write_generator(const LeafPlan& plan, const Leaf& leaf);
     void write_reference(const LeafPlan& plan, const Leaf& leaf);
@@ -143,6 +144,7 @@ private:
     void check_bounds();
     void record(const Variant& variant, std::array<uint32_t, 3> groups);
     void finish_uploads();
+    void finish_native_copies();
     void finish_references();
     nb::object finish_result();
 
@@ -176,6 +178,7 @@ private:
         size_t leaf;
         std::vector<uint8_t> bytes;
     };
+    std::vector<ref<Object>> m_value_owners; ///< of pointers inside of elements at hand
     std::vector<Table> m_tables; ///< lists of containers: a row for each
     bool m_in_entry = false;
     nb::object m_result_data; ///< custom: what create_calldata returned

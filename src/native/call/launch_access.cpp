@@ -113,8 +113,8 @@ VariantKey Launch::choose_variant()
         if (plan.kind != LeafKind::view && plan.kind != LeafKind::packed)
             continue;
         const Leaf& leaf = m_signature.leaves[i];
-        Shape shape = full_shape(leaf);
-        flatten = flattens(plan, shape, element_strides(leaf));
+        Shape shape = shape_of(plan, leaf);
+        flatten = flattens(plan, shape, element_strides(plan, leaf));
         for (const TensorBase* grad : gradients(plan, leaf)) // one flat index must serve the gradients too
             flatten = flatten && (!grad || (flattens(plan, shape, grad->strides) &&
                                             is_broadcast(plan, shape, grad->strides) ==
@@ -130,7 +130,7 @@ VariantKey Launch::choose_variant()
             clear_fresh(leaf);
             continue;
         }
-        AccessClass access = classify(plan, full_shape(leaf), element_strides(leaf), flatten);
+        AccessClass access = classify(plan, shape_of(plan, leaf), element_strides(plan, leaf), flatten);
         if (leaf.tensor || leaf.device_type)
             access = gradient_access(i, access, flatten);
         if (access == AccessClass::linear && !plan.whole && i < 64)

@@ -133,6 +133,13 @@ void Launch::finish_uploads()
     }
 }
 
+void Launch::finish_native_copies()
+{
+    for (const NativeCopy& native : m_signature.native_copies)
+        if (native.leaf < m_plan.leaves.size() && m_plan.leaves[native.leaf].writes)
+            nb::module_::import_("numpy").attr("copyto")(native.array, native.copy);
+}
+
 void Launch::finish_references()
 {
     for (Readback& readback : m_readbacks) {

@@ -1,6 +1,6 @@
 #pragma once
 // Small helpers that the parts of Launch share.
-#include "call/value.h"
+#include "call/plan.h"
 
 #include <cstring>
 
@@ -53,12 +53,22 @@ inline Shape full_shape(const Leaf& leaf)
     return shape;
 }
 
+/// The sizes that a call sees: of a list of structured elements, those of the list.
+inline Shape shape_of(const LeafPlan& plan, const Leaf& leaf)
+{
+    Shape shape = full_shape(leaf);
+    const size_t count = plan.vector_dims + plan.inner.size();
+    if (plan.kind == LeafKind::packed && plan.value.layout && shape.size() > count)
+        shape = Shape(std::span<const int64_t>(shape.begin(), count));
+    return shape;
+}
+
 /// Element strides of a leaf's container; numpy strides are bytes.
-inline Shape element_strides(const Leaf& leaf)
+inline Shape element_strides(const LeafPlan& plan, const Leaf& leaf)
 {
     if (leaf.kind != ValueKind::array)
         return leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch ? leaf.strides
-                                                                              : full_shape(leaf).contiguous_strides();
+                                                                              : shape_of(plan, leaf).contiguous_strides();
     Shape strides = leaf.strides;
     int64_t item = scalar_info(leaf.scalar).size;
     for (size_t i = 0; i < strides.size(); ++i)

@@ -95,7 +95,7 @@ void Launch::write_array(size_t index, const LeafPlan& plan, const Leaf& leaf)
     for (int64_t stride : leaf.strides)
         aligned &= stride % int64_t(item) == 0;
     if (m_on_host && aligned && plan.element_size == item && !m_signature.reserved.append_to) {
-        Shape strides = element_strides(leaf);
+        Shape strides = element_strides(plan, leaf);
         write_view(plan, plan.views[0], leaf.address, leaf.shape, strides);
         return;
     }
@@ -149,13 +149,40 @@ std::vector<uint8_t> Launch::pack_numbers(const LeafPlan& plan, const Leaf& leaf
     return bytes;
 }
 
+/// The elements of a list as the type that a tensor or buffer parameter holds.
+std::vector<uint8_t> Launch::pack_elements(const LeafPlan& plan, const Leaf& leaf)
+{
+    const TypeLayout& layout = *plan.value.layout;
+    const size_t depth = plan.vector_dims + plan.inner.size();
+    std::vector<uint8_t> bytes;
+    auto pack = [&](auto& self, PyObject* value, size_t level, const ValuePath& path) -> void {
+        if (level == depth) {
+            const size_t at = bytes.size();
+            bytes.resize(at + layout.stride, 0);
+            return write_value(layout, bytes.data() + at, value, path, &m_value_owners);
+        }
+        const bool is_list = PyList_Check(value) || PyTuple_Check(value);
+        if (!is_list || PySequence_Fast_GET_SIZE(value) != leaf.shape[level])
+            fail_at(path, ErrorKind::value, cat("nested lists must have equal lengths: expected ", leaf.shape[level], " elements"));
+        for (int64_t i = 0; i < leaf.shape[level]; ++i)
+            self(self, PySequence_Fast_GET_ITEM(value, i), level + 1, ValuePath{&path, {}, i});
+    };
+    pack(pack, leaf.object, 0, ValuePath{nullptr, plan.name, 0});
+    for (auto& owner : m_value_owners)
+        m_keep.push_back(std::move(owner));
+    m_value_owners.clear();
+    return bytes;
+}
+
 void Launch::write_packed(size_t index, const LeafPlan& plan, const Leaf& leaf)
 {
     if (plan.writes && leaf.kind != ValueKind::list && leaf.kind != ValueKind::vector && leaf.kind != ValueKind::matrix)
         fail_value(m_plan.label, ": argument ", plan.name, " cannot be written");
-    Shape shape = full_shape(leaf);
+    Shape shape = shape_of(plan, leaf);
     uint64_t address;
-    if (leaf.packed) {
+    if (plan.value.layout) {
+        address = upload(index, pack_elements(plan, leaf), false);
+    } else if (leaf.packed) {
         ref<Buffer> buffer = packed_buffer(plan, leaf);
         address = buffer->device_address() ? buffer->device_address() : reinterpret_cast<uint64_t>(buffer->host_pointer());
         m_keep.push_back(ref<Object>(buffer.get()));
@@ -307,7 +334,7 @@ void Launch::write_resource(size_t index, const LeafPlan& plan, const Leaf& leaf
         check_device(index, *sampler, "the sampler");
         bind_slot(plan.slot, ref<Object>(sampler));
     } else {
-        if (leaf.packed && leaf.kind == ValueKind::list) {
+        if (leaf.packed && leaf.kind == ValueKind::list && !plan.value.layout) {
             bind_slot(plan.slot, ref<Object>(packed_buffer(plan, leaf).get()));
             return;
         }
@@ -315,11 +342,12 @@ void Launch::write_resource(size_t index, const LeafPlan& plan, const Leaf& leaf
         if (leaf.kind != ValueKind::array && leaf.kind != ValueKind::list)
             fail(ErrorKind::type, m_plan.label, ": argument ", plan.name, " cannot be bound as a resource");
         refuse_in_capture(cat("argument ", plan.name, " is copied from the host (pass a slangpy.Tensor)"));
-        std::vector<uint8_t> bytes =
-            leaf.kind == ValueKind::array ? pack_array(leaf, plan.element_size) : pack_numbers(plan, leaf);
+        std::vector<uint8_t> bytes = leaf.kind == ValueKind::array ? pack_array(leaf, plan.element_size)
+                                     : plan.value.layout           ? pack_elements(plan, leaf)
+                                                                   : pack_numbers(plan, leaf);
         BufferDesc desc;
         desc.size = std::max<size_t>(bytes.size(), 4);
-        desc.struct_size = plan.element_size;
+        desc.struct_size = plan.value.layout ? uint32_t(plan.value.layout->stride) : plan.element_size;
         desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access | BufferUsage::copy_destination |
                      BufferUsage::copy_source;
         ref<Buffer> buffer = m_plan.device->create_buffer(desc);
@@ -354,6 +382,8 @@ void Launch::finish_tables()
 {
     for (Table& table : m_tables) {
         const LeafPlan& plan = m_plan.leaves[table.leaf];
+        if (table.bytes.empty()) // a list of generators or resources: only its shape counts
+            continue;
         uint64_t address = upload(table.leaf, std::move(table.bytes), false);
         write_view(plan, plan.views[0], address, plan.table_shape, plan.table_shape.contiguous_strides());
     }
@@ -375,7 +405,8 @@ void Launch::write_leaf(size_t index)
     case LeafKind::packed: return write_packed(index, plan, leaf);
     case LeafKind::generator: return write_generator(plan, leaf);
     case LeafKind::reference: return write_reference(plan, leaf);
-    case LeafKind::pointer: return write_pointer(plan, leaf);
+    case LeafKind::pointer:
+        return plan.table >= 0 && !m_in_entry ? write_entry(index, plan) : write_pointer(plan, leaf);
     case LeafKind::resource: return write_resource(index, plan, leaf);
     case LeafKind::custom: return write_custom(index, plan, leaf);
     case LeafKind::table: m_tables.push_back({index, std::vector<uint8_t>(plan.table_bytes)}); return;

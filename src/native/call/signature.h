@@ -18,6 +18,11 @@ struct ThisUpdate {
 };
 
 struct TorchTensor;
+/// An array with swapped byte order, and the copy that stands for it.
+struct NativeCopy {
+    nb::object array, copy;
+    size_t leaf;
+};
 
 struct Signature {
     std::string key;
@@ -25,6 +30,7 @@ struct Signature {
     size_t leaf_count = 0;
     std::vector<nb::object> keep;
     std::vector<ThisUpdate> updates;
+    std::vector<NativeCopy> native_copies;
     std::vector<nb::object> answers; ///< what get_this() and merged lists gave, in walk order: asked once per call
     ReservedArguments reserved;
     bool has_torch = false;

@@ -76,6 +76,11 @@ private:
     // --- containers in memory
     nb::object numpy(PyObject* value);
     nb::object foreign(PyObject* value);
+    /// An array of a type that NumPy does not have (bfloat16); adds no leaf when it is not in host memory.
+    nb::object dlpack(PyObject* value);
+    /// A container in host memory; strides count bytes.
+    nb::object array_leaf(PyObject* value, uint64_t address, ScalarType scalar, bool writable,
+                          std::span<const int64_t> sizes, std::span<const int64_t> strides);
     nb::object tensor(PyObject* value);
     nb::object buffer(PyObject* value);
     nb::object texture(PyObject* value, const TextureValue& texture, ValueKind kind);

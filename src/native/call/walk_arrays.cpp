@@ -2,39 +2,67 @@
 #include "call/walk.h"
 #include "device/resource.h"
 
+#include <nanobind/ndarray.h>
+
 namespace spy {
+
+/// The types of ml_dtypes, which NumPy itself does not have.
+static ScalarType extension_scalar(PyObject* value, const NumpyArray& array)
+{
+    if (array.kind != 'V' && array.kind != 'f')
+        return ScalarType::none;
+    const std::string name = nb::cast<std::string>(nb::handle(value).attr("dtype").attr("name"));
+    return name == "bfloat16"        ? ScalarType::bfloat16
+           : name == "float8_e4m3fn" ? ScalarType::float8_e4m3
+           : name == "float8_e5m2"   ? ScalarType::float8_e5m2
+                                     : ScalarType::none;
+}
 
 nb::object Walker::numpy(PyObject* value)
 {
     NumpyArray array;
     read_numpy(value, array);
+    nb::handle handle(value);
     if (array.scalar == ScalarType::none)
-        return unsupported(value, array.kind == 'V' ? "structured" : "dtype");
-    if (array.swapped) { // read through a native copy
-        nb::handle swapped(value);
-        value = hold(swapped.attr("astype")(swapped.attr("dtype").attr("newbyteorder")("=")));
-        read_numpy(value, array);
-        array.writable = false;
+        array.scalar = extension_scalar(value, array);
+    if (array.scalar == ScalarType::none)
+        return unsupported(value, handle.attr("dtype").attr("names").is_none() ? "dtype" : "structured");
+    if (array.swapped) { // native code sees a copy; what is written to it goes back after the call
+        const bool writable = array.writable;
+        PyObject* copy = hold(handle.attr("astype")(handle.attr("dtype").attr("newbyteorder")("=")));
+        read_numpy(copy, array);
+        array.writable = writable;
+        if (writable)
+            m.native_copies.push_back({nb::borrow(value), nb::borrow(copy), m.leaf_count});
+        value = copy;
     }
+    auto sizes = reinterpret_cast<const int64_t*>(array.sizes), strides = reinterpret_cast<const int64_t*>(array.strides);
+    const size_t rank = size_t(array.ndim);
+    const auto address = reinterpret_cast<uint64_t>(array.data);
+    return array_leaf(value, address, array.scalar, array.writable, {sizes, rank}, {strides, rank});
+}
+
+nb::object Walker::array_leaf(PyObject* value, uint64_t address, ScalarType scalar, bool writable,
+                              std::span<const int64_t> sizes, std::span<const int64_t> strides)
+{
     put('n');
-    put(char(array.scalar));
-    put(char(array.ndim));
-    put(array.writable ? 'w' : 'r');
+    put(char(scalar));
+    put(char(sizes.size()));
+    put(writable ? 'w' : 'r');
     Leaf& leaf = m.add_leaf();
     leaf.kind = ValueKind::array;
-    leaf.scalar = array.scalar;
-    leaf.flags = array.writable ? value_flag::writable : 0;
+    leaf.scalar = scalar;
+    leaf.flags = writable ? value_flag::writable : 0;
     leaf.object = value;
-    leaf.address = reinterpret_cast<uint64_t>(array.data);
-    leaf.shape = Shape(std::span<const int64_t>(reinterpret_cast<const int64_t*>(array.sizes), size_t(array.ndim)));
-    leaf.strides =
-        Shape(std::span<const int64_t>(reinterpret_cast<const int64_t*>(array.strides), size_t(array.ndim)));
+    leaf.address = address;
+    leaf.shape = Shape(sizes);
+    leaf.strides = Shape(strides);
     if (!m_describing)
         return {};
     nb::dict details;
-    details["scalar"] = std::string(scalar_info(array.scalar).slang_name);
+    details["scalar"] = std::string(scalar_info(scalar).slang_name);
     details["shape"] = to_tuple(leaf.shape);
-    details["writable"] = array.writable;
+    details["writable"] = writable;
     return description(value, ValueKind::array, details, last_leaf());
 }
 
@@ -43,6 +71,7 @@ nb::object Walker::foreign(PyObject* value)
     nb::object numpy_module = nb::module_::import_("numpy");
     nb::object array;
     nb::handle handle(value);
+    const size_t leaves = m.leaf_count;
     try {
         if (nb::hasattr(handle, "__array_interface__") || PyObject_CheckBuffer(value))
             array = numpy_module.attr("asarray")(handle);
@@ -54,9 +83,35 @@ nb::object Walker::foreign(PyObject* value)
         if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError) && !error.matches(PyExc_BufferError)
             && !error.matches(PyExc_RuntimeError))
             throw;
+        nb::object found = dlpack(value);
+        if (m.leaf_count > leaves)
+            return found;
         fail_bound("this ", Py_TYPE(value)->tp_name, " cannot be read as an array: ", nb::str(error.value()).c_str());
     }
     return numpy(hold(std::move(array)));
+}
+
+nb::object Walker::dlpack(PyObject* value)
+{
+    nb::ndarray<> array;
+    try {
+        array = nb::cast<nb::ndarray<>>(nb::handle(value));
+    } catch (const std::exception&) { // the error that NumPy gave says why
+        PyErr_Clear();
+        return {};
+    }
+    const nb::dlpack::dtype dtype = array.dtype();
+    const ScalarType scalar = dtype.lanes == 1 ? scalar_from_dlpack(dtype.code, dtype.bits) : ScalarType::none;
+    if (array.device_type() != nb::device::cpu::value || scalar == ScalarType::none)
+        return {};
+    Shape shape, strides;
+    for (size_t i = 0; i < array.ndim(); ++i) {
+        shape.push_back(int64_t(array.shape(i)));
+        strides.push_back(array.stride(i) * dtype.bits / 8);
+    }
+    const auto address = reinterpret_cast<uint64_t>(array.data());
+    hold(nb::capsule(new nb::ndarray<>(array), [](void* p) noexcept { delete static_cast<nb::ndarray<>*>(p); }));
+    return array_leaf(value, address, scalar, true, {shape.begin(), shape.size()}, {strides.begin(), strides.size()});
 }
 
 nb::object Walker::tensor(PyObject* value)

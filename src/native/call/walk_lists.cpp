@@ -253,13 +253,15 @@ nb::object Walker::array_of_objects(PyObject* value, PyObject* list, int64_t own
 nb::object Walker::merged_list(nb::object merged, PyObject* list, int64_t own)
 {
     put('L');
+    for (PyObject* at = list; PyList_GET_SIZE(at) && PyList_Check(PyList_GET_ITEM(at, 0));) { // all are of one length:
+        at = PyList_GET_ITEM(at, 0);                                                          // the fields tell
+        m.leaves[size_t(own)].shape.push_back(PyList_GET_SIZE(at));
+    }
     nb::object inner = visit(hold(std::move(merged)));
     if (m_describing) {
         inner[2]["list_length"] = PyList_GET_SIZE(list);
-        int depth = 1;
-        for (PyObject* at = list; PyList_GET_SIZE(at) && PyList_Check(PyList_GET_ITEM(at, 0)); ++depth)
-            at = PyList_GET_ITEM(at, 0);
-        inner[2]["list_depth"] = depth;
+        inner[2]["list_depth"] = m.leaves[size_t(own)].shape.size();
+        inner[2]["list_shape"] = to_tuple(m.leaves[size_t(own)].shape);
         inner[2]["list_leaf"] = own;
     }
     return inner;

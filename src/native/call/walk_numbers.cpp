@@ -24,9 +24,18 @@ nb::object Walker::integer(PyObject* value)
     return number(value, ValueKind::integer, scalar, code);
 }
 
+/// Scalars of ml_dtypes: floats that neither C nor NumPy has.
+static bool is_narrow_float(PyObject* value)
+{
+    const std::string name = nb::cast<std::string>(nb::handle(value).attr("dtype").attr("name"));
+    return name == "bfloat16" || name.starts_with("float8_");
+}
+
 nb::object Walker::numpy_scalar(PyObject* value)
 {
     ScalarType scalar = numpy_scalar_type(value);
+    if (scalar == ScalarType::none && is_narrow_float(value))
+        return number(hold(nb::steal(PyNumber_Float(value))), ValueKind::floating, ScalarType::float32, 'f');
     if (scalar == ScalarType::none)
         return unsupported(value, "");
     if (scalar == ScalarType::float64)

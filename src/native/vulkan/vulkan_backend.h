@@ -114,6 +114,7 @@ public:
     int spill_set() const { return m_spill_set; }           ///< set of the spilled push constants; -1 = not spilled
 
 private:
+    void check_descriptor_counts(const VkPhysicalDeviceLimits& limits, const std::string& device_name) const;
     void create_set_layouts(const SpirvResult& spirv);
     void create_pipeline(const SpirvResult& spirv);
 

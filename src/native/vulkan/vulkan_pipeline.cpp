@@ -83,12 +83,32 @@ VulkanKernel::VulkanKernel(ref<Device> device, const KernelDesc& desc)
     options.label = m_label;
     options.device_name = owner.info().adapter_name;
     const SpirvResult spirv = prepare_spirv(desc.code, *m_layout, options);
+    check_descriptor_counts(limits, owner.info().adapter_name);
     try {
         create_set_layouts(spirv);
         create_pipeline(spirv);
     } catch (...) {
         release();
         throw;
+    }
+}
+
+/// Drivers do not say so: what is beyond their limits reads as something else.
+void VulkanKernel::check_descriptor_counts(const VkPhysicalDeviceLimits& limits, const std::string& device_name) const
+{
+    struct Kind { VkDescriptorType type; const char* name; uint32_t limit; };
+    const Kind kinds[] = {
+        {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "buffers", limits.maxPerStageDescriptorStorageBuffers},
+        {VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE, "textures", limits.maxPerStageDescriptorSampledImages},
+        {VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, "writable textures", limits.maxPerStageDescriptorStorageImages},
+        {VK_DESCRIPTOR_TYPE_SAMPLER, "samplers", limits.maxPerStageDescriptorSamplers},
+    };
+    for (const Kind& kind : kinds) {
+        auto is_kind = [&](const SlotLayout& slot) { return descriptor_type(slot) == kind.type; };
+        const auto count = std::count_if(m_layout->slots.begin(), m_layout->slots.end(), is_kind);
+        if (count > int64_t(kind.limit))
+            fail_value("kernel '", m_label, "' takes ", count, " ", kind.name, "; ", device_name, " allows ", kind.limit,
+                       ": pass fewer, or tensors and pointers, which take none");
     }
 }
 

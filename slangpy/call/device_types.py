@@ -1,10 +1,11 @@
-"""BFloat16 as a type of Slang functions: which devices have it."""
+"""Types of Slang functions that not every device has."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .._native import Feature
+from ..marshall.base import fixed_size
 from .ir import Resolved
 
 
@@ -24,4 +25,18 @@ def check_bfloat(resolved: Resolved, device: Any, label: str) -> None:
             )
 
 
-__all__ = ["check_bfloat"]
+def check_pointer_sized(resolved: Resolved, device: Any, label: str) -> None:
+    """Raises RuntimeError where Slang's compiler would abort: it writes no SPIR-V with integers as wide as a pointer."""
+    if device.compile_target.format != "spirv":
+        return
+    names = {p.name: p.type_name for p in resolved.parameters if p.io != "return"}
+    names["the result"] = resolved.return_type_name
+    for name, type_name in names.items():
+        if fixed_size(type_name) != type_name:
+            raise RuntimeError(
+                f"{label}: {name} is of type {type_name}, which kernels for Vulkan cannot have: declare it as "
+                f"{fixed_size(type_name)}, or run on a cpu or cuda device"
+            )
+
+
+__all__ = ["check_bfloat", "check_pointer_sized"]
