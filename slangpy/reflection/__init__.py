@@ -318,6 +318,10 @@ class SlangProgramLayout:
 
 
 def __getattr__(name: str) -> Any:  # the compiler's part is loaded when it is asked for
+    if name == "lookup":  # needs NumPy
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
     if name == "SlangFunction":
         from .. import _slang
 

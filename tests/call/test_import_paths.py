@@ -154,4 +154,4 @@ def test_submodules_are_attributes_without_an_import() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
     for package in (spy.core, spy.types, spy.experimental):
         with pytest.raises(AttributeError, match="nothing_like_it"):
-            package.nothing_like_it  # noqa: B018
+            package.nothing_like_it

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from calls_support import load, plain, tensor
+from calls_support import load, plain, source, tensor
 
 import slangpy as spy
 
@@ -235,7 +235,9 @@ def test_seeds_and_offsets_do_not_rebuild(m: spy.Module) -> None:
 
 @pytest.mark.parametrize("generator", ["thread_id", "wang_hash", "rand_float"])
 def test_generators_that_make_no_arrays(device: Any, generator: str) -> None:
-    module = source(device, "generator_arrays", "int a2(int v[2]) { return v[0]; } float f2(float v[2]) { return v[0]; }")
+    module = source(
+        device, "generator_arrays", "int a2(int v[2]) { return v[0]; } float f2(float v[2]) { return v[0]; }"
+    )
     function = module.f2 if generator == "rand_float" else module.a2
     with pytest.raises(ValueError, match=rf"{generator}.*(float|int)\[2\]"):
         function(getattr(spy, generator)())
