@@ -18,6 +18,7 @@ struct ThisUpdate {
 };
 
 struct TorchTensor;
+
 /// An array with swapped byte order, and the copy that stands for it.
 struct NativeCopy {
     nb::object array, copy;
