@@ -83,7 +83,7 @@ class InstanceList:
             function = self._struct.find_method(name)
             if function is None:
                 raise AttributeError(f"{self._struct.name} has no field or method named '{name}'")
-            known = self._methods[name] = function.bind(self)
+            known = self._methods[name] = function if self._struct.is_static(name) else function.bind(self)
         return known
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -5,7 +5,9 @@ work component by component on numbers and vectors unless their docstring says o
 """
 
 from . import _native
+from .halves import extend as _extend
 
 __all__ = [name for name in vars(_native.math) if not name.startswith("_")]  # pyright: ignore[reportUnsupportedDunderAll]
 
 globals().update({name: getattr(_native.math, name) for name in __all__})
+_extend(_native.math.float16_t)

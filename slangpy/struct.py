@@ -104,6 +104,13 @@ class Struct:
             return None
         return FunctionNode.of(self.module, FunctionCore(self.module, name, reflection, self.type))
 
+    def is_static(self, name: str) -> bool:
+        """Whether a method takes no `this`."""
+        from . import _slang
+
+        reflection = self.module.layout.find_function_by_name_in_type(self.type, name)
+        return reflection is not None and reflection.has_modifier(_slang.ModifierID.static)
+
     def try_get_child(self, name: str) -> Any:
         """Nested type, else method, else None."""
         epoch = self.module.layout.epoch

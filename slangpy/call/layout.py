@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..marshall.base import NARROW_SIZES, SIZES, structured_element
+from ..marshall.base import INTEGERS, NARROW_SIZES, SIZES, structured_element
 from .gradients import NONE
 from .ir import Derivative, Placed, Vectorized
 from .struct_arrays import holder
@@ -111,6 +111,8 @@ def leaf_spec(
         spec["min_offset"] = fields.offset(ident + "_min")
         spec["max_offset"] = fields.offset(ident + "_max")
         spec["map"] = placed.map
+        if binding.stored in INTEGERS:
+            spec["scalar"] = binding.stored
     elif kind == "pointer":
         spec["value"] = fields.value(ident)
     elif kind == "custom":

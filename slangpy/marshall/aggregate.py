@@ -8,7 +8,18 @@ from typing import Any
 from ..call.ir import Binding, Value
 from ..errors import BoundVariableException, KernelGenException
 from ..reflection import SlangType
-from .base import TENSOR, Context, NoMatch, bind, close_names, no_match, register, split_element, structured_element
+from .base import (
+    TENSOR,
+    Context,
+    NoMatch,
+    bind,
+    close_names,
+    no_match,
+    register,
+    split_element,
+    structured_element,
+    with_sizes,
+)
 from .temporary import bind_list_to_buffer, bind_list_to_tensor
 
 _COMPONENTS = ("x", "y", "z", "w")
@@ -124,6 +135,9 @@ def _bind_struct_array(value: Value, type_: SlangType, declared: SlangType | Non
     context.size_dependent = True
     shape = tuple(value.details["list_shape"])
     front = len(shape) - len(sizes)
+    if -1 in sizes and front >= 0:
+        type_ = with_sizes(type_, shape[front:], context)
+        element, sizes = _array_of(type_)
     if front < 0 or shape[front:] != sizes:
         raise no_match(value, type_, f"it has {_count(shape)} elements, the parameter takes {_count(sizes)}")
     for name, _ in value.fields:

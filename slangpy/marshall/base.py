@@ -136,6 +136,16 @@ def split_element(type_: SlangType) -> tuple[SlangType, list[int]]:
     return type_, sizes
 
 
+def with_sizes(type_: SlangType, sizes: tuple[int, ...], context: Context) -> SlangType:
+    """An array type of unknown sizes with those of a value."""
+    context.size_dependent = True
+    own: list[int] = []
+    while type_.kind == "array" and type_.element_type is not None:
+        own.append(type_.shape[0] if type_.shape[0] >= 0 else sizes[len(own)])
+        type_ = type_.element_type
+    return context.layout.require_type_by_name(type_.full_name + "".join(f"[{size}]" for size in reversed(own)))
+
+
 def strip_to(type_: SlangType, element: str) -> list[int] | None:
     """Sizes that must be stripped from `type_` to reach `element`; None when it is not inside."""
     sizes: list[int] = []

@@ -24,6 +24,7 @@ from .base import (
     register,
     split_element,
     tensor_candidates,
+    with_sizes,
 )
 from .table import bind_table
 from .temporary import bind_list_to_buffer, bind_list_to_tensor, math_shape, math_type
@@ -104,6 +105,8 @@ def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
     shape, scalar = value.shape, value.details.get("scalar", "")
     cols = value.details.get("cols", 0)
     element, inner = split_element(type_)
+    if type_.kind == "array" and -1 in inner and len(math_shape(value)) >= len(inner) and 0 not in shape:
+        return _bind_list(value, with_sizes(type_, math_shape(value)[-len(inner) :], context), context)
     if 0 in shape:
         return _bind_empty(value, type_, inner, context)
     if element.kind == "enum" and not inner and not cols and scalar in INTEGERS:

@@ -105,6 +105,8 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
         return _bind_resource(value, type_, context, element)
     if type_.full_name.startswith(("TensorView<", "DiffTensorView<")):
         raise no_match(value, type_, _view_advice(type_, context))
+    if type_.kind == "array" and type_.shape[0] < 0:
+        type_ = _sized_by(element, type_, context)
     inner = [] if fixed_size(type_.full_name) == element else strip_to(type_, element)
     stored = element
     if type_.kind == "enum" and enum_storage(type_) == element:
@@ -123,6 +125,14 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
             f"{type_.full_name} takes {len(inner)}"
         )
     return Binding("view", value, type_.full_name, type_, dims, tuple(inner), stored, cost=(0, 1 if dims else 0))
+
+
+def _sized_by(element: str, type_: SlangType, context: Context) -> SlangType:
+    """An array of unknown size, with that of the container's elements where those are such arrays."""
+    own = context.find(element)
+    inner = own.element_type if own is not None and own.kind == "array" else None
+    same = inner is not None and type_.element_type is not None and inner.full_name == type_.element_type.full_name
+    return own if own is not None and same else type_
 
 
 def _dtype_hint(element: str, target: str) -> str:

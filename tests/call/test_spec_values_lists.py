@@ -187,3 +187,28 @@ def test_generators_in_lists_and_in_listed_dicts(module: Any) -> None:
     assert at.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="Could not find suitable"):
         module.whole([spy.call_id(), spy.call_id()], _result=np.zeros((3, 2), np.int32))
+
+
+UNSIZED = """
+import slangpy;
+float digits(float a[]) { return a[0] * 10 + a[1]; }
+int whole_digits(int a[]) { return a[0] * 10 + a[1]; }
+float corner(float3 a[]) { return a[0].x * 10 + a[1].y; }
+float pairs(float a[][2]) { return a[0][0] * 10 + a[1][1]; }
+struct S { float x; };
+float structs(S s[]) { return s[0].x * 10 + s[1].x; }
+"""
+
+
+def test_arrays_without_a_size_take_that_of_the_list(device: Any) -> None:
+    module = source(device, "spec_unsized", UNSIZED)
+    assert module.digits([1, 2]) == module.digits([1, 2, 3, 4]) == 12
+    assert module.whole_digits((3, 4)) == 34
+    assert plain(module.digits([[1, 2], [3, 4]])) == [12, 34]
+    assert module.corner([[1, 2, 3], [4, 5, 6]]) == module.corner([spy.float3(1, 2, 3), spy.float3(4, 5, 6)]) == 15
+    assert module.pairs([[1, 2], [3, 4]]) == module.pairs([[1, 2], [3, 4], [5, 6]]) == 14
+    assert module.structs([{"x": 1}, {"x": 2}]) == 12
+    values = spy.Tensor.from_numpy(device, array(2, 4))
+    assert plain(module.digits(spy.Tensor.zeros(device, (3,), "float[4]"))) == [0, 0, 0]
+    with pytest.raises((ResolveException, ShapeError)):
+        module.digits(values)

@@ -110,6 +110,8 @@ def test_method_overloads(m: spy.Module) -> None:
 def test_static_methods(m: spy.Module, device: Any) -> None:
     assert m.Dot.half_of(5.0) == 2.5
     assert plain(m.Dot.half_of(tensor(device, 3))) == [0, 0.5, 1]
+    dots = spy.InstanceList(m.Dot, {"p": spy.float2(1, 2), "v": tensor(device, 3, 2)})
+    assert dots.half_of(5.0) == 2.5 and plain(dots.half_of([1, 2])) == [0.5, 1]
 
 
 def test_mutating_methods(m: spy.Module, device: Any) -> None:

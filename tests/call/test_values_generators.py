@@ -241,3 +241,15 @@ def test_generators_that_make_no_arrays(device: Any, generator: str) -> None:
     function = module.f2 if generator == "rand_float" else module.a2
     with pytest.raises(ValueError, match=rf"{generator}.*(float|int)\[2\]"):
         function(getattr(spy, generator)())
+
+
+def test_the_numbers_of_a_range_fit_their_type(m: spy.Module, device: Any) -> None:
+    module = source(device, "range_limits", "uint8_t small(uint8_t v) { return v; } uint plain(uint v) { return v; }")
+    assert plain(module.small(range(250, 256))) == list(range(250, 256))
+    assert plain(module.small(range(255, -1, -255))) == [255, 0]
+    for values in (range(300), range(-1, 3), range(2, -3, -1)):
+        with pytest.raises(OverflowError, match="out of range for uint8_t"):
+            module.small(values)
+    with pytest.raises(OverflowError):
+        module.plain(range(2**63 - 2, 2**63 + 5))
+    assert plain(module.small(range(300, 300))) == []

@@ -265,3 +265,15 @@ def test_order_is_lexicographic():
         operator.lt(spy.float3(), spy.float2())
     with pytest.raises(TypeError):
         operator.lt(spy.float3(), 1)
+
+
+def test_halves_calculate_as_floats_do() -> None:
+    half = spy.float16_t(2.5)
+    assert half**2 == 6.25 and 2**half == float(np.float16(2**2.5)) and isinstance(half**2, spy.float16_t)
+    assert half % 2 == 0.5 and 7 % half == 2 and divmod(half, 2) == (1, 0.5)
+    assert round(half) == 2 and isinstance(round(half), int) and round(spy.float16_t(1.26), 1) == spy.float16_t(1.3)
+    assert f"{half:.2f}" == "2.50" and f"{half}" == "2.5"
+    with pytest.raises(TypeError):
+        half % "a"
+    with pytest.raises(ZeroDivisionError):
+        half % 0

@@ -212,9 +212,25 @@ ref<Buffer> Launch::packed_buffer(const LeafPlan& plan, const Leaf& leaf)
     return buffer;
 }
 
+/// The numbers of a range are checked like any other number: the first and the last tell.
+static void check_range(const LeafPlan& plan, const Generator& generator)
+{
+    const int64_t count = generator.shape[0];
+    if (count == 0 || plan.scalar == ScalarType::none)
+        return;
+    const __int128 last = __int128(generator.offset[0]) + __int128(generator.stride[0]) * (count - 1);
+    if (last != int64_t(last))
+        fail(ErrorKind::overflow, plan.name, ": a range with numbers beyond 64 bits");
+    uint8_t unused[8];
+    for (int64_t number : {generator.offset[0], int64_t(last)})
+        write_scalar(plan.scalar, 1, unused, nb::int_(number).ptr(), ValuePath{nullptr, plan.name, 0});
+}
+
 void Launch::write_generator(const LeafPlan& plan, const Leaf& leaf)
 {
     auto* generator = nb::cast<Generator*>(nb::handle(leaf.object));
+    if (generator->kind == GeneratorKind::range)
+        check_range(plan, *generator);
     put<uint32_t>(plan.seed_offset, generator->seed);
     if (plan.seed_offset >= 0)
         put<uint32_t>(plan.seed_offset + 4, generator->warmup);
