@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -341,7 +342,7 @@ class FunctionNode(_native.CallSite):
 
     def thread_group_size(self, size: Any) -> FunctionNode:
         """Threads of a group: three ints. For functional calls the product counts."""
-        sizes = tuple(int(s) for s in size)
+        sizes = tuple(operator.index(s) for s in size)
         if len(sizes) != 3 or any(s < 1 for s in sizes) or sizes[0] * sizes[1] * sizes[2] > 1024:
             raise ValueError(f"thread_group_size takes three positive ints with a product of at most 1024, got {sizes}")
         return self._with(thread_group_size=sizes)

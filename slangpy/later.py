@@ -15,6 +15,7 @@ _INSTEAD = {
     "RayTracingPassEncoder": "use compute passes",
     "RenderPipeline": "use compute kernels that write textures",
     "RayTracingPipeline": "use compute kernels",
+    "HitGroupDesc": "use compute kernels",
     "Bitmap": "use Texture.to_numpy() with an image library",
     "TextureLoader": "load the image with another library and use create_texture(data=...)",
     "Window": "read textures back with to_numpy() and show them with another library",
@@ -28,6 +29,14 @@ _MODULES = {
     "renderdoc": "start the program from RenderDoc, which captures Vulkan devices",
 }
 
+_KERNELS = "write functions and load their file with Module.load_from_file(device, path); torch tensors are arguments as they are"
+_CALLS = {
+    "loadModule": _KERNELS,
+    "clearSessionShaderCache": "load modules anew; changed files are noticed by themselves",
+    "clearPersistentShaderCache": "remove the folder of SLANGPY_CACHE_DIR (default: ~/.cache/slangpy)",
+    "clearShaderCaches": "remove the folder of SLANGPY_CACHE_DIR (default: ~/.cache/slangpy)",
+}
+
 
 class _Refusing(ModuleType):
     """A module of which nothing can be taken."""
@@ -39,9 +48,11 @@ class _Refusing(ModuleType):
 
 
 def make(name: str) -> Any:
-    """A class that cannot be made, or a module without contents; None when the name is none of these."""
+    """A class that cannot be made, a function that cannot be called or a module without contents; None for other names."""
     if name in _MODULES:
         return _Refusing(f"slangpy.{name}", _MODULES[name])
+    if name in _CALLS:
+        return _function(name)
     instead = _INSTEAD.get(name)
     if instead is None:
         return None
@@ -51,3 +62,13 @@ def make(name: str) -> Any:
         raise NotImplementedError(f"slangpy.{name} is not implemented; {instead}")
 
     return type(name, (), {"__init__": refuse, "__doc__": f"Not implemented; {instead}.", "__module__": "slangpy"})
+
+
+def _function(name: str) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        del args, kwargs
+        raise NotImplementedError(f"slangpy.{name} is not implemented; {_CALLS[name]}")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"Not implemented; {_CALLS[name]}."
+    return refuse

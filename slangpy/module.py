@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,11 @@ class LoadedModule:
             self._layout = scope.layout
         return self._layout
 
+    @cached_property
+    def declared_names(self) -> frozenset[str]:
+        """What the modules declare outside of types and functions."""
+        return frozenset(child.name for module in self.modules for child in module.module_decl.children if child.name)
+
     def find_element_layout(self, type_: SlangType) -> Any:
         return self.layout.element_layout(type_.type_reflection)
 
@@ -125,7 +131,7 @@ class Module:
         self._names: dict[str, Any] = {}
         self._attributes: set[str] = set()  # those of the names that are plain attributes by now
         self._tables: dict[Any, Any] = {}
-        self._layout = SlangProgramLayout(lambda: self.loaded.layout)
+        self._layout = SlangProgramLayout(lambda: self.loaded.layout, lambda: self.loaded.main.layout)
         self._content_key: str | None = None
         self._manifest: dict[str, Any] | None = None
         self._seen: dict[str, str] = {}  # hashes of the files when the compiler was last given them

@@ -198,24 +198,32 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
         printing.remember(program.device, linked)
         return code, linked.binding_layout(0)
     except SlangCompileError as error:
-        text = str(error)
-        hidden = re.search(r"'([^']+)' is not accessible", text)
-        if hidden:
-            raise ResolveException(
-                f"{name}: '{hidden.group(1)}' is not public: a module that marks anything `public` lets only that be "
-                "called; write `public` before its declaration"
-            ) from None
-        if "no type conformances found" in text:
-            raise RuntimeError(
-                f"{name}: no type conformances found for an interface; name the types with .type_conformances([...])\n"
-                + text
-            ) from None
-        path = _dump_failed(name, source)
-        raise KernelGenException(
-            f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}"
-        ) from None
+        raise _refusal(program, name, source, str(error)) from None
     except RuntimeError as error:  # an operation that the device lacks
         raise RuntimeError(f"{name}: {error}") from None
+
+
+def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
+    """What to say of a generated kernel that the compiler refuses."""
+    hidden = re.search(r"'([^']+)' is not accessible", text)
+    if hidden:
+        return ResolveException(
+            f"{name}: '{hidden.group(1)}' is not public: a module that marks anything `public`, or has parts "
+            "(`implementing`), lets only what is public be called; write `public` before its declaration"
+        )
+    if "no type conformances found" in text:
+        return RuntimeError(
+            f"{name}: no type conformances found for an interface; name the types with .type_conformances([...])\n"
+            + text
+        )
+    shared = [word for word in re.findall(r"ambiguous reference to '(\w+)'", text) if word in program.declared_names]
+    if shared:
+        return ResolveException(
+            f"{name}: '{shared[0]}' is declared by the module and by slangpy's own library; give it another name or put "
+            f"it into a namespace\n{text}"
+        )
+    path = _dump_failed(name, source)
+    return KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}")
 
 
 def _target_compile(device: Any, text: bytes, layout: Any, name: str) -> bytes:

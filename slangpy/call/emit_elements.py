@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..reflection import SlangType
 from .emit_state import KernelState
 from .ir import Placed
-from .text import indent, product, slang_name
+from .text import indent, product, slang_name, vector_name
 from .variants import UNIFORM
 
 
@@ -125,7 +125,7 @@ class ElementWriter(KernelState):
     def _wide_load(self, placed: Placed) -> str:
         """One component of the neighbours that were loaded together."""
         ident, stored = placed.ident, placed.binding.stored
-        kind = f"vector<{stored},{self.shape.width}>"
+        kind = vector_name(stored, self.shape.width)
         self.wide_loads.append(f"{kind} _w_{ident} = _call.{ident}.cast<{kind}>().read(_q);")
         self.body.append(f"_spy_T_{ident} _v_{ident} = _spy_T_{ident}(_w_{ident}[_k]);")
         return f"_v_{ident}"
@@ -136,7 +136,7 @@ class ElementWriter(KernelState):
             self.body.append(f"_w_{name}[_k] = {stored}({value});")
             self.wide_stores.append(f"_spy_stream<{stored}, {self.shape.width}>(_call.{name}.at(_at), _w_{name});")
             return
-        kind = f"vector<{stored},{self.shape.width}>"
+        kind = vector_name(stored, self.shape.width)
         if not loaded:
             self.wide_loads.append(f"{kind} _w_{name};")
         self.body.append(f"_w_{name}[_k] = {stored}({value});")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .emit_leaves import LeafWriter
 from .ir import Parameter, Placed
 from .struct_arrays import holder, spread
-from .text import slang_name
+from .text import global_name, slang_name
 from .zeros import zero_missing
 
 
@@ -89,7 +89,7 @@ class ForwardWriter(LeafWriter):
             return f"{slang_name(resolved.struct_name)}.{resolved.call_name}({', '.join(names)})"
         if resolved.kind == "constructor":
             return f"{slang_name(resolved.struct_name)}({', '.join(names)})"
-        return f"{resolved.call_name}({', '.join(names)})"
+        return f"{global_name(resolved.call_name)}({', '.join(names)})"
 
     def _store_parameter(self, parameter: Parameter, var: str) -> None:
         for placed in self.leaves.get(parameter.name, []):

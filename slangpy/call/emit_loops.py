@@ -30,7 +30,8 @@ class LoopWriter(KernelState):
     def _cpu_loop(self) -> list[str]:
         lines = [
             f"int64_t _first = ({self._flat_group()}) * _call._block;",
-            "int64_t _last = min(_first + _call._block, _call._total);",
+            "int64_t _last = _first + _call._block;",
+            "if (_last > _call._total) _last = _call._total;",
             *self.hoisted,
         ]
         if self.tiles is not None:
@@ -49,7 +50,8 @@ class LoopWriter(KernelState):
             lines += ["for (int64_t _i = _first; _i < _last;)", "{"]
             lines += indent(self._split("_i"))
             lines += [
-                f"    int64_t _stop = min(_last, _i + _call._shape[{last}] - _c{last});",
+                f"    int64_t _stop = _i + _call._shape[{last}] - _c{last};",
+                "    if (_stop > _last) _stop = _last;",
                 *indent(self.row),
                 f"    for (; _i < _stop; _i++, _c{last}++)",
                 "    {",

@@ -130,8 +130,8 @@ class TileLoops:
 
     def _loop(self, dim: int) -> str:
         size = self.tile[dim]
-        end = f"min(_t{dim} * {size} + {size}, _call._shape[{dim}])"
-        return f"for (int64_t _c{dim} = _t{dim} * {size}; _c{dim} < {end}; _c{dim}++)"
+        inside = f"_c{dim} < _t{dim} * {size} + {size} && _c{dim} < _call._shape[{dim}]"
+        return f"for (int64_t _c{dim} = _t{dim} * {size}; {inside}; _c{dim}++)"
 
 
 def position_lines(rank: int, tile: tuple[int, ...]) -> list[str]:

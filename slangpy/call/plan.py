@@ -25,7 +25,7 @@ from .ir import Argument, Derivative, Options, Value, Vectorized
 from .resolve import resolve
 from .results import numpy_result, result_mode, torch_leaves
 from .settle import settle_source
-from .text import product
+from .text import avoid_names, product
 from .textures import check_device, make_texture, result_format
 from .torch_outputs import check_torch_outputs
 from .uniforms import raise_unset
@@ -160,7 +160,8 @@ class PlanView:
         try:
             target = device.compile_target
             capabilities = (target.format, *target.capabilities)
-            return emit(plan, grads, options, shape, imports, capabilities, self.result_format)
+            text = emit(plan, grads, options, shape, imports, capabilities, self.result_format)
+            return avoid_names(text, self.loaded.declared_names)
         except (KernelGenException, ValueError) as error:
             raise KernelGenException(f"{self.label}: {error}\n{table(self.arguments, plan)}") from None
 

@@ -10,7 +10,7 @@ from ..cache import digest
 from ..marshall.base import TENSOR
 from ..reload import source_changed
 from .constants import render_constants
-from .text import import_statement
+from .text import import_statement, slang_name
 from .uniforms import apply_globals, put
 
 
@@ -137,13 +137,13 @@ def _wrapper(node: Any) -> list[str]:
     _check(node, target, function)
     size = node.options.thread_group_size or (32, 1, 1)
     first, *rest = function.parameters
-    uniforms = "".join(f", uniform {p.type.full_name} {p.name}" for p in rest)
+    uniforms = "".join(f", uniform {slang_name(p.type.full_name)} {p.name}" for p in rest)
     swizzle = {"uint": ".x", "vector<uint,2>": ".xy"}.get(first.type.full_name, "")
     call = ", ".join([f"_spy_id{swizzle}", *(p.name for p in rest)])
     return [
         '[shader("compute")]',
         f"[numthreads({size[0]}, {size[1]}, {size[2]})]",
-        f"void _spy_main(uint3 _spy_id : SV_DispatchThreadID{uniforms}) {{ {node.name}({call}); }}",
+        f"void _spy_main(uint3 _spy_id : SV_DispatchThreadID{uniforms}) {{ ::{node.name}({call}); }}",
     ]
 
 

@@ -71,7 +71,8 @@ def parameters_of(target: Target, function: Any) -> list[Declared]:
             io = "in"
         type_ = target.layout.wrap(parameter.type)
         assert type_ is not None
-        found.append(Declared(parameter.name, type_, io, _is_no_diff(parameter, type_), parameter.has_default))
+        name = "_result_" if parameter.name == "_result" else parameter.name  # given by position only
+        found.append(Declared(name, type_, io, _is_no_diff(parameter, type_), parameter.has_default))
     return found
 
 

@@ -107,7 +107,7 @@ def settle_source(sums: Sums, cpu: bool, imports: list[str]) -> str:
         lines += [
             "[numthreads(1, 1, 1)]", "void _spy_main(uint3 _group : SV_GroupID, uniform _spy_Call _call)", "{",
             "    int64_t _first = (int64_t(_group.x) + int64_t(_group.y) * 0xffffffffll) * _call._block;",
-            "    int64_t _last = min(_first + _call._block, _call._count);",
+            "    int64_t _last = _first + _call._block;", "    if (_last > _call._count) _last = _call._count;",
             "    for (int64_t _i = _first; _i < _last; _i++)", "        _settle_element(_i, _call);", "}",
         ]  # fmt: skip
     else:

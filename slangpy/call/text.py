@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from functools import cache
+
+_SCALAR = r"\b(bool|u?int(?:8_t|16_t|64_t)?|half|float|double)"
+_VECTOR = re.compile(rf"\bvector<{_SCALAR}, ?([1-4])>")
+_MATRIX = re.compile(rf"\bmatrix<{_SCALAR}, ?([1-4]), ?([1-4])>")
+_FILE_SCOPE = re.compile(r"_spy_(?:Call|R|function|[THP]_\w+)")
+
 
 def indent(lines: list[str]) -> list[str]:
     return ["    " + line for line in lines]
@@ -19,9 +28,27 @@ def import_statement(module_name: str) -> str:
     return f"import {module_name};" if module_name.isidentifier() else f'import "{module_name}";'
 
 
+@cache
 def slang_name(full_name: str) -> str:
-    """A spelling that Slang's parser takes for any type: arrays inside templates included."""
-    return full_name
+    """A spelling that means the same type whatever a user's module declares: a global may be called `vector`."""
+    short = _MATRIX.sub(r"\1\2x\3", _VECTOR.sub(r"\1\2", full_name))
+    return global_name(short)
+
+
+def global_name(name: str) -> str:
+    """Names in Slang text that begin as those of the kernel do, past which `::` looks."""
+    return re.sub(r"(?<![\w.:])(?=_\w)", "::", name)
+
+
+def vector_name(scalar: str, count: int) -> str:
+    return slang_name(f"vector<{scalar},{count}>")
+
+
+def avoid_names(text: str, declared: Iterable[str]) -> str:
+    """The kernel's own names outside of functions, renamed where the user's modules declare one of them."""
+    if not any(_FILE_SCOPE.fullmatch(name) for name in declared):
+        return text
+    return re.sub(rf"(?<![\w.:])({_FILE_SCOPE.pattern})\b", r"\1_kernel", text)
 
 
 def stored_name(full_name: str) -> str:

@@ -232,8 +232,10 @@ _ENUM_NAMES = {"int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "i
 class SlangProgramLayout:
     """Names of one module and all it imports. Everything is looked up when first asked for."""
 
-    def __init__(self, layout: Callable[[], Any]) -> None:
+    def __init__(self, layout: Callable[[], Any], own: Callable[[], Any] | None = None) -> None:
+        """own: layout of the module by itself, where names that it shares with our library mean its own."""
         self._get_layout = layout
+        self._get_own = own
         self._types: dict[str, SlangType | None] = {}
         self.epoch = 0
         """How often the code behind the names was replaced."""
@@ -257,7 +259,8 @@ class SlangProgramLayout:
         return self.epoch
 
     def find_reflection(self, name: str) -> Any:
-        return self.native.find_type_by_name(name)
+        found = self.native.find_type_by_name(name)
+        return self._get_own().find_type_by_name(name) if found is None and self._get_own is not None else found
 
     def find_element_layout(self, reflection: Any) -> Any:
         return self.native.element_layout(reflection)
@@ -282,7 +285,11 @@ class SlangProgramLayout:
         return found
 
     def find_function_by_name(self, name: str) -> Any:
-        return self.native.find_function_by_name(name)
+        found = self.native.find_function_by_name(name)
+        # A type that two modules declare looks overloaded too, but by nothing that can be called.
+        if found is not None and found.is_overloaded and all(overload is None for overload in found.overloads):
+            return None
+        return found
 
     def require_function_by_name(self, name: str) -> Any:
         found = self.find_function_by_name(name)

@@ -80,6 +80,16 @@ def test_unavailable_names_say_what_to_use() -> None:
         importlib.import_module("slangpy.core.native").NativeCallRuntimeOptions()
 
 
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("loadModule", "Module.load_from_file"), ("clearShaderCaches", "SLANGPY_CACHE_DIR"), ("HitGroupDesc", "compute")],
+)
+def test_names_of_what_is_not_there_say_what_to_use(name: str, instead: str) -> None:
+    assert getattr(spy, name) is getattr(spy, name)
+    with pytest.raises(NotImplementedError, match=rf"slangpy\.{name} is not implemented; .*{instead}"):
+        getattr(spy, name)("square.slang")
+
+
 def test_wang_hash_on_the_host() -> None:
     hashes = importlib.import_module("slangpy.types.wanghasharg")
     seeds = np.array([[0, 1], [2**31, 2**32 - 1]], np.uint32)

@@ -1,0 +1,104 @@
+"""Names that users give their functions, types, globals and parameters never meet those of generated kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from calls_support import array, plain, source, tensor
+
+import slangpy as spy
+
+pytestmark = pytest.mark.needs_kernels
+
+# Slang's own names that kernels use, names of our library, and those that kernels declare themselves.
+CORE = ["vector", "matrix", "min", "max"]
+LIBRARY = ["Tensor", "Context", "Shape", "ContextND", "call_data", "thread_id", "TensorStorage"]
+KERNEL = [
+    "_call", "_i", "_c0", "_r", "_k", "_q", "_group", "_thread", "_begin", "_first", "_last", "_at", "_w_a0", "_v_a0",
+    "_spy_Call", "_spy_T_a0", "_spy_R", "_spy_main", "_spy_function", "a0",
+]  # fmt: skip
+NAMES = CORE + LIBRARY + KERNEL
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("Tensor", "ContextND")])  # those ask for our library
+def test_globals(device: spy.Device, name: str) -> None:
+    m = source(
+        device, f"names_global_{name}", f"uniform float {name};\nfloat f(float a, float b) {{ return a + b + {name}; }}"
+    )
+    assert plain(m.f(tensor(device, 5), 2.0)) == [2, 3, 4, 5, 6]
+    assert plain(m.f.set({name: 10.0})(tensor(device, 2, 3), tensor(device, 3))) == [[10, 12, 14], [13, 15, 17]]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in CORE])
+def test_functions(device: spy.Device, name: str) -> None:
+    m = source(device, f"names_function_{name}", f"[Differentiable] float {name}(float a, float b) {{ return a * b; }}")
+    f = m[name]
+    assert f(3.0, 2.0) == 6.0
+    assert plain(f(tensor(device, 5), 2.0)) == [0, 2, 4, 6, 8]
+    x, y = tensor(device, 3).with_grads(), tensor(device, 3).with_grads()
+    y.grad.copy_from_numpy(np.ones(3, np.float32))
+    f.bwds(x, 4.0, _result=y)
+    assert plain(x.grad) == [4, 4, 4]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "_result", "_this", "_type", "_append_to", "_thread_count"])
+def test_parameters(device: spy.Device, name: str) -> None:
+    m = source(device, f"names_parameter_{name}", f"float f(float {name}, float b) {{ return {name} * 10 + b; }}")
+    assert m.f(1.0, 2.0) == 12.0
+    assert plain(m.f(tensor(device, 3), 2.0)) == [2, 12, 22]
+    assert plain(m.f(array(3), 2.0, _result="numpy")) == [2, 12, 22]
+    if name in NAMES:
+        assert plain(m.f(**{name: array(3), "b": 1.0})) == [1, 11, 21]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "min"])
+def test_structs(device: spy.Device, name: str) -> None:
+    text = """
+struct NAME : IDifferentiable
+{
+    float v;
+    float2 w;
+    [Differentiable] float scaled(float y) { return v * y + w.y; }
+    static float twice(float x) { return 2 * x; }
+}
+NAME moved(NAME a, float b) { NAME r = a; r.v += b; return r; }
+"""
+    m = source(device, f"names_struct_{name}", text.replace("NAME", name))
+    assert plain(m.moved({"v": 1.0, "w": [1, 2]}, 2.0)) == {"v": 3, "w": [1, 2]}
+    assert plain(m.moved({"_type": name, "v": 1.0, "w": [1, 2]}, 2.0)) == {"v": 3, "w": [1, 2]}
+    moved = m.moved({"v": array(3), "w": [1, 2]}, 2.0)
+    assert plain(m.moved(moved, 1.0, _result="numpy")["v"]) == [3, 4, 5]
+    struct = m[name]
+    assert plain(struct(1.0, [2, 3])) == {"v": 1, "w": [2, 3]}
+    assert plain(struct.scaled(moved, 10.0)) == [22, 32, 42]
+    assert plain(struct.twice(array(3))) == [0, 2, 4]
+    v, y = tensor(device, 3).with_grads(), tensor(device, 3).with_grads()
+    y.grad.copy_from_numpy(np.ones(3, np.float32))
+    struct.scaled.bwds({"v": v, "w": [1, 2]}, 5.0, _result=y)
+    assert plain(v.grad) == [5, 5, 5]
+
+
+def test_raw_kernels(device: spy.Device) -> None:
+    text = """
+struct _spy_id { float v; }
+void fill(uint3 dispatchThreadID, float fill, _spy_id s, RWTensor<float,1> o)
+{
+    if (dispatchThreadID.x < o.shape[0]) o[dispatchThreadID.x] = fill + s.v;
+}
+"""
+    m = source(device, "names_raw", "import slangpy;" + text)
+    out = spy.Tensor.zeros(device, (5,), "float")
+    m.fill.dispatch((5, 1, 1), fill=2.0, s={"v": 0.5}, o=out)
+    assert plain(out) == [2.5] * 5
+
+
+@pytest.mark.parametrize("name", ["CallShapeInfo", "IAtomicAddable"])
+def test_documented_types_cannot_be_declared_again(device: spy.Device, name: str) -> None:
+    text = f"struct {name} {{ float v; }};"
+    m = source(device, f"names_twice_{name}", f"{text}\nfloat f({name} a) {{ return a.v; }}")
+    with pytest.raises(spy.ResolveException, match=f"'{name}' is declared by the module and by slangpy"):
+        m.f({"v": 1.0})
+    m = source(
+        device, f"names_inside_{name}", f"namespace mine {{ {text} }}\nfloat f(mine::{name} a) {{ return a.v; }}"
+    )
+    assert m.f({"v": 1.0}) == 1.0
