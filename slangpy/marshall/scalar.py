@@ -207,7 +207,11 @@ def _list_candidates(value: Value, pattern: Any, context: Context) -> list[Slang
     elif kind == "matrix":
         found = [f"matrix<{scalar},{shape[-2]},{shape[-1]}>"] if len(shape) >= 2 else []
     elif kind == "array":
-        declared = _array_rank(pattern)
+        declared, inner = _array_rank(pattern)
+        held = {"vector": 1, "matrix": 2}.get(pattern_kind(inner), 0) if inner is not None and element in SIZES else 0
+        if held and len(shape) > held and all(1 <= size <= 4 for size in shape[-held:]):
+            element = f"{pattern_kind(inner)}<{scalar},{','.join(map(str, shape[-held:]))}>"
+            shape = shape[:-held]
         if len(shape) >= declared:
             sizes = shape[len(shape) - declared :]
             found = [element + "".join(f"[{size}]" for size in reversed(sizes))]
@@ -228,11 +232,12 @@ def _item_candidates(value: Value, pattern: Any, context: Context) -> list[Slang
     return [type_ for type_ in found if type_ is not None]
 
 
-def _array_rank(pattern: Any) -> int:
+def _array_rank(pattern: Any) -> tuple[int, Any]:
+    """Dimensions of an array type, and what it holds."""
     rank = 0
     while pattern is not None and pattern_kind(pattern) == "array":
         rank, pattern = rank + 1, pattern.element_type
-    return rank
+    return rank, pattern
 
 
 register(NUMBERS, _bind_number, _number_candidates)

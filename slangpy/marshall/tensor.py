@@ -209,6 +209,12 @@ def _array_candidates(own: SlangType, pattern: Any, context: Context) -> list[Sl
     while pattern is not None and pattern_kind(pattern) == "array":
         sizes.append(pattern.element_count)
         pattern = pattern.element_type
+    inner = pattern_kind(pattern) if pattern is not None else ""
+    if own.kind == "scalar" and inner in ("vector", "matrix"):  # its sizes are stated, or cannot be known
+        sized = _sized(own, pattern, inner, context)
+        if not sized:
+            return []
+        own = sized[0]
     own_sizes = list(own.shape) if own.kind == "array" else []
     found: list[SlangType] = []
     for taken in range(len(own_sizes) + 1):  # how many of the declared sizes the element type already has

@@ -212,3 +212,25 @@ def test_arrays_without_a_size_take_that_of_the_list(device: Any) -> None:
     assert plain(module.digits(spy.Tensor.zeros(device, (3,), "float[4]"))) == [0, 0, 0]
     with pytest.raises((ResolveException, ShapeError)):
         module.digits(values)
+
+
+GENERIC = """
+T last<T : __BuiltinFloatingPointType>(vector<T, 2> a[4]) { return a[3].y; }
+float sizes<T : __BuiltinFloatingPointType, let N : int, let M : int>(vector<T, N> a[M]) { return N * 10 + M; }
+T corner<T : __BuiltinFloatingPointType>(matrix<T, 2, 2> a[3]) { return a[2][1][0]; }
+"""
+
+
+def test_arrays_of_generic_vectors_and_matrices(device: Any) -> None:
+    module = source(device, "spec_generic_arrays", GENERIC)
+    assert module.last([[1.0, 2.0]] * 4) == module.last([spy.float2(1, 2)] * 4) == 2
+    assert module.last(tensor(device, 4, 2)) == 7
+    assert plain(module.last(tensor(device, 3, 4, 2))) == [7, 15, 23]
+    assert plain(module.last(spy.Tensor.zeros(device, (2,), "float2[4]"))) == [0, 0]
+    assert module.sizes([[1.0, 2.0, 3.0]] * 4) == 34 and module.sizes([spy.float3(1)] * 5) == 35
+    assert module.corner([[[1.0, 2.0], [3.0, 4.0]]] * 3) == 3 and module.corner(tensor(device, 3, 2, 2)) == 10
+    for wrong in ([[1.0, 2.0, 3.0]] * 4, [[1.0, 2.0]] * 3):
+        with pytest.raises((ResolveException, ShapeError)):
+            module.last(wrong)
+    with pytest.raises(ResolveException):
+        module.sizes(tensor(device, 4, 2))  # how many components?
