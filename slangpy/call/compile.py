@@ -82,9 +82,9 @@ def target_options(device: Any) -> dict[str, Any]:
     from ..session import SlangCompilerOptions, SlangFloatingPointMode
 
     options = SlangCompilerOptions.of(getattr(device.__dict__.get("_state_desc"), "compiler_options", None))
-    fast = options.floating_point_mode == SlangFloatingPointMode.fast
+    mode = options.floating_point_mode
     return {
-        "float_mode": "fast" if fast else "precise",
+        "float_mode": "uncontracted" if mode == SlangFloatingPointMode.default else mode.name,
         "optimization": int(options.optimization),
         "debug_info": int(options.debug_info) != 0,
         "downstream_args": list(options.downstream_args),

@@ -41,8 +41,14 @@ std::vector<std::string> compiler_flags(const CompileDesc& desc)
     flags.push_back(desc.optimization == 0 ? "-O0" : "-O3");
     if (desc.debug_info)
         flags.push_back("-g");
-    if (desc.float_mode == CompileDesc::FloatMode::precise)
+    // GCC vectorises a loop when it has neither been written out before, as the loops that fill a cache line would be, nor
+    // calls a function that was too large to be put in its place.
+    if (!compiler().is_clang)
+        flags.insert(flags.end(), {"--param=max-completely-peel-times=15", "--param=max-inline-insns-auto=200"});
+    if (desc.float_mode >= CompileDesc::FloatMode::uncontracted)
         flags.push_back("-ffp-contract=off");
+    if (desc.float_mode == CompileDesc::FloatMode::precise)
+        flags.push_back("-DSPY_SCALAR_MATH");
     // Not -ffast-math: it breaks isnan, and with GCC it makes the whole process flush denormals to zero.
     if (desc.float_mode == CompileDesc::FloatMode::fast)
         flags.insert(flags.end(), {"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffp-contract=fast"});

@@ -170,7 +170,7 @@ std::vector<std::string> base_options(const CompileDesc& desc)
     std::vector<std::string> options = {"-std=c++17", "-default-device", "-diag-suppress=1444"};
     if (desc.float_mode == CompileDesc::FloatMode::fast)
         options.push_back("--use_fast_math");
-    if (desc.float_mode == CompileDesc::FloatMode::precise)
+    if (desc.float_mode >= CompileDesc::FloatMode::uncontracted)
         options.push_back("-fmad=false");
     if (desc.optimization == 0)
         options.push_back("--ptxas-options=-O0");

@@ -199,7 +199,9 @@ struct CompileDesc {
     std::string_view source;
     std::string entry_point_name;
     std::string label;
-    enum class FloatMode { default_, fast, precise } float_mode = FloatMode::default_;
+    /// `uncontracted`: sums and products are rounded one by one, functions as in `default`. `precise`: that, and the
+    /// most exact functions there are.
+    enum class FloatMode { default_, fast, uncontracted, precise } float_mode = FloatMode::default_;
     int optimization = 1; ///< 0 none, 1 default, 2 high, 3 maximal
     bool debug_info = false;
     std::vector<std::string> downstream_args;

@@ -41,8 +41,10 @@ std::string compile(Device& device, nb::bytes source, const std::string& entry_p
         desc.float_mode = CompileDesc::FloatMode::fast;
     else if (float_mode == "precise")
         desc.float_mode = CompileDesc::FloatMode::precise;
+    else if (float_mode == "uncontracted")
+        desc.float_mode = CompileDesc::FloatMode::uncontracted;
     else if (float_mode != "default")
-        fail_value("compile: float_mode is 'default', 'fast' or 'precise', not '", float_mode, "'");
+        fail_value("compile: float_mode is 'default', 'fast', 'uncontracted' or 'precise', not '", float_mode, "'");
     desc.optimization = optimization;
     desc.debug_info = debug_info;
     desc.downstream_args = std::move(downstream_args);

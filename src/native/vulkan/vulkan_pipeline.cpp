@@ -232,7 +232,7 @@ std::string VulkanDevice::compile(const CompileDesc& desc)
     // Slang has made SPIR-V already; what depends on the driver happens in create_kernel.
     if (desc.source.size() < 20 || desc.source.size() % 4 || desc.source.substr(0, 4) != "\x03\x02\x23\x07")
         fail_runtime("kernel '", desc.label, "': compile on a Vulkan device takes SPIR-V code");
-    if (desc.float_mode == CompileDesc::FloatMode::precise) // Slang's SPIR-V does not say so
+    if (desc.float_mode >= CompileDesc::FloatMode::uncontracted) // Slang's SPIR-V does not say so
         return forbid_contraction(desc.source, desc.label);
     return std::string(desc.source);
 }
