@@ -16,6 +16,7 @@ from .base import (
     NoMatch,
     WrongSize,
     candidates,
+    converts,
     enum_storage,
     fixed_size,
     no_match,
@@ -67,12 +68,20 @@ def _bind_math(value: Value, type_: SlangType, context: Context) -> Binding:
         return Binding("value", value, own, type_, stored=own)
     sizes = math_shape(value)
     element, inner = split_element(type_)
-    if element.full_name != scalar or type_.kind == "array":
-        raise no_match(value, type_)
-    if len(inner) >= len(sizes) or list(sizes[len(sizes) - len(inner) :]) != inner:
+    same = element.full_name == scalar
+    if not (same or converts(scalar, element.full_name, context.convert)) or type_.kind == "array":
+        raise no_match(value, type_, _convert_hint(scalar, element.full_name))
+    if len(inner) > len(sizes) - same or list(sizes[len(sizes) - len(inner) :]) != inner:
         raise no_match(value, type_)
     dims = len(sizes) - len(inner)
-    return Binding("packed", value, type_.full_name, type_, dims, tuple(inner), scalar, cost=(0, 1))
+    cost = (number_cost(scalar, element.full_name), 1 if dims else 0)
+    return Binding("packed", value, type_.full_name, type_, dims, tuple(inner), scalar, cost=cost)
+
+
+def _convert_hint(source: str, target: str) -> str:
+    if source == target or source not in SIZES or target not in SIZES:
+        return ""
+    return f'its components are {source}, expected {target}; convert="safe" or "any" converts them'
 
 
 def _math_candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
@@ -118,8 +127,8 @@ def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
     if element.kind != "scalar":
         raise no_match(value, type_)
     _list_scalar(value, type_)
-    if cols and scalar != element.full_name:
-        raise no_match(value, type_)
+    if cols and scalar != element.full_name and not converts(scalar, element.full_name, context.convert):
+        raise no_match(value, type_, _convert_hint(scalar, element.full_name))
     rank = len(math_shape(value))
     if rank < len(inner):
         raise no_match(value, type_, f"it has {rank} dimensions, the parameter takes {len(inner)}")
@@ -136,6 +145,7 @@ def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
         if type_.kind != "vector" or rank != context.list_dims:
             raise no_match(value, type_, "a number per element")
         inner = []  # each number is widened
+    stored = scalar if cols else fixed_size(element.full_name)
     return Binding(
         "packed",
         value,
@@ -143,7 +153,7 @@ def _bind_list(value: Value, type_: SlangType, context: Context) -> Binding:
         type_,
         rank - len(inner),
         tuple(inner),
-        fixed_size(element.full_name),
+        stored,
         cost=(cost, 1),
     )
 

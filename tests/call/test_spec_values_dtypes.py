@@ -258,3 +258,31 @@ def test_integers_as_wide_as_a_pointer(device: Any) -> None:
         module.same(-1)
     with pytest.raises(spy.ResolveException):
         module.next(np.zeros(2, np.int32))
+
+
+CONVERTED = """
+float2 f2(float2 a) { return a; }
+int2 i2(int2 a) { return a; }
+double d1(double a) { return a; }
+double2x2 dm(double2x2 a) { return a; }
+int chosen(float2 a) { return 1; }
+int chosen(double2 a) { return 2; }
+"""
+
+
+def test_vectors_and_matrices_convert_when_they_are_told_to(device: Any) -> None:
+    module = source(device, "spec_converted_vectors", CONVERTED)
+    halves = spy.float16_t2(1.5, 2)
+    with pytest.raises(spy.ResolveException, match="components are half, expected float; convert="):
+        module.f2(halves)
+    assert module.f2.convert()(halves) == spy.float2(1.5, 2)
+    assert plain(module.f2.convert()([halves, halves])) == [[1.5, 2], [1.5, 2]]
+    assert plain(module.d1.convert()(spy.int2(1, -2))) == [1, -2]
+    assert module.dm.convert()(spy.float2x2(1, 2, 3, 4)) == spy.double2x2(1, 2, 3, 4)
+    assert plain(module.d1.convert()(spy.float2x2(1, 2, 3, 4))) == [[1, 2], [3, 4]]
+    with pytest.raises(spy.ResolveException):
+        module.f2.convert("safe")(spy.int2(1, 2))
+    assert module.f2.convert("any")(spy.int2(1, 2)) == spy.float2(1, 2)
+    assert module.i2.convert("any")(spy.float2(1.7, -2.7)) == spy.int2(1, -2)
+    assert plain(module.i2.convert("any")([spy.float2(1.7, -2.7)])) == [[1, -2]]
+    assert module.chosen.convert()(spy.float2(1, 2)) == 1 and module.chosen.convert()(spy.double2(1, 2)) == 2
