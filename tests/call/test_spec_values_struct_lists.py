@@ -41,7 +41,6 @@ struct Deep { T in[2]; float z; }
 float deep(Deep d, int i) { return d.in[0].t[i] * 10 + d.in[1].t[i] * d.in[1].k + d.z; }
 struct Written { RWTensor<float, 1> t; }
 void fill(Written s[2], int i) { s[0].t[i] = 1; s[1].t[i] = 2; }
-float each(StructuredBuffer<float> b, int i) { return b[i]; }
 struct Tex { Texture2D<float4> t; float k; }
 float texel(Tex s, int i) { return s.t.Load(int3(i, 0, 0)).x * s.k; }
 float3 third(StructuredBuffer<float3> b, int i) { return b[i]; }

@@ -260,3 +260,27 @@ class TestVulkan:
         vulkan.scale(2.0, v)
         (g,) = torch.autograd.grad(v.sum(), [x])
         assert g.tolist() == [4, 8, 12, 16]
+
+
+BUFFERS = """
+float item(StructuredBuffer<float> b, int i) { return b[i]; }
+void put(RWStructuredBuffer<float> b, int i, float v) { b[i] = v; }
+float raw(ByteAddressBuffer b, int i) { return b.Load<float>(i * 4); }
+"""
+
+
+def test_host_tensors_for_buffer_parameters(where: str) -> None:
+    if where != "cpu":
+        pytest.skip("buffer parameters take tensors in host memory")
+    module = spy.Module.load_from_source(device_of(where), "torch_buffers", BUFFERS)
+    values = torch.arange(8.0)
+    assert module.item(values, [0, 3]).tolist() == [0, 3]
+    assert module.item(values[::2], [0, 3]).tolist() == [0, 6]  # packed for the call
+    assert module.raw(values, 2).item() == 2
+    version = values._version
+    module.put(values, [1, 5], [10.0, 50.0])
+    assert values.tolist() == [0, 10, 2, 3, 4, 50, 6, 7] and values._version > version
+    module.put(values[::2], 1, -1.0)
+    assert values.tolist() == [0, 10, -1, 3, 4, 50, 6, 7]
+    with pytest.raises(spy.ResolveException, match="element type double"):
+        module.item(values.double(), 0)

@@ -112,6 +112,7 @@ private:
     void check_overlap(size_t index, const LeafPlan& plan);
     void check_covered(const LeafPlan& plan, const Leaf& leaf);
     void stage_gradient(size_t index, const LeafPlan& plan, const TensorBase& grad, const ViewSlot& slot, bool added);
+    void torch_as_array(const LeafPlan& plan, Leaf& leaf);
     void write_torch(size_t index, const LeafPlan& plan);
     void discard_result(const ResultPlan& result);
     struct Container {

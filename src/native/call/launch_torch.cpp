@@ -123,6 +123,18 @@ void Launch::check_covered(const LeafPlan& plan, const Leaf& leaf)
                        "of its own for each invocation of the call, whose shape is ", m_call.str());
 }
 
+/// A torch tensor for a buffer parameter: host memory, which goes through a temporary like a NumPy array.
+void Launch::torch_as_array(const LeafPlan& plan, Leaf& leaf)
+{
+    check_torch(plan, leaf);
+    if (leaf.device_type == 2)
+        fail(ErrorKind::not_implemented, m_plan.label, ": argument ", plan.name,
+             " is a CUDA tensor, which buffer parameters do not take; declare a Tensor or a pointer, or pass a slangpy.Tensor");
+    for (size_t i = 0; i < leaf.strides.size(); ++i)
+        leaf.strides[i] *= scalar_info(leaf.scalar).size;
+    leaf.kind = ValueKind::array;
+}
+
 void Launch::write_torch(size_t index, const LeafPlan& plan)
 {
     Leaf& leaf = m_signature.leaves[index];

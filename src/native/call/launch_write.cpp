@@ -333,6 +333,8 @@ void Launch::write_pointer(const LeafPlan& plan, const Leaf& leaf)
 
 void Launch::write_resource(size_t index, const LeafPlan& plan, const Leaf& leaf)
 {
+    if (leaf.kind == ValueKind::torch)
+        torch_as_array(plan, m_signature.leaves[index]);
     if (leaf.kind == ValueKind::texture || leaf.kind == ValueKind::texture_view)
         return write_texture(index, plan, leaf);
     if (leaf.tensor) {
