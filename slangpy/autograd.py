@@ -140,11 +140,11 @@ class SlangFunction(torch.autograd.Function):
     """A launched call of numbers and tensors that gives a new tensor: the graph's node is native (call_graph.cpp)."""
 
     forward = staticmethod(_native._graph_forward)
-    backward = staticmethod(_native._graph_backward)
+    backward = staticmethod(_native._graph_backward)  # pyright: ignore[reportAssignmentType]
 
 
 _full_apply = SlangFunction.apply
-_apply = super(torch.autograd.Function, SlangFunction).apply
+_apply = super(torch.autograd.Function, SlangFunction).apply  # pyright: ignore[reportAttributeAccessIssue]
 """`apply` without its checks for the transforms of torch.func, which native code makes itself."""
 _has_transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
 

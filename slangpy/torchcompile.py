@@ -183,7 +183,8 @@ def _register(address: int, template: Any, kinds: Any) -> str:
     key = f"{node.label}:{number}"
     record = records.get(key)
     if record is None:
-        with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
+        modes = torch.utils._python_dispatch  # pyright: ignore[reportAttributeAccessIssue]
+        with modes._disable_current_modes(), torch.no_grad():
             reason, record = plan_record(node, template, kinds)
         if record is None:
             return "!" + reason
