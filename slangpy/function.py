@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .call.constants import read_constant
+from .call.groups import mentions
 from .call.ir import Options
 from .call.plan import plan_call
 from .call.resolve_target import MemberWise, Target
@@ -65,10 +66,11 @@ class FunctionCore:
             reflection = struct.type_reflection.constructors
             if not reflection:
                 fields = [_FieldParameter(f) for f in struct.type_reflection.fields]
-                return Target(layout, self.name, MemberWise(fields), struct, True, module)
+                return Target(layout, self.name, MemberWise(fields), struct, True, module, True)
             if struct.type_reflection.generic is not None:
                 reflection = [_OfSpecialized(function, struct) for function in reflection]
-            return Target(layout, self.name, _Overloads(reflection), struct, True, module)
+            own = not mentions(module, "__init")  # else Slang's cannot be told from the user's
+            return Target(layout, self.name, _Overloads(reflection), struct, True, module, own)
         if struct is not None:
             reflection = layout.find_function_by_name_in_type(struct, self.name)
         else:

@@ -41,12 +41,13 @@ def asks_position(module: Any, preludes: Iterable[str]) -> bool:
         return True
     known = getattr(module.loaded, "_asks_position", None)
     if known is None:
-        known = module.loaded._asks_position = _mentions(module)
+        known = module.loaded._asks_position = mentions(module, _NAME)
     return known
 
 
-def _mentions(module: Any) -> bool:
-    if _NAME in module._source:
+def mentions(module: Any, word: str) -> bool:
+    """Whether a word stands in the source of a module, of what it imports or is linked with (True if that is unknown)."""
+    if word in module._source:
         return True
     for loaded in module.loaded.modules:
         paths = [Path(path) for path in loaded.dependencies]
@@ -54,9 +55,9 @@ def _mentions(module: Any) -> bool:
         if len(files) < len(paths) and not module._source:
             return True  # made of a text that is not at hand
         for path in files:
-            if path.resolve().parent != _LIBRARY and _NAME in path.read_text(encoding="utf-8", errors="replace"):
+            if path.resolve().parent != _LIBRARY and word in path.read_text(encoding="utf-8", errors="replace"):
                 return True
-    return any(hasattr(linked, "loaded") and _mentions(linked) for linked in module.link)
+    return any(hasattr(linked, "loaded") and mentions(linked, word) for linked in module.link)
 
 
 class TileLoops:

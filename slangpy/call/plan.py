@@ -127,7 +127,7 @@ class PlanView:
                 grads = derivatives(plan, options.deterministic)
             elif options.fwds:
                 grads = tangents(plan)
-        except (ResolveException, BoundVariableException, ShapeError, KernelGenException) as error:
+        except (ResolveException, BoundVariableException, ShapeError, KernelGenException, NotImplementedError) as error:
             raise type(error)(f"{self.label}: {error}\n{table(self.arguments, None)}") from None
         if self._lacks_storage(grads):
             self._warn_no_storage(7)

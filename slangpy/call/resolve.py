@@ -11,6 +11,7 @@ from ..marshall.base import TENSOR
 from .ir import Argument, Options, Resolved, Value
 from .resolve_bind import Attempt
 from .resolve_generic import try_overload
+from .resolve_maps import map_entry
 from .resolve_rank import best_of, by_position, by_sizes, check_arrays, failure
 from .resolve_target import Target
 
@@ -20,6 +21,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
 
     Raises ResolveException, ShapeError or BoundVariableException.
     """
+    _check_mapped(arguments, options)
     _check_values(arguments)
     _check_entry_point(target)
     if len(options.map_args) > sum(a.name is None for a in arguments):
@@ -57,6 +59,15 @@ def _check_entry_point(target: Target) -> None:
         raise ResolveException(
             f"'{target.name}' is an entry point: run it with .dispatch(thread_count, ...) instead of calling it"
         )
+
+
+def _check_mapped(arguments: tuple[Argument, ...], options: Options) -> None:
+    for argument in arguments:
+        name = argument.name or f"argument {argument.position}"
+        if argument.value.kind == "none" and map_entry(options, name, argument) is not None:
+            raise NotImplementedError(
+                f"Explicit vectorization raised exception: {name} is None, which has no dimensions and no type; pass a value"
+            )
 
 
 def _check_values(arguments: tuple[Argument, ...]) -> None:

@@ -11,7 +11,8 @@ from ..marshall.array import torch_advice
 from ..reflection import SlangType
 from .ir import Argument, Binding, Options, Parameter, Resolved, Value
 from .resolve_maps import MapMismatch, check_map, map_entry, mapped_type, unknown_map_type
-from .resolve_target import Declared, MemberWise, Target, mentions_generic, parameters_of
+from .resolve_target import Declared, Target, mentions_generic, parameters_of
+from .text import slang_name
 
 
 @dataclass
@@ -46,7 +47,7 @@ def bind_all(
         if argument is None:
             if index > last:
                 continue  # left to Slang's default value
-            given = _default(attempt, function, known[index])
+            given = _default(attempt, target, function, known[index])
             if given is None:
                 return attempt
             parameters.append(given)
@@ -68,10 +69,10 @@ def bind_all(
     return _finish(target, function, parameters, result, options, attempt)
 
 
-def _default(attempt: Attempt, function: Any, declared: Declared) -> Parameter | None:
+def _default(attempt: Attempt, target: Target, function: Any, declared: Declared) -> Parameter | None:
     """An omitted parameter before a given one: its default as a literal, or None with the reason in `attempt`."""
     name, type_ = declared.name, declared.type
-    literal = _default_literal(function, name, type_)
+    literal = _default_literal(target, function, name, type_)
     if not literal:
         attempt.reason = (
             f"Parameter '{name}' not specified, and its default value cannot be read because a later argument is "
@@ -82,7 +83,7 @@ def _default(attempt: Attempt, function: Any, declared: Declared) -> Parameter |
     return Parameter(name, type_, type_.full_name, declared.io, True, bound, None)
 
 
-def _default_literal(function: Any, name: str, type_: SlangType) -> str:
+def _default_literal(target: Target, function: Any, name: str, type_: SlangType) -> str:
     """Slang text of a literal default value; empty when reflection does not tell it."""
     parameter = next((p for p in function.parameters if p.name == name), None)
     if parameter is None or not parameter.has_default:
@@ -91,8 +92,11 @@ def _default_literal(function: Any, name: str, type_: SlangType) -> str:
         return f"{type_.full_name}({parameter.default_int}ll)"
     if parameter.default_float is not None and type_.scalar:
         return f"{type_.full_name}({float(parameter.default_float)!r})"
-    is_field = isinstance(function, MemberWise)
-    return f"{type_.full_name}(0)" if is_field and type_.kind in ("scalar", "vector", "matrix") else ""
+    if target.member_wise and target.struct is not None:
+        stated = any(f.name == name and f.has_default for f in target.struct.type_reflection.fields)
+        zero = {"scalar": "(0)", "vector": "(0)", "matrix": "(0)", "struct": "()"}.get(type_.kind)
+        return slang_name(type_.full_name) + zero if zero and not stated else ""
+    return ""
 
 
 def _attempt_bind(

@@ -21,6 +21,8 @@ class Target:
     struct: SlangType | None = None
     is_constructor: bool = False
     module: Any = None
+    member_wise: bool = False
+    """Whether the constructors are Slang's own: a parameter for each field, zero where the field states no default."""
 
     def context(self, options: Options, writable: bool = False) -> Context:
         return Context(self.layout, options.convert or "none", writable, module=self.module)

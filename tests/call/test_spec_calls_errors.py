@@ -115,6 +115,13 @@ ROWS: dict[str, tuple[Any, type[Exception], list[str]]] = {
     "enum of text": (lambda m: m.plain(Text.a), BoundVariableException, ["Unsupported type str"]),
     "complex": (lambda m: m.plain(1j), BoundVariableException, ["Unsupported type complex", "float2"]),
     "object array": (lambda m: m.plain(np.array([None])), BoundVariableException, ["Unsupported type ndarray", "object"]),
+    "map of None": (
+        lambda m: m.add.map((0,))(None, 1), NotImplementedError,
+        ["Explicit vectorization raised exception: argument 0 is None", "argument  value"],
+    ),
+    "map of None by name": (
+        lambda m: m.add.map(b=(0,))(1, b=None), NotImplementedError, ["Explicit vectorization raised exception: b is None"],
+    ),
     "structured array": (
         lambda m: m.plain(np.zeros(2, [("x", "f4")])), BoundVariableException,
         ["Structured numpy dtype", "Tensor.from_numpy(device, array, target_slang_dtype="],

@@ -42,6 +42,26 @@ def test_memberwise_constructor(m: spy.Module, device: Any) -> None:
     assert plain(m.sum_pod(m.Pod(tensor(device, 3), 2, float3(1)))) == [5, 6, 7]
 
 
+def test_memberwise_constructor_by_name(device: spy.Device) -> None:
+    text = (
+        "struct Inner { float q; }\n"
+        "struct Some { float a; int b = 4; bool c; float2 v; Inner i; float3 w = float3(1, 2, 3); float last; }\n"
+    )
+    m = source(device, "structs_by_name", text)
+    assert plain(m.Some(v=[1, 2])) == {
+        "a": 0, "b": 4, "c": False, "v": [1, 2], "i": {"q": 0}, "w": [1, 2, 3], "last": 0,
+    }  # fmt: skip
+    assert plain(m.Some(i={"q": 5.0}, b=7))["i"] == {"q": 5}
+    with pytest.raises(spy.ResolveException, match="'w' not specified, and its default value cannot be read"):
+        m.Some(last=1.0)
+    # a constructor of the user's may look like Slang's, but its defaults are not those of the fields
+    own = "struct Own { float2 p; float q; __init(float2 p = float2(1, 2), float q = 3) { this.p = p; this.q = q; } }\n"
+    m = source(device, "structs_by_name_own", own)
+    assert plain(m.Own()) == {"p": [1, 2], "q": 3}
+    with pytest.raises(spy.ResolveException, match="'p' not specified, and its default value cannot be read"):
+        m.Own(q=1.0)
+
+
 def test_default_value(m: spy.Module) -> None:
     assert plain(m.Pod()) == {"x": 0, "n": 0, "v": [0, 0, 0]}
     assert plain(m.Defaults()) == {"x": 2.5, "n": 7}
