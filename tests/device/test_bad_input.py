@@ -183,6 +183,23 @@ def test_wrong_arguments(usable: spy.Device) -> None:
 
 
 @pytest.mark.needs_kernels
+def test_deferred_pipelines_fail_when_bound(usable: spy.Device) -> None:
+    """With the compiler's words, not as something that is no pipeline."""
+    module = usable.load_module_from_source(
+        "unspecialised",
+        """[shader("compute")] [numthreads(1, 1, 1)]
+        void main<let N : int>(RWStructuredBuffer<int> y) { y[0] = N; }""",
+    )
+    program = usable.link_program([module], [module.entry_point("main")])
+    pipeline = usable.create_compute_pipeline(program, defer_target_compilation=True)
+    compute_pass = usable.create_command_encoder().begin_compute_pass()
+    with pytest.raises(spy.SlangCompileError, match="Failed to generate code"):
+        compute_pass.bind_pipeline(pipeline)
+    with pytest.raises(TypeError, match="expected a compute pipeline"):
+        compute_pass.bind_pipeline(program)
+
+
+@pytest.mark.needs_kernels
 def test_bad_code(usable: spy.Device) -> None:
     double = kernel(usable, DOUBLE)
     layout = double.pipeline.layout

@@ -72,6 +72,25 @@ def run(folder: Path):
     return call
 
 
+def test_null_buffers_have_memory(run) -> None:
+    """Made at the first launch that needs it, zeroed, and given back."""
+    run("""
+device = spy.Device(type=spy.DeviceType.cuda, enable_hot_reload=False)
+code, program = kernel(device)
+buffer = device.create_buffer(size=1024, usage=RW)
+launch(device, code, buffer)
+before = live()["memory"]
+launch(device, code, None)
+launch(device, code, None)
+assert live()["memory"] == before + 1, live()
+device.wait()
+device.close()
+del buffer, code, program
+gc.collect()
+assert not any(live().values()), live()
+""")
+
+
 def test_everything_is_given_back(run) -> None:
     run("""
 for i in range(20):

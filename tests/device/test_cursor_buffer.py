@@ -73,6 +73,7 @@ def test_indices(layouts):
     cursor = layouts.cursor(layouts.scalar("int"), 3)
     cursor[-1] = 5
     assert cursor[2].read() == 5 and cursor.find_element(2).read() == 5
+    assert not cursor.find_element(99).is_valid() and not cursor.find_element(-99).is_valid()
     for index in (3, -4):
         with pytest.raises(IndexError, match=f"Element {index} not found"):
             cursor[index]

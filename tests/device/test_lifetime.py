@@ -143,6 +143,45 @@ def test_objects_outlive_their_device(device_type: spy.DeviceType) -> None:
     device.close()  # does nothing
 
 
+def test_every_method_of_a_closed_device(device_type: spy.DeviceType) -> None:
+    device = spy.Device(type=device_type, compiler_options={}, enable_hot_reload=False)
+    module = device.load_module_from_source("closed", ADD)
+    program = device.link_program([module], [module.entry_point("main")])
+    pipeline = device.create_compute_pipeline(program, defer_target_compilation=True)
+    number = device.register_device_close_callback(lambda _: None)
+    encoder = device.create_command_encoder()
+    compute_pass = encoder.begin_compute_pass()
+    device.close()
+    calls = [
+        lambda: device.create_compute_pipeline(program),
+        lambda: device.create_compute_kernel(program),
+        lambda: device.create_root_shader_object(program),
+        lambda: device.create_shader_object(program),
+        lambda: device.create_slang_session(),
+        lambda: device.slang_session,
+        lambda: device.has_feature(spy.Feature.half),
+        lambda: device.features,
+        lambda: device.supported_shader_model,
+        lambda: device.has_capability("cpp"),
+        lambda: device.cuda_context_scope(),
+        lambda: device.unregister_device_close_callback(number),
+        device.hot_reload_check,
+        lambda: device.set_hot_reload_delay(1),
+        device.reload_all_programs,
+        device.flush_print_to_string,
+        lambda: device.shader_cache_stats,
+        lambda: device.wait_for_submit(0),
+        lambda: compute_pass.bind_pipeline(pipeline),
+    ]
+    for i, call in enumerate(calls):
+        with pytest.raises(RuntimeError, match="device is closed"):
+            call()
+            pytest.fail(f"call {i}")
+    with pytest.raises(RuntimeError, match="device is closed"), device:
+        pass
+    assert device.desc.type is device_type and device.is_closed
+
+
 def test_close_during_launches(device_type: spy.DeviceType) -> None:
     """Calls of other threads end with a result or with "device is closed"."""
     import threading

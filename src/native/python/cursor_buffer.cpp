@@ -318,7 +318,12 @@ void bind_buffer_cursor(nb::module_& m)
         .def("write_from_numpy", &write_from_numpy, nb::arg("data"), nb::arg("unchecked_copy") = true,
              "An array, or a dict of arrays per field; the first axis is the element. unchecked_copy copies the raw "
              "bytes of each row, otherwise dtypes and shapes are checked and bool is converted.")
-        .def("find_element", &element_at, nb::arg("index"))
+        .def("find_element",
+             [](ref<C> c, int64_t i) {
+                 const auto count = int64_t(c->element_count());
+                 return i < -count || i >= count ? BufferElementCursor() : element_at(std::move(c), i);
+             },
+             nb::arg("index"), "Invalid cursor when there is none.")
         .def("__len__", &C::element_count)
         .def("__getitem__", &element_at)
         .def("__setitem__",

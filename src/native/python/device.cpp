@@ -16,11 +16,16 @@ namespace {
 
 using DeviceClass = nb::class_<Device, Object>;
 
+/// What can be asked of a closed device, too.
+bool is_for_closed(std::string_view name) { return name == "close" || name == "__exit__" || name == "desc"; }
+
 /// A method that calls slangpy.device._<name>(self, ...).
 void forward(DeviceClass& cls, const char* name, const char* signature, const char* doc)
 {
     const std::string target = std::string("_") + name;
-    cls.def(name, [target](nb::handle self, nb::args args, nb::kwargs kwargs) {
+    cls.def(name, [target, checked = !is_for_closed(name)](nb::handle self, nb::args args, nb::kwargs kwargs) {
+        if (checked)
+            check_open(nb::cast<Device*>(self));
         return nb::module_::import_("slangpy.device").attr(target.c_str())(self, *args, **kwargs);
     }, nb::sig(signature), doc);
 }
@@ -28,7 +33,9 @@ void forward(DeviceClass& cls, const char* name, const char* signature, const ch
 void forward_property(DeviceClass& cls, const char* name, const char* signature, const char* doc)
 {
     const std::string target = std::string("_") + name;
-    cls.def_prop_ro(name, [target](nb::handle self) {
+    cls.def_prop_ro(name, [target, checked = !is_for_closed(name)](nb::handle self) {
+        if (checked)
+            check_open(nb::cast<Device*>(self));
         return nb::module_::import_("slangpy.device").attr(target.c_str())(self);
     }, nb::sig(signature), doc);
 }

@@ -122,8 +122,8 @@ void upload_list(CommandEncoder& encoder, ref<Texture> texture, Offset3 offset, 
 ref<Kernel> kernel_from(nb::handle pipeline)
 {
     nb::object value = nb::borrow(pipeline);
-    if (!nb::isinstance<Kernel>(value))
-        value = nb::getattr(value, "kernel", nb::none());
+    if (!nb::isinstance<Kernel>(value) && nb::hasattr(value.type(), "kernel"))
+        value = value.attr("kernel"); // may compile now, and fail
     ref<Kernel> kernel;
     if (value.is_none() || !nb::try_cast(value, kernel))
         fail(ErrorKind::type, "bind_pipeline: expected a compute pipeline, got ", short_text(pipeline), " (",
