@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..marshall.views import view_argument
 from .emit_leaves import LeafWriter
 from .ir import Parameter, Placed
 from .struct_arrays import holder, spread
@@ -83,6 +84,8 @@ class ForwardWriter(LeafWriter):
 
     def _call_expression(self, names: list[str]) -> str:
         resolved = self.plan.resolved
+        parameters = [p for p in resolved.parameters if p.io != "return"]
+        names = [view_argument(p.type_name, p.binding, n) for p, n in zip(parameters, names, strict=True)]
         if resolved.kind == "method":
             return f"{names[0]}.{resolved.call_name}({', '.join(names[1:])})"
         if resolved.kind == "static":

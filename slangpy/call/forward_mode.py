@@ -49,6 +49,10 @@ def _of_tensor(parameter: Parameter, placed: Placed) -> Derivative:
     """Whole tensors carry their tangents into the function."""
     binding, value = placed.binding, placed.binding.value
     assert value is not None
+    if parameter.type_name.startswith("DiffTensorView<"):
+        raise NotImplementedError(
+            f"{placed.path}: a DiffTensorView has no tangents; declare DiffTensor<T, D> or IDiffTensor<T, D>"
+        )
     found = TENSOR.match(binding.type_name)
     assert found is not None
     interface, access, diff, _, _ = found.groups()

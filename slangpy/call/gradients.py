@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..errors import ResolveException
 from ..marshall.base import TENSOR
+from ..marshall.views import VIEW
 from .ir import Binding, Derivative, Parameter, Placed, Value, Vectorized
 from .settle import own_addition, sums_of, target_type
 
@@ -135,10 +136,38 @@ def _in_derivative(parameter: Parameter, placed: Placed) -> bool:
     return True
 
 
+def _of_view(parameter: Parameter, value: Value) -> Derivative:
+    """DiffTensorView has one gradient, of float: loads add to it, stores read and zero it."""
+    details = value.details
+    if not parameter.type_name.startswith("Diff"):
+        return NONE
+    has_in, has_out = bool(details.get("grad_in")), bool(details.get("grad_out"))
+    if has_in and has_out and not details["shared_grad"]:
+        raise RuntimeError(
+            f"{parameter.name}: DiffTensorView has a single diff field, but Tensor has distinct grad_in and grad_out tensors."
+        )
+    if not has_in and not has_out:
+        raise ResolveException(
+            f"{parameter.name}: {parameter.type_name} requires a tensor with an associated gradient; "
+            "attach one with with_grads()"
+        )
+    stored = details["grad_out_type"] if has_out else details["grad_in_type"]
+    if stored != "float":
+        raise ResolveException(
+            f"{parameter.name}: the gradient of a {parameter.type_name} is float, but the tensor's is {stored}; attach "
+            "one with with_grads(grad_out=...)"
+        )
+    if has_out:
+        return Derivative(stored, "", "view")
+    return Derivative("", "view", "", seed_type=stored)
+
+
 def _of_tensor(parameter: Parameter, placed: Placed) -> Derivative:
     """Whole tensors carry their gradients into the function."""
     binding, value = placed.binding, placed.binding.value
     assert value is not None
+    if VIEW.match(parameter.type_name):
+        return _of_view(parameter, value)
     found = TENSOR.match(binding.type_name)
     assert found is not None
     interface, access, diff, _, _ = found.groups()

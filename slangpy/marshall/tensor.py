@@ -25,6 +25,7 @@ from .base import (
     structured_element,
     tensor_candidates,
 )
+from .views import VIEW, bind_tensor_view
 
 READ_ONLY = "read-only: create it with BufferUsage.unordered_access, or set flags.writeable of an array"
 
@@ -77,18 +78,6 @@ def _check_layout(value: Value, context: Context) -> None:
         )
 
 
-def _view_advice(type_: SlangType, context: Context) -> str:
-    name = type_.full_name.split("<")[0]
-    device = getattr(context.module, "device", None)
-    if device is not None and device.compile_target.format not in ("cpp", "cuda"):
-        raise RuntimeError(
-            f"{name} parameters need a cuda or cpu device, not {device.info.api_name}; declare "
-            f"{'IDiffTensor' if name.startswith('Diff') else 'ITensor'}<T, D>, which every device takes"
-        )
-    other = "DiffTensor<T, D> or IDiffTensor<T, D>" if name.startswith("Diff") else "Tensor<T, D> or RWTensor<T, D>"
-    return f"calls do not bind {name} yet: declare {other}, or launch an entry point with dispatch"
-
-
 def _converts(element: str, target: str, context: Context) -> bool:
     """Whether elements of a container convert in the directions that the parameter asks for."""
     mode = context.convert
@@ -103,8 +92,8 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
         return _bind_whole(value, type_, context)
     if type_.kind in ("resource", "pointer"):
         return _bind_resource(value, type_, context, element)
-    if type_.full_name.startswith(("TensorView<", "DiffTensorView<")):
-        raise no_match(value, type_, _view_advice(type_, context))
+    if VIEW.match(type_.full_name):
+        return bind_tensor_view(value, type_, context, element, _bind_whole)
     if type_.kind == "array" and type_.shape[0] < 0:
         type_ = _sized_by(element, type_, context)
     inner = [] if fixed_size(type_.full_name) == element else strip_to(type_, element)
@@ -171,6 +160,8 @@ def container_candidates(value: Value, pattern: Any, context: Context) -> list[S
     kind = pattern_kind(pattern)
     name = pattern.full_name
     base = name.split("<")[0]
+    if base in ("TensorView", "DiffTensorView"):
+        return [context.find(f"{base}<{element}>")]  # type: ignore[list-item]
     if TENSOR_NAME.match(base):
         return tensor_candidates(element, value.shape, pattern, context)
     if base.endswith("StructuredBuffer"):

@@ -70,7 +70,48 @@ inline Real add(Real* to, Real v)
     return before;
 }
 
+template<int Bytes>
+struct WordOf {
+    using type = uint32_t;
+};
+template<>
+struct WordOf<8> {
+    using type = uint64_t;
+};
+
+// Replaces *to by f(*to); returns what was there before.
+template<class Integer, class Function>
+inline Integer update(Integer* to, Function f)
+{
+    using Word = typename WordOf<sizeof(Integer)>::type;
+    Word* word = reinterpret_cast<Word*>(to);
+    Word expected = load(word);
+    while (!exchange(word, expected, Word(f(Integer(expected))))) {
+    }
+    return Integer(expected);
+}
+
 } // namespace spy_atomics
+
+template<class T>
+inline T _spy_fetch_add(T* to, T v) { return spy_atomics::update(to, [v](T x) { return T(x + v); }); }
+template<class T>
+inline T _spy_fetch_min(T* to, T v) { return spy_atomics::update(to, [v](T x) { return x < v ? x : v; }); }
+template<class T>
+inline T _spy_fetch_max(T* to, T v) { return spy_atomics::update(to, [v](T x) { return x > v ? x : v; }); }
+template<class T>
+inline T _spy_fetch_and(T* to, T v) { return spy_atomics::update(to, [v](T x) { return T(x & v); }); }
+template<class T>
+inline T _spy_fetch_or(T* to, T v) { return spy_atomics::update(to, [v](T x) { return T(x | v); }); }
+template<class T>
+inline T _spy_fetch_xor(T* to, T v) { return spy_atomics::update(to, [v](T x) { return T(x ^ v); }); }
+template<class T>
+inline T _spy_fetch_exchange(T* to, T v) { return spy_atomics::update(to, [v](T) { return v; }); }
+template<class T>
+inline T _spy_fetch_compare(T* to, T expected, T v)
+{
+    return spy_atomics::update(to, [expected, v](T x) { return x == expected ? v : x; });
+}
 
 inline void _spy_atomic_add_f32(float* to, float v) { spy_atomics::add<uint32_t>(to, v); }
 inline float _spy_fetch_add_f32(float* to, float v) { return spy_atomics::add<uint32_t>(to, v); }

@@ -31,6 +31,28 @@ int8_t small(int8_t a, uint8_t b, int16_t c, uint16_t d)
 [Differentiable] float gather(int i, ITensor<float, 1> x) { return x[i] * x[i]; }
 int tile(float x) { return CallShapeInfo::get_call_group_id().shape[0]; }
 float total<let D : int>(ITensor<float, D> x) { return x.shape[0]; }
+float viewed(TensorView<float> x) { float old; x.InterlockedAdd(1, 2.0, old); x[1, 2] += old; return x[uint2(1, 2)] + x.stride(0); }
+int viewed_integers(TensorView<int> x)
+{
+    int old;
+    x.InterlockedMax(0, 3, old);
+    x.InterlockedExchange(1, 3, old);
+    x.InterlockedCompareExchange(2, 1, 3);
+    return old;
+}
+[Differentiable] float diff_viewed(float k, DiffTensorView<float> x) { x.store(1, k); return x.load(0) * k; }
+[Differentiable] half halves(half3 a, half x) { return a.x * x + a.y; }
+struct Own
+{
+    float v; int w;
+    static void atomicAdd(RWByteAddressBuffer buf, uint addr, Own value)
+    {
+        float old;
+        buf.InterlockedAddF32(addr, value.v, old);
+        buf.InterlockedAdd(addr + 4, value.w);
+    }
+};
+void add_own(Own* x, Own v) { Own.atomicAdd(x, 1, v); }
 """
 
 pytestmark = pytest.mark.skipif(
@@ -73,6 +95,15 @@ CALLS = {
     "groups_bwds": lambda m: (
         m.polynomial.call_group_shape((2, 2)).bwds,
         (spy.diffPair(2.0), 8, -1, np.zeros((4, 4), F), spy.diffPair(0.0, 1.0)),
+        {},
+    ),
+    "view": lambda m: (m.viewed, (np.zeros((3, 4), F),), {}),
+    "view_integers": lambda m: (m.viewed_integers, (np.zeros(4, np.int32),), {}),
+    "diff_view": lambda m: (m.diff_viewed, (2.0, np.zeros(4, F)), {}),
+    "own_addition": lambda m: (m.add_own, (0, {"v": 1.0, "w": 2}), {}),
+    "bwds_halves": lambda m: (
+        m.halves.bwds,
+        (spy.diffPair(spy.float16_t3(1)), np.zeros(4, np.float16), spy.diffPair(spy.float16_t(0), spy.float16_t(1))),
         {},
     ),
     "bwds_pair": lambda m: (m.polynomial.bwds, (spy.diffPair(2.0), 8, -1, np.zeros(4, F), spy.diffPair(0.0, 1.0)), {}),

@@ -110,21 +110,3 @@ def test_unsupported_atomic_element(device):
     x = spy.Tensor.zeros(device, (1,), "int8_t")
     with pytest.raises(ValueError, match="int8_t cannot be added atomically"):
         module.f(spy.grid((3,)), x)
-
-
-def test_tensor_views_are_refused_with_what_to_declare(device):
-    import slangpy as spy
-
-    m = spy.Module.load_from_source(
-        device,
-        "tensor_view_errors",
-        "float f(TensorView<float> x) { return 1; } float g(DiffTensorView<float> x) { return 1; }",
-    )
-    x = spy.Tensor.zeros(device, (3,), "float")
-    for function, name in ((m.f, "Tensor<T, D>"), (m.g, "DiffTensor<T, D>")):
-        if device.info.type is spy.DeviceType.vulkan:
-            with pytest.raises(RuntimeError, match="TensorView parameters need a cuda or cpu device, not Vulkan"):
-                function(x)
-        else:
-            with pytest.raises(spy.ResolveException, match="TensorView yet: declare .*" + name):
-                function(x)

@@ -166,9 +166,16 @@ struct LibraryUse {
             m_own.insert(std::string(text));
         else if (is_library_name(text) && !m_own.count(std::string(text)))
             used = true;
+        else if ((text == "TensorView" || text == "DiffTensorView") && !m_own.count(std::string(text)))
+            views = true;
+        else if (text == "CudaKernel" || text == "CUDAKernel" || text == "AutoPyBindCUDA" || text == "TorchEntryPoint"
+                 || text == "IDiffTensorWrapper")
+            own_views = true;
         m_previous = text;
     }
     bool imported = false, used = false;
+    bool views = false;     ///< TensorView or DiffTensorView
+    bool own_views = false; ///< kernels written the CUDA way, or wrappers of gradients: Slang's own views are meant
 
 private:
     std::string_view m_previous;
@@ -319,6 +326,7 @@ std::string prepare_source(std::string_view source)
         }
         pos = std::max(end, pos + 1);
     }
+    library.used |= library.views && !library.own_views;
     library.used |= result.find(memory_name) != std::string::npos;
     // at the end, so that lines and columns stay those of the user's text
     if (library.used && !library.imported && source.find("import \"slangpy\"") == std::string_view::npos)
