@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from ..call.ir import Binding, Value
+from ..call.text import slang_name
 from ..reflection import SlangType
 from .base import Context, NoMatch, no_match
 
@@ -46,9 +47,10 @@ def view_argument(type_name: str, binding: Binding, name: str) -> str:
     if found is None or binding.rank < 0:
         return name
     diff, wanted = found.groups()
+    stored = slang_name(binding.stored)
     if diff:
-        return f"_spy_diff_tensor_view<{binding.stored}, {binding.rank}>({name})"
-    return f"_spy_tensor_view<{wanted}, {binding.stored}, {binding.rank}>({name})"
+        return f"_spy_diff_tensor_view<{stored}, {binding.rank}>({name})"
+    return f"_spy_tensor_view<{slang_name(wanted)}, {stored}, {binding.rank}>({name})"
 
 
 __all__ = ["VIEW", "bind_tensor_view", "view_argument"]
