@@ -154,13 +154,9 @@ int64_t Launch::tiles() const
     return count;
 }
 
-void Launch::dispatch()
+std::array<uint32_t, 3> Launch::share_out(const Variant& variant)
 {
-    int64_t total = tiles(), tile = m_plan.tile.element_count();
-    const Variant& variant = variant_of(choose_variant());
-    prepare_sums();
-    if (m_plan.bounds_offset >= 0 && !m_signature.reserved.append_to)
-        prepare_bounds();
+    const int64_t total = tiles(), tile = m_plan.tile.element_count();
     int64_t per_group = variant.items_per_group;
     if (per_group == 0) { // CPU: blocks large enough to vectorise, small enough to share out
         per_group = variant.max_groups == 1
@@ -181,15 +177,11 @@ void Launch::dispatch()
     const std::array<uint32_t, 3> count = group_grid(groups);
     if (variant.items_per_group != 0)
         put<int64_t>(m_plan.block_offset, count[0]);
-    if (!m_options.uniforms.is_none() && m_options.uniforms.is_valid())
-        m_uniforms = m_options.uniforms(m_plan.view);
-    else if (m_plan.needs_globals)
-        m_plan.view.attr("fail_unset")();
-    if (m_signature.reserved.append_to) {
-        record(variant, count);
-        return settle_sums();
-    }
+    return count;
+}
 
+void Launch::start(const Variant& variant, const std::array<uint32_t, 3>& count)
+{
     std::span<const uint8_t> scopes[2] = {{}, {m_bytes.data(), m_bytes.size()}};
     LaunchDesc desc;
     desc.kernel = variant.kernel.get();
@@ -215,6 +207,25 @@ void Launch::dispatch()
         nb::gil_scoped_release release;
         m_plan.device->launch(desc);
     }
+}
+
+void Launch::dispatch()
+{
+    const Variant& variant = variant_of(choose_variant());
+    prepare_sums();
+    if (m_plan.bounds_offset >= 0 && !m_signature.reserved.append_to)
+        prepare_bounds();
+    const std::array<uint32_t, 3> count = share_out(variant);
+    if (!m_options.uniforms.is_none() && m_options.uniforms.is_valid())
+        m_uniforms = m_options.uniforms(m_plan.view);
+    else if (m_plan.needs_globals)
+        m_plan.view.attr("fail_unset")();
+    if (m_signature.reserved.append_to) {
+        record(variant, count);
+        return settle_sums();
+    }
+
+    start(variant, count);
     if (!m_sums.empty())
         settle_sums();
     if (m_bounds)

@@ -136,6 +136,9 @@ private:
     void bump_versions();
     int64_t tiles() const;
     void dispatch();
+    /// Groups of the launch; writes what the kernel must know of them.
+    std::array<uint32_t, 3> share_out(const Variant& variant);
+    void start(const Variant& variant, const std::array<uint32_t, 3>& count);
     const Variant& variant_of(VariantKey key);
     std::array<uint32_t, 3> group_grid(int64_t groups) const;
     void note_sums(const LeafPlan& plan, uint64_t address, const Shape& shape, const Shape& strides);

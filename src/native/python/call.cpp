@@ -46,6 +46,22 @@ LeafKind leaf_kind(const std::string& text)
     fail_value("unknown leaf kind ", text);
 }
 
+void read_views(nb::handle views, LeafPlan& leaf)
+{
+    size_t source = 0;
+    for (nb::handle item : views) {
+        if (!item.is_none()) {
+            nb::tuple offsets = nb::cast<nb::tuple>(item);
+            if (nb::len(offsets) != 5)
+                fail(ErrorKind::runtime, "a view of a plan has ", nb::len(offsets), " offsets, expected 5");
+            leaf.views[source] = {nb::cast<int32_t>(offsets[0]), nb::cast<int32_t>(offsets[1]),
+                                  nb::cast<int32_t>(offsets[2]), nb::cast<int32_t>(offsets[3]),
+                                  nb::cast<int32_t>(offsets[4])};
+        }
+        ++source;
+    }
+}
+
 LeafPlan read_leaf(nb::dict dict)
 {
     LeafPlan leaf;
@@ -71,20 +87,8 @@ LeafPlan read_leaf(nb::dict dict)
         leaf.scalar = scalar_from_slang_name(nb::cast<std::string>(dict["scalar"]));
     if (dict.contains("element_size"))
         leaf.element_size = nb::cast<uint32_t>(dict["element_size"]);
-    if (dict.contains("views")) {
-        size_t source = 0;
-        for (nb::handle item : dict["views"]) {
-            if (!item.is_none()) {
-                nb::tuple offsets = nb::cast<nb::tuple>(item);
-                if (nb::len(offsets) != 5)
-                    fail(ErrorKind::runtime, "a view of a plan has ", nb::len(offsets), " offsets, expected 5");
-                leaf.views[source] = {nb::cast<int32_t>(offsets[0]), nb::cast<int32_t>(offsets[1]),
-                                      nb::cast<int32_t>(offsets[2]), nb::cast<int32_t>(offsets[3]),
-                                      nb::cast<int32_t>(offsets[4])};
-            }
-            ++source;
-        }
-    }
+    if (dict.contains("views"))
+        read_views(dict["views"], leaf);
     read_value_slot(dict, "value", leaf.value);
     read_value_slot(dict, "seed", leaf.seed);
     read_value_slot(dict, "out", leaf.out);
@@ -389,6 +393,36 @@ void bind_values(nb::module_& m)
         });
 }
 
+void bind_torch(nb::module_& m)
+{
+    nb::class_<TorchPair>(m, "TorchPair", nb::dynamic_attr(), "A torch tensor with its gradient, for bwds.")
+        .def("__init__", [](TorchPair* self, nb::object primal, nb::object grad, nb::object seed, bool fresh) {
+            new (self) TorchPair{std::move(primal), std::move(grad), std::move(seed), fresh};
+        }, nb::arg("primal").none(), nb::arg("grad").none(), nb::arg("seed").none() = nb::none(), nb::arg("fresh") = false)
+        .def_rw("primal", &TorchPair::primal, nb::arg().none())
+        .def_rw("grad", &TorchPair::grad, nb::arg().none());
+    nb::class_<TorchSlot>(m, "TorchSlot", "Stands for a torch tensor in stored arguments.").def(nb::init<>());
+    m.def("_read_torch", [](nb::handle tensor) {
+        TorchTensor found;
+        read_torch(tensor.ptr(), found);
+        nb::list sizes, strides;
+        for (int64_t size : found.shape)
+            sizes.append(size);
+        for (int64_t stride : found.strides)
+            strides.append(stride);
+        return nb::make_tuple(found.address, std::string(scalar_info(found.scalar).slang_name), nb::tuple(sizes),
+                              nb::tuple(strides), found.device_type, found.device_index);
+    }, nb::arg("tensor"), "(address, Slang scalar, sizes, strides in elements, DLPack device type, device index).");
+    m.def("_torch_stream", [](nb::handle tensor) {
+        TorchTensor found;
+        read_torch(tensor.ptr(), found);
+        return torch_stream(tensor.ptr(), found);
+    }, nb::arg("tensor"), "torch's current CUDA stream for the device of a tensor; 0 for CPU tensors.");
+    m.def("set_torch_bridge_python_fallback", &set_torch_python_fallback, nb::arg("enabled"),
+          "Reads torch tensors through Python attributes even where torch has a C interface.");
+    m.def("is_torch_bridge_using_fallback", &torch_uses_python_fallback);
+}
+
 } // namespace
 
 void bind_backends(nb::module_& m); // backends.cpp
@@ -398,6 +432,7 @@ void bind_call(nb::module_& m)
     bind_backends(m);
     bind_values(m);
     bind_call_graph(m);
+    bind_torch(m);
     nb::class_<FileWatcher, Object>(m, "FileWatcher", "Tells whether watched files have changed.")
         .def(nb::init<>())
         .def("watch", &FileWatcher::watch, nb::arg("path"))
@@ -434,37 +469,11 @@ void bind_call(nb::module_& m)
         .def("__call__", &call)
         .def("_plan_of", &plan_of)
         .def("_describe", &describe_call);
-    nb::class_<TorchPair>(m, "TorchPair", nb::dynamic_attr(), "A torch tensor with its gradient, for bwds.")
-        .def("__init__", [](TorchPair* self, nb::object primal, nb::object grad, nb::object seed, bool fresh) {
-            new (self) TorchPair{std::move(primal), std::move(grad), std::move(seed), fresh};
-        }, nb::arg("primal").none(), nb::arg("grad").none(), nb::arg("seed").none() = nb::none(), nb::arg("fresh") = false)
-        .def_rw("primal", &TorchPair::primal, nb::arg().none())
-        .def_rw("grad", &TorchPair::grad, nb::arg().none());
     m.def("_set_check_bounds", [](bool on) { check_bounds = on; }, nb::arg("enabled"),
           "Plans calls from now on with checks of the indices into tensors.");
     m.def("_take_call_slot", &take_call_slot, nb::arg("type"), "Calls instances natively, whatever __call__ the class has.");
-    nb::class_<TorchSlot>(m, "TorchSlot", "Stands for a torch tensor in stored arguments.").def(nb::init<>());
     m.def("_call_with", &call_with_values, nb::arg("node"), nb::arg("args"), nb::arg("kwargs"), nb::arg("values"),
           "A call in which each TorchSlot among the arguments stands for the next of `values`.");
-    m.def("_read_torch", [](nb::handle tensor) {
-        TorchTensor found;
-        read_torch(tensor.ptr(), found);
-        nb::list sizes, strides;
-        for (int64_t size : found.shape)
-            sizes.append(size);
-        for (int64_t stride : found.strides)
-            strides.append(stride);
-        return nb::make_tuple(found.address, std::string(scalar_info(found.scalar).slang_name), nb::tuple(sizes),
-                              nb::tuple(strides), found.device_type, found.device_index);
-    }, nb::arg("tensor"), "(address, Slang scalar, sizes, strides in elements, DLPack device type, device index).");
-    m.def("_torch_stream", [](nb::handle tensor) {
-        TorchTensor found;
-        read_torch(tensor.ptr(), found);
-        return torch_stream(tensor.ptr(), found);
-    }, nb::arg("tensor"), "torch's current CUDA stream for the device of a tensor; 0 for CPU tensors.");
-    m.def("set_torch_bridge_python_fallback", &set_torch_python_fallback, nb::arg("enabled"),
-          "Reads torch tensors through Python attributes even where torch has a C interface.");
-    m.def("is_torch_bridge_using_fallback", &torch_uses_python_fallback);
     m.def("_set_custom_types", &set_custom_types, nb::arg("registry"), nb::arg("signatures"));
     m.def("_clear_type_cache", &clear_type_cache);
 }

@@ -7,7 +7,7 @@
 namespace spy {
 namespace {
 
-void bind_enums(nb::module_& m)
+void bind_type_enums(nb::module_& m)
 {
     if (!is_bound<TypeKind>())
         nb::enum_<TypeKind>(m, "TypeKind")
@@ -50,6 +50,10 @@ void bind_enums(nb::module_& m)
             .value("bfloat16", ScalarType::bfloat16)
             .value("float8_e4m3", ScalarType::float8_e4m3)
             .value("float8_e5m2", ScalarType::float8_e5m2);
+}
+
+void bind_resource_enums(nb::module_& m)
+{
     if (!is_bound<ResourceShape>())
         nb::enum_<ResourceShape>(m, "ResourceShape")
             .value("none", ResourceShape::none)
@@ -189,7 +193,8 @@ void bind_slang_layouts(nb::module_& m)
         nb::class_<Object>(
             m, "Object",
             nb::intrusive_ptr<Object>([](Object* self, PyObject* python) noexcept { self->set_self_py(python); }));
-    bind_enums(m);
+    bind_type_enums(m);
+    bind_resource_enums(m);
     if (!is_bound<TypeLayout>())
         bind_type_layout(m);
     if (!is_bound<ProgramLayout>())

@@ -51,6 +51,15 @@ public:
     {
         return view<View>(m_layout, thing);
     }
+    /// Views of `count` things, each given by `at`.
+    template <typename View, typename At>
+    std::vector<ref<View>> views(uint64_t count, At&& at) const
+    {
+        std::vector<ref<View>> result;
+        for (unsigned i = 0; i < count; ++i)
+            result.push_back(view<View>(at(i)));
+        return result;
+    }
 
 protected:
     static Reflection* find(const Layout& layout, const void* pointer, int kind);

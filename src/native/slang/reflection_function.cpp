@@ -19,11 +19,8 @@ ref<TypeReflection> FunctionReflection::return_type() const
 std::vector<ref<VariableReflection>> FunctionReflection::parameters() const
 {
     const auto lock = enter();
-    std::vector<ref<VariableReflection>> result;
-    if (!slang()->isOverloaded())
-        for (unsigned i = 0; i < slang()->getParameterCount(); ++i)
-            result.push_back(view<VariableReflection>(slang()->getParameterByIndex(i)));
-    return result;
+    return views<VariableReflection>(slang()->isOverloaded() ? 0 : slang()->getParameterCount(),
+                                     [this](unsigned i) { return slang()->getParameterByIndex(i); });
 }
 
 bool FunctionReflection::has_modifier(ModifierID modifier) const
@@ -52,11 +49,8 @@ bool FunctionReflection::is_overloaded() const
 std::vector<ref<FunctionReflection>> FunctionReflection::overloads() const
 {
     const auto lock = enter();
-    std::vector<ref<FunctionReflection>> result;
-    if (slang()->isOverloaded())
-        for (unsigned i = 0; i < slang()->getOverloadCount(); ++i)
-            result.push_back(view<FunctionReflection>(slang()->getOverload(i)));
-    return result;
+    return views<FunctionReflection>(slang()->isOverloaded() ? slang()->getOverloadCount() : 0,
+                                     [this](unsigned i) { return slang()->getOverload(i); });
 }
 
 ref<FunctionReflection> FunctionReflection::specialize_with_arg_types(
@@ -129,10 +123,8 @@ std::vector<ref<TypeReflection>> GenericReflection::constraints(const std::strin
 {
     const auto lock = enter();
     slang::VariableReflection* parameter = find_parameter(type_parameter, true);
-    std::vector<ref<TypeReflection>> result;
-    for (unsigned i = 0; i < slang()->getTypeParameterConstraintCount(parameter); ++i)
-        result.push_back(view<TypeReflection>(slang()->getTypeParameterConstraintType(parameter, i)));
-    return result;
+    return views<TypeReflection>(slang()->getTypeParameterConstraintCount(parameter),
+                                 [&](unsigned i) { return slang()->getTypeParameterConstraintType(parameter, i); });
 }
 
 ref<TypeReflection> GenericReflection::concrete_type(const std::string& type_parameter) const
@@ -228,10 +220,7 @@ std::string DeclReflection::name() const
 std::vector<ref<DeclReflection>> DeclReflection::children() const
 {
     const auto lock = enter();
-    std::vector<ref<DeclReflection>> result;
-    for (unsigned i = 0; i < slang()->getChildrenCount(); ++i)
-        result.push_back(view<DeclReflection>(slang()->getChild(i)));
-    return result;
+    return views<DeclReflection>(slang()->getChildrenCount(), [this](unsigned i) { return slang()->getChild(i); });
 }
 
 ref<DeclReflection> DeclReflection::parent() const

@@ -44,11 +44,9 @@ ref<TypeReflection> TypeLayoutReflection::type() const
 std::vector<ref<VariableLayoutReflection>> TypeLayoutReflection::fields() const
 {
     const auto lock = enter();
-    std::vector<ref<VariableLayoutReflection>> result;
-    if (slang()->getKind() == slang::TypeReflection::Kind::Struct)
-        for (unsigned i = 0; i < slang()->getFieldCount(); ++i)
-            result.push_back(view<VariableLayoutReflection>(slang()->getFieldByIndex(i)));
-    return result;
+    const bool is_struct = slang()->getKind() == slang::TypeReflection::Kind::Struct;
+    return views<VariableLayoutReflection>(is_struct ? slang()->getFieldCount() : 0,
+                                           [this](unsigned i) { return slang()->getFieldByIndex(i); });
 }
 
 ref<TypeLayoutReflection> TypeLayoutReflection::element_type_layout() const
@@ -152,10 +150,8 @@ std::array<uint32_t, 3> EntryPointLayout::compute_thread_group_size() const
 std::vector<ref<VariableLayoutReflection>> EntryPointLayout::parameters() const
 {
     const auto lock = enter();
-    std::vector<ref<VariableLayoutReflection>> result;
-    for (unsigned i = 0; i < slang()->getParameterCount(); ++i)
-        result.push_back(view<VariableLayoutReflection>(slang()->getParameterByIndex(i)));
-    return result;
+    return views<VariableLayoutReflection>(slang()->getParameterCount(),
+                                           [this](unsigned i) { return slang()->getParameterByIndex(i); });
 }
 
 ref<FunctionReflection> EntryPointLayout::function() const

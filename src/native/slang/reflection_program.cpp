@@ -20,19 +20,15 @@ ref<VariableLayoutReflection> ProgramReflection::globals_variable_layout() const
 std::vector<ref<VariableLayoutReflection>> ProgramReflection::parameters() const
 {
     const auto lock = enter();
-    std::vector<ref<VariableLayoutReflection>> result;
-    for (unsigned i = 0; i < slang()->getParameterCount(); ++i)
-        result.push_back(view<VariableLayoutReflection>(slang()->getParameterByIndex(i)));
-    return result;
+    return views<VariableLayoutReflection>(slang()->getParameterCount(),
+                                           [this](unsigned i) { return slang()->getParameterByIndex(i); });
 }
 
 std::vector<ref<EntryPointLayout>> ProgramReflection::entry_points() const
 {
     const auto lock = enter();
-    std::vector<ref<EntryPointLayout>> result;
-    for (SlangUInt i = 0; i < slang()->getEntryPointCount(); ++i)
-        result.push_back(view<EntryPointLayout>(slang()->getEntryPointByIndex(i)));
-    return result;
+    return views<EntryPointLayout>(slang()->getEntryPointCount(),
+                                   [this](unsigned i) { return slang()->getEntryPointByIndex(i); });
 }
 
 ref<TypeReflection> ProgramReflection::find_type_by_name(const std::string& name) const

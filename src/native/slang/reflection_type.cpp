@@ -25,11 +25,9 @@ std::string TypeReflection::full_name() const
 std::vector<ref<VariableReflection>> TypeReflection::fields() const
 {
     const auto lock = enter();
-    std::vector<ref<VariableReflection>> result;
-    if (slang()->getKind() == slang::TypeReflection::Kind::Struct)
-        for (unsigned i = 0; i < slang()->getFieldCount(); ++i)
-            result.push_back(view<VariableReflection>(slang()->getFieldByIndex(i)));
-    return result;
+    const bool is_struct = slang()->getKind() == slang::TypeReflection::Kind::Struct;
+    return views<VariableReflection>(is_struct ? slang()->getFieldCount() : 0,
+                                     [this](unsigned i) { return slang()->getFieldByIndex(i); });
 }
 
 int64_t TypeReflection::element_count() const
