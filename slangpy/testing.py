@@ -28,6 +28,8 @@ class CudaCodegen:
     arch: "sm_75", "sm_80", "sm_90", ... Calls are planned with arguments of any open device.
     """
 
+    plans_for_others = True  # structs of the arguments are laid out as on their own device
+
     class _Desc:
         compiler_options: dict[str, Any]
 

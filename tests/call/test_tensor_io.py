@@ -434,6 +434,6 @@ def test_assignment_of_dicts_to_structs(device):
 @pytest.mark.needs_kernels
 def test_torch_rows_that_do_not_fit_a_struct(device):
     torch = pytest.importorskip("torch")
-    module = spy.Module.load_from_source(device, "tensor_rows", "struct Row { float a; float2 b; };")
+    module = spy.Module.load_from_source(device, "tensor_rows", "struct Row { float a; float b; float c; };")
     with pytest.raises(ValueError, match=r"4 scalars, 16 bytes.*3 scalars, 12 bytes"):
         Tensor.from_torch(device, torch.zeros(2, 4), dtype=module.Row)

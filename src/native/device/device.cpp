@@ -90,7 +90,7 @@ void Device::fail_closed() const
 {
     if (m_left_behind)
         fail_runtime("this device was opened before fork(), and drivers do not work in a forked process: start processes "
-                     "with multiprocessing's \"spawn\" method, or create the device in the child");
+                     "with multiprocessing's \"spawn\" method");
     fail_runtime("device is closed");
 }
 
