@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+import slangpy as spy
+
 pytestmark = [pytest.mark.needs_kernels, pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")]
 
 PROGRAM = """
