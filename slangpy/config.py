@@ -21,26 +21,39 @@ def _number(name: str) -> int:
     return int(text) if text.isdigit() else 0
 
 
+def _folder(name: str) -> str:
+    """A folder that the environment names; empty unless it is absolute, as the standard of the XDG variables has it."""
+    path = os.environ.get(name, "")
+    return path if os.path.isabs(path) else ""
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:  # a user without a name, as containers have them: a path that is not absolute is not used
+        return Path("~")
+
+
 def _default_cache_dir() -> Path:
     override = os.environ.get("SLANGPY_CACHE_DIR")
-    if override:
-        return Path(override)
+    if override:  # a relative one is refused: it would lead into whatever folder one is in
+        return _home() / override[2:] if override.startswith("~/") else Path(override)
     if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+        base = _folder("LOCALAPPDATA") or str(_home() / "AppData" / "Local")
     elif sys.platform == "darwin":
-        base = str(Path.home() / "Library" / "Caches")
+        base = str(_home() / "Library" / "Caches")
     else:
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        base = _folder("XDG_CACHE_HOME") or str(_home() / ".cache")
     return Path(base) / "slangpy"
 
 
 def _default_data_dir() -> Path:
     if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+        base = _folder("LOCALAPPDATA") or str(_home() / "AppData" / "Local")
     elif sys.platform == "darwin":
-        base = str(Path.home() / "Library" / "Application Support")
+        base = str(_home() / "Library" / "Application Support")
     else:
-        base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+        base = _folder("XDG_DATA_HOME") or str(_home() / ".local" / "share")
     return Path(base) / "slangpy"
 
 
@@ -56,6 +69,8 @@ class Config:
     data_dir: Path = field(default_factory=_default_data_dir)
     cache_enabled: bool = field(default_factory=lambda: not _flag("SLANGPY_DISABLE_CACHE"))
     cache_size: int = 1 << 30
+    cache_shared: bool = field(default_factory=lambda: _flag("SLANGPY_CACHE_SHARED"))
+    """Whether a cache that root owns is used as well: one that an administrator made for all, who only read it."""
     cxx: str = field(default_factory=lambda: os.environ.get("CXX", "").strip())
     cuda_folders: tuple[str, ...] = field(default_factory=lambda: _paths("CUDA_HOME", "CUDA_PATH"))
     cpu_threads: int = field(default_factory=lambda: _number("SLANGPY_CPU_THREADS"))

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -57,10 +58,14 @@ std::string file_identity(const std::string& path)
     return cat(real ? real : path, " ", info.st_size, " ", info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec);
 }
 
+/// Where sources are compiled: TMPDIR, unless others may rename there what is ours.
 std::string temporary_folder()
 {
     const char* base = std::getenv("TMPDIR");
-    return base && *base ? base : "/tmp";
+    struct stat info {};
+    const bool given = base && *base == '/' && stat(base, &info) == 0;
+    const bool safe = (info.st_uid == 0 || info.st_uid == geteuid()) && (!(info.st_mode & 022) || info.st_mode & S_ISVTX);
+    return given && safe ? base : "/tmp";
 }
 
 std::string read_file(const std::string& path)
@@ -69,16 +74,23 @@ std::string read_file(const std::string& path)
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-void write_all(int file, std::string_view bytes, const char* what)
+bool write_whole(int file, std::string_view bytes)
 {
     while (!bytes.empty()) {
         const ssize_t written = write(file, bytes.data(), bytes.size());
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
-            fail_runtime("cannot write ", what, ": ", std::strerror(errno));
+            return false;
         bytes.remove_prefix(size_t(written));
     }
+    return true;
+}
+
+void write_all(int file, std::string_view bytes, const char* what)
+{
+    if (!write_whole(file, bytes))
+        fail_runtime("cannot write ", what, ": ", std::strerror(errno));
 }
 
 /// A fresh folder of our own, removed with its known files unless kept.
@@ -241,26 +253,43 @@ std::string compile_shared_library(std::string_view source, const std::vector<st
     return read_file(out);
 }
 
+namespace {
+
+/// Loads a program from a file that only this process can reach: in a folder made for it, opened before anything lies in
+/// it and reached through the descriptor, so that nobody who may write the folder above can put another in its place.
+void* load_from_folder(std::string_view bytes)
+{
+    static std::atomic<uint64_t> count{0}; // the loader takes equal paths for one library
+    std::string folder = temporary_folder() + "/slangpy-XXXXXX";
+    if (!mkdtemp(folder.data()))
+        return nullptr;
+    const int handle = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat info {};
+    void* library = nullptr;
+    if (handle >= 0 && fstat(handle, &info) == 0 && info.st_uid == geteuid() && !(info.st_mode & 077)) {
+        const std::string name = cat("kernel-", ++count, ".so");
+        const int file = openat(handle, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0700);
+        const bool written = file >= 0 && write_whole(file, bytes);
+        if (file >= 0)
+            close(file);
+        if (written)
+            library = dlopen(cat("/proc/self/fd/", handle, "/", name).c_str(), RTLD_NOW | RTLD_LOCAL);
+        unlinkat(handle, name.c_str(), 0);
+    }
+    if (handle >= 0)
+        close(handle);
+    rmdir(folder.c_str());
+    return library;
+}
+
+} // namespace
+
 Library::Library(std::string_view bytes, const std::string& label)
 {
-    std::string path = temporary_folder() + "/slangpy-kernel-XXXXXX";
-    const int file = mkostemp(path.data(), O_CLOEXEC);
-    if (file >= 0) {
-        try {
-            write_all(file, bytes, path.c_str());
-        } catch (...) {
-            close(file);
-            unlink(path.c_str());
-            throw;
-        }
-        close(file);
-        m_handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-        unlink(path.c_str());
-    }
-    if (!m_handle) { // no temporary folder, or one that may not hold programs
+    m_handle = load_from_folder(bytes);
+    if (!m_handle) { // no temporary folder, a full one, or one that may not hold programs
         m_memory_file = memfd_create("slangpy-kernel", MFD_CLOEXEC);
-        if (m_memory_file >= 0) {
-            write_all(m_memory_file, bytes, "a kernel");
+        if (m_memory_file >= 0 && write_whole(m_memory_file, bytes)) {
             m_handle = dlopen(cat("/proc/self/fd/", m_memory_file).c_str(), RTLD_NOW | RTLD_LOCAL);
         }
     }
