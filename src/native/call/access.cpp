@@ -53,8 +53,11 @@ int64_t period_of(const LeafPlan& plan, const Shape& shape, const Shape& strides
     return period < total ? period : 0;
 }
 
-bool may_collide(const TensorBase& a, const TensorBase& b)
+bool may_collide(const LeafPlan& a_plan, const TensorBase& a, const LeafPlan& b_plan, const TensorBase& b)
 {
+    // one view, reached alike: what an invocation adds to twice is its own
+    const bool same = a.address() == b.address() && a.strides == b.strides && a.shape == b.shape &&
+                      a_plan.map == b_plan.map && a_plan.inner == b_plan.inner;
     if (!a.storage || !b.storage) { // of torch, which may hand out parts of one allocation
         auto range = [](const TensorBase& t) {
             int64_t low = 0, high = 0;
@@ -67,9 +70,9 @@ bool may_collide(const TensorBase& a, const TensorBase& b)
         auto [b_low, b_high] = range(b);
         if (a_high <= b_low || b_high <= a_low)
             return false;
-        return !(a.address() == b.address() && a.strides == b.strides && a.shape == b.shape);
+        return !same;
     }
-    return a.storage == b.storage && !(a.address() == b.address() && a.strides == b.strides && a.shape == b.shape);
+    return a.storage == b.storage && !same;
 }
 
 } // namespace spy

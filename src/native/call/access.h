@@ -15,6 +15,6 @@ bool is_injective(const LeafPlan& plan, const Shape& shape, const Shape& strides
 int64_t period_of(const LeafPlan& plan, const Shape& shape, const Shape& strides, const Shape& call);
 
 /// Whether two gradients lie in one buffer in such a way that different invocations may meet in an element.
-bool may_collide(const TensorBase& a, const TensorBase& b);
+bool may_collide(const LeafPlan& a_plan, const TensorBase& a, const LeafPlan& b_plan, const TensorBase& b);
 
 } // namespace spy

@@ -76,6 +76,10 @@ private:
     AccessClass gradient_access(size_t index, AccessClass access, bool flatten);
     AccessClass shared_access(const LeafPlan& plan, const TensorBase* target, bool flatten);
     bool flattens(const LeafPlan& plan, const Shape& shape, const Shape& strides) const;
+    bool flattens_leaf(const LeafPlan& plan, const Leaf& leaf, bool has_class) const;
+    bool is_packed(const LeafPlan& plan, const Leaf& leaf) const;
+    Shape view_strides(const LeafPlan& plan, const Leaf& leaf) const;
+    Shape gradient_strides(const Leaf& leaf, const TensorBase& grad) const;
 
     void write_leaf(size_t index);
     void write_entry(size_t index, const LeafPlan& plan);

@@ -30,7 +30,7 @@ void Launch::write_view(const LeafPlan& plan, const ViewSlot& slot, uint64_t add
     for (size_t i = 0; i < plan.inner.size(); ++i) {
         size_t dim = plan.vector_dims + i;
         if (slot.inner_strides >= 0)
-            put<int32_t>(slot.inner_strides + int32_t(4 * i), stride32(strides[dim]));
+            put<int32_t>(slot.inner_strides + int32_t(4 * i), shape[dim] == 1 ? int32_t(strides[dim]) : stride32(strides[dim]));
         if (slot.inner_shape >= 0) {
             if (shape[dim] > int64_t(UINT32_MAX))
                 fail_value(m_plan.label, ": argument ", plan.name, " has a dimension of ", shape[dim],
@@ -90,11 +90,7 @@ uint64_t Launch::upload(size_t leaf, std::vector<uint8_t> bytes, bool write_back
 
 void Launch::write_array(size_t index, const LeafPlan& plan, const Leaf& leaf)
 {
-    uint32_t item = scalar_info(leaf.scalar).size;
-    bool aligned = leaf.address % item == 0;
-    for (int64_t stride : leaf.strides)
-        aligned &= stride % int64_t(item) == 0;
-    if (m_on_host && aligned && plan.element_size == item && !m_signature.reserved.append_to) {
+    if (!is_packed(plan, leaf)) {
         Shape strides = element_strides(plan, leaf);
         write_view(plan, plan.views[0], leaf.address, leaf.shape, strides);
         return;
@@ -433,6 +429,10 @@ void Launch::write_leaf(size_t index)
 
 void Launch::stage_gradient(size_t index, const LeafPlan& plan, const TensorBase& grad, const ViewSlot& slot, bool added)
 {
+    for (size_t i = 0; added && i < grad.shape.size(); ++i)
+        if (grad.strides[i] == 0 && grad.shape[i] > 1) // each element of the copy would have a part of the sum
+            fail_value(m_plan.label, ": argument ", plan.name, ": its gradient of shape ", grad.shape.str(),
+                       " has elements that share memory; pass a clone()");
     auto copy = std::make_unique<Leaf>();
     copy->kind = ValueKind::array;
     copy->scalar = ScalarType(grad.type_id);
