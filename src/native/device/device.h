@@ -269,6 +269,8 @@ public:
     // --- the rest
     virtual std::vector<HeapReport> heap_reports() = 0;
     virtual std::array<NativeHandle, 3> native_handles() { return {}; }
+    /// What keeps the objects behind native_handles() alive, beyond close(). None where they outlive every device.
+    virtual std::shared_ptr<void> native_owner() { return {}; }
     virtual void set_context_current() {}
     virtual int cuda_index() const { return -1; }       ///< the CUDA device that shares memory with this one; -1: none
     virtual void sync_to_stream(NativeHandle stream);   ///< the device's queue waits for the CUDA stream

@@ -186,6 +186,11 @@ public:
         const Use use(*this);
         return m_inner->native_handles();
     }
+    std::shared_ptr<void> native_owner() override
+    {
+        const Use use(*this);
+        return m_inner->native_owner();
+    }
     void set_context_current() override
     {
         const Use use(*this);

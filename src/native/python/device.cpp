@@ -51,6 +51,7 @@ ref<Device> new_device(nb::args args, nb::kwargs kwargs)
         nb::gil_scoped_release release;
         device = create_device(plain);
     }
+    desc.handle_objects = nb::none(); // the device holds what it needs of them until it is closed
     device->set_discarded_callback([](Device* d, uint64_t recording_id) {
         if (d->is_closed()) // its callbacks are gone, and at exit so is the module
             return;
@@ -103,6 +104,18 @@ std::vector<AdapterInfo> enumerate_adapters(DeviceType type)
 void wait_device(Device* device, uint64_t submit_id)
 {
     wait_interruptible(timeout_infinite, [&](uint64_t ns) { return device->wait(submit_id, ns); });
+}
+
+/// Each handle holds what it names, so that a device may be opened on it whatever becomes of this one.
+nb::list native_handles(Device& device)
+{
+    const std::shared_ptr<void> owner = device.native_owner();
+    nb::list out;
+    for (const NativeHandle& handle : device.native_handles()) {
+        DeviceHandle item{handle, owner};
+        out.append(owner ? nb::cast(std::move(item)) : nb::cast(handle));
+    }
+    return out;
 }
 
 template <typename F>
@@ -177,9 +190,9 @@ void bind_state(DeviceClass& cls)
         }, nb::arg("format"))
         .def("report_heaps", open_call([](Device& d) { return d.heap_reports(); }))
         .def_prop_ro("native_handles", open_call([](Device& d) {
-            const auto handles = d.native_handles();
-            return std::vector<NativeHandle>(handles.begin(), handles.end());
-        }), "Three handles: Vulkan instance, physical device, device; CUDA device, context, none; D3D12 device first.")
+            return native_handles(d);
+        }), "Three handles: Vulkan instance, physical device, device; CUDA device, context, none; D3D12 device first. "
+            "They keep what they name alive, even beyond close(); copies that you make of their values do not.")
         .def_prop_ro("supports_cuda_interop", open_call([](Device& d) {
             return d.cuda_index() >= 0;
         }))

@@ -15,6 +15,11 @@ void bind_commands(nb::module_& m);     // device_command.cpp
 void bind_fences(nb::module_& m);       // device_fence.cpp
 void bind_code(nb::module_& m, nb::class_<Device, Object>& cls); // device_code.cpp
 
+/// A handle of a device, which holds what it names.
+struct DeviceHandle : NativeHandle {
+    std::shared_ptr<void> owner;
+};
+
 /// Descriptors as Python knows them: the C++ one and what only Python has use for.
 struct PyBufferDesc : BufferDesc {
     uint64_t element_count = 0;
@@ -40,6 +45,7 @@ struct PyDeviceDesc : DeviceDesc {
     nb::object compiler_options = nb::none(), module_cache_path = nb::none(), shader_cache_path = nb::none();
     uint64_t shader_cache_size = 134217728;
     nb::object bindless_options = nb::none();
+    nb::object handle_objects = nb::none(); ///< those of existing_device_handles, which keep what they name alive
     bool enable_cuda_launch_from_gfx = true, enable_ray_tracing = true;
     PyDeviceDesc();
 };

@@ -48,6 +48,8 @@ Field<PyDeviceDesc> handles_field()
             "Objects of the API to open the device on, without owning them: CUDA context or device; Vulkan instance, "
             "physical device and device; D3D12 device.",
             [](const PyDeviceDesc& desc) -> nb::object {
+                if (!desc.handle_objects.is_none())
+                    return nb::list(desc.handle_objects);
                 nb::list out;
                 bool any = false;
                 for (const NativeHandle& handle : desc.existing_device_handles) {
@@ -58,12 +60,14 @@ Field<PyDeviceDesc> handles_field()
             },
             [](PyDeviceDesc& desc, nb::handle value, const char* what) {
                 desc.existing_device_handles = {};
+                desc.handle_objects = nb::none();
                 if (value.is_none())
                     return;
                 const auto handles = from_field<std::vector<NativeHandle>>(value, what);
                 if (handles.size() > 3)
                     fail_value(what, ": at most three handles, got ", handles.size());
                 std::copy(handles.begin(), handles.end(), desc.existing_device_handles.begin());
+                desc.handle_objects = nb::list(value);
             }};
 }
 

@@ -173,6 +173,7 @@ void bind_handles(nb::module_& m)
         }, nb::arg().none())
         .def("__hash__", [](const NativeHandle& h) { return std::hash<uint64_t>()(h.value * 64 + uint64_t(h.type)); })
         .def("__repr__", &handle_repr);
+    nb::class_<DeviceHandle, NativeHandle>(m, "DeviceHandle", "A NativeHandle that keeps what it names alive.");
 }
 
 void bind_info(nb::module_& m)

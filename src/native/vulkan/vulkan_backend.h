@@ -172,6 +172,23 @@ struct ArgumentView {
 VkBufferImageCopy image_copy(const VulkanTexture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
                              uint64_t buffer_offset, uint64_t row_pitch, const char* what);
 
+/// A VkDevice with what was asked of it. Devices opened on one VkDevice share it, and so do the handles that Python has
+/// of it: where we made it, the last one to go destroys it, in whatever order they are closed.
+struct VulkanHandle {
+    std::shared_ptr<VulkanInstance> instance;
+    VkDevice device = VK_NULL_HANDLE;
+    std::set<std::string> extensions; ///< empty when it is the caller's: what that was made with is unknown
+    bool is_ours = false;
+    std::mutex queue_mutex; ///< the driver leaves it to us that calls on one queue do not overlap
+
+    VulkanHandle(std::shared_ptr<VulkanInstance> instance, VkDevice device, std::set<std::string> extensions, bool ours);
+    ~VulkanHandle();
+    /// The one that stands for this VkDevice, null where we know of none.
+    static std::shared_ptr<VulkanHandle> find(VkDevice device);
+    static std::shared_ptr<VulkanHandle> make(std::shared_ptr<VulkanInstance> instance, VkDevice device,
+                                              std::set<std::string> extensions, bool ours);
+};
+
 class VulkanDevice final : public Device {
 public:
     explicit VulkanDevice(const DeviceDesc& desc);
@@ -199,6 +216,7 @@ public:
     void write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data) override;
     std::vector<HeapReport> heap_reports() override;
     std::array<NativeHandle, 3> native_handles() override;
+    std::shared_ptr<void> native_owner() override { return m_handle; }
     int cuda_index() const override { return m_interop ? m_interop->device_index() : -1; }
     void sync_to_stream(NativeHandle stream) override;
     void sync_stream_to(NativeHandle stream) override;
@@ -245,6 +263,7 @@ private:
     void open_device();
     void choose_extensions();
     void create_device_handle();
+    void wait_idle() noexcept;
     void create_common_objects();
 
     // vulkan_interop.cpp
@@ -324,8 +343,8 @@ private:
     VulkanFunctions m_vk;
     VulkanFeatures m_features;
     std::set<std::string> m_extensions;
-    VkDevice m_device = VK_NULL_HANDLE;
-    bool m_owns_device = true;
+    std::shared_ptr<VulkanHandle> m_handle;
+    VkDevice m_device = VK_NULL_HANDLE; ///< of m_handle
     VkQueue m_queue = VK_NULL_HANDLE;
     uint32_t m_queue_family = 0, m_timestamp_bits = 0;
     VkPipelineCache m_pipeline_cache = VK_NULL_HANDLE;

@@ -140,8 +140,10 @@ void VulkanDevice::flush(const SubmitDesc* waits, const SubmitDesc* signals)
     info.signalSemaphoreCount = uint32_t(signal_semaphores.size());
     info.pSignalSemaphores = signal_semaphores.data();
     VkResult code = m_vk.EndCommandBuffer(list.commands);
-    if (code >= 0)
+    if (code >= 0) {
+        const std::lock_guard lock(m_handle->queue_mutex);
         code = m_vk.QueueSubmit(m_queue, 1, &info, VK_NULL_HANDLE);
+    }
     if (code < 0)
         abandon_open_list();
     const bool signalled = std::exchange(m_cuda_signal, false);

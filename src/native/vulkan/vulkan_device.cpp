@@ -110,6 +110,60 @@ AdapterInfo VulkanAdapter::info() const
     return info;
 }
 
+namespace {
+
+/// Never destroyed, as devices may outlive static objects.
+struct KnownHandles {
+    std::mutex mutex;
+    std::map<VkDevice, std::weak_ptr<VulkanHandle>> handles;
+};
+KnownHandles& known_handles()
+{
+    static auto* known = new KnownHandles;
+    return *known;
+}
+
+} // namespace
+
+VulkanHandle::VulkanHandle(std::shared_ptr<VulkanInstance> instance, VkDevice device, std::set<std::string> extensions,
+                           bool ours)
+    : instance(std::move(instance)), device(device), extensions(std::move(extensions)), is_ours(ours)
+{
+}
+
+std::shared_ptr<VulkanHandle> VulkanHandle::make(std::shared_ptr<VulkanInstance> instance, VkDevice device,
+                                                 std::set<std::string> extensions, bool ours)
+{
+    auto handle = std::make_shared<VulkanHandle>(std::move(instance), device, std::move(extensions), ours);
+    KnownHandles& known = known_handles();
+    std::lock_guard lock(known.mutex);
+    known.handles[device] = handle;
+    return handle;
+}
+
+std::shared_ptr<VulkanHandle> VulkanHandle::find(VkDevice device)
+{
+    KnownHandles& known = known_handles();
+    std::lock_guard lock(known.mutex);
+    const auto found = known.handles.find(device);
+    return found == known.handles.end() ? nullptr : found->second.lock();
+}
+
+VulkanHandle::~VulkanHandle()
+{
+    {
+        KnownHandles& known = known_handles();
+        std::lock_guard lock(known.mutex);
+        const auto found = known.handles.find(device);
+        if (found != known.handles.end() && found->second.expired())
+            known.handles.erase(found);
+    }
+    if (!is_ours)
+        return;
+    const PFN_vkVoidFunction destroy = instance->functions().GetDeviceProcAddr(device, "vkDestroyDevice");
+    reinterpret_cast<PFN_vkDestroyDevice>(destroy)(device, nullptr);
+}
+
 VulkanDevice::VulkanDevice(const DeviceDesc& desc)
 {
     m_desc = desc;
@@ -140,16 +194,19 @@ void VulkanDevice::open_instance()
     if (handles[0].type != NativeHandleType::VkInstance || handles[1].type != NativeHandleType::VkPhysicalDevice
         || handles[2].type != NativeHandleType::VkDevice || !handles[1].value || !handles[2].value)
         fail_value("existing_device_handles of a Vulkan device must be a VkInstance, a VkPhysicalDevice and a VkDevice");
-    m_instance = std::make_shared<VulkanInstance>(reinterpret_cast<VkInstance>(given.value));
-    m_owns_device = false;
+    m_handle = VulkanHandle::find(reinterpret_cast<VkDevice>(handles[2].value));
+    m_instance = m_handle ? m_handle->instance : std::make_shared<VulkanInstance>(reinterpret_cast<VkInstance>(given.value));
+    if (!m_handle)
+        m_handle = VulkanHandle::make(m_instance, reinterpret_cast<VkDevice>(handles[2].value), {}, false);
 }
 
 void VulkanDevice::open_device()
 {
-    if (!m_owns_device) {
+    if (m_handle) {
         const auto& handles = m_desc.existing_device_handles;
         m_adapter = std::make_unique<VulkanAdapter>(*m_instance, reinterpret_cast<VkPhysicalDevice>(handles[1].value));
-        m_device = reinterpret_cast<VkDevice>(handles[2].value);
+        m_device = m_handle->device;
+        m_extensions = m_handle->extensions;
     } else {
         std::vector<std::unique_ptr<VulkanAdapter>> adapters;
         for (VkPhysicalDevice device : m_instance->physical_devices())
@@ -179,7 +236,7 @@ void VulkanDevice::open_device()
         m_adapter = std::move(adapters[chosen]);
     }
     choose_extensions();
-    if (m_owns_device)
+    if (!m_handle)
         create_device_handle();
     m_vk = m_instance->functions();
     m_vk.load_device(m_device);
@@ -188,7 +245,7 @@ void VulkanDevice::open_device()
 
 void VulkanDevice::choose_extensions()
 {
-    if (m_owns_device) {
+    if (!m_handle) {
         // All optional; each is used by one feature that is reported only with it.
         for (const char* name :
              {VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME, VK_EXT_SHADER_ATOMIC_FLOAT_2_EXTENSION_NAME,
@@ -204,7 +261,7 @@ void VulkanDevice::choose_extensions()
             m_extensions.insert(name);
         }
     }
-    // What a device handed in was created with is unknown: no extension is assumed, core features are.
+    // What a caller's own device was created with is unknown: no extension is assumed, core features are.
     m_features.link(m_extensions);
     m_instance->functions().GetPhysicalDeviceFeatures2(m_adapter->handle, &m_features.core);
     const VkPhysicalDeviceVulkan12Features& v12 = m_features.v12;
@@ -260,6 +317,7 @@ void VulkanDevice::create_device_handle()
     info.enabledExtensionCount = uint32_t(extensions.size());
     info.ppEnabledExtensionNames = extensions.data();
     vk_check(m_instance->functions().CreateDevice(m_adapter->handle, &info, nullptr, &m_device), "vkCreateDevice");
+    m_handle = VulkanHandle::make(m_instance, m_device, m_extensions, true);
 }
 
 void VulkanDevice::create_common_objects()
@@ -283,12 +341,19 @@ void VulkanDevice::create_common_objects()
     std::memset(m_null_buffer->allocation.mapped, 0, 4096);
 }
 
+/// Also for work of other devices on the same VkDevice, which must not submit meanwhile.
+void VulkanDevice::wait_idle() noexcept
+{
+    const std::lock_guard lock(m_handle->queue_mutex);
+    m_vk.DeviceWaitIdle(m_device);
+}
+
 void VulkanDevice::close_backend() noexcept
 {
     if (!m_device)
         return;
     if (m_vk.DestroyDevice) {
-        m_vk.DeviceWaitIdle(m_device);
+        wait_idle();
         std::lock_guard lock(m_mutex);
         abandon_open_list();
         m_completed = ~0ull; // idle, or lost: nothing will touch these again
@@ -323,11 +388,10 @@ void VulkanDevice::close_backend() noexcept
         for (VkSemaphore semaphore : {m_timeline, m_from_cuda, m_to_cuda})
             m_vk.DestroySemaphore(m_device, semaphore, nullptr);
         m_memory.clear();
-        if (m_owns_device)
-            m_vk.DestroyDevice(m_device, nullptr);
     }
     m_null_buffer = nullptr;
     m_device = VK_NULL_HANDLE;
+    m_handle.reset();
     m_instance.reset();
 }
 

@@ -54,7 +54,7 @@ void VulkanDevice::open_interop()
     for (const char* name : {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME, VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME})
         if (!has_extension(name))
             fail_runtime("enable_cuda_interop needs the Vulkan extension ", name, ", which ",
-                         m_owns_device ? m_adapter->properties.deviceName : "the device handed in",
+                         m_handle->is_ours ? m_adapter->properties.deviceName : "the device handed in",
                          " does not offer");
     m_from_cuda = create_timeline(0, true);
     m_to_cuda = create_timeline(0, true);
