@@ -82,8 +82,10 @@ def _compile(device: Any, modules: list[Module], session: Any) -> list[tuple[Mod
         _log.error("hot reload failed, the old code keeps running:\n%s", "\n".join(fresh))
     known.clear()
     known.update(errors)
+    return [(module, main) for module, main in compiled.items() if _is_complete(module, compiled, modules)]
 
-    def is_complete(module: Module) -> bool:
-        return module in compiled and all(is_complete(item) for item in module.link if item in modules)
 
-    return [(module, main) for module, main in compiled.items() if is_complete(module)]
+def _is_complete(module: Module, compiled: dict[Module, Any], modules: list[Module]) -> bool:
+    """Whether a module and all that it is linked with compiled."""
+    # Not a function inside of _compile: one that calls itself is a cycle, which would keep the session that it sees.
+    return module in compiled and all(_is_complete(item, compiled, modules) for item in module.link if item in modules)
