@@ -25,6 +25,7 @@ from slangpy._native import (
     NativeHandle,
     NativeHandleType,
 )
+from slangpy.census import Census
 from slangpy.config import config
 from slangpy.device_commands import (
     CommandRecordingEvent as CommandRecordingEvent,
@@ -115,7 +116,7 @@ ALL_LAYERS = _native.ALL_LAYERS
 SHADER_PATH = str(Path(__file__).parent / "slang")
 """Folder of the Slang library that comes with the package."""
 
-_open_devices: weakref.WeakSet[Device] = weakref.WeakSet()
+_open_devices = Census(16)
 _thread_state = threading.local()
 _cpu_configured = False
 
@@ -174,7 +175,7 @@ def _reload_before_cells() -> None:
     _in_notebook = True
 
     def check(*_: Any) -> None:
-        for device in list(_open_devices):
+        for device in _get_created_devices():
             if not device.is_closed:
                 device.hot_reload_check()
 
@@ -234,8 +235,10 @@ def _opened(device: Device, desc: DeviceDesc) -> None:
     state["_state_submitted_callbacks"] = {}
     state["_state_discarded_callbacks"] = {}
     state["_state_next_id"] = 0
+    stack = _stack()
+    stack[:] = [entry for entry in stack if _device_of(entry) is not None]
+    stack.append(weakref.ref(device))
     _open_devices.add(device)
-    push_current_device(device)
 
 
 def _desc(device: Device) -> DeviceDesc:
@@ -267,9 +270,8 @@ def _close(device: Device) -> None:
         except Exception as error:
             failure = failure or error
     _open_devices.discard(device)
-    stack = _stack()
-    if stack and stack[-1] is device:
-        stack.pop()
+    if _top() is device:
+        _stack().pop()
     for name in [n for n in state if n not in ("_state_desc", "_state_closing")]:
         del state[name]
     try:
@@ -282,7 +284,7 @@ def _close(device: Device) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    for device in list(_open_devices):
+    for device in _get_created_devices():
         try:
             device.close()
         except Exception as error:
@@ -291,11 +293,11 @@ def _close_all() -> None:
 
 
 def _get_created_devices() -> list[Device]:
-    return list(_open_devices)
+    return _open_devices.items()
 
 
 def _report_live_objects() -> None:
-    for device in _open_devices:
+    for device in _get_created_devices():
         lines = [f"{device.info.adapter_name}: {len(device._live_objects())} live objects"]
         log_info("\n  ".join(lines + device._live_objects()))
 
@@ -303,10 +305,29 @@ def _report_live_objects() -> None:
 # --- current device
 
 
-def _stack() -> list[Device]:
+_Entry = Device | weakref.ref[Device]
+"""A device that was pushed, or one that was opened here: that alone must not keep it."""
+
+
+def _stack() -> list[_Entry]:
     if not hasattr(_thread_state, "stack"):
         _thread_state.stack = []
     return _thread_state.stack
+
+
+def _device_of(entry: _Entry) -> Device | None:
+    return entry() if isinstance(entry, weakref.ref) else entry
+
+
+def _top() -> Device | None:
+    """The current device; takes those off the stack that nobody holds any more."""
+    stack = _stack()
+    while stack:
+        device = _device_of(stack[-1])
+        if device is not None:
+            return device
+        stack.pop()
+    return None
 
 
 def push_current_device(device: Device) -> None:
@@ -318,16 +339,19 @@ def push_current_device(device: Device) -> None:
 
 def pop_current_device() -> Device:
     """Takes the current device off this thread's stack and returns it."""
-    if not _stack():
+    device = _top()
+    if device is None:
         raise RuntimeError("No device to pop: push_current_device() was not called on this thread")
-    return _stack().pop()
+    _stack().pop()
+    return device
 
 
 def current_device() -> Device:
-    """The device that was pushed or created last on this thread."""
-    if not _stack():
-        raise RuntimeError("No current device: create one, or use `with device:`, on this thread")
-    return _stack()[-1]
+    """The device that was pushed or created last on this thread. A created one counts while somebody holds it."""
+    device = _top()
+    if device is None:
+        raise RuntimeError("No current device: create one and keep it, or use `with device:`, on this thread")
+    return device
 
 
 def ___enter__(device: Device) -> Device:
@@ -338,7 +362,7 @@ def ___enter__(device: Device) -> Device:
 def ___exit__(device: Device, *args: Any) -> None:
     stack = _stack()
     for i in reversed(range(len(stack))):
-        if stack[i] is device:
+        if _device_of(stack[i]) is device:
             del stack[i]
             return
 

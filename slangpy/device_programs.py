@@ -23,14 +23,16 @@ def _slang_session(device: Device) -> Any:
     state = device.__dict__
     if "_state_session" not in state:
         desc = device.desc
-        state["_state_session"] = _new_session(device, desc.compiler_options, True, desc.module_cache_path)
+        state["_state_session"] = _new_session(device, desc.compiler_options, True, desc.module_cache_path, True)
     return state["_state_session"]
 
 
-def _new_session(device: Device, options: Any, add_default_include_paths: bool, cache_path: Any) -> Any:
+def _new_session(
+    device: Device, options: Any, add_default_include_paths: bool, cache_path: Any, held_by_device: bool = False
+) -> Any:
     from slangpy import session
 
-    return session.create_session(device, options, add_default_include_paths, cache_path)
+    return session.create_session(device, options, add_default_include_paths, cache_path, held_by_device)
 
 
 def _create_slang_session(

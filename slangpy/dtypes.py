@@ -7,6 +7,7 @@ on disk, so that a process that only meets types met before never starts the com
 from __future__ import annotations
 
 import re
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,17 +74,24 @@ class DeviceTypes(SlangProgramLayout):
 
     def __init__(self, device: Device) -> None:
         super().__init__(self._load)
-        self._device = device
+        self._get_device = weakref.ref(device)  # which holds these
         self._program: Any = None
         self._known: dict[str, SlangType] = {}
         self._bool_bytes = 4 if device.compile_target.format in ("spirv", "spirv-asm", "hlsl") else 1
+
+    @property
+    def _device(self) -> Device:
+        device = self._get_device()
+        if device is None:
+            raise RuntimeError("the device of this type was dropped; keep the device as long as its types")
+        return device
 
     def _load(self) -> Any:
         """An empty module, loaded when reflection is first needed."""
         if self._program is None:
             from .session import create_session
 
-            session = create_session(self._device)
+            session = create_session(self._device, held_by_device=True)
             self._program = session.load_module_from_source("_spy_types", "").layout
         return self._program
 

@@ -33,13 +33,12 @@ def native_device(device: Any) -> Any:
 
 
 class FunctionCore:
-    """A function of a module by name, found when it is first needed."""
+    """A function of a module by name, looked up for each plan: what held its reflection would hold replaced code."""
 
     def __init__(
         self,
         module: Any,
         name: str,
-        reflection: Any = None,
         struct: SlangType | None = None,
         is_constructor: bool = False,
     ) -> None:
@@ -47,7 +46,6 @@ class FunctionCore:
         self.name = name
         self.struct = struct
         self.is_constructor = is_constructor
-        self._reflection = reflection
 
     @property
     def identity(self) -> str:
@@ -176,7 +174,7 @@ class FunctionNode(_native.CallSite):
             )
             if found is None:
                 raise ValueError(f"Function '{name}' not found")
-            core = FunctionCore(module, name, found, owner)
+            core = FunctionCore(module, name, owner)
         self._setup(module, core, Options(convert=module.options["convert"]), None, (), None, 0)
 
     @staticmethod

@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from . import _native
 from .cache import cache_of, digest
 from .call import compile as compile_stage
 from .call.text import import_statement
+from .census import collect
 from .function import FunctionCore, FunctionNode
 from .module_files import (
     file_hash,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from ._native import Device
 
 _OPTIONS = {"strict_broadcasting": False, "convert": "none", "defer_target_compilation": True}
+_MOST_DROPPED = 32
 _lock = threading.RLock()
 
 
@@ -56,6 +59,9 @@ class LoadedModule:
         self.import_names = [m.name for m in [main, *linked]]
         self._layout: Any = None
         self._lookup: dict[str, Any] = {}
+        users = self.session.__dict__.setdefault("_users", weakref.WeakSet())
+        users.add(self)
+        self.session._uses = getattr(self.session, "_uses", 0) + 1
 
     @property
     def layout(self) -> Any:
@@ -89,9 +95,17 @@ def _session(device: Any, link: Any) -> Any:
     session = state.get("_state_functional_session")
     if session is None:
         session = state["_state_functional_session"] = new_session(device)
-    # One session for all: types that pass from one to another (a tensor's, say) are remembered there after theirs has
-    # gone, and Slang then reads freed memory. So the compiler's share of a module stays until the device closes.
+    elif _is_worn(session):
+        session = state["_state_functional_session"] = new_session(device)
+        collect()  # the modules that were dropped last would keep the old one
     return session
+
+
+def _is_worn(session: Any) -> bool:
+    """Whether a session holds more modules that were dropped than modules in use: Slang keeps all that it has loaded, a
+    few MiB for each with its kernels, until the session goes. Those in use keep theirs."""
+    living = len(session.__dict__.get("_users", ()))
+    return getattr(session, "_uses", 0) - living >= max(_MOST_DROPPED, living)
 
 
 def new_session(device: Any) -> Any:
@@ -103,7 +117,7 @@ def new_session(device: Any) -> Any:
         "optimization", SlangOptimizationLevel.high
     )  # level 1 gives SPIR-V that fails validation (Slang 2026.12)
     options.setdefault("disable_warnings", ["41012"])
-    session = create_session(device, options)
+    session = create_session(device, options, held_by_device=True)
     compile_stage.load_library(session)
     return session
 
@@ -270,7 +284,9 @@ class Module:
         return record
 
     def _write_manifest(self, main: Any) -> None:
-        files = [p for p in dict.fromkeys(main.dependencies) if os.path.isabs(p) and os.path.exists(p)]
+        dependencies = dict.fromkeys(main.dependencies)
+        known_texts = list(texts(self.device).items())  # other threads add some
+        files = [p for p in dependencies if os.path.isabs(p) and os.path.exists(p)]
         if self._path is not None and str(self._path) not in files:
             files.append(str(self._path))
         known = self._manifest or {"names": {}}
@@ -278,7 +294,7 @@ class Module:
             "files": [(p, self._hash_compiled(p)) for p in files],
             "missing": [],
             "texts": [
-                (n, digest(text)) for n, text in texts(self.device).items() if n in main.dependencies and n != self.name
+                (n, digest(text)) for n, text in known_texts if n in dependencies and n != self.name
             ],
             "names": known["names"],
             "module_name": main.name,
@@ -347,7 +363,7 @@ class Module:
         reflection = self._layout.find_function_by_name(name)
         if reflection is not None:
             self._remember(name, "function")
-            return FunctionNode.of(self, FunctionCore(self, name, reflection))
+            return FunctionNode.of(self, FunctionCore(self, name))
         type_ = self._layout.find_type_by_name(name)
         return Struct(self, type_) if type_ is not None else None
 
@@ -371,7 +387,7 @@ class Module:
     def find_function(self, name: str) -> FunctionNode | None:
         """The function of that name, or None."""
         reflection = self._layout.find_function_by_name(name)
-        return FunctionNode.of(self, FunctionCore(self, name, reflection)) if reflection is not None else None
+        return FunctionNode.of(self, FunctionCore(self, name)) if reflection is not None else None
 
     def require_function(self, name: str) -> FunctionNode:
         found = self.find_function(name)
@@ -401,11 +417,10 @@ class Module:
             self._content_key = None
             self._layout.reset()
             self._names.clear()
-            for name in self._attributes:
-                self.__dict__.pop(name, None)
-            self._attributes.clear()
+            while self._attributes:  # other threads may look up names meanwhile
+                self.__dict__.pop(self._attributes.pop(), None)
             self.kernel_store = KernelStore(self.device)
-            for table in self._tables.values():
+            for table in list(self._tables.values()):
                 table.clear()
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ def texts(device: Any) -> dict[str, str]:
 def load_texts(device: Any, session: Any, name: str, text: str) -> None:
     """Loads the modules made of text that a module may import: a known manifest had spared them the compiler."""
     words = set(re.findall(r"\w+", text))
-    for other, source in texts(device).items():
+    for other, source in list(texts(device).items()):  # other threads add some
         if other != name and other in words and other not in session.__dict__.get("_sources", {}):
             load_texts(device, session, other, source)
             load_source(session, other, source)

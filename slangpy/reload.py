@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .census import Census
 
 if TYPE_CHECKING:
     from .module import Module
@@ -21,7 +21,7 @@ code_lock = threading.RLock()
 def register(module: Module) -> None:
     """Lets a module take part in the reloads of its device."""
     state = module.device.__dict__
-    state.setdefault("_state_modules", weakref.WeakSet()).add(module)
+    state.setdefault("_state_modules", Census(32)).add(module)
     desc = state.get("_state_desc")
     if getattr(desc, "enable_hot_reload", False) and state.get("_state_watcher") is None:
         state["_state_watcher"] = _native.FileWatcher()
@@ -47,7 +47,8 @@ def reload_changed(device: Any, force: bool = False) -> bool:
     A module that does not compile (or is linked with one that does not) keeps its old code; the error is logged once.
     """
     with code_lock:  # no plan is made of code that is being replaced
-        modules = list(device.__dict__.get("_state_modules", ()))
+        census = device.__dict__.get("_state_modules")
+        modules = census.items() if census is not None else []
         if not force and not any(module.is_outdated() for module in modules):
             return False
         from .device_reports import ShaderHotReloadEvent

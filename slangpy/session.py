@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import functools
 import os
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -243,11 +244,13 @@ def create_session(
     options: SlangCompilerOptions | Mapping[str, Any] | None = None,
     add_default_include_paths: bool = True,
     cache_path: str | os.PathLike[str] | None = None,
+    held_by_device: bool = False,
 ) -> _slang.SlangSession:
     """Makes a compiler session for the code that `device` runs.
 
     add_default_include_paths: search this package's own Slang folder before the options' include paths.
     cache_path: where compiled modules of this session are kept; None is the package's cache.
+    held_by_device: the device will hold the session, so that this must not hold the device; its modules do.
     """
     from slangpy import _slang
 
@@ -260,7 +263,7 @@ def create_session(
     values["include_paths"] = paths
     values["library_paths"] = [library]
     session: Any = _slang.SlangSession(_target_of(device, options), values)
-    session.device = device
+    session._get_device = weakref.ref(device) if held_by_device else lambda: device
     session.cache_path = cache_path
     return session
 

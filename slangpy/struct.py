@@ -102,7 +102,7 @@ class Struct:
         reflection = self.module.layout.find_function_by_name_in_type(self.type, name)
         if reflection is None:
             return None
-        return FunctionNode.of(self.module, FunctionCore(self.module, name, reflection, self.type))
+        return FunctionNode.of(self.module, FunctionCore(self.module, name, self.type))
 
     def is_static(self, name: str) -> bool:
         """Whether a method takes no `this`."""
@@ -138,7 +138,7 @@ class Struct:
         return self[name]
 
     def constructor(self) -> FunctionNode:
-        return FunctionNode.of(self.module, FunctionCore(self.module, "$init", None, self.type, is_constructor=True))
+        return FunctionNode.of(self.module, FunctionCore(self.module, "$init", self.type, is_constructor=True))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Constructs one value per invocation, as any function call."""

@@ -100,7 +100,7 @@ def _node_of(node: Any, text: str) -> Any:
     other = Module(session.load_module_from_source(name, text, path), dict(module.options), module.link)
     core = node.core
     struct = None if core.struct is None else other.layout.require_type_by_name(core.struct.full_name)
-    again = type(node).of(other, FunctionCore(other, core.name, None, struct, core.is_constructor))
+    again = type(node).of(other, FunctionCore(other, core.name, struct, core.is_constructor))
     options = {name: getattr(node.options, name) for name in asdict(node.options)}
     return again._with(globals_=node._globals, **options)
 

@@ -7,6 +7,7 @@ from a plan on disk know their memory layout and ask the compiler only for what 
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -58,6 +59,8 @@ class SlangType:
         self._source = source
         self._reflection = reflection
         self._epoch = getattr(source, "epoch", 0)
+        if reflection is not None:
+            self._held_by_source()
 
     # --- identity
     def __eq__(self, other: object) -> bool:
@@ -84,7 +87,16 @@ class SlangType:
             self._reflection = self._source.find_reflection(self.full_name)
             if self._reflection is None:
                 raise RuntimeError(f"type {self.full_name} does not exist in its program any more")
+            self._held_by_source()
         return self._reflection
+
+    def _held_by_source(self) -> None:
+        if isinstance(self._source, SlangProgramLayout):
+            self._source.note(self)
+
+    def forget(self) -> None:
+        """Lets go of the compiler's reflection, which holds the whole session that it is of."""
+        self._reflection = None
 
     def _follow_reload(self) -> None:
         """Forgets what code said that has been replaced: it belongs to another session of the compiler."""
@@ -237,6 +249,7 @@ class SlangProgramLayout:
         self._get_layout = layout
         self._get_own = own
         self._types: dict[str, SlangType | None] = {}
+        self._reflected: dict[int, weakref.ref[SlangType]] = {}
         self.epoch = 0
         """How often the code behind the names was replaced."""
 
@@ -244,6 +257,15 @@ class SlangProgramLayout:
         """Forgets all types: the code is being replaced."""
         self.epoch += 1
         self._types.clear()
+        for known in list(self._reflected.values()):
+            type_ = known()
+            if type_ is not None:
+                type_.forget()
+
+    def note(self, type_: SlangType) -> None:
+        """Remembers a type that holds reflection: users keep types, in tensors say, for longer than code lives."""
+        key, known = id(type_), self._reflected
+        known[key] = weakref.ref(type_, lambda _: known.pop(key, None))
 
     @property
     def native(self) -> Any:
@@ -298,7 +320,13 @@ class SlangProgramLayout:
         return found
 
     def find_function_by_name_in_type(self, type_: SlangType, name: str) -> Any:
-        return self.native.find_function_by_name_in_type(type_.type_reflection, name)
+        try:
+            return self.native.find_function_by_name_in_type(type_.type_reflection, name)
+        except ValueError:  # it belongs to another session: the modules of a device are not all of one
+            if type_.program is self:
+                raise
+            own = self.require_type_by_name(type_.full_name)
+            return self.native.find_function_by_name_in_type(own.type_reflection, name)
 
     def scalar_type(self, scalar: Any) -> SlangType:
         name = getattr(scalar, "name", str(scalar)).rstrip("_")
@@ -321,7 +349,7 @@ class SlangProgramLayout:
         return self.require_type_by_name(f"{letter}{prefix}{base}<{element.full_name}, {dims}>")
 
     def __iter__(self) -> Iterator[SlangType]:
-        return iter([t for t in self._types.values() if t is not None])
+        return iter([t for t in list(self._types.values()) if t is not None])
 
 
 def __getattr__(name: str) -> Any:  # the compiler's part is loaded when it is asked for

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -66,3 +68,50 @@ def test_two_threads_with_a_device_each(device_type: spy.DeviceType) -> None:
         device.close()
 
     run(2, work)
+
+
+@pytest.fixture
+def many_switches() -> Iterator[None]:
+    """Threads take turns as often as Python lets them."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_eight_threads_load_call_edit_and_drop(
+    device_type: spy.DeviceType, tmp_path: Path, many_switches: None
+) -> None:
+    path = tmp_path / "shared.slang"
+    path.write_text("float shared(float x) { return x + 1; }")
+    device = spy.create_device(device_type, include_paths=[tmp_path])
+    spy.Module.load_from_source(device, "threads_common", "float common(float x) { return x * 3; }")
+    ones = np.ones(5, np.float32)
+
+    def work(index: int) -> None:
+        for i in range(6):
+            text = "import threads_common;\nstruct S { float a; float twice() { return a * 2; } }\n"
+            module = spy.Module.load_from_source(
+                device, f"threads_{index}_{i}", text + "float f(float x) { return common(x) + 2; }"
+            )
+            assert module.f(2.0 * i) == 6.0 * i + 2
+            assert module.S.twice({"a": float(i)}) == 2.0 * i
+            of_file = spy.Module.load_from_file(device, "shared.slang")
+            got = of_file.shared(ones, _result="numpy")
+            assert (got == got[0]).all() and 2 <= got[0] <= 100
+            if index == 0:
+                (tmp_path / "new").write_text(f"float shared(float x) {{ return x + {i + 2}; }}")
+                (tmp_path / "new").replace(path)
+                device.hot_reload_check()
+            if index == 1:
+                assert device in spy.Device.get_created_devices()
+                other = spy.create_device(device_type)
+                assert spy.current_device() is other
+                del other
+            if index == 2:
+                gc.collect()
+            list(module.layout)  # empty after a reload
+            assert "f" in dir(module)
+
+    run(8, work)
+    device.close()

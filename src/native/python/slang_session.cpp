@@ -1,4 +1,5 @@
 #include "python/slang_options.h" // first: nanobind must come before core/ref.h
+#include "python/collect.h"
 
 #include "slang/session.h"
 
@@ -11,21 +12,35 @@
 namespace spy {
 namespace {
 
-/// The Python classes: a session and one thing of it.
+/// The Python classes: a session and one thing of it. They hold the device; a session that the device holds does not.
 struct SlangModule : Object {
+    nb::object device;
     ref<Session> session;
     std::shared_ptr<ModuleData> data;
 };
 
 struct SlangEntryPoint : Object {
+    nb::object device;
     ref<Session> session;
     std::shared_ptr<EntryPointData> data;
 };
 
 struct ShaderProgram : Object {
+    nb::object device;
     ref<Session> session;
     std::shared_ptr<ProgramData> data;
 };
+
+template <typename T, typename Visit>
+int visit_objects(T& item, const Visit& visit)
+{
+    return visit(item.device);
+}
+template <typename T>
+void clear_objects(T& item)
+{
+    nb::object old = std::exchange(item.device, nb::none());
+}
 
 // ------------------------------------------------------------------------------------------------ running
 
@@ -50,24 +65,32 @@ auto compile(const ref<Session>& session, const char* what, F body)
     return result;
 }
 
-/// What create_session() noted, or None.
+/// The one that create_session() was given, or None: there was none, or it has gone.
 nb::object device_of(const ref<Session>& session)
 {
-    return nb::getattr(nb::cast(session), "device", nb::none());
+    const nb::object get = nb::getattr(nb::cast(session), "_get_device", nb::none());
+    return get.is_none() ? get : get();
+}
+
+template <typename T>
+ref<T> make(const ref<Session>& session)
+{
+    ref<T> item = new T();
+    item->session = session;
+    item->device = device_of(session);
+    return item;
 }
 
 ref<SlangModule> wrap(const ref<Session>& session, std::shared_ptr<ModuleData> data)
 {
-    ref<SlangModule> module = new SlangModule();
-    module->session = session;
+    ref<SlangModule> module = make<SlangModule>(session);
     module->data = std::move(data);
     return module;
 }
 
 ref<SlangEntryPoint> make_entry_point(const ref<Session>& session, EntryPointData recipe)
 {
-    ref<SlangEntryPoint> entry = new SlangEntryPoint();
-    entry->session = session;
+    ref<SlangEntryPoint> entry = make<SlangEntryPoint>(session);
     entry->data = compile(session, "an entry point", [&] { return session->entry_point(std::move(recipe)); });
     return entry;
 }
@@ -122,8 +145,7 @@ ref<ShaderProgram> link(ref<Session> session, nb::sequence modules, nb::sequence
     }
     recipe.conformances = parse_conformances(conformances);
     recipe.options = parse_link_options(options);
-    ref<ShaderProgram> program = new ShaderProgram();
-    program->session = session;
+    ref<ShaderProgram> program = make<ShaderProgram>(session);
     program->data = compile(session, "linking", [&] { return session->link(std::move(recipe)); });
     return program;
 }
@@ -140,8 +162,7 @@ ref<ShaderProgram> load_program(ref<Session> session, const std::string& module_
 {
     ProgramData recipe;
     recipe.options = parse_link_options(options);
-    ref<ShaderProgram> program = new ShaderProgram();
-    program->session = session;
+    ref<ShaderProgram> program = make<ShaderProgram>(session);
     program->data = compile(session, "loading a program", [&] {
         recipe.modules.push_back(session->load_module(module_name));
         if (additional_source)
@@ -158,7 +179,7 @@ ref<ShaderProgram> load_program(ref<Session> session, const std::string& module_
 
 void bind_session_class(nb::module_& m)
 {
-    auto session = nb::class_<Session, Object>(m, "SlangSession", nb::dynamic_attr(), // .device
+    auto session = nb::class_<Session, Object>(m, "SlangSession", nb::dynamic_attr(), // ._get_device
                                                 "A set of compiler options with its modules.");
     session
         .def("__repr__", [](nb::handle self) { return nb::module_::import_("slangpy.describe").attr("describe")(self); })
@@ -197,6 +218,7 @@ void bind_session_class(nb::module_& m)
         .def("resolve_path", [](ref<Session> self, const std::string& name) {
             nb::gil_scoped_release release;
             return self->resolve_path(name); }, nb::arg("name"), "The file that load_module(name) reads.")
+        .def_prop_ro("device", [](ref<Session> self) { return device_of(self); })
         .def_prop_ro("generation", [](ref<Session> self) {
             nb::gil_scoped_release release;
             return self->state()->generation; })
@@ -214,9 +236,10 @@ void bind_session_class(nb::module_& m)
 
 void bind_module_class(nb::module_& m)
 {
-    nb::class_<SlangModule, Object>(m, "SlangModule", "A loaded module.")
+    nb::class_<SlangModule, Object>(m, "SlangModule", nb::type_slots(CollectedSlots<SlangModule>::slots),
+        "A loaded module.")
         .def_prop_ro("session", [](const SlangModule& self) { return self.session; })
-        .def_prop_ro("device", [](const SlangModule& self) { return device_of(self.session); })
+        .def_prop_ro("device", [](const SlangModule& self) { return self.device; })
         .def_prop_ro("name", [](const SlangModule& self) { return self.data->name; })
         .def_prop_ro("path", [](const SlangModule& self) { return self.data->path; })
         .def_prop_ro("layout", [](SlangModule& self) { return reflection_of(*self.session, self.data->layout); })
@@ -284,9 +307,10 @@ void bind_entry_point_class(nb::module_& m)
         const Compiler::Lock lock(*self.session->state()->compiler);
         return Reflection::view<EntryPointLayout>(self.data->layout, self.data->layout->program->getEntryPointByIndex(0));
     };
-    nb::class_<SlangEntryPoint, Object>(m, "SlangEntryPoint", "An entry point of a module.")
+    nb::class_<SlangEntryPoint, Object>(m, "SlangEntryPoint", nb::type_slots(CollectedSlots<SlangEntryPoint>::slots),
+        "An entry point of a module.")
         .def_prop_ro("session", [](const SlangEntryPoint& self) { return self.session; })
-        .def_prop_ro("device", [](const SlangEntryPoint& self) { return device_of(self.session); })
+        .def_prop_ro("device", [](const SlangEntryPoint& self) { return self.device; })
         .def_prop_ro("module", [](const SlangEntryPoint& self) { return wrap(self.session, self.data->module); })
         .def_prop_ro("name", [](const SlangEntryPoint& self) {
             return self.data->new_name.empty() ? self.data->name : self.data->new_name; })
@@ -306,10 +330,11 @@ void bind_entry_point_class(nb::module_& m)
 
 void bind_program_class(nb::module_& m)
 {
-    nb::class_<ShaderProgram, Object>(m, "ShaderProgram", "Modules and entry points linked into one.")
+    nb::class_<ShaderProgram, Object>(m, "ShaderProgram", nb::type_slots(CollectedSlots<ShaderProgram>::slots),
+        "Modules and entry points linked into one.")
         .def("__repr__", [](nb::handle self) { return nb::module_::import_("slangpy.describe").attr("describe")(self); })
         .def_prop_ro("session", [](const ShaderProgram& self) { return self.session; })
-        .def_prop_ro("device", [](const ShaderProgram& self) { return device_of(self.session); })
+        .def_prop_ro("device", [](const ShaderProgram& self) { return self.device; })
         .def_prop_ro("layout", [](ShaderProgram& self) { return reflection_of(*self.session, self.data->layout); })
         .def_prop_ro("reflection", [](nb::handle self) {
             return nb::module_::import_("slangpy.session").attr("ReflectionCursor")(self); })

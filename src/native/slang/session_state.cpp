@@ -1,5 +1,10 @@
 #include "slang/session.h"
 
+#include <cstdlib> // defines __GLIBC__ where it is
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace spy {
 namespace {
 
@@ -112,8 +117,12 @@ void release(Compiler& compiler, ComPtr<T>& object)
 
 SessionState::~SessionState()
 {
-    if (compiler)
-        release(*compiler, session);
+    if (!compiler || !session)
+        return;
+    release(*compiler, session);
+#ifdef __GLIBC__
+    malloc_trim(0); // a session is tens of MiB in small pieces, which glibc would keep
+#endif
 }
 
 Layout::~Layout()
