@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from slangpy._slang import rewrite_constraints, sanitize_name
+from slangpy._slang import rewrite_constraints, rewrite_loops, sanitize_name
 
 
 @pytest.mark.parametrize(
@@ -102,3 +104,101 @@ def test_other_functions_keep_their_buffers(source: str) -> None:
 def test_structs_that_have_both_forms_get_no_third() -> None:
     both = f"struct S {{ static void atomicAdd(This* p, uint i, This v) {{}} {BY_ADDRESS} }};"
     assert rewrite_constraints(both) == both.replace("RWByteAddressBuffer", "_spy_AtomicMemory__")
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("while (i < 3) { x(); }", "for (; i < 3;){ x(); }"),
+        ("while(i<3){x();}", "for(; i<3;){x();}"),
+        ("while ( a(b, (c)) ) x();", "for (;  a(b, (c));) x();"),
+        ("while /* why */ (a) // (b)\n{ }", "for /* why */ (; a;)// (b)\n{ }"),
+        ("[MaxIters(4)]\nwhile\n(a\n && b)\n{ }", "[MaxIters(4)]\nfor\n(; a\n && b;)\n{ }"),
+        ("while (a) while (b) x();", "for (; a;)for (; b;)x();"),
+        ("if (a) while (b) { } else while (c) { }", "if (a) for (; b;){ } else for (; c;){ }"),
+        ("do while (a) x(); while (b);", "do for (; a;)x(); while (b);"),
+        ("#if A\nwhile (a) {\n#else\nwhile (b) {\n#endif\n}", "#if A\nfor (; a;) {\n#else\nfor (; b;) {\n#endif\n}"),
+    ],
+)
+def test_while_becomes_for(source: str, expected: str) -> None:
+    changed = rewrite_loops(source)
+    assert changed.replace(" ", "") == expected.replace(" ", "")
+    assert changed.count("\n") == source.count("\n")
+
+
+def test_columns_behind_a_while_stay() -> None:
+    source = "    while (i < 3) { here(); }\n"
+    assert rewrite_loops(source).index("here") == source.index("here")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "do { x(); } while (a);",
+        "do x(); while (a);",
+        "do { do { x(); } while (a); } while (b);",
+        "while (a());",
+        "FOO(do { x(); } while (0))",
+        "#define LOOP while (a) {\n#define LONG \\\n while (a) {\n",
+        "// while (a) { }\n/* while (a) { } */",
+        'printf("while (a) { }");',
+        "int while_ = meanwhile (a);",
+        "while (a { }",
+    ],
+)
+def test_other_loops_stay(source: str) -> None:
+    assert rewrite_loops(source) == source
+
+
+def limits(source: str) -> list[str]:
+    """What [MaxIters] says, in order."""
+    return re.findall(
+        r"MaxIters\(((?:[^()]|\([^()]*\))*)\)", rewrite_loops("[Differentiable] float f() {" + source + "}")
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("for (int i = 0; i < 3; i++) for (int k = 0; k < 4; k++) x();", ["4"]),  # Slang counts the second itself
+        ("[MaxIters(2)] while (a) { [MaxIters(3)] while (b) { } }", ["3", "3"]),
+        ("for (int i = 0; i < 3; i++) for (int k = 0; k < 3; k++) x();", []),
+        ("for (int i = 9; i >= 0; i -= 2) for (int k = 1; 6 >= k; k = k + 1) x();", []),  # not a count that is known
+        ("for (int i = 9; i >= 0; i -= 2) { for (int k = 1; 4 > k; ++k) x(); }", ["5"]),
+        ("for (int i = 0; i < 3; i++) [ForceUnroll] for (int k = 0; k < 4; k++) x();", []),
+        ("for (int i = 0; i < 3; i++) { } for (int k = 0; k < 4; k++) x();", []),
+        ("for (int i = 0; i < n; i++) for (int k = 0; k < 4; k++) x();", []),
+        ("for (int i = 0; i < 3; i++) { i += x(); for (int k = 0; k < 4; k++) { } }", []),
+        ("for (int i = 0; i < 0x3u; i++) [MaxIters(2 * (1 + 1))] do { } while (a);", ["4", "2 * (1 + 1)"]),
+        ("for (uint i = 0; i < ROWS; i++) for (uint k = 0; k < COLUMNS; k++) x();", ["(ROWS) + (COLUMNS)"] * 2),
+    ],
+)
+def test_nested_loops_get_room(source: str, expected: list[str]) -> None:
+    assert limits(source) == expected
+
+
+def test_room_for_long_loops() -> None:
+    """Long loops get the sizes in which Slang indexes the arrays, not the square."""
+    inner = "for (int i = 0; i < 3; i++) for (int k = 0; k < 100; k++) x();"
+    assert limits(inner) == ["100", "3"]
+    outer = "for (int i = 0; i < 100; i++) for (int k = 0; k < 3; k++) x();"
+    assert limits(outer) == ["100"]
+
+
+def test_lengths_by_name() -> None:
+    source = "static const int N = 2 + 1;\n#define M (N * 2)\n"
+    body = "[Differentiable] float f() { for (int i = 0; i < N; i++) for (int k = 0; k < M; k++) x(); }"
+    assert "[MaxIters(6)] for (int i" in rewrite_loops(source + body).replace("\n", " ")
+    assert rewrite_loops("int N;\n" + source + body) == "int N;\n" + source + body  # which N is meant is not clear
+
+
+def test_only_differentiable_sources_get_limits() -> None:
+    source = "float f() { for (int i = 0; i < 3; i++) for (int k = 0; k < 4; k++) x(); }"
+    assert rewrite_loops(source) == source
+
+
+def test_diagnostics_quote_what_the_user_wrote(new_session) -> None:
+    source = "[Differentiable] float f(float x)\n{\n    [MaxIters(3)]\n    while (undefined_name < 3) { x += 1; }\n    return x;\n}\n"
+    with pytest.raises(RuntimeError) as error:
+        new_session().load_module_from_source("quoted", source, "quoted.slang")
+    assert "quoted.slang:4:" in str(error.value) and "| while (undefined_name < 3) { x += 1; }" in str(error.value)

@@ -153,7 +153,9 @@ void CpuDevice::launch(const LaunchDesc& desc)
     ++m_submit_id;
     if (kernel->overran())
         fail_runtime(kernel->label(), ": a backward derivative indexed an array beyond its end, so its gradients are wrong: a "
-                     "loop takes more trips than its [MaxIters(n)] says; make n larger");
+                     "loop takes more trips than its [MaxIters(n)] says (make n larger), or is nested in another loop and the "
+                     "length of one of them is not written as a number or constant of its file (give both loops "
+                     "[MaxIters(n)] with the larger n)");
 }
 
 } // namespace spy::cpu

@@ -5,6 +5,7 @@
 
 #include "slang/reflection.h"
 #include "slang/rewrite.h"
+#include "slang/rewrite_loops.h"
 #include "slang/type_layout.h"
 
 #include <chrono>
@@ -381,6 +382,8 @@ void bind_slang_session(nb::module_& m)
     bind_module_class(m);
     bind_entry_point_class(m);
     bind_program_class(m);
+    m.def("rewrite_loops", [](const std::string& source) { return rewrite_loops(source); }, nb::arg("source"),
+          "Source text with loops that Slang differentiates rightly.");
     m.def("rewrite_constraints", [](const std::string& source) { return rewrite_constraints(source); }, nb::arg("source"),
           "Source text as Slang gets to see it: tensor interfaces in constraint position renamed.");
     m.def("sanitize_name", [](const std::string& name) { return sanitize_name(name); }, nb::arg("name"), "Name text as Slang gets to see it; empty when refused.");

@@ -1,6 +1,7 @@
 #include "slang/files.h"
 
 #include "slang/rewrite.h"
+#include "slang/rewrite_loops.h"
 
 #include <filesystem>
 #include <fstream>
@@ -47,7 +48,7 @@ bool SourceFiles::is_library(const std::string& path) const
 
 std::string SourceFiles::prepared(const std::string& source) const
 {
-    return m_has_library ? prepare_source(source) : rewrite_constraints(source);
+    return rewrite_loops(m_has_library ? prepare_source(source) : rewrite_constraints(source));
 }
 
 std::optional<std::string> SourceFiles::read(const std::string& path)

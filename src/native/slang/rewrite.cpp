@@ -1,5 +1,8 @@
 #include "slang/rewrite.h"
 
+#include "slang/rewrite_loops.h"
+#include "slang/tokens.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -17,27 +20,6 @@ constexpr std::array<std::string_view, 6> interface_names
 bool is_interface_name(std::string_view word)
 {
     return std::find(interface_names.begin(), interface_names.end(), word) != interface_names.end();
-}
-
-bool starts_word(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
-bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
-/// End of the comment or literal that starts at `pos`, or `pos` when none does.
-size_t skip_opaque(std::string_view text, size_t pos)
-{
-    if (text.substr(pos, 2) == "//")
-        return std::min(text.find('\n', pos), text.size());
-    if (text.substr(pos, 2) == "/*") {
-        const size_t end = text.find("*/", pos + 2);
-        return end == text.npos ? text.size() : end + 2;
-    }
-    const char quote = text[pos];
-    if (quote != '"' && quote != '\'')
-        return pos;
-    size_t end = pos + 1;
-    while (end < text.size() && text[end] != quote && text[end] != '\n')
-        end += text[end] == '\\' ? 2 : 1;
-    return std::min(end + 1, text.size());
 }
 
 /// Tells the colons that introduce constraints and bases from labels, conditionals and semantics.
@@ -212,29 +194,6 @@ private:
 
 namespace {
 
-/// The words and signs of a source, without comments and literals.
-struct Token {
-    size_t begin, end;
-};
-
-std::vector<Token> tokens_of(std::string_view source)
-{
-    std::vector<Token> found;
-    for (size_t pos = 0; pos < source.size();) {
-        size_t end = skip_opaque(source, pos);
-        if (end != pos || std::isspace(static_cast<unsigned char>(source[pos]))) {
-            pos = std::max(end, pos + 1);
-            continue;
-        }
-        end = pos + 1;
-        while (in_word(source[pos]) && end < source.size() && in_word(source[end]))
-            ++end;
-        found.push_back({pos, end});
-        pos = end;
-    }
-    return found;
-}
-
 constexpr std::string_view buffer_name = "RWByteAddressBuffer", memory_name = "_spy_AtomicMemory__";
 static_assert(buffer_name.size() == memory_name.size());
 
@@ -334,8 +293,9 @@ std::string prepare_source(std::string_view source)
     return result;
 }
 
-std::string restore_constraints(std::string_view text)
+std::string restore_constraints(std::string_view given)
 {
+    const std::string text = restore_loops(std::string(given));
     std::string result(text);
     for (size_t pos = 0; pos < text.size();) {
         if (!starts_word(text[pos])) {
@@ -345,7 +305,7 @@ std::string restore_constraints(std::string_view text)
         size_t end = pos;
         while (end < text.size() && in_word(text[end]))
             ++end;
-        std::string word(text.substr(pos, end - pos));
+        std::string word = text.substr(pos, end - pos);
         if (word[0] == 'i') {
             word[0] = 'I';
             if (is_interface_name(word))

@@ -1,0 +1,426 @@
+#include "slang/rewrite_loops.h"
+
+#include "slang/constants.h"
+#include "slang/tokens.h"
+
+#include <slang.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace spy {
+namespace {
+
+constexpr size_t npos = std::string_view::npos;
+
+struct Edit {
+    size_t begin, end;
+    std::string text;
+};
+
+/// How often a loop runs at most: a number, or an expression that Slang can fold.
+struct Trips {
+    long number = -1;
+    std::string expression; ///< where the number is not known
+    bool known() const { return number >= 0 || !expression.empty(); }
+};
+
+struct Loop {
+    size_t keyword, body_begin, body_end; ///< tokens
+    bool unrolled = false;
+    size_t limit_begin = 0, limit_end = 0; ///< bytes of n in [MaxIters(n)], if there is one
+    Trips trips = {};
+    int parent = -1;
+    long room = 0; ///< what [MaxIters] is to say, where all are numbers
+};
+
+class LoopScanner {
+public:
+    explicit LoopScanner(std::string_view text) : m_text(text), m_tokens(tokens_of(text, false)) { match_brackets(); }
+
+    std::vector<Edit> edits()
+    {
+        for (size_t i = 0; i < m_tokens.size(); ++i)
+            if (at(i) == "while")
+                rewrite_while(i);
+        if (m_balanced && m_text.find("Differentiable") != npos) {
+            m_constants = constants_of(m_text);
+            find_loops();
+            fit_states();
+        }
+        std::sort(m_edits.begin(), m_edits.end(),
+                  [](const Edit& a, const Edit& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
+        return std::move(m_edits);
+    }
+
+private:
+    std::string_view at(size_t i) const
+    {
+        return i < m_tokens.size() ? m_text.substr(m_tokens[i].begin, m_tokens[i].end - m_tokens[i].begin) : std::string_view();
+    }
+    std::string_view between(size_t first, size_t last) const ///< the text of tokens [first, last)
+    {
+        return first < last ? m_text.substr(m_tokens[first].begin, m_tokens[last - 1].end - m_tokens[first].begin) : std::string_view();
+    }
+
+    void match_brackets()
+    {
+        m_match.assign(m_tokens.size(), npos);
+        std::vector<size_t> open;
+        for (size_t i = 0; i < m_tokens.size(); ++i) {
+            const std::string_view sign = at(i);
+            if (sign == "(" || sign == "[" || sign == "{")
+                open.push_back(i);
+            const size_t kind = std::string_view(")]}").find(sign);
+            if (kind == npos)
+                continue;
+            if (open.empty() || at(open.back())[0] != "([{"[kind]) {
+                m_balanced = false; // as the branches of an #if may make it
+                continue;
+            }
+            m_match[i] = open.back();
+            m_match[open.back()] = i;
+            open.pop_back();
+        }
+        m_balanced &= open.empty();
+    }
+
+    // --- while
+    /// `while (c)` that a statement follows. That of `do ... while (c);` and loops without body stay.
+    void rewrite_while(size_t i)
+    {
+        const size_t close = at(i + 1) == "(" ? m_match[i + 1] : npos;
+        if (close == npos || close == i + 2)
+            return;
+        const std::string_view next = at(close + 1);
+        if (next.empty() || std::string_view(";),}]").find(next[0]) != npos)
+            return;
+        m_edits.push_back({m_tokens[i].begin, m_tokens[i].end, "for"});
+        m_edits.push_back({m_tokens[i + 1].begin, m_tokens[i + 1].end, "(; "});
+        size_t begin = m_tokens[close].begin, end = m_tokens[close].end;
+        if (m_tokens[close - 1].end < begin && m_text[begin - 1] == ' ')
+            --begin; // the columns behind stay
+        else if (end < m_text.size() && m_text[end] == ' ')
+            ++end;
+        m_edits.push_back({begin, end, ";)"});
+    }
+
+    // --- which loops there are
+    /// The token behind the statement that begins at token i; npos where that is not clear.
+    size_t statement_end(size_t i) const
+    {
+        while (at(i) == "[" && m_match[i] != npos)
+            i = m_match[i] + 1;
+        const std::string_view word = at(i);
+        if (word == "{")
+            return m_match[i] + 1;
+        if (word == "if" || word == "for" || word == "while" || word == "switch") {
+            if (at(i + 1) != "(")
+                return npos;
+            const size_t end = statement_end(m_match[i + 1] + 1);
+            return word == "if" && end != npos && at(end) == "else" ? statement_end(end + 1) : end;
+        }
+        if (word == "do") {
+            const size_t tail = statement_end(i + 1);
+            return tail != npos && at(tail) == "while" && at(tail + 1) == "(" ? m_match[tail + 1] + 2 : npos;
+        }
+        while (i < m_tokens.size() && at(i) != ";" && at(i) != "}")
+            i = m_match[i] != npos && m_match[i] > i ? m_match[i] + 1 : i + 1;
+        return at(i) == ";" ? i + 1 : npos;
+    }
+
+    void find_loops()
+    {
+        std::vector<bool> is_tail(m_tokens.size());
+        for (size_t i = 0; i < m_tokens.size(); ++i) {
+            const std::string_view word = at(i);
+            if ((word != "for" && word != "while" && word != "do") || is_tail[i])
+                continue;
+            const size_t body = word == "do" ? i + 1 : at(i + 1) == "(" ? m_match[i + 1] + 1 : npos;
+            const size_t end = body == npos ? npos : statement_end(body);
+            if (end == npos)
+                continue;
+            if (word == "do" && end < is_tail.size())
+                is_tail[end] = true;
+            Loop loop{i, body, end};
+            read_attributes(loop);
+            if (!loop.trips.known() && word == "for")
+                loop.trips = trips_of(i + 2, m_match[i + 1], loop);
+            for (size_t outer = m_loops.size(); outer-- > 0 && loop.parent < 0;)
+                if (m_loops[outer].body_end > i && !m_loops[outer].unrolled)
+                    loop.parent = int(outer);
+            m_loops.push_back(loop);
+        }
+    }
+
+    void read_attributes(Loop& loop) const
+    {
+        for (size_t close = loop.keyword; close-- > 0 && at(close) == "]" && m_match[close] != npos; close = m_match[close])
+            for (size_t i = m_match[close] + 1; i < close; ++i) {
+                if (at(i) == "ForceUnroll")
+                    loop.unrolled = true;
+                if (at(i) != "MaxIters" || at(i + 1) != "(")
+                    continue;
+                const std::string_view limit = between(i + 2, m_match[i + 1]);
+                loop.limit_begin = size_t(limit.data() - m_text.data());
+                loop.limit_end = loop.limit_begin + limit.size();
+                if (const std::optional<long> value = m_constants.evaluate(limit); value && *value >= 0)
+                    loop.trips.number = *value;
+                else
+                    loop.trips.expression = limit;
+            }
+    }
+
+    bool is_word(size_t i) const { return i < m_tokens.size() && starts_word(at(i)[0]); }
+
+    /// Trips of `for (int i = a; i < b; i += c)` with header tokens [begin, end), as Slang counts them.
+    Trips trips_of(size_t begin, size_t end, const Loop& loop) const
+    {
+        size_t first = begin, second;
+        while (first < end && at(first) != ";")
+            ++first;
+        for (second = first + 1; second < end && at(second) != ";";)
+            ++second;
+        size_t equals = begin;
+        while (equals < first && at(equals) != "=")
+            ++equals;
+        if (second >= end || equals == begin || equals >= first || !is_word(equals - 1))
+            return {};
+        const std::string_view name = at(equals - 1);
+        for (size_t i = loop.body_begin; i < loop.body_end; ++i)
+            if (at(i) == name && is_changed(i))
+                return {};
+        const std::optional<long> start = m_constants.evaluate(between(equals + 1, first));
+        const long step = step_of(name, second + 1, end);
+        size_t sign = first + 1;
+        while (sign < second && at(sign) != "<" && at(sign) != ">")
+            ++sign;
+        const bool inclusive = at(sign + 1) == "=";
+        const bool right = at(first + 1) == name && sign == first + 2; // the limit is on the right
+        if (!start || !step || sign >= second || !(right || (second - 1 == sign + 1 + inclusive && at(second - 1) == name)))
+            return {};
+        const std::string_view limit = right ? between(sign + 1 + inclusive, second) : between(first + 1, sign);
+        if (const std::optional<long> stop = m_constants.evaluate(limit)) {
+            const long distance = std::max((step > 0 ? *stop - *start : *start - *stop) + inclusive, 0l);
+            return {(distance + std::labs(step) - 1) / std::labs(step), {}};
+        }
+        if (step != 1 || *start < 0 || !m_constants.is_constant(limit))
+            return {};
+        return {-1, std::string(limit) + (inclusive ? " + 1" : "")};
+    }
+
+    bool is_changed(size_t i) const
+    {
+        const bool sum = (at(i + 1) == "+" && at(i + 2) == "+") || (at(i + 1) == "-" && at(i + 2) == "-");
+        const bool before = i >= 2 && ((at(i - 1) == "+" && at(i - 2) == "+") || (at(i - 1) == "-" && at(i - 2) == "-"));
+        const bool set = at(i + 1) == "=" && at(i + 2) != "=";
+        const bool update = at(i + 2) == "=" && std::string_view("+-*/%&|^").find(at(i + 1)) != npos;
+        return sum || before || set || update;
+    }
+
+    long step_of(std::string_view name, size_t begin, size_t end) const
+    {
+        const std::string_view text = between(begin, end);
+        std::string bare;
+        for (char c : text)
+            if (!std::isspace(static_cast<unsigned char>(c)))
+                bare += c;
+        const std::string variable(name);
+        if (bare == variable + "++" || bare == "++" + variable)
+            return 1;
+        if (bare == variable + "--" || bare == "--" + variable)
+            return -1;
+        if (!bare.starts_with(variable + "+=") && !bare.starts_with(variable + "-="))
+            return 0;
+        const std::optional<long> size = m_constants.evaluate(std::string_view(bare).substr(name.size() + 2));
+        return !size || *size <= 0 ? 0 : bare[name.size()] == '+' ? *size : -*size;
+    }
+
+    // --- room for states
+    /// The state of k loops inside each other is kept in an array [n1][n2]...[nk], the outermost loop first, but indexed
+    /// with the innermost loop's counter first.
+    void fit_states()
+    {
+        for (size_t root = 0; root < m_loops.size(); ++root) {
+            if (m_loops[root].parent >= 0 || m_loops[root].unrolled)
+                continue;
+            std::vector<size_t> nest;
+            for (size_t i = root; i < m_loops.size(); ++i)
+                if (!m_loops[i].unrolled && root_of(i) == root)
+                    nest.push_back(i);
+            const auto known = [&](size_t i) { return m_loops[i].trips.known(); };
+            if (nest.size() < 2 || !std::all_of(nest.begin(), nest.end(), known))
+                continue;
+            const auto number = [&](size_t i) { return m_loops[i].trips.number >= 0; };
+            if (std::all_of(nest.begin(), nest.end(), number))
+                fit_numbers(nest);
+            else
+                fit_expressions(nest);
+        }
+    }
+
+    size_t root_of(size_t i) const
+    {
+        while (m_loops[i].parent >= 0)
+            i = size_t(m_loops[i].parent);
+        return i;
+    }
+
+    void fit_numbers(const std::vector<size_t>& nest)
+    {
+        long most = 0, least = 2;
+        for (size_t i : nest)
+            most = std::max(most, m_loops[i].trips.number), least = std::min(least, m_loops[i].trips.number);
+        for (size_t i : nest)
+            m_loops[i].room = most;
+        // Equal sizes hold whichever order Slang takes, but large ones waste memory: there they follow the faulty order.
+        // Loops of one trip may be gone before, and with them their dimension.
+        constexpr long small = 4;
+        const bool is_faulty = std::string_view(spGetBuildTagString()).starts_with("2026.12");
+        if (most > small && least > 1 && is_faulty)
+            fit_order(nest);
+        for (size_t i : nest)
+            if (m_loops[i].room != m_loops[i].trips.number)
+                set_limit(m_loops[i], std::to_string(m_loops[i].room));
+    }
+
+    void fit_order(const std::vector<size_t>& nest)
+    {
+        for (size_t i : nest)
+            m_loops[i].room = 1;
+        for (size_t leaf : nest) {
+            std::vector<Loop*> chain; // from the outermost
+            for (int i = int(leaf); i >= 0; i = m_loops[size_t(i)].parent)
+                chain.insert(chain.begin(), &m_loops[size_t(i)]);
+            for (size_t p = 0; p < chain.size(); ++p)
+                for (size_t q = 0; p + q < chain.size(); ++q)
+                    chain[p]->room = std::max(chain[p]->room, chain[q]->trips.number);
+        }
+    }
+
+    void fit_expressions(const std::vector<size_t>& nest)
+    {
+        long most = -1;
+        std::vector<std::string> others;
+        for (size_t i : nest) {
+            const Trips& trips = m_loops[i].trips;
+            most = std::max(most, trips.number);
+            if (trips.number < 0 && std::find(others.begin(), others.end(), trips.expression) == others.end())
+                others.push_back(trips.expression);
+        }
+        if (most < 0 && others.size() == 1)
+            return;
+        std::string all; // a sum, because nothing here folds like a maximum of many
+        for (const std::string& text : others)
+            all += (all.empty() ? "(" : " + (") + text + ")";
+        if (most >= 0 && others.size() == 1)
+            all = "(" + all + " > " + std::to_string(most) + " ? " + all + " : " + std::to_string(most) + ")";
+        else if (most > 0)
+            all += " + " + std::to_string(most);
+        for (size_t i : nest)
+            set_limit(m_loops[i], all);
+    }
+
+    void set_limit(const Loop& loop, const std::string& limit)
+    {
+        if (loop.limit_end > loop.limit_begin) {
+            m_edits.push_back({loop.limit_begin, loop.limit_end, limit});
+            return;
+        }
+        const std::string attribute = "[MaxIters(" + limit + ")] ";
+        size_t begin = m_tokens[loop.keyword].begin;
+        const size_t end = begin;
+        while (begin > 0 && m_text[begin - 1] == ' ' && end - begin < attribute.size())
+            --begin; // indentation makes room
+        m_edits.push_back({begin, end, (begin > 0 && begin < end && in_word(m_text[begin - 1]) ? " " : "") + attribute});
+    }
+
+    std::string_view m_text;
+    std::vector<Token> m_tokens;
+    std::vector<size_t> m_match; ///< the other bracket of each bracket
+    bool m_balanced = true;
+    Constants m_constants;
+    std::vector<Loop> m_loops; ///< outer ones before inner ones
+    std::vector<Edit> m_edits;
+};
+
+/// Changed lines and what stood there, for diagnostics.
+std::mutex lines_mutex;
+std::map<std::string, std::string, std::less<>> changed_lines;
+constexpr size_t most_lines = 10000;
+
+std::string_view trimmed(std::string_view line)
+{
+    const size_t first = line.find_first_not_of(" \t\r");
+    return first == npos ? std::string_view() : line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
+}
+
+std::string_view next_line(std::string_view& rest)
+{
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    return line;
+}
+
+void remember_lines(std::string_view before, std::string_view after)
+{
+    const std::lock_guard guard(lines_mutex);
+    while (!before.empty() && !after.empty()) {
+        const std::string_view old = next_line(before), now = next_line(after);
+        if (old != now && changed_lines.size() < most_lines)
+            changed_lines[std::string(trimmed(now))] = trimmed(old);
+    }
+}
+
+} // namespace
+
+std::string rewrite_loops(std::string_view source)
+{
+    if (source.find("while") == npos && source.find("for") == npos)
+        return std::string(source);
+    const std::vector<Edit> edits = LoopScanner(source).edits();
+    if (edits.empty())
+        return std::string(source);
+    std::string result;
+    size_t done = 0;
+    for (const Edit& edit : edits) {
+        if (edit.begin > done)
+            result.append(source.substr(done, edit.begin - done));
+        result.append(edit.text);
+        done = edit.end;
+    }
+    result.append(source.substr(done));
+    remember_lines(source, result);
+    return result;
+}
+
+std::string restore_loops(std::string text)
+{
+    if (text.find('|') == npos) // a name, no quoted line
+        return text;
+    const std::lock_guard guard(lines_mutex);
+    if (changed_lines.empty())
+        return text;
+    std::string result;
+    for (std::string_view rest = text; !rest.empty();) {
+        const std::string_view line = next_line(rest);
+        const size_t bar = line.find('|');
+        const std::string_view quoted = trimmed(bar == npos ? line : line.substr(bar + 1));
+        const auto known = quoted.empty() ? changed_lines.end() : changed_lines.find(quoted);
+        if (known == changed_lines.end())
+            result.append(line);
+        else
+            result.append(line.substr(0, size_t(quoted.data() - line.data()))).append(known->second);
+        if (!rest.empty() || text.back() == '\n')
+            result += '\n';
+    }
+    return result;
+}
+
+} // namespace spy

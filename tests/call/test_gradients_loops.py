@@ -1,0 +1,195 @@
+"""Derivatives of loops: random programs against float64, and where a loop is longer than it says."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+from loop_programs import KINDS, Program, module_text, programs
+
+import slangpy as spy
+
+pytestmark = pytest.mark.needs_kernels
+
+X, Y = 0.7, -0.4
+BATCH = {spy.DeviceType.cpu: (32, 3)}
+"""Programs in a module, and how deep loops are nested; elsewhere fewer, because lavapipe takes minutes to compile more."""
+COUNT = int(os.environ.get("SLANGPY_TEST_LOOP_PROGRAMS", "0"))
+"""How many random programs of each kind; 0: a batch."""
+
+
+def derivatives(device: Any, found: list[Program], name: str) -> np.ndarray:
+    """Rows of value, derivative by x, derivative by y: one call, with one result seeded in each of its invocations."""
+    n = len(found)
+    module = spy.Module.load_from_source(device, name, module_text(found))
+    x = spy.Tensor.from_numpy(device, np.full(n, X, np.float32)).with_grads()
+    y = spy.Tensor.from_numpy(device, np.full(n, Y, np.float32)).with_grads()
+    values = module.all(0, x, y, _result="numpy")[0]
+    results = spy.Tensor.zeros(device, (n,), f"float[{n}]").with_grads()
+    results.grad.copy_from_numpy(np.eye(n, dtype=np.float32))
+    module.all.bwds(0, x, y, _result=results)
+    return np.stack([values, x.grad.to_numpy(), y.grad.to_numpy()], 1)
+
+
+def compare(device: Any, found: list[Program], name: str) -> None:
+    got = derivatives(device, found, name)
+    for row, program in zip(got, found, strict=True):
+        right, _ = program.expected(X, Y)
+        np.testing.assert_allclose(
+            row, [right.value, *right.by], rtol=2e-3, atol=2e-4, err_msg=f"{program.slang}\n{program.python}"
+        )
+
+
+@pytest.mark.parametrize(
+    ("label", "kinds", "depth", "leaves"),
+    [
+        ("nested", ("for", "bounded"), 3, False),
+        ("left_early", ("for", "bounded"), 3, True),
+        ("while", ("while", "flag"), 2, True),
+        ("mixed", KINDS, 3, True),
+    ],
+)
+def test_random_programs(device, label, kinds, depth, leaves):
+    size, deepest = BATCH.get(device.info.type, (6, 2))
+    for batch in range(max(-(-COUNT // size), 1)):
+        seed = 7919 * batch + len(label)
+        found = programs(seed, size, X, Y, kinds, min(depth, deepest), leaves)
+        compare(device, found, f"loops_{label}_{batch}")
+
+
+DENSE = """
+import slangpy;
+%s
+[Differentiable] float dense(ITensor<float, 2> w, float3 x)
+{
+    float s = 0;
+    for (int r = 0; r < %s; r++) {
+        float y = 0;
+        for (int c = 0; c < %s; c++)
+            y += w.load(r, c) * x[c %% 3];
+        s += y * y;
+    }
+    return s;
+}
+"""
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(5, 8), (8, 5), (3, 33), (33, 3), (1, 20), (20, 1)])
+@pytest.mark.parametrize("named", [False, True])
+def test_dense_layers(device, rows, columns, named):
+    """The states of nested loops of different lengths do not overlap."""
+    names = f"static const int ROWS = {rows};\nstatic const int COLUMNS = ROWS + {columns - rows};" if named else ""
+    sizes = ("ROWS", "COLUMNS") if named else (rows, columns)
+    module = spy.Module.load_from_source(device, f"dense_{rows}_{columns}_{named}", DENSE % (names, *sizes))
+    rng = np.random.default_rng(rows)
+    weights, x = rng.normal(size=(rows, columns)), np.array([0.3, -0.8, 0.5])
+    w = spy.Tensor.from_numpy(device, weights.astype(np.float32)).with_grads()
+    pair = spy.diffPair(spy.float3(*x), spy.float3(0))
+    module.dense.bwds(w, pair, _result=spy.diffPair(0.0, 1.0))
+    at = np.arange(columns) % 3
+    y = weights @ x[at]
+    by_x = np.zeros(3)
+    np.add.at(by_x, at, 2 * y @ weights)
+    np.testing.assert_allclose(w.grad.to_numpy(), 2 * np.outer(y, x[at]), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose([pair.grad[i] for i in range(3)], by_x, rtol=1e-4, atol=1e-4)
+
+
+GENERIC = """
+[Differentiable] float inner<let N : int, let M : int>(float x)
+{
+    float s = 1;
+    [MaxIters(N)] for (int r = 0; r < N; r++)
+        [MaxIters(M)] for (int c = 0; c < M; c++)
+            s = s * (1 + 0.1 * sin(x * s));
+    return s;
+}
+[Differentiable] float generic(float x) { return inner<3, 19>(x) + inner<19, 3>(x); }
+"""
+
+
+def steps(x: float, count: int) -> float:
+    s = 1.0
+    for _ in range(count):
+        s = s * (1 + 0.1 * np.sin(x * s))
+    return s
+
+
+def test_generic_lengths(device):
+    module = spy.Module.load_from_source(device, "generic_loops", GENERIC)
+    pair = spy.diffPair(X)
+    module.generic.bwds(pair, _result=spy.diffPair(0.0, 1.0))
+    difference = 2 * (steps(X + 1e-6, 57) - steps(X - 1e-6, 57)) / 2e-6
+    assert pair.grad == pytest.approx(difference, rel=1e-3)
+
+
+IMPORTED = """
+[Differentiable] float chain(float x)
+{
+    float s = 1;
+    int i = 0;
+    [MaxIters(12)] while (i < 12) {
+        i++;
+        if (s > 2.5) break;
+        s = s * (1 + 0.3 * sin(x * s));
+    }
+    return s;
+}
+"""
+
+
+def chain(x: float) -> float:
+    s = 1.0
+    for _ in range(12):
+        if s > 2.5:
+            break
+        s = s * (1 + 0.3 * np.sin(x * s))
+    return s
+
+
+@pytest.mark.parametrize("way", ["import chained;", '#include "chained.slang"'])
+def test_loops_of_other_files(device, tmp_path, way):
+    """`while` loops are mended in what a module imports or includes, too."""
+    (tmp_path / "chained.slang").write_text(IMPORTED)
+    main = tmp_path / "main.slang"
+    main.write_text(f"{way}\n[Differentiable] float f(float x) {{ return chain(x); }}\n")
+    module = spy.Module.load_from_file(device, str(main))
+    pair = spy.diffPair(X)
+    module.f.bwds(pair, _result=spy.diffPair(0.0, 1.0))
+    assert pair.grad == pytest.approx((chain(X + 1e-6) - chain(X - 1e-6)) / 2e-6, rel=1e-3)
+
+
+TOO_LONG = """
+[Differentiable] float alone(float x, int n)
+{
+    float s = 1;
+    [MaxIters(4)] for (int i = 0; i < n; i++) s = s * (1 + 0.1 * sin(x * s));
+    return s;
+}
+[Differentiable] float outer(float x, int n)
+{
+    float s = 1;
+    [MaxIters(4)] for (int i = 0; i < n; i++) for (int k = 0; k < 3; k++) s = s * (1 + 0.1 * sin(x * s));
+    return s;
+}
+[Differentiable] float inner(float x, int n)
+{
+    float s = 1;
+    for (int k = 0; k < 3; k++) [MaxIters(4)] for (int i = 0; i < n; i++) s = s * (1 + 0.1 * sin(x * s));
+    return s;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["alone", "outer", "inner"])
+def test_a_loop_longer_than_it_says(device, name):
+    """The CPU device notices; the other devices cannot."""
+    module = spy.Module.load_from_source(device, "too_long", TOO_LONG)
+    function, pair = getattr(module, name), spy.diffPair(X)
+    function.bwds(pair, 4, _result=spy.diffPair(0.0, 1.0))
+    count = 4 if name == "alone" else 12
+    assert pair.grad == pytest.approx((steps(X + 1e-6, count) - steps(X - 1e-6, count)) / 2e-6, rel=1e-3)
+    if device.info.type is spy.DeviceType.cpu:
+        with pytest.raises(RuntimeError, match=rf"too_long::{name}: .*\[MaxIters"):
+            function.bwds(spy.diffPair(X), 12, _result=spy.diffPair(0.0, 1.0))
