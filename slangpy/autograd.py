@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
-from torch.autograd.function import once_differentiable  # pyright: ignore[reportMissingImports]
 
 from . import _native
+from .torchsnapshot import SLOT as _SLOT, Arguments
 
 if TYPE_CHECKING:
     from .call.plan import PlanView
     from .function import FunctionNode
 
-_SLOT = _native.TorchSlot()
-_CONSTANTS = frozenset((int, float, bool, str, type(None)))
 _NARROW = (torch.float16, torch.bfloat16)
 _LEAF_IN_PLACE = "a leaf Variable that requires grad is being used in an in-place operation."
+_VIEW_ADVICE = " A DiffTensorView may be written: where the function only reads, declare IDiffTensor<T, D>, or pass tensor.clone()."
 
 _INFERENCE_IN_PLACE = (
     "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
@@ -64,7 +62,7 @@ class diff_pair(_native.TorchPair):
 class _Recipe:
     """What the graph has to know of all calls of one plan. Positions count the call's torch tensors in walk order."""
 
-    __slots__ = ("inputs", "reads", "result_at", "returns", "whole", "written", "written_in_graph")
+    __slots__ = ("float_gradient", "inputs", "reads", "result_at", "returns", "whole", "written", "written_in_graph")
 
     def __init__(self, view: PlanView) -> None:
         leaves = view.torch_leaves()
@@ -74,66 +72,83 @@ class _Recipe:
         self.written = [i for i, leaf in enumerate(leaves) if leaf["writes"]]
         self.written_in_graph = [i for i in self.written if carries[i]]
         self.whole = [bool(leaf.get("whole")) for leaf in leaves]
+        self.float_gradient = [bool(leaf.get("float_gradient")) for leaf in leaves]
         self.result_at = next((i for i, leaf in enumerate(leaves) if leaf["name"].startswith("_result")), -1)
         self.returns = view.spec["result"]["mode"] == "torch"
 
 
 class _Call:
-    """One call in the graph: its arguments with slots for the tensors, which torch keeps itself."""
+    """One call in the graph: its arguments with slots for the tensors, which torch keeps itself, and copies of what
+    may change before the backward pass."""
 
-    __slots__ = ("args", "dirty", "kwargs", "node", "outputs", "places", "recipe", "saved", "shapes")
+    __slots__ = (
+        "args",
+        "dirty",
+        "given",
+        "kept",
+        "kwargs",
+        "made",
+        "node",
+        "outputs",
+        "pairs",
+        "places",
+        "recipe",
+        "saved",
+        "shapes",
+    )
 
     node: FunctionNode
     recipe: _Recipe
+    given: Arguments
+    pairs: Sequence[tuple[Any, Any]]
+    """DiffPairs of the caller, and the copies that stand for them."""
     places: list[int]
     """Positions of the inputs of the graph's node."""
     saved: Sequence[Any] | None
     outputs: Any
     dirty: tuple[Any, ...]
     shapes: list[Any]
+    kept: Any
+    """What the saved tensors were, and `made` the outputs in the graph: what comes back is compared with it."""
+    made: Any
+
+    def remember(self) -> None:
+        """Notes what `saved` and `outputs` are, and lets go of them: the result would keep its own node alive."""
+        outputs = self.outputs if isinstance(self.outputs, list) else [self.outputs]
+        self.kept = _native.SavedTensors(self.node.label, self.saved)
+        self.made = _native.SavedTensors(self.node.label, outputs)
+        self.saved = self.outputs = None
+
+    def checked(self, saved: Sequence[Any]) -> list[Any]:
+        return self.kept.check(saved)
+
+    def checked_seed(self, seed: Any) -> Any:
+        return self.made.check([seed], "the gradient")[0]
 
 
-def _strip(value: Any, updates: list[Any] | None) -> Any:
-    """The value with slots for torch tensors, and copies of what may change before the backward pass."""
-    if type(value) in _CONSTANTS:
-        return value
-    if isinstance(value, torch.Tensor):
-        return _SLOT
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if isinstance(value, dict):
-        return {key: _strip(item, updates) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strip(item, updates) for item in value]
-    get_this = getattr(value, "get_this", None)
-    if get_this is not None and not isinstance(value, type):
-        held = get_this()
-        if updates is not None and hasattr(value, "update_this"):
-            updates.append((value, held))
-        return _strip(held, updates)
-    return value
+def begin(
+    node: FunctionNode, view: PlanView, args: Any, kwargs: dict[str, Any], tensors: list[Any], asked: Any, changed: Any
+) -> _Call:
+    """A call that is to be a node of torch's graph, before its launch; called by native code.
 
-
-def _strip_call(
-    node: FunctionNode, args: Any, kwargs: dict[str, Any], updates: list[Any] | None = None
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    bound = {} if node._bound is None or "_this" in kwargs else {"_this": _strip(node._bound, updates)}
-    stripped = {key: _strip(value, updates) for key, value in kwargs.items()}
-    return tuple([_strip(value, updates) for value in args]), {**stripped, **bound}
-
-
-def join(node: FunctionNode, view: PlanView, args: Any, kwargs: dict[str, Any], tensors: list[Any], result: Any) -> Any:
-    """Makes a call a node of torch's graph; called by native code. `result`: of the launch, None: not launched yet."""
-    recipe = _recipe_of(view)
-    if result is None:
-        return _join_written(node, recipe, args, kwargs, tensors)
+    asked: (object, what its get_this() gave); changed: slangpy Tensors that the call reads and writes.
+    """
     call = _Call()
-    call.node, call.recipe = node, recipe
-    call.args, call.kwargs = _strip_call(node, args, kwargs)
+    call.node, call.recipe, call.saved = node, _recipe_of(view), tensors
+    call.given = Arguments(node, args, kwargs, asked)
+    call.args, call.kwargs = call.given.copies(changed)
+    call.pairs = call.given.pairs
+    call.places = [i for i in call.recipe.inputs if tensors[i].requires_grad]
+    return call
+
+
+def join(call: _Call, result: Any) -> Any:
+    """Makes a launched call that writes no torch tensor a node of torch's graph; called by native code."""
+    tensors: Any = call.saved
+    del call.given
     call.kwargs["_result"] = _SLOT
-    call.places = places = [i for i in recipe.inputs if tensors[i].requires_grad]
-    call.saved, call.outputs = tensors, result
-    return StructuredSlangFunction.apply(call, *[tensors[i] for i in places])
+    call.outputs = result
+    return StructuredSlangFunction.apply(call, *[tensors[i] for i in call.places])
 
 
 class SlangFunction(torch.autograd.Function):
@@ -158,7 +173,7 @@ class StructuredSlangFunction(torch.autograd.Function):
         result = call.outputs
         assert call.saved is not None
         ctx.save_for_backward(*call.saved)
-        call.saved = call.outputs = None  # the result would keep its own node alive
+        call.remember()
         ctx.call = call
         return result
 
@@ -168,9 +183,38 @@ class StructuredSlangFunction(torch.autograd.Function):
 
 
 def _replay_in_python(ctx: Any, seed: Any) -> Any:
-    if torch.is_grad_enabled():  # create_graph: torch's wrapper costs more than the rest of this pass
-        return _replay_once(ctx, seed, *ctx.saved_tensors)  # pyright: ignore[reportCallIssue]
-    return _replay(ctx, seed)
+    saved = ctx.saved_tensors  # once: checkpoints refuse to unpack twice
+    if torch.is_grad_enabled():  # create_graph
+        with torch.no_grad():
+            grads = _replay(ctx, saved, seed)
+        return _differentiable_once(grads, (seed, *saved))
+    return _replay(ctx, saved, seed)
+
+
+class _Refusal(torch.autograd.Function):
+    """Gradients whose own derivative is refused. Their sources are inputs, so that no way back goes around it."""
+
+    @staticmethod
+    def forward(ctx: Any, count: int, *tensors: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        del ctx
+        return tuple([tensor.detach() for tensor in tensors[:count]])
+
+    @staticmethod
+    def backward(ctx: Any, *seeds: Any) -> Any:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable: second derivatives do not "
+            "reach into Slang functions"
+        )
+
+
+def _differentiable_once(grads: Sequence[Any], sources: Sequence[Any]) -> tuple[Any, ...]:
+    """The gradients, as tensors that require grad where one of their sources does."""
+    wanted = [grad for grad in grads if grad is not None]
+    anchors = [source for source in sources if source is not None and source.requires_grad]
+    if not wanted or not anchors:
+        return tuple(grads)
+    marked = iter(_Refusal.apply(len(wanted), *wanted, *anchors))  # pyright: ignore[reportArgumentType]
+    return tuple([None if grad is None else next(marked) for grad in grads])
 
 
 def _gradient_of(tensor: Any) -> Any:
@@ -186,12 +230,11 @@ def _recipe_of(view: PlanView) -> _Recipe:
     return view.graph
 
 
-def _replay(ctx: Any, seed: Any, *saved_tensors: Any) -> Any:
-    del saved_tensors  # torch refuses a second derivative where one of the arguments requires grad
+def _replay(ctx: Any, saved: Sequence[Any], seed: Any) -> Any:
     call, needs = ctx.call, ctx.needs_input_grad
     if seed is None:
         return (None,) * len(needs)
-    saved = ctx.saved_tensors
+    saved, seed = call.checked(saved), call.checked_seed(seed)
     values: list[Any] = list(saved)
     grads: list[Any] = [None] * len(needs)
     rounded: list[int] = []
@@ -206,13 +249,19 @@ def _replay(ctx: Any, seed: Any, *saved_tensors: Any) -> Any:
             grads[number] = grad = _gradient_of(tensor)
             values[place] = _native.TorchPair(tensor, grad, fresh=True)
     values.append(_native.TorchPair(None, None, seed))
-    _native._call_with(call.node.bwds, call.args, call.kwargs, values)
+    _run_backward(call, call.kwargs, values)
     for number in rounded:
         grads[number] = grads[number].to(saved[call.places[number - 1]])
     return tuple(grads)
 
 
-_replay_once = once_differentiable(_replay)
+def _run_backward(call: Any, kwargs: dict[str, Any], values: list[Any]) -> None:
+    """The backward call, with a tensor or pair for each slot."""
+    for original, copy in call.pairs:
+        copy.grad = original.grad
+    _native._call_with(call.node.bwds, call.args, kwargs, values)
+    for original, copy in call.pairs:
+        original.grad = copy.grad
 
 
 # --- calls that write torch tensors
@@ -223,17 +272,14 @@ def _aliased(tensors: list[Any], index: int) -> bool:
     return any(i != index and t.untyped_storage().data_ptr() == own for i, t in enumerate(tensors))
 
 
-def _join_written(node: FunctionNode, recipe: _Recipe, args: Any, kwargs: dict[str, Any], tensors: list[Any]) -> Any:
+def join_written(call: _Call, asked: Sequence[tuple[Any, Any]]) -> Any:
     """Runs a call that writes torch tensors, in place where torch can follow that, else into copies."""
+    node, recipe, tensors = call.node, call.recipe, list(call.saved or ())
     for i in recipe.written:
         if recipe.reads[i] and tensors[i].requires_grad and tensors[i].is_leaf:
-            raise RuntimeError(f"{node.label}: {_LEAF_IN_PLACE}")
+            raise RuntimeError(f"{node.label}: {_LEAF_IN_PLACE}{_VIEW_ADVICE if recipe.float_gradient[i] else ''}")
         if tensors[i].is_inference() and not torch.is_inference_mode_enabled():
             raise RuntimeError(f"{node.label}: {_INFERENCE_IN_PLACE}")
-    call, updates = _Call(), []
-    call.node, call.recipe = node, recipe
-    call.args, call.kwargs = _strip_call(node, args, kwargs, updates)
-    call.places = [i for i in recipe.inputs if tensors[i].requires_grad]
     values, saved = [t.detach() for t in tensors], list(tensors)
     copied: list[int] = []
     for i in recipe.written:
@@ -241,14 +287,15 @@ def _join_written(node: FunctionNode, recipe: _Recipe, args: Any, kwargs: dict[s
         in_place = i not in recipe.written_in_graph or not (target._is_view() or _aliased(tensors, i))
         if not call.places and target.requires_grad and not target.is_leaf:
             in_place = False  # torch's own copy_ cuts the gradient of the old value
-        saved[i] = values[i].clone() if recipe.reads[i] else None
+        saved[i] = target.clone() if recipe.reads[i] else None  # in the graph: second derivatives are told of there
         if not in_place:
             keeps = recipe.reads[i] or recipe.whole[i]
             values[i] = values[i].clone() if keeps else torch.empty_like(values[i])
             copied.append(i)
         elif recipe.reads[i] and i not in call.places and i in recipe.written_in_graph:
             call.places.append(i)
-    result = _native._call_with(node, call.args, call.kwargs, values)
+    result = _native._call_with(node, call.given.args, call.given.kwargs, values)
+    del call.given
     if call.places:
         result = _attach(call, saved, tensors, values, copied, result)
     for i in copied:
@@ -256,8 +303,9 @@ def _join_written(node: FunctionNode, recipe: _Recipe, args: Any, kwargs: dict[s
         if target.is_leaf and target.requires_grad:
             target.requires_grad_(False)  # a write-only output: its old value is not part of the graph
         target.copy_(values[i])
-    for owner, held in updates:
-        owner.update_this(held)
+    for owner, held in asked:
+        if hasattr(owner, "update_this"):
+            owner.update_this(held)
     return tensors[recipe.result_at] if recipe.result_at >= 0 else result
 
 
@@ -303,22 +351,22 @@ class WritingSlangFunction(torch.autograd.Function):
         ctx.mark_dirty(*call.dirty)
         outputs = tuple(call.outputs)
         ctx.mark_non_differentiable(*[o for o in outputs if not o.is_floating_point()])
-        call.saved, call.outputs, call.dirty = None, None, ()
+        call.remember()
+        call.dirty = ()
         ctx.call = call
         return outputs
 
     @staticmethod
     def backward(ctx: Any, *seeds: Any) -> Any:
-        return _replay_written_once(ctx, seeds, *ctx.saved_tensors)  # pyright: ignore[reportCallIssue]
-
-    @staticmethod
-    def replay(ctx: Any, seeds: tuple[Any, ...]) -> Any:
-        call, needs = ctx.call, ctx.needs_input_grad
+        call, needs, saved = ctx.call, ctx.needs_input_grad, ctx.saved_tensors
         if all(seed is None for seed in seeds):
             return (None,) * len(needs)
         wanted = [i for number, i in enumerate(call.places, 1) if needs[number]]
-        grads = gradients(call, ctx.saved_tensors, seeds, wanted)
-        return (None, *[grads.get(i) for i in call.places])
+        with torch.no_grad():
+            checked = call.made.check(seeds, "a gradient")
+            found = gradients(call, call.checked(saved), checked, wanted)
+        grads = (None, *[found.get(i) for i in call.places])
+        return _differentiable_once(grads, (*seeds, *saved)) if torch.is_grad_enabled() else grads
 
 
 def gradients(call: _Call, saved: Sequence[Any], seeds: Sequence[Any], wanted: Sequence[int]) -> dict[int, Any]:
@@ -346,16 +394,8 @@ def gradients(call: _Call, saved: Sequence[Any], seeds: Sequence[Any], wanted: S
                 grads[i] = pair.grad
         else:
             values[i] = _output(call, i, saved[i], by_place, grads.get(i))
-    _native._call_with(call.node.bwds, call.args, _without_type(call.kwargs), values)
+    _run_backward(call, _without_type(call.kwargs), values)
     return {i: grad.to(saved[i]) for i, grad in grads.items()}
-
-
-def _replay_written(ctx: Any, seeds: tuple[Any, ...], *saved_tensors: Any) -> Any:
-    del saved_tensors
-    return WritingSlangFunction.replay(ctx, seeds)
-
-
-_replay_written_once = once_differentiable(_replay_written)
 
 
 def _seed(seed: Any, shape: Any, whole: bool) -> Any:
@@ -384,7 +424,7 @@ def _in_place(call: _Call, i: int, old: Any, seed: Any) -> Any:
     """A tensor that the function reads and writes: one gradient, which stores consume and loads add to. What the
     function never stores passes it on."""
     gradient = _seed(seed, call.shapes[i], whole=True)
-    dtype = torch.float32 if gradient.dtype in _NARROW else gradient.dtype
+    dtype = torch.float32 if gradient.dtype in _NARROW or call.recipe.float_gradient[i] else gradient.dtype
     gradient = gradient.to(dtype, copy=True, memory_format=torch.contiguous_format)
     return _native.TorchPair(old.clone(), gradient, gradient)
 
@@ -396,4 +436,4 @@ def _without_type(kwargs: dict[str, Any]) -> dict[str, Any]:
     return kwargs
 
 
-__all__ = ["diff_pair", "join"]
+__all__ = ["begin", "diff_pair", "join", "join_written"]

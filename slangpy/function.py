@@ -14,6 +14,8 @@ from .call.groups import mentions
 from .call.ir import Options
 from .call.plan import plan_call
 from .call.resolve_target import MemberWise, Target
+from .call.snapshots import frozen
+from .call.uniforms import answered, asks
 from .errors import ResolveException
 from .reflection import SlangType
 from .reload import reload_changed, source_changed
@@ -266,7 +268,10 @@ class FunctionNode(_native.CallSite):
         )
 
     def set(self, *args: Any, **kwargs: Any) -> FunctionNode:
-        """Values of the module's globals at each dispatch: a dict, keywords, or a function that gives a dict."""
+        """Values of the module's globals at each dispatch: a dict, keywords, or a function that gives a dict.
+
+        A dict is copied, with its lists, arrays and vectors; tensors, textures and objects with get_this() are not.
+        """
         if args and kwargs:
             raise ValueError("Set accepts either positional or keyword arguments, not both")
         if len(args) > 1:
@@ -276,13 +281,13 @@ class FunctionNode(_native.CallSite):
         value = args[0] if args else kwargs
         if not callable(value) and not isinstance(value, dict):
             raise ValueError(f"Set requires a dict, keywords or a function, got {type(value).__name__}")
-        return self._with(globals_=(*self._globals, ("set", value, (), {})))
+        return self._with(globals_=(*self._globals, ("set", frozen(value), (), {})))
 
     def write(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> FunctionNode:
         """Calls `function(cursor, *args, **kwargs)` at each dispatch, with a ShaderCursor on the globals."""
         if not callable(function):
             raise ValueError(f"write requires a callable, got {type(function).__name__}")
-        return self._with(globals_=(*self._globals, ("write", function, args, kwargs)))
+        return self._with(globals_=(*self._globals, ("write", function, frozen(args), frozen(kwargs))))
 
     def constants(self, constants: dict[str, Any]) -> FunctionNode:
         """Values for `extern static const` names of the program; later ones win."""
@@ -404,6 +409,14 @@ class FunctionNode(_native.CallSite):
         from .call.raw import dispatch
 
         dispatch(self, thread_count, vars or {}, command_encoder, kwargs)
+
+    def _recorded(self) -> FunctionNode:
+        """This node, for both passes of a call in torch's graph: what is asked at each dispatch is asked once, now."""
+        if not any(kind == "set" and asks(value) for kind, value, _, _ in self._globals):
+            return self
+        entries = [(kind, answered(self, value), (), {}) if kind == "set" else (kind, value, args, kwargs)
+                   for kind, value, args, kwargs in self._globals]  # fmt: skip
+        return self._with(globals_=tuple(entries))
 
     def _make_uniforms(self, view: Any) -> Any:
         """ShaderObject with the globals of this node, for native code."""

@@ -68,7 +68,7 @@ def _call_backward(
 ) -> list[Any]:
     record = find(key)
     call = autograd._Call()
-    call.node, call.recipe = record.node, record.recipe
+    call.node, call.recipe, call.pairs = record.node, record.recipe, ()
     call.args, call.kwargs = record.call(ints, numbers)
     if record.recipe.returns:
         call.kwargs["_result"] = autograd._SLOT
@@ -111,18 +111,31 @@ def _setup_context(ctx: Any, inputs: Any, output: Any) -> None:
     kept = [t for i, t in enumerate(tensors) if i not in unread]
     ctx.save_for_backward(*kept, *numbers)
     ctx.key, ctx.ints, ctx.kept = key, list(ints), len(kept)
+    ctx.facts = [(tuple(t.shape), t.dtype, t.device) for t in (*kept, *numbers)]
     ctx.sizes = [size for i in unread for size in tensors[i].shape]
     ctx.counts = (len(tensors), len(ints), len(numbers))
 
 
 def _backward(ctx: Any, seeds: Any) -> Any:
     saved = ctx.saved_tensors
+    for tensor, facts in zip(saved, ctx.facts, strict=True):
+        _check_saved(ctx.key, (tuple(tensor.shape), tensor.dtype, tensor.device), facts)
     inputs = find(ctx.key).recipe.inputs
     wanted = [i for i, needed in enumerate(ctx.needs_input_grad[1]) if needed and i in inputs]
     tensors, ints, numbers = ctx.counts
     given = (list(saved[: ctx.kept]), list(seeds), wanted, ctx.sizes, ctx.ints, list(saved[ctx.kept :]))
     grads = dict(zip(wanted, torch.ops.slangpy.call_backward(ctx.key, *given), strict=True))
     return None, [grads.get(i) for i in range(tensors)], None if ints else [], [None] * numbers
+
+
+def _check_saved(key: str, found: Any, facts: Any) -> None:
+    """Hooks on saved tensors may give back anything."""
+    if found != facts:
+        (sizes, *now), (expected, *was) = found, facts
+        raise RuntimeError(
+            f"slangpy: {key}: a saved tensor is {now[0]} {list(sizes)} on {now[1]}, but the forward pass had {was[0]} "
+            f"{list(expected)} on {was[1]}; what a hook gives back must have the dtype, shape and device of what it was given"
+        )
 
 
 torch.library.register_autograd("slangpy::call", _backward, setup_context=_setup_context)

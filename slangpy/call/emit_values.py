@@ -33,8 +33,17 @@ class ValueWriter(ElementWriter):
             lines.append(f"{primal}._data = {{}};")
         for field, name in self._gradient_members(placed):
             if name:
-                self._fill_view(placed, name, f"{var}.{field}", lines)
+                cast = self._fill_wide(placed, name, f"{var}.{field.replace('grad_', '')}_wide", lines)
+                self._fill_view(placed, name, f"{var}.{field}", lines, cast)
         return var
+
+    def _fill_wide(self, placed: Placed, name: str, flag: str, lines: list[str]) -> str:
+        """Says where the gradient of halves is kept in float; gives the cast to the type that the tensor names."""
+        kept = self.grads[placed.ident].view_type(name[-2:])
+        if kept != "float" or placed.binding.stored != "half":
+            return ""
+        lines.append(f"{flag} = true;")
+        return ".cast<half>()"
 
     def _gradient_members(self, placed: Placed) -> tuple[tuple[str, str], tuple[str, str]]:
         """The members of tensor types that hold gradients (forward mode: tangents), with the views that fill them."""
@@ -60,9 +69,9 @@ class ValueWriter(ElementWriter):
         if access == "W":
             lines.append(f"{var}._discard = {'true' if self.options.bwds or not placed.writes else 'false'};")
 
-    def _fill_view(self, placed: Placed, name: str, var: str, lines: list[str]) -> None:
+    def _fill_view(self, placed: Placed, name: str, var: str, lines: list[str], cast: str = "") -> None:
         base = self._base(name)
-        lines.append(f"{var}._data = {base}.{name}.at(-{base}.{name}_first);")
+        lines.append(f"{var}._data = {base}.{name}.at(-{base}.{name}_first){cast};")
         lines.append(f"{var}._offset = {base}.{name}_first + {self._offset(placed, name)};")
         lines.append(f"{var}._shape = {base}.{name}_shape;")
         lines.append(f"{var}._strides = {base}.{name}_inner;")

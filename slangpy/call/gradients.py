@@ -23,6 +23,7 @@ def derivatives(plan: Vectorized, deterministic: bool = False) -> dict[str, Deri
     """By leaf ident. Raises for gradients that are missing, shared where two are needed, or that cannot be ordered."""
     found: dict[str, Derivative] = {}
     by_path = {p.parameter: [] for p in plan.placed}  # type: dict[str, list[Placed]]
+    constants = any(p.binding.value is not None and p.binding.value.details.get("torch") for p in plan.placed)
     for placed in plan.placed:
         by_path[placed.parameter].append(placed)
     for parameter in plan.resolved.parameters:
@@ -32,7 +33,7 @@ def derivatives(plan: Vectorized, deterministic: bool = False) -> dict[str, Deri
                 f"{parameter.binding.type_name}; pass the value and its gradient as two parameters"
             )
         for placed in by_path.get(parameter.name, []):
-            grad = _of_leaf(parameter, placed)
+            grad = _of_leaf(parameter, placed, constants)
             if deterministic and grad.target:
                 _check_order(placed, grad)
             sums = sums_of(placed, grad, deterministic)
@@ -64,12 +65,13 @@ def _is_dual(parameter: Parameter, placed: Placed) -> bool:
     return differentiable(parameter) and placed.binding.type.differentiable and _in_derivative(parameter, placed)
 
 
-def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
+def _of_leaf(parameter: Parameter, placed: Placed, constants: bool) -> Derivative:
+    """constants: a tensor without gradient is one, as in torch; else it is refused where a gradient is declared."""
     binding, value = placed.binding, placed.binding.value
     if value is None or not takes_part(parameter, placed):
         return NONE
     if binding.rank >= 0:
-        return _of_tensor(parameter, placed)
+        return _of_tensor(parameter, placed, constants)
     if binding.marshall is not None and binding.marshall.has_derivative:
         if parameter.io == "in" and placed.path == parameter.name:
             return Derivative(by_load=True)
@@ -136,17 +138,19 @@ def _in_derivative(parameter: Parameter, placed: Placed) -> bool:
     return True
 
 
-def _of_view(parameter: Parameter, value: Value) -> Derivative:
+def _of_view(parameter: Parameter, value: Value, constants: bool) -> Derivative:
     """DiffTensorView has one gradient, of float: loads add to it, stores read and zero it."""
     details = value.details
     if not parameter.type_name.startswith("Diff"):
         return NONE
     has_in, has_out = bool(details.get("grad_in")), bool(details.get("grad_out"))
-    if has_in and has_out and not details["shared_grad"]:
+    if has_in and has_out and not (details["shared_grad"] or details.get("one_gradient")):
         raise RuntimeError(
             f"{parameter.name}: DiffTensorView has a single diff field, but Tensor has distinct grad_in and grad_out tensors."
         )
     if not has_in and not has_out:
+        if constants:
+            return NONE
         raise ResolveException(
             f"{parameter.name}: {parameter.type_name} requires a tensor with an associated gradient; "
             "attach one with with_grads()"
@@ -162,12 +166,12 @@ def _of_view(parameter: Parameter, value: Value) -> Derivative:
     return Derivative("", "view", "", seed_type=stored)
 
 
-def _of_tensor(parameter: Parameter, placed: Placed) -> Derivative:
+def _of_tensor(parameter: Parameter, placed: Placed, constants: bool) -> Derivative:
     """Whole tensors carry their gradients into the function."""
     binding, value = placed.binding, placed.binding.value
     assert value is not None
     if VIEW.match(parameter.type_name):
-        return _of_view(parameter, value)
+        return _of_view(parameter, value, constants)
     found = TENSOR.match(binding.type_name)
     assert found is not None
     interface, access, diff, _, _ = found.groups()
@@ -176,7 +180,7 @@ def _of_tensor(parameter: Parameter, placed: Placed) -> Derivative:
         return NONE
     has_in = bool(value.details.get("grad_in"))
     has_out = bool(value.details.get("grad_out"))
-    if diff and not interface:
+    if diff and not interface and not (constants and not has_in and not has_out):
         if access in ("", "RW") and not has_out:
             raise ResolveException(
                 f"{parameter.name}: {binding.type_name} requires a tensor with an associated output gradient; "

@@ -9,6 +9,7 @@ from typing import Any
 from .. import _native
 from ..config import config
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
+from ..marshall.views import VIEW
 from ..reload import code_lock
 from . import compile as compile_stage, layout as layout_stage, plan_disk
 from .constants import render_constants
@@ -192,9 +193,11 @@ class PlanView:
         self.result_type = plan.resolved.return_type
         if "tangent" in spec["result"]:
             self.tangent_type = self.result_type.derivative
+        views = {p.name for p in plan.resolved.parameters if VIEW.match(p.type_name)}
         for placed in plan.placed:
             if placed.leaf >= 0 and placed.binding.rank >= 0:
                 spec["leaves"][placed.leaf]["whole"] = True
+                spec["leaves"][placed.leaf]["float_gradient"] = placed.parameter in views
         if self.call_mode == "prim":
             for leaf in carriers(plan):
                 spec["leaves"][leaf]["carries"] = True

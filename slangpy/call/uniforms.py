@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _native
+from .snapshots import frozen, has_this
 
 
 def put(node: Any, cursor: Any, name: str, layout: Any, value: Any) -> None:
     """Writes one value; tensors go into parameters of tensor type as views, elsewhere as their buffer."""
     from ..tensor import Tensor
 
+    if getattr(value, "requires_grad", False) is True:
+        _refuse_gradient(node, name)
     if isinstance(value, Tensor):
         if value.device is not node.module.device:
             raise ValueError(
@@ -25,6 +28,17 @@ def put(node: Any, cursor: Any, name: str, layout: Any, value: Any) -> None:
             raise ValueError(f"{node.label}: tensor '{name}' must be contiguous with offset 0 to be bound as a buffer")
         value = value.storage
     cursor[name] = value
+
+
+def _refuse_gradient(node: Any, name: str) -> None:
+    """A torch tensor that requires grad, where no gradient flows."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    if torch.is_grad_enabled():
+        raise RuntimeError(
+            f"{node.label}: global '{name}' was given a tensor that requires grad, but gradients do not reach globals; make "
+            "it a parameter of the function, or pass tensor.detach()"
+        )
 
 
 def _put_view(cursor: Any, layout: Any, tensor: Any, node: Any, path: str) -> None:
@@ -79,7 +93,31 @@ def apply_globals(node: Any, cursor: Any, layout: Any) -> None:
         if kind == "write":
             value(cursor, *args, **kwargs)
             continue
-        values: Any = value(node) if callable(value) else value
-        if not isinstance(values, dict):
-            raise ValueError(f"{node.label}: the function given to set must return a dict, got {type(values).__name__}")
-        write_named(node, cursor, values, layout)
+        write_named(node, cursor, _values(node, value), layout)
+
+
+def _values(node: Any, value: Any) -> dict[str, Any]:
+    values: Any = value(node) if callable(value) else value
+    if not isinstance(values, dict):
+        raise ValueError(f"{node.label}: the function given to set must return a dict, got {type(values).__name__}")
+    return values
+
+
+def asks(value: Any, depth: int = 0) -> bool:
+    """Whether what was given to `set` is asked at each dispatch: a function, or an object with get_this() inside it."""
+    if callable(value) and depth == 0:
+        return True
+    if isinstance(value, dict):
+        return any(asks(item, depth + 1) for item in value.values())
+    if isinstance(value, (list, tuple)):
+        return any(asks(item, depth + 1) for item in value)
+    return has_this(value)
+
+
+def answered(node: Any, value: Any) -> dict[str, Any]:
+    """What `set` was given, with the answers in place of what is asked."""
+
+    def special(item: Any) -> Any:
+        return frozen(item.get_this(), special) if has_this(item) else None
+
+    return frozen(_values(node, value), special)

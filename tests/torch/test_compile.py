@@ -278,6 +278,25 @@ class TestRefused:
                 torch.ones(4, dtype=torch.int64, device=where)
             )
 
+    @pytest.mark.parametrize(
+        "function", [lambda m, x: m.polynomial(2.0, 8.0, -1.0, x), lambda m, x: in_place(m, 1.0, x)]
+    )
+    def test_second_derivatives(self, module: Any, where: str, function: Any) -> None:
+        x = rand(where, 5)
+        y = torch.compile(lambda x: function(module, x), backend="eager")(x)
+        (first,) = torch.autograd.grad(y.sum(), [x], create_graph=True)
+        with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+            torch.autograd.grad(first.sum(), [x], allow_unused=True)
+
+    @pytest.mark.parametrize("change", [lambda t: t.double(), lambda t: t.half(), lambda t: t[:2], lambda t: t[:1]])
+    def test_saved_tensors_that_differ(self, module: Any, where: str, change: Any) -> None:
+        x = rand(where, 5)
+        compiled = torch.compile(lambda x: module.polynomial(2.0, 8.0, -1.0, x), backend="eager")
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: change(t) if t.dim() else t):
+            y = compiled(x)
+        with pytest.raises(RuntimeError, match="a saved tensor is .*but the forward pass had"):
+            y.sum().backward()
+
     def test_not_differentiable(self, module: Any, where: str) -> None:
         x = rand(where, 4)
         y = torch.compile(lambda x: module.plain(x), fullgraph=True, backend="aot_eager")(x)

@@ -450,6 +450,8 @@ void Launch::stage_gradient(size_t index, const LeafPlan& plan, const TensorBase
 void Launch::check_overlap(size_t index, const LeafPlan& plan)
 {
     const Leaf& leaf = m_signature.leaves[index];
+    if (leaf.shape.element_count() == 0)
+        return; // no memory to share; torch gives such tensors strides of any kind
     for (size_t i = 0; i < leaf.shape.size(); ++i)
         if (leaf.strides[i] == 0 && leaf.shape[i] > 1)
             fail_runtime(m_plan.label, ": argument ", plan.name,
@@ -462,7 +464,7 @@ void Launch::check_overlap(size_t index, const LeafPlan& plan)
     };
     for (size_t i = 0; i < m_plan.leaves.size(); ++i) {
         const Leaf& other = m_signature.leaves[i];
-        if (i == index || !other.device_type || other.strides != other.shape.contiguous_strides())
+        if (i == index || !other.device_type || other.shape.element_count() == 0 || other.strides != other.shape.contiguous_strides())
             continue;
         bool same = other.address == leaf.address && other.shape == leaf.shape && other.scalar == leaf.scalar;
         if (!same && other.address < end(leaf) && leaf.address < end(other))

@@ -11,6 +11,7 @@ void Signature::clear()
     leaf_count = 0;
     keep.clear();
     updates.clear();
+    asked.clear();
     native_copies.clear();
     answers.clear();
     reserved = {};

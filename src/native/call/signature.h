@@ -30,7 +30,8 @@ struct Signature {
     std::vector<Leaf> leaves; ///< reused between calls: only the first `leaf_count` count
     size_t leaf_count = 0;
     std::vector<nb::object> keep;
-    std::vector<ThisUpdate> updates;
+    std::vector<ThisUpdate> updates; ///< of objects that are told of their new value
+    std::vector<ThisUpdate> asked;   ///< every get_this() of the call, in that order
     std::vector<NativeCopy> native_copies;
     std::vector<nb::object> answers; ///< what get_this() and merged lists gave, in walk order: asked once per call
     ReservedArguments reserved;

@@ -128,7 +128,19 @@ void refuse_special(nb::handle tensor)
 [[noreturn]] void refuse_wrapper(nb::handle tensor)
 {
     fail(ErrorKind::type, "Unsupported torch tensor type ", Py_TYPE(tensor.ptr())->tp_name,
-         ": it has no memory of its own; pass the tensor that it wraps");
+         ": it has no memory of its own (a wrapper, or a batch of vmap or is_grads_batched); pass the tensor that it wraps");
+}
+
+void refuse_unbacked(PyObject* object, const TorchTensor& tensor)
+{
+    refuse_special(object);
+    try {
+        check_torch_storage(object, tensor);
+    } catch (nb::python_error&) {
+        refuse_wrapper(object);
+    }
+    if (!tensor.address)
+        refuse_wrapper(object);
 }
 
 void read_through_python(PyObject* object, TorchTensor& out)
@@ -195,8 +207,26 @@ void read_torch(PyObject* object, TorchTensor& out)
     if (out.scalar == ScalarType::none)
         fail(ErrorKind::type, "Unsupported torch dtype ", dtype_text(object),
              "; convert the tensor, for instance with .float()");
-    if (!out.address && std::all_of(out.shape.begin(), out.shape.end(), [](int64_t size) { return size > 0; }))
-        refuse_wrapper(object);
+    // wrappers have no address, and a view of freed storage has its offset for one
+    if (out.address < uint64_t(1) << 40 && out.shape.element_count() > 0)
+        refuse_unbacked(object, out);
+}
+
+void check_torch_storage(PyObject* object, const TorchTensor& tensor)
+{
+    uint64_t last = 0;
+    for (size_t i = 0; i < tensor.shape.size(); ++i) {
+        if (tensor.shape[i] == 0)
+            return;
+        last += uint64_t(tensor.shape[i] - 1) * uint64_t(tensor.strides[i]);
+    }
+    nb::handle handle(object);
+    const auto held = nb::cast<uint64_t>(nb::object(handle.attr("untyped_storage")()).attr("nbytes")());
+    const auto first = nb::cast<uint64_t>(handle.attr("storage_offset")());
+    const uint64_t needed = (first + last + 1) * scalar_info(tensor.scalar).size;
+    if (held < needed)
+        fail_runtime("the storage of this tensor has ", held, " bytes, but its elements need ", needed,
+                     ": it was freed or made smaller (untyped_storage().resize_); give it its memory back before the call");
 }
 
 void set_torch(Leaf& leaf, PyObject* object, const TorchTensor& tensor, uint8_t flags)

@@ -51,6 +51,8 @@ nb::object Walker::ask_this(PyObject* value)
     nb::object held = answer([&] { return nb::handle(value).attr("get_this")(); });
     if (held.ptr() == value)
         fail_bound("get_this() of ", Py_TYPE(value)->tp_name, " returned the object itself");
+    if (!m_describing)
+        m.asked.push_back({nb::borrow(value), held});
     if (!m_describing && nb::hasattr(nb::handle(value), "update_this"))
         m.updates.push_back({nb::borrow(value), held});
     return held;

@@ -92,8 +92,12 @@ nb::object Walker::torch_pair(PyObject* value)
     if (primal.is_none())
         fail_bound("a diff_pair without primal and grad cannot be an argument");
     TorchTensor tensor;
-    describe_torch(hold(primal), tensor);
     uint8_t flags = value_flag::writable;
+    if (!pair->primal.is_none() && torch_is_negated(primal.ptr())) {
+        primal = primal.attr("resolve_neg")();
+        flags = 0; // writing to it would be lost
+    }
+    describe_torch(hold(primal), tensor);
     if (pair->primal.is_none()) flags |= value_flag::no_primal;
     TensorBase* read = torch_gradient(pair->seed.is_none() ? pair->grad : pair->seed, tensor);
     TensorBase* added = torch_gradient(pair->grad, tensor);
@@ -101,8 +105,12 @@ nb::object Walker::torch_pair(PyObject* value)
     if (added) flags |= value_flag::grad_out;
     if (added && pair->fresh) flags |= value_flag::fresh;
     if (read && added && pair->seed.is_none()) flags |= value_flag::shared_grad;
+    const bool one = read && added && pair->seed.is(pair->grad); // what is read is what is added to
+    put(one ? '=' : ' ');
     nb::object result = torch_leaf(primal.ptr(), tensor, flags, read, added);
     m.leaves[m.leaf_count - 1].grads = {read, added};
+    if (one && m_describing)
+        result[2]["one_gradient"] = true;
     return result;
 }
 

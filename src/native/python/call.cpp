@@ -6,6 +6,7 @@
 
 #include "python/bindings.h"
 #include "python/call_run.h"
+#include "python/call_saved.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -227,6 +228,13 @@ CallArguments gather(nb::handle self, const CallSite& site, nb::args& args, nb::
 
 } // namespace
 
+void fail_labelled(nb::handle self, const Error& error)
+{
+    std::string label = nb::cast<std::string>(self.attr("label"));
+    std::string text = error.what();
+    throw Error(error.kind(), text.find(label) == text.npos ? cat(label, ": ", text) : text);
+}
+
 nb::object finish(const CallPlan& plan, const CallArguments& arguments, const Signature& signature, nb::object result)
 {
     if (plan.result.mode != ResultMode::leaf || signature.reserved.append_to)
@@ -278,14 +286,6 @@ nb::object call_with(nb::handle self, nb::args args, nb::kwargs kwargs, std::spa
     return finish(*plan, arguments, signature, Launch(*plan, signature, site.run).run());
 }
 
-/// Every error of a call names the function.
-[[noreturn]] void fail_labelled(nb::handle self, const Error& error)
-{
-    std::string label = nb::cast<std::string>(self.attr("label"));
-    std::string text = error.what();
-    throw Error(error.kind(), text.find(label) == text.npos ? cat(label, ": ", text) : text);
-}
-
 nb::object call(nb::handle self, nb::args args, nb::kwargs kwargs)
 {
     try {
@@ -322,7 +322,11 @@ nb::object call_with_values(nb::handle self, nb::tuple args, nb::dict kwargs, nb
     std::vector<PyObject*> slots;
     for (size_t i = 0; i < values.size(); ++i)
         slots.push_back(PyList_GET_ITEM(values.ptr(), Py_ssize_t(i)));
-    return call_with(self, nb::borrow<nb::args>(args), nb::borrow<nb::kwargs>(kwargs), slots);
+    try {
+        return call_with(self, nb::borrow<nb::args>(args), nb::borrow<nb::kwargs>(kwargs), slots);
+    } catch (const Error& error) {
+        fail_labelled(self, error);
+    }
 }
 
 /// Plans without running: the plan's Python view.
@@ -432,6 +436,7 @@ void bind_call(nb::module_& m)
     bind_backends(m);
     bind_values(m);
     bind_call_graph(m);
+    bind_call_saved(m);
     bind_torch(m);
     nb::class_<FileWatcher, Object>(m, "FileWatcher", "Tells whether watched files have changed.")
         .def(nb::init<>())

@@ -2,6 +2,7 @@
 // dicts, lists or written tensors go through slangpy/autograd.py, and so does the first backward pass of each kind.
 #include "python/bindings.h"
 #include "python/call_run.h"
+#include "python/call_saved.h"
 
 #include "call/classes.h"
 #include "call/torch.h"
@@ -54,6 +55,8 @@ struct SavedCall {
     nb::object args, kwargs; ///< with slots for tensors, and for the result
     std::vector<Value> values;
     std::vector<uint8_t> places; ///< positions, among the torch tensors, of the inputs of the graph's node
+    std::vector<SavedTensor> tensors; ///< what they were
+    SavedTensor made;            ///< the result
     nb::object saved, result;    ///< on the way to torch's node
 };
 
@@ -80,6 +83,12 @@ bool is_number(ValueKind kind)
            kind == ValueKind::floating || kind == ValueKind::scalar;
 }
 
+/// Whether a value is a number that never changes; those of our own classes can be written to.
+bool is_constant(const Leaf& leaf)
+{
+    return is_number(leaf.kind) && (leaf.kind != ValueKind::scalar || class_of(leaf.object).value_class != ValueClass::math);
+}
+
 bool is_plain_tensor(const LeafPlan& plan, const Leaf& leaf)
 {
     return scalar_info(leaf.scalar).size >= 4 && !plan.writes; // 16-bit sums are rounded in Python
@@ -99,7 +108,7 @@ bool is_plain(const CallPlan& plan, Signature& signature, const CallArguments& a
     int32_t device = 0; // a CPU number beside CUDA tensors takes the long way
     auto plain = [&](PyObject* value) {
         const Leaf& leaf = signature.leaves[index];
-        bool fits = is_number(leaf.kind);
+        bool fits = is_constant(leaf);
         if (leaf.kind == ValueKind::torch) {
             device = device ? device : leaf.device_type;
             fits = index < plan.leaves.size() && is_plain_tensor(plan.leaves[index], leaf) && leaf.device_type == device;
@@ -153,6 +162,10 @@ nb::object apply_plain(nb::handle self, const std::shared_ptr<CallPlan>& plan, S
     auto call = std::make_unique<SavedCall>();
     call->node = nb::borrow(self);
     call->plan = plan;
+    TorchTensor found;
+    read_torch(result.ptr(), found);
+    found.address = 0;
+    call->made = saved_tensor(found);
     call->result = std::move(result);
     strip(*call, signature, arguments);
     size_t tensors = 0;
@@ -164,6 +177,7 @@ nb::object apply_plain(nb::handle self, const std::shared_ptr<CallPlan>& plan, S
         call->values.push_back({leaf.kind, leaf.scalar, leaf.kind == ValueKind::torch ? nullptr : leaf.object});
         if (leaf.kind != ValueKind::torch)
             continue;
+        call->tensors.push_back(saved_tensor(leaf));
         if (leaf.flags & value_flag::needs_grad && i < plan->leaves.size() && plan->leaves[i].carries && plan->leaves[i].reads) {
             call->places.push_back(uint8_t(tensors));
             inputs[count++] = leaf.object;
@@ -244,8 +258,9 @@ nb::object fill_backward(Signature& signature, const SavedCall& call, nb::handle
             leaf.object = value.object;
             continue;
         }
-        PyObject* object = PyTuple_GET_ITEM(saved.ptr(), Py_ssize_t(tensor));
-        read_torch(object, found);
+        signature.keep.push_back(check_saved(call.plan->label, call.tensors[tensor], PyTuple_GET_ITEM(saved.ptr(), Py_ssize_t(tensor)),
+                                             found, "a saved tensor"));
+        PyObject* object = signature.keep.back().ptr();
         set_torch(leaf, object, found, value_flag::writable);
         bool is_input = place < call.places.size() && call.places[place] == tensor;
         if (wanted >> tensor & 1) {
@@ -260,7 +275,7 @@ nb::object fill_backward(Signature& signature, const SavedCall& call, nb::handle
         ++tensor;
     }
     Leaf& leaf = signature.add_leaf();
-    read_torch(seed.ptr(), found);
+    check_saved(call.plan->label, call.made, seed.ptr(), found, "the gradient");
     set_torch(leaf, seed.ptr(), found, value_flag::writable | value_flag::no_primal | value_flag::grad_in);
     leaf.grads[0] = &signature.add_grad(found, nb::borrow(seed));
     signature.has_torch = true;
@@ -286,9 +301,19 @@ nb::object run_backward(SavedCall& call, nb::handle ctx, uint64_t wanted, bool d
     return grads;
 }
 
+/// The tensors as Python's half of a backward pass may use them.
+nb::list checked_tensors(const SavedCall& call, nb::handle saved)
+{
+    nb::list checked;
+    TorchTensor found;
+    for (size_t i = 0; i < call.tensors.size(); ++i)
+        checked.append(check_saved(call.plan->label, call.tensors[i], PyTuple_GET_ITEM(saved.ptr(), Py_ssize_t(i)), found, "a saved tensor"));
+    return checked;
+}
+
 /// torch's backward. The first of each kind goes through Python, which also serves create_graph.
 nb::object graph_backward(nb::handle ctx, nb::handle seed)
-{
+try {
     static PyObject *call_name = nullptr, *needs_name = nullptr, *replay = nullptr;
     nb::object owner = checked(attribute(ctx, "call", call_name)), needs = checked(attribute(ctx, "needs_input_grad", needs_name));
     auto& call = *nb::cast<SavedCall*>(owner);
@@ -309,6 +334,33 @@ nb::object graph_backward(nb::handle ctx, nb::handle seed)
         call.plan->backward.emplace_back(key, plan);
     }
     return grads;
+} catch (const Error& error) {
+    fail_labelled(nb::cast<SavedCall*>(nb::object(ctx.attr("call")))->node, error);
+}
+
+/// Calls with parts, written tensors or values that may change, as slangpy/autograd.py joins them.
+nb::object join_in_python(nb::handle self, CallSite& site, CallPlan& plan, Signature& signature, nb::handle args,
+                          nb::handle kwargs, bool written)
+{
+    nb::list tensors, asked, changed; // before the launch, which may put copies in the leaves
+    for (const Leaf& leaf : signature.used())
+        if (leaf.kind == ValueKind::torch)
+            tensors.append(nb::handle(leaf.object));
+    for (const ThisUpdate& answer : signature.asked)
+        asked.append(nb::make_tuple(answer.object, answer.value));
+    for (size_t i = 0; i < plan.leaves.size(); ++i)
+        if (signature.leaves[i].kind == ValueKind::tensor && plan.leaves[i].writes && plan.leaves[i].reads)
+            changed.append(nb::handle(signature.leaves[i].object));
+    static PyObject *begin = nullptr, *join = nullptr, *join_written = nullptr;
+    PyObject* values[] = {self.ptr(), plan.view.ptr(), args.ptr(), kwargs.ptr(), tensors.ptr(), asked.ptr(), changed.ptr()};
+    nb::object call = checked(PyObject_Vectorcall(python_function(begin, "slangpy.autograd", "begin"), values, 7, nullptr));
+    if (written) {
+        PyObject* given[] = {call.ptr(), asked.ptr()};
+        return checked(PyObject_Vectorcall(python_function(join_written, "slangpy.autograd", "join_written"), given, 2, nullptr));
+    }
+    nb::object result = Launch(plan, signature, site.run).run();
+    PyObject* given[] = {call.ptr(), result.ptr()};
+    return checked(PyObject_Vectorcall(python_function(join, "slangpy.autograd", "join"), given, 2, nullptr));
 }
 
 } // namespace
@@ -327,20 +379,15 @@ nb::object call_in_graph(nb::handle self, CallSite& site, const std::shared_ptr<
     if (needs.wanted && plan->result.carries && !needs.result_is_torch)
         fail_runtime(plan->label, ": an input requires grad, but the result is no torch tensor and would leave the graph; "
                      "call .detach() on the inputs or use torch.no_grad()");
+    // what functions given to set() say now holds for both passes
+    const bool has_globals = site.run.uniforms.is_valid() && !site.run.uniforms.is_none();
+    nb::object node = has_globals ? nb::object(self.attr("_recorded")()) : nb::borrow(self);
+    CallSite& fixed = *nb::inst_ptr<CallSite>(node);
     if (!needs.written && is_plain(*plan, signature, arguments)) {
-        nb::object result = Launch(*plan, signature, site.run).run();
-        return apply_plain(self, plan, signature, arguments, std::move(result));
+        nb::object result = Launch(*plan, signature, fixed.run).run();
+        return apply_plain(node, plan, signature, arguments, std::move(result));
     }
-    nb::list tensors; // before the launch, which may put copies in the leaves
-    for (const Leaf& leaf : signature.used())
-        if (leaf.kind == ValueKind::torch)
-            tensors.append(nb::handle(leaf.object));
-    nb::object result = nb::none();
-    if (!needs.written)
-        result = Launch(*plan, signature, site.run).run();
-    static PyObject* join = nullptr;
-    PyObject* values[] = {self.ptr(), plan->view.ptr(), args.ptr(), kwargs.ptr(), tensors.ptr(), result.ptr()};
-    return checked(PyObject_Vectorcall(python_function(join, "slangpy.autograd", "join"), values, 6, nullptr));
+    return join_in_python(node, fixed, *plan, signature, args, kwargs, needs.written);
 }
 
 void bind_call_graph(nb::module_& m)
@@ -350,6 +397,12 @@ void bind_call_graph(nb::module_& m)
         .def_prop_ro("view", [](const SavedCall& c) { return c.plan->view; })
         .def_prop_ro("args", [](const SavedCall& c) { return c.args; })
         .def_prop_ro("kwargs", [](const SavedCall& c) { return c.kwargs; })
+        .def_prop_ro("pairs", [](const SavedCall&) { return nb::tuple(); })
+        .def("checked", &checked_tensors, nb::arg("saved"), "The saved tensors. RuntimeError where other ones came back.")
+        .def("checked_seed", [](const SavedCall& c, nb::handle seed) {
+            TorchTensor found;
+            return check_saved(c.plan->label, c.made, seed.ptr(), found, "the gradient");
+        }, nb::arg("seed"))
         .def_prop_ro("places", [](const SavedCall& c) {
             nb::list places;
             for (uint8_t place : c.places)

@@ -7,6 +7,9 @@ namespace spy {
 /// What a call returns, given what its launch gave.
 nb::object finish(const CallPlan& plan, const CallArguments& arguments, const Signature& signature, nb::object result);
 
+/// Every error of a call names the function.
+[[noreturn]] void fail_labelled(nb::handle self, const Error& error);
+
 /// A call with a tensor that requires grad: the plain call where no gradient flows, else a node in torch's graph.
 nb::object call_in_graph(nb::handle self, CallSite& site, const std::shared_ptr<CallPlan>& plan, Signature& signature,
                          const CallArguments& arguments, nb::handle args, nb::handle kwargs);
