@@ -47,6 +47,25 @@ def draw_layout(rng: random.Random, shape: Sequence[int], signs: Sequence[int]) 
     return Layout(tuple(shape), tuple(strides), GUARD - low, 2 * GUARD + high - low + 1)
 
 
+def host_view(base: np.ndarray, layout: Layout) -> np.ndarray:
+    """A view over a flat array."""
+    steps = [step * base.itemsize for step in layout.strides]
+    return np.lib.stride_tricks.as_strided(base[layout.offset :], layout.shape, steps)
+
+
+def tensor_view(base: Any, layout: Layout) -> Any:
+    """A view over a flat Tensor. Views take strides from 0; those below come from slices."""
+    turned = [step < 0 and size > 1 for step, size in zip(layout.strides, layout.shape, strict=True)]
+    first = layout.offset
+    for size, step, turn in zip(layout.shape, layout.strides, turned, strict=True):
+        first += (size - 1) * step if turn else 0
+    view = base.view(layout.shape, [abs(step) for step in layout.strides], first)
+    if any(turned):
+        view = view[tuple(slice(None, None, -1 if turn else None) for turn in turned)]
+    assert tuple(view.shape) == layout.shape
+    return view
+
+
 class Memory:
     """One argument: a view over memory of its own, and what all of that memory should hold after the call."""
 
@@ -55,7 +74,7 @@ class Memory:
         self.expected = content.copy()
         self.base: Any = content.copy()
         if kind == "numpy":
-            self.argument: Any = self._strided(self.base)
+            self.argument: Any = host_view(self.base, layout)
         elif kind == "torch":
             import torch
 
@@ -63,29 +82,12 @@ class Memory:
             self.argument = torch.as_strided(self.base, layout.shape, layout.strides, layout.offset)
         else:
             self.base = spy.Tensor.from_numpy(device, self.base)
-            self.argument = self._tensor()
-
-    def _strided(self, base: np.ndarray) -> np.ndarray:
-        steps = [step * base.itemsize for step in self.layout.strides]
-        return np.lib.stride_tricks.as_strided(base[self.layout.offset :], self.layout.shape, steps)
-
-    def _tensor(self) -> Any:
-        """Views take strides from 0; those below come from slices."""
-        layout = self.layout
-        turned = [step < 0 and size > 1 for step, size in zip(layout.strides, layout.shape, strict=True)]
-        first = layout.offset
-        for size, step, turn in zip(layout.shape, layout.strides, turned, strict=True):
-            first += (size - 1) * step if turn else 0
-        view = self.base.view(layout.shape, [abs(step) for step in layout.strides], first)
-        if any(turned):
-            view = view[tuple(slice(None, None, -1 if turn else None) for turn in turned)]
-        assert tuple(view.shape) == layout.shape
-        return view
+            self.argument = tensor_view(self.base, layout)
 
     @property
     def values(self) -> np.ndarray:
         """What the view should hold after the call: writable."""
-        return self._strided(self.expected)
+        return host_view(self.expected, self.layout)
 
     def check(self, what: str) -> None:
         got = self.base if isinstance(self.base, np.ndarray) else self.base.numpy() if self.kind == "torch" else None

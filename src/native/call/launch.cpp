@@ -28,6 +28,8 @@ nb::object Launch::run()
     const bool shared = m_total > 0 && shares_torch();
     if (shared)
         share_torch();
+    if (m_total > 0)
+        separate();
     prepare_result();
     if (m_total > 0 || m_signature.reserved.append_to) {
         for (size_t i = 0; i < m_plan.leaves.size(); ++i)

@@ -59,6 +59,14 @@ private:
         SharedPiece piece;
         bool copy_out;
     };
+    struct Access;
+    /// A copy of a tensor, or of its gradient, that another argument is written over.
+    struct Apart {
+        size_t leaf;
+        ViewSource source;
+        uint64_t address; ///< of the view's first element in the copy
+        int64_t first;    ///< elements before it
+    };
     struct Sums {
         size_t leaf;
         uint64_t begin; ///< of the gradient's memory
@@ -80,6 +88,18 @@ private:
     bool is_packed(const LeafPlan& plan, const Leaf& leaf) const;
     Shape view_strides(const LeafPlan& plan, const Leaf& leaf) const;
     Shape gradient_strides(const Leaf& leaf, const TensorBase& grad) const;
+
+    void separate();
+    void separate(const Access& written, const Access& other);
+    void check_own(const Access& written) const;
+    [[noreturn]] void refuse_own(const std::string& name, const Shape& shape) const;
+    static bool is_same_memory(const Access& a, const Access& b);
+    void find_accesses(std::vector<Access>& found) const;
+    bool is_same_view(const Access& a, const Access& b) const;
+    std::string access_name(const Access& access) const;
+    void copy_apart(const Access& access);
+    const Apart* apart_of(size_t leaf, ViewSource source) const;
+    static const TensorBase& tensor_of(const Leaf& leaf, ViewSource source);
 
     void write_leaf(size_t index);
     void write_entry(size_t index, const LeafPlan& plan);
@@ -180,6 +200,7 @@ private:
     std::vector<Readback> m_readbacks;
     std::vector<Custom> m_custom;
     std::vector<Sums> m_sums;
+    std::vector<Apart> m_apart;
     ref<Buffer> m_bounds; ///< where kernels report indices outside
     uint64_t m_owned = 0; ///< bit per leaf: each invocation adds to elements of its own
     struct Table {

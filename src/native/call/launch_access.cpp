@@ -111,7 +111,7 @@ bool Launch::is_packed(const LeafPlan& plan, const Leaf& leaf) const
     if (leaf.kind != ValueKind::array)
         return false;
     const int64_t item = scalar_info(leaf.scalar).size;
-    if (!m_on_host || plan.element_size != item || m_signature.reserved.append_to)
+    if (leaf.is_apart || !m_on_host || plan.element_size != item || m_signature.reserved.append_to)
         return true;
     bool aligned = leaf.address % uint64_t(item) == 0;
     for (size_t i = 0; i < leaf.shape.size(); ++i)

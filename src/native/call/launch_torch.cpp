@@ -151,6 +151,7 @@ void Launch::write_torch(size_t index, const LeafPlan& plan)
                  scalar_info(leaf.scalar).slang_name, " needs a conversion; pass a slangpy.Tensor");
         direct = false;
     }
+    direct &= !leaf.is_apart;
     auto grads = gradients(plan, leaf);
     if (!direct) { // memory that the device cannot read: staged
         clear_fresh(leaf);

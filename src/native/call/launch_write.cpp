@@ -46,16 +46,15 @@ void Launch::write_tensor(size_t index, const LeafPlan& plan, const Leaf& leaf)
         const ViewSlot& slot = plan.views[source];
         if (slot.data < 0)
             continue;
-        TensorBase* tensor = leaf.tensor;
-        if (source == size_t(ViewSource::grad_in)) tensor = nb::cast<TensorBase*>(leaf.tensor->grad_in);
-        if (source == size_t(ViewSource::grad_out)) tensor = nb::cast<TensorBase*>(leaf.tensor->grad_out);
+        const TensorBase* tensor = &tensor_of(leaf, ViewSource(source));
         if (tensor->storage->frontend() != m_plan.device.get() && tensor->storage->device() != m_plan.device.get())
             m_plan.view.attr("fail_device")(index, slot_names[source]);
         if (!(tensor->shape == leaf.shape))
             fail_value(m_plan.label, ": the ", slot_names[source], " of argument ", plan.name, " has shape ",
                        tensor->shape.str(), ", but its tensor has shape ", leaf.shape.str());
-        write_view(plan, slot, tensor->address(), tensor->shape, tensor->strides);
-        put<int64_t>(slot.first, tensor->offset);
+        const Apart* apart = m_apart.empty() ? nullptr : apart_of(index, ViewSource(source));
+        write_view(plan, slot, apart ? apart->address : tensor->address(), tensor->shape, tensor->strides);
+        put<int64_t>(slot.first, apart ? apart->first : tensor->offset);
         if (!m_on_host || m_signature.reserved.append_to)
             m_keep.push_back(ref<Object>(tensor->storage.get()));
     }
@@ -88,6 +87,13 @@ uint64_t Launch::upload(size_t leaf, std::vector<uint8_t> bytes, bool write_back
     return address;
 }
 
+/// Whether one copy of an array serves two parameters: what one writes, no other invocation reads.
+static bool reaches_alike(const LeafPlan& a, const LeafPlan& b)
+{
+    const bool same = a.map == b.map && a.inner == b.inner && !a.whole && !b.whole;
+    return a.element_size == b.element_size && (same || (!a.writes && !b.writes) || (a.whole && b.whole));
+}
+
 void Launch::write_array(size_t index, const LeafPlan& plan, const Leaf& leaf)
 {
     if (!is_packed(plan, leaf)) {
@@ -100,7 +106,7 @@ void Launch::write_array(size_t index, const LeafPlan& plan, const Leaf& leaf)
                    " that would have to be read back; pass a Tensor when appending to a command encoder");
     // one upload for an array that is passed twice, so that both parameters see one content
     for (Upload& other : m_uploads)
-        if (!other.own && m_signature.leaves[other.leaf].object == leaf.object && plan.element_size == m_plan.leaves[other.leaf].element_size) {
+        if (!other.own && m_signature.leaves[other.leaf].object == leaf.object && reaches_alike(plan, m_plan.leaves[other.leaf])) {
             other.write_back |= plan.writes;
             uint64_t address = other.buffer ? other.buffer->device_address() : reinterpret_cast<uint64_t>(other.bytes.data());
             write_view(plan, plan.views[0], address, leaf.shape, leaf.shape.contiguous_strides());

@@ -37,6 +37,7 @@ Leaf& Signature::add_leaf()
     leaf.items.clear(); // of a leaf that was taken back
     leaf.grads = {};
     leaf.device_type = leaf.device_index = 0;
+    leaf.is_apart = false;
     leaf.packed = nullptr;
     return leaf;
 }

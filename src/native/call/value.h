@@ -88,6 +88,7 @@ struct Leaf {
     std::array<TensorBase*, 2> grads{}; ///< torch: gradient read, gradient added to; owned by the signature
     int32_t device_type = 0, device_index = 0; ///< torch: DLPack device
     std::vector<nb::object> items;    ///< flattened list; owned, since other code may run before they are written
+    bool is_apart = false;            ///< another argument is written over it: the kernel works on a copy
     PackedArg* packed = nullptr;      ///< the packed value that this is a part of
     uint32_t packed_index = 0;        ///< number of the leaf in it
 };
