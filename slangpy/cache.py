@@ -72,7 +72,8 @@ class DiskCache:
 
     def _look(self, folder: str, own: str, create: bool) -> bool:
         try:
-            check_way(os.path.dirname(folder))
+            if create or folder not in self._trusted:
+                check_way(os.path.dirname(folder))
             if create:
                 _make(os.path.dirname(folder))
                 check_way(os.path.dirname(folder))  # what is there now
@@ -93,7 +94,7 @@ class DiskCache:
                 self._trusted[own] = False
                 self._complain_of_folder(folder, error)
             return False
-        self._trusted[own] = True
+        self._trusted[own] = self._trusted[folder] = True
         return True
 
     def _complain_of_folder(self, folder: str, error: OSError) -> None:

@@ -117,10 +117,10 @@ class DeviceTypes(SlangProgramLayout):
     def _stored_layout(self, full_name: str) -> Any:
         """Layout of a built-in type from the disk cache, else from the compiler."""
         from .cache import cache_of, digest
-        from .call.compile import library_hash
+        from .call.compile import library_hash, planner_hash
 
         target = self._device.compile_target
-        key = digest("element layout", library_hash(), target.format, target.profile, full_name)
+        key = digest("element layout", library_hash(), planner_hash(), target.format, target.profile, full_name)
         cache = cache_of(self._device, "module_cache")
         stored = cache.read_bytes("layout", key)
         if stored is not None:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _native
+from . import _native, module_inputs
 from .cache import cache_of, digest
 from .call import compile as compile_stage
 from .call.text import import_statement
@@ -21,7 +21,6 @@ from .module_files import (
     file_hash,
     find_file,
     imported_paths,
-    include_paths,
     load_path,
     load_source,
     load_texts,
@@ -148,10 +147,11 @@ class Module:
         self._layout = SlangProgramLayout(lambda: self.loaded.layout, lambda: self.loaded.main.layout)
         self._content_key: str | None = None
         self._manifest: dict[str, Any] | None = None
+        self._gathered: Any = None  # the lookups and the scan of a compilation whose manifest is not yet written
         self._seen: dict[str, str] = {}  # hashes of the files when the compiler was last given them
         self.kernel_store = KernelStore(device)
         if source:
-            texts(device).setdefault(name, source)
+            texts(device)[name] = source
         register(self)
 
     # --- construction
@@ -197,8 +197,8 @@ class Module:
     def _load(self) -> LoadedModule:
         if self._slang_module is None:
             self.note_files()
-            self._slang_module = self.load_in(_session(self.device, self.link))
-        main = self._slang_module
+            self._compile()
+        main: Any = self._slang_module
         linked = []
         for item in self.link:
             other = item.loaded.main if isinstance(item, Module) else item
@@ -208,6 +208,16 @@ class Module:
         loaded = LoadedModule(self.device, main, linked, self.kernel_store)
         self._write_manifest(main)
         return loaded
+
+    def _compile(self) -> None:
+        session = _session(self.device, self.link)
+        if any(not isinstance(item, Module) for item in self.link):
+            self._slang_module = self.load_in(session)  # no other session has that
+            return
+        main, since, scan = module_inputs.load_current(self, session, lambda: new_session(self.device))
+        self._slang_module, self._gathered = main, (since, scan)
+        if main.session is not session:  # what is loaded from now on is most likely made of the new sources, too
+            self.device.__dict__["_state_functional_session"] = main.session
 
     def load_in(self, session: Any) -> Any:
         """The module's source as it is now, compiled in a session."""
@@ -257,69 +267,77 @@ class Module:
     # --- content, for the disk cache
     @property
     def cacheable(self) -> bool:
-        return self._path is not None or bool(self._source)
+        """Whether all that it is made of is known: nothing is of modules that others loaded."""
+        own = self._path is not None or bool(self._source)
+        return own and all(isinstance(item, Module) and item.cacheable for item in self.link)
 
     def _manifest_key(self) -> str:
         where = str(self._path) if self._path is not None else "source:" + self.name
         links = [m._manifest_key() if isinstance(m, Module) else repr(m) for m in self.link]
-        return digest(where, self._source, repr(include_paths(self.device)), compile_stage.library_hash(), *links)
+        return digest(
+            where, self._source, repr(module_inputs.search_folders(self.device)), compile_stage.library_hash(),
+            compile_stage.options_key(self.device), *links,
+        )  # fmt: skip
 
     def _load_manifest(self) -> dict[str, Any] | None:
-        """Names and dependencies as an earlier process found them; None when a file has changed since."""
-        if not all(isinstance(m, Module) for m in self.link):
+        """Names and inputs as an earlier process found them; None when an input has changed since."""
+        if not self.cacheable:
             return None
-        record = cache_of(self.device, "module_cache").read("manifest", self._manifest_key())
-        if record is None:
-            return None
-        for path, expected in record["files"]:
-            if file_hash(path) != expected:
-                return None
-        if any(os.path.exists(path) for path in record["missing"]):
-            return None
-        if any(digest(texts(self.device).get(name, "")) != expected for name, expected in record.get("texts", ())):
+        record = self._stored_manifest()
+        if record is None or not module_inputs.still_holds(self.device, record, self.name, self._source):
             return None
         self._manifest = record
         self._seen = dict(record["files"])
         watch(self.device, list(self._seen))
         return record
 
-    def _write_manifest(self, main: Any) -> None:
-        dependencies = dict.fromkeys(main.dependencies)
-        known_texts = list(texts(self.device).items())  # other threads add some
-        files = [p for p in dependencies if os.path.isabs(p) and os.path.exists(p)]
-        if self._path is not None and str(self._path) not in files:
-            files.append(str(self._path))
-        known = self._manifest or {"names": {}}
-        self._manifest = {
-            "files": [(p, self._hash_compiled(p)) for p in files],
-            "missing": [],
-            "texts": [
-                (n, digest(text)) for n, text in known_texts if n in dependencies and n != self.name
-            ],
-            "names": known["names"],
-            "module_name": main.name,
-        }
-        self._content_key = None
-        self._seen = {p: self._seen.get(p) or file_hash(p) for p in files}
-        watch(self.device, files)
-        cache_of(self.device, "module_cache").write("manifest", self._manifest_key(), self._manifest)
+    def _stored_manifest(self) -> dict[str, Any] | None:
+        """What disk has. Where the working folder matters, there is one record for each under the key of the first."""
+        cache, key = cache_of(self.device, "module_cache"), self._manifest_key()
+        record = cache.read("manifest", key)
+        return cache.read("manifest", digest(key, os.getcwd())) if record is not None and "by_cwd" in record else record
 
-    def _hash_compiled(self, path: str) -> str:
+    def _store_manifest(self) -> None:
+        record = self._manifest
+        if record is None or not self.cacheable:
+            return
+        cache, key = cache_of(self.device, "module_cache"), self._manifest_key()
+        if record["cwd"]:
+            cache.write("manifest", key, {"by_cwd": True})
+            key = digest(key, record["cwd"])
+        cache.write("manifest", key, record)
+
+    def _write_manifest(self, main: Any) -> None:
+        if self._gathered is None:
+            since, scan = main.session.lookups(0)[0], module_inputs.scan_of(self)[0]
+        else:
+            since, scan = self._gathered
+        self._gathered = None
+        dependencies = [*main.dependencies, *([str(self._path)] if self._path is not None else [])]
+        record = module_inputs.collect(self.device, main.session, since, scan, dependencies, self.name, self._source)
+        record["files"] = [(path, self._hash_compiled(path, known)) for path, known in record["files"]]
+        known = self._manifest or {"names": {}}
+        self._manifest = {**record, "names": known["names"], "module_name": main.name}
+        self._content_key = None
+        self._seen = {path: self._seen.get(path) or found for path, found in record["files"]}
+        watch(self.device, list(self._seen))
+        self._store_manifest()
+
+    def _hash_compiled(self, path: str, found: str) -> str:
         """Hash of what the compiler read. Where the file was written meanwhile nobody knows, and no hash is equal."""
-        before, after = self._seen.get(path), file_hash(path)
-        return after if before in (None, after) else digest(after, str(time.time_ns()))
+        return found if self._seen.get(path) in (None, found) else digest(found, str(time.time_ns()))
 
     @property
     def content_key(self) -> str:
-        """Hash of all source that decides what this module means."""
+        """Hash of all that decides what this module means."""
         if self._content_key is None:
             if self._manifest is None:
                 self.loaded
             record = self._manifest
             assert record is not None
             links = [m.content_key if isinstance(m, Module) else repr(m) for m in self.link]
-            hashes = [h for _, h in (*record["files"], *record.get("texts", ()))]
-            self._content_key = digest(self.name, self._source, repr(hashes), *links)
+            inputs = [sorted(map(tuple, record[name])) for name in ("files", "texts", "looked")]
+            self._content_key = digest(self.name, self._source, repr(inputs), record["cwd"], *links)
         return self._content_key
 
     def type_from_layout(self, name: str, layout: Any) -> SlangType:
@@ -371,7 +389,7 @@ class Module:
         record = self._manifest
         if record is not None and name not in record["names"]:
             record["names"][name] = kind
-            cache_of(self.device, "module_cache").write("manifest", self._manifest_key(), record)
+            self._store_manifest()
 
     def find_struct(self, name: str) -> Struct | None:
         """The type of that name, or None."""

@@ -17,7 +17,7 @@ def include_paths(device: Any) -> list[str]:
 
 
 def texts(device: Any) -> dict[str, str]:
-    """Sources of modules made of text by the name that `import` knows them by: the first of each name."""
+    """Sources of modules made of text by the name that `import` knows them by: the last of each name."""
     return device.__dict__.setdefault("_state_texts", {})
 
 

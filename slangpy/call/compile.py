@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
@@ -10,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from .. import module_inputs
 from ..cache import cache_of, digest
 from ..config import config
 from ..errors import KernelGenException, ResolveException, SlangCompileError
+from ..module_files import load_texts
+from ..package_files import library_hash as library_hash, planner_hash as planner_hash
 from ..prelude import check_resources, prelude_key, with_prelude
 from .globals_used import used_slots
 from .text import import_statement
 
 _LIBRARY = Path(__file__).resolve().parent.parent / "slang"
-_library_hash: str | None = None
-_planner_hash: str | None = None
 _lock = threading.RLock()
 
 builds = 0
@@ -37,30 +38,8 @@ class BuiltKernel:
     code_key: str
     used_globals: tuple[int, ...] = ()
     """Slots of the global resources that the kernel reads or writes."""
-
-
-def library_hash() -> str:
-    """Content hash of our Slang library and of the package's version."""
-    global _library_hash
-    if _library_hash is None:
-        parts: list[str | bytes] = [__version__]
-        for path in sorted(_LIBRARY.iterdir()):
-            if path.suffix in (".slang", ".h"):
-                parts += [path.name, path.read_bytes()]
-        _library_hash = digest(*parts)
-    return _library_hash
-
-
-def planner_hash() -> str:
-    """Content hash of the planner itself, so that plans kept on disk never outlive the code that made them."""
-    global _planner_hash
-    if _planner_hash is None:
-        parts: list[str | bytes] = []
-        for folder in ("call", "marshall"):
-            for path in sorted((_LIBRARY.parent / folder).glob("*.py")):
-                parts += [path.name, path.read_bytes()]
-        _planner_hash = digest(*parts)
-    return _planner_hash
+    inputs: dict[str, Any] | None = None
+    """What its source asks for beyond the module it belongs to (a prelude may): a record of `module_inputs`."""
 
 
 def device_key(device: Any) -> str:
@@ -71,9 +50,20 @@ def device_key(device: Any) -> str:
         known = digest(
             target.format, target.profile, repr(sorted(target.capabilities)), repr(sorted(dict(target.defines).items())),
             device.compiler_fingerprint, prelude_key(target.format), repr(sorted(target_options(device).items())),
+            options_key(device),
         )  # fmt: skip
         device.__dict__["_state_code_key"] = known
     return known
+
+
+def options_key(device: Any) -> str:
+    """What else a compiler session is told, and what Slang reads from the environment; without the include path."""
+    from ..session import SlangCompilerOptions
+
+    options = SlangCompilerOptions.of(getattr(device.__dict__.get("_state_desc"), "compiler_options", None))
+    values = {**vars(options), "include_paths": None, "defines": sorted(dict(options.defines).items())}
+    environment = sorted(item for item in os.environ.items() if item[0].startswith("SLANG_"))
+    return digest(repr(sorted(values.items())), repr(environment))
 
 
 def target_options(device: Any) -> dict[str, Any]:
@@ -128,6 +118,7 @@ def build(program: Any, name: str, source: str, conformances: Any = ()) -> Built
         _show(name, source)
         session, device = program.session, program.device
         load_library(session)
+        inputs = GeneratedInputs(program, source)
         text, layout = _link(program, name, source, conformances)
         code_key = digest(text, device_key(device), layout.serialize())
         cache = cache_of(device)
@@ -138,13 +129,45 @@ def build(program: Any, name: str, source: str, conformances: Any = ()) -> Built
             cache.write_bytes("kernel", code_key, code)
         kernel = device.create_kernel(code, layout, name)
         used = used_slots(text, device.compile_target.format, layout)
-        built = program.kernels[(source, conformances)] = BuiltKernel(source, kernel, layout, code_key, used)
+        built = program.kernels[(source, conformances)] = BuiltKernel(
+            source, kernel, layout, code_key, used, inputs.record()
+        )
         return built
 
 
-def from_cache(program: Any, name: str, source: str, layout: Any, code_key: str) -> BuiltKernel | None:
-    """The kernel of a plan found on disk; None when its binary is gone."""
+class GeneratedInputs:
+    """Watches what the compiler looks for while it makes a generated module."""
+
+    def __init__(self, program: Any, source: str) -> None:
+        self.program = program
+        known = {"slangpy", *program.import_names}
+        words = module_inputs.imports_of(source)
+        self.text = "\n".join(f"import {word};" for word in words if word.strip('"<>') not in known)
+        if self.text:
+            load_texts(program.device, program.session, "", self.text)
+        self.since = program.session.lookups(0)[0]
+
+    def record(self) -> dict[str, Any] | None:
+        """After the compilation; None where nothing was asked for but the module."""
+        session, device = self.program.session, self.program.device
+        if not self.text and not module_inputs.users(session.lookups(self.since)[1]):
+            return None
+        scan = module_inputs.Scan(device, [(os.getcwd(), self.text)])
+        files = [path for path in session.read_files if path in scan.found]
+        record = module_inputs.collect(device, session, self.since, scan, files, "", self.text)
+        given = session.__dict__.get("_sources", {})
+        used = module_inputs.texts_used(device, "", self.text)
+        behind = any(given.get(name) != text for name, text in used.items())
+        return {**record, "text": self.text, "behind": behind}
+
+
+def from_cache(
+    program: Any, name: str, source: str, layout: Any, code_key: str, inputs: dict[str, Any] | None = None
+) -> BuiltKernel | None:  # fmt: skip
+    """The kernel of a plan found on disk; None when its binary is gone, or an input of it is another now."""
     with _lock:
+        if inputs is not None and not module_inputs.still_holds(program.device, inputs, "", inputs["text"]):
+            return None
         known = program.kernels.get((source, ()))
         if known is not None:
             return known
@@ -152,7 +175,7 @@ def from_cache(program: Any, name: str, source: str, layout: Any, code_key: str)
         if code is None:
             return None
         kernel = program.device.create_kernel(code, layout, name)
-        built = program.kernels[(source, ())] = BuiltKernel(source, kernel, layout, code_key)
+        built = program.kernels[(source, ())] = BuiltKernel(source, kernel, layout, code_key, (), inputs)
         return built
 
 

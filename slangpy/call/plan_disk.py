@@ -38,7 +38,9 @@ def store(module: Any, key: str, plan: StoredPlan) -> None:
     variants = {}
     for number, variant in plan.variants.items():
         built = variant["built"]
-        variants[number] = (built.source, built.layout.serialize(), built.code_key, variant["items"])
+        variants[number] = (built.source, built.layout.serialize(), built.code_key, variant["items"], built.inputs)
+        if built.inputs is not None and built.inputs["behind"]:
+            return  # made of texts that have been replaced since
     record = {
         "spec": pack_spec(plan.spec),
         "variants": variants,
@@ -64,9 +66,9 @@ def load(module: Any, key: str, label: str) -> StoredPlan | None:
 def _decode(module: Any, record: dict[str, Any], label: str) -> StoredPlan | None:
     spec = unpack_spec(record["spec"])
     variants: dict[int, dict[str, Any]] = {}
-    for number, (source, layout_bytes, code_key, items) in record["variants"].items():
+    for number, (source, layout_bytes, code_key, items, inputs) in record["variants"].items():
         layout = _native.PlainProgramLayout.deserialize(layout_bytes)
-        built = compile_stage.from_cache(module.kernel_store, label, source, layout, code_key)
+        built = compile_stage.from_cache(module.kernel_store, label, source, layout, code_key, inputs)
         if built is None:
             return None
         variants[number] = {"built": built, "items": items}

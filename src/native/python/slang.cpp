@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "slang/compiler.h"
+#include "slang/rewrite.h"
 
 #include <nanobind/intrusive/counter.inl>
 
@@ -98,6 +99,8 @@ NB_MODULE(_slang, m)
     m.def("start_background", &spy::Compiler::start_background,
           "Begins starting the compiler (about 0.3 s) on its own thread and returns at once.");
     m.def("version", &spy::Compiler::version, "Slang's version.");
+    m.def("_content_hash", [](nb::bytes data) { return spy::content_hash({data.c_str(), data.size()}); },
+        nb::arg("data"), "The hash by which `read_files` and `lookups` tell contents apart.");
     m.def(
         "prelude",
         [](const std::string& language) {

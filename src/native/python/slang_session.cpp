@@ -229,6 +229,25 @@ void bind_session_class(nb::module_& m)
         .def_prop_ro("missing_files", [](ref<Session> self) {
             nb::gil_scoped_release release;
             return self->state()->files->missing_files(); }, "Paths that were looked for and not found.")
+        .def_prop_ro("loaded_names", [](ref<Session> self) {
+            const std::shared_ptr<SessionState> state = self->state();
+            const Compiler::Lock lock(*state->compiler);
+            std::vector<std::string> names;
+            for (SlangInt i = 0; i < state->session->getLoadedModuleCount(); ++i)
+                names.emplace_back(state->session->getLoadedModule(i)->getName());
+            return names; }, "Names of all modules that the compiler has loaded, by itself or as asked.")
+        .def("lookups", [](ref<Session> self, uint64_t since) {
+            std::pair<uint64_t, std::vector<SourceFiles::Lookup>> found;
+            {
+                nb::gil_scoped_release release;
+                found = self->state()->files->lookups(since);
+            }
+            nb::list items;
+            for (const SourceFiles::Lookup& item : found.second)
+                items.append(nb::make_tuple(item.asked, item.real, item.hash, item.relative));
+            return nb::make_tuple(found.first, items); }, nb::arg("since") = 0,
+            "A number to go on from, and the files that were looked for after `since`: (path as asked, path found or \"\", "
+            "hash of what was read or \"\", whether asked for relative to the working folder).")
         .def_prop_ro("downstream_args", [](const Session& self) { return self.options().downstream_args; })
         .def_prop_ro("include_paths", [](const Session& self) { return self.options().include_paths; })
         .def_prop_ro("format", [](const Session& self) { return self.target().format; });

@@ -61,10 +61,12 @@ std::optional<std::string> SourceFiles::read(const std::string& path)
         if (!error && fs::is_regular_file(name, error) && fs::file_size(name, error) == 0) {
             const std::lock_guard guard(m_mutex);
             m_read[name] = content_hash("");
+            note(path, name);
             return std::string(); // streaming an empty file sets the fail bit
         }
         const std::lock_guard guard(m_mutex);
         m_missing.insert(name);
+        note(path, "");
         return std::nullopt;
     }
     std::string text = std::move(bytes).str();
@@ -72,6 +74,7 @@ std::optional<std::string> SourceFiles::read(const std::string& path)
         const std::lock_guard guard(m_mutex);
         m_read[name] = content_hash(text);
         m_missing.erase(name);
+        note(path, name);
     }
     if (text.starts_with("\xEF\xBB\xBF"))
         text.erase(0, 3);
@@ -82,11 +85,34 @@ std::optional<std::string> SourceFiles::read(const std::string& path)
 bool SourceFiles::probe(const std::string& path)
 {
     std::error_code error;
-    if (fs::is_regular_file(path, error))
-        return true;
+    const bool found = fs::is_regular_file(path, error);
+    const std::string name = canonical_path(path);
     const std::lock_guard guard(m_mutex);
-    m_missing.insert(canonical_path(path));
-    return false;
+    if (!found)
+        m_missing.insert(name);
+    note(path, found ? name : "");
+    return found;
+}
+
+void SourceFiles::note(const std::string& asked, const std::string& real)
+{
+    std::error_code error;
+    const fs::path path(asked);
+    Asked& entry = m_asked[fs::absolute(path, error).string()];
+    entry = {real, ++m_order, entry.relative || path.is_relative()};
+}
+
+std::pair<uint64_t, std::vector<SourceFiles::Lookup>> SourceFiles::lookups(uint64_t since) const
+{
+    const std::lock_guard guard(m_mutex);
+    std::vector<Lookup> result;
+    for (const auto& [asked, entry] : m_asked) {
+        if (entry.order <= since)
+            continue;
+        const auto read = m_read.find(entry.real);
+        result.push_back({asked, entry.real, read == m_read.end() ? "" : read->second, entry.relative});
+    }
+    return {m_order, std::move(result)};
 }
 
 std::map<std::string, std::string> SourceFiles::read_files() const
@@ -154,6 +180,8 @@ SlangResult SourceFiles::getPathType(const char* path, SlangPathType* out)
         return SLANG_E_NOT_FOUND;
     }
     *out = fs::is_directory(status) ? SLANG_PATH_TYPE_DIRECTORY : SLANG_PATH_TYPE_FILE;
+    if (*out == SLANG_PATH_TYPE_FILE)
+        probe(path);
     return SLANG_OK;
 }
 

@@ -26,6 +26,15 @@ public:
     /// True for a regular file; a miss is recorded.
     bool probe(const std::string& path);
 
+    struct Lookup {
+        std::string asked; ///< absolute, links on the way kept
+        std::string real;  ///< what was found there; empty: nothing
+        std::string hash;  ///< of its bytes when they were read; empty when they never were
+        bool relative = false; ///< asked for relative to the working folder
+    };
+    /// What was looked for after `since`, and the number to go on from.
+    std::pair<uint64_t, std::vector<Lookup>> lookups(uint64_t since) const;
+
     /// Path -> hash of the bytes on disk when they were read.
     std::map<std::string, std::string> read_files() const;
     std::vector<std::string> missing_files() const;
@@ -46,12 +55,21 @@ public:
 
 private:
     bool is_library(const std::string& path) const;
+    /// Under the lock. `real`: empty when nothing is there.
+    void note(const std::string& asked, const std::string& real);
 
     std::vector<std::string> m_library_paths;
     bool m_has_library = false; ///< our library is among them
     mutable std::mutex m_mutex;
     std::map<std::string, std::string> m_read;
     std::set<std::string> m_missing;
+    struct Asked {
+        std::string real;
+        uint64_t order = 0; ///< when it was asked for last
+        bool relative = false;
+    };
+    std::map<std::string, Asked> m_asked;
+    uint64_t m_order = 0;
     std::atomic<uint32_t> m_count{0};
 };
 

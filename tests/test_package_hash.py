@@ -1,0 +1,74 @@
+"""What is kept on disk is bound to all code of the package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import slangpy
+from slangpy import package_files
+from slangpy.cache import DiskCache
+from slangpy.config import config
+
+ROOT = Path(slangpy.__file__).resolve().parent
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the package that the hashes are made of, with a cache of its own."""
+    copy = tmp_path / "slangpy"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    (copy / "_native.so").write_bytes(b"native")
+    monkeypatch.setattr(package_files, "_ROOT", str(copy))
+    monkeypatch.setattr(package_files, "_LIBRARY", str(copy / "slang"))
+    monkeypatch.setattr(package_files, "_known", {})
+    monkeypatch.setattr(package_files, "cache", DiskCache(tmp_path / "cache"))
+    monkeypatch.setattr(config, "cache_enabled", True)
+    return copy
+
+
+def hashes() -> tuple[str, str]:
+    package_files._known.clear()
+    return package_files.library_hash(), package_files.planner_hash()
+
+
+def test_every_file_of_code_is_in_it(package: Path) -> None:
+    before = hashes()
+    names = list(package.rglob("*.py"))
+    assert len(names) > 100
+    for path in [*names[::10], package / "reflection" / "__init__.py", package / "prelude.py", package / "_native.so"]:
+        info = path.stat()
+        data = path.read_bytes()
+        changed = data[:-1] + bytes([data[-1] ^ 1])
+        path.write_bytes(changed)  # of the same size, and said to be as old
+        os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+        assert hashes()[0] == before[0] and hashes()[1] != before[1], path
+        path.write_bytes(data)
+        assert hashes() == before
+    (package / "call" / "new_stage.py").write_text("")
+    assert hashes()[1] != before[1]
+
+
+def test_library_is_in_it(package: Path) -> None:
+    before = hashes()
+    with open(package / "slang" / "tensor.slang", "a") as file:
+        file.write("// changed\n")
+    assert hashes()[0] != before[0]
+
+
+def test_same_without_a_cache(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = hashes()
+    assert hashes() == before  # from disk
+    monkeypatch.setattr(config, "cache_enabled", False)
+    assert hashes() == before
+
+
+def test_touching_files_changes_nothing(package: Path) -> None:
+    """Another installation of the same code finds what the first has kept."""
+    before = hashes()
+    for path in package.rglob("*.py"):
+        os.utime(path, (1, 1))
+    assert hashes() == before
