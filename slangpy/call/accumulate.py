@@ -83,7 +83,7 @@ def sum_type(type_: SlangType) -> SlangType:
 
 
 def atomic_hook(types: list[SlangType]) -> list[str]:
-    """Text of `_SpyAtomicHook` for the element types that are no scalar or vector; empty when there are none.
+    """Text of `_spy_KernelHook` for the element types that are no scalar or vector; empty when there are none.
 
     Raises ResolveException for elements with parts that cannot be added atomically.
     """
@@ -93,16 +93,16 @@ def atomic_hook(types: list[SlangType]) -> list[str]:
     if not cases:
         return []
     lines = [
-        "struct _spy_AtomicHook : IAtomicHook",
+        "struct _spy_AtomicHook : _spy_IAtomicHook",
         "{",
-        "    static bool add<_G>(TensorStorage<_G> to, _G v)",
+        "    static bool add<_G>(_spy_Storage<_G> to, _G v)",
         "    {",
     ]
     for name, statements in cases.items():
         lines += [f"        if (_G is {name})", "        {", *indent(indent(indent(statements)))]
         lines += ["            return true;", "        }"]
     lines += ["        return false;", "    }", "}"]
-    return [*lines, "export struct _SpyAtomicHook : IAtomicHook = _spy_AtomicHook;"]
+    return [*lines, "export struct _spy_KernelHook : _spy_IAtomicHook = _spy_AtomicHook;"]
 
 
 def _add_case(type_: SlangType, cases: dict[str, list[str]]) -> None:

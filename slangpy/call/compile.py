@@ -240,6 +240,10 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             + text
         )
     shared = [word for word in re.findall(r"ambiguous reference to '(\w+)'", text) if word in program.declared_names]
+    if not shared and any(t in text for t in ("expected a type", "generic argument", "member not found")):
+        # a generic type of the user's own that is called like one of the library
+        named = set(re.findall(r"\b(I?\w*Tensor(?:View)?)<", source))
+        shared = sorted(n for n in named if {n, n[0].lower() + n[1:]} & program.declared_names)
     if shared:
         return ResolveException(
             f"{name}: '{shared[0]}' is declared by the module and by slangpy's own library; give it another name or put "

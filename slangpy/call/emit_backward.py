@@ -136,7 +136,7 @@ class BackwardWriter(ForwardWriter):
     def _load_inside(self, placed: Placed, name: str, signature: list[str], before: list[str]) -> list[str]:
         """A value of a registered class is loaded by the wrapper: Slang calls the derivative of its load."""
         stored, ident = slang_name(placed.binding.stored), placed.ident
-        signature += [f"no_diff {stored} {name}_data", f"no_diff ContextND<{len(placed.map)}> {name}_context"]
+        signature += [f"no_diff {stored} {name}_data", f"no_diff _spy_Context<{len(placed.map)}> {name}_context"]
         before += [f"_spy_T_{ident} {name};", f"{name}_data.__slangpy_load({name}_context, {name});"]
         self._custom_context(placed)
         return [f"_call.{ident}", f"_x_{ident}"]

@@ -150,7 +150,7 @@ def _narrow_element(storage: str, var: str, type_: SlangType, at: str, load: boo
     if add in ("near", "atomic", "summed"):
         return f"_spy_atomic_add_bf16({storage}.at({at}), float({var}));"
     value = f"{storage}.read({at}).value() + float({var})" if add else f"float({var})"
-    return f"{storage}.write({at}, _BFloat16({value}));"
+    return f"{storage}.write({at}, _spy_BFloat16({value}));"
 
 
 def _typename(placed: Placed, type_: SlangType) -> str:

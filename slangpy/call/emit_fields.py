@@ -12,7 +12,7 @@ class FieldWriter(KernelState):
     """Declares what is stored for a leaf, and the names of its types."""
 
     def _declare_view(self, name: str, element: str, lead: int, inner: int, rank: int) -> None:
-        self.fields.append(f"TensorStorage<{stored_name(element)}> {name}")
+        self.fields.append(f"_spy_Storage<{stored_name(element)}> {name}")
         if lead:
             self.fields.append(f"int {name}_lead[{lead}]")
         if inner or rank >= 0:
@@ -38,9 +38,9 @@ class FieldWriter(KernelState):
             self.fields.append(f"_spy_T_{ident}.Differential {ident}_seed")
         if placed.writes or grad.target == "reference":
             kind = f"_spy_T_{ident}.Differential" if grad.target == "reference" else f"_spy_T_{ident}"
-            self.fields.append(f"TensorStorage<{kind}> {ident}_out")
+            self.fields.append(f"_spy_Storage<{kind}> {ident}_out")
         if grad.target == "pair":
-            self.fields.append(f"TensorStorage<_spy_T_{ident}.Differential> {ident}_tangent")
+            self.fields.append(f"_spy_Storage<_spy_T_{ident}.Differential> {ident}_tangent")
 
     def _declare_pair(self, placed: Placed) -> None:
         """A DiffPair for a DifferentialPair: both halves stored, and written back together."""
@@ -49,7 +49,7 @@ class FieldWriter(KernelState):
         if placed.reads:
             self.fields += [f"_spy_H_{ident} {ident}", f"_spy_H_{ident}.Differential {ident}_seed"]
         if placed.writes and not self.options.bwds:
-            self.fields.append(f"TensorStorage<_PairParts<_spy_H_{ident}>> {ident}_out")
+            self.fields.append(f"_spy_Storage<_spy_PairParts<_spy_H_{ident}>> {ident}_out")
 
     def _declare_generator(self, placed: Placed) -> None:
         ident, value = placed.ident, placed.binding.value

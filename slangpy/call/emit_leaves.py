@@ -61,11 +61,11 @@ class LeafWriter(TableWriter):
             self._declare_texture_result()
         if plan.result_mode in ("value", "tensor", "numpy", "torch"):
             self.aliases.append(f"typealias _spy_R = {slang_name(fixed_size(plan.resolved.return_type_name))};")
-            self.fields.append("TensorStorage<_spy_R> _out")
+            self.fields.append("_spy_Storage<_spy_R> _out")
             if plan.result_mode != "value" and self.rank:
                 self.fields.append(f"int _out_lead[{self.rank}]")
             if self.options.fwds and plan.resolved.return_type.differentiable:
-                self.fields.append("TensorStorage<_spy_R.Differential> _out_tangent")
+                self.fields.append("_spy_Storage<_spy_R.Differential> _out_tangent")
 
     def _leaf_value(self, placed: Placed) -> str:
         """Expression of a leaf's primal; statements go where they are cheapest."""

@@ -59,12 +59,12 @@ class ValueWriter(ElementWriter):
         for field, name in self._gradient_members(placed):
             if field == ("_grad_out" if access == "W" else "_grad_in" if access == "" else ""):
                 continue
-            value = f"_Gradient<{rank}>.none()"
+            value = f"_spy_Gradient<{rank}>.none()"
             if name:
                 storage = f"_call.{name}.at({self._offset(placed, name)})"
                 kept = grad.view_type(name[-2:])
                 wide = ", true" if kept == "float" and placed.binding.stored == "half" else ""
-                value = f"_Gradient<{rank}>.of<{slang_name(kept)}>({storage}, _call.{name}_inner{wide})"
+                value = f"_spy_Gradient<{rank}>.of<{slang_name(kept)}>({storage}, _call.{name}_inner{wide})"
             lines.append(f"{var}.{field} = {value};")
         if access == "W":
             lines.append(f"{var}._discard = {'true' if self.options.bwds or not placed.writes else 'false'};")
@@ -90,7 +90,7 @@ class ValueWriter(ElementWriter):
         """Where in its own dimensions the argument is; sizes of 1 are spread by a step of 0."""
         ident = placed.ident
         lines = [
-            f"ContextND<{len(placed.map)}> _x_{ident};",
+            f"_spy_Context<{len(placed.map)}> _x_{ident};",
             f"_x_{ident}.thread_id = uint3(uint({self.thread}), 0, 0);",
         ]
         for k, dim in enumerate(placed.map):

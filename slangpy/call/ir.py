@@ -108,6 +108,7 @@ class Binding:
     cost: tuple[int, int] = (0, 0)
     rank: int = -1  # tensors: rank of the parameter
     widen: bool = False  # a number for a vector
+    vectors: int = 0  # a TensorView of vectors over a tensor of scalars: how many lie side by side
     pair: bool = False  # a DiffPair for a DifferentialPair<T>; `stored` is T
 
     array_type: str = ""  # resources: the array of resources that this is an element of

@@ -91,6 +91,7 @@ class _LeafSpecs:
         elif kind in ("view", "packed"):
             spec["views"] = [fields.view(ident), fields.view(ident + "_gi"), fields.view(ident + "_go")]
             spec.update(self._stored(binding.stored))
+            spec["vectors"] = binding.vectors
             if binding.stored in NARROW_SIZES and binding.stored not in SIZES:
                 spec["element_size"] = NARROW_SIZES[binding.stored]
             elif kind == "packed" and binding.stored not in SIZES:
@@ -134,7 +135,7 @@ class _LeafSpecs:
             is_grad = grad.target == "reference"
             type_ = binding.type.derivative if is_grad else binding.type
             if binding.pair:
-                type_ = binding.type.program.require_type_by_name(f"_PairParts<{binding.stored}>")
+                type_ = binding.type.program.require_type_by_name(f"_spy_PairParts<{binding.stored}>")
                 spec["out_is_pair"] = True
             spec["out"] = (fields.offset(ident + "_out"), self.find_layout(type_))
             spec["out_is_grad"] = is_grad

@@ -30,7 +30,7 @@ class TableWriter(FieldWriter, ValueWriter, TextureWriter):
         row, self.fields = self.fields, fields
         self.aliases += [f"struct _spy_Row_{ident}", "{", *(f"    {field};" for field in row), "}"]
         self.fields += [
-            f"TensorStorage<_spy_Row_{ident}> {ident}_rows", f"int {ident}_list[{lists}]",
+            f"_spy_Storage<_spy_Row_{ident}> {ident}_rows", f"int {ident}_list[{lists}]",
             f"_spy_Row_{ident} {ident}_layout",  # never read: it tells where the fields of a row are
         ]  # fmt: skip
 

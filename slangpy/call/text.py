@@ -53,4 +53,4 @@ def avoid_names(text: str, declared: Iterable[str]) -> str:
 
 def stored_name(full_name: str) -> str:
     """The type that memory holds for an element type. No target computes with BFloat16, and C++ does not have it."""
-    return "_BFloat16" if full_name == "BFloat16" else slang_name(full_name)
+    return "_spy_BFloat16" if full_name == "BFloat16" else slang_name(full_name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..call.ir import Binding, Value
 from ..call.text import slang_name
@@ -29,16 +30,16 @@ def bind_tensor_view(
         )
     if ("primal" if diff else "_address") not in type_.fields or (diff and ", " in type_.full_name):
         raise no_match(value, type_, "import slangpy in the module: calls bind the view types of that library")
-    paired = not diff and element == "float" and wanted in ("vector<float,2>", "vector<float,4>")
-    if wanted.replace(" ", "") != element.replace(" ", "") and not paired:
-        raise no_match(value, type_, f"element type {element}, expected {wanted}")
     rank = len(value.shape)
+    vectors = int(wanted[-2]) if element == "float" and wanted in ("vector<float,2>", "vector<float,4>") else 0
+    if wanted.replace(" ", "") != element.replace(" ", "") and (diff or not vectors or not rank):
+        raise no_match(value, type_, f"element type {element}, expected {wanted}")
     if rank > MAX_RANK:
         raise NoMatch(f"{value.describe()} does not match slang type {type_.full_name}: at most {MAX_RANK} dimensions")
     inner = context.find(f"{'IRWTensor' if diff else 'RWTensor'}<{element}, {rank}>")
     if inner is None:
         raise no_match(value, type_)
-    return bind_whole(value, inner, context)
+    return replace(bind_whole(value, inner, context), vectors=vectors)
 
 
 def view_argument(type_name: str, binding: Binding, name: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import numpy as np
 import pytest
 from calls_support import array, plain, source, tensor
@@ -12,7 +15,17 @@ pytestmark = pytest.mark.needs_kernels
 
 # Slang's own names that kernels use, names of our library, and those that kernels declare themselves.
 CORE = ["vector", "matrix", "min", "max"]
-LIBRARY = ["Tensor", "Context", "Shape", "ContextND", "call_data", "thread_id", "TensorStorage"]
+LIBRARY = [
+    "Tensor",
+    "Context",
+    "Shape",
+    "ContextND",
+    "call_data",
+    "thread_id",
+    "TensorStorage",
+    "DevicePtr",
+    "TensorView",
+]
 KERNEL = [
     "_call", "_i", "_c0", "_r", "_k", "_q", "_group", "_thread", "_begin", "_first", "_last", "_at", "_w_a0", "_v_a0",
     "_spy_Call", "_spy_T_a0", "_spy_R", "_spy_main", "_spy_function", "a0",
@@ -20,7 +33,7 @@ KERNEL = [
 NAMES = CORE + LIBRARY + KERNEL
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("Tensor", "ContextND")])  # those ask for our library
+@pytest.mark.parametrize("name", NAMES)
 def test_globals(device: spy.Device, name: str) -> None:
     m = source(
         device, f"names_global_{name}", f"uniform float {name};\nfloat f(float a, float b) {{ return a + b + {name}; }}"
@@ -102,3 +115,86 @@ def test_documented_types_cannot_be_declared_again(device: spy.Device, name: str
         device, f"names_inside_{name}", f"namespace mine {{ {text} }}\nfloat f(mine::{name} a) {{ return a.v; }}"
     )
     assert m.f({"v": 1.0}) == 1.0
+
+
+@cache
+def library_names() -> list[str]:
+    """Every name that our library declares outside of types. Those that begin with `_spy_` nobody else has."""
+    device = spy.Device(type=spy.DeviceType.null, compiler_options={}, enable_hot_reload=False)
+    module = spy.Module.load_from_source(device, "names_of_library", "import slangpy; float f(float x) { return x; }")
+    library = module.session.load_module("slangpy")
+    names = sorted({child.name for child in library.module_decl.children if child.name})
+    device.close()
+    inner = [n for n in names if n.startswith("_") and not n.startswith("_spy_")]
+    assert inner == ["_nd_", "_nd_Attribute"] and len(names) > 100  # one attribute, which the rewriter writes
+    # What kernels named before they had names of their own, and what users might still find in old texts.
+    return [n for n in names if not n.startswith("_")] + [
+        "TensorStorage",
+        "DevicePtr",
+        "_Gradient",
+        "_PairParts",
+        "_index",
+    ]
+
+
+DECLARED = {
+    "struct": "struct NAME { float v; };",
+    "generic struct": "struct NAME<T> { T v; };",
+    "generic struct with a size": "struct NAME<T, let N : int> { T v[N]; };",
+    "function": "float NAME(float a, float b) { return a - b; }",
+    "generic function": "T NAME<T>(T a, T b) { return a; }",
+    "uniform": "uniform float NAME;",
+    "constant": "static const float NAME = 3;",
+    "namespace": "namespace NAME { float inner(float a) { return a; } }",
+    "interface": "interface NAME { float inner(); };",
+    "enum": "enum NAME { one, two };",
+    "alias": "typealias NAME = float;",
+}
+CALLS = """
+struct Held : IDifferentiable { float p; float3 q; [Differentiable] float dot(float y) { return p * y + q.x; } }
+[Differentiable] float product(float a, float b) { return a * b; }
+float of_list(Held u, float2 w[2]) { return u.p + u.q.y + w[1].x; }
+void copied(float a, out float b) { b = a; }
+"""
+
+
+@pytest.mark.parametrize("kind", list(DECLARED))
+def test_every_name_of_the_library(device: spy.Device, kind: str) -> None:
+    """All at once, as one kind of thing after the other, in a module that makes every kind of call."""
+    names = library_names()
+    text = "\n".join(DECLARED[kind].replace("NAME", name) for name in names)
+    m = source(device, f"names_all_{kind.replace(' ', '_')}", text + CALLS)
+    x, y = tensor(device, 5).with_grads(), tensor(device, 5).with_grads()
+    assert plain(m.product(x, 2.0)) == [0, 2, 4, 6, 8]
+    assert plain(m.product(tensor(device, 2, 3), tensor(device, 3))) == [[0, 1, 4], [0, 4, 10]]
+    y.grad.copy_from_numpy(np.ones(5, np.float32))
+    m.product.bwds(x, 3.0, _result=y)
+    assert plain(x.grad) == [3] * 5
+    weight = tensor(device, 1).with_grads()
+    m.product.bwds(x, weight, _result=y)  # a sum over the call
+    assert plain(weight.grad) == [10]
+    held: dict[str, Any] = {"p": tensor(device, 3), "q": [1, 2, 3]}
+    assert plain(m.of_list(held, [[1, 2], [3, 4]])) == [5, 6, 7]
+    assert plain(m.Held.dot(held, 2.0)) == [1, 3, 5]
+    pair = spy.diffPair(2.0)
+    m.product.bwds(pair, 4.0, spy.diffPair(0.0, 1.0))
+    assert pair.grad == 4.0
+    out = tensor(device, 5)
+    m.copied(x, out)
+    assert plain(out) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("name", ["TensorStorage", "DevicePtr", "_Gradient", "_PairParts", "ContextND", "Box"])
+def test_generic_structs_as_parameters(device: spy.Device, name: str) -> None:
+    text = f"struct {name}<T> {{ T v; }};\nfloat f({name}<float> a, float b) {{ return a.v * b; }}"
+    m = source(device, f"names_generic_{name}", text)
+    assert plain(m.f({"v": 2.0}, tensor(device, 3))) == [0, 2, 4]
+    assert plain(m.f({"v": tensor(device, 3)}, tensor(device, 3))) == [0, 1, 4]
+
+
+@pytest.mark.parametrize("name", ["Tensor", "RWTensor", "ITensor", "PrimalTensor"])
+def test_a_generic_like_one_of_the_library_is_refused_by_name(device: spy.Device, name: str) -> None:
+    text = f"struct {name}<T, let D : int> {{ T v; }};\nfloat f({name}<float, 1> a, float b) {{ return a.v * b; }}"
+    m = source(device, f"names_same_{name}", text)
+    with pytest.raises(spy.ResolveException, match=f"'{name}' is declared by the module and by slangpy"):
+        m.f({"v": 2.0}, tensor(device, 3))

@@ -45,6 +45,9 @@ void integers(int i, TensorView<int> x)
 }
 float second(TensorView<float2> x) { return x[1u].y + x.size(0) * 10; }
 float in_row(TensorView<float2> x) { return x[1, 0].y + x.stride(0) * 100; }
+float in_quads(TensorView<float4> x) { return x[1, 0].w + x.stride(0) * 25; }
+uint height(TensorView<float2> x) { return x.size(0); }
+uint height4(TensorView<float4> x) { return x.size(0); }
 T any<T>(TensorView<T> x) { return x[1]; }
 int64_t sum(TensorView<int64_t> x) { int64_t old; x.InterlockedAdd(0, int64_t(1) << 40, old); return old; }
 
@@ -120,6 +123,40 @@ def test_element_types(device, m):
         m.facts(tensor(device, [[1]], "int"))
     with pytest.raises(spy.ResolveException, match="at most 5 dimensions"):
         m.facts(counted(device, 1, 1, 1, 1, 1, 1))
+
+
+@pytest.mark.parametrize("kind", ["numpy", "tensor", "torch"])
+def test_vectors_over_scalars_lie_side_by_side(device, m, kind):
+    """The last dimension has stride 1; sizes and strides of the others are free."""
+
+    def made(values):
+        if kind == "tensor":
+            return spy.Tensor.from_numpy(device, values)
+        if kind == "torch":
+            torch = pytest.importorskip("torch")
+            return torch.from_numpy(values).to(device.torch_device)
+        return values.copy()
+
+    values = np.arange(4 * 6, dtype=np.float32).reshape(4, 6)
+    got = made(values)
+    assert m.in_row(got) == 7 + 2400 and m.in_quads(got[::2]) == 15 + 1200 and m.in_row(got[1:, 2:]) == 15 + 2400
+    assert m.in_row(made(values[:2, :3].copy())) == 7 + 1200
+    row = made(np.array([[1, 2], [3, 4]], np.float32))[:, :1]
+    assert m.height(row) == 2  # one element has no stride
+    bad = [got[:, ::2], got[:, 0]]
+    if kind != "torch":
+        bad.append(got[:, ::-1])
+    for view in bad:
+        for function in (m.height, m.height4):
+            with pytest.raises(
+                ValueError, match=r"argument x has a stride of -?\d+ elements in its last dimension.*contiguous"
+            ):
+                function(view)
+    if kind == "numpy":
+        with pytest.raises(ValueError, match="last dimension"):
+            m.height(np.lib.stride_tricks.as_strided(values, (3, 4), (16, 0)))
+    with pytest.raises(spy.ResolveException, match="element type float, expected"):
+        m.height(made(np.array(1, np.float32)))
 
 
 def test_gradients(device, m):

@@ -17,6 +17,10 @@ void Launch::write_view(const LeafPlan& plan, const ViewSlot& slot, uint64_t add
                         const Shape& strides)
 {
     put<uint64_t>(slot.data, address);
+    if (const size_t rank = shape.size(); plan.vectors && rank && shape[rank - 1] > 1 && strides[rank - 1] != 1)
+        fail_value(m_plan.label, ": argument ", plan.name, " has a stride of ", strides[rank - 1],
+                   " elements in its last dimension; a TensorView<float", plan.vectors, "> takes ", plan.vectors,
+                   " floats that lie side by side: pass a contiguous copy");
     if (plan.sum_ratio && &slot == &plan.views[size_t(ViewSource::grad_out)])
         note_sums(plan, address, shape, strides);
     auto stride32 = [&](int64_t stride) {

@@ -41,6 +41,7 @@ struct LeafPlan {
     bool reads = true, writes = false;
     ScalarType scalar = ScalarType::none; ///< packed: element type in the kernel
     uint32_t element_size = 0;            ///< bytes of one stored element on the device
+    uint32_t vectors = 0; ///< a view of vectors over scalars: how many scalars it takes to lie side by side
     ViewSlot views[size_t(ViewSource::count_)];
     ValueSlot value, seed, out; ///< references: value read, seed gradient read, address of the value written; custom: value
     ValueSlot tangent; ///< references, forward mode: address of the tangent written

@@ -86,6 +86,8 @@ LeafPlan read_leaf(nb::dict dict)
     leaf.out_is_pair = flag("out_is_pair", false);
     if (dict.contains("scalar"))
         leaf.scalar = scalar_from_slang_name(nb::cast<std::string>(dict["scalar"]));
+    if (dict.contains("vectors"))
+        leaf.vectors = nb::cast<uint32_t>(dict["vectors"]);
     if (dict.contains("element_size"))
         leaf.element_size = nb::cast<uint32_t>(dict["element_size"]);
     if (dict.contains("views"))

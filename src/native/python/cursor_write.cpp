@@ -287,7 +287,7 @@ Outcome write_struct(const TypeLayout& layout, const Place& place, PyObject* val
     }
     if (std::string_view(layout.full_name).starts_with("TensorView") && write_tensor_view(layout, place, value, path))
         return Outcome::written;
-    if (std::string_view(layout.full_name).starts_with("TensorStorage<")) { // what our tensors keep their address in
+    if (std::string_view(layout.full_name).starts_with("_spy_Storage<")) { // what our tensors keep their address in
         const FieldLayout* pointer = layout.find_field("_ptr");
         if (pointer && !nb::hasattr(value, "uniforms")) {
             write_at(*pointer->type, place.field(*pointer), value, path);

@@ -123,10 +123,11 @@ private:
 
 namespace {
 
-/// Names of our library that bring it in when a source mentions them without importing it.
-bool is_library_name(std::string_view word)
+/// Names of our library that bring it in when a source uses them without importing it: types, generic but for two.
+bool is_plain_library_name(std::string_view word) { return word == "CallShapeInfo" || word == "Context0D"; }
+bool is_generic_library_name(std::string_view word)
 {
-    if (word == "CallShapeInfo" || word == "ContextND" || word == "Context0D")
+    if (word == "ContextND")
         return true;
     constexpr std::string_view tail = "Tensor";
     if (!word.ends_with(tail))
@@ -140,16 +141,15 @@ bool is_library_name(std::string_view word)
 
 /// Follows the words of a source to see whether it needs `import slangpy`.
 struct LibraryUse {
-    void word(std::string_view text)
+    /// next: the first character behind the word and the space after it; follows_word: nothing but space lies between
+    /// the word and the one before
+    void word(std::string_view text, char next, bool follows_word)
     {
+        const bool is_view = text == "TensorView" || text == "DiffTensorView";
         if (m_previous == "import" && text == "slangpy")
             imported = true;
-        if (m_previous == "struct" || m_previous == "interface" || m_previous == "class" || m_previous == "typealias")
-            m_own.insert(std::string(text));
-        else if (is_library_name(text) && !m_own.count(std::string(text)))
-            used = true;
-        else if ((text == "TensorView" || text == "DiffTensorView") && !m_own.count(std::string(text)))
-            views = true;
+        if (is_view || is_plain_library_name(text) || is_generic_library_name(text))
+            (is_view ? views : used) |= is_use(text, next, follows_word);
         else if (text == "CudaKernel" || text == "CUDAKernel" || text == "AutoPyBindCUDA" || text == "TorchEntryPoint"
                  || text == "IDiffTensorWrapper")
             own_views = true;
@@ -160,6 +160,30 @@ struct LibraryUse {
     bool own_views = false; ///< kernels written the CUDA way, or wrappers of gradients: Slang's own views are meant
 
 private:
+    /// A use is `Tensor<float, 1>` or `CallShapeInfo.get_call_id()`; `uniform float Tensor;`, `T Tensor<T>(T x)` and
+    /// `namespace Tensor` are the user's own.
+    bool is_use(std::string_view text, char next, bool follows_word)
+    {
+        const bool is_plain = is_plain_library_name(text);
+        const bool is_declared = m_previous == "struct" || m_previous == "interface" || m_previous == "class"
+            || m_previous == "typealias" || m_previous == "enum" || m_previous == "namespace";
+        const bool is_named = follows_word && (next == '<' ? is_type(m_previous) : is_plain ? is_end(next) : true);
+        if (is_declared || is_named)
+            m_own.insert(std::string(text));
+        return (is_plain || next == '<') && !m_own.count(std::string(text));
+    }
+    static bool is_end(char c) { return std::string_view(";=,)[{").find(c) != std::string_view::npos; }
+    /// What certainly is a type: `void`, a scalar, vector or matrix, or `T`.
+    static bool is_type(std::string_view word)
+    {
+        if (word.size() == 1)
+            return std::isupper(static_cast<unsigned char>(word[0]));
+        while (!word.empty() && (std::isdigit(static_cast<unsigned char>(word.back())) || word.back() == 'x'))
+            word.remove_suffix(1);
+        constexpr std::string_view names[] = {"void", "bool", "int", "uint", "half", "float", "double"};
+        return std::find(std::begin(names), std::end(names), word) != std::end(names);
+    }
+
     std::string_view m_previous;
     std::unordered_set<std::string> m_own;
 };
@@ -177,7 +201,7 @@ public:
         if (word == "no_diff")
             m_at = pos;
         else if (m_at != npos && word != "in" && word != "inout" && word != "const" && word != "borrow") {
-            if (is_library_name(word) && word.ends_with("Tensor"))
+            if (is_generic_library_name(word) && word.ends_with("Tensor"))
                 m_text.replace(m_at, mark.size(), mark);
             m_at = npos;
         }
@@ -276,12 +300,17 @@ std::string prepare_source(std::string_view source)
 {
     std::string result = rewrite_constraints(source);
     LibraryUse library;
+    bool follows_word = false;
     for (size_t pos = 0; pos < source.size();) {
         size_t end = skip_opaque(source, pos);
         if (end == pos && in_word(source[pos])) {
             while (end < source.size() && in_word(source[end]))
                 ++end;
-            library.word(source.substr(pos, end - pos));
+            const size_t next = source.find_first_not_of(" \t\r\n", end);
+            library.word(source.substr(pos, end - pos), next == source.npos ? '\0' : source[next], follows_word);
+            follows_word = true;
+        } else if (end == pos && !std::isspace(static_cast<unsigned char>(source[pos]))) {
+            follows_word = false;
         }
         pos = std::max(end, pos + 1);
     }
