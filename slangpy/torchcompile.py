@@ -24,7 +24,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from . import _native, torchcompile_operators  # noqa: F401  (importing them registers them)
 from .cache import digest
 from .generators import Deferred, make_deferred
-from .torchcompile_records import objects, plan_record, records
+from .torchcompile_records import content_of, contents, objects, plan_record, records
 
 is_compiling = torch.compiler.is_compiling
 
@@ -151,10 +151,13 @@ def _key_of(value: Any) -> str:
             f"!an argument of type {type(value).__name__} cannot be traced by torch.compile; call the function outside"
         )
     for key, known in objects.items():
-        if known is value:
+        if known is value and contents.get(key) == content_of(value):
             return key
     key = f"o{len(objects)}"
     objects[key] = value
+    content = content_of(value)
+    if content is not None:
+        contents[key] = content
     return key
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from . import autograd
+from . import _native, autograd
 from .call.plan import decode
 
 DTYPES = {
@@ -19,7 +20,33 @@ DTYPES = {
 }  # fmt: skip
 records: dict[str, Record] = {}
 objects: dict[str, Any] = {}
-"""What templates name: generators, enumerations, ranges, classes."""
+"""What templates name: generators, enumerations, ranges, classes, vectors."""
+contents: dict[str, Any] = {}
+"""What those that can be written to held when they were traced."""
+
+
+def content_of(value: Any) -> Any:
+    """What a vector, matrix, reference or pair holds, to be compared; None for what never changes."""
+    if isinstance(value, _native.ValueRef):
+        return "reference", content_of(value.value) or repr(value.value)
+    if isinstance(value, _native.DiffPair):
+        return "pair", content_of(value.primal) or repr(value.primal)
+    if isinstance(value, _native.float16_t) or hasattr(value, "element_type"):
+        return np.asarray(value).tobytes()
+    return None
+
+
+def _object(key: str) -> Any:
+    """An object of the structure. RuntimeError when it holds something else than when the call was traced: the forward
+    and the backward pass run at different times and must read the same."""
+    value = objects[key]
+    held = contents.get(key)
+    if held is not None and held != content_of(value):
+        raise RuntimeError(
+            f"slangpy: this {type(value).__name__} was changed after torch.compile had traced the call that takes it; pass a "
+            "torch tensor or numbers, or a new object"
+        )
+    return value
 
 
 @dataclass
@@ -68,7 +95,7 @@ def _fill(template: Any, ints: Iterator[int], floats: Iterator[float]) -> Any:
         return filled if template[2] is None else {**filled, "_type": _fill(template[2], ints, floats)}
     if kind == "list":
         return [_fill(part, ints, floats) for part in template[1]]
-    return template[1] if kind == "constant" else objects[template[1]]
+    return template[1] if kind == "constant" else _object(template[1])
 
 
 def plan_record(node: Any, template: Any, kinds: Any) -> tuple[str, Any]:

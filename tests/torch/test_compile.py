@@ -288,6 +288,20 @@ class TestRefused:
         with pytest.raises(RuntimeError, match="no autograd formula was registered"):
             torch.autograd.grad(first.sum(), [x], allow_unused=True)
 
+    def test_vectors_that_change(self, module: Any, where: str) -> None:
+        """Forward and backward pass of a traced call run at different times: they never read different vectors."""
+        k, x = spy.float3(3, 4, 0), rand(where, 3)
+        function = module.weighed
+        compiled = torch.compile(lambda x: function(k, x), backend="eager")
+        y = compiled(x)
+        torch.testing.assert_close(torch.autograd.grad(y.sum(), [x], retain_graph=True)[0], 50 * x.detach())
+        k.x = 50
+        for use in (lambda: y.sum().backward(), lambda: compiled(x)):
+            with pytest.raises(RuntimeError, match="float3 was changed after torch.compile had traced"):
+                use()
+        torch._dynamo.reset()
+        torch.testing.assert_close(compiled(x).detach(), 2516 * x.detach() ** 2)
+
     @pytest.mark.parametrize("change", [lambda t: t.double(), lambda t: t.half(), lambda t: t[:2], lambda t: t[:1]])
     def test_saved_tensors_that_differ(self, module: Any, where: str, change: Any) -> None:
         x = rand(where, 5)

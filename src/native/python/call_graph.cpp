@@ -172,6 +172,7 @@ nb::object apply_plain(nb::handle self, const std::shared_ptr<CallPlan>& plan, S
     PyObject* inputs[most_values + 1];
     size_t count = 1;
     call->values.reserve(signature.leaf_count);
+    call->tensors.reserve(signature.leaf_count);
     for (size_t i = 0; i < signature.leaf_count; ++i) {
         const Leaf& leaf = signature.leaves[i];
         call->values.push_back({leaf.kind, leaf.scalar, leaf.kind == ValueKind::torch ? nullptr : leaf.object});
