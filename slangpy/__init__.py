@@ -35,6 +35,7 @@ from .device import *  # noqa: F403
 from .errors import (
     BoundVariableException as BoundVariableException,
     CallError as CallError,
+    CompilerDiedError as CompilerDiedError,
     KernelGenException as KernelGenException,
     ResolveException as ResolveException,
     ShapeError as ShapeError,

@@ -34,6 +34,24 @@ def _home() -> Path:
         return Path("~")
 
 
+def _seconds(name: str, default: float) -> float:
+    try:
+        return max(0.0, float(os.environ.get(name, "")))
+    except ValueError:
+        return default
+
+
+def _default_compile_memory() -> int:
+    """Bytes: what SLANGPY_COMPILE_MEMORY says in MiB (0: any), else three quarters of the machine's memory."""
+    text = os.environ.get("SLANGPY_COMPILE_MEMORY", "").strip()
+    if text.isdigit():
+        return int(text) << 20
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4 * 3
+    except (AttributeError, ValueError, OSError):
+        return 0
+
+
 def _default_cache_dir() -> Path:
     override = os.environ.get("SLANGPY_CACHE_DIR")
     if override:  # a relative one is refused: it would lead into whatever folder one is in
@@ -74,6 +92,14 @@ class Config:
     cxx: str = field(default_factory=lambda: os.environ.get("CXX", "").strip())
     cuda_folders: tuple[str, ...] = field(default_factory=lambda: _paths("CUDA_HOME", "CUDA_PATH"))
     cpu_threads: int = field(default_factory=lambda: _number("SLANGPY_CPU_THREADS"))
+    compile_in_process: bool = field(default_factory=lambda: _flag("SLANGPY_COMPILE_IN_PROCESS"))
+    compile_timeout: float = field(default_factory=lambda: _seconds("SLANGPY_COMPILE_TIMEOUT", 600.0))
+    """Seconds that generating the code of one kernel may take; 0: any."""
+    compile_memory: int = field(default_factory=_default_compile_memory)
+    """Bytes that it may take; 0: any."""
+    compile_fault: str = field(default_factory=lambda: os.environ.get("SLANGPY_TEST_COMPILE_FAULT", ""))
+    """For tests: the compiler's process does "crash", "hang" or takes "memory" instead of answering; "compare" has both
+    processes do the work, and fails where they differ."""
 
     @property
     def device_type_override(self) -> str:

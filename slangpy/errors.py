@@ -9,12 +9,25 @@ __all__ = [
     "ShapeError",
     "KernelGenException",
     "SlangCompileError",
+    "CompilerDiedError",
     "NameNotFoundError",
 ]
 
 
 class SlangCompileError(RuntimeError):
     """Slang rejected a program; the text holds its diagnostics with file, line and column."""
+
+
+class CompilerDiedError(SlangCompileError):
+    """The Slang compiler crashed, or was stopped because it took more time or memory than a compile may.
+
+    reason: "crash", "timeout", "memory" or "killed". source_file: where the source that did it was kept, or None.
+    """
+
+    def __init__(self, text: str, reason: str = "crash", source_file: str | None = None) -> None:
+        super().__init__(text)
+        self.reason = reason
+        self.source_file = source_file
 
 
 class NameNotFoundError(KeyError, ValueError):

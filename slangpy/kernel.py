@@ -10,6 +10,7 @@ from typing import Any
 
 from slangpy import _native, device as device_module, printing
 from slangpy.cache import cache_of, digest
+from slangpy.compiler import target_code
 from slangpy.device_commands import check_queue
 from slangpy.prelude import check_resources, with_prelude
 
@@ -26,7 +27,7 @@ __all__ = [
 def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> Any:
     """Target code of a linked entry point as the device's executable kernel, through the disk cache."""
     start = time.perf_counter()
-    text = program.code(entry_point)
+    text = target_code(device, program, entry_point, label)
     printing.remember(device, program)
     if device.desc.enable_compilation_reports:
         device_module._report_step(

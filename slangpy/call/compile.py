@@ -13,8 +13,9 @@ from typing import Any
 
 from .. import module_inputs
 from ..cache import cache_of, digest
+from ..compiler import target_code
 from ..config import config
-from ..errors import KernelGenException, ResolveException, SlangCompileError
+from ..errors import CompilerDiedError, KernelGenException, ResolveException, SlangCompileError
 from ..module_files import load_texts
 from ..package_files import library_hash as library_hash, planner_hash as planner_hash
 from ..prelude import check_resources, prelude_key, with_prelude
@@ -207,7 +208,7 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
         modules = [module, *program.modules]
         linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
         middle = time.perf_counter()
-        code = linked.code(0)
+        code = target_code(program.device, linked, 0, name, source)
         backward = "bwd_diff(" in source or b"s_bwdProp" in code  # ours, or the user's own
         if backward and program.device.compile_target.format == "cpp":
             code = (_LIBRARY / "bounds_cpp.h").read_bytes() + b"\n" + code
@@ -220,6 +221,8 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
 
         printing.remember(program.device, linked)
         return code, linked.binding_layout(0)
+    except CompilerDiedError:
+        raise
     except SlangCompileError as error:
         raise _refusal(program, name, source, str(error)) from None
     except RuntimeError as error:  # an operation that the device lacks

@@ -7,13 +7,15 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 from kernels import RW, kernel as build
 
-from slangpy import Device, DeviceType, Feature
+from slangpy import Device, DeviceType, Feature, Module
+from slangpy.config import config
 
 pytestmark = [
     pytest.mark.needs_kernels,
@@ -162,3 +164,30 @@ def test_compile(device: Device) -> None:
     assert interrupted_after(lambda: device.compile(source, "answer", label="long")) < 1.2
     short = source.replace(body, "")
     assert device.compile(short, "answer", label="short")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_process", [False, True])
+def test_modules_stay_usable(fresh_device: Device, monkeypatch: pytest.MonkeyPatch, in_process: bool) -> None:
+    """Wherever in a compile Ctrl-C comes, the module and the others of the device go on."""
+    monkeypatch.setattr(config, "compile_in_process", in_process)
+    device = fresh_device
+    random, unique, x = Random(11), time.time_ns() % 1000, np.arange(5, dtype=np.float32)
+    lines = [f"[Differentiable] float f{i}(float x) {{ return x * x + {i} + {unique}; }}" for i in range(20)]
+    module = Module.load_from_source(device, "pressed", "\n".join(lines))
+    other = Module.load_from_source(device, "other", f"float g(float x, int n) {{ return x + n + {unique}; }}")
+    assert np.array_equal(other.g(x, 1, _result="numpy"), x + 1 + unique)
+    pressed = 0
+    for i in range(20):
+        try:
+            with pressing(random.uniform(0.005, 0.3)):
+                late = Module.load_from_source(device, f"late{i}", f"float h(float x) {{ return x - {i} - {unique}; }}")
+                assert np.array_equal(late.h(x, _result="numpy"), x - i - unique)
+                assert np.array_equal(module[f"f{i}"](x, _result="numpy"), x * x + i + unique)
+        except Pressed:
+            pressed += 1
+        assert np.array_equal(module[f"f{i}"](x, _result="numpy"), x * x + i + unique)
+        assert np.array_equal(other.g(x, i, _result="numpy"), x + i + unique)
+        late = Module.load_from_source(device, f"late{i}", f"float h(float x) {{ return x - {i} - {unique}; }}")
+        assert np.array_equal(late.h(x, _result="numpy"), x - i - unique)
+    assert pressed > 5

@@ -2,6 +2,7 @@
 #include "call/launch_util.h"
 #include "call/torch.h"
 #include "call/access.h"
+#include "core/gil.h"
 #include "device/encoder.h"
 #include "device/shader_object.h"
 #include "python/math_bindings.h"
@@ -206,7 +207,7 @@ void Launch::start(const Variant& variant, const std::array<uint32_t, 3>& count)
         desc.arguments = {scopes, m_slots, m_keep};
     }
     {
-        nb::gil_scoped_release release;
+        GilRelease release;
         m_plan.device->launch(desc);
     }
 }

@@ -1,5 +1,6 @@
 // Gradients that are summed beside their memory and settled by a second kernel (slangpy/slang/exact.slang).
 #include "call/launch.h"
+#include "core/gil.h"
 #include "device/encoder.h"
 #include "device/submit.h"
 
@@ -151,7 +152,7 @@ void Launch::settle_sums()
         desc.group_count = groups;
         desc.stream = m_options.stream.value ? m_options.stream : m_stream;
         desc.arguments = {scopes, {}, m_keep};
-        nb::gil_scoped_release release;
+        GilRelease release;
         m_plan.device->launch(desc);
     }
 }

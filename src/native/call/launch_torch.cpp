@@ -3,6 +3,7 @@
 #include "call/launch_util.h"
 #include "call/torch.h"
 #include "call/access.h"
+#include "core/gil.h"
 #include "device/encoder.h"
 #include "device/shader_object.h"
 #include "python/math_bindings.h"
@@ -23,7 +24,7 @@ public:
     {
         if (!Py_IsInitialized())
             return; // its memory ends with the process
-        nb::gil_scoped_acquire acquire;
+        GilAcquire acquire;
         Py_DECREF(m_object);
     }
 

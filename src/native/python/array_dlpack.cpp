@@ -74,7 +74,7 @@ public:
     }
     ~ForeignBuffer() override
     {
-        nb::gil_scoped_acquire gil;
+        GilAcquire gil;
         if (gil.is_valid())
             delete m_owner;
     }

@@ -150,7 +150,7 @@ void run(const TensorBase& tensor, Transfer t, uint8_t* host)
             return;
     simplify(t);
     const int64_t offset = tensor.offset * int64_t(tensor.layout->stride);
-    nb::gil_scoped_release release;
+    GilRelease release;
     if (is_host_device(*buffer->device()))
         copy_axes(t, 0, static_cast<uint8_t*>(buffer->host_pointer()) + offset, host);
     else
@@ -227,7 +227,7 @@ void write_bytes(const TensorBase& tensor, nb::handle array)
         fail_value("Numpy array is larger than the tensor (", host.sizes[0], " > ", limit, " bytes)");
     if (host.sizes[0] == 0)
         return;
-    nb::gil_scoped_release release;
+    GilRelease release;
     write_buffer(tensor.storage.get(), uint64_t(tensor.offset) * tensor.layout->stride, host.data, uint64_t(host.sizes[0]));
 }
 

@@ -32,7 +32,7 @@ void bind_backends(nb::module_& m)
             desc.label = label;
             std::string code;
             {
-                nb::gil_scoped_release release;
+                GilRelease release;
                 code = cuda_compile(desc);
             }
             return nb::bytes(code.data(), code.size());

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h> // everywhere or nowhere: nb::cast<std::string> must mean the same in every file
 
 #include "core/error.h"
+#include "core/gil.h"
 #include "core/ref.h"
 
 namespace nb = nanobind;
@@ -25,12 +26,12 @@ inline void init_intrusive()
     // An acquire that fails means that the interpreter is gone: the process is ending, nothing to free.
     nb::intrusive_init(
         [](PyObject* o) noexcept {
-            nb::gil_scoped_acquire guard;
+            GilAcquire guard;
             if (guard.is_valid())
                 Py_INCREF(o);
         },
         [](PyObject* o) noexcept {
-            nb::gil_scoped_acquire guard;
+            GilAcquire guard;
             if (guard.is_valid())
                 Py_DECREF(o);
         });

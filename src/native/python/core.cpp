@@ -42,7 +42,9 @@ nb::object exception_class(ErrorKind kind)
 /// On a thread that waits: lets Ctrl-C through.
 void poll_signals()
 {
-    nb::gil_scoped_acquire gil;
+    if (interpreter_ends())
+        fail_runtime("the interpreter ends"); // nobody hears: the thread gives up its locks and sleeps
+    GilAcquire gil;
     if (gil.is_valid() && PyErr_CheckSignals() != 0)
         throw nb::python_error();
 }
@@ -51,7 +53,7 @@ void run_unlocked(const std::function<void()>& body)
 {
     if (!Py_IsInitialized() || !PyGILState_Check())
         return body();
-    nb::gil_scoped_release release;
+    GilRelease release;
     body();
 }
 

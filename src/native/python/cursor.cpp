@@ -75,7 +75,7 @@ bool dispatch(ShaderObject& object, Kernel& kernel, std::array<uint64_t, 3> thre
     desc.group_count = {uint32_t(groups[0]), uint32_t(groups[1]), uint32_t(groups[2])};
     desc.arguments = data.arguments();
     desc.stream = stream;
-    nb::gil_scoped_release release;
+    GilRelease release;
     device->launch(desc);
     return true;
 }

@@ -12,13 +12,13 @@ namespace {
 
 void load(BufferCursor& cursor)
 {
-    nb::gil_scoped_release release;
+    GilRelease release;
     cursor.load();
 }
 
 void apply(BufferCursor& cursor)
 {
-    nb::gil_scoped_release release;
+    GilRelease release;
     cursor.apply();
 }
 
@@ -31,7 +31,7 @@ const uint8_t* read_bytes(BufferCursor& cursor, uint64_t offset)
 
 uint8_t* write_bytes(BufferCursor& cursor, uint64_t offset)
 {
-    nb::gil_scoped_release release; // may load
+    GilRelease release; // may load
     return cursor.write(offset);
 }
 

@@ -296,7 +296,7 @@ PythonOwner::~PythonOwner()
 {
     if (!Py_IsInitialized())
         return; // the object went with the interpreter
-    nb::gil_scoped_acquire guard;
+    GilAcquire guard;
     Py_DECREF(m_object);
 }
 

@@ -48,14 +48,14 @@ ref<Device> new_device(nb::args args, nb::kwargs kwargs)
     ref<Device> device;
     {
         const DeviceDesc plain = desc;
-        nb::gil_scoped_release release;
+        GilRelease release;
         device = create_device(plain);
     }
     desc.handle_objects = nb::none(); // the device holds what it needs of them until it is closed
     device->set_discarded_callback([](Device* d, uint64_t recording_id) {
         if (d->is_closed()) // its callbacks are gone, and at exit so is the module
             return;
-        nb::gil_scoped_acquire gil;
+        GilAcquire gil;
         if (!gil.is_valid())
             return;
         nb::error_scope pending; // objects also die while an exception is on its way
@@ -77,7 +77,7 @@ nb::tuple take_printed(Device& device)
     uint32_t header[4] = {};
     std::vector<uint32_t> words;
     if (buffer) {
-        nb::gil_scoped_release release;
+        GilRelease release;
         device.read_buffer(buffer, 0, header, sizeof(header));
         words.resize(std::min<size_t>(header[0], header[2] - 4));
         if (!words.empty() || header[1]) {
@@ -223,7 +223,7 @@ void bind_state(DeviceClass& cls)
             return std::pair(d.compiled_count.load(), d.kernel_count.load());
         }, "Kernels compiled, and kernels created.")
         .def("_close", [](Device& d) {
-            nb::gil_scoped_release release; // calls of other threads, which close() waits for, may need it
+            GilRelease release; // calls of other threads, which close() waits for, may need it
             d.close();
         }, "Frees everything; slangpy.device does what comes before.")
         .def("_take_printed", &take_printed)

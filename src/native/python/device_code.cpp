@@ -17,7 +17,7 @@ auto timed(Device& device, const char* step, const std::string& label, size_t si
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     auto result = [&] {
-        nb::gil_scoped_release release;
+        GilRelease release;
         return run();
     }();
     if (device.desc().enable_compilation_reports) {
@@ -100,7 +100,7 @@ void launch(Device& device, Kernel* kernel, nb::handle groups, nb::sequence scop
     }
     if (!desc.group_count[0] || !desc.group_count[1] || !desc.group_count[2])
         return;
-    nb::gil_scoped_release release;
+    GilRelease release;
     device.launch(desc);
 }
 

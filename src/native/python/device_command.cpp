@@ -306,7 +306,7 @@ void bind_encoder(nb::module_& m)
         .def("execute_callback", [](E& e, nb::callable function) {
             std::shared_ptr<nb::object> shared = share_callable(function);
             e.execute_callback([shared](NativeHandle handle) {
-                nb::gil_scoped_acquire gil;
+                GilAcquire gil;
                 try {
                     (*shared)(nb::cast(handle));
                 } catch (nb::python_error&) {
@@ -378,7 +378,7 @@ uint64_t submit_buffers(Device* device, nb::handle buffers, nb::handle wait_fenc
             wait_interruptible(timeout_infinite, [&](uint64_t ns) { return request.wait_fences[i]->wait(request.wait_values[i], ns); });
     uint64_t id;
     {
-        nb::gil_scoped_release release;
+        GilRelease release;
         id = submit(device, request);
     }
     if (std::exception_ptr error = std::exchange(callback_error, nullptr))
@@ -397,7 +397,7 @@ bool wait_interruptible(uint64_t timeout_ns, const std::function<bool(uint64_t)>
         const uint64_t left = timeout_ns == timeout_infinite ? ~0ull : timeout_ns > passed ? timeout_ns - passed : 0;
         bool done;
         {
-            nb::gil_scoped_release release;
+            GilRelease release;
             done = step(std::min<uint64_t>(left, 50'000'000));
         }
         if (done)
@@ -412,7 +412,7 @@ bool wait_interruptible(uint64_t timeout_ns, const std::function<bool(uint64_t)>
 std::shared_ptr<nb::object> share_callable(nb::handle callable)
 {
     return {new nb::object(nb::borrow(callable)), [](nb::object* object) {
-                nb::gil_scoped_acquire gil;
+                GilAcquire gil;
                 if (gil.is_valid())
                     delete object;
             }};

@@ -46,7 +46,7 @@ std::vector<uint64_t> query_ticks(QueryPool* pool, uint32_t index, uint32_t coun
     if (count > pool->count() - index)
         fail(ErrorKind::index, "'count' out of range (", index, " + ", count, " of ", pool->count(), " queries)");
     std::vector<uint64_t> ticks(count);
-    nb::gil_scoped_release release;
+    GilRelease release;
     if (count)
         pool->get_results(index, count, ticks.data());
     return ticks;

@@ -36,7 +36,7 @@ void write_all(Buffer* buffer, nb::handle data)
     HostBytes host(data, "copy_from_numpy");
     if (host.bytes().size() > buffer->desc().size)
         fail_value("numpy array is larger than the buffer (", host.bytes().size(), " > ", buffer->desc().size, ")");
-    nb::gil_scoped_release release;
+    GilRelease release;
     write_buffer(buffer, 0, host.bytes().data(), host.bytes().size());
 }
 
@@ -81,7 +81,7 @@ nb::object map_buffer(nb::handle self)
         nb::raise_python_error();
     void* data = PyByteArray_AsString(bytes.ptr());
     if (desc.memory_type == MemoryType::read_back) {
-        nb::gil_scoped_release release;
+        GilRelease release;
         device->read_buffer(buffer, 0, data, desc.size);
     } else if (buffer->host_pointer()) {
         memcpy(data, buffer->host_pointer(), desc.size);
@@ -206,7 +206,7 @@ void write_layer(Texture* texture, nb::handle data, uint32_t layer, uint32_t mip
     check_subresource(texture->desc(), layer, mip);
     check_array(data, texture->desc(), mip);
     HostBytes host(data, "copy_from_numpy");
-    nb::gil_scoped_release release;
+    GilRelease release;
     device->write_texture(texture, layer, mip, host.bytes().data());
 }
 
@@ -386,7 +386,7 @@ nb::object make_array(const std::vector<uint64_t>& shape, const char* dtype,
         ~Guard() { PyBuffer_Release(view); }
     } guard{&view};
     if (view.len) {
-        nb::gil_scoped_release release;
+        GilRelease release;
         fill(view.buf, uint64_t(view.len));
     }
     return array;
@@ -415,7 +415,7 @@ ref<Buffer> create_buffer(Device* device, const PyBufferDesc& fields)
     if (data && desc.memory_type == MemoryType::read_back)
         fail_runtime("Cannot write data to buffer with memory type 'read_back'.");
     desc.uninitialized = bool(data);
-    nb::gil_scoped_release release;
+    GilRelease release;
     ref<Buffer> buffer = device->create_buffer(desc);
     if (data)
         device->write_buffer(buffer.get(), 0, data->bytes().data(), desc.size);

@@ -2,8 +2,11 @@
 #include "python/slang.h"
 
 #include "core/error.h"
+#include "slang/code_worker.h"
 #include "slang/compiler.h"
 #include "slang/rewrite.h"
+
+#include <dlfcn.h>
 
 #include <nanobind/intrusive/counter.inl>
 
@@ -25,10 +28,23 @@ PyObject* error_class(ErrorKind kind)
     }
 }
 
+/// CompilerDiedError(text, reason)
+void set_death(const CompilerDeath& death)
+{
+    try {
+        nb::object type = nb::module_::import_("slangpy.errors").attr("CompilerDiedError");
+        PyErr_SetObject(type.ptr(), nb::make_tuple(death.what(), death.reason).ptr());
+    } catch (nb::python_error& failure) {
+        failure.restore();
+    }
+}
+
 void translate(const std::exception_ptr& pointer, void*)
 {
     try {
         std::rethrow_exception(pointer);
+    } catch (const CompilerDeath& death) {
+        set_death(death);
     } catch (const Error& error) {
         const bool is_key = error.kind() == ErrorKind::key;
         if (error.kind() != ErrorKind::slang_compile && !is_key) {
@@ -52,16 +68,36 @@ void translate(const std::exception_ptr& pointer, void*)
 /// Runs on a thread that waits for a compile: lets Ctrl-C through.
 void poll_signals()
 {
-    nb::gil_scoped_acquire gil;
+    if (interpreter_ends())
+        fail_runtime("the interpreter ends"); // nobody hears: the thread gives up its locks and sleeps
+    GilAcquire gil;
     if (PyErr_CheckSignals() != 0)
         throw nb::python_error();
+}
+
+void look_after_worker()
+{
+    if (const std::shared_ptr<CodeWorker> worker = CodeWorker::instance())
+        worker->look_after();
+}
+
+/// The program lies beside this module.
+void find_worker()
+{
+    Dl_info info = {};
+    if (nb::cast<bool>(nb::module_::import_("slangpy.config").attr("config").attr("compile_in_process")))
+        return;
+    if (!dladdr(reinterpret_cast<void*>(&find_worker), &info) || !info.dli_fname)
+        return;
+    const std::string path = info.dli_fname;
+    CodeWorker::enable(path.substr(0, path.rfind('/') + 1) + "_slang_worker");
 }
 
 void run_unlocked(const std::function<void()>& body)
 {
     if (!PyGILState_Check())
         return body();
-    nb::gil_scoped_release release;
+    GilRelease release;
     body();
 }
 
@@ -76,15 +112,16 @@ NB_MODULE(_slang, m)
     // object, so that an object may be made in one module and dropped in another.
     nb::intrusive_init(
         [](PyObject* object) noexcept {
-            nb::gil_scoped_acquire gil;
+            spy::GilAcquire gil;
             Py_INCREF(object);
         },
         [](PyObject* object) noexcept {
-            nb::gil_scoped_acquire gil;
+            spy::GilAcquire gil;
             Py_DECREF(object);
         });
     nb::register_exception_translator(spy::translate, nullptr);
-    spy::Compiler::set_hooks({spy::poll_signals, spy::run_unlocked});
+    spy::Compiler::set_hooks({spy::poll_signals, spy::run_unlocked, spy::look_after_worker});
+    spy::find_worker();
 
     try {
         nb::module_::import_("slangpy._native"); // binds the layout types, where it exists
@@ -101,16 +138,20 @@ NB_MODULE(_slang, m)
     m.def("version", &spy::Compiler::version, "Slang's version.");
     m.def("_content_hash", [](nb::bytes data) { return spy::content_hash({data.c_str(), data.size()}); },
         nb::arg("data"), "The hash by which `read_files` and `lookups` tell contents apart.");
+    m.def("worker_process", [] {
+        const std::shared_ptr<spy::CodeWorker> worker = spy::CodeWorker::instance();
+        return worker ? worker->process_id() : 0; }, "Id of the process that generates code; 0 when there is none.");
     m.def(
         "prelude",
         [](const std::string& language) {
-            nb::gil_scoped_release release;
+            spy::GilRelease release;
             std::shared_ptr<spy::Compiler> compiler = spy::Compiler::instance();
             return compiler->run([compiler, language] { return compiler->prelude(language); });
         },
         nb::arg("language"), "The text that Slang puts before generated \"cpp\" or \"cuda\" code.");
     nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
-        nb::gil_scoped_release release;
+        spy::GilRelease release;
         spy::Compiler::drain();
+        spy::CodeWorker::disable();
     }));
 }

@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 // after nanobind.h, so that ref<T> converts
+#include "core/gil.h"
 #include "core/ref.h"
 
 namespace nb = nanobind;

@@ -3,6 +3,7 @@
 
 #include "slang/session.h"
 
+#include "slang/code_worker.h"
 #include "slang/reflection.h"
 #include "slang/rewrite.h"
 #include "slang/rewrite_loops.h"
@@ -51,7 +52,7 @@ auto compile(const ref<Session>& session, const char* what, F body)
 {
     const auto begin = std::chrono::steady_clock::now();
     auto result = [&] {
-        nb::gil_scoped_release release;
+        GilRelease release;
         return body();
     }();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -64,6 +65,18 @@ auto compile(const ref<Session>& session, const char* what, F body)
     if (seconds > 1)
         logger.attr("info")("Slang: %s took %.1f s", what, seconds);
     return result;
+}
+
+/// What the settings allow a compile.
+CompileLimits compile_limits()
+{
+    nb::object config = nb::module_::import_("slangpy.config").attr("config");
+    CompileLimits limits;
+    limits.in_process = nb::cast<bool>(config.attr("compile_in_process"));
+    limits.seconds = nb::cast<double>(config.attr("compile_timeout"));
+    limits.bytes = nb::cast<uint64_t>(config.attr("compile_memory"));
+    limits.fault = nb::cast<std::string>(config.attr("compile_fault"));
+    return limits;
 }
 
 /// The one that create_session() was given, or None: there was none, or it has gone.
@@ -212,22 +225,22 @@ void bind_session_class(nb::module_& m)
         .def("load_program", load_program, nb::arg("module_name"), nb::arg("entry_point_names"),
             nb::arg("additional_source") = nb::none(), nb::arg("link_options") = nb::none())
         .def("load_source", [](ref<Session> self, const std::string& name) {
-            nb::gil_scoped_release release;
+            GilRelease release;
             return self->load_source(name); }, nb::arg("module_name"), "The text of the file that load_module(name) reads.")
         .def("reload", [](ref<Session> self) { compile(self, "reloading", [&] { self->reload(); return 0; }); },
             "Loads and links everything again; when that fails, nothing changes and the error is raised.")
         .def("resolve_path", [](ref<Session> self, const std::string& name) {
-            nb::gil_scoped_release release;
+            GilRelease release;
             return self->resolve_path(name); }, nb::arg("name"), "The file that load_module(name) reads.")
         .def_prop_ro("device", [](ref<Session> self) { return device_of(self); })
         .def_prop_ro("generation", [](ref<Session> self) {
-            nb::gil_scoped_release release;
+            GilRelease release;
             return self->state()->generation; })
         .def_prop_ro("read_files", [](ref<Session> self) {
-            nb::gil_scoped_release release;
+            GilRelease release;
             return self->state()->files->read_files(); }, "Path -> content hash of every file read.")
         .def_prop_ro("missing_files", [](ref<Session> self) {
-            nb::gil_scoped_release release;
+            GilRelease release;
             return self->state()->files->missing_files(); }, "Paths that were looked for and not found.")
         .def_prop_ro("loaded_names", [](ref<Session> self) {
             const std::shared_ptr<SessionState> state = self->state();
@@ -239,7 +252,7 @@ void bind_session_class(nb::module_& m)
         .def("lookups", [](ref<Session> self, uint64_t since) {
             std::pair<uint64_t, std::vector<SourceFiles::Lookup>> found;
             {
-                nb::gil_scoped_release release;
+                GilRelease release;
                 found = self->state()->files->lookups(since);
             }
             nb::list items;
@@ -263,6 +276,11 @@ void bind_module_class(nb::module_& m)
         .def_prop_ro("name", [](const SlangModule& self) { return self.data->name; })
         .def_prop_ro("path", [](const SlangModule& self) { return self.data->path; })
         .def_prop_ro("layout", [](SlangModule& self) { return reflection_of(*self.session, self.data->layout); })
+        .def_prop_ro("source", [](const SlangModule& self) -> nb::object {
+            if (self.data->source != ModuleData::Source::text)
+                return nb::none();
+            return nb::str(self.data->content.data(), self.data->content.size()); }, nb::sig("def source(self) -> str | None"),
+            "The text that it was loaded from; None for files, binary and composed modules.")
         .def_prop_ro("is_composed", [](const SlangModule& self) {
             return self.data->source == ModuleData::Source::composed; })
         .def_prop_ro("source_modules", [](const SlangModule& self) {
@@ -379,10 +397,14 @@ void bind_program_class(nb::module_& m)
             return int(self.data->options.debug_info.value_or(self.session->options().debug_info)); })
         .def_prop_ro("generation", [](const ShaderProgram& self) { return self.data->layout->state->generation; })
         .def("code", [](const ShaderProgram& self, int index) {
+            const CompileLimits limits = compile_limits();
             const std::string code
-                = compile(self.session, "generating code", [&] { return self.session->code(self.data, index); });
+                = compile(self.session, "generating code", [&] { return self.session->code(self.data, index, limits); });
             return nb::bytes(code.data(), code.size()); },
             nb::arg("entry_point_index") = 0, "Target code of one entry point: text, or SPIR-V words.")
+        .def("content_key", [](const ShaderProgram& self, int index) {
+            return compile(self.session, "hashing", [&] { return self.session->content_key(self.data, index); }); },
+            nb::arg("entry_point_index") = 0, "Hash of all that decides what code() gives: the same in every process.")
         .def("get_compilation_report", [](nb::handle self) {
             return nb::module_::import_("slangpy.device_reports").attr("_program_report")(self); },
             nb::sig("def get_compilation_report(self) -> list[dict]"),

@@ -1,5 +1,6 @@
 #include "slang/build.h"
 
+#include "slang/remote.h"
 #include "slang/rewrite.h"
 
 #include <filesystem>
@@ -106,6 +107,13 @@ slang::IModule* Build::module_of(const ModuleData& recipe) const
 
 void Build::load(const ModuleData& recipe)
 {
+    load_part(recipe);
+    if (recipe.source != ModuleData::Source::composed)
+        state->take(recipe);
+}
+
+void Build::load_part(const ModuleData& recipe)
+{
     if (recipe.source == ModuleData::Source::composed) {
         const std::vector<const ModuleData*> parts = collect(recipe.parts);
         std::vector<ComPtr<slang::IComponentType>> pieces = components(parts);
@@ -113,8 +121,11 @@ void Build::load(const ModuleData& recipe)
         modules[&recipe] = {nullptr, lay_out(compose(pieces), parts)};
         return;
     }
-    if (recipe.source == ModuleData::Source::text)
+    if (recipe.source == ModuleData::Source::text) {
+        if (state->is_taken(recipe))
+            fail(ErrorKind::slang_compile, "Slang module \"", recipe.name, "\" is already loaded with different source");
         return load_source(recipe, recipe.content);
+    }
     if (recipe.source == ModuleData::Source::file) {
         if (slang::IModule* loaded = load_file(recipe)) {
             modules[&recipe] = {loaded, lay_out(ComPtr<slang::IComponentType>(loaded), {&recipe})};
@@ -127,10 +138,12 @@ void Build::load(const ModuleData& recipe)
         return load_source(recipe, std::move(*text));
     }
     ComPtr<ISlangBlob> diagnostics;
+    const uint64_t number = state->remote->preload(recipe.name, recipe.path, recipe.content);
     slang::IModule* module = slang_loadModuleFromIRBlob(state->session.get(), recipe.name.c_str(), recipe.path.c_str(),
                                                         recipe.content.data(), recipe.content.size(),
                                                         diagnostics.put());
     check(!module, diagnostics.get(), cat("Failed to load slang module \"", recipe.name, "\" from its binary form"));
+    state->remote->preloaded(module, number, recipe.content);
     modules[&recipe] = {module, lay_out(ComPtr<slang::IComponentType>(module), {&recipe})};
 }
 

@@ -24,6 +24,7 @@ struct Build {
     void check(bool failed, ISlangBlob* diagnostics, const std::string& title);
 
 private:
+    void load_part(const ModuleData& recipe);
     slang::IModule* load_file(const ModuleData& recipe);
     void load_source(const ModuleData& recipe, std::string text);
     void add_conformances(const std::vector<TypeConformance>& wanted, const std::vector<const ModuleData*>& modules,

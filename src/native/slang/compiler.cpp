@@ -1,6 +1,5 @@
 #include "slang/compiler.h"
 
-#include <chrono>
 #include <thread>
 #ifndef _WIN32
 #include <pthread.h>
@@ -19,6 +18,12 @@ std::shared_ptr<Compiler>& current()
     return *compiler;
 }
 Compiler::Hooks hooks;
+
+/// How long a task may go on after its caller has left before the compiler that runs it is given up.
+constexpr auto patience = 5s;
+
+std::atomic<bool> closed{false}; ///< the process ends: only `closer` may compile
+std::thread::id closer;
 
 /// Deep expressions recurse in Slang; the default stack of a thread is too small for some that a main thread compiles.
 constexpr size_t worker_stack_size = size_t(256) << 20;
@@ -118,20 +123,39 @@ void Compiler::restart_in_child()
     new (&m_queue_changed) std::condition_variable;
     new std::deque<std::shared_ptr<Task>>(std::move(m_queue));
     m_queue.clear();
+    new std::shared_ptr<Task>(std::move(m_running));
+    m_left_at = {};
     m_busy = m_started = m_paused = false;
 }
 
 void Compiler::set_hooks(Hooks value) { hooks = value; }
 
-std::unique_lock<std::recursive_mutex> Compiler::lock_politely(std::recursive_mutex& mutex)
+void Compiler::poll()
+{
+    if (hooks.poll)
+        hooks.poll();
+}
+
+namespace {
+
+void without_interpreter(const std::function<void()>& body)
+{
+    if (hooks.unlocked)
+        hooks.unlocked(body);
+    else
+        body();
+}
+
+} // namespace
+
+std::unique_lock<std::recursive_timed_mutex> Compiler::lock_politely(std::recursive_timed_mutex& mutex)
 {
     std::unique_lock guard(mutex, std::try_to_lock);
-    if (!guard.owns_lock()) {
-        if (hooks.unlocked)
-            hooks.unlocked([&] { guard.lock(); });
-        else
-            guard.lock();
-    }
+    if (!guard.owns_lock())
+        without_interpreter([&] {
+            while (!guard.try_lock_for(50ms))
+                poll();
+        });
     return guard;
 }
 
@@ -156,10 +180,17 @@ void Compiler::drain()
         const std::lock_guard guard(instance_mutex);
         self = current();
     }
-    if (!self || self->abandoned())
+    closer = std::this_thread::get_id();
+    if (!self || self->abandoned()) {
+        closed = true;
         return;
+    }
     std::unique_lock guard(self->m_queue_mutex);
-    self->m_queue_changed.wait(guard, [&] { return !self->m_busy && self->m_queue.empty(); });
+    closed = true; // whoever is in the queue by now is waited for
+    while (!self->m_abandoned && (self->m_busy || !self->m_queue.empty())) {
+        self->m_queue_changed.wait_for(guard, 100ms);
+        self->give_up_when_overdue();
+    }
 }
 
 void Compiler::run_task(Compiler& self, Task& task)
@@ -183,11 +214,15 @@ void Compiler::work(std::shared_ptr<Compiler> self)
         {
             std::unique_lock guard(self->m_queue_mutex);
             self->m_busy = false;
+            self->m_running = nullptr;
+            self->m_left_at = {};
             self->m_queue_changed.notify_all();
-            self->m_queue_changed.wait(guard, [&] { return !self->m_queue.empty() || self->m_abandoned; });
+            while (self->m_queue.empty() && !self->m_abandoned)
+                if (self->m_queue_changed.wait_for(guard, 30s) == std::cv_status::timeout && hooks.idle)
+                    hooks.idle();
             if (self->m_queue.empty())
                 return;
-            task = std::move(self->m_queue.front());
+            task = self->m_running = std::move(self->m_queue.front());
             self->m_queue.pop_front();
             self->m_busy = true;
         }
@@ -195,14 +230,57 @@ void Compiler::work(std::shared_ptr<Compiler> self)
     }
 }
 
+/// Its caller will not come back: a task that has not begun never does.
+void Compiler::leave(Task& task)
+{
+    const std::lock_guard guard(m_queue_mutex);
+    if (m_running.get() == &task)
+        m_left_at = std::chrono::steady_clock::now();
+    std::erase_if(m_queue, [&](const std::shared_ptr<Task>& item) { return item.get() == &task; });
+}
+
+/// Under the queue's mutex.
+void Compiler::give_up_when_overdue()
+{
+    if (m_left_at == std::chrono::steady_clock::time_point() || std::chrono::steady_clock::now() - m_left_at < patience)
+        return;
+    m_abandoned = true;
+    m_queue_changed.notify_all();
+}
+
+namespace {
+
+/// For a thread that the end of the process overtakes: `poll` throws when the interpreter is gone.
+[[noreturn]] void wait_for_the_end()
+{
+    without_interpreter([] {
+        while (true) {
+            std::this_thread::sleep_for(50ms);
+            Compiler::poll();
+        }
+    });
+    std::terminate(); // not reached
+}
+
+[[noreturn]] void fail_abandoned()
+{
+    fail_runtime("this compiler session was abandoned while it was compiling");
+}
+
+} // namespace
+
 void Compiler::execute(std::function<void()> body)
 {
     auto task = std::make_shared<Task>();
     task->body = std::move(body);
     {
-        const std::lock_guard guard(m_queue_mutex);
+        std::unique_lock guard(m_queue_mutex);
         if (m_abandoned)
-            fail_runtime("this compiler session was abandoned while it was compiling");
+            fail_abandoned();
+        if (closed && std::this_thread::get_id() != closer) {
+            guard.unlock();
+            wait_for_the_end();
+        }
         m_queue.push_back(task);
         m_queue_changed.notify_all();
         if (!m_started) {
@@ -212,16 +290,17 @@ void Compiler::execute(std::function<void()> body)
     }
     std::unique_lock guard(task->mutex);
     while (!task->finished.wait_for(guard, 50ms, [&] { return task->done; })) {
-        if (m_abandoned)
-            fail_runtime("this compiler session was abandoned while it was compiling");
-        if (!hooks.poll)
-            continue;
         guard.unlock();
+        {
+            const std::lock_guard queue(m_queue_mutex);
+            give_up_when_overdue();
+        }
+        if (m_abandoned)
+            fail_abandoned();
         try {
-            hooks.poll();
+            poll();
         } catch (...) {
-            m_abandoned = true;
-            m_queue_changed.notify_all();
+            leave(*task);
             throw;
         }
         guard.lock();
@@ -239,21 +318,23 @@ void Compiler::execute(std::function<void()> body)
     }
 }
 
-void Compiler::acquire()
+void Compiler::acquire(bool may_throw)
 {
     if (m_mutex.try_lock())
         return;
     bool locked = false;
-    const auto wait = [&] {
-        while (!m_abandoned && !locked)
-            locked = m_mutex.try_lock_for(100ms);
-    };
-    if (hooks.unlocked)
-        hooks.unlocked(wait);
-    else
-        wait();
+    without_interpreter([&] {
+        while (!m_abandoned && !(locked = m_mutex.try_lock_for(50ms))) {
+            {
+                const std::lock_guard queue(m_queue_mutex);
+                give_up_when_overdue();
+            }
+            if (may_throw)
+                poll();
+        }
+    });
     if (!locked)
-        fail_runtime("this compiler session was abandoned while it was compiling");
+        fail_abandoned();
 }
 
 slang::IGlobalSession* Compiler::global_session()

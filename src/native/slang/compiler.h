@@ -4,6 +4,7 @@
 #include "slang/com.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -21,21 +22,25 @@ public:
     static std::shared_ptr<Compiler> instance();
     /// Begins creating the global session (about 0.3 s) and returns at once.
     static void start_background();
-    /// Waits for the task that is running; called before the process tears Slang down.
+    /// Waits for the task that is running, and lets no other thread begin one; called before the process tears Slang
+    /// down.
     static void drain();
+    /// What the hook of that name does, if there is one.
+    static void poll();
 
     /// How the language binding takes part in waiting. `poll` runs now and then on a thread that waits for a compile
     /// and may throw to give up; `unlocked` runs its argument with the interpreter lock released.
     struct Hooks {
         void (*poll)() = nullptr;
         void (*unlocked)(const std::function<void()>&) = nullptr;
+        void (*idle)() = nullptr; ///< every half minute on the compiler's thread while there is nothing to do
     };
     static void set_hooks(Hooks hooks);
-    /// Locks a mutex; when that means waiting, without the interpreter lock, which the owner may need.
-    static std::unique_lock<std::recursive_mutex> lock_politely(std::recursive_mutex& mutex);
+    /// Locks a mutex; when that means waiting, without the interpreter lock, which the owner may need. `poll` may throw.
+    static std::unique_lock<std::recursive_timed_mutex> lock_politely(std::recursive_timed_mutex& mutex);
 
     /// Runs `task` on the worker thread and gives its result. The task must own everything that it uses: when `poll`
-    /// throws, the caller leaves and the task goes on alone.
+    /// throws, the caller leaves and the task goes on alone; whoever comes next waits for it, for `patience` at most.
     template <typename F>
     auto run(F task) -> std::invoke_result_t<F&>
     {
@@ -53,7 +58,8 @@ public:
     /// Slang is not thread-safe within a global session: every use of it holds this lock.
     class Lock {
     public:
-        explicit Lock(Compiler& compiler) : m_compiler(compiler) { compiler.acquire(); }
+        /// `may_throw`: what `poll` throws ends the wait.
+        explicit Lock(Compiler& compiler, bool may_throw = true) : m_compiler(compiler) { compiler.acquire(may_throw); }
         ~Lock() { m_compiler.m_mutex.unlock(); }
         Lock(const Lock&) = delete;
         Lock& operator=(const Lock&) = delete;
@@ -77,7 +83,9 @@ public:
 private:
     struct Task;
     void execute(std::function<void()> body);
-    void acquire();
+    void acquire(bool may_throw);
+    void leave(Task& task);
+    void give_up_when_overdue();
     bool pause_for_fork();
     void resume_after_fork();
     void restart_in_child();
@@ -93,6 +101,8 @@ private:
     bool m_busy = false;
     bool m_started = false;
     bool m_paused = false;
+    std::shared_ptr<Task> m_running;
+    std::chrono::steady_clock::time_point m_left_at; ///< when the caller of m_running left; zero: it has not
     std::atomic<bool> m_abandoned{false};
 };
 

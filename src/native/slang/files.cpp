@@ -28,7 +28,7 @@ std::string canonical_path(const std::string& path)
     return error ? path : result.string();
 }
 
-SourceFiles::SourceFiles(std::vector<std::string> library_paths)
+SourceFiles::SourceFiles(std::vector<std::string> library_paths, bool sealed) : m_sealed(sealed)
 {
     for (const std::string& path : library_paths)
     {
@@ -53,6 +53,8 @@ std::string SourceFiles::prepared(const std::string& source) const
 
 std::optional<std::string> SourceFiles::read(const std::string& path)
 {
+    if (m_sealed)
+        return std::nullopt;
     const std::string name = canonical_path(path);
     std::ifstream file(name, std::ios::binary);
     std::ostringstream bytes;
@@ -84,6 +86,8 @@ std::optional<std::string> SourceFiles::read(const std::string& path)
 
 bool SourceFiles::probe(const std::string& path)
 {
+    if (m_sealed)
+        return false;
     std::error_code error;
     const bool found = fs::is_regular_file(path, error);
     const std::string name = canonical_path(path);
@@ -173,6 +177,8 @@ SlangResult SourceFiles::calcCombinedPath(SlangPathType from_type, const char* f
 
 SlangResult SourceFiles::getPathType(const char* path, SlangPathType* out)
 {
+    if (m_sealed)
+        return SLANG_E_NOT_FOUND;
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) {

@@ -28,6 +28,7 @@ struct SessionOptions {
     bool report_downstream_time = false, report_perf_benchmark = false, skip_spirv_validation = false;
     bool dump_intermediates = false;
     std::string dump_intermediates_prefix;
+    bool sealed = false; ///< no file is read: all modules come from memory
 };
 
 /// What a program may ask for beyond its session.
@@ -53,6 +54,13 @@ struct SpecializationArg {
 
 class Reflection;
 
+struct ModuleData;
+struct CompileLimits;
+namespace wire {
+struct Code;
+}
+class RemoteSession;
+
 /// One life of a session. Reflection objects belong to it and are invalid once it is replaced.
 struct SessionState {
     std::shared_ptr<Compiler> compiler;
@@ -76,6 +84,18 @@ struct SessionState {
     /// The live wrapper of each reflected thing, so that one declaration is one object.
     std::unordered_map<CacheKey, Reflection*, CacheHash> wrappers;
 
+    /// Names of modules that `session` knows, dropped ones and those of interrupted loads among them, and what stands
+    /// behind each. Written on the compiler's thread.
+    std::map<std::string, std::string> taken;
+    std::mutex taken_mutex;
+    /// What the process that generates code knows of this.
+    std::unique_ptr<RemoteSession> remote;
+
+    /// Whether another module than this has its name.
+    bool is_taken(const ModuleData& module);
+    void take(const ModuleData& module);
+
+    SessionState();
     ~SessionState();
 };
 
@@ -142,8 +162,12 @@ public:
     std::shared_ptr<EntryPointData> entry_point(EntryPointData recipe);
     std::vector<std::string> entry_point_names(const std::shared_ptr<ModuleData>& module);
     std::shared_ptr<ProgramData> link(ProgramData recipe);
-    /// Target code of one entry point; generated once.
+    /// Target code of one entry point; generated once, in a process of its own where there can be one. CompilerDeath
+    /// when that dies or has to be stopped.
+    std::string code(const std::shared_ptr<ProgramData>& program, int entry_point, const CompileLimits& limits);
     std::string code(const std::shared_ptr<ProgramData>& program, int entry_point);
+    /// Hash of all that decides code(): the same in every process.
+    std::string content_key(const std::shared_ptr<ProgramData>& program, int entry_point);
     std::string serialize(const std::shared_ptr<ModuleData>& module);
     /// Path of the source file that load_module(name) would read; throws when there is none.
     std::string resolve_path(const std::string& name);
@@ -164,22 +188,21 @@ private:
 
     CompileTarget m_target;
     SessionOptions m_options;
-    std::recursive_mutex m_operation; ///< one load, link or reload at a time: they must agree on the state
+    std::recursive_timed_mutex m_operation; ///< one load, link or reload at a time: they must agree on the state
     std::mutex m_mutex;               ///< of the members below
     std::shared_ptr<SessionState> m_state;
     std::vector<std::weak_ptr<ModuleData>> m_modules;
     std::vector<std::weak_ptr<EntryPointData>> m_entry_points;
     std::vector<std::weak_ptr<ProgramData>> m_programs;
     std::map<std::string, std::weak_ptr<ModuleData>> m_named;
-    std::map<std::string, std::string> m_taken; ///< names that the compiler's session knows, and what stands behind each
     std::vector<std::string> m_warnings; ///< not yet taken
     std::set<std::string> m_seen_warnings;
 
     std::shared_ptr<SessionState> make_state() const;
+    void check_same(const std::optional<wire::Code>& elsewhere, const std::string& code,
+                    const std::vector<std::string>& warnings);
     void warn(const std::string& text);
     std::shared_ptr<ModuleData> find_named(const std::string& key);
-    /// Whether the compiler knows another module by that name, even one that was dropped here.
-    bool is_taken(const std::string& name, const std::string& identity);
     std::shared_ptr<ModuleData> load(ModuleData recipe, const std::string& key);
 };
 

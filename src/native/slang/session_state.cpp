@@ -1,5 +1,7 @@
 #include "slang/session.h"
 
+#include "slang/remote.h"
+
 #include <cstdlib> // defines __GLIBC__ where it is
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -106,7 +108,7 @@ void release(Compiler& compiler, ComPtr<T>& object)
     if (!object)
         return;
     try {
-        const Compiler::Lock lock(compiler);
+        const Compiler::Lock lock(compiler, false);
         object.reset();
     } catch (const Error&) {
         object->addRef();
@@ -114,6 +116,8 @@ void release(Compiler& compiler, ComPtr<T>& object)
 }
 
 } // namespace
+
+SessionState::SessionState() = default;
 
 SessionState::~SessionState()
 {
@@ -141,7 +145,9 @@ std::shared_ptr<SessionState> Session::make_state() const
 {
     auto state = std::make_shared<SessionState>();
     state->compiler = Compiler::instance();
-    state->files = ComPtr<SourceFiles>(new SourceFiles(m_options.library_paths));
+    state->files = ComPtr<SourceFiles>(new SourceFiles(m_options.library_paths, m_options.sealed));
+    state->remote = std::make_unique<RemoteSession>(m_target, m_options);
+    state->remote->open();
 
     const auto make = [state, target = m_target, options = m_options] {
         slang::IGlobalSession* global = state->compiler->global_session();

@@ -1,0 +1,102 @@
+"""Target code of linked programs, and the memory of those that the Slang compiler dies of."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ..cache import cache_of
+from ..config import config
+from ..errors import CompilerDiedError
+
+_KIND = "died"
+_REMEMBERED = ("crash", "timeout", "memory")
+_log = logging.getLogger("slangpy")
+
+
+def target_code(device: Any, program: Any, entry_point: int, label: str, generated: str = "") -> bytes:
+    """The code of an entry point of `program` (a ShaderProgram) for `device`.
+
+    label: what messages call it. generated: source that was made for it, kept beside the user's when the compiler dies.
+    Raises CompilerDiedError when the compiler crashes or has to be stopped; that is remembered in the disk cache, and not
+    tried again before the sources, the options, the compiler or the limits change.
+    """
+    cache = cache_of(device)
+    if cache.count(_KIND):  # seldom: most programs compile
+        known = cache.read(_KIND, program.content_key(entry_point))
+        if known is not None and not _allows_more(known):
+            raise _error(label, known, again=True)
+    try:
+        return program.code(entry_point)
+    except CompilerDiedError as error:
+        record = {
+            "reason": error.reason,
+            "text": str(error),
+            "limit": _limit(error.reason),
+            "file": _keep_source(program, label, generated, str(error)),
+        }
+        if error.reason in _REMEMBERED:
+            key = program.content_key(entry_point)
+            record["entry"] = str(cache.folder / _KIND / key)
+            cache.write(_KIND, key, record)
+        raise _error(label, record) from None
+
+
+def _limit(reason: str) -> float:
+    return {"timeout": config.compile_timeout, "memory": float(config.compile_memory)}.get(reason, 0.0)
+
+
+def _allows_more(record: dict[str, Any]) -> bool:
+    """Whether the limit that stopped the compiler has been raised since; zero is none."""
+    limit = _limit(record["reason"])
+    return limit != record["limit"] and (limit == 0 or 0 < record["limit"] < limit)
+
+
+def _error(label: str, record: dict[str, Any], again: bool = False) -> CompilerDiedError:
+    text = f"{label}: {record['text']}"
+    if again:
+        text += " when this kernel was compiled before"
+    if record["file"]:
+        text += f". The source is kept in {record['file']}"
+    if record["reason"] == "crash":
+        text += ". This is a fault of the compiler, not of Python: write the function another way"
+    if again:
+        text += f". It is not tried again before the source changes; to try now, delete {record['entry']}"
+    return CompilerDiedError(text, record["reason"], record["file"])
+
+
+def _sources(modules: Iterable[Any], seen: dict[str, str]) -> dict[str, str]:
+    """Name -> text of the modules of a program, and of the files that they are made of."""
+    for module in modules:
+        if module.is_composed:
+            _sources(module.source_modules, seen)
+            continue
+        if module.source is not None:
+            seen.setdefault(module.name, module.source)
+        for path in module.dependencies:
+            if os.path.isfile(path) and Path(path).suffix == ".slang":
+                seen.setdefault(path, Path(path).read_text("utf-8", "replace"))
+    return seen
+
+
+def _keep_source(program: Any, label: str, generated: str, why: str) -> str | None:
+    """A file with all source of a program, for whoever looks into it."""
+    library = str(Path(__file__).resolve().parent.parent / "slang")
+    texts = {} if not generated else {"the generated kernel": generated}
+    known = set(texts.values())
+    for name, text in _sources(program.modules, {}).items():
+        if text not in known and not name.startswith(library):
+            texts[name] = text
+    try:
+        handle, path = tempfile.mkstemp(prefix="slangpy-", suffix=".slang")
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(f"// {label}: {why}\n")
+            file.writelines(f"\n// ---- {name}\n{text}\n" for name, text in texts.items())
+    except OSError as error:
+        _log.warning("%s: the source could not be kept: %s", label, error)
+        return None
+    return path

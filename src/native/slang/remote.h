@@ -1,0 +1,47 @@
+#pragma once
+// One life of a session as the process that generates code knows it: which of its modules were sent there, under which
+// numbers. Modules go there serialised; sources and reflection stay here. Used on the compiler's thread.
+#include "slang/code_worker.h"
+
+namespace spy {
+
+/// A question for CodeWorker::ask().
+struct CodeRequest {
+    uint64_t life = 0; ///< 0: there is nobody to ask
+    std::string frame;
+};
+
+class RemoteSession {
+public:
+    RemoteSession(CompileTarget target, SessionOptions options);
+    ~RemoteSession();
+
+    /// Starts the process, where there is none, and sends it the session: it then gets ready beside the front end.
+    void open();
+    /// Sends a module at once that is about to be loaded here from the same bytes; its number.
+    uint64_t preload(const std::string& name, const std::string& path, const std::string& blob);
+    /// `module` is what came of it.
+    void preloaded(slang::IModule* module, uint64_t number, const std::string& blob);
+
+    CodeRequest request(const SessionState& state, const ProgramData& program, int entry_point,
+                        const std::string& fault);
+    /// Hash of all that decides the code: the same in every process.
+    std::string content_key(const SessionState& state, const ProgramData& program, int entry_point);
+
+private:
+    struct Sent {
+        std::string hash;
+        std::string blob;    ///< kept where it was there anyway
+        uint64_t number = 0; ///< 0: not sent in this life
+    };
+
+    CompileTarget m_target;
+    SessionOptions m_options;
+    uint64_t m_id = 0, m_life = 0, m_last_number = 0;
+    std::unordered_map<slang::IModule*, Sent> m_modules;
+
+    bool join(CodeWorker& worker);
+    Sent& serialized(slang::IModule* module, std::string& blob);
+};
+
+} // namespace spy
