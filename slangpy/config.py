@@ -83,6 +83,7 @@ class Config:
     dump_generated_shaders: bool = field(default_factory=lambda: _flag("SLANGPY_DUMP_GENERATED_SHADERS"))
     dump_slang_intermediates: bool = field(default_factory=lambda: _flag("SLANGPY_DUMP_SLANG_INTERMEDIATES"))
     check_bounds: bool = field(default_factory=lambda: _flag("SLANGPY_CHECK_BOUNDS"))
+    check_gradients: bool = field(default_factory=lambda: _flag("SLANGPY_CHECK_GRADIENTS"))
     cache_dir: Path = field(default_factory=_default_cache_dir)
     data_dir: Path = field(default_factory=_default_data_dir)
     cache_enabled: bool = field(default_factory=lambda: not _flag("SLANGPY_DISABLE_CACHE"))

@@ -245,6 +245,11 @@ def _desc(device: Device) -> DeviceDesc:
     return device.__dict__["_state_desc"]
 
 
+def _checks_gradients(device: Device) -> bool:
+    chosen = device.__dict__.get("_state_check_gradients")
+    return (config.check_gradients or _desc(device).enable_debug_layers) if chosen is None else chosen
+
+
 # --- closing
 
 

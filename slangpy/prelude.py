@@ -12,6 +12,8 @@ from .call.globals_used import used_slots
 
 _FILES = {"cpp": ("prelude_integers.h", "prelude_cpp.h"), "cuda": ("prelude_integers.h", "prelude_cuda.h")}
 
+_MISSING = (b"asinh", b"acosh", b"atanh")
+
 
 @cache
 def _text(target: str) -> bytes:
@@ -27,9 +29,19 @@ def prelude_key(target: str) -> str:
 
 def with_prelude(code: bytes, target: str) -> bytes:
     """Code of a compile target ("cpp", "cuda", "spirv", ...) as its downstream compiler takes it."""
+    if target not in _FILES:
+        return code
     if target == "cpp":
         code = _half_operators(code)
-    return _text(target) + code if target in _FILES else code
+    return _text(target) + _double_functions(code, target)
+
+
+def _double_functions(code: bytes, target: str) -> bytes:
+    """Slang's preludes take the logarithm of a double as a float, and leave out functions that emitted code calls."""
+    code = code.replace(b"double F64_log10(float f)", b"double F64_log10(double f)", 1)
+    missing = [n for n in _MISSING if b"F64_%s((" % n in code and b"INLINE double F64_%s(" % n not in code]
+    head = b"__device__ inline" if target == "cuda" else b"#include <math.h>\nstatic inline"
+    return b"".join(b"%s double F64_%s(double x) { return ::%s(x); }\n" % (head, n, n) for n in missing) + code
 
 
 def _half_operators(code: bytes) -> bytes:
@@ -42,10 +54,13 @@ def _half_operators(code: bytes) -> bytes:
 
 
 def check_resources(device: Any, layout: Any, text: bytes, label: str) -> None:
-    """NotImplementedError for kernels that use textures on the CPU device; the C++ compiler would only say what it misses.
+    """NotImplementedError for kernels that use textures on the CPU device (the C++ compiler would only say what it
+    misses), or functions of double that SPIR-V has for float only (drivers give any number).
 
     Globals that the kernel (`text`, of the compile target) does not reach are no obstacle.
     """
+    if device.compile_target.format == "spirv":
+        _check_doubles(text, label)
     if device.compile_target.format != "cpp" or device.info.type is not _native.DeviceType.cpu:
         return
     used = used_slots(text, "cpp", layout)
@@ -57,3 +72,34 @@ def check_resources(device: Any, layout: Any, text: bytes, label: str) -> None:
                 f"{label} uses the parameter '{slot['path']}', a texture, sampler or acceleration structure, which the cpu "
                 "device cannot run yet; use a cuda or vulkan device"
             )
+
+
+_FLOAT_ONLY = dict(
+    enumerate(
+        "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 pow exp log exp2 log2".split(),
+        start=13,
+    )
+)
+"""Instructions of GLSL.std.450 that take numbers of 16 or 32 bits."""
+
+
+def _check_doubles(code: bytes, label: str) -> None:
+    if len(code) % 4:
+        return
+    words = memoryview(code).cast("I")
+    doubles: set[int] = set()
+    at = 5
+    while at < len(words) and (size := words[at] >> 16):
+        opcode = words[at] & 0xFFFF
+        if (opcode == 22 and words[at + 2] == 64) or (
+            opcode == 23 and words[at + 2] in doubles
+        ):  # OpTypeFloat, -Vector
+            doubles.add(words[at + 1])
+        elif opcode == 54 and not doubles:  # OpFunction: types are all known
+            return
+        elif opcode == 12 and words[at + 1] in doubles and words[at + 4] in _FLOAT_ONLY:  # OpExtInst
+            raise NotImplementedError(
+                f"{label} uses {_FLOAT_ONLY[words[at + 4]]} of double (other functions, such as log10, sinpi or ldexp, use it "
+                "too), which Vulkan has for float only; convert to float there, or use a cpu or cuda device"
+            )
+        at += size

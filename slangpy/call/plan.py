@@ -219,7 +219,8 @@ class PlanView:
         return guess_variant(self.planned()[0], self.can_widen())
 
     def native_spec(self) -> dict[str, Any]:
-        return {**self.spec, "device": self.module.device, "view": self}
+        unchecked = self.options.bwds and getattr(self.module.device, "check_gradients", False)
+        return {**self.spec, "device": self.module.device, "view": self, "is_unchecked": unchecked}
 
     def attach(self, plan: Any) -> None:
         self.native = plan

@@ -103,6 +103,7 @@ struct CallPlan {
     Shape tile; ///< call groups, in all dimensions of the call: a launch counts tiles; empty without groups
     bool can_widen = false; ///< flat kernels may move several neighbours per thread
     bool is_forward_mode = false; ///< gradients are tangents: stored, never added up
+    bool is_unchecked = false;    ///< its derivatives are to be compared with others after the first run
     uint32_t min_call_rank = 0;
     std::unordered_map<uint64_t, Variant> variants;
     nb::object view;     ///< the planner's record: builds variants, formats errors

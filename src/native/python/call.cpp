@@ -165,6 +165,7 @@ std::shared_ptr<CallPlan> read_plan(nb::dict dict)
     if (dict.contains("tile"))
         plan->tile = shape_from(dict["tile"]);
     plan->is_forward_mode = dict.contains("is_forward_mode") && nb::cast<bool>(dict["is_forward_mode"]);
+    plan->is_unchecked = dict.contains("is_unchecked") && nb::cast<bool>(dict["is_unchecked"]);
     plan->view = dict["view"];
     return plan;
 }
@@ -249,6 +250,16 @@ nb::object finish(const CallPlan& plan, const CallArguments& arguments, const Si
 
 namespace {
 
+/// After the first run of a backward call's plan, where the device asks for it.
+void check_first_run(nb::handle self, CallPlan& plan, nb::handle args, nb::handle kwargs, std::span<PyObject* const> slots)
+{
+    plan.is_unchecked = false;
+    nb::list values;
+    for (PyObject* slot : slots)
+        values.append(nb::borrow(slot));
+    nb::module_::import_("slangpy.derivatives.first_run").attr("check_first_run")(self, args, kwargs, values);
+}
+
 nb::object call_with(nb::handle self, nb::args args, nb::kwargs kwargs, std::span<PyObject* const> slots)
 {
     CallSite& site = *nb::inst_ptr<CallSite>(self);
@@ -285,7 +296,10 @@ nb::object call_with(nb::handle self, nb::args args, nb::kwargs kwargs, std::spa
                          "graph; use torch.no_grad() or .detach()").c_str(), 1) < 0)
             throw nb::python_error();
     }
-    return finish(*plan, arguments, signature, Launch(*plan, signature, site.run).run());
+    nb::object result = finish(*plan, arguments, signature, Launch(*plan, signature, site.run).run());
+    if (plan->is_unchecked && !signature.reserved.append_to)
+        check_first_run(self, *plan, args, given, slots);
+    return result;
 }
 
 nb::object call(nb::handle self, nb::args args, nb::kwargs kwargs)
@@ -406,7 +420,8 @@ void bind_torch(nb::module_& m)
             new (self) TorchPair{std::move(primal), std::move(grad), std::move(seed), fresh};
         }, nb::arg("primal").none(), nb::arg("grad").none(), nb::arg("seed").none() = nb::none(), nb::arg("fresh") = false)
         .def_rw("primal", &TorchPair::primal, nb::arg().none())
-        .def_rw("grad", &TorchPair::grad, nb::arg().none());
+        .def_rw("grad", &TorchPair::grad, nb::arg().none())
+        .def_ro("seed", &TorchPair::seed);
     nb::class_<TorchSlot>(m, "TorchSlot", "Stands for a torch tensor in stored arguments.").def(nb::init<>());
     m.def("_read_torch", [](nb::handle tensor) {
         TorchTensor found;

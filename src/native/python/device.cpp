@@ -170,6 +170,12 @@ void bind_state(DeviceClass& cls)
     cls.def_prop_ro("info", [](const Device& d) { return d.info(); })
         .def_prop_ro("type", [](const Device& d) { return d.info().type; })
         .def_prop_ro("is_closed", &Device::is_closed)
+        .def_prop_rw("check_gradients",
+                     [](nb::handle self) { return nb::module_::import_("slangpy.device").attr("_checks_gradients")(self); },
+                     [](nb::handle self, bool on) { self.attr("__dict__")["_state_check_gradients"] = nb::bool_(on); },
+                     "bool: whether the first run of each new kind of backward call is compared with forward mode and, where "
+                     "they differ, with differences; RuntimeWarning where its gradients are wrong. It compiles and runs more. At "
+                     "first off, unless debug layers are on or the environment has SLANGPY_CHECK_GRADIENTS=1.")
         .def_prop_rw("deterministic", [](const Device& d) { return d.deterministic->load(); },
                      [](Device& d, bool on) { *d.deterministic = on; },
                 "Whether backward calls sum gradients so that repeated runs give the same bits: exact sums, rounded "

@@ -150,6 +150,10 @@ struct LibraryUse {
             imported = true;
         if (is_view || is_plain_library_name(text) || is_generic_library_name(text))
             (is_view ? views : used) |= is_use(text, next, follows_word);
+        else if (text == "degrees" || text == "radians" || text == "exp10")
+            exact = true;
+        else if (text.starts_with("double"))
+            doubles = true;
         else if (text == "CudaKernel" || text == "CUDAKernel" || text == "AutoPyBindCUDA" || text == "TorchEntryPoint"
                  || text == "IDiffTensorWrapper")
             own_views = true;
@@ -157,6 +161,7 @@ struct LibraryUse {
     }
     bool imported = false, used = false;
     bool views = false;     ///< TensorView or DiffTensorView
+    bool exact = false, doubles = false; ///< functions that our library has more exactly for double; double
     bool own_views = false; ///< kernels written the CUDA way, or wrappers of gradients: Slang's own views are meant
 
 private:
@@ -314,7 +319,7 @@ std::string prepare_source(std::string_view source)
         }
         pos = std::max(end, pos + 1);
     }
-    library.used |= library.views && !library.own_views;
+    library.used |= (library.views && !library.own_views) || (library.exact && library.doubles);
     library.used |= result.find(memory_name) != std::string::npos;
     // at the end, so that lines and columns stay those of the user's text
     if (library.used && !library.imported && source.find("import \"slangpy\"") == std::string_view::npos)
