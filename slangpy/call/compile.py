@@ -25,6 +25,11 @@ from .text import import_statement
 _LIBRARY = Path(__file__).resolve().parent.parent / "slang"
 _lock = threading.RLock()
 
+_INTERNAL = re.compile(
+    r"internal (?:compiler )?error|E99999|assert(?:ion)? fail|unimplemented|unexpected exception", re.I
+)
+"""What Slang says when the fault is its own."""
+
 builds = 0
 """Kernels built by a compiler in this process (cache hits do not count)."""
 
@@ -253,6 +258,13 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"it into a namespace\n{text}"
         )
     path = _dump_failed(name, source)
+    if re.search(r"_diff\(", source) and _INTERNAL.search(text):
+        return KernelGenException(
+            f"{name}: Slang failed inside while it made the derivative of this function; known to cause that are `return` "
+            "inside loops (set a variable and break), `while` and `do` loops that come out of macros (write for (; c; )), and "
+            "no_diff values in vector constructors under .fwds (write detach(value) there); docs/gradients.md has "
+            f"the list. The kernel is in {path}. Slang said:\n{text}"
+        )
     return KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}")
 
 

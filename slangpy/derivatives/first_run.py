@@ -84,6 +84,7 @@ class _Comparison:
             return ""
         others = [f"forward mode {pushed[0]:.6g}"] if pushed is not None else []
         others += [f"differences of the function {found.value:.6g}"] if known else []
+        others += ["which see through no_diff and detach()"] if pushed is None else []
         return (
             f"is wrong: along a random direction it gives {backward:.6g}, but {', '.join(others)}. What Slang "
             "differentiates wrongly is listed in docs/gradients.md; spy.check_gradients(function, ...) looks for the cause"

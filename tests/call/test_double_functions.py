@@ -43,7 +43,8 @@ def test_precision(device, modules, name):
         modules[device] = spy.Module.load_from_source(device, "double_functions", source(FUNCTIONS))
     module, expected = modules[device], FUNCTIONS[name](X)
     of_float = getattr(module, f"{name}_of1")(X.astype(np.float32), _result="numpy")
-    np.testing.assert_allclose(of_float, expected, rtol=2e-6)
+    # Vulkan lets asin, acos and others be off by 4096 units
+    np.testing.assert_allclose(of_float, expected, rtol=1e-3 if device.info.type is spy.DeviceType.vulkan else 2e-6)
     if device.info.type is spy.DeviceType.vulkan and name not in EXACT_EVERYWHERE:
         with pytest.raises(NotImplementedError, match=rf"double_functions::{name}_of uses \w+ of double.*float only"):
             getattr(module, f"{name}_of")(X)

@@ -110,3 +110,26 @@ def test_unsupported_atomic_element(device):
     x = spy.Tensor.zeros(device, (1,), "int8_t")
     with pytest.raises(ValueError, match="int8_t cannot be added atomically"):
         module.f(spy.grid((3,)), x)
+
+
+NO_DIFF = """
+[Differentiable] float fails(float x, no_diff float k) { float3 v = float3(k, x, k); return dot(v, v * x); }
+[Differentiable] float works(float x, no_diff float k)
+{
+    float3 v = float3(detach(k), x, detach(k));
+    return dot(v, v * x);
+}
+"""
+
+
+def test_internal_errors_say_the_way_round(device):
+    """Slang 2026.12 cannot make the forward derivative of no_diff values in vector constructors."""
+    module = spy.Module.load_from_source(device, "no_diff_parts", NO_DIFF)
+    pair = spy.diffPair(0.7)
+    module.fails.bwds(pair, 0.3, _result=spy.diffPair(0.0, 1.0))
+    assert pair.grad == pytest.approx(2 * 0.3**2 + 3 * 0.7**2, rel=1e-5)
+    assert module.works.fwds(spy.diffPair(0.7, 1.0), 0.3).grad == pytest.approx(pair.grad, rel=1e-5)
+    with pytest.raises(
+        ValueError, match=r"(?s)no_diff_parts::fails: Slang failed inside.*detach\(value\).*gradients\.md"
+    ):
+        module.fails.fwds(spy.diffPair(0.7, 1.0), 0.3)

@@ -30,6 +30,13 @@ void doubled_bwd(inout DifferentialPair<float> x, float d) { x = diffPair(x.p, 3
 DifferentialPair<float> doubled_fwd(DifferentialPair<float> x) { return diffPair(2 * x.p, 2 * x.d); }
 [Differentiable] float wrong(float k, float x) { return k * k * doubled(x); }
 
+#define MEAN(name, quotient) [Differentiable] float3 name(float3 x) { \\
+    float3 n = 0; float d = 0; \\
+    for (int i = 0; i < 3; i++) { float w = exp(-x.x * i); n += x * w * i; d += w; } \\
+    return quotient; }
+MEAN(mean, n / d)
+MEAN(mean_cast, n / float3(d))
+
 [BackwardDerivative(cube_bwd)] float cube(float x) { return x * x * x; }
 void cube_bwd(inout DifferentialPair<float> x, float d) { x = diffPair(x.p, 3 * x.p * x.p * d); }
 [BackwardDerivative(bad_cube_bwd)] float bad_cube(float x) { return x * x * x; }
@@ -106,6 +113,20 @@ def test_a_wrong_forward_mode_is_no_fault_of_the_gradient(device, m):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         m.bad_forward.bwds(with_grad(device, [0.5]), _result=seeded(device, [1]))
+
+
+def test_what_slang_differentiates_wrongly(device, m):
+    """Slang loses the scalar that a loop has changed where a vector is divided by it (docs/gradients.md)."""
+
+    def pair() -> Any:
+        return spy.diffPair(spy.float3(0.3, 0.7, -0.2), spy.float3(0))
+
+    ones = spy.diffPair(spy.float3(0), spy.float3(1, 1, 1))
+    with pytest.warns(RuntimeWarning, match=r"mean\.bwds: the gradient by x is wrong"):
+        m.mean.bwds(pair(), _result=ones)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        m.mean_cast.bwds(pair(), _result=ones)
 
 
 def test_off_at_first(device, m):

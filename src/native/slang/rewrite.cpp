@@ -150,7 +150,7 @@ struct LibraryUse {
             imported = true;
         if (is_view || is_plain_library_name(text) || is_generic_library_name(text))
             (is_view ? views : used) |= is_use(text, next, follows_word);
-        else if (text == "degrees" || text == "radians" || text == "exp10")
+        else if (text == "degrees" || text == "radians" || text == "exp10" || text == "exp2")
             exact = true;
         else if (text.starts_with("double"))
             doubles = true;
