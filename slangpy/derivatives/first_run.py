@@ -119,12 +119,12 @@ def _primal(value: Any, values: Iterator[Any]) -> Any:
             return value.primal
         like = value.seed if value.seed is not None else value.grad
         return None if like is None else like.new_empty(like.shape)
+    if isinstance(value, DiffPair):
+        return DiffPair(0.0, value.grad, value.needs_grad) if value.primal is None else value
     if isinstance(value, dict):
         return {name: _primal(item, values) for name, item in value.items()}
-    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+    if type(value) in (list, tuple):
         return type(value)([_primal(item, values) for item in value])
-    if isinstance(value, DiffPair) and value.primal is None:
-        return DiffPair(0.0, value.grad, value.needs_grad)
     return value
 
 
