@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch  # pyright: ignore[reportMissingImports]
 
 from . import _native
+from .autograd_second import differentiable_once, gradients_in_graph
 from .torchsnapshot import SLOT as _SLOT, Arguments
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from .function import FunctionNode
 
 _NARROW = (torch.float16, torch.bfloat16)
+_TWICE = (
+    "trying to differentiate twice a function that was marked with @once_differentiable: second derivatives do not reach "
+    "into Slang functions that write torch tensors"
+)
 _LEAF_IN_PLACE = "a leaf Variable that requires grad is being used in an in-place operation."
 _VIEW_ADVICE = " A DiffTensorView may be written: where the function only reads, declare IDiffTensor<T, D>, or pass tensor.clone()."
 
@@ -183,38 +188,13 @@ class StructuredSlangFunction(torch.autograd.Function):
 
 
 def _replay_in_python(ctx: Any, seed: Any) -> Any:
+    call, needs = ctx.call, ctx.needs_input_grad[1:]
     saved = ctx.saved_tensors  # once: checkpoints refuse to unpack twice
+    if seed is None:
+        return (None,) * (len(needs) + 1)
     if torch.is_grad_enabled():  # create_graph
-        with torch.no_grad():
-            grads = _replay(ctx, saved, seed)
-        return _differentiable_once(grads, (seed, *saved))
-    return _replay(ctx, saved, seed)
-
-
-class _Refusal(torch.autograd.Function):
-    """Gradients whose own derivative is refused. Their sources are inputs, so that no way back goes around it."""
-
-    @staticmethod
-    def forward(ctx: Any, count: int, *tensors: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        del ctx
-        return tuple([tensor.detach() for tensor in tensors[:count]])
-
-    @staticmethod
-    def backward(ctx: Any, *seeds: Any) -> Any:
-        raise RuntimeError(
-            "trying to differentiate twice a function that was marked with @once_differentiable: second derivatives do not "
-            "reach into Slang functions"
-        )
-
-
-def _differentiable_once(grads: Sequence[Any], sources: Sequence[Any]) -> tuple[Any, ...]:
-    """The gradients, as tensors that require grad where one of their sources does."""
-    wanted = [grad for grad in grads if grad is not None]
-    anchors = [source for source in sources if source is not None and source.requires_grad]
-    if not wanted or not anchors:
-        return tuple(grads)
-    marked = iter(_Refusal.apply(len(wanted), *wanted, *anchors))  # pyright: ignore[reportArgumentType]
-    return tuple([None if grad is None else next(marked) for grad in grads])
+        return None, *gradients_in_graph(_replay, call, saved, needs, seed)
+    return None, *_replay(call, saved, needs, seed)
 
 
 def _gradient_of(tensor: Any) -> Any:
@@ -230,15 +210,13 @@ def _recipe_of(view: PlanView) -> _Recipe:
     return view.graph
 
 
-def _replay(ctx: Any, saved: Sequence[Any], seed: Any) -> Any:
-    call, needs = ctx.call, ctx.needs_input_grad
-    if seed is None:
-        return (None,) * len(needs)
+def _replay(call: Any, saved: Sequence[Any], needs: Sequence[bool], seed: Any) -> list[Any]:
+    """The gradients of the inputs, None where not needed."""
     saved, seed = call.checked(saved), call.checked_seed(seed)
     values: list[Any] = list(saved)
     grads: list[Any] = [None] * len(needs)
     rounded: list[int] = []
-    for number, place in enumerate(call.places, 1):
+    for number, place in enumerate(call.places):
         if needs[number]:
             tensor = values[place]
             if tensor.dim() == 0 and tensor.device != seed.device:  # a CPU number beside CUDA tensors
@@ -251,8 +229,8 @@ def _replay(ctx: Any, saved: Sequence[Any], seed: Any) -> Any:
     values.append(_native.TorchPair(None, None, seed))
     _run_backward(call, call.kwargs, values)
     for number in rounded:
-        grads[number] = grads[number].to(saved[call.places[number - 1]])
-    return tuple(grads)
+        grads[number] = grads[number].to(saved[call.places[number]])
+    return grads
 
 
 def _run_backward(call: Any, kwargs: dict[str, Any], values: list[Any]) -> None:
@@ -366,7 +344,7 @@ class WritingSlangFunction(torch.autograd.Function):
             checked = call.made.check(seeds, "a gradient")
             found = gradients(call, call.checked(saved), checked, wanted)
         grads = (None, *[found.get(i) for i in call.places])
-        return _differentiable_once(grads, (*seeds, *saved)) if torch.is_grad_enabled() else grads
+        return tuple(differentiable_once(grads, (*seeds, *saved), _TWICE)) if torch.is_grad_enabled() else grads
 
 
 def gradients(call: _Call, saved: Sequence[Any], seeds: Sequence[Any], wanted: Sequence[int]) -> dict[int, Any]:

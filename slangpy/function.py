@@ -191,6 +191,7 @@ class FunctionNode(_native.CallSite):
         self._globals, self._bound, self._stream = globals_, bound, stream
         self._bwds: FunctionNode | None = None
         self._fwds: FunctionNode | None = None
+        self._second: FunctionNode | None = None
         table = module.plan_table((core.identity, core.is_constructor, options))
         uniforms = self._make_uniforms if globals_ else None
         derives = options.bwds or options.fwds
@@ -324,6 +325,13 @@ class FunctionNode(_native.CallSite):
         if self._bwds is None:
             self._bwds = self._with(bwds=True)
         return self._bwds
+
+    @property
+    def _bwds_twice(self) -> FunctionNode:
+        """The gradient of a backward call (see call/second_order.py), for torch's create_graph."""
+        if self._second is None:
+            self._second = self._with(bwds=True, second=True)
+        return self._second
 
     @property
     def fwds(self) -> FunctionNode:

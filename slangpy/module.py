@@ -107,16 +107,23 @@ def _is_worn(session: Any) -> bool:
     return getattr(session, "_uses", 0) - living >= max(_MOST_DROPPED, living)
 
 
-def new_session(device: Any) -> Any:
-    """A compiler session with the device's options and our library loaded."""
-    from .session import SlangOptimizationLevel, create_session
+def session_options(device: Any) -> dict[str, Any]:
+    """The device's compiler options, with what functional calls take for those it leaves open."""
+    from .session import SlangOptimizationLevel
 
     options = dict(device.__dict__["_state_desc"].compiler_options or {})
     options.setdefault(
         "optimization", SlangOptimizationLevel.high
     )  # level 1 gives SPIR-V that fails validation (Slang 2026.12)
     options.setdefault("disable_warnings", ["41012"])
-    session = create_session(device, options, held_by_device=True)
+    return options
+
+
+def new_session(device: Any) -> Any:
+    """A compiler session with the device's options and our library loaded."""
+    from .session import create_session
+
+    session = create_session(device, session_options(device), held_by_device=True)
     compile_stage.load_library(session)
     return session
 

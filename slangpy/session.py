@@ -239,6 +239,21 @@ def _target_of(device: Any, options: SlangCompilerOptions) -> dict[str, Any]:
     return values
 
 
+def session_values(
+    device: Any, options: SlangCompilerOptions | Mapping[str, Any] | None, add_default_include_paths: bool = True
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the compiler is told of a target, and of the options."""
+    options = SlangCompilerOptions.of(options)
+    library = os.path.join(os.path.dirname(os.path.abspath(__file__)), "slang")
+    paths = [os.fspath(path) for path in options.include_paths]
+    if add_default_include_paths:
+        paths = [library, *(path for path in paths if path != library)]
+    values = options.to_dict()
+    values["include_paths"] = paths
+    values["library_paths"] = [library]
+    return _target_of(device, options), values
+
+
 def create_session(
     device: Any,
     options: SlangCompilerOptions | Mapping[str, Any] | None = None,
@@ -254,15 +269,7 @@ def create_session(
     """
     from slangpy import _slang
 
-    options = SlangCompilerOptions.of(options)
-    library = os.path.join(os.path.dirname(os.path.abspath(__file__)), "slang")
-    paths = [os.fspath(path) for path in options.include_paths]
-    if add_default_include_paths:
-        paths = [library, *(path for path in paths if path != library)]
-    values = options.to_dict()
-    values["include_paths"] = paths
-    values["library_paths"] = [library]
-    session: Any = _slang.SlangSession(_target_of(device, options), values)
+    session: Any = _slang.SlangSession(*session_values(device, options, add_default_include_paths))
     session._get_device = weakref.ref(device) if held_by_device else lambda: device
     session.cache_path = cache_path
     return session

@@ -87,33 +87,40 @@ def target_options(device: Any) -> dict[str, Any]:
     }
 
 
+def _library_key() -> str:
+    from .. import _slang
+
+    return digest(library_hash(), str(_slang.version()))
+
+
+def library_blob(device: Any) -> bytes | None:
+    """Our library precompiled: as shipped, or as the cache has it; None where it is not compiled yet."""
+    key = _library_key()
+    shipped = _LIBRARY / "slangpy.slang-module.bin"
+    if shipped.exists():
+        data = shipped.read_bytes()
+        if data[:64].decode("ascii", "replace") == key:
+            return data[64:]
+    return cache_of(device, "module_cache").read_bytes("library", key)
+
+
 def load_library(session: Any) -> None:
     """Makes `import slangpy;` cheap: the library is loaded precompiled, compiled once per machine where it is not."""
     if getattr(session, "_library_loaded", False):
         return
-    from .. import _slang
-
-    path = str(_LIBRARY / "slangpy.slang")
-    key = digest(library_hash(), str(_slang.version()))
-    shipped = _LIBRARY / "slangpy.slang-module.bin"
-    blob = None
-    if shipped.exists():
-        data = shipped.read_bytes()
-        if data[:64].decode("ascii", "replace") == key:
-            blob = data[64:]
-    if blob is None:
-        blob = cache_of(session.device, "module_cache").read_bytes("library", key)
+    blob = library_blob(session.device)
     if blob is not None:
-        session.load_module_from_blob("slangpy", path, blob)
+        session.load_module_from_blob("slangpy", str(_LIBRARY / "slangpy.slang"), blob)
     else:
         module = session.load_module("slangpy")
-        cache_of(session.device, "module_cache").write_bytes("library", key, module.serialize())
+        cache_of(session.device, "module_cache").write_bytes("library", _library_key(), module.serialize())
     session._library_loaded = True
 
 
-def build(program: Any, name: str, source: str, conformances: Any = ()) -> BuiltKernel:
+def build(program: Any, name: str, source: str, conformances: Any = (), link: Any = None) -> BuiltKernel:
     """Compiles the generated module `source` against the modules of `program` (a module.LoadedModule).
 
+    link: what makes target code and its layout of the source, if not the session of `program` does.
     Raises KernelGenException when Slang rejects generated code, SlangCompileError for the user's own code.
     """
     global builds
@@ -125,7 +132,7 @@ def build(program: Any, name: str, source: str, conformances: Any = ()) -> Built
         session, device = program.session, program.device
         load_library(session)
         inputs = GeneratedInputs(program, source)
-        text, layout = _link(program, name, source, conformances)
+        text, layout = (link or _link)(program, name, source, conformances)
         code_key = digest(text, device_key(device), layout.serialize())
         cache = cache_of(device)
         code = cache.read_bytes("kernel", code_key)
@@ -185,7 +192,7 @@ def from_cache(
         return built
 
 
-def _load_generated(program: Any, name: str, source: str) -> Any:
+def load_generated(program: Any, name: str, source: str) -> Any:
     """The generated module. Where it names types that the user's module imports without `__exported`, it imports them
     too; not before, because functions that the user's module does not see as its own would join its overloads."""
     try:
@@ -206,17 +213,14 @@ def _load_generated(program: Any, name: str, source: str) -> Any:
 
 def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[bytes, Any]:
     session = program.session
-    module_name = "_spy_" + digest(source, name, repr(conformances))[:24]
+    module_name = generated_name(name, source, conformances)
     begin = time.perf_counter()
     try:
-        module = _load_generated(program, module_name, source)
+        module = load_generated(program, module_name, source)
         modules = [module, *program.modules]
         linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
         middle = time.perf_counter()
-        code = target_code(program.device, linked, 0, name, source)
-        backward = "bwd_diff(" in source or b"s_bwdProp" in code  # ours, or the user's own
-        if backward and program.device.compile_target.format == "cpp":
-            code = (_LIBRARY / "bounds_cpp.h").read_bytes() + b"\n" + code
+        code = with_bounds(program.device, source, target_code(program.device, linked, 0, name, source))
         if getattr(program.device.__dict__.get("_state_desc"), "enable_compilation_reports", False):
             from ..device_reports import _report_step
 
@@ -232,6 +236,19 @@ def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[byte
         raise _refusal(program, name, source, str(error)) from None
     except RuntimeError as error:  # an operation that the device lacks
         raise RuntimeError(f"{name}: {error}") from None
+
+
+def generated_name(name: str, source: str, conformances: Any) -> str:
+    """What the compiler knows a generated module by."""
+    return "_spy_" + digest(source, name, repr(conformances))[:24]
+
+
+def with_bounds(device: Any, source: str, code: bytes) -> bytes:
+    """Target code with the checks of what backward derivatives index on the CPU."""
+    backward = "bwd_diff(" in source or b"s_bwdProp" in code  # ours, or the user's own
+    if backward and device.compile_target.format == "cpp":
+        return (_LIBRARY / "bounds_cpp.h").read_bytes() + b"\n" + code
+    return code
 
 
 def _refusal(program: Any, name: str, source: str, text: str) -> Exception:

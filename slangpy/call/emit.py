@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .emit_backward import BackwardWriter
 from .emit_forward_mode import ForwardModeWriter
 from .emit_loops import LoopWriter
+from .emit_second_order import SecondOrderWriter
 from .groups import position_lines
 from .ir import Derivative, Options, Vectorized
 from .text import import_statement, indent
@@ -27,12 +27,14 @@ def emit(
     return _Writer(plan, grads, options, shape, imports, frozenset(capabilities), result_format).text()
 
 
-class _Writer(BackwardWriter, ForwardModeWriter, LoopWriter):
+class _Writer(SecondOrderWriter, ForwardModeWriter, LoopWriter):
     def text(self) -> str:
         for placed in self.plan.placed:
             self._declare(placed)
         self._declare_result()
-        if self.options.bwds:
+        if self.options.second:
+            wrapper = self._emit_second_order()
+        elif self.options.bwds:
             wrapper = self._emit_backward()
         elif self.options.fwds:
             wrapper = self._emit_forward_mode()

@@ -26,6 +26,8 @@ class _Survey:
     """Functions that Slang differentiates itself, through everything that they call."""
     given: set[str] = field(default_factory=set)
     """Functions with a forward derivative."""
+    custom: set[str] = field(default_factory=set)
+    """Functions with a custom derivative of any kind."""
     bodies: dict[str, str] = field(default_factory=dict)
 
 
@@ -33,13 +35,19 @@ def check_forward(module: Any, name: str) -> None:
     """ResolveException when function `name` is, or calls, one that has a custom backward derivative only."""
     survey = _survey(module)
     name = name.split("<")[0]
-    culprit = _reach(name, survey) if survey.lacking else ""
+    culprit = _reach(name, survey, survey.lacking) if survey.lacking else ""
     if culprit:
         through = "" if culprit == name else f" (called by '{name}')"
         raise ResolveException(
             f"Could not call fwds of '{name}': '{culprit}'{through} has a custom backward derivative only; give it a "
             "forward one with [ForwardDerivative(function)], or add [Differentiable], which lets Slang derive it"
         )
+
+
+def custom_derivative(module: Any, name: str) -> str:
+    """The first function with a custom derivative that function `name` is or calls, directly or not; empty: none."""
+    survey = _survey(module)
+    return _reach(name.split("<")[0], survey, survey.custom) if survey.custom else ""
 
 
 def _survey(module: Any) -> _Survey:
@@ -67,6 +75,8 @@ def _texts(module: Any) -> list[str]:
 
 def _scan(text: str, survey: _Survey) -> None:
     for attributes, _, name in _ATTRIBUTES.findall(text):
+        if re.search(r"\b(?:Forward|Backward)Derivative\(", attributes):
+            survey.custom.add(name)
         if re.search(r"\bForwardDerivative\(", attributes):
             survey.given.add(name)
         elif re.search(r"\[\s*(?:Forward|Backward)?Differentiable\s*\]", attributes):
@@ -75,7 +85,9 @@ def _scan(text: str, survey: _Survey) -> None:
         elif re.search(r"\bBackwardDerivative\(", attributes):
             survey.lacking.add(name)
     for direction, target in _DERIVATIVE_OF.findall(text):
-        (survey.lacking if direction == "Backward" else survey.given).add(re.split(r"[.:]", target)[-1])
+        function = re.split(r"[.:]", target)[-1]
+        survey.custom.add(function)
+        (survey.lacking if direction == "Backward" else survey.given).add(function)
     for match in _CALL.finditer(text):
         name, opening = match.group(1), _body_at(text, match.end() - 1)
         if opening >= 0:
@@ -98,10 +110,10 @@ def _body_at(text: str, parenthesis: int) -> int:
     return found.end() - 1 if found else -1
 
 
-def _reach(name: str, survey: _Survey) -> str:
-    """The first function without forward derivative that `name` is or calls, directly or not; empty: none.
+def _reach(name: str, survey: _Survey, wanted: set[str]) -> str:
+    """The first of the `wanted` functions that `name` is or calls, directly or not; empty: none.
 
-    Calls in `no_diff` count: Slang gives zero for those too.
+    Calls in `no_diff` count: Slang gives zero for those too where a function has no forward derivative.
     """
     seen: set[str] = set()
     waiting = [name]
@@ -110,12 +122,12 @@ def _reach(name: str, survey: _Survey) -> str:
         if current in seen:
             continue
         seen.add(current)
-        if current in survey.lacking:
+        if current in wanted:
             return current
         if current in survey.derived:
             called = set(_CALL.findall(survey.bodies.get(current, "")))
-            waiting += sorted(called & (survey.lacking | survey.derived))
+            waiting += sorted(called & (wanted | survey.derived))
     return ""
 
 
-__all__ = ["check_forward"]
+__all__ = ["check_forward", "custom_derivative"]

@@ -78,6 +78,8 @@ class Options:
     return_type: Any = None
     bwds: bool = False
     fwds: bool = False
+    second: bool = False
+    """With bwds: the gradient of what a backward call gives, see second_order."""
     call_group_shape: tuple[int, ...] | None = None
     thread_group_size: tuple[int, int, int] | None = None
     convert: str | None = None

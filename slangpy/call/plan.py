@@ -12,6 +12,7 @@ from ..errors import BoundVariableException, KernelGenException, ResolveExceptio
 from ..marshall.views import VIEW
 from ..reload import code_lock
 from . import compile as compile_stage, layout as layout_stage, plan_disk
+from .child_link import ChildLink
 from .constants import render_constants
 from .custom import CustomLeaves, mentions_custom, release, with_class
 from .device_types import check_bfloat, check_pointer_sized
@@ -25,6 +26,7 @@ from .groups import asks_position, tile_shape
 from .ir import Argument, Derivative, Options, Value, Vectorized
 from .resolve import resolve
 from .results import numpy_result, result_mode, torch_leaves
+from .second_order import second_derivatives
 from .settle import settle_source
 from .text import avoid_names, product
 from .textures import check_device, make_texture, result_format
@@ -124,7 +126,9 @@ class PlanView:
             )
             self.result_format = result_format(plan, self.module.device) if plan.result_mode == "texture" else ""
             grads = {}
-            if options.bwds:
+            if options.second:
+                grads = second_derivatives(plan, self.module, options.deterministic)
+            elif options.bwds:
                 grads = derivatives(plan, options.deterministic)
             elif options.fwds:
                 grads = tangents(plan)
@@ -244,7 +248,8 @@ class PlanView:
             source = self.source(variant)
             if not variant >> 63:
                 self._code = source
-            built = compile_stage.build(loaded, self.label, source, self.options.conformances)
+            link = ChildLink(self.module).link if self.options.second and not variant >> 63 else None
+            built = compile_stage.build(loaded, self.label, source, self.options.conformances, link)
             self.variants[variant] = {"built": built, "items": self._items(variant)}
             return built
 
@@ -272,6 +277,8 @@ class PlanView:
         """Keeps the plan and its kernels' names on disk."""
         if not self.module.cacheable or self.options.conformances or self._has_marshalls:
             return
+        if self.options.second and self.options.preludes:
+            return  # what a prelude includes was read by another process, which does not say
         plan = plan_disk.StoredPlan(self.spec, self.variants, self.result_type, self.tangent_type, self.sized)
         plan_disk.store(self.module, self._disk_key(), plan)
 

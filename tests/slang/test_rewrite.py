@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from slangpy._slang import rewrite_constraints, rewrite_loops, sanitize_name
+from slangpy._slang import inline_differentiable, rewrite_constraints, rewrite_loops, sanitize_name
 
 
 @pytest.mark.parametrize(
@@ -202,3 +202,42 @@ def test_diagnostics_quote_what_the_user_wrote(new_session) -> None:
     with pytest.raises(RuntimeError) as error:
         new_session().load_module_from_source("quoted", source, "quoted.slang")
     assert "quoted.slang:4:" in str(error.value) and "| while (undefined_name < 3) { x += 1; }" in str(error.value)
+
+
+_MARK = "[__unsafeForceInlineEarly]"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "[Differentiable]@ float f(float x) { return x * x; }",
+        "[ Differentiable ]@\n[MaxIters(3)]\nT f<T : IFloat, let N : int>(vector<T, N> x) where T : IOther\n{ return x; }",
+        "[BackwardDifferentiable]@ public float f(float x = 1.0f) { return x; }",
+        "struct S { [Differentiable]@ [mutating] void f(float k) { x = k; } [Differentiable]@ __init(float k) { x = k; } }",
+        "struct S { property y { [Differentiable]@ get { return x; } } }",
+        "struct S { [Differentiable]@ float at(float x) { return inner.at(x); } }",  # of another value
+    ],
+)
+def test_inlines_differentiable(source: str) -> None:
+    assert inline_differentiable(source.replace("@", "")) == source.replace("@", _MARK)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "float f(float x) { return x; }",
+        "interface I { [Differentiable] float f(float x); }",
+        "[Differentiable] float f(float x, int n) { if (n == 0) return x; return f(x * x, n - 1); }",
+        "struct S { [Differentiable] float f(int n) { return this.f(n - 1); } }",
+        "[Differentiable] float _spy_function(float x) { return x; }",
+        "// [Differentiable] float f(float x) { return x; }\n/* [Differentiable] float f() {} */",
+        'static const String s = "[Differentiable] float f() { }";',
+        "[DifferentiableStuff] float f(float x) { return x; }",
+        "[Differentiable] float f(float x) {",
+        "[Differentiable",
+        "[Differentiable] float f(",
+    ],
+)
+def test_inlines_nothing_else(source: str) -> None:
+    assert inline_differentiable(source).replace(_MARK, "") == source
+    assert _MARK not in inline_differentiable(source) or source.endswith("{")

@@ -87,12 +87,14 @@ class TestGraphs:
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             y.sum().backward()
 
-    def test_once_differentiable(self, module: Any, x: Any) -> None:
+    def test_differentiable_twice(self, module: Any, x: Any) -> None:
         y = module.polynomial(2, 8, -1, x).sum()
         (g,) = torch.autograd.grad(y, [x], create_graph=True)
         assert g.tolist() == [12, 16, 20, 24]
-        with pytest.raises(RuntimeError, match="once_differentiable"):
-            g.sum().backward()
+        (h,) = torch.autograd.grad(g.sum(), [x], create_graph=True)
+        assert h.tolist() == [4, 4, 4, 4]
+        with pytest.raises(RuntimeError, match="third derivatives"):
+            h.sum().backward()
 
     def test_missing_output_gradients(self, module: Any, where: str, x: Any) -> None:
         square, cube = torch.empty(4, device=where), torch.empty(4, device=where)

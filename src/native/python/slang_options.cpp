@@ -158,6 +158,8 @@ SessionOptions parse_options(nb::dict values)
             options.dump_intermediates = flag_option(name, value);
         else if (name == "dump_intermediates_prefix")
             options.dump_intermediates_prefix = text_of(value);
+        else if (name == "inline_differentiable") // ours, not the user's
+            options.inline_differentiable = flag_option(name, value);
         else
             unknown_field("SlangCompilerOptions", name,
                           "include_paths, library_paths, defines, optimization, floating_point_mode, debug_info, "

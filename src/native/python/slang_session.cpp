@@ -6,6 +6,7 @@
 #include "slang/code_worker.h"
 #include "slang/reflection.h"
 #include "slang/rewrite.h"
+#include "slang/rewrite_inline.h"
 #include "slang/rewrite_loops.h"
 #include "slang/type_layout.h"
 
@@ -425,6 +426,8 @@ void bind_slang_session(nb::module_& m)
     bind_program_class(m);
     m.def("rewrite_loops", [](const std::string& source) { return rewrite_loops(source); }, nb::arg("source"),
           "Source text with loops that Slang differentiates rightly.");
+    m.def("inline_differentiable", [](const std::string& source) { return inline_differentiable(source); }, nb::arg("source"),
+          "What is compiled for second derivatives; for tests.");
     m.def("rewrite_constraints", [](const std::string& source) { return rewrite_constraints(source); }, nb::arg("source"),
           "Source text as Slang gets to see it: tensor interfaces in constraint position renamed.");
     m.def("sanitize_name", [](const std::string& name) { return sanitize_name(name); }, nb::arg("name"), "Name text as Slang gets to see it; empty when refused.");

@@ -1,6 +1,7 @@
 #include "slang/files.h"
 
 #include "slang/rewrite.h"
+#include "slang/rewrite_inline.h"
 #include "slang/rewrite_loops.h"
 
 #include <filesystem>
@@ -28,7 +29,8 @@ std::string canonical_path(const std::string& path)
     return error ? path : result.string();
 }
 
-SourceFiles::SourceFiles(std::vector<std::string> library_paths, bool sealed) : m_sealed(sealed)
+SourceFiles::SourceFiles(std::vector<std::string> library_paths, bool sealed, bool inlines_differentiable)
+    : m_sealed(sealed), m_inlines_differentiable(inlines_differentiable)
 {
     for (const std::string& path : library_paths)
     {
@@ -48,7 +50,8 @@ bool SourceFiles::is_library(const std::string& path) const
 
 std::string SourceFiles::prepared(const std::string& source) const
 {
-    return rewrite_loops(m_has_library ? prepare_source(source) : rewrite_constraints(source));
+    std::string text = rewrite_loops(m_has_library ? prepare_source(source) : rewrite_constraints(source));
+    return m_inlines_differentiable ? inline_differentiable(text) : text;
 }
 
 std::optional<std::string> SourceFiles::read(const std::string& path)

@@ -16,7 +16,7 @@ namespace spy {
 class SourceFiles final : public ISlangFileSystemExt {
 public:
     /// Files below `library_paths` are left as they are.
-    explicit SourceFiles(std::vector<std::string> library_paths, bool sealed = false);
+    explicit SourceFiles(std::vector<std::string> library_paths, bool sealed = false, bool inlines_differentiable = false);
     /// A source as the compiler gets to see it.
     std::string prepared(const std::string& source) const;
     virtual ~SourceFiles() = default;
@@ -60,6 +60,7 @@ private:
 
     std::vector<std::string> m_library_paths;
     bool m_sealed; ///< there are no files
+    bool m_inlines_differentiable;
     bool m_has_library = false; ///< our library is among them
     mutable std::mutex m_mutex;
     std::map<std::string, std::string> m_read;

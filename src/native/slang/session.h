@@ -29,6 +29,7 @@ struct SessionOptions {
     bool dump_intermediates = false;
     std::string dump_intermediates_prefix;
     bool sealed = false; ///< no file is read: all modules come from memory
+    bool inline_differentiable = false; ///< for second derivatives, see rewrite_inline.h
 };
 
 /// What a program may ask for beyond its session.

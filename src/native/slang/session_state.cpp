@@ -145,7 +145,7 @@ std::shared_ptr<SessionState> Session::make_state() const
 {
     auto state = std::make_shared<SessionState>();
     state->compiler = Compiler::instance();
-    state->files = ComPtr<SourceFiles>(new SourceFiles(m_options.library_paths, m_options.sealed));
+    state->files = ComPtr<SourceFiles>(new SourceFiles(m_options.library_paths, m_options.sealed, m_options.inline_differentiable));
     state->remote = std::make_unique<RemoteSession>(m_target, m_options);
     state->remote->open();
 

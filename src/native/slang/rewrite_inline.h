@@ -1,0 +1,13 @@
+#pragma once
+// Differentiable functions put in the place of their calls, for second derivatives.
+#include <string>
+
+namespace spy {
+
+/// Slang 2026.12 ends the process, or reports internal errors, where the reverse derivative of a forward derivative
+/// meets a call that passes a struct, an array or an `inout` value. It is right where it inlines such functions before
+/// it differentiates, so this gives every differentiable function with a body the attribute that asks for that, except
+/// those that call themselves and those of generated code (`_spy_...`). Lines stay where they are.
+std::string inline_differentiable(const std::string& source);
+
+} // namespace spy
