@@ -13,6 +13,8 @@ from .call.globals_used import used_slots
 _FILES = {"cpp": ("prelude_integers.h", "prelude_cpp.h"), "cuda": ("prelude_integers.h", "prelude_cuda.h")}
 
 _MISSING = (b"asinh", b"acosh", b"atanh")
+# Slang 2026.12's own C++ prelude: the unary operators of matrices take a row of a row, and do not compile.
+_MATRIX_MINUS = b"result[i].rows[i][j] = op thisVal.rows[i][j];"
 
 
 @cache
@@ -32,7 +34,7 @@ def with_prelude(code: bytes, target: str) -> bytes:
     if target not in _FILES:
         return code
     if target == "cpp":
-        code = _half_operators(code)
+        code = _half_operators(code).replace(_MATRIX_MINUS, _MATRIX_MINUS.replace(b"result[i].", b"result."))
     return _text(target) + _double_functions(code, target)
 
 
