@@ -1,0 +1,67 @@
+"""Random differentiable programs against torch.float64: value, gradient and tangent; README.md says how to run more.
+
+SLANGPY_ATTACK       programs per device; default: 60, on Vulkan 20, as compiling takes longest there
+SLANGPY_ATTACK_SEED  which ones
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+import slangpy as spy
+
+from .grammar import GATE_WITHOUT, Grammar
+from .hunt import Hunt, seed_of
+from .nodes import Program
+from .print_slang import program_text
+from .shrink import candidates, runs, shrink, size
+
+PROGRAMS = {"vulkan": 20}
+FIRST = {"vulkan": 2}  # the batch that the run begins with
+SEED = int(os.environ.get("SLANGPY_ATTACK_SEED", "1"))
+BATCH = 20
+
+
+@pytest.mark.slow
+@pytest.mark.needs_kernels
+def test_random_programs(device_type: spy.DeviceType, tmp_path: Path) -> None:
+    hunt = Hunt([device_type.name], GATE_WITHOUT, BATCH, optimized=False, limit=400)
+    failures: list[str] = []
+    compared = 0
+    programs = int(os.environ.get("SLANGPY_ATTACK", PROGRAMS.get(device_type.name, 60)))
+    first = FIRST.get(device_type.name, 0)
+    for batch in range(first, first + (programs + BATCH - 1) // BATCH):
+        for record in hunt.batch(seed_of(SEED, batch), route=("tensor", "torch")[batch % 2]):
+            compared += 2 * record["programs"] - record["masked"]
+            for finding in record["findings"]:
+                at = f"{finding['class_']}: batch {finding['seed']}, program {finding['place']}, {finding['made']}"
+                failures.append(f"{at}\n{finding['text']}\n{finding['source']}")
+    hunt.worker.close()
+    assert not failures, f"{len(failures)} programs fail\n" + "\n".join(failures)[:8000]
+    assert compared > 1.5 * programs, f"only {compared} rows could be compared"
+
+
+def test_programs_are_repeatable() -> None:
+    """A seed names the same program in every run, and other seeds other ones."""
+    texts = [program_text(Grammar(seed).draw(), 0) for seed in range(20)]
+    assert texts == [program_text(Grammar(seed).draw(), 0) for seed in range(20)]
+    assert len(set(texts)) == 20
+
+
+def test_shrinking_keeps_what_fails() -> None:
+    """A program that 'fails' because of one construct is cut down to it."""
+    seed = next(s for s in range(200) if any(node.op == "switch" for node in Grammar(s).draw().main.body.walk()))
+    program = Grammar(seed).draw()
+
+    def failing(programs: list[Program]) -> list[Program]:
+        return [smaller for smaller in programs if any(node.op == "switch" for node in smaller.main.body.walk())]
+
+    small = shrink(program, failing, 20, group=5)
+    assert any(node.op == "switch" for node in small.nodes()) and runs(small)
+    assert size(small) < 45 and size(small) < size(program)
+    assert not any(runs(smaller) and size(smaller) < size(small) for smaller in failing(list(candidates(small))))
