@@ -96,7 +96,7 @@ def test_damaged_cache_entries(tmp_path: Path, damage: str) -> None:
         elif damage == "cut":
             data = data[: len(data) // 2]
         elif damage == "flipped":
-            data[-1] ^= 0xFF
+            data[-1:] = bytes(byte ^ 0xFF for byte in data[-1:])
         else:
             data = bytearray(b"not what was stored")
         path.write_bytes(data)

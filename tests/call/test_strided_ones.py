@@ -30,11 +30,14 @@ def m(device: Any) -> Any:
 
 def wrapped(device: Any, kind: str, base: np.ndarray) -> Any:
     if kind == "torch":
-        return pytest.importorskip("torch").from_numpy(base)
+        tensor = pytest.importorskip("torch").from_numpy(base)
+        return tensor.cuda() if device.info.type is spy.DeviceType.cuda else tensor
     return spy.Tensor.from_numpy(device, base) if kind == "tensor" else base
 
 
 def host(value: Any) -> np.ndarray:
+    if hasattr(value, "cpu"):
+        value = value.cpu()
     return value.to_numpy() if isinstance(value, spy.Tensor) else np.asarray(value)
 
 
