@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 SAID = (
+    ("compiler crash", r"CompilerDiedError|compiler crashed"),
     ("false alarm", r"backward derivative indexed an array beyond its end"),
     ("internal compiler error", r"internal error|E99999|E99997|internal compiler error|unexpected IR opcode"),
     ("bad C++ or SPIR-V code", r"compiling the C\+\+ code of|spirv-val|SPIR-V|nvrtc|NVRTC|compiling the CUDA"),

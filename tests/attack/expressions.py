@@ -28,8 +28,8 @@ class Scope:
     def plus(self, *more: Var) -> Scope:
         return Scope([*self.vars, *more])
 
-    def hidden(self, name: str) -> Scope:
-        return Scope([v for v in self.vars if v.name != name])
+    def hidden(self, *names: str) -> Scope:
+        return Scope([v for v in self.vars if v.name not in names])
 
 
 def const(value: int) -> Node:

@@ -134,7 +134,9 @@ class Grammar(Expressions):
             way = rng.choice(("inout", "out")) if ty in ("f", "v2", "v3", "a3") and self.on("inout", 0.6) else "in"
             params.append(Param(f"y{at}", ty, "inout" if ty == "a3" and way == "out" else way, ty == "f" and way == "in" and rng.random() < 0.2))
         scope = Scope([Var(p.name, p.ty, p.way != "in" or p.ty in ("f", "v2", "v3"), p.no_diff) for p in params])
-        first = [Node("assign", [var(p.name, p.ty), self.expression(scope.hidden(p.name), p.ty, 1)], text="=") for p in params if p.way == "out"]
+        outs = [p for p in params if p.way == "out"]
+        given = scope.hidden(*[p.name for p in outs])
+        first = [Node("assign", [var(p.name, p.ty), self.expression(given, p.ty, 1)], text="=") for p in outs]
         ret = rng.choice(("f", "f", "v2"))
         body = self.block(scope, Flow(0, result=ret), rng.choice((1, 2, 3)), ret)
         body.kids[:0] = first
@@ -369,12 +371,9 @@ class Grammar(Expressions):
     def written_call(self, scope: Scope) -> list[Node]:
         function = self.rng.choice(self.callable_written())
         before: list[Node] = []
-        args: list[Node] = []
+        written: dict[str, Node] = {}
         taken: set[str] = set()
-        for param in function.params:
-            if param.way == "in":
-                args.append(self.argument(scope, param))
-                continue
+        for param in function.written:
             places = [v for v in scope.vars if v.ty == param.ty and v.writable and v.name not in taken and not v.no_diff]
             if not places:
                 name = self.fresh("x")
@@ -383,13 +382,16 @@ class Grammar(Expressions):
                 places = [scope.vars[-1]]
             place = self.rng.choice(places)
             taken.add(place.name)
-            args.append(var(place.name, place.ty))
+            written[param.name] = var(place.name, place.ty)
+        apart = scope.hidden(*taken)  # the other arguments do not alias what is written
+        args = [written[p.name] if p.way != "in" else self.argument(apart, p) for p in function.params]
         if any(arg is None for arg in args):
             return [*before, self.declaration(scope)]
         name = self.fresh("x")
         before.append(Node("decl", [self.zero(function.ret)], function.ret, name))
         scope.vars.append(Var(name, function.ret, True))
-        return [*before, Node("xcall", [var(name, function.ret), *args], text=function.name)]
+        kept = [arg for arg in args if arg is not None]
+        return [*before, Node("xcall", [var(name, function.ret), *kept], text=function.name)]
 
     def mutating_call(self, scope: Scope) -> list[Node]:
         names = {function.owner for function in self.program.functions if function.mutating}
