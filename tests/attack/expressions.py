@@ -385,9 +385,10 @@ class Expressions:
             return None
         chosen = self.rng.choice(options)
         if chosen.op == "ucall" and self.on("no_diff_call", 0.15):
-            # Slang 2026.12 does not see no_diff in front of a function with derivatives of its own; detach() it honours.
-            own = any(custom.name == chosen.text for custom in self.program.customs)
-            return Node("detach", [chosen], ty, note="" if own else "call")
+            # Slang 2026.12 does not see no_diff in front of generic functions and of those with derivatives of their own;
+            # detach() it honours.
+            plain = any(function.name == chosen.text and not function.generic for function in self.program.functions)
+            return Node("detach", [chosen], ty, note="call" if plain else "")
         return chosen
 
     def call_of(self, function: Function, scope: Scope, ty: str) -> Node | None:

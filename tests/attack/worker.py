@@ -20,7 +20,7 @@ class Answer:
 
 
 def serve(pipe: Connection) -> None:
-    """The process: takes (case, device, optimized, stages), sends stages as they begin and failures at the end."""
+    """The process: takes (number of the case, case, device, optimized, stages), sends stages as they begin and then failures."""
     # Only the processes that run kernels need torch's threads and the package.
     import torch
 
@@ -29,25 +29,21 @@ def serve(pipe: Connection) -> None:
 
     torch.set_num_threads(1)
     runners: dict[tuple[str, bool], Runner] = {}
-    wanted: dict[tuple[int, str, str], Expected] = {}
-    weights: dict[tuple[int, str, str], Any] = {}
+    wanted: dict[int, tuple[Expected, Any]] = {}  # of the last case alone
     while True:
         try:
-            case, device, optimized, stages = pipe.recv()
+            number, case, device, optimized, stages = pipe.recv()
         except EOFError:
             return
         try:
-            key = (id(case), case.route, case.graph) if case.count == 1 else (case.seed, case.route, case.graph)
-            if key not in wanted:
-                wanted.clear()
+            if number not in wanted:
                 pipe.send("expected")
-                wanted[key] = expected(case)
-                weights[key] = case.weights
-            case.weights = weights[key]
+                wanted = {number: (expected(case), case.weights)}
+            want, case.weights = wanted[number]
             optimized = optimized or device != "cpu"  # SPIR-V that is not optimized is not valid (Slang 2026.12)
             if (device, optimized) not in runners:
                 runners[device, optimized] = Runner(device, optimized, pipe.send)
-            pipe.send([failure.as_dict() for failure in runners[device, optimized].run(case, wanted[key], stages)])
+            pipe.send([failure.as_dict() for failure in runners[device, optimized].run(case, want, stages)])
         except Exception as error:  # of this package: a fault of the attack itself
             pipe.send([{"kind": "attack failed", "stage": "", "program": -1, "text": f"{type(error).__name__}: {error}"}])
 
@@ -61,14 +57,18 @@ class Worker:
         self.process: Any = None
         self.pipe: Any = None
         self.done = 0
+        self.last: Case | None = None
+        self.number = 0
 
     def ask(self, case: Case, device: str, optimized: bool = False, stages: tuple[str, ...] = ()) -> Answer:
         if self.process is None or self.done >= self.jobs:
             self._start()
         self.done += 1
         stage = "start"
+        if case is not self.last:
+            self.last, self.number = case, self.number + 1
         try:
-            self.pipe.send((case, device, optimized, stages))
+            self.pipe.send((self.number, case, device, optimized, stages))
             while True:
                 if not self._answers():
                     self.close()
