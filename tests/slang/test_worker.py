@@ -43,7 +43,14 @@ void generic<T : IShape, let n : int>(RWStructuredBuffer<T> shapes, RWStructured
     for (int i = 0; i < n; ++i) o[i] = shapes[i].area();
 }
 """
-PLAIN = '[shader("compute")] [numthreads(1, 1, 1)] void run(RWStructuredBuffer<float> o) { o[0] = %s; }'
+PLAIN = """
+[Differentiable] float same(float x) { return x; }
+[shader("compute")] [numthreads(1, 1, 1)] void run(RWStructuredBuffer<float> o)
+{
+    o[0] = fwd_diff(same)(diffPair(0.0, %s)).d;
+}
+"""
+FORWARD = '[shader("compute")] [numthreads(1, 1, 1)] void run(RWStructuredBuffer<float> o) { o[0] = %s; }'
 
 
 @pytest.fixture
@@ -55,8 +62,8 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return change
 
 
-def plain(session: Any, value: str) -> Any:
-    module = session.load_module_from_source(f"m{value}", PLAIN % value)
+def plain(session: Any, value: str, text: str = PLAIN) -> Any:
+    module = session.load_module_from_source(f"m{value}", text % value)
     return session.link([module], [module.entry_point("run")])
 
 
@@ -103,6 +110,25 @@ def test_a_compiler_that_fails_is_replaced(
     assert _slang.worker_process() not in (0, process) and session.generation == 0
 
 
+def test_what_has_no_derivatives_waits_for_no_process(new_session: Callable[..., Any], settings: Any) -> None:
+    if _slang.worker_process():
+        os.kill(_slang.worker_process(), signal.SIGKILL)
+        time.sleep(0.1)
+    session = new_session("cpp")
+    assert plain(session, "1.0", FORWARD).code()
+    assert not is_running(_slang.worker_process())
+    assert plain(session, "2.0").code()  # derivatives: there it is
+    assert is_running(_slang.worker_process())
+    settings(fault="compare")  # fails where this process had to do it
+    assert plain(session, "3.0", FORWARD).code()
+
+
+def is_running(process: int) -> bool:
+    """A process that died has no memory, even before it is buried."""
+    status = Path(f"/proc/{process}/status")
+    return process != 0 and status.exists() and "VmRSS" in status.read_text()
+
+
 def test_killed_while_idle(new_session: Callable[..., Any], settings: Any) -> None:
     session = new_session("cpp")
     assert plain(session, "1.0").code()
@@ -140,15 +166,19 @@ def test_files_of_the_process(new_session: Callable[..., Any]) -> None:
         os.close(writer)
 
 
-START = """
+START = '''
 import os, sys, time, signal
 from slangpy import _slang
 session = _slang.SlangSession("cpp")
 def compile(name):
-    m = session.load_module_from_source(name, '[shader("compute")] [numthreads(1, 1, 1)] void run(RWStructuredBuffer<float> o) { o[0] = 1; }')
+    m = session.load_module_from_source(name, """
+[Differentiable] float same(float x) { return x; }
+[shader("compute")] [numthreads(1, 1, 1)]
+void run(RWStructuredBuffer<float> o) { o[0] = fwd_diff(same)(diffPair(0.0, 1.0)).d; }
+""")
     return session.link([m], [m.entry_point("run")]).code()
 compile("first")
-"""
+'''
 
 
 def start(script: str, **environment: str) -> subprocess.Popen[str]:

@@ -138,12 +138,11 @@ void Build::load_part(const ModuleData& recipe)
         return load_source(recipe, std::move(*text));
     }
     ComPtr<ISlangBlob> diagnostics;
-    const uint64_t number = state->remote->preload(recipe.name, recipe.path, recipe.content);
     slang::IModule* module = slang_loadModuleFromIRBlob(state->session.get(), recipe.name.c_str(), recipe.path.c_str(),
                                                         recipe.content.data(), recipe.content.size(),
                                                         diagnostics.put());
     check(!module, diagnostics.get(), cat("Failed to load slang module \"", recipe.name, "\" from its binary form"));
-    state->remote->preloaded(module, number, recipe.content);
+    state->remote->loaded(module, recipe.content);
     modules[&recipe] = {module, lay_out(ComPtr<slang::IComponentType>(module), {&recipe})};
 }
 
@@ -170,6 +169,10 @@ void Build::load_source(const ModuleData& recipe, std::string text)
     slang::IModule* module = slang_loadModuleFromSource(state->session.get(), recipe.name.c_str(), path.c_str(),
                                                         text.c_str(), text.size(), diagnostics.put());
     check(!module, diagnostics.get(), cat("Failed to load slang module \"", recipe.name, "\""));
+    if (applies_derivatives(text))
+        state->differentiating.insert(module);
+    if (declares_differentiable(text) || state->files->has_differentiable())
+        state->remote->open(); // gradients may follow: the process gets ready meanwhile
     modules[&recipe] = {module, lay_out(ComPtr<slang::IComponentType>(module), {&recipe})};
 }
 

@@ -187,6 +187,15 @@ int CodeWorker::process_id()
     return m_process;
 }
 
+bool CodeWorker::is_ready()
+{
+    const std::lock_guard guard(m_mutex);
+    int status = 0;
+    if (m_process && !m_busy && has_ended(status))
+        end();
+    return m_process && m_greeted;
+}
+
 bool CodeWorker::write(const std::string& bytes)
 {
     for (size_t sent = 0; sent < bytes.size();) {

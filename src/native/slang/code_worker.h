@@ -37,6 +37,8 @@ public:
 
     /// Number of the process that lives (no two have one number), which is started when there is none; 0: it cannot be.
     uint64_t life();
+    /// Whether a process lives that has answered before, so that it will answer soon.
+    bool is_ready();
     /// For messages that are not answered. Does nothing when another life has begun.
     void send(uint64_t life, const std::string& frame);
     /// None when another life has begun. Throws CompilerDeath, and what Compiler::poll() throws, after which the process

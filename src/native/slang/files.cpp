@@ -48,6 +48,9 @@ bool SourceFiles::is_library(const std::string& path) const
     return false;
 }
 
+bool applies_derivatives(std::string_view source) { return source.find("_diff(") != source.npos; }
+bool declares_differentiable(std::string_view source) { return source.find("ifferentiable") != source.npos; }
+
 std::string SourceFiles::prepared(const std::string& source) const
 {
     std::string text = rewrite_loops(m_has_library ? prepare_source(source) : rewrite_constraints(source));
@@ -84,7 +87,11 @@ std::optional<std::string> SourceFiles::read(const std::string& path)
     if (text.starts_with("\xEF\xBB\xBF"))
         text.erase(0, 3);
     const bool is_source = !name.ends_with(".slang-module");
-    return is_source && !is_library(name) ? prepared(text) : text;
+    if (!is_source || is_library(name))
+        return text;
+    m_has_derivatives = m_has_derivatives || applies_derivatives(text);
+    m_has_differentiable = m_has_differentiable || declares_differentiable(text);
+    return prepared(text);
 }
 
 bool SourceFiles::probe(const std::string& path)
@@ -95,6 +102,8 @@ bool SourceFiles::probe(const std::string& path)
     const bool found = fs::is_regular_file(path, error);
     const std::string name = canonical_path(path);
     const std::lock_guard guard(m_mutex);
+    if (m_quiet)
+        return found;
     if (!found)
         m_missing.insert(name);
     note(path, found ? name : "");
@@ -103,6 +112,8 @@ bool SourceFiles::probe(const std::string& path)
 
 void SourceFiles::note(const std::string& asked, const std::string& real)
 {
+    if (m_quiet)
+        return;
     std::error_code error;
     const fs::path path(asked);
     Asked& entry = m_asked[fs::absolute(path, error).string()];

@@ -3,12 +3,14 @@
 // key), and applies the source rewrite.
 #include "slang/com.h"
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace spy {
@@ -25,6 +27,21 @@ public:
     std::optional<std::string> read(const std::string& path);
     /// True for a regular file; a miss is recorded.
     bool probe(const std::string& path);
+
+    /// Whether a file that is no library's applies derivatives (`bwd_diff(f)`), or declares functions that have some.
+    bool has_derivatives() const { return m_has_derivatives; }
+    bool has_differentiable() const { return m_has_differentiable; }
+
+    /// While it lives, what is looked for is not recorded: serialising a module asks for files that do not decide it.
+    class Quiet {
+    public:
+        explicit Quiet(SourceFiles& files) : m_files(files) { ++m_files.m_quiet; }
+        ~Quiet() { --m_files.m_quiet; }
+        Quiet(const Quiet&) = delete;
+
+    private:
+        SourceFiles& m_files;
+    };
 
     struct Lookup {
         std::string asked; ///< absolute, links on the way kept
@@ -61,6 +78,8 @@ private:
     std::vector<std::string> m_library_paths;
     bool m_sealed; ///< there are no files
     bool m_inlines_differentiable;
+    std::atomic<int> m_quiet{0};
+    std::atomic<bool> m_has_derivatives{false}, m_has_differentiable{false};
     bool m_has_library = false; ///< our library is among them
     mutable std::mutex m_mutex;
     std::map<std::string, std::string> m_read;
@@ -74,6 +93,10 @@ private:
     uint64_t m_order = 0;
     std::atomic<uint32_t> m_count{0};
 };
+
+/// Whether a source applies derivatives, and whether it declares functions that have some.
+bool applies_derivatives(std::string_view source);
+bool declares_differentiable(std::string_view source);
 
 /// Absolute, with links and dots resolved where the file exists.
 std::string canonical_path(const std::string& path);

@@ -117,31 +117,31 @@ bool RemoteSession::join(CodeWorker& worker)
 
 void RemoteSession::open()
 {
-    if (const std::shared_ptr<CodeWorker> worker = CodeWorker::instance())
-        join(*worker);
-}
-
-uint64_t RemoteSession::preload(const std::string& name, const std::string& path, const std::string& blob)
-{
     const std::shared_ptr<CodeWorker> worker = CodeWorker::instance();
     if (!worker || !join(*worker))
-        return 0;
-    worker->send(m_life, wire::frame(wire::Kind::module, wire::LoadModule{m_id, ++m_last_number, name, path, blob}));
-    return m_last_number;
+        return;
+    for (auto& [module, sent] : m_modules)
+        if (!sent.number && !sent.blob.empty())
+            send(*worker, module, sent, sent.blob);
 }
 
-void RemoteSession::preloaded(slang::IModule* module, uint64_t number, const std::string& blob)
+void RemoteSession::send(CodeWorker& worker, slang::IModule* module, Sent& sent, const std::string& blob)
 {
-    m_modules[module] = {content_hash(blob), blob, number};
+    sent.number = ++m_last_number;
+    const char* path = module->getFilePath();
+    worker.send(m_life, wire::frame(wire::Kind::module, wire::LoadModule{m_id, sent.number, std::string(module->getName()),
+                                                                         std::string(text_or_empty(path)), blob}));
 }
+
+void RemoteSession::loaded(slang::IModule* module, const std::string& blob) { m_modules[module] = {"", blob, 0}; }
 
 /// What is known of a module; `blob` is filled where it had to be made, and empty where `Sent` keeps it.
-RemoteSession::Sent& RemoteSession::serialized(slang::IModule* module, std::string& blob)
+RemoteSession::Sent& RemoteSession::serialized(const SessionState& state, slang::IModule* module, std::string& blob)
 {
     Sent& sent = m_modules[module];
-    if (sent.hash.empty()) {
+    if (sent.blob.empty()) {
+        const SourceFiles::Quiet quiet(*state.files.get());
         blob = serialize(module);
-        sent.hash = content_hash(blob);
     }
     return sent;
 }
@@ -150,19 +150,20 @@ CodeRequest RemoteSession::request(const SessionState& state, const ProgramData&
                                    const std::string& fault)
 {
     const std::shared_ptr<CodeWorker> worker = CodeWorker::instance();
-    if (!worker || !join(*worker))
+    if (!worker)
+        return {};
+    const std::vector<slang::IModule*> modules = closure(state, program);
+    const auto applies = [&](slang::IModule* module) { return state.differentiating.contains(module); };
+    const bool derivatives = state.files->has_derivatives() || std::any_of(modules.begin(), modules.end(), applies);
+    if ((!derivatives && fault.empty() && !worker->is_ready()) || !join(*worker))
         return {};
     Numbers numbers;
-    for (slang::IModule* module : closure(state, program)) {
-        std::string blob;
-        Sent& sent = serialized(module, blob);
+    for (slang::IModule* module : modules) {
+        Sent& sent = m_modules[module];
         if (!sent.number) {
-            if (blob.empty())
-                blob = sent.blob.empty() ? serialize(module) : sent.blob;
-            sent.number = ++m_last_number;
-            worker->send(m_life, wire::frame(wire::Kind::module,
-                                             wire::LoadModule{m_id, sent.number, std::string(module->getName()),
-                                                              std::string(text_or_empty(module->getFilePath())), blob}));
+            std::string blob;
+            serialized(state, module, blob);
+            send(*worker, module, sent, blob.empty() ? sent.blob : blob);
         }
         numbers[module] = sent.number;
     }
@@ -179,7 +180,10 @@ std::string RemoteSession::content_key(const SessionState& state, const ProgramD
     Numbers numbers;
     for (slang::IModule* module : closure(state, program)) {
         std::string blob;
-        writer(serialized(module, blob).hash);
+        Sent& sent = serialized(state, module, blob);
+        if (sent.hash.empty())
+            sent.hash = content_hash(blob.empty() ? sent.blob : blob);
+        writer(sent.hash);
         numbers[module] = numbers.size() + 1;
     }
     writer(describe(program, entry_point, numbers));

@@ -18,11 +18,11 @@ public:
 
     /// Starts the process, where there is none, and sends it the session: it then gets ready beside the front end.
     void open();
-    /// Sends a module at once that is about to be loaded here from the same bytes; its number.
-    uint64_t preload(const std::string& name, const std::string& path, const std::string& blob);
-    /// `module` is what came of it.
-    void preloaded(slang::IModule* module, uint64_t number, const std::string& blob);
+    /// `module` came of these bytes, which need not be made again.
+    void loaded(slang::IModule* module, const std::string& blob);
 
+    /// A question, unless the code is better made here: Slang dies in derivatives, and what has none need not wait for a
+    /// process to get ready.
     CodeRequest request(const SessionState& state, const ProgramData& program, int entry_point,
                         const std::string& fault);
     /// Hash of all that decides the code: the same in every process.
@@ -30,7 +30,7 @@ public:
 
 private:
     struct Sent {
-        std::string hash;
+        std::string hash;    ///< made when it is asked for
         std::string blob;    ///< kept where it was there anyway
         uint64_t number = 0; ///< 0: not sent in this life
     };
@@ -41,7 +41,8 @@ private:
     std::unordered_map<slang::IModule*, Sent> m_modules;
 
     bool join(CodeWorker& worker);
-    Sent& serialized(slang::IModule* module, std::string& blob);
+    void send(CodeWorker& worker, slang::IModule* module, Sent& sent, const std::string& blob);
+    Sent& serialized(const SessionState& state, slang::IModule* module, std::string& blob);
 };
 
 } // namespace spy

@@ -10,6 +10,7 @@
 #include "slang/files.h"
 
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <variant>
 
@@ -92,6 +93,7 @@ struct SessionState {
     /// What the process that generates code knows of this.
     std::unique_ptr<RemoteSession> remote;
 
+    std::set<const slang::IModule*> differentiating; ///< modules made of text that apply derivatives; on the compiler's thread
     /// Whether another module than this has its name.
     bool is_taken(const ModuleData& module);
     void take(const ModuleData& module);

@@ -147,7 +147,6 @@ std::shared_ptr<SessionState> Session::make_state() const
     state->compiler = Compiler::instance();
     state->files = ComPtr<SourceFiles>(new SourceFiles(m_options.library_paths, m_options.sealed, m_options.inline_differentiable));
     state->remote = std::make_unique<RemoteSession>(m_target, m_options);
-    state->remote->open();
 
     const auto make = [state, target = m_target, options = m_options] {
         slang::IGlobalSession* global = state->compiler->global_session();
