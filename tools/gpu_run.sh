@@ -5,6 +5,7 @@
 #   SPY_DEVICES     devices to test (default cuda,vulkan)
 #   SPY_TESTS       what pytest runs, each file in a process of its own (default tests/device tests/call tests/torch)
 #   SPY_SANITIZER   test files to run under compute-sanitizer
+#   SPY_ATTACK      how many random differentiable programs to compare with torch on CUDA, within SPY_ATTACK_SECONDS
 #   SPY_NO_BENCHMARKS  set: tests alone
 #   OUT             folder for logs (default build/gpu)
 set -u
@@ -32,6 +33,12 @@ if [ "$tests" != none ]; then
   head -c 6000 "$out/tests.log"
   cp logs/counts.json "$out/" 2>/dev/null
   tar -czf "$out/logs.tgz" -C /tmp/run logs
+fi
+if [ -n "${SPY_ATTACK:-}" ]; then
+  timeout "$((${SPY_ATTACK_SECONDS:-200} + 60))" python3 -m tests.attack --device cuda --programs "$SPY_ATTACK" --jobs "${SPY_WORKERS:-12}" \
+    --seconds "${SPY_ATTACK_SECONDS:-200}" --out "$out/attack.jsonl" >"$out/attack.log" 2>&1
+  echo "attack: rc $?"
+  tail -14 "$out/attack.log"
 fi
 if [ -n "${SPY_SANITIZER:-}" ]; then # memory and race checks over a subset
   for tool in memcheck racecheck; do
