@@ -7,6 +7,7 @@
 #   SPY_SANITIZER   test files to run under compute-sanitizer
 #   SPY_ATTACK      how many random differentiable programs to compare with torch on CUDA, within SPY_ATTACK_SECONDS
 #   SPY_NO_BENCHMARKS  set: tests alone
+#   SPY_RUN         folder where tests run (default /tmp/run)
 #   OUT             folder for logs (default build/gpu)
 set -u
 cd "$(dirname "$0")/.."
@@ -22,17 +23,18 @@ CMAKE_BUILD_PARALLEL_LEVEL="$(nproc)" python3 -m pip install -q --no-build-isola
   >"$out/build.log" 2>&1 || { tail -40 "$out/build.log"; exit 1; }
 echo "build: $((SECONDS - start)) s"
 export PYTHONPATH="$site"
-mkdir -p /tmp/run && cp -r tests tools pyproject.toml benchmarks examples /tmp/run/ && cd /tmp/run || exit 1
+run="${SPY_RUN:-/tmp/run}"
+mkdir -p "$run" && cp -r tests tools pyproject.toml benchmarks examples "$run/" && cd "$run" || exit 1
 
 tests="${SPY_TESTS:-$(ls -d tests/device tests/call tests/torch 2>/dev/null)}"
 start=$SECONDS
 if [ "$tests" != none ]; then
   timeout "${SPY_TEST_TIMEOUT:-300}" python3 tools/run_tests.py --devices "$devices" --jobs "${SPY_WORKERS:-12}" \
-    --timeout "${SPY_FILE_TIMEOUT:-120}" --out /tmp/run/logs $tests --alone test_bad_input.py >"$out/tests.log" 2>&1
+    --timeout "${SPY_FILE_TIMEOUT:-120}" --out "$run/logs" $tests --alone test_bad_input.py >"$out/tests.log" 2>&1
   echo "tests: rc $? in $((SECONDS - start)) s"
   head -c 6000 "$out/tests.log"
   cp logs/counts.json "$out/" 2>/dev/null
-  tar -czf "$out/logs.tgz" -C /tmp/run logs
+  tar -czf "$out/logs.tgz" -C "$run" logs
 fi
 if [ -n "${SPY_ATTACK:-}" ]; then
   timeout "$((${SPY_ATTACK_SECONDS:-200} + 60))" python3 -m tests.attack --device cuda --programs "$SPY_ATTACK" --jobs "${SPY_WORKERS:-12}" \
