@@ -32,7 +32,7 @@ def signature(failure: dict[str, Any]) -> str:
     text = failure["text"] if failure["kind"] == "error" else ""
     codes = sorted(set(re.findall(r"E\d{5}", text)))
     said = re.search(r"(?:error\[E\d+\]|error): ([^\n]*)", text)
-    words = re.sub(r"[‘'`\"].*?[’'`\"]|\d+", "", said.group(1)) if said else text[:60] if failure["kind"] == "error" else ""
+    words = re.sub(r"[‘'`\"].*?[’'`\"]|\d+", "", said.group(1) if said else text[:90])
     return f"{class_of(failure)}|{','.join(codes)}|{words.strip()[:80]}"
 
 
