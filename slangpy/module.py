@@ -78,7 +78,7 @@ class LoadedModule:
     @cached_property
     def declared_names(self) -> frozenset[str]:
         """What the modules declare outside of types and functions."""
-        return frozenset(child.name for module in self.modules for child in module.module_decl.children if child.name)
+        return frozenset(name for module in self.modules for name in declared_names(module))
 
     def find_element_layout(self, type_: SlangType) -> Any:
         return self.layout.element_layout(type_.type_reflection)
@@ -374,8 +374,7 @@ class Module:
     def _missing(self, name: str) -> str:
         import difflib
 
-        names = [child.name for child in self.loaded.main.module_decl.children if child.name]
-        close = difflib.get_close_matches(name, names, 3)
+        close = difflib.get_close_matches(name, declared_names(self.loaded.main), 3)
         hint = f"; did you mean {', '.join(close)}?" if close else ""
         return f"Module '{self.name}' has no function or type named '{name}'{hint}"
 
@@ -452,8 +451,14 @@ class Module:
         return f"Module(name='{self.name}', linked_modules={len(self.link)})"
 
     def __dir__(self) -> list[str]:
-        names = [child.name for child in self.loaded.main.module_decl.children if child.name]
-        return sorted({*super().__dir__(), *names})
+        return sorted({*super().__dir__(), *declared_names(self.loaded.main)})
+
+
+def declared_names(module: Any) -> list[str]:
+    """The names that a Slang module's text declares outside of types and functions.
+
+    Modules read precompiled, and those whose derivatives were asked for, also hold the compiler's own: `$__syn_...`."""
+    return [child.name for child in module.module_decl.children if child.name and "$" not in child.name]
 
 
 def _check_options(options: Any) -> dict[str, Any]:

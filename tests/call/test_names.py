@@ -10,6 +10,7 @@ import pytest
 from calls_support import array, plain, source, tensor
 
 import slangpy as spy
+from slangpy.module import declared_names
 
 pytestmark = pytest.mark.needs_kernels
 
@@ -123,7 +124,7 @@ def library_names() -> list[str]:
     device = spy.Device(type=spy.DeviceType.null, compiler_options={}, enable_hot_reload=False)
     module = spy.Module.load_from_source(device, "names_of_library", "import slangpy; float f(float x) { return x; }")
     library = module.session.load_module("slangpy")
-    names = sorted({child.name for child in library.module_decl.children if child.name})
+    names = sorted(set(declared_names(library)))
     device.close()
     inner = [n for n in names if n.startswith("_") and not n.startswith("_spy_")]
     assert inner == ["_nd_", "_nd_Attribute"] and len(names) > 100  # one attribute, which the rewriter writes
@@ -135,6 +136,35 @@ def library_names() -> list[str]:
         "_PairParts",
         "_index",
     ]
+
+
+def test_only_names_of_the_text_are_listed(device: spy.Device) -> None:
+    """Slang adds declarations of its own, whose names nobody can write, where derivatives are made."""
+    text = """
+struct Pair : IDifferentiable { float a; [Differentiable] float times(float y) { return a * y; } }
+[Differentiable] float square(float x) { return x * x; }
+[Differentiable] T cube<T : __BuiltinFloatingPointType>(T x) { return x * x * x; }
+"""
+    m = source(device, "names_listed", text)
+    x = spy.diffPair(3.0)
+    m.square.bwds(x, spy.diffPair(0.0, 1.0))
+    assert x.grad == 6.0
+    assert [name for name in dir(m) if "$" in name] == [] and {"Pair", "square", "cube"} <= set(dir(m))
+    assert sorted(declared_names(m.loaded.main)) == ["Pair", "cube", "square"]
+    with pytest.raises(AttributeError, match="no function or type named '__syn_BackwardDiffMinimalContextType'$"):
+        m["__syn_BackwardDiffMinimalContextType"]
+    with pytest.raises(AttributeError, match="did you mean square"):
+        m.sqare
+
+
+def test_the_library_has_the_same_names_precompiled() -> None:
+    device = spy.Device(type=spy.DeviceType.null, compiler_options={}, enable_hot_reload=False)
+    text = device.create_slang_session().load_module("slangpy")
+    blob = text.serialize()
+    precompiled = device.create_slang_session().load_module_from_blob("slangpy", text.path, blob)
+    assert any("$" in child.name for child in precompiled.module_decl.children)  # what makes the difference
+    assert set(declared_names(text)) == set(declared_names(precompiled)) > {"Tensor", "TensorView"}
+    device.close()
 
 
 DECLARED = {

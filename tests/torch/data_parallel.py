@@ -54,7 +54,9 @@ def main() -> None:
         torch.testing.assert_close(got.grad, expected.grad, rtol=1e-5, atol=1e-6)
     if kind == "cuda":
         assert torch.cuda.current_device() == rank
-    print(f"rank {dist.get_rank()} of {dist.get_world_size()} on {where}: gradients agree", flush=True)
+    # One write with its end of line: print() writes that apart, and another process may write between.
+    sys.stdout.write(f"rank {dist.get_rank()} of {dist.get_world_size()} on {where}: gradients agree\n")
+    sys.stdout.flush()
     dist.destroy_process_group()
 
 

@@ -1,5 +1,5 @@
 """What torch keeps of a call and gives back: saved tensors and their hooks, gradients, storage that is freed; and second
-derivatives, which are refused on every road."""
+derivatives, which are right or refused on every road."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 import slangpy as spy  # noqa: E402
 
 ROADS = ["plain", "struct", "inout", "inout view", "out", "out view", "result", "whole", "whole in place"]
+TWICE = ["plain", "struct"]
+"""The roads with second derivatives: no tensor is written."""
 
 
 def leaf(where: str, *values: float) -> Any:
@@ -235,37 +237,73 @@ class TestGradients:
         assert found == {n: [2.0 * (n + 1) * v for v in (1, 2, 3)] for n in range(6)}
 
 
+def checked_second(road: str, total: Any, wanted: list[Any], expected: list[Any]) -> None:
+    """The derivatives of a function of first gradients: as torch has them, or refused where the road has none."""
+    assert total.requires_grad
+    for allow_unused in (False, True):
+        if road not in TWICE:
+            with pytest.raises(RuntimeError, match="once_differentiable"):
+                torch.autograd.grad(total, wanted, retain_graph=True, allow_unused=allow_unused)
+            continue
+        found = torch.autograd.grad(total, wanted, retain_graph=True, allow_unused=allow_unused)
+        for actual, reference in zip(found, expected, strict=True):
+            assert actual.dtype == torch.float32 and actual.shape == reference.shape
+            torch.testing.assert_close(actual.double(), reference, rtol=1e-6, atol=0)
+
+
+def formula(k: Any, x: Any) -> Any:
+    return k * x * x
+
+
 class TestTwice:
-    """A second derivative is refused, whichever way is asked for it: it is never zero or absent in silence."""
+    """A second derivative is right or refused, whichever way is asked for it: it is never zero or absent in silence."""
 
     @pytest.mark.parametrize("road", ROADS)
     @pytest.mark.parametrize("wanted", ["x", "k", "both"])
-    def test_refused(self, module: Any, where: str, road: str, wanted: str) -> None:
-        for _ in range(2):
-            k, x = leaf(where, 2, 3, 4), leaf(where)
+    def test_by_inputs(self, module: Any, where: str, road: str, wanted: str) -> None:
+        def gradients(function: Any, k: Any, x: Any) -> tuple[list[Any], Any]:
             inputs = {"x": [x], "k": [k], "both": [k, x]}[wanted]
             others = [t if any(t is i for i in inputs) else t.detach() for t in (k, x)]
-            y = squares(module, road, *others)
-            first = torch.autograd.grad(y.sum(), inputs, create_graph=True)
+            first = torch.autograd.grad(function(*others).sum(), inputs, create_graph=True)
+            return inputs, sum((g * (i + 2)).sum() for i, g in enumerate(first))
+
+        for _ in range(2):  # through Python, then natively
+            k, x = leaf(where, 2, 3, 4), leaf(where)
+            inputs, total = gradients(lambda k, x: squares(module, road, k, x), k, x)
             if "whole" in road and wanted == "k":
                 continue  # there k is torch's own factor
-            total = sum(g.sum() for g in first)
-            assert total.requires_grad
-            with pytest.raises(RuntimeError, match="once_differentiable"):
-                total.backward(retain_graph=True)
-            for allow_unused in (False, True):
+            wide, reference = gradients(formula, *(t.detach().double().requires_grad_() for t in (k, x)))
+            if wanted == "k":  # the function is linear in k, and x a constant: torch's graph ends there
+                assert not reference.requires_grad
+                expected = [torch.zeros_like(wide[0])]
+            else:
+                expected = torch.autograd.grad(reference, wide, retain_graph=True)
+            checked_second(road, total, inputs, expected)
+            if road in TWICE:
+                total.backward()
+                for i, e in zip(inputs, expected, strict=True):
+                    torch.testing.assert_close(i.grad.double(), e, rtol=1e-6, atol=0)
+            else:
                 with pytest.raises(RuntimeError, match="once_differentiable"):
-                    torch.autograd.grad(total, inputs, retain_graph=True, allow_unused=allow_unused)
+                    total.backward(retain_graph=True)
 
-    def test_through_the_seed(self, module: Any, where: str) -> None:
-        for road in ROADS:
-            x, seed = leaf(where), leaf(where)
-            (g,) = torch.autograd.grad(squares(module, road, 2.0, x), [x], seed, create_graph=True)
-            with pytest.raises(RuntimeError, match="once_differentiable"):
-                torch.autograd.grad(g.sum(), [seed], allow_unused=True)
+    @pytest.mark.parametrize("road", ROADS)
+    def test_through_the_seed(self, module: Any, where: str, road: str) -> None:
+        x, seed = leaf(where), leaf(where, 5, 6, 7)
+        (g,) = torch.autograd.grad(squares(module, road, 2.0, x), [x], seed, create_graph=True)
+        checked_second(road, (g * g.detach()).sum(), [seed], [g.detach().double() * 4 * x.detach().double()])
 
-    def test_hessians(self, module: Any, where: str) -> None:
-        x = torch.ones(3, device=where)
-        for road in ROADS:
+    @pytest.mark.parametrize("road", ROADS)
+    def test_hessians(self, module: Any, where: str, road: str) -> None:
+        x = leaf(where).detach()
+
+        def hessian(function: Any, x: Any) -> Any:
+            return torch.autograd.functional.hessian(lambda x: (function(x) * x).sum(), x)
+
+        if road not in TWICE:
             with pytest.raises(RuntimeError, match="once_differentiable"):
-                torch.autograd.functional.hessian(lambda x, road=road: squares(module, road, 2.0, x).sum(), x)
+                hessian(lambda x: squares(module, road, 2.0, x), x)
+            return
+        found = hessian(lambda x: squares(module, road, 2.0, x), x)
+        reference = hessian(lambda x: formula(2.0, x), x.double())
+        torch.testing.assert_close(found.double(), reference, rtol=1e-6, atol=0)
