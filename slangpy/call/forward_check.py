@@ -5,6 +5,7 @@ another function calls it, Slang 2026.12 silently takes its value and its tangen
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ _LIBRARY = Path(__file__).resolve().parent.parent / "slang"
 
 
 @dataclass
-class _Survey:
+class Survey:
     lacking: set[str] = field(default_factory=set)
     """Functions with a custom backward derivative and no forward one."""
     derived: set[str] = field(default_factory=set)
@@ -28,12 +29,16 @@ class _Survey:
     """Functions with a forward derivative."""
     custom: set[str] = field(default_factory=set)
     """Functions with a custom derivative of any kind."""
-    bodies: dict[str, str] = field(default_factory=dict)
+    definitions: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """Parameters and body of each function of a name."""
+
+    def body(self, name: str) -> str:
+        return "".join(body for _, body in self.definitions.get(name, ()))
 
 
 def check_forward(module: Any, name: str) -> None:
     """ResolveException when function `name` is, or calls, one that has a custom backward derivative only."""
-    survey = _survey(module)
+    survey = survey_of(module)
     name = name.split("<")[0]
     culprit = _reach(name, survey, survey.lacking) if survey.lacking else ""
     if culprit:
@@ -46,15 +51,16 @@ def check_forward(module: Any, name: str) -> None:
 
 def custom_derivative(module: Any, name: str) -> str:
     """The first function with a custom derivative that function `name` is or calls, directly or not; empty: none."""
-    survey = _survey(module)
+    survey = survey_of(module)
     return _reach(name.split("<")[0], survey, survey.custom) if survey.custom else ""
 
 
-def _survey(module: Any) -> _Survey:
+def survey_of(module: Any) -> Survey:
+    """What the sources of a module say of its functions; kept with its code."""
     loaded = module.loaded
     known = getattr(loaded, "_forward_survey", None)
     if known is None:
-        known = _Survey()
+        known = Survey()
         for text in _texts(module):
             _scan(_COMMENT.sub(" ", text), known)
         known.lacking -= known.given
@@ -73,7 +79,7 @@ def _texts(module: Any) -> list[str]:
     return [text for text in texts if text]
 
 
-def _scan(text: str, survey: _Survey) -> None:
+def _scan(text: str, survey: Survey) -> None:
     for attributes, _, name in _ATTRIBUTES.findall(text):
         if re.search(r"\b(?:Forward|Backward)Derivative\(", attributes):
             survey.custom.add(name)
@@ -91,10 +97,12 @@ def _scan(text: str, survey: _Survey) -> None:
     for match in _CALL.finditer(text):
         name, opening = match.group(1), _body_at(text, match.end() - 1)
         if opening >= 0:
-            survey.bodies[name] = survey.bodies.get(name, "") + text[opening : _closing(text, opening, "{", "}")]
+            parameters = text[match.end() : closing(text, match.end() - 1, "(", ")") - 1]
+            body = text[opening : closing(text, opening, "{", "}")]
+            survey.definitions.setdefault(name, []).append((parameters, body))
 
 
-def _closing(text: str, at: int, opens: str, closes: str) -> int:
+def closing(text: str, at: int, opens: str, closes: str) -> int:
     depth = 0
     for position in range(at, len(text)):
         depth += (text[position] == opens) - (text[position] == closes)
@@ -105,16 +113,21 @@ def _closing(text: str, at: int, opens: str, closes: str) -> int:
 
 def _body_at(text: str, parenthesis: int) -> int:
     """Where the body of a definition opens whose parameters do so at `parenthesis`; -1: it is a call or declaration."""
-    after = _closing(text, parenthesis, "(", ")")
+    after = closing(text, parenthesis, "(", ")")
     found = re.compile(r"\s*(?:->[^;{}()]*|where[^;{}()]*|:\s*\w+)?\s*\{").match(text, after)
     return found.end() - 1 if found else -1
 
 
-def _reach(name: str, survey: _Survey, wanted: set[str]) -> str:
+def _reach(name: str, survey: Survey, wanted: set[str]) -> str:
     """The first of the `wanted` functions that `name` is or calls, directly or not; empty: none.
 
     Calls in `no_diff` count: Slang gives zero for those too where a function has no forward derivative.
     """
+    return next((found for found in reached(name, survey, wanted) if found in wanted), "")
+
+
+def reached(name: str, survey: Survey, also: Set[str] = frozenset()) -> Iterator[str]:
+    """A function, and those that it calls, directly or not, which Slang differentiates itself or which are in `also`."""
     seen: set[str] = set()
     waiting = [name]
     while waiting:
@@ -122,12 +135,10 @@ def _reach(name: str, survey: _Survey, wanted: set[str]) -> str:
         if current in seen:
             continue
         seen.add(current)
-        if current in wanted:
-            return current
+        yield current
         if current in survey.derived:
-            called = set(_CALL.findall(survey.bodies.get(current, "")))
-            waiting += sorted(called & (wanted | survey.derived))
-    return ""
+            called = set(_CALL.findall(survey.body(current)))
+            waiting += sorted(called & (also | survey.derived))
 
 
-__all__ = ["check_forward", "custom_derivative"]
+__all__ = ["Survey", "check_forward", "closing", "custom_derivative", "reached", "survey_of"]

@@ -12,6 +12,7 @@ from ..errors import BoundVariableException, KernelGenException, ResolveExceptio
 from ..marshall.views import VIEW
 from ..reload import code_lock
 from . import compile as compile_stage, layout as layout_stage, plan_disk
+from .backward_check import warn_lost_shares
 from .child_link import ChildLink
 from .constants import render_constants
 from .custom import CustomLeaves, mentions_custom, release, with_class
@@ -136,6 +137,8 @@ class PlanView:
             raise type(error)(f"{self.label}: {error}\n{table(self.arguments, None)}") from None
         if self._lacks_storage(grads):
             self._warn_no_storage(7)
+        if options.bwds:
+            warn_lost_shares(self.module, resolved.call_name, self.label, 7)
         return plan, grads
 
     def _lacks_storage(self, grads: dict[str, Derivative]) -> bool:
