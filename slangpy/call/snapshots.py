@@ -41,11 +41,14 @@ def has_this(value: Any) -> bool:
     return hasattr(type(value), "get_this")
 
 
-def frozen(value: Any, special: Callable[[Any], Any] | None = None, depth: int = 0) -> Any:
+def frozen(
+    value: Any, special: Callable[[Any], Any] | None = None, depth: int = 0, known: dict[int, Any] | None = None
+) -> Any:
     """A copy of `value` that later changes do not reach.
 
     What lives on a device, torch tensors, packed values and objects with get_this() stay what they are. `special` gives
-    what stands for a value, or None where the rules of this function hold.
+    what stands for a value, or None where the rules of this function hold. `known`: copies of containers met before, by
+    id; one that holds itself stays inside its copy, for the call to refuse.
     """
     if type(value) in _FIXED or depth > _MAX_DEPTH:
         return value
@@ -56,12 +59,22 @@ def frozen(value: Any, special: Callable[[Any], Any] | None = None, depth: int =
         return _object(value, depth)
     if isinstance(value, np.ndarray):
         return value.copy()
-    if isinstance(value, dict) and not has_this(value):
-        return {key: frozen(item, special, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)) and not has_this(value):
-        items = [frozen(item, special, depth + 1) for item in value]
-        return tuple(items) if isinstance(value, tuple) else items
+    if isinstance(value, (dict, list, tuple)) and not has_this(value):
+        return _container(value, special, depth, {} if known is None else known)
     return _single(value, depth)
+
+
+def _container(value: Any, special: Callable[[Any], Any] | None, depth: int, known: dict[int, Any]) -> Any:
+    if id(value) in known:
+        return known[id(value)]
+    known[id(value)] = value
+    if isinstance(value, dict):
+        copied: Any = {key: frozen(item, special, depth + 1, known) for key, item in value.items()}
+    else:
+        copied = [frozen(item, special, depth + 1, known) for item in value]
+        copied = tuple(copied) if isinstance(value, tuple) else copied
+    known[id(value)] = copied
+    return copied
 
 
 def _single(value: Any, depth: int) -> Any:

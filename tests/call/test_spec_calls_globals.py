@@ -246,3 +246,12 @@ def test_textures_and_samplers(device: Any) -> None:
         module.sampled.set(image=image)(spy.float2(0.5, 0.5))
     with pytest.raises(RuntimeError, match="'image'"):
         module.texel(spy.int2(0, 0))
+
+
+def test_set_takes_values_that_hold_themselves(device: Any) -> None:
+    """They are refused by the call, as arguments are; copying them ends."""
+    module = spy.Module.load_from_source(device, "holds_itself", "uniform float scale; float f(float x) { return x * scale; }")
+    knot: dict[str, Any] = {}
+    knot.update({name: [knot, knot] for name in "abcdefgh"})
+    with pytest.raises((ValueError, TypeError, RuntimeError)):
+        module.f.set(scale=knot)(1.0)
