@@ -78,6 +78,7 @@ from slangpy.device_reports import (
     _unregister_shader_hot_reload_callback as _unregister_shader_hot_reload_callback,
 )
 from slangpy.log import log_info, log_warn
+from slangpy.reload import code_lock
 
 __all__ = [
     "ALL_LAYERS",
@@ -117,6 +118,8 @@ SHADER_PATH = str(Path(__file__).parent / "slang")
 """Folder of the Slang library that comes with the package."""
 
 _open_devices = Census(16)
+_LAST_PATIENCE = 1.0
+"""Seconds that the end of the interpreter waits for a call that is being planned."""
 _thread_state = threading.local()
 _cpu_configured = False
 
@@ -289,6 +292,9 @@ def _close(device: Device) -> None:
 
 @atexit.register
 def _close_all() -> None:
+    # Not let go of: a daemon thread that began to plan a call now would be ended in the midst of native code. One that is
+    # compiling may take long, and sleeps when it comes back.
+    code_lock.acquire(timeout=_LAST_PATIENCE)
     for device in _get_created_devices():
         try:
             device.close()

@@ -97,7 +97,8 @@ time.sleep(float(sys.argv[1]))
 
 @pytest.mark.slow
 def test_leaving_while_daemon_threads_compile(tmp_path: Path) -> None:
-    """Such a thread is never ended inside of native code, which would abort the process."""
+    """Such a thread is never ended inside of native code, which would abort the process. It may still get to say that
+    its device is closed, or begin to."""
     assert slangpy.__file__
     path = os.pathsep.join([str(Path(slangpy.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "SLANGPY_CACHE_DIR": str(tmp_path)}
@@ -110,4 +111,6 @@ def test_leaving_while_daemon_threads_compile(tmp_path: Path) -> None:
             text=True,
             timeout=120,
         )
-        assert (done.returncode, done.stderr) == (0, "")
+        assert done.returncode == 0, done.stderr
+        for word in ("terminate", "Fatal", "Critical", "Aborted"):
+            assert word not in done.stderr

@@ -7,6 +7,8 @@
 #include <nanobind/nanobind.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <exception>
 #include <thread>
 
 namespace spy {
@@ -24,6 +26,19 @@ inline bool interpreter_ends()
 {
     while (true)
         std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+/// For threads that are ended while they run Python code which native code has called: the same unwinding ends in
+/// std::terminate, at whatever function above must not throw. They sleep there instead.
+inline void survive_the_end()
+{
+    static std::terminate_handler before = nullptr;
+    before = std::set_terminate([] {
+        if (interpreter_ends())
+            sleep_for_ever();
+        before();
+        std::abort();
+    });
 }
 
 #if PY_VERSION_HEX >= 0x030E0000

@@ -1,7 +1,9 @@
+#include "core/gil.h"
 #include "python/bindings.h"
 
 NB_MODULE(_native, m)
 {
+    spy::survive_the_end();
     using namespace spy;
     m.doc() = "Native core of slangpy.";
     nb::set_leak_warnings(false);
