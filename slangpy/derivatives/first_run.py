@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._native import DiffPair, TorchPair, TorchSlot
+from ..call.snapshots import is_registered
 from ..errors import CallError, SlangCompileError
 from .differences import Differences
 from .leaves import Vector
@@ -114,6 +115,8 @@ def _primal(value: Any, values: Iterator[Any]) -> Any:
     """An argument of a backward call as the function itself takes it."""
     if isinstance(value, TorchSlot):
         value = next(values)
+    if is_registered(value):
+        raise NotImplementedError(f"{type(value).__name__} is a registered class, which may keep sums of its own")
     if isinstance(value, TorchPair):
         if value.primal is not None:
             return value.primal

@@ -87,7 +87,8 @@ class TensorLeaf(Leaf):
         self._at = places - self._low
         self._elements = self._stored(tensor)
         derivative = self._dtype.derivative
-        assert derivative is not None
+        if derivative is None:
+            raise NotImplementedError(f"{path or 'an argument'} holds {self._dtype.full_name}, which has no derivative type")
         self._derivative: SlangType = derivative
         zero = _host(Tensor.zeros(self._device, (1,), derivative))
         self._zero = zero[:1]
