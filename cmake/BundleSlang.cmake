@@ -20,3 +20,7 @@ foreach(file IN LISTS bundled)
     install(CODE "execute_process(COMMAND \"${SPY_STRIP}\" --strip-unneeded \"\${CMAKE_INSTALL_PREFIX}/slangpy/lib/${name}\")")
   endif()
 endforeach()
+
+# Modules that the compiler looks for beside itself (`import slang.neural`).
+file(GLOB standard_modules "${SPY_SLANG_LIBRARY_DIR}/slang-standard-module-*")
+install(DIRECTORY ${standard_modules} DESTINATION slangpy/lib FILES_MATCHING PATTERN "*.slang-module")

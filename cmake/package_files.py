@@ -28,20 +28,21 @@ def import_parts(modules: Path, source: Path) -> None:
 
 
 def write_library(output: Path) -> None:
-    """`slang/slangpy.slang-module.bin`: 64 hex characters that say what it was made from, then the module's IR.
+    """`slang/slangpy.slang-module.bin`: 64 hex characters that say what it was made from, then the module's IR; and the
+    same for HLSL.
 
-    The IR is the same for every target; any target's session can make it.
+    The IR is the same for every other target; any target's session can make it.
     """
-    compile_stage = importlib.import_module("slangpy.call.compile")
+    library = importlib.import_module("slangpy.compiler.library")
     compiler = importlib.import_module("slangpy._slang")
-    folder = compile_stage._LIBRARY
-    session = compiler.SlangSession({"format": "cpp"}, {"include_paths": [str(folder)], "library_paths": [str(folder)]})
-    blob = session.load_module("slangpy").serialize()
-    key = compile_stage.digest(compile_stage.library_hash(), str(compiler.version()))
-    target = output / "slang" / "slangpy.slang-module.bin"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(key.encode("ascii") + blob)
-    print(f"{target}: {len(blob) // 1024} KiB")
+    folder = importlib.import_module("slangpy.folders").LIBRARY_PATH
+    for format, name in (("cpp", "slangpy"), ("hlsl", "slangpy-hlsl")):
+        options = {"include_paths": [str(folder)], "library_paths": [str(folder)]}
+        blob = compiler.SlangSession({"format": format}, options).load_module("slangpy").serialize()
+        target = output / "slang" / f"{name}.slang-module.bin"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(library.library_key(format).encode("ascii") + blob)
+        print(f"{target}: {len(blob) // 1024} KiB")
 
 
 DECLARATION = re.compile(r"^\s*(?:def )?\w+(?:\(|: ).*$", re.M)
@@ -55,6 +56,7 @@ def loosen(stub: str) -> str:
     are described in math.pyi.
     """
     stub = stub.replace("\nfrom slangpy import (", "\nfrom slangpy.math import (")
+    stub = stub.replace("\n    __str__ = __repr__\n", "\n")  # enumerations: it says nothing of it
     text = DECLARATION.sub(lambda line: re.sub(r"\bobject\b", "Any", line[0]), BOUNDARY.sub("", stub))
     if text == stub or re.search(r"^from typing import .*\bAny\b", text, re.M):
         return text
@@ -76,6 +78,20 @@ def write_stub(name: str, output: Path) -> None:
     print(target)
 
 
+def write_older_paths(output: Path) -> None:
+    """Stubs of the modules that slangpy/compat.py makes, for type checkers."""
+    compat = importlib.import_module("slangpy.compat")
+    for path in compat.PATHS:
+        names = sorted(compat.older_names(path).items())
+        lines = [f"from {home} import {name} as {own}" for own, (home, name) in names]
+        children = [p.rpartition(".")[2] for p in compat.PATHS if p.rpartition(".")[0] == path]
+        lines += [f"from . import {child} as {child}" for child in children]
+        target = output.joinpath(*path.split("."))
+        target = target / "__init__.pyi" if children else target.with_suffix(".pyi")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("modules", "source", "output"):
@@ -90,6 +106,7 @@ def main() -> None:
     if options.stubs:
         for name in ("_native", "_slang"):
             write_stub(name, options.output)
+        write_older_paths(options.output)
 
 
 if __name__ == "__main__":

@@ -11,19 +11,36 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
 
 from . import (
     _native as _native,
     bindings as bindings,
+    compat as compat,
     config as config,
     math as math,
     reflection as reflection,
     torchintegration as torchintegration,
-    types as types,
 )
 from ._native import *  # noqa: F403
 from ._native import DiffPair as DiffPair, Shape as Shape, ValueRef as ValueRef
+from .compiler import device_types as _device_types  # noqa: F401  (gives types their compiler)
+from .compiler.enums import ShaderStage as ShaderStage
+from .compiler.kernel import ComputeKernel as ComputeKernel, ComputePipeline as ComputePipeline
+from .compiler.session import (
+    ReflectionCursor as ReflectionCursor,
+    ShaderModel as ShaderModel,
+    SlangCompilerOptions as SlangCompilerOptions,
+    SlangDebugInfoLevel as SlangDebugInfoLevel,
+    SlangFloatingPointMode as SlangFloatingPointMode,
+    SlangLinkOptions as SlangLinkOptions,
+    SlangMatrixLayout as SlangMatrixLayout,
+    SlangOptimizationLevel as SlangOptimizationLevel,
+    SlangSessionDesc as SlangSessionDesc,
+    SpecializationArg as SpecializationArg,
+    TypeConformance as TypeConformance,
+)
 from .config import (
     set_allow_torch_fallback as set_allow_torch_fallback,
     set_check_bounds as set_check_bounds,
@@ -32,6 +49,7 @@ from .config import (
     set_print_generated_shaders as set_print_generated_shaders,
 )
 from .device import *  # noqa: F403
+from .device.log import *  # noqa: F403
 from .errors import (
     BoundVariableException as BoundVariableException,
     CallError as CallError,
@@ -55,26 +73,10 @@ from .generators import (
     wang_hash as wang_hash,
 )
 from .instance import InstanceList as InstanceList, InstanceTensor as InstanceTensor
-from .kernel import ComputeKernel as ComputeKernel, ComputePipeline as ComputePipeline
-from .log import *  # noqa: F403
+from .keys import KeyCode as KeyCode
 from .module import Module as Module
 from .packed import PackedArg as PackedArg, pack as pack
-from .refs import diffPair as diffPair, floatDiffPair as floatDiffPair, floatRef as floatRef, intRef as intRef
-from .session import (
-    ReflectionCursor as ReflectionCursor,
-    ShaderModel as ShaderModel,
-    SlangCompilerOptions as SlangCompilerOptions,
-    SlangDebugInfoLevel as SlangDebugInfoLevel,
-    SlangFloatingPointMode as SlangFloatingPointMode,
-    SlangLinkOptions as SlangLinkOptions,
-    SlangMatrixLayout as SlangMatrixLayout,
-    SlangOptimizationLevel as SlangOptimizationLevel,
-    SpecializationArg as SpecializationArg,
-    TypeConformance as TypeConformance,
-)
-from .struct import Struct as Struct
-from .tensor import Tensor as Tensor, TensorDesc as TensorDesc
-from .torchintegration import (
+from .pytorch.integration import (
     copy_buffer_to_torch_tensor as copy_buffer_to_torch_tensor,
     copy_torch_tensor_to_buffer as copy_torch_tensor_to_buffer,
     create_torch_device as create_torch_device,
@@ -82,9 +84,28 @@ from .torchintegration import (
     is_torch_bridge_available as is_torch_bridge_available,
     is_torch_tensor as is_torch_tensor,
 )
+from .references import diffPair as diffPair, floatDiffPair as floatDiffPair, floatRef as floatRef, intRef as intRef
+from .struct import Struct as Struct
+from .tensor import Tensor as Tensor, TensorDesc as TensorDesc
 from .utility import SHA1 as SHA1, Timer as Timer
 
 DataType = _native.ScalarType
+
+# Classes of the module about images, which needs NumPy.
+_OF_IMAGES = {
+    "Bitmap", "BoxFilter", "DataStruct", "DataStructConverter", "FilterBoundaryCondition", "GaussianFilter",
+    "LanczosFilter", "MitchellFilter", "PixelFormat", "TentFilter", "TextureLoader", "YAHandling",
+}  # fmt: skip
+
+
+def _to_bitmap(texture: _native.Texture, layer: int = 0, mip: int = 0):
+    """The texels of one layer and mip as a `Bitmap`."""
+    return importlib.import_module(f"{__name__}.images.loader").texture_to_bitmap(texture, layer, mip)
+
+
+_native.Texture.to_bitmap = _to_bitmap  # type: ignore[attr-defined]
+compat.install()
+compat.give_paths(sys.modules[__name__])
 
 # Classes of the module that loads the compiler, which is imported when one of them is asked for.
 _OF_COMPILER = {
@@ -94,6 +115,8 @@ _OF_COMPILER = {
 }  # fmt: skip
 
 if TYPE_CHECKING:
+    from . import core as core, experimental as experimental, types as types  # stubs, made from compat.PATHS
+    from .comparison import ComparisonReport as ComparisonReport, compare as compare
     from .derivatives import (
         GradientError as GradientError,
         GradientReport as GradientReport,
@@ -101,18 +124,35 @@ if TYPE_CHECKING:
         jvp as jvp,
         vjp as vjp,
     )
+    from .pytorch.kernels.autograd import autograd_function as autograd_function
+    from .torch_kernels import (
+        clearPersistentShaderCache as clearPersistentShaderCache,
+        clearSessionShaderCache as clearSessionShaderCache,
+        clearShaderCaches as clearShaderCaches,
+        loadModule as loadModule,
+    )
 
 
 def __getattr__(name: str):  # torch and the less used modules are imported when they are asked for
     if name == "diff_pair":
         return getattr(torchintegration, name)
-    if name in ("core", "experimental", "slangpy", "testing"):
+    if name in ("images", "platform", "slangpy", "testing"):
         return importlib.import_module(f"{__name__}.{name}")
     if name in ("GradientError", "GradientReport", "check_gradients", "jvp", "vjp"):
         return getattr(importlib.import_module(f"{__name__}.derivatives"), name)
+    if name in ("ComparisonReport", "compare"):
+        return getattr(importlib.import_module(f"{__name__}.comparison"), name)
     if name in _OF_COMPILER:
         return getattr(importlib.import_module(f"{__name__}._slang"), name)
-    missing = importlib.import_module(f"{__name__}.later").make(name)
+    if name in ("loadModule", "clearSessionShaderCache", "clearPersistentShaderCache", "clearShaderCaches"):
+        return getattr(importlib.import_module(f"{__name__}.torch_kernels"), name)
+    if name == "autograd_function":
+        return importlib.import_module(f"{__name__}.pytorch.kernels.autograd").autograd_function
+    if name in ("slangtorch", "torch_kernels"):
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _OF_IMAGES:
+        return getattr(importlib.import_module(f"{__name__}.images"), name)
+    missing = compat.make(name)
     if missing is not None:
         globals()[name] = missing
         return missing

@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from . import _native
+
 
 def _flag(name: str) -> bool:
     return os.environ.get(name, "").strip().lower() in ("1", "true", "yes", "on")
@@ -93,6 +95,8 @@ class Config:
     cxx: str = field(default_factory=lambda: os.environ.get("CXX", "").strip())
     cuda_folders: tuple[str, ...] = field(default_factory=lambda: _paths("CUDA_HOME", "CUDA_PATH"))
     cpu_threads: int = field(default_factory=lambda: _number("SLANGPY_CPU_THREADS"))
+    cpu_wave_lanes: int = field(default_factory=lambda: _number("SLANGPY_CPU_WAVE_LANES") or 1)
+    """Lanes of a wave on CPU devices: 1, or 32 for kernels that assume the warps of CUDA."""
     compile_in_process: bool = field(default_factory=lambda: _flag("SLANGPY_COMPILE_IN_PROCESS"))
     compile_timeout: float = field(default_factory=lambda: _seconds("SLANGPY_COMPILE_TIMEOUT", 600.0))
     """Seconds that generating the code of one kernel may take; 0: any."""
@@ -124,8 +128,6 @@ def set_dump_generated_shaders(enabled: bool) -> None:
 def set_check_bounds(enabled: bool) -> None:
     """Checks each index into a tensor parameter of a call: IndexError with the index and the shape. Costs time: off at
     first, unless the environment has SLANGPY_CHECK_BOUNDS=1. Calls that are recorded skip what lies outside."""
-    from . import _native
-
     config.check_bounds = bool(enabled)
     _native._set_check_bounds(config.check_bounds)
 

@@ -11,11 +11,21 @@ __all__ = [
     "SlangCompileError",
     "CompilerDiedError",
     "NameNotFoundError",
+    "CompileError",
+    "TensorError",
+    "SlangWarning",
+    "NativeIndexError",
+    "NativeTypeError",
+    "NativeValueError",
 ]
 
 
 class SlangCompileError(RuntimeError):
     """Slang rejected a program; the text holds its diagnostics with file, line and column."""
+
+
+CompileError = SlangCompileError
+"""The name that it has in the loadModule API, where NVRTC and the host's compiler raise it, too."""
 
 
 class CompilerDiedError(SlangCompileError):
@@ -30,7 +40,25 @@ class CompilerDiedError(SlangCompileError):
         self.source_file = source_file
 
 
-class NameNotFoundError(KeyError, ValueError):
+class NativeValueError(ValueError, RuntimeError):
+    """A value that the native layer refused. Programs written for shader-slang/slangpy catch it as a RuntimeError."""
+
+
+class NativeTypeError(TypeError, RuntimeError):
+    """A value of a type that the native layer refused; also a RuntimeError, as above."""
+
+
+class NativeIndexError(IndexError, RuntimeError):
+    """An index that the native layer refused; also a RuntimeError, as above."""
+
+
+PLAIN_ERRORS = (
+    ValueError, TypeError, RuntimeError, NotImplementedError, NativeValueError, NativeTypeError, NativeIndexError,
+)  # fmt: skip
+"""Classes that say nothing but what they are: the text may be told again with more in front."""
+
+
+class NameNotFoundError(KeyError, ValueError, RuntimeError):
     """`cursor["name"]` and the like: there is nothing of that name."""
 
     __str__ = ValueError.__str__  # KeyError's would quote the text
@@ -48,9 +76,21 @@ class BoundVariableException(CallError, ValueError):
     """A value cannot be an argument, or cannot follow its explicit mapping."""
 
 
+class UnmappedNone(BoundVariableException, NotImplementedError):
+    """`map` was asked to spread None."""
+
+
 class ShapeError(CallError, ValueError, RuntimeError):
     """Ranks or sizes of arguments do not fit their parameters or each other."""
 
 
 class KernelGenException(CallError, ValueError):
     """A kernel could not be generated for a call that was resolved."""
+
+
+class TensorError(RuntimeError):
+    """A tensor that cannot be the view that a kernel takes: wrong device, element type, layout, rank or size."""
+
+
+class SlangWarning(UserWarning):
+    """Warnings of the Slang compiler about a module, and kernels of it that cannot be called."""

@@ -9,16 +9,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .call.constants import read_constant
-from .call.groups import mentions
-from .call.ir import Options
-from .call.plan import plan_call
-from .call.resolve_target import MemberWise, Target
-from .call.snapshots import frozen
-from .call.uniforms import answered, asks
+from .compiler.mentions import mentions
+from .compiler.reload import reload_changed, source_changed
+from .compiler.session import TypeConformance
 from .errors import ResolveException
+from .plan.constants import read_constant
+from .plan.records import Options
+from .plan.resolve.target import MemberWise, Target
 from .reflection import SlangType
-from .reload import reload_changed, source_changed
+from .run.globals import answered, asks, write_globals
+from .run.plans import plan_call
+from .run.raw import dispatch as raw_dispatch
+from .run.snapshots import frozen
 
 if TYPE_CHECKING:
     from .module import Module
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 def watcher_of(device: Any) -> Any:
     """The watcher of a device's source files; None where hot reload is off."""
-    return device.__dict__.get("_state_watcher")
+    return device._state.watcher
 
 
 def native_device(device: Any) -> Any:
@@ -54,6 +56,10 @@ class FunctionCore:
         owner = self.struct.full_name + "." if self.struct is not None else ""
         return owner + self.name
 
+    def node(self) -> FunctionNode:
+        """The function without modifiers."""
+        return FunctionNode.of(self.module, self)
+
     def target(self) -> Target:
         """The function as the compiler sees it now (a reload may have replaced it)."""
         module = self.module
@@ -72,9 +78,9 @@ class FunctionCore:
             own = not mentions(module, "__init")  # else Slang's cannot be told from the user's
             return Target(layout, self.name, _Overloads(reflection), struct, True, module, own)
         if struct is not None:
-            reflection = layout.find_function_by_name_in_type(struct, self.name)
+            reflection = layout.reflect_method(struct, self.name)
         else:
-            reflection = layout.find_function_by_name(self.name)
+            reflection = layout.reflect_function(self.name)
         if reflection is None:
             raise ResolveException(f"Function '{self.identity}' not found in module '{module.name}'")
         return Target(layout, self.name, reflection, struct, False, module)
@@ -170,9 +176,9 @@ class FunctionNode(_native.CallSite):
             name = function if isinstance(function, str) else function.name
             owner = getattr(struct, "type", struct)
             found = (
-                module.layout.find_function_by_name(name)
+                module.layout.reflect_function(name)
                 if owner is None
-                else module.layout.find_function_by_name_in_type(owner, name)
+                else module.layout.reflect_method(owner, name)
             )
             if found is None:
                 raise ValueError(f"Function '{name}' not found")
@@ -304,8 +310,6 @@ class FunctionNode(_native.CallSite):
 
     def type_conformances(self, conformances: Sequence[Any]) -> FunctionNode:
         """Types that may stand behind interfaces: TypeConformance or (interface, type[, id])."""
-        from .session import TypeConformance
-
         plain = tuple(
             (c.interface_name, c.type_name, c.id) for c in (TypeConformance.of(item) for item in conformances)
         )
@@ -398,7 +402,7 @@ class FunctionNode(_native.CallSite):
     # --- calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function. torch.compile reads this method; Python itself takes the native slot (see below)."""
-        from .torchcompile import is_compiling, traced_call
+        from .pytorch.compile import is_compiling, traced_call
 
         return traced_call(self, args, kwargs) if is_compiling() else _native.CallSite.__call__(self, *args, **kwargs)
 
@@ -414,9 +418,7 @@ class FunctionNode(_native.CallSite):
         self, thread_count: Any, vars: dict[str, Any] | None = None, command_encoder: Any = None, **kwargs: Any
     ) -> None:
         """Runs the function as a raw kernel, without vectorisation (spec/calls.md 7.2)."""
-        from .call.raw import dispatch
-
-        dispatch(self, thread_count, vars or {}, command_encoder, kwargs)
+        raw_dispatch(self, thread_count, vars or {}, command_encoder, kwargs)
 
     def _recorded(self) -> FunctionNode:
         """This node, for both passes of a call in torch's graph: what is asked at each dispatch is asked once, now."""
@@ -426,22 +428,20 @@ class FunctionNode(_native.CallSite):
                    for kind, value, args, kwargs in self._globals]  # fmt: skip
         return self._with(globals_=tuple(entries))
 
-    def _make_uniforms(self, view: Any) -> Any:
+    def _make_uniforms(self, callbacks: Any) -> Any:
         """ShaderObject with the globals of this node, for native code."""
-        from .call.uniforms import write_globals
-
-        return write_globals(self, view)
+        return write_globals(self, callbacks.plan)
 
     # --- inspection
     def debug_build_call_data(self, *args: Any, **kwargs: Any) -> Any:
         """Plans a call without running it; the plan shows `.code`, `.call_dimensionality`, `.pipeline`, ..."""
         source_changed(self.module.device)
-        return self._plan_of(*args, **kwargs)
+        return self._plan_of(*args, **kwargs).plan
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """How each argument is bound, and the generated kernel."""
         view = self.debug_build_call_data(*args, **kwargs)
-        return f"{self.label}\n{view.for_arguments(self, self._describe(*args, **kwargs)).explain()}\n\n{view.code}"
+        return f"{self.label}\n{view.for_arguments(self._describe(*args, **kwargs)).explain()}\n\n{view.code}"
 
     def __hash__(self) -> int:
         return id(self)

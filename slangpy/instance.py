@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .packed import pack
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -102,8 +103,6 @@ class InstanceList:
 
     def pack(self) -> Any:
         """The instances as one value written once; see `slangpy.pack`."""
-        from .packed import pack
-
         return pack(self._struct.module, self)
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ work component by component on numbers and vectors unless their docstring says o
 """
 
 from . import _native
-from .halves import extend as _extend
+from .float16 import extend as _extend
 
 __all__ = [name for name in vars(_native.math) if not name.startswith("_")]  # pyright: ignore[reportUnsupportedDunderAll]
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
 import threading
 import time
-import weakref
-from functools import cached_property
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _native, module_inputs
-from .cache import cache_of, digest
-from .call import compile as compile_stage
-from .call.text import import_statement
-from .census import collect
-from .function import FunctionCore, FunctionNode
-from .module_files import (
+from . import _native
+from .compiler import module_inputs
+from .compiler.cache import cache_of, digest
+from .compiler.loaded import KernelStore, LoadedModule, declared_names, new_session, session_for
+from .compiler.module_files import (
     file_hash,
     find_file,
     imported_paths,
@@ -26,110 +24,29 @@ from .module_files import (
     load_texts,
     texts,
 )
+from .compiler.options import options_key
+from .compiler.package_files import library_hash, planner_hash
+from .compiler.reload import register, source_changed, watch
+from .function import FunctionCore, FunctionNode
 from .reflection import SlangProgramLayout, SlangType
-from .reload import register, source_changed, watch
 from .struct import Struct
 
 if TYPE_CHECKING:
-    from ._native import Device
+    from .device import Device
 
 _OPTIONS = {"strict_broadcasting": False, "convert": "none", "defer_target_compilation": True}
-_MOST_DROPPED = 32
 _lock = threading.RLock()
-
-
-class KernelStore:
-    """Kernels of one module by generated source."""
-
-    def __init__(self, device: Any) -> None:
-        self.device = device
-        self.kernels: dict[Any, Any] = {}
-
-
-class LoadedModule:
-    """What the compiler made of a module: its session, the composed modules, and their layout."""
-
-    def __init__(self, device: Any, main: Any, linked: list[Any], store: KernelStore) -> None:
-        self.device = device
-        self.main = main
-        self.session = main.session
-        self.modules = [main, *linked]
-        self.kernels = store.kernels
-        self.import_names = [m.name for m in [main, *linked]]
-        self._layout: Any = None
-        self._lookup: dict[str, Any] = {}
-        users = self.session.__dict__.setdefault("_users", weakref.WeakSet())
-        users.add(self)
-        self.session._uses = getattr(self.session, "_uses", 0) + 1
-
-    @property
-    def layout(self) -> Any:
-        """Native layout over the module, our library and all linked modules."""
-        if self._layout is None:
-            compile_stage.load_library(self.session)
-            name = "_spy_scope_" + digest(*self.import_names)[:16]
-            imports = ["slangpy", *self.import_names]
-            text = "\n".join(f"__exported {import_statement(n)}" for n in imports)
-            scope = self.session.load_module_from_source(name, text, f"{name} (generated)")
-            self._scope = scope
-            self._layout = scope.layout
-        return self._layout
-
-    @cached_property
-    def declared_names(self) -> frozenset[str]:
-        """What the modules declare outside of types and functions."""
-        return frozenset(name for module in self.modules for name in declared_names(module))
-
-    def find_element_layout(self, type_: SlangType) -> Any:
-        return self.layout.element_layout(type_.type_reflection)
-
-
-def _session(device: Any, link: Any) -> Any:
-    """The compiler session for a new module: that of a module it is linked with, else one of the device's."""
-    for item in link:
-        linked = item.loaded.main if isinstance(item, Module) else item
-        if isinstance(item, Module) or linked.name in linked.session.__dict__.get("_sources", {}):
-            return linked.session
-    state = device.__dict__
-    session = state.get("_state_functional_session")
-    if session is None:
-        session = state["_state_functional_session"] = new_session(device)
-    elif _is_worn(session):
-        session = state["_state_functional_session"] = new_session(device)
-        collect()  # the modules that were dropped last would keep the old one
-    return session
-
-
-def _is_worn(session: Any) -> bool:
-    """Whether a session holds more modules that were dropped than modules in use: Slang keeps all that it has loaded, a
-    few MiB for each with its kernels, until the session goes. Those in use keep theirs."""
-    living = len(session.__dict__.get("_users", ()))
-    return getattr(session, "_uses", 0) - living >= max(_MOST_DROPPED, living)
-
-
-def session_options(device: Any) -> dict[str, Any]:
-    """The device's compiler options, with what functional calls take for those it leaves open."""
-    from .session import SlangOptimizationLevel
-
-    options = dict(device.__dict__["_state_desc"].compiler_options or {})
-    options.setdefault(
-        "optimization", SlangOptimizationLevel.high
-    )  # level 1 gives SPIR-V that fails validation (Slang 2026.12)
-    options.setdefault("disable_warnings", ["41012"])
-    return options
-
-
-def new_session(device: Any) -> Any:
-    """A compiler session with the device's options and our library loaded."""
-    from .session import create_session
-
-    session = create_session(device, session_options(device), held_by_device=True)
-    compile_stage.load_library(session)
-    return session
 
 
 class Module:
     """A Slang module on a device. Its functions and types are attributes: `module.f(...)`, `module.Type`."""
+
+    name: str
+    device: Device
+    link: list[Any]
+    options: dict[str, Any]
+    defines: dict[str, str]
+    logger: Any
 
     def __init__(self, slang_module: Any, options: dict[str, Any] | None = None, link: Any = ()) -> None:
         device = getattr(slang_module.session, "device", None)
@@ -138,14 +55,24 @@ class Module:
         self._setup(device, slang_module.name, None, "", options, link)
         self._slang_module = slang_module
 
-    def _setup(self, device: Any, name: str, path: Path | None, source: str, options: Any, link: Any) -> None:
+    def _setup(
+        self,
+        device: Any,
+        name: str,
+        path: Path | None,
+        source: str,
+        options: Any,
+        link: Any,
+        defines: Mapping[str, Any] | None = None,
+    ) -> None:
         self.name = name
-        self.device: Device = device
+        self.defines = _check_defines(defines, link)
+        self.device = device
         self._path = path
         self._source = source
         self.options = _check_options(options)
         self.link = list(link or ())
-        self.logger: Any = logging.getLogger("slangpy")
+        self.logger = logging.getLogger("slangpy")
         self._slang_module: Any = None
         self._loaded: LoadedModule | None = None
         self._names: dict[str, Any] = {}
@@ -163,24 +90,39 @@ class Module:
 
     # --- construction
     @staticmethod
-    def load_from_file(device: Any, path: str | os.PathLike[str], options: Any = None, link: Any = ()) -> Module:
-        """Loads a `.slang` file: absolute, or relative to an include path or the working directory.
+    def load_from_file(
+        device: Any,
+        path: str | os.PathLike[str],
+        options: Any = None,
+        link: Any = (),
+        defines: Mapping[str, Any] | None = None,
+    ) -> Module:
+        """Loads a `.slang` file: absolute, or relative to an include path, the working directory or the folder of the
+        Python file that calls. `defines`: macros for it and all that it imports, beside those of the device.
 
         Nothing is compiled before it is needed. Raises SlangCompileError when the file does not exist or, once it
         is compiled, for errors in it.
         """
         module = Module.__new__(Module)
         found = find_file(device, os.fspath(path))
-        module._setup(device, found.stem, found, "", options, link)
+        module._setup(device, found.stem, found, "", options, link, defines)
         if module._load_manifest() is None:
             module.loaded
         return module
 
     @staticmethod
-    def load_from_source(device: Any, name: str, source: str, options: Any = None, link: Any = ()) -> Module:
-        """Makes a module from text; `name` is its name in messages and for `import`."""
+    def load_from_source(
+        device: Any,
+        name: str,
+        source: str,
+        options: Any = None,
+        link: Any = (),
+        defines: Mapping[str, Any] | None = None,
+    ) -> Module:
+        """Makes a module from text; `name` is its name in messages and for `import`. `defines`: macros for it and all
+        that it imports, beside those of the device."""
         module = Module.__new__(Module)
-        module._setup(device, name, None, source, options, link)
+        module._setup(device, name, None, source, options, link, defines)
         if module._load_manifest() is None:
             module.loaded
         return module
@@ -217,14 +159,15 @@ class Module:
         return loaded
 
     def _compile(self) -> None:
-        session = _session(self.device, self.link)
+        session = session_for(self.device, self.link, self.defines)
         if any(not isinstance(item, Module) for item in self.link):
             self._slang_module = self.load_in(session)  # no other session has that
             return
-        main, since, scan = module_inputs.load_current(self, session, lambda: new_session(self.device))
+        main, since, scan = module_inputs.load_current(self, session, lambda: new_session(self.device, self.defines))
         self._slang_module, self._gathered = main, (since, scan)
-        if main.session is not session:  # what is loaded from now on is most likely made of the new sources, too
-            self.device.__dict__["_state_functional_session"] = main.session
+        if main.session is not session and not self.defines:
+            # what is loaded from now on is most likely made of the new sources, too
+            self.device._state.functional_session = main.session
 
     def load_in(self, session: Any) -> Any:
         """The module's source as it is now, compiled in a session."""
@@ -282,8 +225,8 @@ class Module:
         where = str(self._path) if self._path is not None else "source:" + self.name
         links = [m._manifest_key() if isinstance(m, Module) else repr(m) for m in self.link]
         return digest(
-            where, self._source, repr(module_inputs.search_folders(self.device)), compile_stage.library_hash(),
-            compile_stage.options_key(self.device), *links,
+            where, self._source, repr(module_inputs.search_folders(self.device)), library_hash(), planner_hash(),
+            options_key(self.device), repr(sorted(self.defines.items())), *links,
         )  # fmt: skip
 
     def _load_manifest(self) -> dict[str, Any] | None:
@@ -344,7 +287,8 @@ class Module:
             assert record is not None
             links = [m.content_key if isinstance(m, Module) else repr(m) for m in self.link]
             inputs = [sorted(map(tuple, record[name])) for name in ("files", "texts", "looked")]
-            self._content_key = digest(self.name, self._source, repr(inputs), record["cwd"], *links)
+            defines = repr(sorted(self.defines.items()))
+            self._content_key = digest(self.name, self._source, repr(inputs), record["cwd"], defines, *links)
         return self._content_key
 
     def type_from_layout(self, name: str, layout: Any) -> SlangType:
@@ -372,8 +316,6 @@ class Module:
         return found
 
     def _missing(self, name: str) -> str:
-        import difflib
-
         close = difflib.get_close_matches(name, declared_names(self.loaded.main), 3)
         hint = f"; did you mean {', '.join(close)}?" if close else ""
         return f"Module '{self.name}' has no function or type named '{name}'{hint}"
@@ -384,7 +326,7 @@ class Module:
             kind = record["names"][name]
             if kind == "function":
                 return FunctionNode.of(self, FunctionCore(self, name))
-        reflection = self._layout.find_function_by_name(name)
+        reflection = self._layout.reflect_function(name)
         if reflection is not None:
             self._remember(name, "function")
             return FunctionNode.of(self, FunctionCore(self, name))
@@ -410,7 +352,7 @@ class Module:
 
     def find_function(self, name: str) -> FunctionNode | None:
         """The function of that name, or None."""
-        reflection = self._layout.find_function_by_name(name)
+        reflection = self._layout.reflect_function(name)
         return FunctionNode.of(self, FunctionCore(self, name)) if reflection is not None else None
 
     def require_function(self, name: str) -> FunctionNode:
@@ -451,14 +393,27 @@ class Module:
         return f"Module(name='{self.name}', linked_modules={len(self.link)})"
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *declared_names(self.loaded.main)})
+        declared = (name for name in declared_names(self.loaded.main) if not name.startswith("_spy_"))
+        return sorted({*super().__dir__(), *declared})  # without what rewriting the text has added
 
 
-def declared_names(module: Any) -> list[str]:
-    """The names that a Slang module's text declares outside of types and functions.
-
-    Modules read precompiled, and those whose derivatives were asked for, also hold the compiler's own: `$__syn_...`."""
-    return [child.name for child in module.module_decl.children if child.name and "$" not in child.name]
+def _check_defines(defines: Mapping[str, Any] | None, link: Any) -> dict[str, str]:
+    defines = {} if defines is None else defines
+    if not isinstance(defines, Mapping) or not all(isinstance(name, str) for name in defines):
+        raise TypeError(f"'defines' must be a dict of names and values, got {defines!r}")
+    if defines and any(not isinstance(item, Module) for item in link or ()):
+        raise ValueError(
+            "'defines' cannot be combined with modules of device.load_module() in 'link'; link what Module.load_from_file() "
+            "or Module.load_from_source() gives"
+        )
+    values = {name: str(int(value) if isinstance(value, bool) else value) for name, value in defines.items()}
+    for item in link or ():
+        if isinstance(item, Module) and item.defines != values:
+            raise ValueError(
+                f"modules that are linked are compiled with the same macros, but '{item.name}' has the defines "
+                f"{item.defines}, and this module {values}"
+            )
+    return values
 
 
 def _check_options(options: Any) -> dict[str, Any]:

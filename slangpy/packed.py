@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from . import _native
 from .bindings.marshall import Marshall
 from .bindings.typeregistry import PYTHON_TYPES
-from .dtypes import _canonical
 from .errors import BoundVariableException
+from .reflection.dtypes import _canonical
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -120,8 +121,6 @@ def _freeze(module: Any, value: Any, path: str) -> Any:
 
 
 def _freeze_other(module: Any, value: Any, path: str) -> Any:
-    import enum
-
     if isinstance(value, enum.Enum):
         return _freeze(module, value.value, path)
     foreign = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")

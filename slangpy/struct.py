@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import libslang
+from .compiler.reload import source_changed
 from .function import FunctionCore, FunctionNode
 from .reflection import SlangType
-from .reload import source_changed
 
 if TYPE_CHECKING:
+    from ._native import Shape
     from .module import Module
 
 
@@ -38,7 +40,7 @@ class Struct:
         return self.type.fields
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         return self.type.shape
 
     @property
@@ -99,17 +101,15 @@ class Struct:
 
     def find_method(self, name: str) -> FunctionNode | None:
         """The method of that name, or None."""
-        reflection = self.module.layout.find_function_by_name_in_type(self.type, name)
+        reflection = self.module.layout.reflect_method(self.type, name)
         if reflection is None:
             return None
         return FunctionNode.of(self.module, FunctionCore(self.module, name, self.type))
 
     def is_static(self, name: str) -> bool:
         """Whether a method takes no `this`."""
-        from . import _slang
-
-        reflection = self.module.layout.find_function_by_name_in_type(self.type, name)
-        return reflection is not None and reflection.has_modifier(_slang.ModifierID.static)
+        reflection = self.module.layout.reflect_method(self.type, name)
+        return reflection is not None and reflection.has_modifier(libslang.ModifierID.static)
 
     def try_get_child(self, name: str) -> Any:
         """Nested type, else method, else None."""
@@ -132,10 +132,19 @@ class Struct:
             raise AttributeError(f"Struct '{self.name}' has no method or sub-type named '{name}'")
         return child
 
+    @property
+    def program(self) -> Any:
+        return self.type.program
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_repr_", "_ipython_")) and name != "__init":
             raise AttributeError(name)
-        return self[name]
+        try:
+            return self[name]
+        except AttributeError:
+            if hasattr(self.type, name):  # what only types of its kind have: num_elements, rows, ...
+                return getattr(self.type, name)
+            raise
 
     def constructor(self) -> FunctionNode:
         return FunctionNode.of(self.module, FunctionCore(self.module, "$init", self.type, is_constructor=True))

@@ -6,10 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import _native
-from .call.plan import PlanView, decode
-from .call.results import result_mode_of
+from .compiler.session import ShaderModel
+from .device.backends import configure_cuda
+from .device.state import DeviceState
 from .module import Module
-from .session import ShaderModel
+from .plan.planner import decode
+from .run.plans import PlanView, request_of
+from .run.results import result_mode_of
 
 
 class _Target:
@@ -30,22 +33,16 @@ class CudaCodegen:
 
     plans_for_others = True  # structs of the arguments are laid out as on their own device
 
-    class _Desc:
-        compiler_options: dict[str, Any]
-
     def __init__(self, arch: str, include_paths: tuple[str, ...] = ()) -> None:
-        from .device import _configure_cuda
-
-        _configure_cuda()
+        configure_cuda()
         self.arch = arch
         self.info = SimpleNamespace(limits=SimpleNamespace(max_compute_threads_per_group=1024))
         self.compile_target = _Target("cuda", {"__TARGET_CUDA__": "1"})
         self.compiler_fingerprint = f"nvrtc {arch}"
         self.supported_shader_model = ShaderModel.sm_6_0
         self.deterministic = False
-        desc = CudaCodegen._Desc()
-        desc.compiler_options = {"include_paths": list(include_paths)}
-        self.__dict__["_state_desc"] = desc
+        self.desc = _native.DeviceDesc(compiler_options={"include_paths": list(include_paths)}, enable_hot_reload=False)
+        self._state = DeviceState()
 
     def compile(self, source: bytes, entry_point_name: str, *, label: str = "", **options: Any) -> bytes:
         """CUDA source to a cubin."""
@@ -67,7 +64,7 @@ class CudaCodegen:
         mode = result_mode_of(kwargs.get("_result") if isinstance(kwargs.get("_result"), (str, type)) else None,
                               function.options.return_type)  # fmt: skip
         deterministic = self.deterministic and function.options.bwds
-        view = PlanView(function, decode(description), mode, b"", deterministic=deterministic)
+        view = PlanView(request_of(function, decode(description), mode, deterministic=deterministic))
         view.build_spec()
         return view
 
@@ -79,9 +76,7 @@ def nvrtc_available() -> bool:
     """Whether NVRTC can be opened here."""
     if not hasattr(_native, "cuda_compile"):
         return False
-    from .device import _configure_cuda
-
-    _configure_cuda()
+    configure_cuda()
     try:
         _native.cuda_compile(b'extern "C" __global__ void k() {}', "k", "sm_80")
     except RuntimeError:

@@ -1,223 +1,24 @@
-"""What slangpy offers beside torch: devices that share its memory, `diff_pair`, copies between tensors and buffers.
-
-Importing this module does not import torch; its functions do.
-"""
+"""torch tensors in and out, by the older path of `slangpy.pytorch.integration`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _native
-from ._native import is_torch_bridge_using_fallback, set_torch_bridge_python_fallback
+from .pytorch import integration
+from .pytorch.integration import (
+    copy_buffer_to_torch_tensor as copy_buffer_to_torch_tensor,
+    copy_torch_tensor_to_buffer as copy_torch_tensor_to_buffer,
+    create_torch_device as create_torch_device,
+    get_torch_bridge_fallback_reason as get_torch_bridge_fallback_reason,
+    is_torch_bridge_available as is_torch_bridge_available,
+    is_torch_bridge_using_fallback as is_torch_bridge_using_fallback,
+    is_torch_tensor as is_torch_tensor,
+    set_torch_bridge_python_fallback as set_torch_bridge_python_fallback,
+)
 
 if TYPE_CHECKING:
-    from .autograd import diff_pair as diff_pair
+    from .pytorch.integration import diff_pair as diff_pair
 
 
-def _torch(what: str) -> Any:
-    try:
-        import torch  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise ImportError(f"slangpy.{what} needs torch: pip install torch ({error})") from None
-    return torch
-
-
-def __getattr__(name: str) -> Any:  # torch is imported when it is asked for
-    if name == "diff_pair":
-        _torch(name)
-        from .autograd import diff_pair
-
-        return diff_pair
-    raise AttributeError(f"module 'slangpy.torchintegration' has no attribute '{name}'")
-
-
-def is_torch_bridge_available() -> bool:
-    """Whether torch can be imported."""
-    try:
-        _torch("is_torch_bridge_available")
-    except ImportError:
-        return False
-    return True
-
-
-def get_torch_bridge_fallback_reason() -> str:
-    """Why tensors are read through Python attributes; empty when they are read through torch's C interface."""
-    if is_torch_bridge_using_fallback():
-        return "set_torch_bridge_python_fallback(True) was called"
-    try:
-        torch = _torch("get_torch_bridge_fallback_reason")
-    except ImportError as error:
-        return str(error)
-    if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
-        return f"torch {torch.__version__} has no DLPack C exchange interface"
-    return ""
-
-
-def is_torch_tensor(value: Any) -> bool:
-    """Whether `value` is a torch tensor (subclasses too). Does not import torch."""
-    import sys
-
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
-
-
-def _bytes_of(torch: Any, tensor: Any, buffer: Any, what: str) -> Any:
-    if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"{what}: expected a torch.Tensor, got {type(tensor).__name__}")
-    if not tensor.is_contiguous():
-        raise ValueError(f"{what}: the tensor must be contiguous, its strides are {tuple(tensor.stride())}")
-    if tensor.nbytes > buffer.size:
-        raise ValueError(f"{what}: the tensor has {tensor.nbytes} bytes, the buffer {buffer.size}")
-    return tensor.detach().reshape(-1).view(torch.uint8)
-
-
-def _shared_bytes(torch: Any, buffer: Any, size: int, tensor: Any) -> Any:
-    """The buffer's first bytes as a torch tensor over the same memory; None where torch cannot reach it."""
-    device = buffer.device
-    if device.info.type.name not in ("cpu", "cuda"):
-        if not device.supports_cuda_interop or not buffer.desc.usage & _native.BufferUsage.shared:
-            return None
-        shared = buffer.to_torch()[:size]
-        device.sync_to_device(torch.cuda.current_stream(shared.device).cuda_stream)  # after the device's work
-        return shared
-    if tensor.device.type == "cuda":
-        torch.cuda.current_stream(tensor.device)  # the copy runs there; to_torch orders it after the device's work
-    return buffer.to_torch(torch.uint8)[:size]
-
-
-def copy_torch_tensor_to_buffer(tensor: Any, buffer: Any) -> None:
-    """Copies the bytes of a contiguous tensor to the start of a buffer, on torch's current stream.
-
-    ValueError when the tensor is not contiguous or larger than the buffer.
-    """
-    torch = _torch("copy_torch_tensor_to_buffer")
-    source = _bytes_of(torch, tensor, buffer, "copy_torch_tensor_to_buffer")
-    if source.numel() == 0:
-        return
-    target = _shared_bytes(torch, buffer, source.numel(), tensor)
-    if target is None:
-        buffer.copy_from_numpy(source.cpu().numpy())
-        return
-    target.copy_(source)
-    if target.device.type == "cuda":
-        buffer.device.sync_to_cuda(torch.cuda.current_stream(target.device).cuda_stream)
-
-
-def copy_buffer_to_torch_tensor(buffer: Any, tensor: Any) -> None:
-    """Fills a contiguous tensor with the first bytes of a buffer, on torch's current stream.
-
-    ValueError when the tensor is not contiguous or larger than the buffer.
-    """
-    torch = _torch("copy_buffer_to_torch_tensor")
-    target = _bytes_of(torch, tensor, buffer, "copy_buffer_to_torch_tensor")
-    if target.numel() == 0:
-        return
-    source = _shared_bytes(torch, buffer, target.numel(), tensor)
-    if source is None:
-        import numpy as np
-
-        source = torch.from_numpy(np.frombuffer(buffer.to_numpy().tobytes(), np.uint8).copy())[: target.numel()]
-    target.copy_(source)
-    torch.autograd.graph.increment_version(tensor)
-
-
-def create_torch_device(
-    type: Any = None,
-    torch_device: Any = None,
-    enable_debug_layers: bool = False,
-    include_paths: Any = (),
-    enable_print: bool = False,
-    enable_hot_reload: bool = True,
-    enable_compilation_reports: bool = False,
-    label: str = "",
-) -> Any:
-    """A device whose memory torch shares: CUDA where torch has it, else the CPU.
-
-    A Vulkan device is opened with CUDA interop: tensors are copied on torch's stream.
-
-    torch_device selects the GPU: int, "cuda:1" or torch.device; None is torch's current one. Vulkan and D3D12 open the
-    same GPU where torch has CUDA. The caller's current CUDA device stays as it is. ImportError without torch;
-    RuntimeError when `type` is CUDA and torch has none, or when no adapter is that GPU; ValueError for a torch_device
-    that `type` cannot serve.
-    """
-    torch = _torch("create_torch_device")
-    from ._native import Device, DeviceType
-    from .device import SHADER_PATH
-
-    type = DeviceType.automatic if type is None else type
-    if type == DeviceType.automatic:
-        type = DeviceType.cuda if torch.cuda.is_available() else DeviceType.cpu
-    options: dict[str, Any] = {
-        "enable_debug_layers": enable_debug_layers,
-        "compiler_options": {"include_paths": [SHADER_PATH, *map(str, include_paths)]},
-        "enable_print": enable_print,
-        "enable_hot_reload": enable_hot_reload,
-        "enable_compilation_reports": enable_compilation_reports,
-        "label": label,
-    }
-    if type == DeviceType.cuda:
-        options["adapter_luid"] = _cuda_adapter(torch, torch_device).luid
-    elif type == DeviceType.cpu or (torch_device is not None and not torch.cuda.is_available()):
-        _check_cpu(torch, torch_device, type)
-    elif torch.cuda.is_available():
-        options["adapter_luid"] = _graphics_adapter(type, _cuda_adapter(torch, torch_device))
-        options["enable_cuda_interop"] = True
-    return Device(type=type, **options)
-
-
-def _check_cpu(torch: Any, torch_device: Any, type: Any) -> None:
-    found = torch.device("cpu") if torch_device is None else torch.device(torch_device)
-    if found.type != "cpu":
-        raise ValueError(
-            f"create_torch_device: torch_device is {found}, but a {type.name} device takes CPU tensors here"
-        )
-
-
-def _graphics_adapter(type: Any, gpu: Any) -> Any:
-    adapters = _native.Device.enumerate_adapters(type)
-    for adapter in adapters:
-        if list(adapter.luid) == list(gpu.luid):
-            return adapter.luid
-    names = ", ".join(adapter.name for adapter in adapters) or "none"
-    raise RuntimeError(
-        f"create_torch_device: no {type.name} adapter is torch's GPU {gpu.name}; the adapters are: {names}. "
-        f"Open one of them with create_device(type=DeviceType.{type.name})"
-    )
-
-
-def _cuda_adapter(torch: Any, torch_device: Any) -> Any:
-    if not torch.cuda.is_available():
-        built = torch.version.cuda
-        cause = f"it is built for CUDA {built}, but finds no GPU" if built else "it is built without CUDA"
-        raise RuntimeError(
-            f"create_torch_device: CUDA was asked for, but torch {torch.__version__} has no CUDA device ({cause}); "
-            "use type=DeviceType.cpu"
-        )
-    index = torch.cuda.current_device() if torch_device is None else _cuda_index(torch, torch_device)
-    torch.zeros(1, device=f"cuda:{index}")  # makes torch's context, which the device then shares
-    adapters = _native.Device.enumerate_adapters(_native.DeviceType.cuda)
-    if index >= len(adapters):
-        raise ValueError(f"create_torch_device: there is no cuda:{index}; {len(adapters)} CUDA devices exist")
-    return adapters[index]
-
-
-def _cuda_index(torch: Any, torch_device: Any) -> int:
-    if isinstance(torch_device, int):
-        return torch_device
-    found = torch.device(torch_device)
-    if found.type != "cuda":
-        raise ValueError(f"create_torch_device: torch_device is {found}, but type is cuda")
-    return torch.cuda.current_device() if found.index is None else found.index
-
-
-__all__ = [
-    "copy_buffer_to_torch_tensor",
-    "copy_torch_tensor_to_buffer",
-    "create_torch_device",
-    "diff_pair",
-    "get_torch_bridge_fallback_reason",
-    "is_torch_bridge_available",
-    "is_torch_bridge_using_fallback",
-    "is_torch_tensor",
-    "set_torch_bridge_python_fallback",
-]
+def __getattr__(name: str) -> Any:  # `diff_pair` imports torch
+    return getattr(integration, name)

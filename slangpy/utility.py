@@ -1,11 +1,13 @@
-"""A stopwatch and a hash."""
+"""A stopwatch, a hash, and options that calls do not read."""
 
 from __future__ import annotations
 
 import hashlib
 import time
+from dataclasses import dataclass, field
+from typing import Any
 
-__all__ = ["SHA1", "Timer"]
+__all__ = ["NativeCallRuntimeOptions", "SHA1", "Timer"]
 
 
 class Timer:
@@ -28,6 +30,27 @@ class Timer:
 
     def elapsed_s(self) -> float:
         return self.elapsed_ns() * 1e-9
+
+    @staticmethod
+    def now() -> int:
+        """Nanoseconds of the clock, for the differences below."""
+        return time.perf_counter_ns()
+
+    @staticmethod
+    def delta_ns(start: int, end: int) -> int:
+        return end - start
+
+    @staticmethod
+    def delta_us(start: int, end: int) -> float:
+        return (end - start) * 1e-3
+
+    @staticmethod
+    def delta_ms(start: int, end: int) -> float:
+        return (end - start) * 1e-6
+
+    @staticmethod
+    def delta_s(start: int, end: int) -> float:
+        return (end - start) * 1e-9
 
     def __repr__(self) -> str:
         return f"Timer(\n  elapsed_s = {self.elapsed_s():.6g},\n)"
@@ -56,3 +79,13 @@ class SHA1:
 
     def __repr__(self) -> str:
         return f"SHA1(\n  hex_digest = {self.hex_digest()!r},\n)"
+
+
+@dataclass
+class NativeCallRuntimeOptions:
+    """What `debug_build_call_data(...).call(options, ...)` takes first. Calls do not read it: what a call runs with is
+    stated by modifiers of the function (`set`, `cuda_stream`), and this holds the same for programs that look."""
+
+    uniforms: list[Any] = field(default_factory=list)
+    this: Any = None
+    cuda_stream: Any = None

@@ -7,18 +7,19 @@ SLANGPY_TEST_LAYERS    0: Vulkan devices without validation layers; 1: their abs
 
 from __future__ import annotations
 
-import importlib.util
+import gc
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from functools import cache
+from functools import _lru_cache_wrapper, cache
 
 import pytest
 
-from slangpy._native import Device, DeviceType, _take_vulkan_debug_messages
+from slangpy import Device, DeviceType
+from slangpy._native import _take_vulkan_debug_messages
 
-ALL_TYPES = ("null", "cpu", "vulkan", "cuda")
+ALL_TYPES = ("null", "cpu", "vulkan", "d3d12", "cuda")
 
 
 def _names(variable: str) -> list[str]:
@@ -38,13 +39,12 @@ def _selected() -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Processes that tests start must import what is installed, not the folders slangpy/ and tests/torch/ here.
+    if getattr(config.option, "numprocesses", None):
+        return  # pytest-xdist: this process runs no tests, and those that it starts find `tests` from here
+    # Processes that tests start must import what is installed, not the folder slangpy/ here.
     folder = tempfile.TemporaryDirectory(prefix="slangpy-tests-")
     config.add_cleanup(folder.cleanup)
     os.chdir(folder.name)
-    found = importlib.util.find_spec("torch")
-    if found is not None and found.origin is None:  # the folder tests/torch/, where there is no torch
-        sys.modules["torch"] = None  # type: ignore[assignment]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -95,6 +95,32 @@ def no_validation_messages() -> Iterator[None]:
     messages = _take_vulkan_debug_messages()
     if messages:
         pytest.fail("Vulkan validation layers:\n" + "\n".join(messages), pytrace=False)
+
+
+MOST_MEMORY = 2 << 30
+
+
+@pytest.fixture(autouse=True, scope="module")
+def released_compilers() -> Iterator[None]:
+    """Begins with new devices once the process is large: a compiler keeps what it made as long as a module lives, and
+    tests keep modules."""
+    yield
+    if sys.platform != "linux" or _resident() < MOST_MEMORY:
+        return
+    for module in list(sys.modules.values()):
+        if (getattr(module, "__file__", None) or "").startswith(os.path.dirname(__file__)):
+            for value in list(vars(module).values()):
+                if isinstance(value, _lru_cache_wrapper):
+                    value.cache_clear()
+    for device in _devices.values():
+        device.close()
+    _devices.clear()
+    gc.collect()
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ opened = time.perf_counter()
 module = spy.Module.load_from_source(device, "cached", "{SOURCE}")
 y = module.polynomial(a=2, b=8, c=-1, x=x, _result="numpy")
 done = time.perf_counter()
-from slangpy.call import compile as compile_stage
+from slangpy.plan import compile as compile_stage
 maps = open("/proc/self/maps").read()
 print(json.dumps(dict(
     values=y.tolist(), builds=compile_stage.builds, libslang="libslang" in maps,

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import slangpy as spy
-from slangpy._native import Device
-from slangpy.call import compile as compile_stage
+from slangpy import Device
+from slangpy.compiler.options import options_key
 from slangpy.config import config
+from slangpy.plan import compile as compile_stage
 
 pytestmark = pytest.mark.needs_kernels
 
@@ -364,9 +365,9 @@ def test_linked_module_that_others_loaded(device_type: Any, world: World) -> Non
 
 
 def test_environment_of_slang_is_in_the_key(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = compile_stage.options_key(device)
+    before = options_key(device)
     monkeypatch.setenv("SLANG_RUN_SPIRV_VALIDATION", "1")
-    assert compile_stage.options_key(device) != before
+    assert options_key(device) != before
 
 
 # --- at random

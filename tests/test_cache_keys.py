@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import slangpy as spy
-from slangpy.call import compile as compile_stage
 from slangpy.config import config
+from slangpy.plan import compile as compile_stage
 
 pytestmark = pytest.mark.needs_kernels
 

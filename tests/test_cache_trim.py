@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from slangpy.cache import DiskCache
+from slangpy.compiler.cache import DiskCache
 from slangpy.config import config
 
 LIMIT = 1 << 20
@@ -20,7 +20,7 @@ SMALL = 1 << 19
 CHILD = """
 import sys
 from pathlib import Path
-from slangpy.cache import DiskCache
+from slangpy.compiler.cache import DiskCache
 cache = DiskCache(Path(sys.argv[1]), int(sys.argv[2]))
 for number in sys.argv[3:]:
     cache.write_bytes("kernel", number, b"x" * 9_000)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slangpy._native import Device, DeviceType
+from slangpy import Device, DeviceType
 
 TOOLS = Path(__file__).parent.parent / "tools"
 

@@ -42,8 +42,6 @@ def test_linear_layer(device_type: DeviceType, tmp_path: Path) -> None:
 
 
 def test_mipmaps(device_type: DeviceType, tmp_path: Path) -> None:
-    if device_type is DeviceType.cpu:
-        pytest.skip("the cpu device has no textures")
     arguments = ("--device", device_type.name, "--size", "128")
     lines = run("06_mipmaps/mipmaps.py", *arguments, folder=tmp_path).splitlines()
     mean, coarsest, mapped = ([float(v) for v in re.findall(r"[\d.]+", line.split(":")[1])] for line in lines[-3:])
@@ -87,3 +85,12 @@ def test_notebook(tmp_path: Path) -> None:
             if output.get("name") == "stdout"  # type: ignore
         )
         assert printed == stored
+
+
+def test_tile_splatting(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    output = run("07_tile_splatting/tile_splatting.py", "--steps", "10", folder=tmp_path)
+    errors = [float(line.split()[-1]) for line in output.splitlines() if "error" in line]
+    assert len(errors) == 5 and max(errors) < 2e-4, output
+    first, last = (float(line.split()[-1]) for line in output.splitlines() if "loss" in line)
+    assert last < first / 2

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import slangpy
-from slangpy import package_files
-from slangpy.cache import DiskCache
+from slangpy.compiler import package_files
+from slangpy.compiler.cache import DiskCache
 from slangpy.config import config
 
 ROOT = Path(slangpy.__file__).resolve().parent
@@ -22,8 +22,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copy = tmp_path / "slangpy"
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     (copy / "_native.so").write_bytes(b"native")
-    monkeypatch.setattr(package_files, "_ROOT", str(copy))
-    monkeypatch.setattr(package_files, "_LIBRARY", str(copy / "slang"))
+    monkeypatch.setattr(package_files, "PACKAGE", str(copy))
+    monkeypatch.setattr(package_files, "LIBRARY", str(copy / "slang"))
     monkeypatch.setattr(package_files, "_known", {})
     monkeypatch.setattr(package_files, "cache", DiskCache(tmp_path / "cache"))
     monkeypatch.setattr(config, "cache_enabled", True)
@@ -39,7 +39,7 @@ def test_every_file_of_code_is_in_it(package: Path) -> None:
     before = hashes()
     names = list(package.rglob("*.py"))
     assert len(names) > 100
-    for path in [*names[::10], package / "reflection" / "__init__.py", package / "prelude.py", package / "_native.so"]:
+    for path in [*names[::10], package / "reflection" / "__init__.py", package / "compiler" / "prelude.py", package / "_native.so"]:
         info = path.stat()
         data = path.read_bytes()
         changed = data[:-1] + bytes([data[-1] ^ 1])
@@ -48,7 +48,7 @@ def test_every_file_of_code_is_in_it(package: Path) -> None:
         assert hashes()[0] == before[0] and hashes()[1] != before[1], path
         path.write_bytes(data)
         assert hashes() == before
-    (package / "call" / "new_stage.py").write_text("")
+    (package / "plan" / "new_stage.py").write_text("")
     assert hashes()[1] != before[1]
 
 

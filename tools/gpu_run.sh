@@ -3,7 +3,7 @@
 #   SLANG_ROOT      folder with include/slang.h and lib/libslang-compiler.so (copied there beforehand)
 #   VULKAN_SDK      folder with include/vulkan, where the machine has no Vulkan headers
 #   SPY_DEVICES     devices to test (default cuda,vulkan)
-#   SPY_TESTS       what pytest runs, each file in a process of its own (default tests/device tests/call tests/torch)
+#   SPY_TESTS       what pytest runs, each file in a process of its own (default tests/device tests/call tests/pytorch tests/compat)
 #   SPY_SANITIZER   test files to run under compute-sanitizer
 #   SPY_ATTACK      how many random differentiable programs to compare with torch on CUDA, within SPY_ATTACK_SECONDS
 #   SPY_NO_BENCHMARKS  set: tests alone
@@ -26,7 +26,7 @@ export PYTHONPATH="$site"
 run="${SPY_RUN:-/tmp/run}"
 mkdir -p "$run" && cp -r tests tools pyproject.toml benchmarks examples "$run/" && cd "$run" || exit 1
 
-tests="${SPY_TESTS:-$(ls -d tests/device tests/call tests/torch 2>/dev/null)}"
+tests="${SPY_TESTS:-$(ls -d tests/device tests/call tests/pytorch tests/compat 2>/dev/null)}"
 start=$SECONDS
 if [ "$tests" != none ]; then
   timeout "${SPY_TEST_TIMEOUT:-300}" python3 tools/run_tests.py --devices "$devices" --jobs "${SPY_WORKERS:-12}" \
@@ -53,6 +53,10 @@ fi
 if [ -f benchmarks/torch_overhead.py ]; then
   timeout 120 python3 benchmarks/torch_overhead.py --device cuda >"$out/bench_torch.log" 2>&1
   tail -14 "$out/bench_torch.log"
+fi
+if [ -f benchmarks/slangtorch_api.py ]; then
+  timeout 120 python3 benchmarks/slangtorch_api.py --device cuda >"$out/bench_slangtorch.log" 2>&1
+  tail -14 "$out/bench_slangtorch.log"
 fi
 if [ -d examples/05_torch_splatting ]; then
   (cd examples/05_torch_splatting && timeout 120 python3 torch_splatting.py --device cuda --size 256 --blobs 64 --steps 100 \

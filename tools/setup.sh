@@ -47,6 +47,33 @@ install_system_packages() {
     fi
 }
 
+# The Direct3D 12 device: built with vkd3d's headers, run with its libraries, DXC, and a Vulkan driver with descriptor
+# indexing, which Debian 12's own Mesa is not. What a folder beside this checkout offers is unpacked into build/, so that
+# nothing of the system changes; else whatever is installed serves. build/d3d12/env.sh says how to run with it.
+install_d3d12() {
+    local source=../shared/d3d12/install.sh target=$PWD/build/d3d12 mesa package
+    [ -f "$source" ] && [ ! -f "$target/env.sh" ] || return 0
+    mkdir -p "$target/apt/lists/partial" "$target/apt/cache/archives/partial"
+    if ! sh "$source" "$target" >/dev/null; then
+        echo "setup: Direct3D 12 could not be unpacked; going on without" >&2
+        return 0
+    fi
+    mesa=$target/usr/lib/x86_64-linux-gnu/libvulkan_lvp.so
+    echo "deb http://deb.debian.org/debian bookworm-backports main" >"$target/apt/sources.list"
+    local apt=(-o "Dir::Etc::sourcelist=$target/apt/sources.list" -o Dir::Etc::sourceparts=-
+        -o "Dir::State::lists=$target/apt/lists" -o "Dir::Cache=$target/apt/cache")
+    if apt-get "${apt[@]}" update -qq && (cd "$target" && apt-get "${apt[@]}" download -qq mesa-vulkan-drivers); then
+        for package in "$target"/mesa-vulkan-drivers_*.deb; do dpkg-deb -x "$package" "$target"; done
+        sed "s|\"library_path\": \".*\"|\"library_path\": \"$mesa\"|" "$target/usr/share/vulkan/icd.d/lvp_icd.json" \
+            >"$target/lvp_icd.json"
+    fi
+    {
+        echo "export SLANGPY_D3D12_PATH=$target/usr/lib/x86_64-linux-gnu"
+        [ ! -f "$target/lvp_icd.json" ] ||
+            echo "export VK_DRIVER_FILES=$target/lvp_icd.json VK_ICD_FILENAMES=$target/lvp_icd.json"
+    } >"$target/env.sh"
+}
+
 install_package() {
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
     local tools=("scikit-build-core>=0.11" "nanobind>=2.9")
@@ -58,4 +85,5 @@ install_package() {
 }
 
 install_system_packages
+[ "$extra" != dev ] || install_d3d12
 install_package

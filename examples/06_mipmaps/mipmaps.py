@@ -1,8 +1,6 @@
 """A texture's mip levels, each made from the one before, and a tone-mapped copy in another format.
 
-    python mipmaps.py [--device cuda|vulkan] [--size 64]
-
-The CPU device has no textures.
+    python mipmaps.py [--device cpu|cuda|vulkan] [--size 64]
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ def fill_mips(module: spy.Module, texture: spy.Texture) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="vulkan", choices=["cuda", "vulkan"])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "vulkan"])
     parser.add_argument("--size", type=int, default=64, help="width and height, a power of two")
     options = parser.parse_args()
 

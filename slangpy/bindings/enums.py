@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 
+from ..reflection.functions import IOType as IOType
+
 
 class AccessType(enum.Enum):
     """Whether a kernel reads an argument, writes it, or both."""
@@ -20,12 +22,3 @@ class CallMode(enum.Enum):
     prim = 0
     bwds = 1
     fwds = 2
-
-
-class IOType(enum.Enum):
-    """Direction of a parameter."""
-
-    none = 0
-    inn = 1
-    out = 2
-    inout = 3

@@ -23,6 +23,8 @@ class BindContext:
 
     layout: SlangProgramLayout
     module: Any = None
+    call_dimensionality: int = 0
+    """Dimensions of the call, where they are known: when a marshall for the result is made."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,16 @@ class Marshall:
         binding.gen_calldata_type_name(cgb, self.slang_type.full_name)
 
     def create_calldata(self, context: CallContext, binding: BoundVariableRuntime, value: Any) -> Any:
-        """The stored data: a dict of the fields of the stored type."""
+        """The stored data: a dict of the fields of the stored type.
+
+        By default no field is written, which is for types that `gen_calldata` names.
+        """
         del context, binding, value
-        raise NotImplementedError(f"{type(self).__name__} must override create_calldata: it returns the stored fields")
+        if type(self).gen_calldata is Marshall.gen_calldata:
+            raise NotImplementedError(
+                f"{type(self).__name__} must override create_calldata: it returns the stored fields"
+            )
+        return {}
 
     def read_calldata(self, context: CallContext, binding: BoundVariableRuntime, value: Any, data: Any) -> None:
         """Called after a call that wrote the value; `data` is what `create_calldata` returned."""

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..cache import cache_of
 from ..config import config
 from ..errors import CompilerDiedError
+from ..folders import LIBRARY
+from .cache import cache_of
 
 _KIND = "died"
 _REMEMBERED = ("crash", "timeout", "memory")
@@ -85,7 +86,7 @@ def _sources(modules: Iterable[Any], seen: dict[str, str]) -> dict[str, str]:
 
 def _keep_source(program: Any, label: str, generated: str, why: str) -> str | None:
     """A file with all source of a program, for whoever looks into it."""
-    library = str(Path(__file__).resolve().parent.parent / "slang")
+    library = LIBRARY
     texts = {} if not generated else {"the generated kernel": generated}
     known = set(texts.values())
     for name, text in _sources(program.modules, {}).items():

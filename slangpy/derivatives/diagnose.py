@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from ..cache import digest
+from ..compiler.cache import digest
 from ..errors import CallError, SlangCompileError
 from ..function import FunctionCore
 from .problem import Problem
@@ -91,13 +91,11 @@ def _custom(text: str, kinds: set[str]) -> list[_Suspect]:
 
 def _node_of(node: Any, text: str) -> Any:
     """The same function, with the same modifiers, in a module with another source."""
-    from ..module import Module
-
     module = node.module
     session = module.loaded.session
     name = f"{module.name}_{digest(text)[:12]}"
     path = str(module._path.parent / f"{name}.slang") if module._path is not None else f"{name}.slang"
-    other = Module(session.load_module_from_source(name, text, path), dict(module.options), module.link)
+    other = type(module)(session.load_module_from_source(name, text, path), dict(module.options), module.link)
     core = node.core
     struct = None if core.struct is None else other.layout.require_type_by_name(core.struct.full_name)
     again = type(node).of(other, FunctionCore(other, core.name, struct, core.is_constructor))

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from .._native import DiffPair, TorchPair, TorchSlot
-from ..call.snapshots import is_registered
 from ..errors import CallError, SlangCompileError
+from ..run.snapshots import is_registered
 from .differences import Differences
 from .leaves import Vector
 from .problem import Problem

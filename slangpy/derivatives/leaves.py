@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._native import DiffPair, TorchPair
+from ..optional import torch_for
 from ..reflection import SlangType
 from ..tensor import Tensor
 
@@ -88,7 +89,9 @@ class TensorLeaf(Leaf):
         self._elements = self._stored(tensor)
         derivative = self._dtype.derivative
         if derivative is None:
-            raise NotImplementedError(f"{path or 'an argument'} holds {self._dtype.full_name}, which has no derivative type")
+            raise NotImplementedError(
+                f"{path or 'an argument'} holds {self._dtype.full_name}, which has no derivative type"
+            )
         self._derivative: SlangType = derivative
         zero = _host(Tensor.zeros(self._device, (1,), derivative))
         self._zero = zero[:1]
@@ -170,9 +173,7 @@ class TorchLeaf(Leaf):
 
     def __init__(self, path: str, reads: bool, writes: bool, tensor: Any) -> None:
         super().__init__(path, reads, writes)
-        import torch  # pyright: ignore[reportMissingImports]
-
-        self._torch = torch
+        self._torch = torch = torch_for("gradients of torch tensors")
         self._tensor = tensor.detach()
         self.values = self.read(self._tensor)
         self.epsilon = float(torch.finfo(tensor.dtype).eps)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._native import DiffPair, ValueRef
-from ..call.gradients import flows
-from ..call.ir import Parameter, Placed, Value
+from ..plan.derive.gradients import flows
+from ..plan.records import Parameter, Placed, Value
+from ..pytorch.integration import is_torch_tensor
 from ..tensor import Tensor
-from ..torchintegration import is_torch_tensor
 from .leaves import BACKWARD, FORWARD, PLAIN, HostLeaf, Leaf, TensorLeaf, TorchLeaf, Vector
 
 Build = Callable[[dict[int, Any]], Any]
@@ -50,8 +50,8 @@ class Problem:
         if isinstance(kwargs.get("_result"), (str, type)):
             kwargs = {name: value for name, value in kwargs.items() if name != "_result"}
         self.node, self.device = node, node.module.device
-        view = node._plan_of(*args, **kwargs)
-        plan = view.planned()[0]
+        view = node._plan_of(*args, **kwargs).plan
+        plan = view.planned().vectorized
         self.resolved = plan.resolved
         self.call_rank: int = plan.call_rank
         if not self.resolved.differentiable:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._native import DiffPair, TorchPair
-from ..refs import diffPair
+from ..optional import torch_for
+from ..pytorch.integration import is_torch_tensor
+from ..references import diffPair
 from ..tensor import Tensor
-from ..torchintegration import is_torch_tensor
 
 
 def jvp(function: Any, primals: Sequence[Any], tangents: Sequence[Any], **fixed: Any) -> tuple[Any, Any]:
@@ -73,8 +74,8 @@ class _Call:
             raise ValueError(f"{name}: the result is returned; leave _result out")
         self.name, self.label, self.fixed = name, function.label, fixed
         self.device = function.module.device
-        view = function._plan_of(*primals, **fixed)
-        resolved = view.planned()[0].resolved
+        view = function._plan_of(*primals, **fixed).plan
+        resolved = view.planned().resolved
         positions = [a.position for a in view.arguments if a.name is None]
         first = 1 if function._bound is not None else 0
         by_position = {a.position: p for p in resolved.parameters if (a := p.argument) is not None}
@@ -214,8 +215,7 @@ def _torch_pair(primal: Any, other: Any, mode: int) -> Any:
 
 
 def _like_torch(primal: Any, values: Any) -> Any:
-    import torch  # pyright: ignore[reportMissingImports]
-
+    torch = torch_for("a torch tensor")
     if values is None:
         return torch.zeros_like(primal)
     return torch.as_tensor(values, dtype=primal.dtype, device=primal.device)

@@ -6,12 +6,20 @@ from a plan on disk know their memory layout and ask the compiler only for what 
 
 from __future__ import annotations
 
+import importlib
 import re
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .._native import Shape
+from .functions import (
+    IOType as IOType,
+    SlangField as SlangField,
+    SlangFunction as SlangFunction,
+    SlangParameter as SlangParameter,
+)
 from .kinds import (
     ArrayType as ArrayType,
     ByteAddressBufferType as ByteAddressBufferType,
@@ -25,10 +33,13 @@ from .kinds import (
     StructuredBufferType as StructuredBufferType,
     TensorType as TensorType,
     TextureType as TextureType,
+    TypeBase,
     UnknownType as UnknownType,
     VectorType as VectorType,
     VoidType as VoidType,
     attribute,
+    generic_arguments,
+    resource_dims,
 )
 
 _SCALARS = {
@@ -50,7 +61,7 @@ class BufferLayout:
     reflection: Any
 
 
-class SlangType:
+class SlangType(TypeBase):
     """A Slang type of one device. Equal full names compare equal."""
 
     def __init__(self, full_name: str, layout: Any = None, source: Any = None, reflection: Any = None) -> None:
@@ -117,6 +128,14 @@ class SlangType:
             self._layout = self._source.find_element_layout(self.type_reflection)
         return self._layout
 
+    def reflected_layout(self) -> Any:
+        """The compiler's `TypeLayoutReflection` of one element in a StructuredBuffer; asks the compiler."""
+        self._follow_reload()
+        if self._source is None:
+            raise RuntimeError(f"type {self.full_name} has no program to be reflected from")
+        native = self._source.native
+        return native.get_type_layout(native.find_type_by_name(f"StructuredBuffer<{self.full_name}>")).element_type_layout
+
     @property
     def buffer_layout(self) -> BufferLayout:
         layout = self.element_layout
@@ -149,8 +168,11 @@ class SlangType:
         return element.scalar if element is not None else ""
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         """Sizes of the components: () for scalars and structs, (n,), (r, c), (n,) + shape of the element."""
+        return Shape(self._sizes())
+
+    def _sizes(self) -> tuple[int, ...]:
         found = _VECTOR.match(self.full_name)
         if found:
             return (int(found.group(2)),)
@@ -160,33 +182,43 @@ class SlangType:
         if self.full_name.endswith("]"):
             counts = self.full_name[self.full_name.rindex("[") + 1 : -1]
             element = self.element_type
-            return (int(counts) if counts.isdigit() else -1,) + (element.shape if element is not None else ())
+            return (int(counts) if counts.isdigit() else -1,) + (element._sizes() if element is not None else ())
         return ()
 
     @property
     def num_dims(self) -> int:
-        return len(self.shape)
+        """Dimensions of the components; of textures, those of the texels and their components."""
+        return len(self._sizes()) if "Texture" not in self.full_name else resource_dims(self)
+
+    def _related(self, full_name: str, reflection: Any = None) -> SlangType:
+        """Another type of the same program: there, one object stands for it."""
+        if isinstance(self._source, SlangProgramLayout):
+            return self._source.intern(full_name, reflection)
+        return SlangType(full_name, source=self._source, reflection=reflection)
 
     @property
     def element_type(self) -> SlangType | None:
         found = _VECTOR.match(self.full_name) or _MATRIX.match(self.full_name)
         if found and _VECTOR.match(self.full_name):
-            return SlangType(found.group(1), source=self._source)
+            return self._related(found.group(1))
         if found:
-            return SlangType(f"vector<{found.group(1)},{found.group(3)}>", source=self._source)
+            return self._related(f"vector<{found.group(1)},{found.group(3)}>")
         if self.full_name.endswith("]"):
-            return SlangType(self.full_name[: self.full_name.rindex("[")], source=self._source)
+            return self._related(self.full_name[: self.full_name.rindex("[")])
         if self.full_name in _SCALARS:
             return None
-        element = self.type_reflection.element_type
-        return None if element is None else SlangType(element.full_name, source=self._source, reflection=element)
+        if self.full_name.endswith("ByteAddressBuffer"):
+            return self._related("uint8_t")
+        element = self.type_reflection.element_type or self.type_reflection.resource_result_type
+        return None if element is None else self._related(element.full_name, element)
 
     @property
     def fields(self) -> dict[str, Any]:
         """Fields of a struct by name: objects with `.name .type .modifiers`."""
         if self.kind != "struct":
             return {}
-        return {field.name: Field(self, field) for field in self.type_reflection.fields}
+        owner = self._source if hasattr(self._source, "wrap") else _Wrapper(self._source)
+        return {field.name: SlangField(owner, field) for field in self.type_reflection.fields}
 
     @property
     def is_generic(self) -> bool:
@@ -212,32 +244,22 @@ class SlangType:
         if self.scalar:
             return self
         derivative = self.type_reflection.derivative
-        return SlangType(derivative.full_name, source=self._source, reflection=derivative)
+        return self._related(derivative.full_name, derivative)
 
 
-class Field:
-    """A field of a struct."""
+class _Wrapper:
+    """Makes types of reflection for a program that keeps none."""
 
-    def __init__(self, owner: SlangType, reflection: Any) -> None:
-        self.name: str = reflection.name
-        self._owner = owner
-        self._reflection = reflection
+    def __init__(self, source: Any) -> None:
+        self._source = source
 
-    @property
-    def type(self) -> SlangType:
-        found = self._reflection.type
-        return SlangType(found.full_name, source=self._owner.program, reflection=found)
-
-    @property
-    def modifiers(self) -> set[str]:
-        from .. import _slang
-
-        return {m.name for m in _slang.ModifierID if self._reflection.has_modifier(m)}
+    def wrap(self, reflection: Any) -> SlangType:
+        return SlangType(reflection.full_name, source=self._source, reflection=reflection)
 
 
 _ENUM_NAMES = {"int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "uint8": "uint8_t",
             "uint16": "uint16_t", "uint32": "uint", "uint64": "uint64_t", "float16": "half", "float32": "float",
-            "float64": "double"}  # fmt: skip
+            "float64": "double", "bfloat16": "BFloat16"}  # fmt: skip
 """Slang's names of TypeReflection.ScalarType."""
 
 
@@ -291,10 +313,14 @@ class SlangProgramLayout:
         """The SlangType of a compiler reflection."""
         if reflection is None:
             return None
-        name = reflection.full_name
+        return self.intern(reflection.full_name, reflection)
+
+    def intern(self, name: str, reflection: Any = None) -> SlangType:
+        """The one object that stands for the type of a full name."""
         known = self._types.get(name)
         if known is None:
-            known = self._types[name] = SlangType(name, source=self, reflection=reflection)
+            known = self._types.setdefault(name, SlangType(name, source=self, reflection=reflection))
+        assert known is not None
         return known
 
     def find_type_by_name(self, name: str) -> SlangType | None:
@@ -306,20 +332,17 @@ class SlangProgramLayout:
             raise ValueError(f"Could not find type '{name}'")
         return found
 
-    def find_function_by_name(self, name: str) -> Any:
+    # --- functions, as the compiler reflects them
+    def reflect_function(self, name: str) -> Any:
+        """The compiler's reflection of a function, or None."""
         found = self.native.find_function_by_name(name)
         # A type that two modules declare looks overloaded too, but by nothing that can be called.
         if found is not None and found.is_overloaded and all(overload is None for overload in found.overloads):
             return None
         return found
 
-    def require_function_by_name(self, name: str) -> Any:
-        found = self.find_function_by_name(name)
-        if found is None:
-            raise ValueError(f"Could not find function '{name}'")
-        return found
-
-    def find_function_by_name_in_type(self, type_: SlangType, name: str) -> Any:
+    def reflect_method(self, type_: SlangType, name: str) -> Any:
+        """The compiler's reflection of a method, or None."""
         try:
             return self.native.find_function_by_name_in_type(type_.type_reflection, name)
         except ValueError:  # it belongs to another session: the modules of a device are not all of one
@@ -327,6 +350,63 @@ class SlangProgramLayout:
                 raise
             own = self.require_type_by_name(type_.full_name)
             return self.native.find_function_by_name_in_type(own.type_reflection, name)
+
+    # --- functions, in the types of this layout
+    def find_function(self, reflection: Any, this_type: SlangType | None = None) -> SlangFunction | None:
+        """The function of a reflection that the compiler gave."""
+        return None if reflection is None else SlangFunction(self, reflection, this_type)
+
+    def find_function_by_name(self, name: str) -> SlangFunction | None:
+        return self.find_function(self.reflect_function(name))
+
+    def require_function_by_name(self, name: str) -> SlangFunction:
+        found = self.find_function_by_name(name)
+        if found is None:
+            raise ValueError(f"Could not find function '{name}'")
+        return found
+
+    def find_function_by_name_in_type(self, type_: Any, name: str) -> SlangFunction | None:
+        """A method of a struct; "$init" finds its constructors."""
+        owner = self._type_of(type_, "find_function_by_name_in_type")
+        if name in ("$init", "__init"):
+            made = self._own(owner).type_reflection.constructors
+            return SlangFunction(self, made[0], owner, made if len(made) > 1 else ()) if made else None
+        return self.find_function(self.reflect_method(owner, name), owner)
+
+    def require_function_by_name_in_type(self, type_: Any, name: str) -> SlangFunction:
+        found = self.find_function_by_name_in_type(type_, name)
+        if found is None:
+            owner = self._type_of(type_, "require_function_by_name_in_type")
+            raise ValueError(f"Could not find function '{name}' in type '{owner.full_name}'")
+        return found
+
+    # --- types
+    def _type_of(self, value: Any, function: str) -> SlangType:
+        """The type that an argument means: a SlangType, a Struct, a name, or the compiler's reflection."""
+        type_ = self.require_type_by_name(value) if isinstance(value, str) else getattr(value, "struct", value)
+        if isinstance(type_, SlangType):
+            return type_
+        if hasattr(type_, "full_name") and hasattr(type_, "kind"):
+            return self.intern(type_.full_name, type_)
+        raise TypeError(f"{function}: expected a Slang type, a Struct or the name of a type, got {value!r}")
+
+    def _own(self, type_: SlangType) -> SlangType:
+        return type_ if type_.program is self else self.require_type_by_name(type_.full_name)
+
+    def reflection_of(self, value: Any, function: str) -> Any:
+        """The compiler's reflection of a type, in the session of this layout."""
+        return self._own(self._type_of(value, function)).type_reflection
+
+    def find_type(self, reflection: Any) -> SlangType | None:
+        """The type of a reflection that the compiler gave."""
+        return self.wrap(reflection)
+
+    def get_resolved_generic_args(self, type_: Any) -> list[SlangType | int] | None:
+        """The arguments of a generic type: a type for each type argument, an int for each value; None for other types."""
+        arguments = generic_arguments(self._type_of(type_, "get_resolved_generic_args").full_name)
+        if arguments is None:
+            return None
+        return [int(text) if text.lstrip("-").isdigit() else self.require_type_by_name(text) for text in arguments]
 
     def scalar_type(self, scalar: Any) -> SlangType:
         name = getattr(scalar, "name", str(scalar)).rstrip("_")
@@ -352,13 +432,7 @@ class SlangProgramLayout:
         return iter([t for t in list(self._types.values()) if t is not None])
 
 
-def __getattr__(name: str) -> Any:  # the compiler's part is loaded when it is asked for
+def __getattr__(name: str) -> Any:
     if name == "lookup":  # needs NumPy
-        import importlib
-
         return importlib.import_module(f"{__name__}.{name}")
-    if name == "SlangFunction":
-        from .. import _slang
-
-        return _slang.FunctionReflection
     raise AttributeError(f"module 'slangpy.reflection' has no attribute {name!r}")

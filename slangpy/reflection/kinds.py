@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from .._native import ScalarType as Scalar, Shape, TextureUsage
+
 _TENSOR = re.compile(r"^(I?)(RW|W|Atomic|)(Diff|Primal|)Tensor<(.*), ?(\d+)>$")
 
 
@@ -50,12 +52,12 @@ def _inner(type_: Any) -> Any:
     return type_
 
 
-def _array_shape(type_: Any) -> tuple[int, ...]:
+def _array_shape(type_: Any) -> Shape:
     sizes: list[int] = []
     while type_ is not None and type_.kind == "array":
         sizes.append(type_.shape[0])
         type_ = type_.element_type
-    return tuple(sizes)
+    return Shape(sizes)
 
 
 def _writable(type_: Any) -> bool:
@@ -66,21 +68,75 @@ def _resource_shape(type_: Any) -> Any:
     return type_.type_reflection.resource_shape
 
 
+def _resource_access(type_: Any) -> Any:
+    return type_.type_reflection.resource_access
+
+
+def _texture_dims(type_: Any) -> int:
+    """Dimensions of the texels: layers count as one, so do the faces of a cube."""
+    name = _resource_shape(type_).name
+    texels = {"1d": 1, "2d": 2, "3d": 3, "cube": 3, "buffer": 1}[name.split("_")[1]]
+    return texels + (1 if name.endswith("_array") else 0)
+
+
+def resource_dims(type_: Any) -> int:
+    """Dimensions of a texture with those of its element; 0 for other resources."""
+    if kind_of(type_) != "TextureType":
+        return 0
+    element = type_.element_type
+    return _texture_dims(type_) + (element.num_dims if element is not None else 0)
+
+
+_SCALAR_NAMES = {
+    "bool": "bool", "int8_t": "int8", "int16_t": "int16", "int": "int32", "int64_t": "int64", "uint8_t": "uint8",
+    "uint16_t": "uint16", "uint": "uint32", "uint64_t": "uint64", "half": "float16", "float": "float32",
+    "double": "float64", "BFloat16": "bfloat16",
+}  # fmt: skip
+
+
+def _scalar_type(type_: Any) -> Any:
+    """The `TypeReflection.ScalarType` of scalars, vectors and matrices; that of an address for pointers."""
+    if kind_of(type_) == "PointerType":
+        return Scalar.uint64
+    return Scalar[_SCALAR_NAMES.get(type_.scalar or type_.full_name, "none")]
+
+
+def generic_arguments(full_name: str) -> list[str] | None:
+    """What stands between the outermost <> at the end of a name; None where there is nothing of the kind."""
+    if not full_name.endswith(">"):
+        return None
+    depth, end, parts = 0, len(full_name) - 1, []
+    for at in range(len(full_name) - 1, -1, -1):
+        letter = full_name[at]
+        depth += (letter == ">") - (letter == "<")
+        if depth == 0 or (depth == 1 and letter == ","):
+            parts.append(full_name[at + 1 : end].strip())
+            end = at
+        if depth == 0:
+            break
+    return parts[::-1]
+
+
 _ATTRIBUTES: dict[tuple[str, str], Callable[[Any], Any]] = {
-    ("ScalarType", "slang_scalar_type"): lambda t: t.full_name,
+    ("ScalarType", "slang_scalar_type"): _scalar_type,
     ("VectorType", "num_elements"): lambda t: t.shape[0],
-    ("VectorType", "slang_scalar_type"): lambda t: t.scalar,
+    ("VectorType", "slang_scalar_type"): _scalar_type,
     ("MatrixType", "rows"): lambda t: t.shape[0],
     ("MatrixType", "cols"): lambda t: t.shape[1],
-    ("MatrixType", "slang_scalar_type"): lambda t: t.scalar,
-    ("ArrayType", "num_elements"): lambda t: t.shape[0],
+    ("MatrixType", "slang_scalar_type"): _scalar_type,
+    ("ArrayType", "num_elements"): lambda t: max(t.shape[0], 0),
     ("ArrayType", "array_shape"): _array_shape,
     ("ArrayType", "inner_element_type"): _inner,
     ("PointerType", "target_type"): lambda t: t.element_type,
+    ("PointerType", "slang_scalar_type"): _scalar_type,
+    ("StructuredBufferType", "resource_access"): _resource_access,
+    ("ByteAddressBufferType", "resource_access"): _resource_access,
     ("StructuredBufferType", "writable"): _writable,
     ("ByteAddressBufferType", "writable"): _writable,
     ("TextureType", "resource_shape"): _resource_shape,
-    ("TextureType", "usage"): lambda t: "unordered_access" if _writable(t) else "shader_resource",
+    ("TextureType", "resource_access"): _resource_access,
+    ("TextureType", "texture_dims"): _texture_dims,
+    ("TextureType", "usage"): lambda t: TextureUsage.unordered_access if _writable(t) else TextureUsage.shader_resource,
     ("TensorType", "dims"): lambda t: _tensor(t)[0],
     ("TensorType", "access"): lambda t: _tensor(t)[1],
     ("TensorType", "tensor_kind"): lambda t: _tensor(t)[2],
@@ -96,13 +152,15 @@ def attribute(type_: Any, name: str) -> Any:
     return found(type_)
 
 
+class TypeBase:
+    """What the classes below ask a type for: its class stands above them."""
+
+
 class _Kind(type):
     """Types are of one Python class; what kind they are is asked of the type itself."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        from . import SlangType
-
-        return isinstance(instance, SlangType) and kind_of(instance) == cls.__name__
+        return isinstance(instance, TypeBase) and kind_of(instance) == cls.__name__
 
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         del args, kwargs
@@ -126,7 +184,7 @@ class MatrixType(metaclass=_Kind):
 
 
 class ArrayType(metaclass=_Kind):
-    """Has `num_elements`, `array_shape`, `inner_element_type`."""
+    """Has `num_elements` (0 where it has no size), `array_shape`, `inner_element_type`."""
 
 
 class StructType(metaclass=_Kind):
@@ -138,19 +196,19 @@ class InterfaceType(metaclass=_Kind):
 
 
 class PointerType(metaclass=_Kind):
-    """Has `target_type`."""
+    """Has `target_type`, `slang_scalar_type`."""
 
 
 class StructuredBufferType(metaclass=_Kind):
-    """Has `writable`."""
+    """Has `writable`, `resource_access`."""
 
 
 class ByteAddressBufferType(metaclass=_Kind):
-    """Has `writable`."""
+    """Has `writable`, `resource_access`."""
 
 
 class TextureType(metaclass=_Kind):
-    """Has `resource_shape`, `usage`."""
+    """Has `resource_shape`, `resource_access`, `texture_dims`, `usage`."""
 
 
 class SamplerStateType(metaclass=_Kind):

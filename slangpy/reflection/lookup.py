@@ -6,9 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import numpy_scalar, resolve_dtype, structured_dtype
+from .dtypes import numpy_scalar, resolve_dtype, structured_dtype
 
-__all__ = ["numpy_to_slang", "slang_to_numpy"]
+
+def find_type_layout_for_buffer(program_layout: Any, slang_type: Any) -> Any:
+    """The compiler's layout of one element of a StructuredBuffer of `slang_type`.
+
+    program_layout: `module.layout`, or the compiler's own as `module.device_module.layout`.
+    slang_type: the name of a type, a `SlangType`, a `Struct` or the compiler's `TypeReflection`.
+    """
+    native = getattr(program_layout, "native", program_layout)
+    type_ = getattr(slang_type, "struct", slang_type)
+    name = type_ if isinstance(type_, str) else type_.full_name
+    found = native.find_type_by_name(f"StructuredBuffer<{name}>")
+    if found is None:
+        raise ValueError(f"Could not find type '{name}'")
+    return native.get_type_layout(found).element_type_layout
+
+__all__ = ["find_type_layout_for_buffer", "numpy_to_slang", "slang_to_numpy"]
 
 
 def slang_to_numpy(slang_type: Any) -> np.dtype[Any]:

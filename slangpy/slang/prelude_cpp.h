@@ -3,6 +3,10 @@
 // parameter, because what `half` is depends on the compiler.
 #pragma once
 
+// libstdc++'s <math.h> brings in the special functions of C++17 (Bessel and others), which take longer to compile than
+// everything else here together. This name keeps them out.
+#define _GLIBCXX_BITS_SPECFUN_H
+
 #include <cstdint>
 #include <cstring>
 #if defined(_MSC_VER)
@@ -119,10 +123,6 @@ inline void _spy_atomic_add_f64(double* to, double v) { spy_atomics::add<uint64_
 template<class Half>
 inline void _spy_atomic_add_f16(Half* to, Half v) { spy_atomics::add<uint16_t>(to, v); }
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 namespace spy_stream {
 
 // Copies a small array to memory aligned to 16 bytes without reading the destination's cache lines first.
@@ -131,10 +131,17 @@ inline __attribute__((always_inline)) void store(T* to, const A& values)
 {
 #if defined(__SSE2__)
     static_assert(sizeof(A) % 16 == 0, "whole 16-byte pieces");
-    const char* from = reinterpret_cast<const char*>(&values);
-    for (size_t i = 0; i < sizeof(A); i += 16)
-        _mm_stream_si128(reinterpret_cast<__m128i*>(reinterpret_cast<char*>(to) + i),
-                         _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+    typedef long long Piece __attribute__((vector_size(16))); // as in emmintrin.h, which takes long to compile
+    Piece* piece = reinterpret_cast<Piece*>(to);
+    for (size_t i = 0; i < sizeof(A) / 16; i++) {
+        Piece v;
+        std::memcpy(&v, reinterpret_cast<const char*>(&values) + 16 * i, 16);
+#if defined(__clang__)
+        __builtin_nontemporal_store(v, piece + i);
+#else
+        __builtin_ia32_movntdq(piece + i, v);
+#endif
+    }
 #else
     std::memcpy(to, &values, sizeof(A));
 #endif

@@ -385,10 +385,7 @@ class Expressions:
             return None
         chosen = self.rng.choice(options)
         if chosen.op == "ucall" and self.on("no_diff_call", 0.15):
-            # Slang 2026.12 does not see no_diff in front of generic functions and of those with derivatives of their own;
-            # detach() it honours.
-            plain = any(function.name == chosen.text and not function.generic for function in self.program.functions)
-            return Node("detach", [chosen], ty, note="call" if plain else "")
+            return Node("detach", [chosen], ty, note="call")
         return chosen
 
     def call_of(self, function: Function, scope: Scope, ty: str) -> Node | None:

@@ -33,7 +33,7 @@ def test_random_programs(device_type: spy.DeviceType, tmp_path: Path) -> None:
     hunt = Hunt([device_type.name], GATE_WITHOUT, BATCH, optimized=False, limit=400)
     failures: list[str] = []
     compared = 0
-    programs = int(os.environ.get("SLANGPY_ATTACK", PROGRAMS.get(device_type.name, 60)))
+    programs = int(os.environ.get("SLANGPY_ATTACK", PROGRAMS.get(device_type.name, 40)))
     first = FIRST.get(device_type.name, 0)
     for batch in range(first, first + (programs + BATCH - 1) // BATCH):
         for record in hunt.batch(seed_of(SEED, batch), route=("tensor", "torch")[batch % 2]):

@@ -69,6 +69,8 @@ Result drop(const char* kind, Handle handle)
     return 0;
 }
 
+std::string last_launch;
+
 } // namespace
 
 #define API extern "C" __attribute__((visibility("default")))
@@ -165,12 +167,26 @@ API Result cuModuleLoadDataEx(Handle* module, const void*, unsigned, void*, Hand
 API Result cuModuleUnload(Handle module) { return drop("module", module); }
 API Result cuModuleGetFunction(Handle* function, Handle module, const char*) { *function = module; return 0; }
 API Result cuModuleGetGlobal_v2(Pointer*, size_t*, Handle, const char*) { return 500; }
-API Result cuFuncGetAttribute(int* value, int, Handle) { *value = 1; return 0; }
-API Result cuLaunchKernel(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle stream, Handle*, Handle*)
+API Result cuFuncGetAttribute(int* value, int which, Handle)
 {
-    note("launch " + name_of(stream));
+    *value = which ? 1 : setting("threads") ? int(setting("threads")) : 1024;
     return 0;
 }
+API Result cuFuncSetAttribute(Handle, int, int) { return 0; }
+API Result cuLaunchKernel(Handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                          unsigned shared, Handle stream, Handle*, Handle* extra)
+{
+    note("launch " + name_of(stream));
+    std::lock_guard lock(mutex);
+    last_launch.clear();
+    for (unsigned number : {gx, gy, gz, bx, by, bz, shared})
+        last_launch += std::to_string(number) + " ";
+    if (extra) // CU_LAUNCH_PARAM_BUFFER_POINTER, bytes, CU_LAUNCH_PARAM_BUFFER_SIZE, size
+        last_launch.append(static_cast<const char*>(extra[1]), *static_cast<size_t*>(extra[3]));
+    return 0;
+}
+/// Blocks, threads, shared memory and the parameters' bytes (text, in the tests) of the last launch.
+API const char* stand_in_launch() { return last_launch.c_str(); }
 API Result cuLaunchHostFunc(Handle, void (*function)(Handle), Handle data) { function(data); return 0; }
 API Result cuStreamCreate(Handle* stream, unsigned) { return make("stream", stream); }
 API Result cuStreamDestroy_v2(Handle stream) { return drop("stream", stream); }

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-import slangpy._native as spy
+import slangpy as spy
 
 
 def run(device: spy.Device, record) -> int:
@@ -127,8 +127,7 @@ def test_recording_events(device: spy.Device) -> None:
     assert [e.id for e in discarded] == [number]
     device.unregister_command_recording_submitted_callback(s)
     device.unregister_command_recording_discarded_callback(d)
-    with pytest.raises(ValueError):
-        device.unregister_command_recording_discarded_callback(d)
+    device.unregister_command_recording_discarded_callback(d)  # without effect
 
 
 def test_fence(device: spy.Device) -> None:
@@ -213,8 +212,6 @@ def test_wrong_types_in_submissions(device: spy.Device) -> None:
 
 
 def test_texture_state_is_a_hint(device: spy.Device, device_type: spy.DeviceType) -> None:
-    if device_type is spy.DeviceType.cpu:
-        pytest.skip("no textures")
     texture = device.create_texture(
         width=4, height=4, format=spy.Format.r8_unorm, usage=spy.TextureUsage.shader_resource
     )

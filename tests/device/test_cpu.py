@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-import slangpy._native as spy
+import slangpy as spy
+from slangpy import _native
 
 SOURCE = """
 #include <cstddef>
@@ -37,7 +38,7 @@ def cpu() -> Iterator[spy.Device]:
 
 
 def layout() -> object:
-    return spy._make_program_layout(
+    return _native._make_program_layout(
         entry_point_name="scale",
         scope_sizes=[16, 4],
         slots=[{"kind": "byte_address_buffer", "path": "y", "writable": True}],
@@ -65,10 +66,11 @@ def test_missing_function(cpu: spy.Device) -> None:
 
 def test_no_compiler() -> None:
     code = """
-import slangpy._native as spy
-import slangpy.device as d
-d._opening()
-spy._configure_cpu(compilers=[["surely-not-a-compiler"]])
+import slangpy as spy
+from slangpy import _native
+from slangpy.device.backends import configure_backends
+configure_backends()
+_native._configure_cpu(compilers=[["surely-not-a-compiler"]])
 device = spy.Device(type=spy.DeviceType.cpu)
 try:
     device.compile("int x;", "x")
@@ -120,7 +122,7 @@ def test_parallel_compiles(cpu: spy.Device) -> None:
 def test_thread_count_from_environment() -> None:
     code = """
 import os, threading
-import slangpy._native as spy
+import slangpy as spy
 device = spy.Device(type=spy.DeviceType.cpu)
 print("ok", len(os.listdir("/proc/self/task")))
 """
@@ -130,5 +132,5 @@ print("ok", len(os.listdir("/proc/self/task")))
 
 
 def test_unsupported_feature_message() -> None:
-    text = spy._unsupported_feature_message("blur", "group barriers", spy.DeviceType.cpu)
+    text = _native._unsupported_feature_message("blur", "group barriers", spy.DeviceType.cpu)
     assert "blur" in text and "group barriers" in text and "cuda, vulkan, d3d12" in text

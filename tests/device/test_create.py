@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-import slangpy._native as spy
+import slangpy as spy
 from slangpy.device import (
     create_buffer,
     create_device,
@@ -221,7 +221,7 @@ def test_adapters() -> None:
 
 def test_exit_is_quiet(device_type: spy.DeviceType) -> None:
     code = f"""
-import slangpy._native as spy
+import slangpy as spy
 device = spy.Device(type=spy.DeviceType.{device_type.name})
 buffer = device.create_buffer(size=64)
 device.register_device_close_callback(lambda d: print("closing"))

@@ -277,3 +277,46 @@ code, program = kernel(device)
 kept = [device.create_buffer(size=256, usage=RW) for _ in range(10)]
 launch(device, code, kept[0])
 """)
+
+
+def test_launches_by_hand(run) -> None:
+    """loadModule's launches: blocks, threads, dynamic memory, stream and the bytes of the parameters reach the driver."""
+    run("""
+driver.stand_in_launch.restype = ctypes.c_char_p
+behave("threads", 128)
+device = spy.Device(type=spy.DeviceType.cuda, enable_hot_reload=False)
+type_ = spy._native._make_type_layout(kind="struct", name="T", size=8, alignment=1)
+struct = spy._native._make_type_layout(kind="struct", name="k", size=8, fields=[{"name": "x", "type": type_, "offset": 0}])
+layout = spy._native._make_program_layout(entry_point_name="k", entry_point=struct, scope_sizes=[0, 8])
+native = device.create_kernel(b"machine code", layout, "k")
+class Kernel(spy._native.RawKernel):
+    prepared = []
+    def _prepare(self, place):
+        self.prepared.append(place)
+        return device, native
+    def _stream(self, index):
+        return 0x70 + index
+kernel = Kernel("k", None, 8, False)
+launchable = spy._native.Launchable(kernel, ("cuda", 3), b"ABCDEFGH", [])
+assert repr(launchable) == "<k with its arguments, for launchRaw(blockSize, gridSize) on cuda:3>"
+log()
+launchable.launchRaw((32, 2, 1), (3, 1, 5), 100)
+assert driver.stand_in_launch() == b"3 1 5 32 2 1 100 ABCDEFGH", driver.stand_in_launch()
+assert "launch 115" in log()
+launchable.launchTotal(64, (100, 3))
+assert driver.stand_in_launch() == b"2 3 1 64 1 1 0 ABCDEFGH", driver.stand_in_launch()
+assert "launch 115" in log()
+launchable.launch((20, 20), (8, 8), stream=5)
+assert driver.stand_in_launch() == b"3 3 1 8 8 1 0 ABCDEFGH", driver.stand_in_launch()
+assert "launch 5" in log()
+launchable.launchRaw(8, (1, 0, 1))
+assert not any(line.startswith("launch") for line in log()), "no blocks: nothing runs"
+fails(lambda: launchable.launch((20, 20)), ValueError, "'k'", "256 threads", "can have 128", "registers")
+fails(lambda: launchable.launchRaw((1024, 2, 1), 1), ValueError, "k: 'blockSize' (1024, 2, 1) has 2048 threads")
+fails(lambda: launchable.launchRaw(1, (1, 65536, 1)), ValueError, "k: 'gridSize' (1, 65536, 1) is more than")
+fails(lambda: launchable.launchRaw((1, 1, 1, 1), 1), ValueError, "k: 'blockSize' must be one to three ints of at least 1")
+fails(lambda: launchable.launchRaw(1, 1.5), ValueError, "k: 'gridSize' must be", "1.5")
+fails(lambda: launchable.launchRaw(1, 1, "many"), ValueError, "k: 'sharedMem' must be a number of bytes, got 'many'")
+fails(lambda: launchable.launchRaw(1, 1, 0, "one"), TypeError, "k: 'stream' must be an int handle, a torch stream")
+assert kernel.prepared == [("cuda", 3)]
+""")

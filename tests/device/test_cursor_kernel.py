@@ -223,8 +223,6 @@ void probe(Texture2D<float4> t, SamplerState s, uniform float2 uv, RWStructuredB
 
 
 def test_textures(device):
-    if device.info.type == spy.DeviceType.cpu:
-        pytest.skip("textures of the cpu device come later")
     usage = spy.TextureUsage.shader_resource | spy.TextureUsage.unordered_access
     texture = device.create_texture(width=4, height=2, format=spy.Format.rgba32_float, usage=usage)
     make_kernel(device, TEXTURES, "ramp").dispatch([4, 2, 1], t=texture)

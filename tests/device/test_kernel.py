@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-import slangpy._native as spy
+import slangpy as spy
 
 RW = spy.BufferUsage.shader_resource | spy.BufferUsage.unordered_access
 SAXPY = """

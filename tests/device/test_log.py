@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slangpy.log import FileLoggerOutput, LogFrequency, Logger, LoggerOutput, LogLevel, log_warn
+from slangpy.device.log import FileLoggerOutput, LogFrequency, Logger, LoggerOutput, LogLevel, log_warn
 
 
 class Collect(LoggerOutput):

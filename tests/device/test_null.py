@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-import slangpy._native as spy
+import slangpy as spy
+from slangpy import _native
 
 
 def test_records() -> None:
     device = spy.Device(type=spy.DeviceType.null)
-    layout = spy._make_program_layout(
+    layout = _native._make_program_layout(
         entry_point_name="f", scope_sizes=[8, 16], slots=[{"kind": "structured_buffer", "path": "y", "writable": True}]
     )
     assert device.compile("text", "f") == b"text"

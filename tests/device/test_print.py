@@ -43,15 +43,15 @@ def test_both_names(printer: spy.Device, module: str) -> None:
         ('"{} {}", true, tid.x > 5', "true false"),
         ('"{} {} {}", -7, 7u, int16_t(-3)', "-7 7 -3"),
         ('"{} {}", int64_t(-5000000000), uint64_t(18446744073709551615)', "-5000000000 18446744073709551615"),
-        ('"{} {} {}", 0.1f, half(0.5), 1.0f', "0.1 0.5 1.0"),
+        ('"{} {} {}", 0.1f, half(0.5), 1.0f', "0.1 0.5 1"),
         ('"{:.3f} {:8.2f}|{:<6}|", 3.14159f, 2.5f, 42', "3.142     2.50|42    |"),
         ('"{:x} {:08b} {:+d}", 255, 5u, 3', "ff 00000101 +3"),
         ('"{1} {0}", 1, 2', "2 1"),
         ('"{{}} {}", 1', "{} 1"),
-        ('"{} {}", int2(1, 2), float3(1, 2.5, -1)', "{1, 2} {1.0, 2.5, -1.0}"),
+        ('"{} {}", int2(1, 2), float3(1, 2.5, -1)', "{1, 2} {1, 2.5, -1}"),
         ('"{:.1f}", float2(1, 2)', "{1.0, 2.0}"),
-        ('"{}", float2x2(1, 2, 3, 4)', "{{1.0, 2.0}, {3.0, 4.0}}"),
-        ('"{}", float2x3(1, 2, 3, 4, 5, 6)', "{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}}"),
+        ('"{}", float2x2(1, 2, 3, 4)', "{{1, 2}, {3, 4}}"),
+        ('"{}", float2x3(1, 2, 3, 4, 5, 6)', "{{1, 2, 3}, {4, 5, 6}}"),
         ('"{} and {}", PrintableString("one"), PrintableString("two")', "one and two"),
         ('"{} {} {} {} {} {} {} {} {} {}", 0, 1, 2, 3, 4, 5, 6, 7, 8, 9', "0 1 2 3 4 5 6 7 8 9"),
         ('"{}", 1, 2', "1"),
@@ -64,7 +64,7 @@ def test_arguments(printer: spy.Device, arguments: str, line: str) -> None:
 def test_double(printer: spy.Device) -> None:
     if not printer.has_feature(spy.Feature.double):
         pytest.skip("no double")
-    assert run(printer, 'print("{} {}", 0.1lf, double2(1, 2));') == "0.1 {1.0, 2.0}\n"
+    assert run(printer, 'print("{} {}", 0.1lf, double2(1, 2));') == "0.1 {1, 2}\n"
 
 
 def test_too_few_arguments(printer: spy.Device) -> None:
@@ -112,15 +112,37 @@ float twice(float x) { print("twice {}", x); return 2 * x; }"""
 def test_functional_call(printer: spy.Device) -> None:
     module = spy.Module.load_from_source(printer, "printing", SOURCE)
     assert module.twice(np.array([1, 2, 3], np.float32), _result="numpy").tolist() == [2, 4, 6]
-    assert sorted(printer.flush_print_to_string().splitlines()) == ["twice 1.0", "twice 2.0", "twice 3.0"]
+    assert sorted(printer.flush_print_to_string().splitlines()) == ["twice 1", "twice 2", "twice 3"]
 
 
-def test_flush_to_the_log(printer: spy.Device, caplog: pytest.LogCaptureFixture) -> None:
+def test_flush_to_the_standard_output(printer: spy.Device, capsys: pytest.CaptureFixture[str]) -> None:
     module = spy.Module.load_from_source(printer, "printing", SOURCE)
     module.twice(5.0)
-    with caplog.at_level("INFO", logger="slangpy"):
-        printer.flush_print()
-    assert "twice 5.0" in caplog.text
+    printer.flush_print()
+    assert capsys.readouterr().out == "twice 5\n"
+    module.twice(6.0)
+    printer.wait()
+    assert capsys.readouterr().out == "twice 6\n"
+    assert printer.flush_print_to_string() == "twice 6\n"  # shown, and still there for the program that asks
+
+
+C_SOURCE = """
+float twice(float x)
+{
+    printf("%5.2f|%d|%u|%s|%s|%%|%lld", x, -3, 4000000000u, PrintableString("text"), int2(1, 2), int64_t(-5000000000));
+    printf(" %d,%d %x\\n", int2(3, 4), 255);
+    if (x > 2) printf("lacks %d\\n");
+    return 2 * x;
+}"""
+
+
+def test_printf(printer: spy.Device) -> None:
+    """Without an import, on every device."""
+    module = spy.Module.load_from_source(printer, "c_printing", C_SOURCE)
+    assert module.twice(1.5) == 3
+    assert printer.flush_print_to_string() == " 1.50|-3|4000000000|text|{1, 2}|%|-5000000000 3,4 ff\n"
+    module.twice(2.5)
+    assert "lacks %d" in printer.flush_print_to_string().splitlines()[-2]
 
 
 def test_nothing_without_enable_print(device: spy.Device) -> None:
@@ -129,6 +151,7 @@ def test_nothing_without_enable_print(device: spy.Device) -> None:
     assert device.flush_print_to_string() == ""
     module = spy.Module.load_from_source(device, "printing", SOURCE)
     assert module.twice(2.0) == 4.0
+    assert spy.Module.load_from_source(device, "c_printing", C_SOURCE).twice(2.0) == 4.0
 
 
 def test_texts_of_a_warm_start(device_type: spy.DeviceType, tmp_path: Any) -> None:

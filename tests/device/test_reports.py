@@ -10,6 +10,7 @@ import pytest
 from kernels import RW, kernel
 
 import slangpy as spy
+from slangpy.compiler.cache import cache
 
 pytestmark = pytest.mark.needs_kernels
 
@@ -31,7 +32,7 @@ def test_cache_statistics(device_type: spy.DeviceType, tmp_path: Any, monkeypatc
 
     if not config.cache_enabled:
         pytest.skip("the cache is off")
-    monkeypatch.setattr(spy.cache.cache, "_folder", tmp_path)
+    monkeypatch.setattr(cache, "_folder", tmp_path)
     seen = []
     for _ in range(2):
         device = spy.Device(type=device_type, enable_hot_reload=False)
@@ -47,7 +48,7 @@ def test_cache_statistics(device_type: spy.DeviceType, tmp_path: Any, monkeypatc
 
 
 def test_compilation_reports(device_type: spy.DeviceType, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spy.cache.cache, "_folder", tmp_path)
+    monkeypatch.setattr(cache, "_folder", tmp_path)
     for cached in (False, True):
         device = spy.Device(type=device_type, enable_compilation_reports=True, enable_hot_reload=False)
         assert device.get_compilation_reports() == []
@@ -59,11 +60,12 @@ def test_compilation_reports(device_type: spy.DeviceType, tmp_path: Any, monkeyp
         assert reports[0]["label"] == "main"
         assert "reported::inc" in reports[1]["label"]
         for report in reports:
-            assert report["is_cached"] == cached
-            assert report["code_size"] > 0
-            assert 0 <= report["pipeline_time"] < 60
-            assert (report["downstream_time"] > 0) == (not cached)
-        assert reports[0]["code_generation_time"] > 0
+            (entry,), (pipeline,) = report["entry_point_reports"], report["pipeline_reports"]
+            assert entry["is_cached"] == pipeline["is_cached"] == cached
+            assert entry["cache_size"] > 0
+            assert 0 <= report["create_pipeline_time"] < 60
+            assert (report["compile_downstream_time"] > 0) == (not cached)
+        assert reports[0]["compile_slang_time"] > 0
         device.close()
 
 
@@ -105,7 +107,7 @@ def test_caches_of_a_device(device_type: spy.DeviceType, tmp_path: Any, monkeypa
     """`shader_cache_path` and `module_cache_path` redirect, `shader_cache_size` bounds; relative paths lie below the data folder."""
     if device_type is spy.DeviceType.null:
         pytest.skip("compiles nothing")
-    monkeypatch.setattr(spy.cache.cache, "_folder", tmp_path / "common")
+    monkeypatch.setattr(cache, "_folder", tmp_path / "common")
     monkeypatch.setattr(spy.config.config, "data_dir", tmp_path / "data")
 
     def files(folder: Any) -> list[Any]:

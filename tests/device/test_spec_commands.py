@@ -13,8 +13,6 @@ import slangpy as spy
 
 @pytest.fixture
 def textured(device: spy.Device) -> spy.Device:
-    if device.info.type is spy.DeviceType.cpu:
-        pytest.skip("the cpu device has no textures")
     return device
 
 

@@ -50,8 +50,6 @@ class Bench:
 
     @property
     def create_texture(self) -> Any:
-        if self.device.info.type is spy.DeviceType.cpu:
-            pytest.skip("the cpu device has no textures")
         return self.device.create_texture
 
     @property
@@ -176,8 +174,7 @@ def test_callbacks_of_close(device_type: spy.DeviceType) -> None:
     device.register_device_close_callback(lambda _: seen.append("second"))
     dropped = device.register_device_close_callback(lambda _: seen.append("never"))
     device.unregister_device_close_callback(dropped)
-    with pytest.raises(ValueError, match=str(dropped)):
-        device.unregister_device_close_callback(dropped)
+    device.unregister_device_close_callback(dropped)  # without effect
     device.close()
     device.close()
     assert seen == ["first", "second"]

@@ -98,7 +98,7 @@ def test_data_types() -> None:
     assert spy.DataType is spy.TypeReflection.ScalarType
 
 
-@pytest.mark.parametrize("name", ["Surface", "DescriptorHandle", "ShaderTable", "RenderPassEncoder", "Bitmap", "App"])
+@pytest.mark.parametrize("name", ["Surface", "DescriptorHandle", "ShaderTable", "RenderPassEncoder", "App"])
 def test_later_classes(name: str) -> None:
     with pytest.raises(NotImplementedError, match=f"slangpy.{name} is not implemented; "):
         getattr(spy, name)(1)
@@ -186,7 +186,7 @@ def test_classes() -> None:
     assert spy.ALL_MIPS == spy.ALL_LAYERS == 0xFFFFFFFF
 
 
-@pytest.mark.parametrize("name", ["AccelerationStructure", "BindlessDesc", "Bitmap", "RenderPipeline", "Window"])
+@pytest.mark.parametrize("name", ["AccelerationStructure", "BindlessDesc", "RenderPipeline", "Window"])
 def test_later(name: str) -> None:
     with pytest.raises(NotImplementedError, match=f"slangpy.{name} is not implemented; "):
         getattr(spy, name)()
@@ -298,15 +298,14 @@ def test_compilation_report_of_a_program(device_type: spy.DeviceType) -> None:
     module = device.load_module_from_source("reported", source.format("one", 1) + source.format("two", 2))
     programs = [device.link_program([module], [module.entry_point(name)]) for name in ("one", "two")]
     buffer = device.create_buffer(size=32, struct_size=4, usage=RW)
-    assert programs[0].get_compilation_report() == []
+    assert programs[0].get_compilation_report()["entry_point_reports"] == []
     for program in programs:
         device.create_compute_kernel(program).dispatch([8, 1, 1], r=buffer)
     assert buffer.to_numpy().view(np.int32).tolist() == [2] * 8
     reports = [program.get_compilation_report() for program in programs]
-    assert [[report["label"] for report in each] for each in reports] == [["one"], ["two"]]
-    assert reports[0][0]["hash"] != reports[1][0]["hash"] and len(reports[0][0]["hash"]) >= 40
-    for each in reports:
-        for name in ("front_end", "code_generation", "downstream", "cache_read", "pipeline"):
-            assert 0 <= each[0][f"{name}_time"] < 60
-        assert (each[0]["cache_read_time"] > 0) == each[0]["is_cached"]
+    assert [report["label"] for report in reports] == ["one", "two"] and device.get_compilation_reports() == reports
+    for report in reports:
+        for name in ("create", "compile", "compile_slang", "compile_downstream", "create_pipeline"):
+            assert 0 <= report[f"{name}_time"] < 60
+        assert (report["compile_downstream_time"] > 0) == (not report["entry_point_reports"][0]["is_cached"])
     device.close()

@@ -27,7 +27,7 @@ import numpy as np
 from fuzz_values import NAMES, Boom, Values
 
 import slangpy as spy
-from slangpy.call import compile as compile_stage
+from slangpy.plan import compile as compile_stage
 
 ALLOWED = (
     spy.CallError, ValueError, TypeError, OverflowError, IndexError, NotImplementedError, RuntimeError, MemoryError

@@ -78,7 +78,7 @@ class Memory:
         elif kind == "torch":
             import torch
 
-            self.base = torch.from_numpy(self.base)
+            self.base = torch.from_numpy(self.base).to(device.torch_device)
             self.argument = torch.as_strided(self.base, layout.shape, layout.strides, layout.offset)
         else:
             self.base = spy.Tensor.from_numpy(device, self.base)
@@ -90,7 +90,7 @@ class Memory:
         return host_view(self.expected, self.layout)
 
     def check(self, what: str) -> None:
-        got = self.base if isinstance(self.base, np.ndarray) else self.base.numpy() if self.kind == "torch" else None
+        got = self.base if isinstance(self.base, np.ndarray) else self.base.cpu().numpy() if self.kind == "torch" else None
         got = self.base.to_numpy() if got is None else got
         wrong = np.flatnonzero(got != self.expected).tolist()
         assert not wrong, f"{what} {self.layout}: at {wrong}: {got[wrong]} where {self.expected[wrong]} is right"

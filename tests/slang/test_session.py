@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from slangpy.compiler.session import SpecializationArg, TypeConformance
 from slangpy.errors import SlangCompileError
-from slangpy.session import SpecializationArg, TypeConformance
 
 KERNEL = """
 [shader("compute")] [numthreads(32, 2, 1)]
@@ -116,12 +116,12 @@ def test_missing_files_are_recorded(new_session: Callable[..., Any], tree: Path)
 def test_files_are_rewritten_but_not_the_library(new_session: Callable[..., Any], tmp_path: Path) -> None:
     for folder in ("lib", "user"):
         (tmp_path / folder).mkdir()
-    (tmp_path / "lib" / "shapes.slang").write_text(
+    (tmp_path / "lib" / "slangpy.slang").write_text(
         "interface iTensor<T, let D : int> { T get(); }\n"
         "struct ITensor<T, let D : int> : iTensor<T, D> { T value; T get() { return value; } }\n"
     )
     (tmp_path / "user" / "user.slang").write_text(
-        "import shapes;\nT g<T : IFloat, X : ITensor<T, 1>>(X x) { return x.get(); }\n"
+        "import slangpy;\nT g<T : IFloat, X : ITensor<T, 1>>(X x) { return x.get(); }\n"
         "float h(ITensor<float, 1> t) { return g<float>(t); }"
     )
     session = new_session(include_paths=[tmp_path / "lib", tmp_path / "user"], library_paths=[tmp_path / "lib"])

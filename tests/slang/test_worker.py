@@ -138,6 +138,20 @@ def test_killed_while_idle(new_session: Callable[..., Any], settings: Any) -> No
     assert plain(session, "2.0").code()
 
 
+def test_a_large_process_is_replaced(new_session: Callable[..., Any], settings: Any) -> None:
+    """What the process holds from the past does not count for the programs of the future."""
+    session = new_session("cpp")
+    assert b"1.0" in plain(session, "1.0").code()
+    first = _slang.worker_process()
+    resident = int(Path(f"/proc/{first}/status").read_text().split("VmRSS:")[1].split()[0]) << 10
+    settings(fault="compare", memory=3 * resident // 2)  # it holds more than half of that
+    assert b"2.0" in plain(session, "2.0").code()
+    assert not is_running(first) and not is_running(_slang.worker_process())
+    settings(memory=0)
+    assert b"3.0" in plain(session, "3.0").code()
+    assert is_running(_slang.worker_process()) and _slang.worker_process() != first
+
+
 def test_errors_are_those_of_this_process(new_session: Callable[..., Any], settings: Any) -> None:
     messages = []
     for in_process in (False, True):

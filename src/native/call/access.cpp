@@ -8,7 +8,7 @@ namespace spy {
 
 bool is_broadcast(const LeafPlan& plan, const Shape& shape, const Shape& strides)
 {
-    for (uint32_t i = 0; i < plan.vector_dims; ++i)
+    for (uint32_t i = 0; i < plan.vector_dims(); ++i)
         if (shape[i] != 1 && strides[i] != 0)
             return false;
     return true;
@@ -21,7 +21,7 @@ bool is_injective(const LeafPlan& plan, const Shape& shape, const Shape& strides
     std::array<std::pair<int64_t, int64_t>, 2 * Shape::max_rank> dims;
     std::array<int64_t, Shape::max_rank> sizes{};
     size_t count = 0;
-    for (uint32_t i = 0; i < plan.vector_dims; ++i) {
+    for (uint32_t i = 0; i < plan.vector_dims(); ++i) {
         steps[plan.map[i]] += shape[i] == 1 ? 0 : strides[i];
         sizes[plan.map[i]] = std::max(sizes[plan.map[i]], shape[i]);
     }
@@ -29,8 +29,8 @@ bool is_injective(const LeafPlan& plan, const Shape& shape, const Shape& strides
         if (sizes[c] > 1)
             dims[count++] = {std::abs(steps[c]), sizes[c]};
     for (size_t i = 0; i < plan.inner.size(); ++i)
-        if (shape[plan.vector_dims + i] > 1)
-            dims[count++] = {std::abs(strides[plan.vector_dims + i]), shape[plan.vector_dims + i]};
+        if (shape[plan.vector_dims() + i] > 1)
+            dims[count++] = {std::abs(strides[plan.vector_dims() + i]), shape[plan.vector_dims() + i]};
     std::sort(dims.begin(), dims.begin() + count);
     int64_t reach = 0; // offset of the last element reached by the dimensions so far
     for (size_t i = 0; i < count; ++i) {
@@ -44,7 +44,7 @@ bool is_injective(const LeafPlan& plan, const Shape& shape, const Shape& strides
 int64_t period_of(const LeafPlan& plan, const Shape& shape, const Shape& strides, const Shape& call)
 {
     size_t first = call.size();
-    for (uint32_t i = 0; i < plan.vector_dims; ++i)
+    for (uint32_t i = 0; i < plan.vector_dims(); ++i)
         if (shape[i] != 1 && strides[i] != 0)
             first = std::min<size_t>(first, plan.map[i]);
     int64_t period = 1, total = call.element_count();
@@ -57,7 +57,7 @@ bool may_collide(const LeafPlan& a_plan, const TensorBase& a, const LeafPlan& b_
 {
     // one view, reached alike: what an invocation adds to twice is its own
     const bool same = a.address() == b.address() && a.strides == b.strides && a.shape == b.shape &&
-                      a_plan.map == b_plan.map && a_plan.inner == b_plan.inner;
+        a_plan.map == b_plan.map && a_plan.inner == b_plan.inner;
     if (!a.storage || !b.storage) { // of torch, which may hand out parts of one allocation
         auto range = [](const TensorBase& t) {
             int64_t low = 0, high = 0;

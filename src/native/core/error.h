@@ -11,7 +11,7 @@ enum class ErrorKind { runtime, value, type, index, key, memory, overflow, not_i
 /// The only exception class native code throws on purpose.
 class Error : public std::runtime_error {
 public:
-    Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), m_kind(kind) {}
+    Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), m_kind(kind) { }
     ErrorKind kind() const { return m_kind; }
 
 private:

@@ -7,11 +7,23 @@
 namespace spy {
 
 enum class ScalarType : uint8_t {
-    none, void_, bool_,
-    int8, int16, int32, int64,
-    uint8, uint16, uint32, uint64,
-    float16, float32, float64,
-    bfloat16, float8_e4m3, float8_e5m2,
+    none,
+    void_,
+    bool_,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    float16,
+    float32,
+    float64,
+    bfloat16,
+    float8_e4m3,
+    float8_e5m2,
     count_
 };
 
@@ -62,13 +74,20 @@ inline constexpr ScalarType scalar_from_slang_name(std::string_view name)
     for (const ScalarInfo& info : scalar_table)
         if (!info.slang_name.empty() && info.slang_name == name)
             return info.type;
-    if (name == "int32_t") return ScalarType::int32;
-    if (name == "uint32_t") return ScalarType::uint32;
-    if (name == "float16_t") return ScalarType::float16;
-    if (name == "float32_t") return ScalarType::float32;
-    if (name == "float64_t") return ScalarType::float64;
-    if (name == "intptr_t") return ScalarType::int64;
-    if (name == "uintptr_t" || name == "size_t") return ScalarType::uint64;
+    if (name == "int32_t")
+        return ScalarType::int32;
+    if (name == "uint32_t")
+        return ScalarType::uint32;
+    if (name == "float16_t")
+        return ScalarType::float16;
+    if (name == "float32_t")
+        return ScalarType::float32;
+    if (name == "float64_t")
+        return ScalarType::float64;
+    if (name == "intptr_t")
+        return ScalarType::int64;
+    if (name == "uintptr_t" || name == "size_t")
+        return ScalarType::uint64;
     return ScalarType::none;
 }
 

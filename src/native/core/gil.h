@@ -79,7 +79,7 @@ private:
 
 class GilRelease {
 public:
-    GilRelease() noexcept : m_thread(PyEval_SaveThread()) {}
+    GilRelease() noexcept : m_thread(PyEval_SaveThread()) { }
     ~GilRelease()
     {
         detail::unless_interpreter_ends([this] { PyEval_RestoreThread(m_thread); });

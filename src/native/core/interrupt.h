@@ -1,9 +1,9 @@
 #pragma once
 // How native waits stay interruptible, and how locks get along with the interpreter's.
 //
-// A thread that waits calls poll_interrupt() now and then, which takes the interpreter lock for a moment and throws when
-// the user pressed Ctrl-C. It may do so while it holds a PoliteMutex, because whoever waits for one of these gives the
-// interpreter lock up meanwhile.
+// A thread that waits calls poll_interrupt() now and then, which takes the interpreter lock for a moment and throws
+// when the user pressed Ctrl-C. It may do so while it holds a PoliteMutex, because whoever waits for one of these gives
+// the interpreter lock up meanwhile.
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -56,8 +56,8 @@ void run_beside(std::function<void()> body);
 
 } // namespace detail
 
-/// Runs something long that cannot be stopped, in a way that Ctrl-C can leave: then it goes on alone, so it must own all
-/// that it uses.
+/// Runs something long that cannot be stopped, in a way that Ctrl-C can leave: then it goes on alone, so it must own
+/// all that it uses.
 template <typename F>
 auto run_interruptible(F task) -> std::invoke_result_t<F&>
 {

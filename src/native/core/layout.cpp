@@ -11,7 +11,7 @@ namespace spy {
 namespace {
 
 constexpr uint32_t magic = 0x4c595053; // "SPYL"
-constexpr uint32_t version = 1;
+constexpr uint32_t version = 2;
 constexpr uint32_t no_type = 0xffffffff;
 constexpr auto last_scalar = ScalarType(uint8_t(ScalarType::count_) - 1);
 
@@ -106,7 +106,7 @@ private:
 
 class Reader {
 public:
-    explicit Reader(std::string_view bytes) : m_rest(bytes) {}
+    explicit Reader(std::string_view bytes) : m_rest(bytes) { }
 
     template <typename T>
     void get(T& value)
@@ -250,6 +250,7 @@ void pass_scope(Archive& archive, Scope& scope)
     archive.pass(scope.set);
     archive.pass(scope.binding);
     archive.pass(scope.push_constant);
+    archive.pass(scope.memory);
 }
 
 /// The same of a slot.
@@ -277,16 +278,16 @@ bool fits(uint64_t offset, uint64_t size, uint64_t total) { return size <= total
 void check_places(const ProgramLayout& layout)
 {
     const std::vector<ScopeLayout>& scopes = layout.scopes;
-    bool good = scopes.size() >= 2 && layout.nested_scope <= scopes.size()
-        && layout.entry_point_nested_scope <= scopes.size() && layout.entry_point_slot <= layout.slots.size()
-        && layout.globals->slot_count <= layout.slots.size()
-        && layout.entry_point->slot_count <= layout.slots.size() - layout.entry_point_slot;
+    bool good = scopes.size() >= 2 && layout.nested_scope <= scopes.size() &&
+        layout.entry_point_nested_scope <= scopes.size() && layout.entry_point_slot <= layout.slots.size() &&
+        layout.globals->slot_count <= layout.slots.size() &&
+        layout.entry_point->slot_count <= layout.slots.size() - layout.entry_point_slot;
     for (size_t i = 0; good && i < scopes.size(); ++i)
-        good = scopes[i].parent >= -1 && scopes[i].parent < int64_t(i)
-            && (scopes[i].parent < 0 || fits(scopes[i].parent_offset, 8, scopes[size_t(scopes[i].parent)].size));
+        good = scopes[i].parent >= -1 && scopes[i].parent < int64_t(i) &&
+            (scopes[i].parent < 0 || fits(scopes[i].parent_offset, 8, scopes[size_t(scopes[i].parent)].size));
     for (size_t i = 0; good && i < layout.slots.size(); ++i)
-        good = layout.slots[i].scope < scopes.size()
-            && fits(layout.slots[i].offset, layout.slots[i].size, scopes[layout.slots[i].scope].size);
+        good = layout.slots[i].scope < scopes.size() &&
+            fits(layout.slots[i].offset, layout.slots[i].size, scopes[layout.slots[i].scope].size);
     good = good && layout.globals->size <= scopes[0].size && layout.entry_point->size <= scopes[1].size;
     if (!good)
         Reader::corrupt();

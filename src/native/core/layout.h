@@ -17,15 +17,45 @@
 namespace spy {
 
 enum class TypeKind : uint8_t {
-    none, struct_, array, matrix, vector, scalar, constant_buffer, resource, sampler_state, texture_buffer,
-    shader_storage_buffer, parameter_block, generic_type_parameter, interface, output_stream, specialized, feedback,
-    pointer, dynamic_resource, enum_,
+    none,
+    struct_,
+    array,
+    matrix,
+    vector,
+    scalar,
+    constant_buffer,
+    resource,
+    sampler_state,
+    texture_buffer,
+    shader_storage_buffer,
+    parameter_block,
+    generic_type_parameter,
+    interface,
+    output_stream,
+    specialized,
+    feedback,
+    pointer,
+    dynamic_resource,
+    enum_,
 };
 
 enum class ResourceShape : uint8_t {
-    none, texture_1d, texture_2d, texture_3d, texture_cube, texture_buffer, structured_buffer, byte_address_buffer,
-    unknown, acceleration_structure, texture_subpass, texture_1d_array, texture_2d_array, texture_cube_array,
-    texture_2d_multisample, texture_2d_multisample_array,
+    none,
+    texture_1d,
+    texture_2d,
+    texture_3d,
+    texture_cube,
+    texture_buffer,
+    structured_buffer,
+    byte_address_buffer,
+    unknown,
+    acceleration_structure,
+    texture_subpass,
+    texture_1d_array,
+    texture_2d_array,
+    texture_cube_array,
+    texture_2d_multisample,
+    texture_2d_multisample_array,
 };
 
 enum class ResourceAccess : uint8_t { none, read, read_write, raster_ordered, append, consume, write, feedback };
@@ -35,17 +65,17 @@ struct TypeLayout;
 struct FieldLayout {
     std::string name;
     ref<TypeLayout> type;
-    uint64_t offset = 0;  ///< bytes
+    uint64_t offset = 0; ///< bytes
     uint32_t slot = 0;
     uint32_t scope = 0;
 };
 
 struct TypeLayout : Object {
     TypeKind kind = TypeKind::none;
-    std::string name;      ///< as Slang reports it
-    std::string full_name; ///< canonical spelling, spec/calls.md 1.3
-    ScalarType scalar = ScalarType::none; ///< of scalars, vectors, matrices, enums (their tag) and texel types
-    uint32_t rows = 0, cols = 0;          ///< vectors: rows = 1, cols = N; scalars: 1, 1
+    std::string name;                             ///< as Slang reports it
+    std::string full_name;                        ///< canonical spelling, spec/calls.md 1.3
+    ScalarType scalar = ScalarType::none;         ///< of scalars, vectors, matrices, enums (their tag) and texel types
+    uint32_t rows = 0, cols = 0;                  ///< vectors: rows = 1, cols = N; scalars: 1, 1
     uint64_t size = 0, stride = 0, alignment = 1; ///< uniform bytes; stride = size rounded up to alignment
     uint32_t slot_count = 0, scope_count = 0;
     int64_t element_count = 0;   ///< arrays; -1 = unbounded
@@ -70,16 +100,22 @@ enum class ScopeKind : uint8_t { globals, entry_point, constant_buffer, paramete
 /// One separately stored block of uniform bytes.
 struct ScopeLayout {
     ScopeKind kind = ScopeKind::globals;
-    std::string path;           ///< "light", "" for globals and entry point
-    uint64_t size = 0;          ///< bytes; 0 = nothing stored
-    int32_t parent = -1;        ///< CPU, CUDA: the scope that holds the pointer to this block ...
-    uint64_t parent_offset = 0; ///< ... and where
+    std::string path;              ///< "light", "" for globals and entry point
+    uint64_t size = 0;             ///< bytes; 0 = nothing stored
+    int32_t parent = -1;           ///< CPU, CUDA: the scope that holds the pointer to this block ...
+    uint64_t parent_offset = 0;    ///< ... and where
     uint32_t set = 0, binding = 0; ///< Vulkan, D3D12: where the constant buffer is bound
     bool push_constant = false;    ///< Vulkan: the bytes are push constants
+    bool memory = false;           ///< D3D12: the bytes are those of a ByteAddressBuffer, not of a constant buffer
 };
 
 enum class SlotKind : uint8_t {
-    structured_buffer, byte_address_buffer, texture, sampler, combined_texture_sampler, texel_buffer,
+    structured_buffer,
+    byte_address_buffer,
+    texture,
+    sampler,
+    combined_texture_sampler,
+    texel_buffer,
     acceleration_structure,
 };
 

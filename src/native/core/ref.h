@@ -22,7 +22,7 @@ template <typename T>
 class ref {
 public:
     ref() = default;
-    ref(std::nullptr_t) {}
+    ref(std::nullptr_t) { }
     ref(T* object) : m_object(object) { retain(m_object); }
     ref(const ref& other) : m_object(other.m_object) { retain(m_object); }
     ref(ref&& other) noexcept : m_object(other.m_object) { other.m_object = nullptr; }

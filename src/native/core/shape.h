@@ -15,7 +15,7 @@ class Shape {
 public:
     static constexpr size_t max_rank = 32;
 
-    Shape() noexcept {}
+    Shape() noexcept { }
     Shape(const Shape& other) noexcept : m_size(other.m_size), m_valid(other.m_valid) { copy_dims(other); }
     Shape& operator=(const Shape& other) noexcept
     {
@@ -24,7 +24,7 @@ public:
         copy_dims(other);
         return *this;
     }
-    Shape(std::initializer_list<int64_t> dims) : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
+    Shape(std::initializer_list<int64_t> dims) : Shape(std::span<const int64_t>(dims.begin(), dims.size())) { }
     explicit Shape(std::span<const int64_t> dims)
     {
         for (int64_t dim : dims)
@@ -53,7 +53,10 @@ public:
         m_dims[m_size++] = dim;
     }
 
-    bool concrete() const { return m_valid && std::none_of(begin(), end(), [](int64_t d) { return d < 0; }); }
+    bool concrete() const
+    {
+        return m_valid && std::none_of(begin(), end(), [](int64_t d) { return d < 0; });
+    }
 
     /// Product of the sizes; throws when it does not fit 63 bits.
     int64_t element_count() const

@@ -160,8 +160,9 @@ void ThreadPool::start_workers()
         m_workers.emplace_back([this] { work(); });
 }
 
-/// In a forked child the handles name threads that do not exist: they can be neither joined nor destroyed. The locks may
-/// be held by such threads, and the condition variable waits for them even when it is destroyed. So all are made anew.
+/// In a forked child the handles name threads that do not exist: they can be neither joined nor destroyed. The locks
+/// may be held by such threads, and the condition variable waits for them even when it is destroyed. So all are made
+/// anew.
 void ThreadPool::leave_parent() noexcept
 {
     if (m_workers.empty() || m_owner_pid == int(getpid()))

@@ -12,7 +12,7 @@ namespace spy {
 class ThreadPool {
 public:
     /// `thread_count` includes the calling thread. Workers start at the first job that needs them.
-    explicit ThreadPool(unsigned thread_count) : m_thread_count(thread_count ? thread_count : 1) {}
+    explicit ThreadPool(unsigned thread_count) : m_thread_count(thread_count ? thread_count : 1) { }
     ~ThreadPool() { stop(); }
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
@@ -24,8 +24,9 @@ public:
     template <typename Body>
     void run(uint64_t count, const Body& body)
     {
-        run_erased(count, [](const void* b, uint64_t begin, uint64_t end) { (*static_cast<const Body*>(b))(begin, end); },
-                   &body);
+        run_erased(
+            count, [](const void* b, uint64_t begin, uint64_t end) { (*static_cast<const Body*>(b))(begin, end); },
+            &body);
     }
 
     /// Ends the workers. The pool may be used again.

@@ -12,7 +12,11 @@ namespace {
 constexpr const char* type_names[] = {"automatic", "d3d12", "vulkan", "metal", "cpu", "cuda", "wgpu", "null"};
 
 /// What is tried where the caller has no wish; the null device runs nothing, so it is never chosen.
+#ifdef _WIN32
 constexpr DeviceType automatic_order[] = {DeviceType::cuda, DeviceType::d3d12, DeviceType::vulkan, DeviceType::cpu};
+#else // Direct3D 12 stands on Vulkan here
+constexpr DeviceType automatic_order[] = {DeviceType::cuda, DeviceType::vulkan, DeviceType::cpu};
+#endif
 
 std::string openable_types()
 {
@@ -43,8 +47,8 @@ int adapter_of_luid(const Backend& backend, const DeviceDesc& desc)
             return int(i);
         known += cat("\n  ", luid_text(adapters[i].luid), "  ", adapters[i].name);
     }
-    fail_runtime("no ", backend.name, " adapter has the LUID ", luid_text(desc.adapter_luid), "; adapters:",
-                 known.empty() ? " none" : known);
+    fail_runtime("no ", backend.name, " adapter has the LUID ", luid_text(desc.adapter_luid),
+                 "; adapters:", known.empty() ? " none" : known);
 }
 
 ref<Device> open(const Backend& backend, DeviceDesc desc)
@@ -65,7 +69,7 @@ ref<Device> try_open(DeviceType type, DeviceDesc desc, std::string& reasons)
     const std::vector<AdapterInfo> adapters = backend->enumerate();
     if (adapters.empty())
         return {};
-    if (type == DeviceType::vulkan && !desc.has_adapter_luid && desc.adapter_index < 0) {
+    if ((type == DeviceType::vulkan || type == DeviceType::d3d12) && !desc.has_adapter_luid && desc.adapter_index < 0) {
         // A software driver is slower than the CPU device: taken only when asked for by type.
         auto hardware = std::find_if(adapters.begin(), adapters.end(), [](auto& a) { return !a.is_software; });
         if (hardware == adapters.end())
@@ -85,8 +89,7 @@ ref<Device> try_open(DeviceType type, DeviceDesc desc, std::string& reasons)
 std::span<const Backend> backends()
 {
     static const Backend rows[] = {
-        cpu_backend(),
-        null_backend(),
+        cpu_backend(),    null_backend(),
 #if SPY_HAS_CUDA
         cuda_backend(),
 #endif
@@ -139,8 +142,9 @@ ref<Device> create_device(const DeviceDesc& desc)
     try {
         return open(*backend, desc);
     } catch (const Error& error) {
-        throw Error(error.kind(), cat("cannot open a ", backend->name, " device: ", error.what(),
-                                      "; device types that can be opened here: ", openable_types()));
+        throw Error(error.kind(),
+                    cat("cannot open a ", backend->name, " device: ", error.what(),
+                        "; device types that can be opened here: ", openable_types()));
     }
 }
 

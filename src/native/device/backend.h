@@ -1,5 +1,5 @@
 #pragma once
-// The backends of this build. Each row function is defined in its backend's X_device.cpp, inside namespace spy.
+// The backends of this build. Each row function is defined in its backend's device.cpp, inside namespace spy.
 #include "device/device.h"
 
 namespace spy {

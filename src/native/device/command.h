@@ -6,8 +6,12 @@
 
 namespace spy {
 
-struct Offset3 { uint32_t x = 0, y = 0, z = 0; };
-struct Extent3 { uint32_t width = 1, height = 1, depth = 1; };
+struct Offset3 {
+    uint32_t x = 0, y = 0, z = 0;
+};
+struct Extent3 {
+    uint32_t width = 1, height = 1, depth = 1;
+};
 
 namespace command {
 
@@ -24,42 +28,88 @@ struct DispatchIndirect {
     std::vector<std::vector<uint8_t>> scopes;
     std::vector<ref<Object>> slots, keep_alive;
 };
-struct CopyBuffer { ref<Buffer> dst; uint64_t dst_offset; ref<Buffer> src; uint64_t src_offset, size; };
-struct FillBuffer { ref<Buffer> buffer; uint64_t offset, size; uint32_t value; };
-struct UploadBuffer { ref<Buffer> buffer; uint64_t offset; std::vector<uint8_t> data; };
+struct CopyBuffer {
+    ref<Buffer> dst;
+    uint64_t dst_offset;
+    ref<Buffer> src;
+    uint64_t src_offset, size;
+};
+struct FillBuffer {
+    ref<Buffer> buffer;
+    uint64_t offset, size;
+    uint32_t value;
+};
+struct UploadBuffer {
+    ref<Buffer> buffer;
+    uint64_t offset;
+    std::vector<uint8_t> data;
+};
 /// One layer and mip each; extents are resolved. Row pitch in bytes.
 struct CopyTexture {
-    ref<Texture> dst; uint32_t dst_layer, dst_mip; Offset3 dst_offset;
-    ref<Texture> src; uint32_t src_layer, src_mip; Offset3 src_offset;
+    ref<Texture> dst;
+    uint32_t dst_layer, dst_mip;
+    Offset3 dst_offset;
+    ref<Texture> src;
+    uint32_t src_layer, src_mip;
+    Offset3 src_offset;
     Extent3 extent;
 };
 struct CopyTextureToBuffer {
-    ref<Buffer> dst; uint64_t dst_offset, dst_row_pitch;
-    ref<Texture> src; uint32_t src_layer, src_mip; Offset3 src_offset; Extent3 extent;
+    ref<Buffer> dst;
+    uint64_t dst_offset, dst_row_pitch;
+    ref<Texture> src;
+    uint32_t src_layer, src_mip;
+    Offset3 src_offset;
+    Extent3 extent;
 };
 struct CopyBufferToTexture {
-    ref<Texture> dst; uint32_t dst_layer, dst_mip; Offset3 dst_offset; Extent3 extent;
-    ref<Buffer> src; uint64_t src_offset, src_row_pitch;
+    ref<Texture> dst;
+    uint32_t dst_layer, dst_mip;
+    Offset3 dst_offset;
+    Extent3 extent;
+    ref<Buffer> src;
+    uint64_t src_offset, src_row_pitch;
 };
-struct UploadTexture { ref<Texture> dst; uint32_t layer, mip; Offset3 offset; Extent3 extent; std::vector<uint8_t> data; };
+struct UploadTexture {
+    ref<Texture> dst;
+    uint32_t layer, mip;
+    Offset3 offset;
+    Extent3 extent;
+    std::vector<uint8_t> data;
+};
 struct ClearTexture {
     enum class Kind { float_, uint_, sint } kind;
-    ref<Texture> texture; SubresourceRange range;
+    ref<Texture> texture;
+    SubresourceRange range;
     std::array<uint32_t, 4> bits; ///< the four components, bit for bit
 };
-struct WriteTimestamp { ref<QueryPool> pool; uint32_t index; };
-struct ResolveQuery { ref<QueryPool> pool; uint32_t index, count; ref<Buffer> buffer; uint64_t offset; };
-struct Barrier {};
-struct DebugMarker { enum class Kind { push, pop, insert } kind; std::string name; std::array<float, 3> color; };
-struct Callback { std::function<void(NativeHandle)> function; };
+struct WriteTimestamp {
+    ref<QueryPool> pool;
+    uint32_t index;
+};
+struct ResolveQuery {
+    ref<QueryPool> pool;
+    uint32_t index, count;
+    ref<Buffer> buffer;
+    uint64_t offset;
+};
+struct Barrier { };
+struct DebugMarker {
+    enum class Kind { push, pop, insert } kind;
+    std::string name;
+    std::array<float, 3> color;
+};
+struct Callback {
+    std::function<void(NativeHandle)> function;
+};
 
 } // namespace command
 
-using Command = std::variant<
-    command::Dispatch, command::DispatchIndirect, command::CopyBuffer, command::FillBuffer, command::UploadBuffer,
-    command::CopyTexture, command::CopyTextureToBuffer, command::CopyBufferToTexture, command::UploadTexture,
-    command::ClearTexture, command::WriteTimestamp, command::ResolveQuery, command::Barrier, command::DebugMarker,
-    command::Callback>;
+using Command =
+    std::variant<command::Dispatch, command::DispatchIndirect, command::CopyBuffer, command::FillBuffer,
+                 command::UploadBuffer, command::CopyTexture, command::CopyTextureToBuffer,
+                 command::CopyBufferToTexture, command::UploadTexture, command::ClearTexture, command::WriteTimestamp,
+                 command::ResolveQuery, command::Barrier, command::DebugMarker, command::Callback>;
 
 /// One recording from its encoder to its command buffer; tells when it ends without having been submitted.
 struct Recording {
@@ -77,7 +127,11 @@ struct Recording {
 class CommandBuffer : public DeviceObject {
 public:
     CommandBuffer(ref<Device> device, std::vector<Command> commands, std::shared_ptr<Recording> recording = {})
-        : DeviceObject(std::move(device)), m_commands(std::move(commands)), m_recording(std::move(recording)) {}
+        : DeviceObject(std::move(device)),
+          m_commands(std::move(commands)),
+          m_recording(std::move(recording))
+    {
+    }
     uint64_t recording_id() const { return m_recording ? m_recording->id : 0; }
     void mark_submitted()
     {

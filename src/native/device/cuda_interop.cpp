@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-#if !SPY_HAS_CUDA // else in cuda/cuda_interop.cpp
+#if !SPY_HAS_CUDA // else in cuda/interop.cpp
 
 namespace spy {
 

@@ -41,17 +41,16 @@ std::string join(const std::string& path, std::string_view name)
     return path.empty() ? std::string(name) : cat(path, ".", name);
 }
 
-bool in_range(const TypeLayout& layout, int64_t index)
-{
-    return index >= 0 && index < element_count(layout);
-}
+bool in_range(const TypeLayout& layout, int64_t index) { return index >= 0 && index < element_count(layout); }
 
 } // namespace
 
 // --- ShaderCursor
 
 ShaderCursor::ShaderCursor(ref<ShaderObject> object)
-    : m_object(std::move(object)), m_layout(m_object->type()), m_place(m_object->root())
+    : m_object(std::move(object)),
+      m_layout(m_object->type()),
+      m_place(m_object->root())
 {
 }
 
@@ -145,8 +144,8 @@ namespace {
 /// Accepts the layout of a structured buffer, too.
 ref<TypeLayout> element_of(ref<TypeLayout> layout)
 {
-    const bool is_buffer = layout->kind == TypeKind::resource || layout->kind == TypeKind::shader_storage_buffer
-                           || layout->kind == TypeKind::constant_buffer || layout->kind == TypeKind::parameter_block;
+    const bool is_buffer = layout->kind == TypeKind::resource || layout->kind == TypeKind::shader_storage_buffer ||
+        layout->kind == TypeKind::constant_buffer || layout->kind == TypeKind::parameter_block;
     if (is_buffer && layout->element)
         layout = layout->element;
     if (layout->size == 0)
@@ -157,7 +156,9 @@ ref<TypeLayout> element_of(ref<TypeLayout> layout)
 } // namespace
 
 BufferCursor::BufferCursor(ref<TypeLayout> element_layout, uint64_t element_count)
-    : m_layout(element_of(std::move(element_layout))), m_count(element_count), m_loaded(true)
+    : m_layout(element_of(std::move(element_layout))),
+      m_count(element_count),
+      m_loaded(true)
 {
     uint64_t size;
     if (__builtin_mul_overflow(m_count, element_stride(), &size))
@@ -171,7 +172,9 @@ BufferCursor::BufferCursor(ref<TypeLayout> element_layout, uint64_t element_coun
 
 BufferCursor::BufferCursor(ref<TypeLayout> element_layout, ref<Buffer> buffer, uint64_t size, uint64_t offset,
                            bool load_before_write)
-    : m_layout(element_of(std::move(element_layout))), m_buffer(std::move(buffer)), m_offset(offset),
+    : m_layout(element_of(std::move(element_layout))),
+      m_buffer(std::move(buffer)),
+      m_offset(offset),
       m_load_before_write(load_before_write)
 {
     const uint64_t total = m_buffer->desc().size;
@@ -182,10 +185,7 @@ BufferCursor::BufferCursor(ref<TypeLayout> element_layout, ref<Buffer> buffer, u
     m_bytes.resize(m_count * element_stride());
 }
 
-uint64_t BufferCursor::element_stride() const
-{
-    return std::max(m_layout->stride, m_layout->size);
-}
+uint64_t BufferCursor::element_stride() const { return std::max(m_layout->stride, m_layout->size); }
 
 void BufferCursor::check_device() const
 {

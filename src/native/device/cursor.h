@@ -11,7 +11,12 @@ public:
     ShaderCursor() = default;
     explicit ShaderCursor(ref<ShaderObject> object);
     ShaderCursor(ref<ShaderObject> object, ref<TypeLayout> layout, const Place& place, std::string path)
-        : m_object(std::move(object)), m_layout(std::move(layout)), m_place(place), m_path(std::move(path)) {}
+        : m_object(std::move(object)),
+          m_layout(std::move(layout)),
+          m_place(place),
+          m_path(std::move(path))
+    {
+    }
 
     bool is_valid() const { return bool(m_layout); }
     const ref<TypeLayout>& layout() const { return m_layout; }
@@ -80,7 +85,12 @@ class BufferElementCursor {
 public:
     BufferElementCursor() = default;
     BufferElementCursor(ref<BufferCursor> owner, ref<TypeLayout> layout, uint64_t offset, std::string path)
-        : m_owner(std::move(owner)), m_layout(std::move(layout)), m_offset(offset), m_path(std::move(path)) {}
+        : m_owner(std::move(owner)),
+          m_layout(std::move(layout)),
+          m_offset(offset),
+          m_path(std::move(path))
+    {
+    }
 
     bool is_valid() const { return bool(m_layout); }
     const ref<TypeLayout>& layout() const { return m_layout; }

@@ -46,8 +46,8 @@ Device::Device() : m_registry(std::make_unique<Registry>())
 {
     AllDevices& all = all_devices();
 #ifndef _WIN32
-    static const int registered = pthread_atfork([] { all_devices().mutex.lock(); }, [] { all_devices().mutex.unlock(); },
-                                                 &Device::leave_behind);
+    static const int registered = pthread_atfork([] { all_devices().mutex.lock(); },
+                                                 [] { all_devices().mutex.unlock(); }, &Device::leave_behind);
     (void)registered;
 #endif
     std::lock_guard lock(all.mutex);
@@ -60,8 +60,8 @@ Device::~Device()
     all_devices().devices.erase(this);
 }
 
-/// In a forked child: drivers do not work there with what the parent has opened, not even to release it. So devices with
-/// a driver refuse every use, and neither they nor their objects are ever released.
+/// In a forked child: drivers do not work there with what the parent has opened, not even to release it. So devices
+/// with a driver refuse every use, and neither they nor their objects are ever released.
 void Device::leave_behind()
 {
     for (Device* device : all_devices().devices) {
@@ -89,8 +89,9 @@ Device::Use::Use(Device& device) : m_device(device)
 void Device::fail_closed() const
 {
     if (m_left_behind)
-        fail_runtime("this device was opened before fork(), and drivers do not work in a forked process: start processes "
-                     "with multiprocessing's \"spawn\" method");
+        fail_runtime(
+            "this device was opened before fork(), and drivers do not work in a forked process: start processes "
+            "with multiprocessing's \"spawn\" method");
     fail_runtime("device is closed");
 }
 
@@ -189,7 +190,9 @@ void Device::close()
 }
 
 Kernel::Kernel(ref<Device> device, ref<ProgramLayout> layout, std::string label)
-    : DeviceObject(std::move(device)), m_layout(std::move(layout)), m_label(std::move(label))
+    : DeviceObject(std::move(device)),
+      m_layout(std::move(layout)),
+      m_label(std::move(label))
 {
     for (size_t i = 0; i < m_layout->slots.size(); ++i)
         if (m_layout->slots[i].path == print_slot_path)

@@ -29,7 +29,7 @@ public:
 
     /// Frees what the driver holds; called by close() of the device or by retire(). Must be callable twice and drop
     /// no reference to another object, which may be Python's. Objects may outlive a closed device.
-    virtual void release() noexcept {}
+    virtual void release() noexcept { }
 
 protected:
     /// First thing in the destructor of a class that has a release(): calls it, or waits for a close() that does.
@@ -43,10 +43,10 @@ private:
 
 class Buffer : public DeviceObject {
 public:
-    Buffer(ref<Device> device, BufferDesc desc) : DeviceObject(std::move(device)), m_desc(std::move(desc)) {}
+    Buffer(ref<Device> device, BufferDesc desc) : DeviceObject(std::move(device)), m_desc(std::move(desc)) { }
     const BufferDesc& desc() const { return m_desc; }
-    virtual uint64_t device_address() const { return 0; } ///< 0 where the API has no addresses
-    virtual uint64_t cuda_address() { return 0; } ///< where CUDA sees the memory; 0 where it does not
+    virtual uint64_t device_address() const { return 0; }  ///< 0 where the API has no addresses
+    virtual uint64_t cuda_address() { return 0; }          ///< where CUDA sees the memory; 0 where it does not
     virtual void* host_pointer() const { return nullptr; } ///< memory the host can read and write directly
     virtual NativeHandle native_handle() const { return {}; }
     virtual NativeHandle shared_handle() { return {}; } ///< exported memory; needs BufferUsage::shared
@@ -62,7 +62,7 @@ protected:
 
 class Sampler : public DeviceObject {
 public:
-    Sampler(ref<Device> device, SamplerDesc desc) : DeviceObject(std::move(device)), m_desc(std::move(desc)) {}
+    Sampler(ref<Device> device, SamplerDesc desc) : DeviceObject(std::move(device)), m_desc(std::move(desc)) { }
     const SamplerDesc& desc() const { return m_desc; }
     virtual NativeHandle native_handle() const { return {}; }
 
@@ -72,7 +72,7 @@ protected:
 
 class Texture : public DeviceObject {
 public:
-    Texture(ref<Device> device, TextureDesc desc) : DeviceObject(std::move(device)), m_desc(std::move(desc)) {}
+    Texture(ref<Device> device, TextureDesc desc) : DeviceObject(std::move(device)), m_desc(std::move(desc)) { }
     const TextureDesc& desc() const { return m_desc; }
     /// For parameters that are texture and sampler in one; null: linear filtering that wraps. Set once, after creation.
     Sampler* sampler() const { return m_sampler.get(); }
@@ -89,7 +89,11 @@ protected:
 class TextureView : public DeviceObject {
 public:
     TextureView(ref<Device> device, ref<Texture> texture, TextureViewDesc desc)
-        : DeviceObject(std::move(device)), m_texture(std::move(texture)), m_desc(std::move(desc)) {}
+        : DeviceObject(std::move(device)),
+          m_texture(std::move(texture)),
+          m_desc(std::move(desc))
+    {
+    }
     Texture* texture() const { return m_texture.get(); }
     const TextureViewDesc& desc() const { return m_desc; }
     /// The view's own; null: the texture's.
@@ -134,7 +138,11 @@ private:
 class QueryPool : public DeviceObject {
 public:
     QueryPool(ref<Device> device, QueryType type, uint32_t count)
-        : DeviceObject(std::move(device)), m_type(type), m_count(count) {}
+        : DeviceObject(std::move(device)),
+          m_type(type),
+          m_count(count)
+    {
+    }
     QueryType type() const { return m_type; }
     uint32_t count() const { return m_count; }
     virtual void reset(uint32_t index, uint32_t count) = 0;
@@ -149,9 +157,9 @@ protected:
 
 /// One entry point in executable form.
 struct KernelDesc {
-    std::string_view code;      ///< what Device::compile returned
-    ref<ProgramLayout> layout;  ///< entry_point_name, group_size and how arguments are bound
-    std::string label;          ///< for messages and debuggers: "module::function"
+    std::string_view code;     ///< what Device::compile returned
+    ref<ProgramLayout> layout; ///< entry_point_name, group_size and how arguments are bound
+    std::string label;         ///< for messages and debuggers: "module::function"
 };
 
 class Kernel : public DeviceObject {
@@ -176,15 +184,17 @@ inline constexpr std::string_view print_slot_path = "_spy_print";
 /// Spans must stay valid during the call only; backends copy what they need later and keep resources in flight alive.
 struct Arguments {
     std::span<const std::span<const uint8_t>> scopes; ///< by scope index; missing or short scopes read as zero
-    std::span<const ref<Object>> slots; ///< Buffer, Texture, TextureView, Sampler or null, by slot index
-    std::span<const ref<Object>> keep_alive; ///< buffers reached by pointer
+    std::span<const ref<Object>> slots;               ///< Buffer, Texture, TextureView, Sampler or null, by slot index
+    std::span<const ref<Object>> keep_alive;          ///< buffers reached by pointer
 };
 
 struct LaunchDesc {
     Kernel* kernel = nullptr;
     std::array<uint32_t, 3> group_count{1, 1, 1};
     Arguments arguments;
-    NativeHandle stream; ///< CUstream to launch on instead of the device's own
+    NativeHandle stream;                  ///< CUstream to launch on instead of the device's own
+    std::array<uint32_t, 3> group_size{}; ///< CUDA: threads of a group instead of those of the layout; 0: these
+    uint32_t shared_memory = 0;           ///< CUDA: dynamic bytes of a group
 };
 
 struct SubmitDesc {
@@ -234,7 +244,7 @@ public:
     };
 
     // --- resources
-    virtual ref<Buffer> create_buffer(const BufferDesc& desc) = 0;
+    virtual ref<Buffer> create_buffer(const BufferDesc& desc) = 0; ///< zeroed, unless desc.uninitialized
     virtual ref<Texture> create_texture(const TextureDesc& desc) = 0;
     virtual ref<TextureView> create_texture_view(Texture* texture, const TextureViewDesc& desc) = 0;
     virtual ref<Sampler> create_sampler(const SamplerDesc& desc) = 0;
@@ -271,15 +281,16 @@ public:
     virtual std::array<NativeHandle, 3> native_handles() { return {}; }
     /// What keeps the objects behind native_handles() alive, beyond close(). None where they outlive every device.
     virtual std::shared_ptr<void> native_owner() { return {}; }
-    virtual void set_context_current() {}
-    virtual int cuda_index() const { return -1; }       ///< the CUDA device that shares memory with this one; -1: none
-    virtual void sync_to_stream(NativeHandle stream);   ///< the device's queue waits for the CUDA stream
-    virtual void sync_stream_to(NativeHandle stream);   ///< the CUDA stream waits for the device's queue
+    virtual void set_context_current() { }
+    virtual int cuda_index() const { return -1; }     ///< the CUDA device that shares memory with this one; -1: none
+    virtual void sync_to_stream(NativeHandle stream); ///< the device's queue waits for the CUDA stream
+    virtual void sync_stream_to(NativeHandle stream); ///< the CUDA stream waits for the device's queue
     virtual bool is_capturing(NativeHandle) { return false; } ///< whether a CUDA stream is being recorded into a graph
     /// Waits, releases every live object, then the device. A second call does nothing. A fault found while waiting
     /// is thrown at the end.
     void close();
-    /// What print() in kernels writes to: words in use, calls lost, words there are, 0, records. Null without enable_print.
+    /// What print() in kernels writes to: words in use, calls lost, words there are, 0, records. Null without
+    /// enable_print.
     virtual Buffer* print_buffer() { return nullptr; }
     /// The backend's device behind a validation device; itself otherwise.
     virtual Device* backend() { return this; }
@@ -323,8 +334,8 @@ private:
 struct Backend {
     DeviceType type;
     const char* name;
-    std::vector<AdapterInfo> (*enumerate)();          ///< empty when the API is missing; never throws
-    ref<Device> (*create)(const DeviceDesc& desc);    ///< throws spy::Error saying what is missing
+    std::vector<AdapterInfo> (*enumerate)();       ///< empty when the API is missing; never throws
+    ref<Device> (*create)(const DeviceDesc& desc); ///< throws spy::Error saying what is missing
 };
 std::span<const Backend> backends();
 

@@ -17,13 +17,16 @@ void check_query_range(const QueryPool* pool, uint32_t index, uint32_t count, co
     if (index >= pool->count())
         fail(ErrorKind::index, call, ": 'index' out of range (", index, " of ", pool->count(), " queries)");
     if (count > pool->count() - index)
-        fail(ErrorKind::index, call, ": 'count' out of range (", index, " + ", count, " of ", pool->count(), " queries)");
+        fail(ErrorKind::index, call, ": 'count' out of range (", index, " + ", count, " of ", pool->count(),
+             " queries)");
 }
 
 } // namespace
 
 CommandEncoder::CommandEncoder(ref<Device> device)
-    : DeviceObject(std::move(device)), m_recording(std::make_shared<Recording>()), m_recording_id(next_recording_id++)
+    : DeviceObject(std::move(device)),
+      m_recording(std::make_shared<Recording>()),
+      m_recording_id(next_recording_id++)
 {
     m_recording->id = m_recording_id;
     m_recording->device = m_device.get();
@@ -54,8 +57,8 @@ void CommandEncoder::copy_buffer(ref<Buffer> dst, uint64_t dst_offset, ref<Buffe
     check_buffer_range(dst.get(), dst_offset, size, "copy_buffer 'dst'");
     check_buffer_range(src.get(), src_offset, size, "copy_buffer 'src'");
     if (dst.get() == src.get() && dst_offset < src_offset + size && src_offset < dst_offset + size)
-        fail_value("copy_buffer: source and destination overlap (", size, " bytes from ", src_offset, " to ", dst_offset,
-                   " of the same buffer)");
+        fail_value("copy_buffer: source and destination overlap (", size, " bytes from ", src_offset, " to ",
+                   dst_offset, " of the same buffer)");
     if (size)
         add(command::CopyBuffer{std::move(dst), dst_offset, std::move(src), src_offset, size});
 }
@@ -87,8 +90,8 @@ void CommandEncoder::upload_buffer_data(ref<Buffer> buffer, uint64_t offset, std
     check_same_device(m_device.get(), buffer.get(), "upload_buffer_data 'buffer'");
     const uint64_t total = buffer->desc().size;
     if (offset > total || data.size() > total - offset)
-        fail(ErrorKind::index, "upload_buffer_data: upload would exceed the size of the destination buffer (offset ", offset,
-             " + ", data.size(), " bytes into ", total, ")");
+        fail(ErrorKind::index, "upload_buffer_data: upload would exceed the size of the destination buffer (offset ",
+             offset, " + ", data.size(), " bytes into ", total, ")");
     if (!data.empty())
         add(command::UploadBuffer{std::move(buffer), offset, {data.begin(), data.end()}});
 }
@@ -149,10 +152,15 @@ ref<CommandBuffer> CommandEncoder::finish()
 
 void CommandEncoder::add(Command command)
 {
-    std::visit([&](auto& c) {
-        if constexpr (requires { c.kernel; c.slots; })
-            bind_print_buffer(device(), *c.kernel, c.slots);
-    }, command);
+    std::visit(
+        [&](auto& c) {
+            if constexpr (requires {
+                              c.kernel;
+                              c.slots;
+                          })
+                bind_print_buffer(device(), *c.kernel, c.slots);
+        },
+        command);
     m_commands.push_back(std::move(command));
 }
 
@@ -200,7 +208,7 @@ void check_arguments(const Device* device, const Kernel& kernel, std::span<const
         if (!object)
             continue;
         if (const Device* owner = object->frontend(); owner != device)
-            check_same_device(device, object, cat(kernel.label(), " parameter '", slot.path, "'").c_str());
+            check_bindable(device, object, cat(kernel.label(), " parameter '", slot.path, "'").c_str());
         uint32_t usage, read_only, writable;
         std::string given;
         if (slot.kind == SlotKind::structured_buffer || slot.kind == SlotKind::byte_address_buffer) {

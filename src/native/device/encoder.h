@@ -71,7 +71,7 @@ private:
 
 class ComputePassEncoder : public Object {
 public:
-    explicit ComputePassEncoder(ref<CommandEncoder> encoder) : m_encoder(std::move(encoder)) {}
+    explicit ComputePassEncoder(ref<CommandEncoder> encoder) : m_encoder(std::move(encoder)) { }
 
     CommandEncoder* encoder() const { return m_encoder.get(); }
     /// A fresh root object for the kernel's parameters, or the one given.

@@ -40,7 +40,8 @@ Extent3 resolve_extent(OptionalExtent wanted, std::array<uint32_t, 3> most, cons
     for (size_t i = 0; i < 3; ++i) {
         extent[i] = wanted[i].value_or(most[i]);
         if (extent[i] > most[i])
-            fail(ErrorKind::index, call, ": extent ", extent[i], " in ", "xyz"[i], " must be less than or equal ", most[i]);
+            fail(ErrorKind::index, call, ": extent ", extent[i], " in ", "xyz"[i], " must be less than or equal ",
+                 most[i]);
     }
     return {extent[0], extent[1], extent[2]};
 }
@@ -78,8 +79,8 @@ void CommandEncoder::copy_texture(const TextureLocation& dst, const TextureLocat
     if (dst.texture.get() == src.texture.get() && dst.layer == src.layer && dst.mip == src.mip)
         fail_value("copy_texture: source and destination are the same layer and mip of one texture");
     if (!is_empty(box))
-        add(command::CopyTexture{dst.texture, dst.layer, dst.mip, dst.offset, src.texture, src.layer, src.mip, src.offset,
-                                 box});
+        add(command::CopyTexture{dst.texture, dst.layer, dst.mip, dst.offset, src.texture, src.layer, src.mip,
+                                 src.offset, box});
 }
 
 void CommandEncoder::copy_texture(ref<Texture> dst, SubresourceRange dst_range, Offset3 dst_offset, ref<Texture> src,
@@ -143,8 +144,8 @@ void CommandEncoder::upload_texture_data(const TextureLocation& dst, OptionalExt
     const Extent3 box = resolve_extent(extent, room(dst), "upload_texture_data");
     if (is_empty(box))
         return;
-    const uint64_t needed
-        = subresource_layout(dst.texture->desc().format, box.width, box.height, box.depth).size_in_bytes;
+    const uint64_t needed = subresource_layout(dst.texture->desc().format, box.width, box.height, box.depth)
+                                .size_in_bytes;
     if (needed != data.size())
         fail_value("upload_texture_data: got ", data.size(), " bytes, expected ", needed, " (", box.width, " x ",
                    box.height, " x ", box.depth, " texels of ", format_name(dst.texture->desc().format), ")");

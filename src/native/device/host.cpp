@@ -95,7 +95,8 @@ void HostMemory::reset() noexcept
 }
 
 HostBuffer::HostBuffer(ref<HostDevice> device, BufferDesc desc)
-    : Buffer(device.get(), std::move(desc)), m_memory(device->heap(), m_desc.size, !m_desc.uninitialized)
+    : Buffer(device.get(), std::move(desc)),
+      m_memory(device->heap(), m_desc.size, !m_desc.uninitialized)
 {
     if (!m_memory.data())
         fail(ErrorKind::memory, "out of memory: cannot allocate a buffer of ", m_desc.size, " bytes (",
@@ -142,10 +143,7 @@ bool HostFence::wait(uint64_t value, uint64_t timeout_ns)
     return m_changed.wait_for(lock, timeout, [&] { return m_value >= value; });
 }
 
-void HostQueryPool::reset(uint32_t index, uint32_t count)
-{
-    std::fill_n(m_ticks.begin() + index, count, 0);
-}
+void HostQueryPool::reset(uint32_t index, uint32_t count) { std::fill_n(m_ticks.begin() + index, count, 0); }
 
 void HostQueryPool::get_results(uint32_t index, uint32_t count, uint64_t* ticks)
 {
@@ -200,9 +198,6 @@ void HostDevice::write_texture(Texture* texture, uint32_t layer, uint32_t mip, c
                 subresource_layout(texture->desc(), mip).size_in_bytes);
 }
 
-std::vector<HeapReport> HostDevice::heap_reports()
-{
-    return {m_heap->report()};
-}
+std::vector<HeapReport> HostDevice::heap_reports() { return {m_heap->report()}; }
 
 } // namespace spy

@@ -1,5 +1,6 @@
 #pragma once
-// A device whose memory is the host's and whose work is done when a call returns: what the CPU and the null backend share.
+// A device whose memory is the host's and whose work is done when a call returns: what the CPU and the null backend
+// share.
 #include "device/command.h"
 #include "device/device.h"
 
@@ -103,17 +104,19 @@ public:
     HostTexture(ref<HostDevice> device, TextureDesc desc);
     uint64_t memory_usage() const override { return m_size; }
     uint8_t* subresource(uint32_t layer, uint32_t mip) const;
+    /// Where layers and mips begin, in bytes behind the first: by layer * mip_count + mip.
+    const std::vector<uint64_t>& offsets() const { return m_offsets; }
     void release() noexcept override { m_memory.reset(); }
 
 private:
     uint64_t m_size = 0;
-    std::vector<uint64_t> m_offsets; ///< by layer * mip_count + mip
+    std::vector<uint64_t> m_offsets;
     HostMemory m_memory;
 };
 
 class HostFence final : public Fence {
 public:
-    HostFence(ref<Device> device, uint64_t value) : Fence(std::move(device)), m_value(value) {}
+    HostFence(ref<Device> device, uint64_t value) : Fence(std::move(device)), m_value(value) { }
     uint64_t current_value() override;
     void signal(uint64_t value) override;
     bool wait(uint64_t value, uint64_t timeout_ns) override;
@@ -128,7 +131,10 @@ private:
 class HostQueryPool final : public QueryPool {
 public:
     HostQueryPool(ref<Device> device, QueryType type, uint32_t count)
-        : QueryPool(std::move(device), type, count), m_ticks(count) {}
+        : QueryPool(std::move(device), type, count),
+          m_ticks(count)
+    {
+    }
     void reset(uint32_t index, uint32_t count) override;
     void get_results(uint32_t index, uint32_t count, uint64_t* ticks) override;
     void write(uint32_t index);

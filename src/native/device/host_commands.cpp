@@ -20,8 +20,8 @@ struct Texels {
 Texels texels_of(Texture* texture, uint32_t layer, uint32_t mip, Offset3 offset)
 {
     const SubresourceLayout layout = subresource_layout(texture->desc(), mip);
-    uint8_t* data = static_cast<HostTexture*>(texture)->subresource(layer, mip) + offset.z * layout.slice_pitch
-        + offset.y / layout.block_height * layout.row_pitch + offset.x / layout.block_width * layout.col_pitch;
+    uint8_t* data = static_cast<HostTexture*>(texture)->subresource(layer, mip) + offset.z * layout.slice_pitch +
+        offset.y / layout.block_height * layout.row_pitch + offset.x / layout.block_width * layout.col_pitch;
     return {data, layout.row_pitch, layout.slice_pitch};
 }
 
@@ -127,8 +127,8 @@ struct Executor {
         std::memcpy(out, ticks.data(), c.count * sizeof(uint64_t));
     }
 
-    void operator()(const command::Barrier&) {}
-    void operator()(const command::DebugMarker&) {}
+    void operator()(const command::Barrier&) { }
+    void operator()(const command::DebugMarker&) { }
     void operator()(const command::Callback& c) { c.function(NativeHandle{}); }
 };
 
@@ -147,7 +147,8 @@ std::vector<uint8_t> clear_texel(const command::ClearTexture& c)
         if (c.kind == command::ClearTexture::Kind::float_ && normalized) {
             const bool is_signed = info.type == FormatType::snorm;
             const double top = double((1ull << (bytes * 8 - is_signed)) - 1);
-            raw = uint64_t(int64_t(std::min(1.f, std::max(is_signed ? -1.f : 0.f, value)) * top + (value < 0 ? -.5 : .5)));
+            raw = uint64_t(
+                int64_t(std::min(1.f, std::max(is_signed ? -1.f : 0.f, value)) * top + (value < 0 ? -.5 : .5)));
         } else if (scalar == ScalarType::float16) {
             const _Float16 half = _Float16(value);
             std::memcpy(&raw, &half, 2);
@@ -162,8 +163,8 @@ std::vector<uint8_t> clear_texel(const command::ClearTexture& c)
 void Executor::operator()(const command::ClearTexture& c)
 {
     if (host_scalar(c.texture->desc().format) == ScalarType::none)
-        fail(ErrorKind::not_implemented, "clearing a texture of format ", format_name(c.texture->desc().format), " on the ",
-             device.info().api_name, " device; upload the texels with upload_texture_data");
+        fail(ErrorKind::not_implemented, "clearing a texture of format ", format_name(c.texture->desc().format),
+             " on the ", device.info().api_name, " device; upload the texels with upload_texture_data");
     const std::vector<uint8_t> texel = clear_texel(c);
     for (uint32_t layer = c.range.layer; layer < c.range.layer + c.range.layer_count; ++layer)
         for (uint32_t mip = c.range.mip; mip < c.range.mip + c.range.mip_count; ++mip) {
@@ -179,8 +180,7 @@ void Executor::operator()(const command::ClearTexture& c)
 uint64_t HostDevice::submit(const SubmitDesc& desc)
 {
     for (size_t i = 0; i < desc.wait_fences.size(); ++i)
-        while (!desc.wait_fences[i]->wait(desc.wait_values[i], 100'000'000)) {
-        }
+        while (!desc.wait_fences[i]->wait(desc.wait_values[i], 100'000'000)) { }
     for (CommandBuffer* buffer : desc.command_buffers)
         for (const Command& command : buffer->commands())
             std::visit(Executor{*this}, command);

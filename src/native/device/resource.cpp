@@ -13,11 +13,10 @@ namespace {
 uint64_t stride_of(const TypeLayout& layout)
 {
     const bool is_buffer = layout.kind == TypeKind::resource || layout.kind == TypeKind::shader_storage_buffer;
-    const TypeLayout& element = is_buffer && layout.element ? *layout.element : layout;
-    if (!element.stride)
-        fail_value("'resource_type_layout' (", layout.full_name,
-                   ") has no element size; pass the layout of a structured buffer");
-    return element.stride;
+    if (!is_buffer || !layout.element || !layout.element->stride)
+        fail(ErrorKind::type, "'resource_type_layout' must be the layout of a structured buffer, got that of ",
+             layout.full_name);
+    return layout.element->stride;
 }
 
 uint32_t full_mip_count(const TextureDesc& desc)
@@ -64,8 +63,8 @@ void check_dimensions(const TextureDesc& desc)
 
 bool is_array_type(TextureType type)
 {
-    return type == TextureType::texture_1d_array || type == TextureType::texture_2d_array
-        || type == TextureType::texture_2d_ms_array || type == TextureType::texture_cube_array;
+    return type == TextureType::texture_1d_array || type == TextureType::texture_2d_array ||
+        type == TextureType::texture_2d_ms_array || type == TextureType::texture_cube_array;
 }
 
 bool is_multisampled(TextureType type)
@@ -100,12 +99,13 @@ BufferDesc resolve_buffer_desc(BufferDesc desc, uint64_t element_count, const Ty
     if (!desc.size)
         fail_value("create_buffer: the buffer has no size; give 'size', 'element_count' with 'struct_size', or 'data'");
     format_info(desc.format);
-    desc.asked_copies = without_flags(desc.usage, without_flags(desc.usage, BufferUsage::copy_source | BufferUsage::copy_destination));
+    desc.asked_copies = without_flags(
+        desc.usage, without_flags(desc.usage, BufferUsage::copy_source | BufferUsage::copy_destination));
     if (desc.memory_type == MemoryType::device_local)
         desc.usage = desc.usage | BufferUsage::copy_source | BufferUsage::copy_destination;
     else
-        desc.usage = desc.usage
-            | (desc.memory_type == MemoryType::upload ? BufferUsage::copy_source : BufferUsage::copy_destination);
+        desc.usage = desc.usage |
+            (desc.memory_type == MemoryType::upload ? BufferUsage::copy_source : BufferUsage::copy_destination);
     return desc;
 }
 
@@ -155,10 +155,12 @@ void check_buffer_range(const Buffer* buffer, uint64_t offset, uint64_t size, co
 {
     const uint64_t total = buffer->desc().size;
     if (offset > total)
-        fail(ErrorKind::index, what, ": offset (", offset, ") must be less than or equal ", total, ", the buffer's size");
+        fail(ErrorKind::index, what, ": offset (", offset, ") must be less than or equal ", total,
+             ", the buffer's size");
     if (size > total - offset)
         fail(ErrorKind::index, what, ": size (", size, ") must be less than or equal ", total - offset,
-             "; from the offset ", offset, " on, offset + size must be less than or equal ", total, ", the buffer's size");
+             "; from the offset ", offset, " on, offset + size must be less than or equal ", total,
+             ", the buffer's size");
 }
 
 /// The sampler that goes with a texture or view bound to a parameter that is both in one; null: the default.
@@ -215,8 +217,33 @@ void check_same_device(const Device* device, const DeviceObject* object, const c
         fail(ErrorKind::type, what, ": got None");
     auto backend = [](const Device* d) { return const_cast<Device*>(d)->backend(); };
     if (backend(object->frontend()) != backend(device))
-        fail_value(what, ": ", describe(object), " belongs to another device (", object->frontend()->info().adapter_name,
-                   ") than the one it is used with (", device->info().adapter_name, ")");
+        fail_value(what, ": ", describe(object), " belongs to another device (",
+                   object->frontend()->info().adapter_name, ") than the one it is used with (",
+                   device->info().adapter_name, ")");
+}
+
+namespace {
+
+/// Whether one of the two was opened on the handles of the other, so that both work on the same memory.
+bool share_handles(Device* a, Device* b)
+{
+    const auto is_given = [](const Device* device) { return device->desc().existing_device_handles[0].value != 0; };
+    if (a->info().type != b->info().type || !(is_given(a) || is_given(b)))
+        return false;
+    check_open(a);
+    check_open(b);
+    const auto first = a->native_handles(), second = b->native_handles();
+    return std::equal(first.begin(), first.end(), second.begin(), [](const NativeHandle& x, const NativeHandle& y) {
+        return x.type == y.type && x.value == y.value;
+    });
+}
+
+} // namespace
+
+void check_bindable(const Device* device, const DeviceObject* object, const char* what)
+{
+    if (!object || !share_handles(object->frontend(), const_cast<Device*>(device)))
+        check_same_device(device, object, what);
 }
 
 const char* name_of(MemoryType type)
@@ -227,26 +254,34 @@ const char* name_of(MemoryType type)
 
 const char* name_of(TextureType type)
 {
-    static const char* names[] = {"texture_1d",          "texture_1d_array", "texture_2d",
-                                  "texture_2d_array",    "texture_2d_ms",    "texture_2d_ms_array",
-                                  "texture_3d",          "texture_cube",     "texture_cube_array"};
+    static const char* names[] = {"texture_1d",       "texture_1d_array", "texture_2d",
+                                  "texture_2d_array", "texture_2d_ms",    "texture_2d_ms_array",
+                                  "texture_3d",       "texture_cube",     "texture_cube_array"};
     return names[size_t(type)];
 }
 
 std::string names_of(BufferUsage usage)
 {
-    static const char* names[] = {"vertex_buffer", "index_buffer", "constant_buffer", "shader_resource",
-                                  "unordered_access", "indirect_argument", "copy_source", "copy_destination",
-                                  "acceleration_structure", "acceleration_structure_build_input", "shader_table",
+    static const char* names[] = {"vertex_buffer",
+                                  "index_buffer",
+                                  "constant_buffer",
+                                  "shader_resource",
+                                  "unordered_access",
+                                  "indirect_argument",
+                                  "copy_source",
+                                  "copy_destination",
+                                  "acceleration_structure",
+                                  "acceleration_structure_build_input",
+                                  "shader_table",
                                   "shared"};
     return join_flags(uint32_t(usage), names);
 }
 
 std::string names_of(TextureUsage usage)
 {
-    static const char* names[] = {"shader_resource", "unordered_access", "render_target", "depth_stencil", "present",
-                                  "copy_source", "copy_destination", "resolve_source", "resolve_destination",
-                                  "typeless", "shared"};
+    static const char* names[] = {
+        "shader_resource",  "unordered_access", "render_target",       "depth_stencil", "present", "copy_source",
+        "copy_destination", "resolve_source",   "resolve_destination", "typeless",      "shared"};
     return join_flags(uint32_t(usage), names);
 }
 
@@ -259,7 +294,8 @@ std::string describe(const DeviceObject* object)
         return cat(labelled("Buffer", buffer->desc().label), " (", buffer->desc().size, " bytes)");
     if (auto* texture = dynamic_cast<const Texture*>(object))
         return cat(labelled("Texture", texture->desc().label), " (", texture->desc().width, " x ",
-                   texture->desc().height, " x ", texture->desc().depth, ", ", format_name(texture->desc().format), ")");
+                   texture->desc().height, " x ", texture->desc().depth, ", ", format_name(texture->desc().format),
+                   ")");
     if (auto* view = dynamic_cast<const TextureView*>(object))
         return labelled("TextureView", view->desc().label);
     if (auto* sampler = dynamic_cast<const Sampler*>(object))

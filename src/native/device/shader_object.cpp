@@ -80,7 +80,9 @@ void block_sizes(const TypeLayout& layout, uint32_t first, std::vector<uint64_t>
 } // namespace
 
 ShaderObject::ShaderObject(ref<Device> device, ref<ProgramLayout> layout)
-    : m_device(std::move(device)), m_program(std::move(layout)), m_type(m_program->globals)
+    : m_device(std::move(device)),
+      m_program(std::move(layout)),
+      m_type(m_program->globals)
 {
     std::vector<uint64_t> sizes(std::max<size_t>(m_program->scopes.size(), 2));
     for (size_t i = 0; i < m_program->scopes.size(); ++i)
@@ -97,7 +99,8 @@ ShaderObject::ShaderObject(ref<Device> device, ref<ProgramLayout> layout)
 }
 
 ShaderObject::ShaderObject(ref<Device> device, ref<TypeLayout> layout)
-    : m_device(std::move(device)), m_type(contents(std::move(layout)))
+    : m_device(std::move(device)),
+      m_type(contents(std::move(layout)))
 {
     std::vector<uint64_t> sizes{m_type->size};
     block_sizes(*m_type, 1, sizes);
@@ -132,10 +135,7 @@ std::span<uint8_t> ShaderObject::bytes(uint32_t scope)
     return m_scopes[scope];
 }
 
-Object* ShaderObject::resource(uint32_t slot) const
-{
-    return slot < m_slots.size() ? m_slots[slot].get() : nullptr;
-}
+Object* ShaderObject::resource(uint32_t slot) const { return slot < m_slots.size() ? m_slots[slot].get() : nullptr; }
 
 void ShaderObject::set_resource(uint32_t slot, ref<Object> resource)
 {
@@ -158,8 +158,8 @@ void ShaderObject::set_block(uint32_t scope, uint32_t slot, ref<ShaderObject> ob
         return;
     }
     if (scope + object->m_scopes.size() > m_scopes.size() || slot + object->m_slots.size() > m_slots.size())
-        fail_value("a shader object for ", type_text(*object->m_type), " has ", object->m_scopes.size(),
-                   " blocks and ", object->m_slots.size(), " resources, more than the parameter takes");
+        fail_value("a shader object for ", type_text(*object->m_type), " has ", object->m_scopes.size(), " blocks and ",
+                   object->m_slots.size(), " resources, more than the parameter takes");
     if (object.get() == this)
         fail_value("a shader object cannot be put into itself");
     m_blocks[scope] = {slot, std::move(object)};
@@ -183,19 +183,27 @@ bool ShaderObject::is_bound(uint32_t slot) const
     return false;
 }
 
+void ShaderObject::set_used_slots(std::vector<uint32_t> slots)
+{
+    m_used.emplace(m_slots.size());
+    for (uint32_t slot : slots)
+        if (slot < m_slots.size())
+            (*m_used)[slot] = true;
+}
+
 void ShaderObject::check_bound() const
 {
     if (!m_program)
         return;
     for (uint32_t slot = 0; slot < m_slots.size(); ++slot) {
-        if (is_bound(slot) || m_program->slots[slot].path == print_slot_path)
+        if (is_bound(slot) || (m_used && !(*m_used)[slot]) || m_program->slots[slot].path == print_slot_path)
             continue;
         const SlotLayout& layout = m_program->slots[slot];
         const char* what = layout.kind == SlotKind::texture || layout.kind == SlotKind::combined_texture_sampler
-                               ? "texture"
-                           : layout.kind == SlotKind::sampler                ? "sampler"
-                           : layout.kind == SlotKind::acceleration_structure ? "acceleration structure"
-                                                                             : "buffer";
+            ? "texture"
+            : layout.kind == SlotKind::sampler                ? "sampler"
+            : layout.kind == SlotKind::acceleration_structure ? "acceleration structure"
+                                                              : "buffer";
         fail_runtime("parameter '", layout.path, "' of '", m_program->entry_point_name, "' was never set: assign a ",
                      what, ", or None for nothing");
     }

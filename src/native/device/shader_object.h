@@ -4,6 +4,7 @@
 #include "device/device.h"
 
 #include <map>
+#include <optional>
 
 namespace spy {
 
@@ -15,7 +16,7 @@ struct Place {
     ShaderObject* object = nullptr; ///< null: plain memory, which holds neither resources nor blocks
     uint32_t scope = 0;             ///< scope that `bytes` lies in
     uint32_t slot = 0;
-    uint32_t nested_scope = 0; ///< first scope of the blocks inside the value
+    uint32_t nested_scope = 0;                      ///< first scope of the blocks inside the value
     std::vector<ref<Object>>* keep_alive = nullptr; ///< plain memory: takes what pointers point into
 
     Place field(const FieldLayout& field) const;
@@ -59,8 +60,10 @@ public:
     /// Keeps what the pointer stored at `at` points into; null forgets.
     void keep(const uint8_t* at, ref<Object> object);
 
-    /// RuntimeError naming the first resource that was never set.
+    /// RuntimeError naming the first resource that was never set, of those that the kernel uses where that is known.
     void check_bound() const;
+    /// The slots that the kernel uses.
+    void set_used_slots(std::vector<uint32_t> slots);
     /// The first of `slots` that was never set; -1 when all were.
     int64_t first_unbound(std::span<const uint32_t> slots) const;
     void gather(ArgumentData& out) const;
@@ -83,6 +86,7 @@ private:
     std::vector<std::vector<uint8_t>> m_scopes; ///< never resized: places point into them
     std::vector<ref<Object>> m_slots;
     std::vector<bool> m_slot_set;
+    std::optional<std::vector<bool>> m_used;
     std::map<uint32_t, Block> m_blocks; ///< by scope
     std::map<const uint8_t*, ref<Object>> m_keep_alive;
 };

@@ -77,13 +77,10 @@ ScalarType host_scalar(Format format)
         return bits == 16 ? ScalarType::float16 : bits == 32 ? ScalarType::float32 : ScalarType::none;
     case FormatType::uint:
     case FormatType::unorm:
-    case FormatType::unorm_srgb:
-        return scalar_from_dlpack(1, uint8_t(bits));
+    case FormatType::unorm_srgb: return scalar_from_dlpack(1, uint8_t(bits));
     case FormatType::sint:
-    case FormatType::snorm:
-        return scalar_from_dlpack(0, uint8_t(bits));
-    case FormatType::unknown:
-        break;
+    case FormatType::snorm: return scalar_from_dlpack(0, uint8_t(bits));
+    case FormatType::unknown: break;
     }
     return ScalarType::none;
 }

@@ -103,9 +103,22 @@ enum class FormatType : uint8_t { unknown, float_, unorm, unorm_srgb, snorm, uin
 enum class FormatChannels : uint32_t { none = 0, r = 1, g = 2, b = 4, a = 8, rg = 3, rgb = 7, rgba = 15 };
 
 enum class FormatSupport : uint32_t {
-    none = 0, buffer = 1, vertex_buffer = 2, index_buffer = 4, texture = 8, render_target = 16, depth_stencil = 32,
-    blendable = 64, resolvable = 128, shader_load = 256, shader_sample = 512, shader_uav_load = 1024,
-    shader_uav_store = 2048, shader_atomic = 4096, copy_source = 8192, copy_destination = 16384,
+    none = 0,
+    buffer = 1,
+    vertex_buffer = 2,
+    index_buffer = 4,
+    texture = 8,
+    render_target = 16,
+    depth_stencil = 32,
+    blendable = 64,
+    resolvable = 128,
+    shader_load = 256,
+    shader_sample = 512,
+    shader_uav_load = 1024,
+    shader_uav_store = 2048,
+    shader_atomic = 4096,
+    copy_source = 8192,
+    copy_destination = 16384,
 };
 
 struct FormatInfo {

@@ -15,35 +15,86 @@ enum class MemoryType : uint8_t { device_local, upload, read_back };
 enum class CommandQueueType : uint8_t { graphics };
 
 enum class BufferUsage : uint32_t {
-    none = 0, vertex_buffer = 1, index_buffer = 2, constant_buffer = 4, shader_resource = 8, unordered_access = 16,
-    indirect_argument = 32, copy_source = 64, copy_destination = 128, acceleration_structure = 256,
-    acceleration_structure_build_input = 512, shader_table = 1024, shared = 2048,
+    none = 0,
+    vertex_buffer = 1,
+    index_buffer = 2,
+    constant_buffer = 4,
+    shader_resource = 8,
+    unordered_access = 16,
+    indirect_argument = 32,
+    copy_source = 64,
+    copy_destination = 128,
+    acceleration_structure = 256,
+    acceleration_structure_build_input = 512,
+    shader_table = 1024,
+    shared = 2048,
 };
 enum class TextureUsage : uint32_t {
-    none = 0, shader_resource = 1, unordered_access = 2, render_target = 4, depth_stencil = 8, present = 16,
-    copy_source = 32, copy_destination = 64, resolve_source = 128, resolve_destination = 256, typeless = 512,
+    none = 0,
+    shader_resource = 1,
+    unordered_access = 2,
+    render_target = 4,
+    depth_stencil = 8,
+    present = 16,
+    copy_source = 32,
+    copy_destination = 64,
+    resolve_source = 128,
+    resolve_destination = 256,
+    typeless = 512,
     shared = 1024,
 };
 template <typename E>
     requires std::is_enum_v<E>
-constexpr E operator|(E a, E b) { return E(uint32_t(a) | uint32_t(b)); }
+constexpr E operator|(E a, E b)
+{
+    return E(uint32_t(a) | uint32_t(b));
+}
 template <typename E>
     requires std::is_enum_v<E>
-constexpr E without_flags(E value, E flags) { return E(uint32_t(value) & ~uint32_t(flags)); }
+constexpr E without_flags(E value, E flags)
+{
+    return E(uint32_t(value) & ~uint32_t(flags));
+}
 template <typename E>
     requires std::is_enum_v<E>
-constexpr bool has_flag(E value, E flag) { return (uint32_t(value) & uint32_t(flag)) == uint32_t(flag); }
+constexpr bool has_flag(E value, E flag)
+{
+    return (uint32_t(value) & uint32_t(flag)) == uint32_t(flag);
+}
 
 enum class ResourceState : uint8_t {
-    undefined, general, vertex_buffer, index_buffer, constant_buffer, stream_output, shader_resource, unordered_access,
-    render_target, depth_read, depth_write, present, indirect_argument, copy_source, copy_destination, resolve_source,
-    resolve_destination, acceleration_structure_read, acceleration_structure_write,
+    undefined,
+    general,
+    vertex_buffer,
+    index_buffer,
+    constant_buffer,
+    stream_output,
+    shader_resource,
+    unordered_access,
+    render_target,
+    depth_read,
+    depth_write,
+    present,
+    indirect_argument,
+    copy_source,
+    copy_destination,
+    resolve_source,
+    resolve_destination,
+    acceleration_structure_read,
+    acceleration_structure_write,
     acceleration_structure_build_output,
 };
 
 enum class TextureType : uint8_t {
-    texture_1d, texture_1d_array, texture_2d, texture_2d_array, texture_2d_ms, texture_2d_ms_array, texture_3d,
-    texture_cube, texture_cube_array,
+    texture_1d,
+    texture_1d_array,
+    texture_2d,
+    texture_2d_array,
+    texture_2d_ms,
+    texture_2d_ms_array,
+    texture_3d,
+    texture_cube,
+    texture_cube_array,
 };
 enum class TextureFilteringMode : uint8_t { point, linear };
 enum class TextureAddressingMode : uint8_t { wrap, clamp_to_edge, clamp_to_border, mirror_repeat, mirror_once };
@@ -56,12 +107,38 @@ enum class QueryType : uint8_t { timestamp };
 enum class Format : uint16_t;
 
 enum class NativeHandleType : uint16_t {
-    undefined, win32, file_descriptor,
-    CUdevice, CUdeviceptr, CUstream, CUcontext, CUtexObject, CUsurfObject, CUmipmappedArray, CUevent, CUarray,
-    VkInstance, VkPhysicalDevice, VkDevice, VkQueue, VkCommandBuffer, VkBuffer, VkImage, VkImageView, VkSampler,
-    VkPipeline, VkSemaphore, VkAccelerationStructureKHR,
-    D3D12Device, D3D12CommandQueue, D3D12GraphicsCommandList, D3D12Resource, D3D12Fence, D3D12PipelineState,
-    D3D12DescriptorHandle, D3D12StateObject,
+    undefined,
+    win32,
+    file_descriptor,
+    CUdevice,
+    CUdeviceptr,
+    CUstream,
+    CUcontext,
+    CUtexObject,
+    CUsurfObject,
+    CUmipmappedArray,
+    CUevent,
+    CUarray,
+    VkInstance,
+    VkPhysicalDevice,
+    VkDevice,
+    VkQueue,
+    VkCommandBuffer,
+    VkBuffer,
+    VkImage,
+    VkImageView,
+    VkSampler,
+    VkPipeline,
+    VkSemaphore,
+    VkAccelerationStructureKHR,
+    D3D12Device,
+    D3D12CommandQueue,
+    D3D12GraphicsCommandList,
+    D3D12Resource,
+    D3D12Fence,
+    D3D12PipelineState,
+    D3D12DescriptorHandle,
+    D3D12StateObject,
 };
 struct NativeHandle {
     NativeHandleType type = NativeHandleType::undefined;
@@ -137,7 +214,7 @@ struct BufferDesc {
     BufferUsage asked_copies = BufferUsage::none; ///< copy flags in `usage` that the creator named; others are implied
     ResourceState default_state = ResourceState::undefined;
     std::string label;
-    bool uninitialized = false; ///< the creator writes it all: validation need not zero it
+    bool uninitialized = false; ///< the creator writes it all: it need not be zeroed
 };
 
 struct SamplerDesc {

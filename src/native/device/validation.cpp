@@ -1,15 +1,20 @@
 // A Device that checks every call and forwards it. Ranges and encoder states are checked where commands are recorded
 // (encoder.cpp); here are checked: use after close, objects of another device, limits, usage flags, memory types.
 #include "core/error.h"
+#include "device/submit.h"
 #include "device/backend.h"
 #include "device/encoder.h"
 #include "device/resource.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace spy {
 
 namespace {
+
+/// Whether a device was ever opened on the handles of another, so that kernels may work on both's memory.
+std::atomic<bool> any_imported{false};
 
 class ValidationDevice final : public Device {
 public:
@@ -18,6 +23,8 @@ public:
         m_desc = m_inner->desc();
         m_info = m_inner->info();
         m_target = m_inner->compile_target();
+        if (m_desc.existing_device_handles[0].value)
+            any_imported = true;
         if (m_desc.enable_print && m_info.type != DeviceType::null)
             create_print_buffer();
     }
@@ -32,9 +39,7 @@ public:
             fail_value("create_buffer: the size must be at least one byte");
         if (const uint64_t most = m_info.limits.max_buffer_size; most && desc.size > most)
             fail_value("create_buffer: ", desc.size, " bytes are more than this device's limit of ", most);
-        ref<Buffer> buffer = adopt(m_inner->create_buffer(desc));
-        zero(buffer);
-        return buffer;
+        return adopt(m_inner->create_buffer(desc));
     }
 
     ref<Texture> create_texture(const TextureDesc& desc) override
@@ -116,22 +121,32 @@ public:
                     return;
         if (!desc.arguments.slots.empty())
             check_arguments(this, kernel, desc.arguments.slots);
+        const bool borrows = any_imported && borrow(desc.arguments.slots);
         if (kernel.print_slot() >= 0) [[unlikely]]
-            return launch_printing(desc);
-        m_inner->launch(desc);
+            launch_printing(desc);
+        else
+            m_inner->launch(desc);
+        if (borrows) [[unlikely]]
+            give_back();
     }
 
     uint64_t submit(const SubmitDesc& desc) override
     {
         const Use use(*this);
-        for (const CommandBuffer* buffer : desc.command_buffers)
+        bool borrows = false;
+        for (const CommandBuffer* buffer : desc.command_buffers) {
             check_same_device(this, buffer, "submit 'command_buffers'");
+            borrows |= any_imported && borrow(*buffer);
+        }
         for (const ref<Fence>& fence : desc.wait_fences)
             check_same_device(this, fence.get(), "submit 'wait_fences'");
         for (const ref<Fence>& fence : desc.signal_fences)
             check_same_device(this, fence.get(), "submit 'signal_fences'");
         check_stream(desc.stream);
-        return m_inner->submit(desc);
+        const uint64_t id = m_inner->submit(desc);
+        if (borrows) [[unlikely]]
+            give_back();
+        return id;
     }
 
     uint64_t last_submit_id() override { return m_inner->last_submit_id(); }
@@ -227,6 +242,36 @@ private:
         return object;
     }
 
+    /// For arguments that are objects of a device on the same native handles: devices do not order their work among
+    /// each other, so that device's is over before the kernel runs, and the kernel is over when it goes on.
+    bool borrow(std::span<const ref<Object>> slots)
+    {
+        bool borrows = false;
+        for (const ref<Object>& slot : slots) {
+            const auto* object = dynamic_cast<const DeviceObject*>(slot.get());
+            Device* owner = object ? object->frontend() : this;
+            if (owner->backend() == m_inner.get())
+                continue;
+            owner->wait(owner->last_submit_id(), timeout_infinite);
+            borrows = true;
+        }
+        return borrows;
+    }
+
+    bool borrow(const CommandBuffer& buffer)
+    {
+        bool borrows = false;
+        for (const Command& command : buffer.commands()) {
+            if (const auto* dispatch = std::get_if<command::Dispatch>(&command))
+                borrows |= borrow(dispatch->slots);
+            else if (const auto* indirect = std::get_if<command::DispatchIndirect>(&command))
+                borrows |= borrow(indirect->slots);
+        }
+        return borrows;
+    }
+
+    void give_back() { m_inner->wait(m_inner->last_submit_id(), timeout_infinite); }
+
     void launch_printing(LaunchDesc desc)
     {
         std::vector<ref<Object>> slots(desc.arguments.slots.begin(), desc.arguments.slots.end());
@@ -242,31 +287,14 @@ private:
         BufferDesc desc;
         desc.size = uint64_t(words) * 4;
         desc.struct_size = 4;
-        desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access | BufferUsage::copy_source
-            | BufferUsage::copy_destination;
+        desc.usage = BufferUsage::shader_resource | BufferUsage::unordered_access | BufferUsage::copy_source |
+            BufferUsage::copy_destination;
         desc.label = "print";
         // Not adopted: the buffer would hold the device that holds it.
         m_print_buffer = m_inner->create_buffer(desc);
         std::vector<uint32_t> content(words);
         content[2] = words;
         m_inner->write_buffer(m_print_buffer.get(), 0, content.data(), desc.size);
-    }
-
-    /// Memory of the host backends is zero already.
-    void zero(const ref<Buffer>& buffer)
-    {
-        const BufferDesc& desc = buffer->desc();
-        if (desc.uninitialized || desc.memory_type != MemoryType::device_local || m_info.type == DeviceType::cpu
-            || m_info.type == DeviceType::null)
-            return;
-        CommandEncoder encoder{ref<Device>(this)};
-        encoder.fill_buffer(buffer, 0, {});
-        ref<CommandBuffer> commands = encoder.finish();
-        commands->mark_submitted();
-        CommandBuffer* list[] = {commands.get()};
-        SubmitDesc submission;
-        submission.command_buffers = list;
-        m_inner->submit(submission);
     }
 
     void check_texture_limits(const TextureDesc& desc) const
@@ -285,9 +313,10 @@ private:
         if (limits.max_texture_layers && desc.layer_count() > limits.max_texture_layers)
             fail_value("create_texture: ", desc.layer_count(), " layers are more than this device's limit of ",
                        limits.max_texture_layers);
-        if (m_info.type == DeviceType::cpu) // says itself that it has no textures
-            return;
-        const uint32_t support = m_inner->format_support(desc.format);
+        uint32_t support = m_inner->format_support(desc.format);
+        const bool draws = m_info.type == DeviceType::vulkan || m_info.type == DeviceType::d3d12;
+        if (!draws) // a flag without effect
+            support |= uint32_t(FormatSupport::render_target);
         const std::pair<TextureUsage, FormatSupport> needs[] = {
             {TextureUsage::shader_resource, FormatSupport::shader_load},
             {TextureUsage::unordered_access, FormatSupport::shader_uav_store},

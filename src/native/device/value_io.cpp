@@ -64,8 +64,7 @@ StoreResult store_small_float(ScalarType target, uint8_t* dst, double value)
 Number load_number(ScalarType type, uint32_t bool_bytes, const uint8_t* src)
 {
     switch (type) {
-    case ScalarType::bool_:
-        return Number::from_bool(bool_bytes >= 4 ? load_raw<uint32_t>(src) != 0 : *src != 0);
+    case ScalarType::bool_: return Number::from_bool(bool_bytes >= 4 ? load_raw<uint32_t>(src) != 0 : *src != 0);
     case ScalarType::int8: return Number::from_int(load_raw<int8_t>(src));
     case ScalarType::int16: return Number::from_int(load_raw<int16_t>(src));
     case ScalarType::int32: return Number::from_int(load_raw<int32_t>(src));
@@ -100,8 +99,8 @@ StoreResult store_number_exact(ScalarType target, uint32_t bool_bytes, uint8_t* 
         if (!is_real && std::fabs(back) >= 0x1p53) {
             const bool is_signed = n.kind == Number::Kind::signed_;
             const ScalarType type = is_signed ? ScalarType::int64 : ScalarType::uint64;
-            if (store_number(type, 0, integer, Number::from_real(back)) != StoreResult::ok
-                || load_raw<uint64_t>(integer) != n.u)
+            if (store_number(type, 0, integer, Number::from_real(back)) != StoreResult::ok ||
+                load_raw<uint64_t>(integer) != n.u)
                 return StoreResult::out_of_range;
         }
     }

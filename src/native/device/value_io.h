@@ -13,7 +13,10 @@ namespace spy {
 /// A scalar on its way between host and laid-out bytes.
 struct Number {
     enum class Kind : uint8_t {
-        boolean, signed_, unsigned_, real,
+        boolean,
+        signed_,
+        unsigned_,
+        real,
         huge, ///< an integer beyond 64 bits; `f` is its nearest double
     };
     Kind kind = Kind::signed_;
@@ -23,11 +26,40 @@ struct Number {
         double f;
     };
 
-    static Number from_bool(bool value) { Number n; n.kind = Kind::boolean; n.u = value; return n; }
-    static Number from_int(int64_t value) { Number n; n.i = value; return n; }
-    static Number from_uint(uint64_t value) { Number n; n.kind = Kind::unsigned_; n.u = value; return n; }
-    static Number from_real(double value) { Number n; n.kind = Kind::real; n.f = value; return n; }
-    static Number from_huge(double value) { Number n; n.kind = Kind::huge; n.f = value; return n; }
+    static Number from_bool(bool value)
+    {
+        Number n;
+        n.kind = Kind::boolean;
+        n.u = value;
+        return n;
+    }
+    static Number from_int(int64_t value)
+    {
+        Number n;
+        n.i = value;
+        return n;
+    }
+    static Number from_uint(uint64_t value)
+    {
+        Number n;
+        n.kind = Kind::unsigned_;
+        n.u = value;
+        return n;
+    }
+    static Number from_real(double value)
+    {
+        Number n;
+        n.kind = Kind::real;
+        n.f = value;
+        return n;
+    }
+    static Number from_huge(double value)
+    {
+        Number n;
+        n.kind = Kind::huge;
+        n.f = value;
+        return n;
+    }
 
     double as_double() const
     {
@@ -47,8 +79,8 @@ enum class StoreResult : uint8_t {
     wrong_kind,   ///< a float for bool
 };
 
-/// bfloat16 and the 8-bit formats (float16 is in math/half.h), rounded to nearest even straight from double. `has_inf` is false for E4M3, whose
-/// overflow is nan.
+/// bfloat16 and the 8-bit formats (float16 is in math/half.h), rounded to nearest even straight from double. `has_inf`
+/// is false for E4M3, whose overflow is nan.
 uint32_t encode_small_float(double value, int exponent_bits, int mantissa_bits, bool has_inf);
 double decode_small_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool has_inf);
 
@@ -93,8 +125,7 @@ inline StoreResult store_integer(uint8_t* dst, const Number& n)
         if (n.u > uint64_t(Limits::max()))
             return StoreResult::out_of_range;
         break;
-    case Number::Kind::huge:
-        return StoreResult::out_of_range;
+    case Number::Kind::huge: return StoreResult::out_of_range;
     case Number::Kind::real:
         if (!std::isfinite(n.f) || n.f != std::trunc(n.f))
             return StoreResult::fraction;
@@ -116,9 +147,10 @@ inline StoreResult store_number(ScalarType target, uint32_t bool_bytes, uint8_t*
     switch (target) {
     case ScalarType::float32:
         // int64 goes straight to float: a stop at double would round twice.
-        store_raw<float>(dst, n.kind == Number::Kind::signed_     ? float(n.i)
-                              : n.kind == Number::Kind::unsigned_ ? float(n.u)
-                                                                  : float(n.as_double()));
+        store_raw<float>(dst,
+                         n.kind == Number::Kind::signed_         ? float(n.i)
+                             : n.kind == Number::Kind::unsigned_ ? float(n.u)
+                                                                 : float(n.as_double()));
         return StoreResult::ok;
     case ScalarType::float64: store_raw<double>(dst, n.as_double()); return StoreResult::ok;
     case ScalarType::int32: return store_integer<int32_t>(dst, n);

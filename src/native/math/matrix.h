@@ -55,8 +55,8 @@ constexpr Vector<T, R> mul(const Matrix<T, R, C>& a, const Vector<T, C>& v)
     return result;
 }
 
-/// Gaussian elimination with partial pivoting on the n x n matrix `a` (row-major, overwritten). Where `inverse` is given
-/// it receives the inverse; a singular matrix leaves it unusable. Returns the determinant.
+/// Gaussian elimination with partial pivoting on the n x n matrix `a` (row-major, overwritten). Where `inverse` is
+/// given it receives the inverse; a singular matrix leaves it unusable. Returns the determinant.
 inline double eliminate(double* a, int n, double* inverse)
 {
     double determinant = 1.0;

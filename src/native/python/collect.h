@@ -5,9 +5,9 @@
 
 namespace spy {
 
-/// Slots for a class T with `template <typename Visit> int visit_objects(T&, const Visit&)`, which gives each nb::object
-/// that the instance owns to `visit` once and returns the first answer that is not 0, and `void clear_objects(T&)`,
-/// which drops those that may be part of a cycle.
+/// Slots for a class T with `template <typename Visit> int visit_objects(T&, const Visit&)`, which gives each
+/// nb::object that the instance owns to `visit` once and returns the first answer that is not 0, and `void
+/// clear_objects(T&)`, which drops those that may be part of a cycle.
 template <typename T>
 struct CollectedSlots {
     static int traverse(PyObject* self, visitproc visit, void* arg)
@@ -39,8 +39,9 @@ struct CollectedSlots {
         return offset > 0 ? reinterpret_cast<PyObject**>(reinterpret_cast<char*>(self) + offset) : nullptr;
     }
 
-    static inline PyType_Slot slots[] = {
-        {Py_tp_traverse, reinterpret_cast<void*>(&traverse)}, {Py_tp_clear, reinterpret_cast<void*>(&clear)}, {0, nullptr}};
+    static inline PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+                                         {Py_tp_clear, reinterpret_cast<void*>(&clear)},
+                                         {0, nullptr}};
 };
 
 } // namespace spy

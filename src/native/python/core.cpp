@@ -3,7 +3,7 @@
 
 #include "python/fields.h"
 #include "core/interrupt.h"
-#include "python/math_bindings.h"
+#include "python/math/bindings.h"
 
 #include <algorithm>
 #include <cstring>
@@ -25,9 +25,9 @@ nb::object own_class(const char* name, PyObject* base)
 nb::object exception_class(ErrorKind kind)
 {
     switch (kind) {
-    case ErrorKind::value: return nb::borrow(PyExc_ValueError);
-    case ErrorKind::type: return nb::borrow(PyExc_TypeError);
-    case ErrorKind::index: return nb::borrow(PyExc_IndexError);
+    case ErrorKind::value: return own_class("NativeValueError", PyExc_ValueError);
+    case ErrorKind::type: return own_class("NativeTypeError", PyExc_TypeError);
+    case ErrorKind::index: return own_class("NativeIndexError", PyExc_IndexError);
     case ErrorKind::key: return own_class("NameNotFoundError", PyExc_KeyError);
     case ErrorKind::memory: return nb::borrow(PyExc_MemoryError);
     case ErrorKind::overflow: return nb::borrow(PyExc_OverflowError);
@@ -88,7 +88,8 @@ void set_error_in_flight() noexcept
     } catch (const Error& error) {
         set_error(error);
     } catch (const nb::builtin_exception& error) {
-        PyErr_SetString(error.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_RuntimeError, error.what());
+        PyErr_SetString(error.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_RuntimeError,
+                        error.what());
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::exception& error) {
@@ -107,7 +108,8 @@ std::string short_text(nb::handle value)
 void fail_field(const char* what, nb::handle value, const char* expected)
 {
     if (expected)
-        fail(ErrorKind::type, what, ": expected ", expected, ", got ", short_text(value), " (", type_name_of(value), ")");
+        fail(ErrorKind::type, what, ": expected ", expected, ", got ", short_text(value), " (", type_name_of(value),
+             ")");
     fail(ErrorKind::type, what, ": cannot use ", short_text(value), " (", type_name_of(value), ")");
 }
 
@@ -169,13 +171,14 @@ nb::object uints_to_python(const uint32_t* values, size_t count)
     return make_math_value(ScalarType::uint32, 1, int(count), false, values);
 }
 
-void bind_slang_layouts(nb::module_& m); // slang_layouts.cpp
+void bind_slang_layouts(nb::module_& m); // python/slang/layouts.cpp
 
 void bind_core(nb::module_& m)
 {
     nb::class_<Object>(m, "Object", nb::intrusive_ptr<Object>([](Object* object, PyObject* self) noexcept {
-        object->set_self_py(self);
-    }), "Base of the objects that native code and Python share.");
+                           object->set_self_py(self);
+                       }),
+                       "Base of the objects that native code and Python share.");
     bind_slang_layouts(m);
 }
 

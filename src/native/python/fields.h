@@ -80,7 +80,9 @@ struct Field {
 template <typename M>
 struct member_value;
 template <typename C, typename V>
-struct member_value<V C::*> { using type = V; };
+struct member_value<V C::*> {
+    using type = V;
+};
 
 template <typename T, auto Member>
 Field<T> field(const char* name, const char* type, const char* doc)
@@ -183,7 +185,8 @@ struct Fields {
         static std::vector<std::unique_ptr<std::string>> kept;
         std::string text = "def " + function + "(self";
         for (const Field<T>& field : table)
-            text += ", " + field.name + ": " + (&field == table.data() ? name + " | dict | " : "") + field.type + " = ...";
+            text += ", " + field.name + ": " + (&field == table.data() ? name + " | dict | " : "") + field.type +
+                " = ...";
         kept.push_back(std::make_unique<std::string>(text + ") -> " + result));
         return kept.back()->c_str();
     }
@@ -196,9 +199,12 @@ nb::class_<T> bind_desc(nb::module_& m, const char* name, const char* doc, std::
     Fields<T>::name = name;
     Fields<T>::table = std::move(table);
     nb::class_<T> cls(m, name, doc);
-    cls.def("__init__", [](T* self, nb::args args, nb::kwargs kwargs) {
-        new (self) T(Fields<T>::from_arguments(args, kwargs, Fields<T>::name.c_str()));
-    }, nb::sig(Fields<T>::signature("__init__", "None")));
+    cls.def(
+        "__init__",
+        [](T* self, nb::args args, nb::kwargs kwargs) {
+            new (self) T(Fields<T>::from_arguments(args, kwargs, Fields<T>::name.c_str()));
+        },
+        nb::sig(Fields<T>::signature("__init__", "None")));
     for (const Field<T>& entry : Fields<T>::table) {
         const Field<T>* field = &entry;
         cls.def_prop_rw(

@@ -123,7 +123,8 @@ void Build::load_part(const ModuleData& recipe)
     }
     if (recipe.source == ModuleData::Source::text) {
         if (state->is_taken(recipe))
-            fail(ErrorKind::slang_compile, "Slang module \"", recipe.name, "\" is already loaded with different source");
+            fail(ErrorKind::slang_compile, "Slang module \"", recipe.name,
+                 "\" is already loaded with different source");
         return load_source(recipe, recipe.content);
     }
     if (recipe.source == ModuleData::Source::file) {
@@ -161,7 +162,7 @@ slang::IModule* Build::load_file(const ModuleData& recipe)
 void Build::load_source(const ModuleData& recipe, std::string text)
 {
     if (recipe.source == ModuleData::Source::text)
-        text = state->files->prepared(text);
+        text = state->files->prepared(text, recipe.name, recipe.path.empty() ? recipe.name : recipe.path);
     if (text.empty())
         text = "\n"; // Slang refuses a source of no bytes
     ComPtr<ISlangBlob> diagnostics;
@@ -211,14 +212,13 @@ ComPtr<slang::IComponentType> Build::compose(const std::vector<ComPtr<slang::ICo
         pointers.push_back(part.get());
     ComPtr<slang::IComponentType> result;
     ComPtr<ISlangBlob> diagnostics;
-    const SlangResult status = state->session->createCompositeComponentType(
-        pointers.data(), SlangInt(pointers.size()), result.put(), diagnostics.put());
+    const SlangResult status = state->session->createCompositeComponentType(pointers.data(), SlangInt(pointers.size()),
+                                                                            result.put(), diagnostics.put());
     check(SLANG_FAILED(status), diagnostics.get(), "Failed to compose slang modules");
     return result;
 }
 
-void Build::add_conformances(const std::vector<TypeConformance>& wanted,
-                             const std::vector<const ModuleData*>& given,
+void Build::add_conformances(const std::vector<TypeConformance>& wanted, const std::vector<const ModuleData*>& given,
                              std::vector<ComPtr<slang::IComponentType>>& parts)
 {
     if (wanted.empty())
@@ -282,8 +282,9 @@ void Build::find_entry_point(const EntryPointData& recipe)
                 continue;
             }
             const std::string clean = sanitize_name(argument.text);
-            slang::TypeReflection* type
-                = clean.empty() ? nullptr : layout_of(*recipe.module)->program->findTypeByName(clean.c_str());
+            slang::TypeReflection* type = clean.empty()
+                ? nullptr
+                : layout_of(*recipe.module)->program->findTypeByName(clean.c_str());
             if (!type)
                 fail_value("Specialization type \"", argument.text, "\" not found");
             arguments.push_back(slang::SpecializationArg::fromType(type));

@@ -23,6 +23,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto idle_life = 300s;
+/// A process that holds more than this after an answer makes room: what it keeps for sessions of the past is not to
+/// count for the next program.
+constexpr uint64_t worn_bytes = 1ull << 30;
 /// Address space beyond what may be resident: the compiler's libraries and the stack of its thread.
 constexpr uint64_t spare_address_space = uint64_t(2) << 30;
 
@@ -145,8 +148,7 @@ bool CodeWorker::start()
 bool CodeWorker::has_ended(int& status)
 {
     pid_t found = 0;
-    while ((found = waitpid(m_process, &status, WNOHANG)) < 0 && errno == EINTR) {
-    }
+    while ((found = waitpid(m_process, &status, WNOHANG)) < 0 && errno == EINTR) { }
     if (found == 0)
         return false;
     if (found < 0)
@@ -163,8 +165,7 @@ void CodeWorker::end()
     if (!m_process)
         return;
     kill(m_process, SIGKILL);
-    while (waitpid(m_process, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    while (waitpid(m_process, nullptr, 0) < 0 && errno == EINTR) { }
     m_process = 0;
 }
 
@@ -227,16 +228,17 @@ void CodeWorker::look_after()
         end();
 }
 
-/// Leaves the process to others when the answer came, and ends it otherwise.
+/// Leaves the process to others when the answer came, and ends it otherwise, or where it holds too much.
 struct CodeWorker::Asking {
     CodeWorker& self;
+    uint64_t most_bytes;
     bool answered = false;
     ~Asking()
     {
         const std::lock_guard guard(self.m_mutex);
         self.m_busy = false;
         self.m_used = Clock::now();
-        if (!answered)
+        if (!answered || resident_bytes(self.m_process) > most_bytes)
             self.end();
     }
 };
@@ -250,7 +252,7 @@ std::optional<wire::Code> CodeWorker::ask(uint64_t life, const std::string& fram
             return std::nullopt;
         m_busy = true;
     }
-    Asking asking{*this};
+    Asking asking{*this, limits.bytes ? std::min(worn_bytes, limits.bytes / 2) : worn_bytes};
     limit_memory(limits);
     bool sent = false;
     {
@@ -279,7 +281,8 @@ void CodeWorker::limit_memory([[maybe_unused]] const CompileLimits& limits)
     rlimit limit = {};
     if (prlimit(m_process, RLIMIT_AS, nullptr, &limit) != 0)
         return;
-    limit.rlim_cur = limits.bytes ? std::min<rlim_t>(limits.bytes + spare_address_space, limit.rlim_max) : limit.rlim_max;
+    limit.rlim_cur = limits.bytes ? std::min<rlim_t>(limits.bytes + spare_address_space, limit.rlim_max)
+                                  : limit.rlim_max;
     prlimit(m_process, RLIMIT_AS, &limit, nullptr);
 #endif
 }
@@ -319,11 +322,13 @@ std::optional<wire::Code> CodeWorker::read(const CompileLimits& limits)
         }
         Compiler::poll();
         if (limits.seconds > 0 && Clock::now() - begin > std::chrono::duration<double>(limits.seconds))
-            fail_stopped("timeout", cat("took longer than the ", limits.seconds,
-                                        " s that SLANGPY_COMPILE_TIMEOUT allows, and was stopped"));
+            fail_stopped("timeout",
+                         cat("took longer than the ", limits.seconds,
+                             " s that SLANGPY_COMPILE_TIMEOUT allows, and was stopped"));
         if (limits.bytes && resident_bytes(m_process) > limits.bytes)
-            fail_stopped("memory", cat("needed more than the ", mebibytes(limits.bytes),
-                                       " that SLANGPY_COMPILE_MEMORY allows, and was stopped"));
+            fail_stopped("memory",
+                         cat("needed more than the ", mebibytes(limits.bytes),
+                             " that SLANGPY_COMPILE_MEMORY allows, and was stopped"));
     }
     wire::Reader reader(std::string_view(bytes).substr(sizeof(size)));
     wire::Kind kind;
@@ -349,8 +354,9 @@ void CodeWorker::fail_dead()
         fail_stopped("memory", "ran out of memory");
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
         fail_stopped("killed", "was killed, perhaps because the machine ran out of memory");
-    const std::string signal
-        = WIFSIGNALED(status) ? cat(" (signal ", WTERMSIG(status), ", ", strsignal(WTERMSIG(status)), ")") : "";
+    const std::string signal = WIFSIGNALED(status)
+        ? cat(" (signal ", WTERMSIG(status), ", ", strsignal(WTERMSIG(status)), ")")
+        : "";
     fail_stopped("crash", cat("crashed", signal));
 }
 

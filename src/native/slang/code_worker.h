@@ -14,7 +14,8 @@ namespace spy {
 class CompilerDeath : public Error {
 public:
     CompilerDeath(std::string reason, const std::string& message)
-        : Error(ErrorKind::slang_compile, message), reason(std::move(reason))
+        : Error(ErrorKind::slang_compile, message),
+          reason(std::move(reason))
     {
     }
     std::string reason; ///< "crash", "timeout", "memory" or "killed"
@@ -41,8 +42,8 @@ public:
     bool is_ready();
     /// For messages that are not answered. Does nothing when another life has begun.
     void send(uint64_t life, const std::string& frame);
-    /// None when another life has begun. Throws CompilerDeath, and what Compiler::poll() throws, after which the process
-    /// is gone.
+    /// None when another life has begun. Throws CompilerDeath, and what Compiler::poll() throws, after which the
+    /// process is gone.
     std::optional<wire::Code> ask(uint64_t life, const std::string& frame, const CompileLimits& limits);
     /// Ends the process when nothing was asked of it for long, and buries one that died.
     void look_after();
@@ -54,7 +55,7 @@ private:
     using Clock = std::chrono::steady_clock;
 
     std::recursive_timed_mutex m_asking; ///< one question at a time
-    std::mutex m_mutex;        ///< of the members below
+    std::mutex m_mutex;                  ///< of the members below
     int m_process = 0, m_owner = 0;
     int m_socket = -1;
     uint64_t m_life = 0;

@@ -19,8 +19,8 @@ public:
         if (m_ptr)
             m_ptr->addRef();
     }
-    ComPtr(const ComPtr& other) : ComPtr(other.m_ptr) {}
-    ComPtr(ComPtr&& other) noexcept : m_ptr(std::exchange(other.m_ptr, nullptr)) {}
+    ComPtr(const ComPtr& other) : ComPtr(other.m_ptr) { }
+    ComPtr(ComPtr&& other) noexcept : m_ptr(std::exchange(other.m_ptr, nullptr)) { }
     template <typename U>
         requires std::is_convertible_v<U*, T*>
     ComPtr(const ComPtr<U>& other) : ComPtr(static_cast<T*>(other.get()))
@@ -58,7 +58,7 @@ inline bool same_guid(const SlangUUID& a, const SlangUUID& b) { return std::memc
 /// Zero-terminated text; unlike slang_createBlob it may be empty.
 class TextBlob final : public ISlangBlob {
 public:
-    explicit TextBlob(std::string text) : m_text(std::move(text)) {}
+    explicit TextBlob(std::string text) : m_text(std::move(text)) { }
     virtual ~TextBlob() = default;
 
     SlangResult queryInterface(const SlangUUID& guid, void** out) override
@@ -87,7 +87,8 @@ private:
 
 inline std::string blob_text(ISlangBlob* blob)
 {
-    return blob ? std::string(static_cast<const char*>(blob->getBufferPointer()), blob->getBufferSize()) : std::string();
+    return blob ? std::string(static_cast<const char*>(blob->getBufferPointer()), blob->getBufferSize())
+                : std::string();
 }
 
 inline std::string_view text_or_empty(const char* text) { return text ? text : ""; }

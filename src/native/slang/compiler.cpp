@@ -262,10 +262,7 @@ namespace {
     std::terminate(); // not reached
 }
 
-[[noreturn]] void fail_abandoned()
-{
-    fail_runtime("this compiler session was abandoned while it was compiling");
-}
+[[noreturn]] void fail_abandoned() { fail_runtime("this compiler session was abandoned while it was compiling"); }
 
 } // namespace
 
@@ -348,10 +345,7 @@ slang::IGlobalSession* Compiler::global_session()
     return m_global_session.get();
 }
 
-std::string Compiler::last_internal_error()
-{
-    return std::string(text_or_empty(slang::getLastInternalErrorMessage()));
-}
+std::string Compiler::last_internal_error() { return std::string(text_or_empty(slang::getLastInternalErrorMessage())); }
 
 std::string Compiler::version() { return spGetBuildTagString(); }
 

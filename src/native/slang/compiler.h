@@ -36,7 +36,8 @@ public:
         void (*idle)() = nullptr; ///< every half minute on the compiler's thread while there is nothing to do
     };
     static void set_hooks(Hooks hooks);
-    /// Locks a mutex; when that means waiting, without the interpreter lock, which the owner may need. `poll` may throw.
+    /// Locks a mutex; when that means waiting, without the interpreter lock, which the owner may need. `poll` may
+    /// throw.
     static std::unique_lock<std::recursive_timed_mutex> lock_politely(std::recursive_timed_mutex& mutex);
 
     /// Runs `task` on the worker thread and gives its result. The task must own everything that it uses: when `poll`

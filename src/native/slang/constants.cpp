@@ -26,7 +26,9 @@ bool is_upper(std::string_view name)
 class Evaluator {
 public:
     Evaluator(std::string_view text, const std::map<std::string, std::string, std::less<>>& names, int depth)
-        : m_text(text), m_names(names), m_depth(depth)
+        : m_text(text),
+          m_names(names),
+          m_depth(depth)
     {
     }
 
@@ -93,7 +95,9 @@ private:
             ++end;
         const std::string_view word = m_text.substr(m_pos, end - m_pos);
         m_pos = end;
-        return word.empty() ? (m_ok = false, 0) : std::isdigit(static_cast<unsigned char>(word[0])) ? number(word) : name(word);
+        return word.empty()                                     ? (m_ok = false, 0)
+            : std::isdigit(static_cast<unsigned char>(word[0])) ? number(word)
+                                                                : name(word);
     }
     long number(std::string_view word)
     {
@@ -102,7 +106,8 @@ private:
         long value = 0;
         for (char c : hex ? word.substr(2) : word) {
             const char digit = char(std::tolower(static_cast<unsigned char>(c)));
-            if (!(std::isdigit(static_cast<unsigned char>(digit)) || (hex && digit >= 'a' && digit <= 'f')) || value > (1l << 31))
+            if (!(std::isdigit(static_cast<unsigned char>(digit)) || (hex && digit >= 'a' && digit <= 'f')) ||
+                value > (1l << 31))
                 break;
             value = value * (hex ? 16 : 10) + (digit <= '9' ? digit - '0' : digit - 'a' + 10);
             ++used;
@@ -129,7 +134,8 @@ private:
 };
 
 /// `#define NAME value`, which tokens_of sees as #, define, NAME and so on.
-void read_defines(std::string_view source, std::map<std::string, std::string, std::less<>>& values, std::set<std::string>& unsure)
+void read_defines(std::string_view source, std::map<std::string, std::string, std::less<>>& values,
+                  std::set<std::string>& unsure)
 {
     for (size_t at = 0; (at = source.find("#define", at)) != source.npos;) {
         at += 7;
@@ -143,7 +149,8 @@ void read_defines(std::string_view source, std::map<std::string, std::string, st
         const std::string name(source.substr(begin, end - begin));
         std::string_view value = source.substr(end, line_end - end);
         value = value.substr(0, std::min(value.find("//"), value.find("/*")));
-        if (name.empty() || (end < line_end && source[end] == '(') || values.count(name) || value.find('\\') != value.npos)
+        if (name.empty() || (end < line_end && source[end] == '(') || values.count(name) ||
+            value.find('\\') != value.npos)
             unsure.insert(name);
         values[name] = value;
     }
@@ -151,7 +158,10 @@ void read_defines(std::string_view source, std::map<std::string, std::string, st
 
 } // namespace
 
-std::optional<long> Constants::evaluate(std::string_view expression) const { return Evaluator(expression, m_values, 0).run(); }
+std::optional<long> Constants::evaluate(std::string_view expression) const
+{
+    return Evaluator(expression, m_values, 0).run();
+}
 
 bool Constants::is_constant(std::string_view expression) const
 {
@@ -181,8 +191,10 @@ Constants constants_of(std::string_view source)
             continue;
         used.insert(name);
         const std::string_view before = i ? at(i - 1) : std::string_view();
-        const bool generic = before == "let" && at(i + 1) == ":" && (at(i + 3) == ">" || at(i + 3) == "," || at(i + 3) == "=");
-        const bool fixed = i >= 2 && is_integer_type(before) && (at(i - 2) == "const" || (i >= 3 && at(i - 3) == "const"));
+        const bool generic = before == "let" && at(i + 1) == ":" &&
+            (at(i + 3) == ">" || at(i + 3) == "," || at(i + 3) == "=");
+        const bool fixed = i >= 2 && is_integer_type(before) &&
+            (at(i - 2) == "const" || (i >= 3 && at(i - 3) == "const"));
         if (generic && at(i + 3) != "=") {
             if (!found.m_values.emplace(name, "").second && !found.m_values[name].empty())
                 unsure.insert(name);
@@ -190,11 +202,13 @@ Constants constants_of(std::string_view source)
             size_t end = i + 2;
             while (end < tokens.size() && at(end) != ";" && at(end) != ",")
                 ++end;
-            const std::string_view value
-                = end > i + 2 ? source.substr(tokens[i + 2].begin, tokens[end - 1].end - tokens[i + 2].begin) : std::string_view();
+            const std::string_view value = end > i + 2
+                ? source.substr(tokens[i + 2].begin, tokens[end - 1].end - tokens[i + 2].begin)
+                : std::string_view();
             if (!found.m_values.emplace(name, value).second)
                 unsure.insert(name);
-        } else if (starts_word(before.empty() ? ' ' : before[0]) && before != "return" && before != "else" && before != "case") {
+        } else if (starts_word(before.empty() ? ' ' : before[0]) && before != "return" && before != "else" &&
+                   before != "case") {
             unsure.insert(name);
         }
     }

@@ -1,8 +1,10 @@
 #include "slang/files.h"
 
 #include "slang/rewrite.h"
+#include "slang/rewrite_host.h"
 #include "slang/rewrite_inline.h"
 #include "slang/rewrite_loops.h"
+#include "slang/rewrite_no_diff.h"
 
 #include <filesystem>
 #include <fstream>
@@ -29,15 +31,28 @@ std::string canonical_path(const std::string& path)
     return error ? path : result.string();
 }
 
-SourceFiles::SourceFiles(std::vector<std::string> library_paths, bool sealed, bool inlines_differentiable)
-    : m_sealed(sealed), m_inlines_differentiable(inlines_differentiable)
+namespace {
+
+std::vector<std::string> folder_prefixes(const std::vector<std::string>& paths)
 {
-    for (const std::string& path : library_paths)
-    {
-        m_library_paths.push_back((fs::path(canonical_path(path)) / "").string());
-        std::error_code error;
+    std::vector<std::string> prefixes;
+    for (const std::string& path : paths)
+        prefixes.push_back((fs::path(canonical_path(path)) / "").string());
+    return prefixes;
+}
+
+} // namespace
+
+SourceFiles::SourceFiles(std::vector<std::string> include_paths, std::vector<std::string> library_paths, bool sealed,
+                         Rewrites rewrites)
+    : m_library_paths(folder_prefixes(library_paths)),
+      m_imports(std::move(include_paths), m_library_paths),
+      m_sealed(sealed),
+      m_rewrites(rewrites)
+{
+    std::error_code error;
+    for (const std::string& path : m_library_paths)
         m_has_library |= fs::is_regular_file(fs::path(path) / "slangpy.slang", error);
-    }
 }
 
 bool SourceFiles::is_library(const std::string& path) const
@@ -51,10 +66,16 @@ bool SourceFiles::is_library(const std::string& path) const
 bool applies_derivatives(std::string_view source) { return source.find("_diff(") != source.npos; }
 bool declares_differentiable(std::string_view source) { return source.find("ifferentiable") != source.npos; }
 
-std::string SourceFiles::prepared(const std::string& source) const
+std::string SourceFiles::prepared(const std::string& source, const std::string& name, const std::string& path)
 {
-    std::string text = rewrite_loops(m_has_library ? prepare_source(source) : rewrite_constraints(source));
-    return m_inlines_differentiable ? inline_differentiable(text) : text;
+    const Surroundings around = m_imports.around(source, name, path);
+    const std::string imported = around.cyclic.empty() ? source : name_cyclic_imports(source, around);
+    std::string text = rewrite_loops(rewrite_no_diff(prepare_source(imported, around, m_has_library)));
+    if (m_rewrites.for_host && m_has_library)
+        text = import_host(std::move(text));
+    if (m_rewrites.prints && m_has_library)
+        text = import_printing(std::move(text));
+    return m_rewrites.inlines_differentiable ? inline_differentiable(text) : text;
 }
 
 std::optional<std::string> SourceFiles::read(const std::string& path)
@@ -91,7 +112,7 @@ std::optional<std::string> SourceFiles::read(const std::string& path)
         return text;
     m_has_derivatives = m_has_derivatives || applies_derivatives(text);
     m_has_differentiable = m_has_differentiable || declares_differentiable(text);
-    return prepared(text);
+    return prepared(text, "", name);
 }
 
 bool SourceFiles::probe(const std::string& path)
@@ -165,8 +186,8 @@ uint32_t SourceFiles::release()
 
 void* SourceFiles::castAs(const SlangUUID& guid)
 {
-    for (const SlangUUID& known : {ISlangCastable::getTypeGuid(), ISlangFileSystem::getTypeGuid(),
-                                   ISlangFileSystemExt::getTypeGuid()})
+    for (const SlangUUID& known :
+         {ISlangCastable::getTypeGuid(), ISlangFileSystem::getTypeGuid(), ISlangFileSystemExt::getTypeGuid()})
         if (same_guid(guid, known))
             return static_cast<ISlangFileSystemExt*>(this);
     return nullptr;

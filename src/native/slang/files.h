@@ -2,6 +2,7 @@
 // The file system Slang reads through: records what was read and what was looked for in vain (both belong to a cache
 // key), and applies the source rewrite.
 #include "slang/com.h"
+#include "slang/imports.h"
 
 #include <atomic>
 #include <functional>
@@ -15,12 +16,21 @@
 
 namespace spy {
 
+/// Changes of sources that not all sessions want.
+struct Rewrites {
+    bool inlines_differentiable = false;
+    bool for_host = false; ///< the target is C++
+    bool prints = false;   ///< printf() is ours
+};
+
 class SourceFiles final : public ISlangFileSystemExt {
 public:
     /// Files below `library_paths` are left as they are.
-    explicit SourceFiles(std::vector<std::string> library_paths, bool sealed = false, bool inlines_differentiable = false);
-    /// A source as the compiler gets to see it.
-    std::string prepared(const std::string& source) const;
+    SourceFiles(std::vector<std::string> include_paths, std::vector<std::string> library_paths, bool sealed = false,
+                Rewrites rewrites = {});
+    /// A source as the compiler gets to see it. name: of a module made of text, else empty; path: its file, or what
+    /// stands for it.
+    std::string prepared(const std::string& source, const std::string& name, const std::string& path);
     virtual ~SourceFiles() = default;
 
     /// The text as Slang shall see it; recorded. No value when it cannot be read.
@@ -44,9 +54,9 @@ public:
     };
 
     struct Lookup {
-        std::string asked; ///< absolute, links on the way kept
-        std::string real;  ///< what was found there; empty: nothing
-        std::string hash;  ///< of its bytes when they were read; empty when they never were
+        std::string asked;     ///< absolute, links on the way kept
+        std::string real;      ///< what was found there; empty: nothing
+        std::string hash;      ///< of its bytes when they were read; empty when they never were
         bool relative = false; ///< asked for relative to the working folder
     };
     /// What was looked for after `since`, and the number to go on from.
@@ -63,10 +73,11 @@ public:
 
     SlangResult loadFile(const char* path, ISlangBlob** out) override;
     SlangResult getFileUniqueIdentity(const char* path, ISlangBlob** out) override;
-    SlangResult calcCombinedPath(SlangPathType from_type, const char* from, const char* path, ISlangBlob** out) override;
+    SlangResult calcCombinedPath(SlangPathType from_type, const char* from, const char* path,
+                                 ISlangBlob** out) override;
     SlangResult getPathType(const char* path, SlangPathType* out) override;
     SlangResult getPath(PathKind kind, const char* path, ISlangBlob** out) override;
-    void clearCache() override {}
+    void clearCache() override { }
     SlangResult enumeratePathContents(const char* path, FileSystemContentsCallBack callback, void* data) override;
     OSPathKind getOSPathKind() override { return OSPathKind::Direct; }
 
@@ -76,8 +87,9 @@ private:
     void note(const std::string& asked, const std::string& real);
 
     std::vector<std::string> m_library_paths;
+    ImportMap m_imports;
     bool m_sealed; ///< there are no files
-    bool m_inlines_differentiable;
+    Rewrites m_rewrites;
     std::atomic<int> m_quiet{0};
     std::atomic<bool> m_has_derivatives{false}, m_has_differentiable{false};
     bool m_has_library = false; ///< our library is among them

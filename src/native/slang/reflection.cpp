@@ -10,7 +10,8 @@ namespace {
 std::string tighten(std::string name)
 {
     // default arguments of built-in generics
-    for (const std::string_view noise : {", Access.ReadWrite, AddressSpace.Device, DefaultDataLayout", ", DefaultDataLayout"})
+    for (const std::string_view noise :
+         {", Access.ReadWrite, AddressSpace.Device, DefaultDataLayout", ", DefaultDataLayout"})
         for (size_t at = name.find(noise); at != name.npos; at = name.find(noise, at))
             name.erase(at, noise.size());
     for (const std::string_view prefix : {"vector<", "matrix<"})
@@ -156,8 +157,8 @@ std::string full_type_name(slang::TypeReflection* type)
     }
     if (type->getKind() == Kind::Scalar)
         if (const ScalarType scalar = to_scalar_type(type->getScalarType()); scalar != ScalarType::none)
-            if (type->getScalarType() != slang::TypeReflection::IntPtr
-                && type->getScalarType() != slang::TypeReflection::UIntPtr)
+            if (type->getScalarType() != slang::TypeReflection::IntPtr &&
+                type->getScalarType() != slang::TypeReflection::UIntPtr)
                 return std::string(scalar_info(scalar).slang_name);
     ComPtr<ISlangBlob> blob;
     if (SLANG_FAILED(type->getFullName(blob.put())) || !blob)
@@ -175,7 +176,9 @@ slang::TypeReflection* Layout::find_type(const std::string& name)
 }
 
 Reflection::Reflection(std::shared_ptr<Layout> layout, void* pointer, int kind)
-    : m_layout(std::move(layout)), m_pointer(pointer), m_kind(kind)
+    : m_layout(std::move(layout)),
+      m_pointer(pointer),
+      m_kind(kind)
 {
     m_layout->state->wrappers[{m_pointer, m_layout->program, m_kind}] = this;
 }

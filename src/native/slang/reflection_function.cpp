@@ -53,8 +53,8 @@ std::vector<ref<FunctionReflection>> FunctionReflection::overloads() const
                                      [this](unsigned i) { return slang()->getOverload(i); });
 }
 
-ref<FunctionReflection> FunctionReflection::specialize_with_arg_types(
-    const std::vector<ref<TypeReflection>>& types) const
+ref<FunctionReflection>
+FunctionReflection::specialize_with_arg_types(const std::vector<ref<TypeReflection>>& types) const
 {
     const auto lock = enter();
     std::vector<slang::TypeReflection*> arguments;
@@ -63,7 +63,8 @@ ref<FunctionReflection> FunctionReflection::specialize_with_arg_types(
         if (!type)
             fail(ErrorKind::type, "specialize_with_arg_types: expected types, got None");
         if (!type->is_valid())
-            fail_runtime("specialize_with_arg_types: Reflection object has been invalidated by a reload; look the type up again");
+            fail_runtime("specialize_with_arg_types: Reflection object has been invalidated by a reload; look the type "
+                         "up again");
         if (type->layout()->state != m_layout->state)
             fail_value("specialize_with_arg_types: type \"", type->name(), "\" belongs to another session");
         arguments.push_back(type->slang());

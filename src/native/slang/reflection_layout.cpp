@@ -132,9 +132,9 @@ std::string EntryPointLayout::name_override() const
 std::string EntryPointLayout::stage() const
 {
     const auto lock = enter();
-    static constexpr const char* names[]
-        = {"none",       "vertex", "hull",     "domain", "geometry",     "fragment",    "compute", "ray_generation",
-           "intersection", "any_hit", "closest_hit", "miss", "callable", "mesh", "amplification", "dispatch"};
+    static constexpr const char* names[] = {
+        "none",         "vertex",  "hull",        "domain", "geometry", "fragment", "compute",       "ray_generation",
+        "intersection", "any_hit", "closest_hit", "miss",   "callable", "mesh",     "amplification", "dispatch"};
     const size_t stage = size_t(slang()->getStage());
     return stage < std::size(names) ? names[stage] : "none";
 }

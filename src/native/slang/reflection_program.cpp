@@ -57,9 +57,10 @@ ref<FunctionReflection> ProgramReflection::find_function_by_name_in_type(const T
 {
     const auto lock = enter();
     check_own(type, "find_function_by_name_in_type");
-    return view<FunctionReflection>(look_up<slang::FunctionReflection>(
-        *m_layout, cat("method:", type.pointer(), ":"), name,
-        [&](const char* text) { return slang()->findFunctionByNameInType(type.slang(), text); }));
+    return view<FunctionReflection>(
+        look_up<slang::FunctionReflection>(*m_layout, cat("method:", type.pointer(), ":"), name, [&](const char* text) {
+            return slang()->findFunctionByNameInType(type.slang(), text);
+        }));
 }
 
 ref<TypeLayoutReflection> ProgramReflection::get_type_layout(const TypeReflection& type, LayoutRules rules) const
@@ -89,8 +90,8 @@ ref<TypeLayout> ProgramReflection::element_layout(const TypeReflection& type) co
     slang::TypeLayoutReflection* element = nullptr;
     ComPtr<ISlangBlob> diagnostics;
     try { // Slang throws for generics without arguments
-        slang::TypeReflection* buffer
-            = session->getContainerType(type.slang(), slang::ContainerType::StructuredBuffer, diagnostics.put());
+        slang::TypeReflection* buffer = session->getContainerType(type.slang(), slang::ContainerType::StructuredBuffer,
+                                                                  diagnostics.put());
         slang::TypeLayoutReflection* layout = buffer ? slang()->getTypeLayout(buffer) : nullptr;
         element = layout ? layout->getElementTypeLayout() : nullptr;
     } catch (...) {
@@ -132,15 +133,15 @@ bool ProgramReflection::is_sub_type(const TypeReflection& type, const TypeReflec
     check_own(super, "is_sub_type");
     const auto kind = type.slang()->getKind();
     const bool is_generic = full_type_name(type.slang()).find('<') != std::string::npos;
-    if ((kind == slang::TypeReflection::Kind::Struct && !is_generic) || kind == slang::TypeReflection::Kind::Interface
-        || super.slang()->getKind() != slang::TypeReflection::Kind::Interface)
+    if ((kind == slang::TypeReflection::Kind::Struct && !is_generic) ||
+        kind == slang::TypeReflection::Kind::Interface ||
+        super.slang()->getKind() != slang::TypeReflection::Kind::Interface)
         return super.slang()->getKind() == slang::TypeReflection::Kind::Interface
             ? slang()->isSubType(type.slang(), super.slang())
             : type.slang() == super.slang();
     // isSubType overflows the stack for the built-in types of Slang 2026.12, and for Tensor<T, D>
     slang::ProgramLayout* probe = conformance_probe(*m_layout, full_type_name(super.slang()));
-    return probe
-        && probe->findFunctionByName(cat("_spy_probe<", full_type_name(type.slang()), ">").c_str()) != nullptr;
+    return probe && probe->findFunctionByName(cat("_spy_probe<", full_type_name(type.slang()), ">").c_str()) != nullptr;
 }
 
 std::vector<std::string> ProgramReflection::hashed_strings() const

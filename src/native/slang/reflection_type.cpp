@@ -83,8 +83,8 @@ ResourceShape TypeReflection::resource_shape() const
 bool TypeReflection::is_combined_texture_sampler() const
 {
     const auto lock = enter();
-    return slang()->getKind() == slang::TypeReflection::Kind::Resource
-        && (unsigned(slang()->getResourceShape()) & SLANG_TEXTURE_COMBINED_FLAG) != 0;
+    return slang()->getKind() == slang::TypeReflection::Kind::Resource &&
+        (unsigned(slang()->getResourceShape()) & SLANG_TEXTURE_COMBINED_FLAG) != 0;
 }
 
 ResourceAccess TypeReflection::resource_access() const

@@ -17,7 +17,7 @@ int64_t to_count(Get get)
     try {
         const size_t count = get();
         return count == SLANG_UNBOUNDED_SIZE || count == SLANG_UNKNOWN_SIZE || count == slang_unsized ? -1
-                                                                                                        : int64_t(count);
+                                                                                                      : int64_t(count);
     } catch (...) {
         return -1;
     }

@@ -85,8 +85,9 @@ std::string serialize(slang::IModule* module)
 
 } // namespace
 
-RemoteSession::RemoteSession(CompileTarget target, SessionOptions options)
-    : m_target(std::move(target)), m_options(std::move(options))
+RemoteSession::RemoteSession(SlangTarget target, SessionOptions options)
+    : m_target(std::move(target)),
+      m_options(std::move(options))
 {
     static std::atomic<uint64_t> last{0};
     m_id = ++last;
@@ -129,8 +130,10 @@ void RemoteSession::send(CodeWorker& worker, slang::IModule* module, Sent& sent,
 {
     sent.number = ++m_last_number;
     const char* path = module->getFilePath();
-    worker.send(m_life, wire::frame(wire::Kind::module, wire::LoadModule{m_id, sent.number, std::string(module->getName()),
-                                                                         std::string(text_or_empty(path)), blob}));
+    worker.send(m_life,
+                wire::frame(wire::Kind::module,
+                            wire::LoadModule{m_id, sent.number, std::string(module->getName()),
+                                             std::string(text_or_empty(path)), blob}));
 }
 
 void RemoteSession::loaded(slang::IModule* module, const std::string& blob) { m_modules[module] = {"", blob, 0}; }

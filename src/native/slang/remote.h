@@ -13,7 +13,7 @@ struct CodeRequest {
 
 class RemoteSession {
 public:
-    RemoteSession(CompileTarget target, SessionOptions options);
+    RemoteSession(SlangTarget target, SessionOptions options);
     ~RemoteSession();
 
     /// Starts the process, where there is none, and sends it the session: it then gets ready beside the front end.
@@ -21,8 +21,8 @@ public:
     /// `module` came of these bytes, which need not be made again.
     void loaded(slang::IModule* module, const std::string& blob);
 
-    /// A question, unless the code is better made here: Slang dies in derivatives, and what has none need not wait for a
-    /// process to get ready.
+    /// A question, unless the code is better made here: Slang dies in derivatives, and what has none need not wait for
+    /// a process to get ready.
     CodeRequest request(const SessionState& state, const ProgramData& program, int entry_point,
                         const std::string& fault);
     /// Hash of all that decides the code: the same in every process.
@@ -35,7 +35,7 @@ private:
         uint64_t number = 0; ///< 0: not sent in this life
     };
 
-    CompileTarget m_target;
+    SlangTarget m_target;
     SessionOptions m_options;
     uint64_t m_id = 0, m_life = 0, m_last_number = 0;
     std::unordered_map<slang::IModule*, Sent> m_modules;

@@ -1,6 +1,6 @@
 #include "slang/rewrite.h"
 
-#include "slang/rewrite_loops.h"
+#include "slang/changed_lines.h"
 #include "slang/tokens.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace spy {
 namespace {
 
-constexpr std::array<std::string_view, 6> interface_names
-    = {"ITensor", "IWTensor", "IRWTensor", "IDiffTensor", "IWDiffTensor", "IRWDiffTensor"};
+constexpr std::array<std::string_view, 6> interface_names = {"ITensor",     "IWTensor",     "IRWTensor",
+                                                             "IDiffTensor", "IWDiffTensor", "IRWDiffTensor"};
 
 bool is_interface_name(std::string_view word)
 {
@@ -132,15 +132,16 @@ bool is_generic_library_name(std::string_view word)
     constexpr std::string_view tail = "Tensor";
     if (!word.ends_with(tail))
         return false;
-    static constexpr std::string_view heads[] = {
-        "",      "W",      "RW",    "I",      "IW",     "IRW",   "Diff",    "WDiff",    "RWDiff",
-        "IDiff", "IWDiff", "IRWDiff", "Primal", "WPrimal", "RWPrimal", "Atomic"};
+    static constexpr std::string_view heads[] = {"",       "W",       "RW",       "I",     "IW",     "IRW",
+                                                 "Diff",   "WDiff",   "RWDiff",   "IDiff", "IWDiff", "IRWDiff",
+                                                 "Primal", "WPrimal", "RWPrimal", "Atomic"};
     const std::string_view head = word.substr(0, word.size() - tail.size());
     return std::find(std::begin(heads), std::end(heads), head) != std::end(heads);
 }
 
 /// Follows the words of a source to see whether it needs `import slangpy`.
 struct LibraryUse {
+    explicit LibraryUse(const std::set<std::string, std::less<>>& own) : m_own(own.begin(), own.end()) { }
     /// next: the first character behind the word and the space after it; follows_word: nothing but space lies between
     /// the word and the one before
     void word(std::string_view text, char next, bool follows_word)
@@ -154,15 +155,14 @@ struct LibraryUse {
             exact = true;
         else if (text.starts_with("double"))
             doubles = true;
-        else if (text == "CudaKernel" || text == "CUDAKernel" || text == "AutoPyBindCUDA" || text == "TorchEntryPoint"
-                 || text == "IDiffTensorWrapper")
+        else if (text == "TorchEntryPoint")
             own_views = true;
         m_previous = text;
     }
     bool imported = false, used = false;
-    bool views = false;     ///< TensorView or DiffTensorView
+    bool views = false;                  ///< TensorView or DiffTensorView
     bool exact = false, doubles = false; ///< functions that our library has more exactly for double; double
-    bool own_views = false; ///< kernels written the CUDA way, or wrappers of gradients: Slang's own views are meant
+    bool own_views = false;              ///< host functions, whose tensors become Slang's own views
 
 private:
     /// A use is `Tensor<float, 1>` or `CallShapeInfo.get_call_id()`; `uniform float Tensor;`, `T Tensor<T>(T x)` and
@@ -170,12 +170,15 @@ private:
     bool is_use(std::string_view text, char next, bool follows_word)
     {
         const bool is_plain = is_plain_library_name(text);
-        const bool is_declared = m_previous == "struct" || m_previous == "interface" || m_previous == "class"
-            || m_previous == "typealias" || m_previous == "enum" || m_previous == "namespace";
+        const bool is_declared = m_previous == "struct" || m_previous == "interface" || m_previous == "class" ||
+            m_previous == "typealias" || m_previous == "enum" || m_previous == "namespace";
         const bool is_named = follows_word && (next == '<' ? is_type(m_previous) : is_plain ? is_end(next) : true);
         if (is_declared || is_named)
             m_own.insert(std::string(text));
-        return (is_plain || next == '<') && !m_own.count(std::string(text));
+        // `DiffTensorView x` has default arguments
+        const bool is_whole = text == "DiffTensorView" && !follows_word &&
+            (std::isalpha(static_cast<unsigned char>(next)) || next == '_' || next == '>');
+        return (is_plain || is_whole || next == '<') && !m_own.count(std::string(text));
     }
     static bool is_end(char c) { return std::string_view(";=,)[{").find(c) != std::string_view::npos; }
     /// What certainly is a type: `void`, a scalar, vector or matrix, or `T`.
@@ -199,14 +202,14 @@ private:
 /// differentiable value. The mark is an attribute of the same length.
 class NoDiffMarker {
 public:
-    explicit NoDiffMarker(std::string& text) : m_text(text) {}
+    NoDiffMarker(std::string& text, const std::set<std::string, std::less<>>& own) : m_text(text), m_own(own) { }
 
     void word(std::string_view word, size_t pos)
     {
         if (word == "no_diff")
             m_at = pos;
         else if (m_at != npos && word != "in" && word != "inout" && word != "const" && word != "borrow") {
-            if (is_generic_library_name(word) && word.ends_with("Tensor"))
+            if (is_generic_library_name(word) && word.ends_with("Tensor") && !m_own.count(word))
                 m_text.replace(m_at, mark.size(), mark);
             m_at = npos;
         }
@@ -218,6 +221,7 @@ public:
 private:
     static constexpr size_t npos = std::string::npos;
     std::string& m_text;
+    const std::set<std::string, std::less<>>& m_own;
     size_t m_at = npos;
 };
 
@@ -235,7 +239,8 @@ void rewrite_atomics(std::string& text)
         return;
     const std::vector<Token> tokens = tokens_of(text);
     auto at = [&](size_t i) {
-        return i < tokens.size() ? std::string_view(text).substr(tokens[i].begin, tokens[i].end - tokens[i].begin) : std::string_view();
+        return i < tokens.size() ? std::string_view(text).substr(tokens[i].begin, tokens[i].end - tokens[i].begin)
+                                 : std::string_view();
     };
     auto next_brace = [&](size_t k) {
         while (k < tokens.size() && at(k) != "{" && at(k) != "}")
@@ -263,17 +268,18 @@ void rewrite_atomics(std::string& text)
         }
     }
     for (size_t i = by_pointer ? 0 : ends.size(); i-- > 0;)
-        text.insert(ends[i], " static void atomicAdd(This* _buf, uint _element, This _value) "
-                             "{ atomicAdd(_spy_AtomicMemory__(uint64_t(_buf + _element)), 0u, _value); }");
+        text.insert(ends[i],
+                    " static void atomicAdd(This* _buf, uint _element, This _value) "
+                    "{ atomicAdd(_spy_AtomicMemory__(uint64_t(_buf + _element)), 0u, _value); }");
 }
 
 } // namespace
 
-std::string rewrite_constraints(std::string_view source)
+std::string rewrite_constraints(std::string_view source, const std::set<std::string, std::less<>>& own)
 {
     std::string result(source);
     ConstraintScanner scanner;
-    NoDiffMarker marker(result);
+    NoDiffMarker marker(result, own);
     for (size_t pos = 0; pos < source.size();) {
         if (const size_t end = skip_opaque(source, pos); end != pos) {
             pos = end;
@@ -284,7 +290,7 @@ std::string rewrite_constraints(std::string_view source)
             while (end < source.size() && in_word(source[end]))
                 ++end;
             const std::string_view text = source.substr(pos, end - pos);
-            if (scanner.expects_constraint() && is_interface_name(text))
+            if (scanner.expects_constraint() && is_interface_name(text) && !own.count(text))
                 result[pos] = 'i';
             scanner.word(text);
             marker.word(text, pos);
@@ -301,10 +307,11 @@ std::string rewrite_constraints(std::string_view source)
     return result;
 }
 
-std::string prepare_source(std::string_view source)
+namespace {
+
+LibraryUse library_use(std::string_view source, const std::set<std::string, std::less<>>& own)
 {
-    std::string result = rewrite_constraints(source);
-    LibraryUse library;
+    LibraryUse library(own);
     bool follows_word = false;
     for (size_t pos = 0; pos < source.size();) {
         size_t end = skip_opaque(source, pos);
@@ -320,16 +327,27 @@ std::string prepare_source(std::string_view source)
         pos = std::max(end, pos + 1);
     }
     library.used |= (library.views && !library.own_views) || (library.exact && library.doubles);
+    library.imported |= source.find("import \"slangpy\"") != source.npos;
+    return library;
+}
+
+} // namespace
+
+std::string prepare_source(std::string_view source, const Surroundings& around, bool may_import)
+{
+    LibraryUse library = library_use(source, around.declared);
+    std::string result = rewrite_constraints(source, around.declared);
     library.used |= result.find(memory_name) != std::string::npos;
+    const bool imports = may_import && library.used && !library.imported;
+    if (!imports && !around.has_library)
+        return std::string(source);
     // at the end, so that lines and columns stay those of the user's text
-    if (library.used && !library.imported && source.find("import \"slangpy\"") == std::string_view::npos)
-        result += "\nimport slangpy;\n";
-    return result;
+    return imports ? result + "\nimport slangpy;\n" : result;
 }
 
 std::string restore_constraints(std::string_view given)
 {
-    const std::string text = restore_loops(std::string(given));
+    const std::string text = restore_lines(std::string(given));
     std::string result(text);
     for (size_t pos = 0; pos < text.size();) {
         if (!starts_word(text[pos])) {
@@ -376,8 +394,8 @@ std::string sanitize_name(std::string_view name)
             if (open.size() < 2 || open.back().first != (c == ']' ? '[' : '<'))
                 return {};
             open.pop_back();
-        } else if (!in_word(c) && !std::isspace(static_cast<unsigned char>(c))
-                   && std::string_view("<[,:.+-*/%").find(c) == std::string_view::npos) {
+        } else if (!in_word(c) && !std::isspace(static_cast<unsigned char>(c)) &&
+                   std::string_view("<[,:.+-*/%").find(c) == std::string_view::npos) {
             return {};
         }
         out += c;

@@ -1,5 +1,9 @@
 #pragma once
 // Text changes made before Slang sees a source or a type name.
+#include "slang/imports.h"
+
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -9,9 +13,11 @@ namespace spy {
 /// statically typed; the interfaces for constraints are called iTensor, iWTensor, ... This renames those names where
 /// they stand as a constraint or a base (`T : ITensor<float, 1>`). The result has the same length, so that lines and
 /// columns in diagnostics stay true.
-std::string rewrite_constraints(std::string_view source);
-/// The rewrite, and `import slangpy;` at the end of a source that names types of our library without importing it.
-std::string prepare_source(std::string_view source);
+/// `own`: types that the user declares; of those nothing is renamed.
+std::string rewrite_constraints(std::string_view source, const std::set<std::string, std::less<>>& own = {});
+/// What a source needs to see our library: the rewrite, and `import slangpy;` at the end of one that names types of it
+/// without importing it. Sources that neither import nor name it are left alone.
+std::string prepare_source(std::string_view source, const Surroundings& around, bool may_import);
 
 /// Puts the users' spelling back into diagnostics.
 std::string restore_constraints(std::string_view text);

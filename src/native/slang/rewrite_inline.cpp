@@ -131,7 +131,8 @@ size_t behind_differentiable(std::string_view text, size_t at)
     const size_t end = behind_closing(text, at);
     const size_t begin = skip_spaces(text, at + 1);
     for (std::string_view name : {"Differentiable", "BackwardDifferentiable", "ForwardDifferentiable"})
-        if (text.substr(begin).starts_with(name) && begin + name.size() < text.size() && !in_word(text[begin + name.size()]))
+        if (text.substr(begin).starts_with(name) && begin + name.size() < text.size() &&
+            !in_word(text[begin + name.size()]))
             return end;
     return at;
 }

@@ -1,5 +1,6 @@
 #include "slang/rewrite_loops.h"
 
+#include "slang/changed_lines.h"
 #include "slang/constants.h"
 #include "slang/tokens.h"
 
@@ -8,8 +9,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -61,11 +60,13 @@ public:
 private:
     std::string_view at(size_t i) const
     {
-        return i < m_tokens.size() ? m_text.substr(m_tokens[i].begin, m_tokens[i].end - m_tokens[i].begin) : std::string_view();
+        return i < m_tokens.size() ? m_text.substr(m_tokens[i].begin, m_tokens[i].end - m_tokens[i].begin)
+                                   : std::string_view();
     }
     std::string_view between(size_t first, size_t last) const ///< the text of tokens [first, last)
     {
-        return first < last ? m_text.substr(m_tokens[first].begin, m_tokens[last - 1].end - m_tokens[first].begin) : std::string_view();
+        return first < last ? m_text.substr(m_tokens[first].begin, m_tokens[last - 1].end - m_tokens[first].begin)
+                            : std::string_view();
     }
 
     void match_brackets()
@@ -160,7 +161,8 @@ private:
 
     void read_attributes(Loop& loop) const
     {
-        for (size_t close = loop.keyword; close-- > 0 && at(close) == "]" && m_match[close] != npos; close = m_match[close])
+        for (size_t close = loop.keyword; close-- > 0 && at(close) == "]" && m_match[close] != npos;
+             close = m_match[close])
             for (size_t i = m_match[close] + 1; i < close; ++i) {
                 if (at(i) == "ForceUnroll")
                     loop.unrolled = true;
@@ -202,7 +204,8 @@ private:
             ++sign;
         const bool inclusive = at(sign + 1) == "=";
         const bool right = at(first + 1) == name && sign == first + 2; // the limit is on the right
-        if (!start || !step || sign >= second || !(right || (second - 1 == sign + 1 + inclusive && at(second - 1) == name)))
+        if (!start || !step || sign >= second ||
+            !(right || (second - 1 == sign + 1 + inclusive && at(second - 1) == name)))
             return {};
         const std::string_view limit = right ? between(sign + 1 + inclusive, second) : between(first + 1, sign);
         if (const std::optional<long> stop = m_constants.evaluate(limit)) {
@@ -217,7 +220,8 @@ private:
     bool is_changed(size_t i) const
     {
         const bool sum = (at(i + 1) == "+" && at(i + 2) == "+") || (at(i + 1) == "-" && at(i + 2) == "-");
-        const bool before = i >= 2 && ((at(i - 1) == "+" && at(i - 2) == "+") || (at(i - 1) == "-" && at(i - 2) == "-"));
+        const bool before = i >= 2 &&
+            ((at(i - 1) == "+" && at(i - 2) == "+") || (at(i - 1) == "-" && at(i - 2) == "-"));
         const bool set = at(i + 1) == "=" && at(i + 2) != "=";
         const bool update = at(i + 2) == "=" && std::string_view("+-*/%&|^").find(at(i + 1)) != npos;
         return sum || before || set || update;
@@ -242,8 +246,8 @@ private:
     }
 
     // --- room for states
-    /// The state of k loops inside each other is kept in an array [n1][n2]...[nk], the outermost loop first, but indexed
-    /// with the innermost loop's counter first.
+    /// The state of k loops inside each other is kept in an array [n1][n2]...[nk], the outermost loop first, but
+    /// indexed with the innermost loop's counter first.
     void fit_states()
     {
         for (size_t root = 0; root < m_loops.size(); ++root) {
@@ -278,8 +282,8 @@ private:
             most = std::max(most, m_loops[i].trips.number), least = std::min(least, m_loops[i].trips.number);
         for (size_t i : nest)
             m_loops[i].room = most;
-        // Equal sizes hold whichever order Slang takes, but large ones waste memory: there they follow the faulty order.
-        // Loops of one trip may be gone before, and with them their dimension.
+        // Equal sizes hold whichever order Slang takes, but large ones waste memory: there they follow the faulty
+        // order. Loops of one trip may be gone before, and with them their dimension.
         constexpr long small = 4;
         const bool is_faulty = std::string_view(spGetBuildTagString()).starts_with("2026.12");
         if (most > small && least > 1 && is_faulty)
@@ -337,7 +341,8 @@ private:
         const size_t end = begin;
         while (begin > 0 && m_text[begin - 1] == ' ' && end - begin < attribute.size())
             --begin; // indentation makes room
-        m_edits.push_back({begin, end, (begin > 0 && begin < end && in_word(m_text[begin - 1]) ? " " : "") + attribute});
+        m_edits.push_back(
+            {begin, end, (begin > 0 && begin < end && in_word(m_text[begin - 1]) ? " " : "") + attribute});
     }
 
     std::string_view m_text;
@@ -348,35 +353,6 @@ private:
     std::vector<Loop> m_loops; ///< outer ones before inner ones
     std::vector<Edit> m_edits;
 };
-
-/// Changed lines and what stood there, for diagnostics.
-std::mutex lines_mutex;
-std::map<std::string, std::string, std::less<>> changed_lines;
-constexpr size_t most_lines = 10000;
-
-std::string_view trimmed(std::string_view line)
-{
-    const size_t first = line.find_first_not_of(" \t\r");
-    return first == npos ? std::string_view() : line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
-}
-
-std::string_view next_line(std::string_view& rest)
-{
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    return line;
-}
-
-void remember_lines(std::string_view before, std::string_view after)
-{
-    const std::lock_guard guard(lines_mutex);
-    while (!before.empty() && !after.empty()) {
-        const std::string_view old = next_line(before), now = next_line(after);
-        if (old != now && changed_lines.size() < most_lines)
-            changed_lines[std::string(trimmed(now))] = trimmed(old);
-    }
-}
 
 } // namespace
 
@@ -397,29 +373,6 @@ std::string rewrite_loops(std::string_view source)
     }
     result.append(source.substr(done));
     remember_lines(source, result);
-    return result;
-}
-
-std::string restore_loops(std::string text)
-{
-    if (text.find('|') == npos) // a name, no quoted line
-        return text;
-    const std::lock_guard guard(lines_mutex);
-    if (changed_lines.empty())
-        return text;
-    std::string result;
-    for (std::string_view rest = text; !rest.empty();) {
-        const std::string_view line = next_line(rest);
-        const size_t bar = line.find('|');
-        const std::string_view quoted = trimmed(bar == npos ? line : line.substr(bar + 1));
-        const auto known = quoted.empty() ? changed_lines.end() : changed_lines.find(quoted);
-        if (known == changed_lines.end())
-            result.append(line);
-        else
-            result.append(line.substr(0, size_t(quoted.data() - line.data()))).append(known->second);
-        if (!rest.empty() || text.back() == '\n')
-            result += '\n';
-    }
     return result;
 }
 

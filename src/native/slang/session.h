@@ -5,16 +5,25 @@
 // every module and links every program into it, and puts it in the place of the first only when all of that worked.
 #include "core/layout.h"
 #include "core/ref.h"
-#include "device/types.h"
 #include "slang/compiler.h"
 #include "slang/files.h"
 
 #include <map>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <variant>
+#include <vector>
 
 namespace spy {
+
+/// What code is generated for. (A device has a CompileTarget with the same fields; this folder knows no devices.)
+struct SlangTarget {
+    std::string format;  ///< "cpp", "cuda", "spirv", "hlsl"
+    std::string profile; ///< "spirv_1_5", "sm_6_6", ... or empty
+    std::vector<std::string> capabilities;
+    std::vector<std::pair<std::string, std::string>> defines; ///< __TARGET_CPU__=1, SPY_FLOAT_ATOMICS=1, ...
+};
 
 struct SessionOptions {
     std::vector<std::string> include_paths;
@@ -24,13 +33,17 @@ struct SessionOptions {
     SlangFloatingPointMode floating_point_mode = SLANG_FLOATING_POINT_MODE_DEFAULT;
     SlangDebugInfoLevel debug_info = SLANG_DEBUG_INFO_LEVEL_NONE;
     bool row_major = true;
+    bool experimental = false; ///< Slang's experimental features and modules
     std::vector<std::string> enable_warnings, disable_warnings, warnings_as_errors; ///< codes or names
     std::vector<std::string> downstream_args;
     bool report_downstream_time = false, report_perf_benchmark = false, skip_spirv_validation = false;
     bool dump_intermediates = false;
     std::string dump_intermediates_prefix;
-    bool sealed = false; ///< no file is read: all modules come from memory
+    bool sealed = false;                ///< no file is read: all modules come from memory
     bool inline_differentiable = false; ///< for second derivatives, see rewrite_inline.h
+    bool whole_program = false;         ///< code of all functions marked for export, kernels without a stage among them
+    bool line_directives = false;       ///< in target code, whatever debug_info says
+    std::vector<std::string> arguments; ///< more options, written as for slangc
 };
 
 /// What a program may ask for beyond its session.
@@ -93,7 +106,8 @@ struct SessionState {
     /// What the process that generates code knows of this.
     std::unique_ptr<RemoteSession> remote;
 
-    std::set<const slang::IModule*> differentiating; ///< modules made of text that apply derivatives; on the compiler's thread
+    std::set<const slang::IModule*>
+        differentiating; ///< modules made of text that apply derivatives; on the compiler's thread
     /// Whether another module than this has its name.
     bool is_taken(const ModuleData& module);
     void take(const ModuleData& module);
@@ -122,7 +136,7 @@ struct Layout {
 struct ModuleData {
     enum class Source { file, text, blob, composed };
     Source source = Source::file;
-    std::string name, path, content; ///< content: the text or the blob
+    std::string name, path, content;                ///< content: the text or the blob
     std::vector<std::shared_ptr<ModuleData>> parts; ///< composed
     std::vector<TypeConformance> conformances;      ///< composed
 
@@ -152,7 +166,7 @@ struct ProgramData {
 
 class Session : public Object {
 public:
-    Session(CompileTarget target, SessionOptions options);
+    Session(SlangTarget target, SessionOptions options);
 
     std::shared_ptr<ModuleData> load_module(const std::string& name);
     std::shared_ptr<ModuleData> load_module_from_source(const std::string& name, const std::string& source,
@@ -169,6 +183,8 @@ public:
     /// when that dies or has to be stopped.
     std::string code(const std::shared_ptr<ProgramData>& program, int entry_point, const CompileLimits& limits);
     std::string code(const std::shared_ptr<ProgramData>& program, int entry_point);
+    /// Target code of a program of a session with `whole_program`.
+    std::string whole_code(const std::shared_ptr<ProgramData>& program);
     /// Hash of all that decides code(): the same in every process.
     std::string content_key(const std::shared_ptr<ProgramData>& program, int entry_point);
     std::string serialize(const std::shared_ptr<ModuleData>& module);
@@ -181,7 +197,7 @@ public:
     void reload();
 
     std::shared_ptr<SessionState> state();
-    const CompileTarget& target() const { return m_target; }
+    const SlangTarget& target() const { return m_target; }
     const SessionOptions& options() const { return m_options; }
     /// Those that came up since the last call; each is given once in the life of the session.
     std::vector<std::string> take_warnings();
@@ -189,10 +205,10 @@ public:
 private:
     friend struct Build;
 
-    CompileTarget m_target;
+    SlangTarget m_target;
     SessionOptions m_options;
     std::recursive_timed_mutex m_operation; ///< one load, link or reload at a time: they must agree on the state
-    std::mutex m_mutex;               ///< of the members below
+    std::mutex m_mutex;                     ///< of the members below
     std::shared_ptr<SessionState> m_state;
     std::vector<std::weak_ptr<ModuleData>> m_modules;
     std::vector<std::weak_ptr<EntryPointData>> m_entry_points;

@@ -55,6 +55,8 @@ void add_options(OptionList& list, const SessionOptions& options)
     list.add(Name::DebugInformation, int(options.debug_info));
     list.add(Name::DiagnosticColor, SLANG_DIAGNOSTIC_COLOR_NEVER);
     list.add(Name::VulkanUseEntryPointName, 1);
+    if (options.experimental)
+        list.add(Name::ExperimentalFeature, 1);
     if (options.report_downstream_time)
         list.add(Name::ReportDownstreamTime, 1);
     if (options.report_perf_benchmark)
@@ -72,7 +74,7 @@ void add_options(OptionList& list, const SessionOptions& options)
 }
 
 /// The macros that every session defines, unless the target or the user did.
-std::vector<std::pair<std::string, std::string>> all_defines(const CompileTarget& target, const SessionOptions& options)
+std::vector<std::pair<std::string, std::string>> all_defines(const SlangTarget& target, const SessionOptions& options)
 {
     std::vector<std::pair<std::string, std::string>> defines = target.defines;
     const auto set = [&](const std::string& name, const std::string& value, bool replace) {
@@ -87,15 +89,36 @@ std::vector<std::pair<std::string, std::string>> all_defines(const CompileTarget
     for (const auto& [name, value] : options.defines)
         set(name, value, true);
     const bool spirv = target.format.starts_with("spirv");
-    set(target.format == "cuda" ? "__TARGET_CUDA__" : target.format == "hlsl" ? "__TARGET_D3D12__"
-            : spirv                                                        ? "__TARGET_VULKAN__"
-                                                                              : "__TARGET_CPU__",
+    set(target.format == "cuda"       ? "__TARGET_CUDA__"
+            : target.format == "hlsl" ? "__TARGET_D3D12__"
+            : spirv                   ? "__TARGET_VULKAN__"
+                                      : "__TARGET_CPU__",
         "1", false);
     const bool shader_model = target.profile.size() == 6 && target.profile.starts_with("sm_"); // "sm_6_6"
     set("__SHADER_TARGET_MAJOR", shader_model ? target.profile.substr(3, 1) : "6", false);
     set("__SHADER_TARGET_MINOR", shader_model ? target.profile.substr(5, 1) : "0", false);
     return defines;
 }
+
+/// Options written as for slangc. What `desc` points at belongs to this.
+struct ParsedArguments {
+    slang::SessionDesc desc = {};
+    ComPtr<ISlangUnknown> owner;
+
+    ParsedArguments(slang::IGlobalSession* global, const std::vector<std::string>& arguments)
+    {
+        if (arguments.empty())
+            return;
+        std::vector<const char*> texts;
+        std::string all;
+        for (const std::string& argument : arguments) {
+            texts.push_back(argument.c_str());
+            all += " " + argument;
+        }
+        if (SLANG_FAILED(global->parseCommandLineArguments(int(texts.size()), texts.data(), &desc, owner.put())))
+            fail_value("the Slang compiler does not take these options:", all);
+    }
+};
 
 } // namespace
 
@@ -135,68 +158,105 @@ Layout::~Layout()
         release(*state->compiler, component);
 }
 
-Session::Session(CompileTarget target, SessionOptions options)
-    : m_target(std::move(target)), m_options(std::move(options))
+Session::Session(SlangTarget target, SessionOptions options)
+    : m_target(std::move(target)),
+      m_options(std::move(options))
 {
     target_format(m_target.format);
 }
+
+namespace {
+
+/// What a session is made from, and what the descriptions point to.
+struct SessionParts {
+    OptionList options, target_options;
+    slang::TargetDesc target = {};
+    std::vector<const char*> paths;
+    std::vector<std::pair<std::string, std::string>> defines;
+    std::vector<slang::PreprocessorMacroDesc> macros;
+};
+
+void describe_target(SessionParts& parts, slang::IGlobalSession* global, const SlangTarget& target,
+                     const SessionOptions& options)
+{
+    for (const std::string& name : target.capabilities) {
+        const SlangCapabilityID id = global->findCapability(name.c_str());
+        if (id == SLANG_CAPABILITY_UNKNOWN)
+            fail_value("unknown Slang capability \"", name, "\"");
+        parts.target_options.add(slang::CompilerOptionName::Capability, int(id));
+    }
+    slang::TargetDesc& desc = parts.target;
+    desc.format = target_format(target.format);
+    desc.forceGLSLScalarBufferLayout = true;
+    desc.floatingPointMode = options.floating_point_mode;
+    if (options.whole_program) {
+        desc.flags |= SLANG_TARGET_FLAG_GENERATE_WHOLE_PROGRAM;
+        parts.options.add(slang::CompilerOptionName::IgnoreCapabilities, 1);
+    }
+    if (options.debug_info == SLANG_DEBUG_INFO_LEVEL_NONE && !options.line_directives)
+        desc.lineDirectiveMode = SLANG_LINE_DIRECTIVE_MODE_NONE;
+    if (!target.profile.empty()) {
+        desc.profile = global->findProfile(target.profile.c_str());
+        if (desc.profile == SLANG_PROFILE_UNKNOWN)
+            fail_value("unknown Slang profile \"", target.profile, "\"");
+    }
+    desc.compilerOptionEntries = parts.target_options.entries.data();
+    desc.compilerOptionEntryCount = uint32_t(parts.target_options.entries.size());
+}
+
+void describe_inputs(SessionParts& parts, const SlangTarget& target, const SessionOptions& options)
+{
+    for (const std::string& path : options.include_paths)
+        parts.paths.push_back(path.c_str());
+    parts.defines = all_defines(target, options);
+    for (const auto& [name, value] : parts.defines)
+        parts.macros.push_back({name.c_str(), value.c_str()});
+}
+
+void create_session(SessionState& state, const SlangTarget& target, const SessionOptions& options)
+{
+    slang::IGlobalSession* global = state.compiler->global_session();
+    SessionParts parts;
+    add_options(parts.options, options);
+    describe_target(parts, global, target, options);
+    describe_inputs(parts, target, options);
+
+    const ParsedArguments parsed(global, options.arguments);
+    for (SlangInt i = 0; i < parsed.desc.searchPathCount; ++i)
+        parts.paths.push_back(parsed.desc.searchPaths[i]);
+    for (SlangInt i = 0; i < parsed.desc.preprocessorMacroCount; ++i)
+        parts.macros.push_back(parsed.desc.preprocessorMacros[i]);
+    auto& entries = parts.options.entries;
+    entries.insert(entries.end(), parsed.desc.compilerOptionEntries,
+                   parsed.desc.compilerOptionEntries + parsed.desc.compilerOptionEntryCount);
+
+    slang::SessionDesc desc = {};
+    desc.targets = &parts.target;
+    desc.targetCount = 1;
+    desc.defaultMatrixLayoutMode = options.row_major ? SLANG_MATRIX_LAYOUT_ROW_MAJOR : SLANG_MATRIX_LAYOUT_COLUMN_MAJOR;
+    desc.searchPaths = parts.paths.data();
+    desc.searchPathCount = SlangInt(parts.paths.size());
+    desc.preprocessorMacros = parts.macros.data();
+    desc.preprocessorMacroCount = SlangInt(parts.macros.size());
+    desc.fileSystem = state.files.get();
+    desc.compilerOptionEntries = entries.data();
+    desc.compilerOptionEntryCount = uint32_t(entries.size());
+    desc.skipSPIRVValidation = options.skip_spirv_validation;
+    if (SLANG_FAILED(global->createSession(desc, state.session.put())))
+        fail_runtime("the Slang compiler could not create a session for \"", target.format, "\"");
+}
+
+} // namespace
 
 std::shared_ptr<SessionState> Session::make_state() const
 {
     auto state = std::make_shared<SessionState>();
     state->compiler = Compiler::instance();
-    state->files = ComPtr<SourceFiles>(new SourceFiles(m_options.library_paths, m_options.sealed, m_options.inline_differentiable));
+    state->files = ComPtr<SourceFiles>(
+        new SourceFiles(m_options.include_paths, m_options.library_paths, m_options.sealed,
+                        {m_options.inline_differentiable, m_target.format == "cpp", !m_options.whole_program}));
     state->remote = std::make_unique<RemoteSession>(m_target, m_options);
-
-    const auto make = [state, target = m_target, options = m_options] {
-        slang::IGlobalSession* global = state->compiler->global_session();
-        OptionList list, target_list;
-        add_options(list, options);
-        for (const std::string& name : target.capabilities) {
-            const SlangCapabilityID id = global->findCapability(name.c_str());
-            if (id == SLANG_CAPABILITY_UNKNOWN)
-                fail_value("unknown Slang capability \"", name, "\"");
-            target_list.add(slang::CompilerOptionName::Capability, int(id));
-        }
-        slang::TargetDesc target_desc = {};
-        target_desc.format = target_format(target.format);
-        target_desc.forceGLSLScalarBufferLayout = true;
-        target_desc.floatingPointMode = options.floating_point_mode;
-        if (options.debug_info == SLANG_DEBUG_INFO_LEVEL_NONE)
-            target_desc.lineDirectiveMode = SLANG_LINE_DIRECTIVE_MODE_NONE;
-        if (!target.profile.empty()) {
-            target_desc.profile = global->findProfile(target.profile.c_str());
-            if (target_desc.profile == SLANG_PROFILE_UNKNOWN)
-                fail_value("unknown Slang profile \"", target.profile, "\"");
-        }
-        target_desc.compilerOptionEntries = target_list.entries.data();
-        target_desc.compilerOptionEntryCount = uint32_t(target_list.entries.size());
-
-        std::vector<const char*> paths;
-        for (const std::string& path : options.include_paths)
-            paths.push_back(path.c_str());
-        const auto defines = all_defines(target, options);
-        std::vector<slang::PreprocessorMacroDesc> macros;
-        for (const auto& [name, value] : defines)
-            macros.push_back({name.c_str(), value.c_str()});
-
-        slang::SessionDesc desc = {};
-        desc.targets = &target_desc;
-        desc.targetCount = 1;
-        desc.defaultMatrixLayoutMode
-            = options.row_major ? SLANG_MATRIX_LAYOUT_ROW_MAJOR : SLANG_MATRIX_LAYOUT_COLUMN_MAJOR;
-        desc.searchPaths = paths.data();
-        desc.searchPathCount = SlangInt(paths.size());
-        desc.preprocessorMacros = macros.data();
-        desc.preprocessorMacroCount = SlangInt(macros.size());
-        desc.fileSystem = state->files.get();
-        desc.compilerOptionEntries = list.entries.data();
-        desc.compilerOptionEntryCount = uint32_t(list.entries.size());
-        desc.skipSPIRVValidation = options.skip_spirv_validation;
-        if (SLANG_FAILED(global->createSession(desc, state->session.put())))
-            fail_runtime("the Slang compiler could not create a session for \"", target.format, "\"");
-    };
-    state->compiler->run(make);
+    state->compiler->run([state, target = m_target, options = m_options] { create_session(*state, target, options); });
     return state;
 }
 

@@ -11,9 +11,9 @@ namespace {
 using Kind = slang::TypeReflection::Kind;
 
 /// Parameter categories that a backend binds by number.
-constexpr slang::ParameterCategory register_categories[]
-    = {slang::ConstantBuffer, slang::ShaderResource, slang::UnorderedAccess, slang::SamplerState,
-       slang::DescriptorTableSlot};
+constexpr slang::ParameterCategory register_categories[] = {slang::ConstantBuffer, slang::ShaderResource,
+                                                            slang::UnorderedAccess, slang::SamplerState,
+                                                            slang::DescriptorTableSlot};
 
 uint64_t known_size(size_t size, const char* what)
 {
@@ -27,8 +27,8 @@ uint64_t byte_size(slang::TypeLayoutReflection* layout) { return known_size(layo
 /// True for parameters that hold data or a resource, not those the hardware supplies.
 bool is_bindable(slang::TypeLayoutReflection* layout)
 {
-    if (byte_size(layout) > 0 || layout->getSize(slang::SubElementRegisterSpace) > 0
-        || layout->getSize(slang::PushConstantBuffer) > 0)
+    if (byte_size(layout) > 0 || layout->getSize(slang::SubElementRegisterSpace) > 0 ||
+        layout->getSize(slang::PushConstantBuffer) > 0)
         return true;
     for (const slang::ParameterCategory category : register_categories)
         if (layout->getSize(category) > 0)
@@ -36,9 +36,12 @@ bool is_bindable(slang::TypeLayoutReflection* layout)
     return false;
 }
 
+/// A parameter of our own library, which the device binds by itself: the table of all memory (memory_hlsl.slang).
+bool is_own(slang::VariableLayoutReflection* variable) { return text_or_empty(variable->getName()) == "_spy_heap"; }
+
 class TypeBuilder {
 public:
-    explicit TypeBuilder(slang::ProgramLayout* program) : m_program(program) {}
+    explicit TypeBuilder(slang::ProgramLayout* program) : m_program(program) { }
 
     ref<TypeLayout> build(slang::TypeLayoutReflection* source)
     {
@@ -123,8 +126,9 @@ private:
         const size_t count = source->getElementCount(m_program);
         result.element = build(source->getElementTypeLayout());
         result.element_stride = known_size(source->getElementStride(SLANG_PARAMETER_CATEGORY_UNIFORM), "array stride");
-        result.element_count
-            = count == SLANG_UNBOUNDED_SIZE || count == 0 ? -1 : int64_t(known_size(count, "length of an array"));
+        result.element_count = count == SLANG_UNBOUNDED_SIZE || count == 0
+            ? -1
+            : int64_t(known_size(count, "length of an array"));
         const uint32_t times = result.element_count < 0 ? 1 : uint32_t(result.element_count);
         result.slot_count = result.element->slot_count * times;
         result.scope_count = result.element->scope_count * times;
@@ -134,13 +138,13 @@ private:
     {
         for (unsigned i = 0; i < source->getFieldCount(); ++i) {
             slang::VariableLayoutReflection* field = source->getFieldByIndex(i);
-            if (bindable_only && !is_bindable(field->getTypeLayout()))
+            if (bindable_only && (!is_bindable(field->getTypeLayout()) || is_own(field)))
                 continue;
             ref<TypeLayout> type = build(field->getTypeLayout());
             const bool has_bytes = type->size > 0;
             const uint64_t offset = has_bytes ? known_size(field->getOffset(), "offset of a field") : 0;
-            result.fields.push_back({std::string(text_or_empty(field->getName())), type, offset, result.slot_count,
-                                     result.scope_count});
+            result.fields.push_back(
+                {std::string(text_or_empty(field->getName())), type, offset, result.slot_count, result.scope_count});
             result.slot_count += type->slot_count;
             result.scope_count += type->scope_count;
         }
@@ -153,7 +157,8 @@ private:
         result.resource_access = to_resource_access(type->getResourceAccess());
         result.slot_count = 1;
         if (result.resource_shape == ResourceShape::structured_buffer) {
-            if (slang::TypeLayoutReflection* element = source->getElementTypeLayout(); element && !m_open.count(element))
+            if (slang::TypeLayoutReflection* element = source->getElementTypeLayout();
+                element && !m_open.count(element))
                 result.element = build(element);
         } else if (slang::TypeReflection* texel = type->getResourceResultType()) {
             result.scalar = scalar_of(texel);
@@ -168,8 +173,8 @@ private:
         slang::TypeReflection* pointee = element_of(type);
         if (!pointee || pointee->getKind() == Kind::None || m_pointees.count(pointee))
             return;
-        slang::TypeLayoutReflection* layout
-            = m_program->getTypeLayout(pointee, slang::LayoutRules::DefaultStructuredBuffer);
+        slang::TypeLayoutReflection* layout = m_program->getTypeLayout(pointee,
+                                                                       slang::LayoutRules::DefaultStructuredBuffer);
         if (!layout || m_open.count(layout))
             return;
         m_pointees.insert(pointee);
@@ -187,15 +192,15 @@ private:
 /// one is bound. Offsets add up along the path as Slang's documentation on reflection describes.
 class BindingWalker {
 public:
-    BindingWalker(ProgramLayout& result, bool pointers) : m_result(result), m_pointers(pointers) {}
+    BindingWalker(ProgramLayout& result, bool pointers) : m_result(result), m_pointers(pointers) { }
 
     struct Place {
         std::string path;
         uint32_t scope = 0;
-        uint64_t offset = 0;       ///< bytes in the scope
-        uint32_t index[5] = {};    ///< per register category
-        uint32_t space[5] = {};    ///< likewise
-        uint32_t outer_space = 0;  ///< spaces of enclosing parameter blocks
+        uint64_t offset = 0;      ///< bytes in the scope
+        uint32_t index[5] = {};   ///< per register category
+        uint32_t space[5] = {};   ///< likewise
+        uint32_t outer_space = 0; ///< spaces of enclosing parameter blocks
         uint32_t array_index = 0;
         uint32_t array_size = 1; ///< elements of the arrays around, where arrays share one binding
     };
@@ -218,7 +223,7 @@ public:
     {
         for (unsigned i = 0; i < layout->getFieldCount(); ++i) {
             slang::VariableLayoutReflection* field = layout->getFieldByIndex(i);
-            if (bindable_only && !is_bindable(field->getTypeLayout()))
+            if (bindable_only && (!is_bindable(field->getTypeLayout()) || is_own(field)))
                 continue;
             walk(field->getTypeLayout(), enter(place, field, std::string(text_or_empty(field->getName()))));
         }
@@ -236,8 +241,9 @@ public:
             }
         }
         const slang::ParameterCategory category = constant_buffer_category(container);
-        const size_t number = size_t(std::find(std::begin(register_categories), std::end(register_categories), category)
-                                     - std::begin(register_categories));
+        const size_t number = size_t(
+            std::find(std::begin(register_categories), std::end(register_categories), category) -
+            std::begin(register_categories));
         const Place own = enter(inside, container->getContainerVarLayout(), "");
         scope.path = place.path;
         scope.binding = own.index[number];
@@ -321,7 +327,8 @@ private:
     void walk_block(slang::TypeLayoutReflection* layout, const Place& place)
     {
         ScopeLayout scope;
-        scope.kind = layout->getKind() == Kind::ParameterBlock ? ScopeKind::parameter_block : ScopeKind::constant_buffer;
+        scope.kind = layout->getKind() == Kind::ParameterBlock ? ScopeKind::parameter_block
+                                                               : ScopeKind::constant_buffer;
         if (m_pointers) {
             scope.parent = int32_t(place.scope);
             scope.parent_offset = place.offset;
@@ -434,6 +441,34 @@ ref<TypeLayout> make_type_layout(slang::TypeLayoutReflection* layout, slang::Pro
     }
 }
 
+namespace {
+
+/// The arguments of generated kernels for D3D12 lie in memory, laid out as C does, because a constant buffer pads
+/// arrays. For the layers above, the parameter `_spy_calls` (the last one) is the struct that the kernel reads from it.
+void open_arguments(ProgramLayout& layout, slang::ProgramLayout* program, TypeBuilder& types)
+{
+    if (layout.slots.size() <= layout.entry_point_slot || layout.slots.back().path != "_spy_calls")
+        return;
+    slang::TypeReflection* type = program->findTypeByName("_spy_Call");
+    slang::TypeLayoutReflection* call = type ? program->getTypeLayout(type, slang::LayoutRules::DefaultStructuredBuffer)
+                                             : nullptr;
+    if (!call)
+        fail_runtime("a generated kernel has no type _spy_Call");
+    ScopeLayout& scope = layout.scopes[1];
+    scope.memory = true;
+    scope.size = byte_size(call);
+    scope.set = layout.slots.back().set;
+    scope.binding = layout.slots.back().binding;
+    layout.slots.pop_back();
+    FieldLayout& field = layout.entry_point->fields.back();
+    field.name = "_call";
+    field.type = types.build(call);
+    --layout.entry_point->slot_count;
+    layout.entry_point->size = scope.size;
+}
+
+} // namespace
+
 ref<ProgramLayout> make_program_layout(slang::ProgramLayout* program, uint32_t entry_point, const std::string& format)
 {
     if (entry_point >= program->getEntryPointCount())
@@ -448,8 +483,8 @@ ref<ProgramLayout> make_program_layout(slang::ProgramLayout* program, uint32_t e
     BindingWalker::Place globals_place, entry_place;
     slang::TypeLayoutReflection* globals = add_root_scope(*result, walker, ScopeKind::globals,
                                                           program->getGlobalParamsVarLayout(), globals_place);
-    slang::TypeLayoutReflection* parameters
-        = add_root_scope(*result, walker, ScopeKind::entry_point, entry->getVarLayout(), entry_place);
+    slang::TypeLayoutReflection* parameters = add_root_scope(*result, walker, ScopeKind::entry_point,
+                                                             entry->getVarLayout(), entry_place);
     result->scopes[1].push_constant = format.starts_with("spirv");
 
     result->globals = types.build_struct(globals, true);
@@ -459,9 +494,11 @@ ref<ProgramLayout> make_program_layout(slang::ProgramLayout* program, uint32_t e
     result->entry_point_nested_scope = uint32_t(result->scopes.size());
     walker.walk_fields(parameters, entry_place, true);
 
+    open_arguments(*result, program, types);
+
     const char* renamed = entry->getNameOverride();
-    result->entry_point_name
-        = target_name(std::string(renamed && *renamed ? renamed : text_or_empty(entry->getName()).data()), format);
+    result->entry_point_name = target_name(
+        std::string(renamed && *renamed ? renamed : text_or_empty(entry->getName()).data()), format);
     SlangUInt size[3] = {1, 1, 1};
     entry->getComputeThreadGroupSize(3, size);
     for (int i = 0; i < 3; ++i)

@@ -1,6 +1,6 @@
 #pragma once
-// What the process that generates code (worker/main.cpp) and its client (code_worker.cpp) say to each other. Both are of
-// one build on one machine, so values travel as they lie in memory; a frame is a 64-bit length and that many bytes.
+// What the process that generates code (worker/main.cpp) and its client (code_worker.cpp) say to each other. Both are
+// of one build on one machine, so values travel as they lie in memory; a frame is a 64-bit length and that many bytes.
 #include "slang/session.h"
 
 #include <cstring>
@@ -15,7 +15,7 @@ enum class Kind : uint8_t { session, module, drop, code };
 /// A session is known by the number that the client gives it, a module by its number in the session.
 struct OpenSession {
     uint64_t session = 0;
-    CompileTarget target;
+    SlangTarget target;
     SessionOptions options;
 };
 
@@ -63,7 +63,7 @@ struct Code {
 };
 
 template <typename A>
-void fields(A& a, CompileTarget& v)
+void fields(A& a, SlangTarget& v)
 {
     a(v.format, v.profile, v.capabilities, v.defines);
 }
@@ -72,7 +72,8 @@ void fields(A& a, SessionOptions& v)
 {
     a(v.include_paths, v.library_paths, v.defines, v.optimization, v.floating_point_mode, v.debug_info, v.row_major,
       v.enable_warnings, v.disable_warnings, v.warnings_as_errors, v.downstream_args, v.report_downstream_time,
-      v.report_perf_benchmark, v.skip_spirv_validation, v.dump_intermediates, v.dump_intermediates_prefix, v.sealed);
+      v.report_perf_benchmark, v.skip_spirv_validation, v.dump_intermediates, v.dump_intermediates_prefix, v.sealed,
+      v.experimental);
 }
 template <typename A>
 void fields(A& a, LinkOptions& v)
@@ -174,7 +175,7 @@ private:
 
 class Reader {
 public:
-    explicit Reader(std::string_view bytes) : m_left(bytes) {}
+    explicit Reader(std::string_view bytes) : m_left(bytes) { }
 
     template <typename... T>
     void operator()(T&... values)

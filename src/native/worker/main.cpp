@@ -64,8 +64,8 @@ void load_module(const wire::LoadModule& message)
 {
     Remote& remote = sessions[message.session];
     attempt(remote, [&] {
-        remote.modules[message.module]
-            = remote.session->load_module_from_blob(message.name, message.path, message.blob);
+        remote.modules[message.module] = remote.session->load_module_from_blob(message.name, message.path,
+                                                                               message.blob);
     });
 }
 

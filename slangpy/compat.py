@@ -1,0 +1,247 @@
+"""Names that programs for shader-slang/slangpy write: older paths of what is here, and what is not there yet, where using
+one says what to use instead."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from . import _native
+
+PATHS: dict[str, dict[str, str]] = {
+    "core": {},
+    "core.calldata": {
+        "config": "set_dump_generated_shaders set_dump_slang_intermediates set_print_generated_shaders",
+        "device": "SLANG_PATH=SHADER_PATH",
+    },
+    "core.callsignature": {"errors": "KernelGenException ResolveException"},
+    "core.enums": {"bindings.enums": "IOType", "references": "PrimType"},
+    "core.function": {"function": "Function FunctionNode"},
+    "core.instance": {"instance": "InstanceList InstanceTensor"},
+    "core.module": {"module": "Module"},
+    "core.native": {
+        "_native": "Shape",
+        "bindings.enums": "AccessType CallMode",
+        "utility": "NativeCallRuntimeOptions",
+    },
+    "core.packedarg": {"packed": "PackedArg pack"},
+    "core.struct": {"struct": "Struct"},
+    "core.utils": {
+        "device": "create_device",
+        "pytorch.integration": "create_torch_device",
+        "reflection.lookup": "find_type_layout_for_buffer",
+    },
+    "experimental": {},
+    "experimental.diffinstancelist": {"instance": "InstanceDifferentiableBuffer"},
+    "experimental.gridarg": {"generators": "GridArg grid"},
+    "types": {
+        "_native": "DiffPair ValueRef",
+        "generators": "CallIdArg GridArg RandFloatArg ThreadIdArg WangHashArg call_id grid rand_float thread_id wang_hash",
+        "references": "diffPair floatDiffPair floatRef intRef",
+        "tensor": "Tensor",
+    },
+    "types.callidarg": {"generators": "CallIdArg call_id"},
+    "types.diffpair": {"_native": "DiffPair", "references": "diffPair floatDiffPair"},
+    "types.randfloatarg": {"generators": "RandFloatArg rand_float"},
+    "types.tensor": {"tensor": "Tensor TensorDesc"},
+    "types.threadidarg": {"generators": "ThreadIdArg thread_id"},
+    "types.valueref": {"_native": "ValueRef", "references": "floatRef intRef"},
+    "types.wanghasharg": {"generators": "WangHashArg calc_wang_hash calc_wang_hash_numpy wang_hash"},
+}
+"""Older paths of modules: where the names that they had lie now (`old=new` where a name changed, too)."""
+
+_KERNELS = "use compute kernels, which write textures and buffers"
+_RAYS = "ray tracing is not available yet; build and walk the structure in a compute kernel"
+_WINDOW = "read textures back with to_numpy() and show them with another library"
+_BINDLESS = "pass buffers, textures and pointers as parameters"
+_COOPERATIVE = "use float or half matrices in plain Slang code"
+
+CLASSES: dict[str, str] = {
+    **dict.fromkeys(("BindlessDesc", "DescriptorHandle", "DescriptorHandleType"), _BINDLESS),
+    **dict.fromkeys(
+        (
+            "InputLayout", "InputLayoutDesc", "InputElementDesc", "InputSlotClass", "VertexStreamDesc", "RenderPassEncoder",
+            "RenderPassDesc", "RenderPassColorAttachment", "RenderPassDepthStencilAttachment", "RenderPipeline",
+            "RenderPipelineDesc", "RenderState", "RenderTargetWriteMask", "RasterizerDesc", "BlendFactor", "BlendOp",
+            "AspectBlendDesc", "ColorTargetDesc", "DepthStencilDesc", "DepthStencilOpDesc", "MultisampleDesc",
+            "PrimitiveTopology", "CullMode", "FillMode", "FrontFaceMode", "StencilOp", "LoadOp", "StoreOp", "ScissorRect",
+            "Viewport", "IndexFormat", "DrawArguments", "IndirectDrawArguments", "IndirectDrawIndexedArguments",
+        ),
+        _KERNELS,
+    ),
+    **dict.fromkeys(
+        (
+            "AccelerationStructure", "AccelerationStructureDesc", "AccelerationStructureHandle",
+            "AccelerationStructureBuildDesc", "AccelerationStructureBuildFlags", "AccelerationStructureBuildMode",
+            "AccelerationStructureBuildInputInstances", "AccelerationStructureBuildInputTriangles",
+            "AccelerationStructureBuildInputProceduralPrimitives", "AccelerationStructureCopyMode",
+            "AccelerationStructureGeometryFlags", "AccelerationStructureInstanceDesc", "AccelerationStructureInstanceFlags",
+            "AccelerationStructureInstanceList", "AccelerationStructureInstanceType", "AccelerationStructureQueryDesc",
+            "AccelerationStructureSizes", "ShaderTable", "ShaderTableDesc", "HitGroupDesc", "RayTracingPassEncoder",
+            "RayTracingPipeline", "RayTracingPipelineDesc", "RayTracingPipelineFlags",
+        ),
+        _RAYS,
+    ),
+    **dict.fromkeys(("CoopVecMatrixLayout", "CoopVecMatrixDesc"), _COOPERATIVE),
+    **dict.fromkeys(
+        (
+            "Window", "WindowMode", "Surface", "SurfaceConfig", "SurfaceInfo", "App", "AppDesc", "AppWindow",
+            "AppWindowDesc", "CursorMode", "KeyboardEvent", "KeyboardEventType", "KeyModifier", "KeyModifierFlags",
+            "MouseButton", "MouseEvent", "MouseEventType", "GamepadButton", "GamepadEvent", "GamepadEventType",
+            "GamepadState",
+        ),
+        _WINDOW,
+    ),
+    **dict.fromkeys(
+        ("ComputePipelineDesc", "ComputeKernelDesc"), "pass its fields to create_compute_pipeline or create_compute_kernel"
+    ),
+    "Profiler": "use query pools (create_query_pool) or the platform's profiler",
+}  # fmt: skip
+
+MODULES: dict[str, str] = {
+    "thread": "use Python's threading",
+    "ui": _WINDOW,
+    "tev": "write the image with Bitmap.write(path) and open it in the viewer",
+    "renderdoc": "start the program from RenderDoc, which captures Vulkan devices",
+}
+
+METHODS: dict[str, dict[str, str]] = {
+    "Device": {
+        **dict.fromkeys(("create_input_layout", "create_render_pipeline"), _KERNELS),
+        **dict.fromkeys(
+            (
+                "create_ray_tracing_pipeline", "create_shader_table", "get_acceleration_structure_sizes",
+                "create_acceleration_structure", "create_acceleration_structure_instance_list",
+            ),
+            _RAYS,
+        ),
+        **dict.fromkeys(
+            (
+                "get_coop_vec_matrix_size", "create_coop_vec_matrix_desc", "convert_coop_vec_matrix",
+                "convert_coop_vec_matrices",
+            ),
+            _COOPERATIVE,
+        ),
+        "create_surface": _WINDOW,
+        "set_print_enabled": "open the device with enable_print=True, or without",
+        "get_timestamp_calibration": "compare timestamps of one query pool",
+    },
+    "CommandEncoder": {
+        "begin_render_pass": _KERNELS,
+        **dict.fromkeys(
+            (
+                "begin_ray_tracing_pass", "build_acceleration_structure", "copy_acceleration_structure",
+                "query_acceleration_structure_properties", "serialize_acceleration_structure",
+                "deserialize_acceleration_structure",
+            ),
+            _RAYS,
+        ),
+        **dict.fromkeys(("convert_coop_vec_matrix", "convert_coop_vec_matrices"), _COOPERATIVE),
+        "clear_texture_depth_stencil": _KERNELS,
+    },
+}  # fmt: skip
+
+PROPERTIES: dict[str, dict[str, str]] = {
+    "Buffer": dict.fromkeys(("descriptor_handle_ro", "descriptor_handle_rw"), _BINDLESS),
+    "TextureView": dict.fromkeys(
+        ("descriptor_handle_ro", "descriptor_handle_rw", "descriptor_handle_combined"), _BINDLESS
+    ),
+    "Sampler": {"descriptor_handle": _BINDLESS},
+}
+
+
+class _RefusingClass(type):
+    """Neither the class nor its members can be used."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        del args, kwargs
+        raise NotImplementedError(f"slangpy.{cls.__name__} is not implemented; {CLASSES[cls.__name__]}")
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(f"slangpy.{cls.__name__}.{name} is not implemented; {CLASSES[cls.__name__]}")
+
+
+class _RefusingModule(ModuleType):
+    """A module of which nothing can be taken."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(f"{self.__name__}.{name} is not implemented; {self.__doc__}")
+
+
+class _OlderPath(ModuleType):
+    """A module by its older path. What it names is imported when it is asked for."""
+
+    def __init__(self, name: str, homes: dict[str, tuple[str, str]]) -> None:
+        super().__init__(name, "An older path of what stands elsewhere in slangpy; see slangpy/compat.py.")
+        self.__spec__ = ModuleSpec(name, None, is_package=True)
+        self.__path__ = []
+        self.__all__ = sorted(homes)
+        self._homes = homes
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._homes:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        home, its_name = self._homes[name]
+        found = getattr(import_module(home), its_name)
+        setattr(self, name, found)
+        return found
+
+
+def older_names(path: str) -> dict[str, tuple[str, str]]:
+    """Of one of PATHS: each name with its module and its name there."""
+    homes: dict[str, tuple[str, str]] = {}
+    for home, names in PATHS[path].items():
+        for entry in names.split():
+            name, _, its_name = entry.partition("=")
+            homes[name] = (f"slangpy.{home}", its_name or name)
+    return homes
+
+
+def give_paths(package: ModuleType) -> None:
+    """Makes PATHS importable below `package`."""
+    for path in PATHS:  # parents come first
+        module = _OlderPath(f"slangpy.{path}", older_names(path))
+        sys.modules[module.__name__] = module
+        parent, _, name = module.__name__.rpartition(".")
+        setattr(package if parent == "slangpy" else sys.modules[parent], name, module)
+
+
+def make(name: str) -> Any:
+    """A class that cannot be made or a module without contents; None for other names."""
+    if name in MODULES:
+        return _RefusingModule(f"slangpy.{name}", MODULES[name])
+    if name in CLASSES:
+        return _RefusingClass(name, (), {"__doc__": f"Not implemented; {CLASSES[name]}.", "__module__": "slangpy"})
+    return None
+
+
+def _function(name: str, text: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        del args, kwargs
+        raise NotImplementedError(text)
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = text
+    return refuse
+
+
+def install() -> None:
+    """Gives the native classes the members that they lack."""
+    for owner, members in METHODS.items():
+        cls = getattr(_native, owner)
+        for name, instead in members.items():
+            if not hasattr(cls, name):
+                setattr(cls, name, _function(name, f"{owner}.{name} is not implemented; {instead}"))
+    for owner, members in PROPERTIES.items():
+        cls = getattr(_native, owner)
+        for name, instead in members.items():
+            if not hasattr(cls, name):
+                setattr(cls, name, property(_function(name, f"{owner}.{name} is not implemented; {instead}")))

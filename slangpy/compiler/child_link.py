@@ -1,0 +1,136 @@
+"""Kernels of second derivatives are compiled by a process of their own: Slang 2026.12 may end it, and takes the sources
+changed (rewrite_inline.h), which would double the compiler's memory in the process of the user."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from .. import _native, libslang
+from ..errors import SlangCompileError
+from ..folders import LIBRARY_PATH
+from .generated import generated_name, load_generated, with_bounds
+from .library import library_blob
+from .module_files import load_texts, texts
+from .options import session_options
+from .session import session_values
+
+TIMEOUT = 120.0
+"""Seconds that the compiler may take."""
+_START = "import sys; sys.path[:] = {path!r}; from slangpy.compiler.child_link import serve; serve()"
+
+
+class ChildLink:
+    """Links generated modules against a module, its differentiable functions inlined before they are differentiated."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def link(self, program: Any, name: str, source: str, conformances: Any) -> tuple[bytes, Any]:
+        """Target code and layout. NotImplementedError where the compiler refuses it, dies, or takes too long."""
+        answer = self._ask(name, self._request(program, name, source, conformances))
+        if "error" in answer:  # gradients did compile
+            raise _unavailable(name, f"the Slang compiler refuses it:\n{answer['error']}")
+        code = with_bounds(program.device, source, answer["code"])
+        return code, _native.PlainProgramLayout.deserialize(answer["layout"])
+
+    def _request(self, program: Any, name: str, source: str, conformances: Any) -> dict[str, Any]:
+        device, module = program.device, self._module
+        modules = [module, *module.link]
+        if any(not getattr(item, "cacheable", False) for item in modules):
+            raise _unavailable(name, "it is linked with a module that has no file and no text")
+        target, values = session_values(device, session_options(device))
+        return {
+            "target": target,
+            "options": {**values, "inline_differentiable": True},
+            "library": library_blob(device),
+            "texts": {other: texts(device)[other] for item in modules for other in _texts_of(item)},
+            "modules": [
+                (known, str(item._path or ""), item._source)
+                for known, item in zip(program.import_names, modules, strict=True)
+            ],
+            "name": generated_name(name, source, conformances),
+            "source": source,
+            "conformances": [tuple(item) for item in conformances],
+        }
+
+    def _ask(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Sends the request to a new process and gives its answer."""
+        command = [sys.executable, "-c", _START.format(path=list(sys.path))]
+        environment = {**os.environ, "SLANGPY_DISABLE_CACHE": "1", "SLANGPY_COMPILE_IN_PROCESS": "1"}
+        try:
+            done = subprocess.run(
+                command, input=pickle.dumps(request), capture_output=True, timeout=TIMEOUT, env=environment
+            )
+        except subprocess.TimeoutExpired:
+            raise _unavailable(name, f"the compiler took more than {TIMEOUT:.0f} s") from None
+        except OSError as error:
+            raise _unavailable(name, f"no process could be started for the compiler ({error})") from None
+        if done.returncode < 0 or (done.returncode and not done.stderr):
+            raise _unavailable(name, f"the Slang compiler crashes on it (exit status {done.returncode})")
+        if done.returncode:
+            raise RuntimeError(f"{name}: the compiler's process failed:\n{done.stderr.decode(errors='replace')}")
+        try:
+            return marshal.loads(done.stdout)
+        except (ValueError, EOFError, TypeError):
+            raise _unavailable(name, f"{sys.executable} is no Python that could run the compiler") from None
+
+
+def _unavailable(name: str, reason: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{name}: second derivatives (create_graph=True) do not reach into this function: {reason}; see docs/gradients.md"
+    )
+
+
+def serve() -> None:
+    """What the process does: reads a request, compiles, writes the answer."""
+    request = pickle.loads(sys.stdin.buffer.read())
+    with os.fdopen(os.dup(1), "wb") as answer:
+        os.dup2(2, 1)  # whatever else is printed does not go there
+        answer.write(marshal.dumps(_compiled(request)))
+    os._exit(0)
+
+
+def _compiled(request: dict[str, Any]) -> dict[str, Any]:
+    session: Any = libslang.SlangSession(request["target"], request["options"])
+    device = SimpleNamespace(_state=SimpleNamespace(texts=request["texts"]))
+    try:
+        if request["library"] is None:
+            session.load_module("slangpy")
+        else:
+            session.load_module_from_blob("slangpy", str(LIBRARY_PATH / "slangpy.slang"), request["library"])
+        modules: list[Any] = []
+        for name, path, source in request["modules"]:
+            load_texts(device, session, name, " ".join(request["texts"]))
+            modules.append(_load(session, name, path, source))
+        program = SimpleNamespace(session=session, import_names=[m.name for m in modules], modules=modules)
+        module = load_generated(program, request["name"], request["source"])
+        conformances = request["conformances"] or None
+        linked = session.link([module, *modules], [module.entry_point("_spy_main")], conformances)
+        return {"code": linked.code(0), "layout": linked.binding_layout(0).serialize()}
+    except (SlangCompileError, RuntimeError) as error:
+        return {"error": str(error)}
+
+
+def _texts_of(module: Any) -> list[str]:
+    """The modules made of text that a module imports."""
+    return [name for name, _ in (module._manifest or {}).get("texts", ())]
+
+
+def _load(session: Any, name: str, path: str, source: str) -> Any:
+    """A module under the name that the generated source imports it by."""
+    if not path:
+        return session.load_module_from_source(name, source, name)
+    module = session.load_module(path)
+    if module.name == name:
+        return module
+    return session.load_module_from_source(name, Path(path).read_text("utf-8", "replace"), path)
+
+
+__all__ = ["ChildLink", "serve"]

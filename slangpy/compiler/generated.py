@@ -1,0 +1,46 @@
+"""Generated modules: what they are called and import, how they are loaded, and what their target code gets in front."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import SlangCompileError
+from ..folders import LIBRARY_PATH
+from .cache import digest
+
+
+def import_statement(module_name: str) -> str:
+    """`import` of a module that is known by an identifier or, the second file of one name, by its path."""
+    return f"import {module_name};" if module_name.isidentifier() else f'import "{module_name}";'
+
+
+def load_generated(program: Any, name: str, source: str) -> Any:
+    """The generated module. Where it names types that the user's module imports without `__exported`, it imports them
+    too; not before, because functions that the user's module does not see as its own would join its overloads."""
+    try:
+        return program.session.load_module_from_source(name, source, f"{name}.slang")
+    except SlangCompileError as error:
+        known = set(program.import_names)
+        hidden = [
+            other
+            for module in program.modules
+            for other in module.imports
+            if other not in known and not (LIBRARY_PATH / f"{other}.slang").exists()
+        ]
+        if not hidden or "undefined identifier" not in str(error):
+            raise
+        source = "\n".join(import_statement(other) for other in dict.fromkeys(hidden)) + "\n" + source
+        return program.session.load_module_from_source(f"{name}_i", source, f"{name}_i.slang")
+
+
+def generated_name(name: str, source: str, conformances: Any) -> str:
+    """What the compiler knows a generated module by."""
+    return "_spy_" + digest(source, name, repr(conformances))[:24]
+
+
+def with_bounds(device: Any, source: str, code: bytes) -> bytes:
+    """Target code with the checks of what backward derivatives index on the CPU."""
+    backward = "bwd_diff(" in source or b"s_bwdProp" in code  # ours, or the user's own
+    if backward and device.compile_target.format == "cpp":
+        return (LIBRARY_PATH / "bounds_cpp.h").read_bytes() + b"\n" + code
+    return code

@@ -1,0 +1,81 @@
+"""Which resources of a program a kernel uses, read from the code that the compiler emitted.
+
+A layout lists every global of every module, and every field of every block; those that a kernel never reaches need no
+value.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Any
+
+_DECLARATION = re.compile(r"struct GlobalParams_\d+\s*\{(.*?)\n\s*\};", re.DOTALL)
+_FIELD = re.compile(r"\b(\w+)_(\d+)\s*;")
+
+
+def used_slots(code: bytes, format: str, layout: Any) -> tuple[int, ...]:
+    """Slots of the globals that `code` (C++, CUDA or SPIR-V) refers to."""
+    slots = _slots(layout, 0, layout.entry_point_slot)
+    if not slots:
+        return ()
+    if format.startswith("spirv"):
+        return _bound_slots(code, slots)
+    text = code.decode("utf-8", "replace")
+    declared = _DECLARATION.search(text)
+    if declared is None:
+        return ()
+    names = {name: f"{name}_{number}" for name, number in _FIELD.findall(declared.group(1))}
+    return tuple(i for i, slot in slots if _mentions(text, slot["path"], names))
+
+
+def all_used_slots(code: bytes, format: str, layout: Any) -> tuple[int, ...] | None:
+    """The same of a kernel that users wrote, its parameters included. None where it uses all, or where the code
+    cannot be read so."""
+    if format.startswith("hlsl"):
+        return None
+    count = len(layout.slots)
+    if format.startswith("spirv"):
+        used = _bound_slots(code, _slots(layout, 0, count))
+    else:
+        text = code.decode("utf-8", "replace")
+        parameters = _slots(layout, layout.entry_point_slot, count)
+        used = used_slots(code, format, layout)
+        used += tuple(i for i, slot in parameters if _mentions_parameter(text, slot["path"]))
+    return used if len(used) < count else None
+
+
+def _slots(layout: Any, begin: int, end: int) -> list[tuple[int, Any]]:
+    return [(i, layout.slots[i]) for i in range(begin, end) if layout.slots[i]["path"] != "_spy_print"]
+
+
+def _bound_slots(code: bytes, slots: list[tuple[int, Any]]) -> tuple[int, ...]:
+    bound = _bindings(code)
+    return tuple(i for i, slot in slots if (slot["set"], slot["binding"]) in bound)
+
+
+def _mentions_parameter(text: str, path: str) -> bool:
+    """A parameter is declared once, in the kernel or in a struct; its fields are read through signs."""
+    first, *rest = re.findall(r"[A-Za-z_]\w*", path)
+    declared_and_used = len(re.findall(rf"\b{first}_\d+\b", text)) > 1
+    return declared_and_used and all(re.search(rf"(?:->|\.){part}_\d+\b", text) for part in rest)
+
+
+def _mentions(text: str, path: str, names: dict[str, str]) -> bool:
+    first, *rest = re.findall(r"[A-Za-z_]\w*", path)
+    parts = [names.get(first, first + r"_\d+"), *(part + r"_\d+" for part in rest)]
+    return all(re.search(rf"(?:->|\.){part}\b", text) for part in parts)
+
+
+def _bindings(code: bytes) -> set[tuple[int, int]]:
+    """(descriptor set, binding) of all variables of a SPIR-V module."""
+    words = struct.unpack(f"<{len(code) // 4}I", code[: len(code) // 4 * 4])
+    sets: dict[int, int] = {}
+    bindings: dict[int, int] = {}
+    at = 5  # behind the header
+    while at < len(words):
+        count, operation = words[at] >> 16, words[at] & 0xFFFF
+        if operation == 71 and count == 4 and words[at + 2] in (33, 34):  # OpDecorate ... Binding, DescriptorSet
+            (bindings if words[at + 2] == 33 else sets)[words[at + 1]] = words[at + 3]
+        at += max(count, 1)
+    return {(sets.get(variable, 0), binding) for variable, binding in bindings.items()}

@@ -1,0 +1,81 @@
+"""C++ code of kernels on the CPU: groups whose threads wait for each other, group-shared memory, waves, textures.
+
+Slang emits a loop over the threads of a group around a function of one thread, in which group-shared variables are local.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from ..folders import LIBRARY_PATH
+
+_END_OF_PRELUDE = b"\n#ifdef SLANG_PRELUDE_NAMESPACE\nusing namespace SLANG_PRELUDE_NAMESPACE;\n#endif\n"
+_HOST = b'extern "C" __attribute__((visibility("default"))) const SpyHost* _spy_host = nullptr;\n'
+_GROUPS = re.compile(rb"\b_spy_(?:group_sync|wave_|fetch_|fence|bits4|lanes_before)")
+_TEXTURES = re.compile(rb"\b(?:RW)?Texture(?:1D|2D|3D|Cube)(?:Array)?<")
+_WAITS = re.compile(rb"\b_spy_group_sync\(")
+_WAVES = re.compile(rb"\b_spy_(?:wave_|lanes_before)")
+_SHARED = re.compile(rb"^    ([^\n;=]+ (\w+);\n(?=    \(&\w+\)->\w+ = &\2;\n))", re.MULTILINE)
+_LOOP = re.compile(
+    rb"// \[numthreads\((\d+), (\d+), (\d+)\)\]\nSLANG_PRELUDE_EXPORT\nvoid (\w+)_Group\(ComputeVaryingInput\* varyingInput, "
+    rb"void\* entryPointParams, void\* globalParams\)\n\{\n.*?\b(\w+)\(&threadInput, entryPointParams, globalParams\);.*?\n\}\n",
+    re.DOTALL,
+)
+_FIBERS = b"""
+static void %(name)s_fiber(void* data, uint32_t index)
+{
+    const _spy_group& group = *static_cast<const _spy_group*>(data);
+    ComputeThreadVaryingInput input = {};
+    input.groupID = group.id;
+    input.groupThreadID = uint3(index %% %(x)su, index / %(x)su %% %(y)su, index / (%(x)su * %(y)su));
+    %(thread)s(&input, group.arguments, group.globals);
+}
+SLANG_PRELUDE_EXPORT
+void %(name)s_Group(ComputeVaryingInput* varyingInput, void* entryPointParams, void* globalParams)
+{
+    _spy_group group{varyingInput->startGroupID, entryPointParams, globalParams};
+    _spy_host->run_group(%(x)su * %(y)su * %(z)su, SPY_WAVE_LANES, %(name)s_fiber, &group);
+}
+"""
+
+
+@cache
+def _file(name: str) -> bytes:
+    return (LIBRARY_PATH / name).read_bytes().replace(b"#pragma once\n", b"", 1)
+
+
+@cache
+def host_text() -> bytes:
+    """All that decides what `with_host` makes of kernels; part of what names them in the disk cache."""
+    return _file("host_cpp.h") + _file("groups_cpp.h") + _file("textures_cpp.h") + Path(__file__).read_bytes()
+
+
+def with_host(code: bytes, wave_lanes: str) -> bytes:
+    """Code that Slang emitted, with what it calls of the device, and its groups made of fibers where threads wait."""
+    at = code.rfind(_END_OF_PRELUDE)
+    body = code[at:]
+    textures = _TEXTURES.search(body)
+    if at < 0 or not (textures or _GROUPS.search(body) or _SHARED.search(body)):
+        return code
+    # a thread of the pool runs one group at a time
+    body = _SHARED.sub(rb"    static thread_local \1", body)
+    if _WAITS.search(body) or (wave_lanes != "1" and _WAVES.search(body)):
+        body = _LOOP.sub(_fibers, body)
+    parts = (
+        code[:at],
+        _END_OF_PRELUDE,
+        b"#define SPY_WAVE_LANES %s\n" % wave_lanes.encode(),
+        _file("host_cpp.h"),
+        _HOST,
+        _file("groups_cpp.h"),
+        _file("textures_cpp.h") if textures else b"",
+        body[len(_END_OF_PRELUDE) :],
+    )
+    return b"".join(parts)
+
+
+def _fibers(match: re.Match[bytes]) -> bytes:
+    x, y, z, name, thread = match.groups()
+    return _FIBERS % {b"x": x, b"y": y, b"z": z, b"name": name, b"thread": thread}

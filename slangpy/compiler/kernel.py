@@ -1,0 +1,279 @@
+"""Compute pipelines and kernels: one linked entry point, run with arguments by name."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from operator import index
+from typing import Any
+
+from .. import _native
+from ..checks import check_queue
+from .code import target_code
+from .executable import make_executable
+from .globals_used import all_used_slots
+from .literals import remember
+from .reports import report_step
+
+__all__ = [
+    "ComputeKernel",
+    "ComputePipeline",
+    "create_compute_kernel",
+    "create_compute_pipeline",
+    "create_root_shader_object",
+    "create_shader_object",
+]
+
+
+def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> tuple[Any, bytes]:
+    """A linked entry point as the device's executable kernel, through the disk cache, and the target code of it."""
+    start = time.perf_counter()
+    text = target_code(device, program, entry_point, label)
+    remember(device, program)
+    if device.desc.enable_compilation_reports:
+        name, seconds = program.entry_point_names[entry_point], time.perf_counter() - start
+        report_step(device, "code_generation", label, seconds, 0, program, name)
+    made = make_executable(device, text, layout, label, _compile_options(program))
+    return device.create_kernel(made.code, layout, label), text
+
+
+def _compile_options(program: Any) -> dict[str, Any]:
+    """What the compiler behind Slang is told: the program's link options, else those of its session."""
+    return {
+        "downstream_args": list(program.downstream_args),
+        "float_mode": program.floating_point_mode,
+        "optimization": program.optimization,
+        "debug_info": program.debug_info != 0,
+    }
+
+
+def check_program(function: str, program: Any) -> None:
+    """TypeError unless it is what link_program() returns."""
+    if not hasattr(program, "binding_layout") or not hasattr(program, "entry_point_names"):
+        raise TypeError(f"{function}: 'program' must be a ShaderProgram (link_program() makes one), got {program!r}")
+
+
+class ComputePipeline:
+    """The first entry point of a program in executable form.
+
+    Compiled when made, or at the first use with `defer_target_compilation`; again after a hot reload.
+    """
+
+    def __init__(
+        self, device: Any, program: Any, defer_target_compilation: bool = False, label: str | None = None
+    ) -> None:
+        check_program("create_compute_pipeline", program)
+        names = list(program.entry_point_names)
+        if not names:
+            raise ValueError("create_compute_pipeline: the program has no entry point; link one with link_program()")
+        self._device = device
+        self._program = program
+        self._label = label or names[0]
+        self._kernel: Any = None
+        self._layout: Any = None
+        self._generation: Any = None
+        self._used_slots: tuple[int, ...] | None = None
+        if not defer_target_compilation:
+            self._compiled()
+
+    @property
+    def device(self) -> Any:
+        return self._device
+
+    @property
+    def program(self) -> Any:
+        return self._program
+
+    @property
+    def label(self) -> str:
+        return self._label
+
+    @property
+    def kernel(self) -> Any:
+        """The native kernel; compiles at the first use."""
+        return self._compiled()
+
+    @property
+    def used_slots(self) -> tuple[int, ...] | None:
+        """The resources, by their place in the layout, that the compiled kernel uses: the others need no value. None
+        where that is not known."""
+        self._compiled()
+        return self._used_slots
+
+    @property
+    def layout(self) -> Any:
+        """How the parameters are bound, as plain data."""
+        self._check_generation()
+        return self._layout
+
+    @property
+    def thread_group_size(self) -> Any:
+        """Threads of a group in x, y and z: `uint3`."""
+        return _native.uint3(*self.layout.group_size)
+
+    @property
+    def native_handle(self) -> Any:
+        return self._compiled().native_handle
+
+    def _check_generation(self) -> None:
+        generation = self._program.generation
+        if self._generation != generation:
+            self._layout = self._program.binding_layout(0)
+            self._kernel = None
+            self._generation = generation
+
+    def _compiled(self) -> Any:
+        self._check_generation()
+        if self._kernel is None:
+            self._kernel, code = compile_kernel(self._device, self._program, 0, self._layout, self._label)
+            self._used_slots = all_used_slots(code, self._device.compile_target.format, self._layout)
+        return self._kernel
+
+    def __repr__(self) -> str:
+        return f"ComputePipeline(\n  label = {self._label!r},\n  thread_group_size = {self.thread_group_size}\n)"
+
+
+class ComputeKernel:
+    """A program whose first entry point is run by `dispatch`."""
+
+    def __init__(self, device: Any, program: Any) -> None:
+        self._pipeline = ComputePipeline(device, program, defer_target_compilation=True)
+        self._device = device
+        self._validate: bool = device.desc.enable_rhi_validation
+
+    @property
+    def device(self) -> Any:
+        return self._device
+
+    @property
+    def program(self) -> Any:
+        return self._pipeline.program
+
+    @property
+    def pipeline(self) -> ComputePipeline:
+        return self._pipeline
+
+    @property
+    def reflection(self) -> Any:
+        return self._pipeline.program.reflection
+
+    def dispatch(
+        self,
+        thread_count: Any,
+        vars: Mapping[str, Any] | None = None,
+        command_encoder: Any = None,
+        queue: Any = None,
+        cuda_stream: Any = None,
+        query_pool: Any = None,
+        query_index_before: int = 0,
+        query_index_after: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        """Runs the kernel and returns without waiting.
+
+        `thread_count` counts threads: up to three ints, or one; rounded up to whole groups, so kernels test bounds.
+        `kwargs` set parameters of the entry point, `vars` globals (dicts for blocks). A name that the kernel lacks
+        gives a RuntimeWarning; a buffer, texture or sampler that the kernel uses and nobody set is a RuntimeError. Unset
+        uniforms are zero.
+        With `command_encoder` the dispatch is only recorded; with `query_pool` timestamps are written before and
+        after it. `cuda_stream` (a NativeHandle) runs it on that stream.
+        """
+        threads = _thread_count(thread_count)
+        stream = _native.NativeHandle() if cuda_stream is None else cuda_stream
+        _check_targets(queue, command_encoder, stream)
+        kernel = self._pipeline.kernel
+        root = self._bind(vars, kwargs)
+        if 0 in threads:
+            return
+        if command_encoder is None and query_pool is None:
+            root._dispatch(kernel, threads, stream)
+            return
+        encoder = self._device.create_command_encoder() if command_encoder is None else command_encoder
+        if query_pool is not None:
+            encoder.write_timestamp(query_pool, query_index_before)
+        with encoder.begin_compute_pass() as compute_pass:
+            compute_pass.bind_pipeline(self._pipeline, root)
+            compute_pass.dispatch(threads)
+        if query_pool is not None:
+            encoder.write_timestamp(query_pool, query_index_after)
+        if command_encoder is None:
+            self._device.submit_command_buffer(encoder.finish(), cuda_stream=stream)
+
+    def _bind(self, variables: Mapping[str, Any] | None, arguments: dict[str, Any]) -> Any:
+        root = _native.ShaderObject(self._device, self._pipeline.layout)
+        cursor = _native.ShaderCursor(root)
+        entry_point = cursor.find_entry_point(0)
+        if arguments:
+            unknown = entry_point._write_known(arguments)
+            if unknown:
+                self._warn_unknown(unknown, entry_point._fields, cursor._fields, "vars")
+        if variables:
+            unknown = cursor._write_known(dict(variables))
+            if unknown:
+                self._warn_unknown(unknown, cursor._fields, entry_point._fields, "keyword arguments")
+        if self._validate:
+            used = self._pipeline.used_slots
+            if used is not None:
+                root._set_used_slots(used)
+            root.check_bound()
+        return root
+
+    def _warn_unknown(self, unknown: Iterable[str], known: list[str], others: list[str], other_way: str) -> None:
+        for name in unknown:
+            hint = f"; it is set through {other_way}" if name in others else ""
+            parameters = ", ".join(known) or "none"
+            text = f"{self._pipeline.label}: no parameter '{name}'{hint}. Parameters here: {parameters}"
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
+
+    def __repr__(self) -> str:
+        return f"ComputeKernel(\n  entry_point = {self._pipeline.label!r}\n)"
+
+
+def _check_targets(queue: Any, encoder: Any, stream: Any) -> None:
+    check_queue("dispatch", queue)
+    if encoder is None:
+        return
+    if not isinstance(encoder, _native.CommandEncoder):
+        raise TypeError(f"dispatch: 'command_encoder' must be a CommandEncoder, got {encoder!r}")
+    if stream:
+        raise ValueError(
+            "dispatch: 'cuda_stream' cannot be used with 'command_encoder'; pass it to submit_command_buffer()"
+        )
+
+
+def _thread_count(value: Any) -> list[int]:
+    """Three counts; missing ones are 1."""
+    try:
+        counts = [index(n) for n in value] if hasattr(value, "__len__") else [index(value)]
+    except TypeError:
+        raise TypeError(f"dispatch: 'thread_count' must be an int or up to three ints, got {value!r}") from None
+    if not 1 <= len(counts) <= 3 or min(counts) < 0:
+        raise ValueError(f"dispatch: 'thread_count' must be one to three counts of at least 0, got {value!r}")
+    return counts + [1] * (3 - len(counts))
+
+
+def create_compute_pipeline(
+    device: Any, program: Any, defer_target_compilation: bool = False, label: str | None = None
+) -> ComputePipeline:
+    """The first entry point of `program` in executable form."""
+    return ComputePipeline(device, program, defer_target_compilation, label)
+
+
+def create_compute_kernel(device: Any, program: Any) -> ComputeKernel:
+    """A kernel for the first entry point of `program`, compiled at first use."""
+    return ComputeKernel(device, program)
+
+
+def create_root_shader_object(device: Any, program: Any) -> Any:
+    """Empty values for all parameters of the program's first entry point."""
+    check_program("create_root_shader_object", program)
+    return _native.ShaderObject(device, program.binding_layout(0))
+
+
+def create_shader_object(device: Any, layout: Any) -> Any:
+    """Empty values for the contents of a parameter block.
+
+    `layout` is a type layout or a reflection cursor, of the block or of its contents.
+    """
+    return _native.ShaderObject(device, layout)

@@ -1,0 +1,107 @@
+"""Modules as the compiler has them: their sessions, what they are linked with, and the layout over all of it."""
+
+from __future__ import annotations
+
+import weakref
+from functools import cached_property
+from typing import Any
+
+from ..census import collect
+from ..reflection import SlangType
+from .cache import digest
+from .generated import import_statement
+from .library import load_library
+from .options import session_options
+from .session import create_session
+
+_MOST_DROPPED = 32
+
+
+class KernelStore:
+    """Kernels of one module by generated source."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        self.kernels: dict[Any, Any] = {}
+
+
+class LoadedModule:
+    """What the compiler made of a module: its session, the composed modules, and their layout."""
+
+    def __init__(self, device: Any, main: Any, linked: list[Any], store: KernelStore) -> None:
+        self.device = device
+        self.main = main
+        self.session = main.session
+        self.modules = [main, *linked]
+        self.kernels = store.kernels
+        self.import_names = [m.name for m in [main, *linked]]
+        self._layout: Any = None
+        self._lookup: dict[str, Any] = {}
+        users = self.session.__dict__.setdefault("_users", weakref.WeakSet())
+        users.add(self)
+        self.session._uses = getattr(self.session, "_uses", 0) + 1
+
+    @property
+    def layout(self) -> Any:
+        """Native layout over the module, our library and all linked modules."""
+        if self._layout is None:
+            load_library(self.session)
+            name = "_spy_scope_" + digest(*self.import_names)[:16]
+            imports = ["slangpy", *self.import_names]
+            text = "\n".join(f"__exported {import_statement(n)}" for n in imports)
+            scope = self.session.load_module_from_source(name, text, f"{name} (generated)")
+            self._scope = scope
+            self._layout = scope.layout
+        return self._layout
+
+    @cached_property
+    def declared_names(self) -> frozenset[str]:
+        """What the modules declare outside of types and functions."""
+        return frozenset(name for module in self.modules for name in declared_names(module))
+
+    def find_element_layout(self, type_: SlangType) -> Any:
+        return self.layout.element_layout(type_.type_reflection)
+
+
+def session_for(device: Any, link: Any, defines: dict[str, str]) -> Any:
+    """The compiler session for a new module: its own, where it has macros of its own; that of a module it is linked with;
+    else one of the device's."""
+    if defines:
+        return new_session(device, defines)
+    for item in link:
+        is_ours = hasattr(item, "loaded")
+        linked = item.loaded.main if is_ours else item
+        if is_ours or linked.name in linked.session.__dict__.get("_sources", {}):
+            return linked.session
+    state = device._state
+    session = state.functional_session
+    if session is None:
+        session = state.functional_session = new_session(device)
+    elif _is_worn(session):
+        session = state.functional_session = new_session(device)
+        collect()  # the modules that were dropped last would keep the old one
+    return session
+
+
+def _is_worn(session: Any) -> bool:
+    """Whether a session holds more modules that were dropped than modules in use: Slang keeps all that it has loaded, a
+    few MiB for each with its kernels, until the session goes. Those in use keep theirs."""
+    living = len(session.__dict__.get("_users", ()))
+    return getattr(session, "_uses", 0) - living >= max(_MOST_DROPPED, living)
+
+
+def new_session(device: Any, defines: dict[str, str] | None = None) -> Any:
+    """A compiler session with the device's options, more macros, and our library loaded."""
+    options = session_options(device)
+    if defines:
+        options["defines"] = {**options.get("defines", {}), **defines}
+    session = create_session(device, options, held_by_device=True)
+    load_library(session)
+    return session
+
+
+def declared_names(module: Any) -> list[str]:
+    """The names that a Slang module's text declares outside of types and functions.
+
+    Modules read precompiled, and those whose derivatives were asked for, also hold the compiler's own: `$__syn_...`."""
+    return [child.name for child in module.module_decl.children if child.name and "$" not in child.name]

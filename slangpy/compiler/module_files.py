@@ -1,0 +1,121 @@
+"""The files and texts that modules are made of (spec/calls.md 1.2), and how the compiler is given them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..errors import SlangCompileError
+from .cache import digest
+from .session import SlangCompilerOptions
+
+
+def include_paths(device: Any) -> list[str]:
+    options = SlangCompilerOptions.given(device.desc.compiler_options)
+    return [os.fspath(p) for p in options.get("include_paths", [])]
+
+
+def texts(device: Any) -> dict[str, str]:
+    """Sources of modules made of text by the name that `import` knows them by: the last of each name."""
+    return device._state.texts
+
+
+def load_texts(device: Any, session: Any, name: str, text: str) -> None:
+    """Loads the modules made of text that a module may import: a known manifest had spared them the compiler."""
+    words = set(re.findall(r"\w+", text))
+    for other, source in list(texts(device).items()):  # other threads add some
+        if other != name and other in words and other not in session.__dict__.get("_sources", {}):
+            load_texts(device, session, other, source)
+            load_source(session, other, source)
+
+
+_IMPORT = re.compile(
+    r'^\s*(?:__exported\s+)?(?:import|__include|#\s*include)\s+("[^"\n]+"|<[^>\n]+>|[\w.]+)', re.MULTILINE
+)
+
+
+def imported_paths(device: Any, path: Path) -> list[Path]:
+    """Where the files may lie, found or not, that a file and what it imports ask for."""
+    folders = [*include_paths(device), os.getcwd()]
+    found: dict[Path, None] = {}
+    wanted = [path]
+    while wanted:
+        file = wanted.pop()
+        for name in _IMPORT.findall(file.read_text("utf-8", "replace") if file.is_file() else ""):
+            plain = name.strip('"<>')
+            relative = plain if plain != name and "." in plain else plain.replace(".", "/") + ".slang"
+            asked = [Path(folder, relative).resolve() for folder in (file.parent, *folders)]
+            wanted += [candidate for candidate in asked if candidate not in found]
+            found.update(dict.fromkeys(asked))
+    return list(found)
+
+
+def find_file(device: Any, name: str) -> Path:
+    names = [name] if name.endswith(".slang") else [name + ".slang", name]
+    folders = [""] if os.path.isabs(name) else [*include_paths(device), os.getcwd(), *_calling_folder()]
+    for folder in folders:
+        for candidate in names:
+            path = Path(folder, candidate)
+            if path.is_file():
+                return path.resolve()
+    tried = ", ".join(str(Path(f)) for f in folders if f) or name
+    raise SlangCompileError(f'Failed to load slang module "{name}": no such file (looked in {tried})')
+
+
+def _calling_folder() -> list[str]:
+    """The folder of the Python file whose code called this package."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "slangpy":
+        frame = frame.f_back
+    file = frame.f_globals.get("__file__") if frame is not None else None
+    return [os.path.dirname(os.path.abspath(file))] if isinstance(file, str) else []
+
+
+def file_hash(path: str) -> str:
+    try:
+        return digest(Path(path).read_bytes())
+    except OSError:
+        return ""
+
+
+_attempts = itertools.count(1)
+
+
+def load_path(session: Any, path: Path) -> Any:
+    """Loads a file. Slang keeps what it has of a file that did not compile, so another attempt takes another name."""
+    failed = session.__dict__.setdefault("_failed_paths", set())
+    if path not in failed:
+        try:
+            return session.load_module(str(path))
+        except SlangCompileError:
+            failed.add(path)
+            raise
+    source = path.read_text(encoding="utf-8")
+    stamp = f"{digest(source)[:12]}_{next(_attempts)}"
+    return session.load_module_from_source(f"{path.stem}_{stamp}", source, f"{path.with_suffix('')}_{stamp}.slang")
+
+
+def load_source(session: Any, name: str, source: str) -> Any:
+    """Loads text under its name; a different text, or one that did not compile before, gets a name of its own."""
+    known = session.__dict__.setdefault("_sources", {})
+    failed = session.__dict__.setdefault("_failed_sources", set())
+    stamp = digest(source)[:12]
+    if (name, stamp) in failed:
+        stamp = f"{stamp}_{next(_attempts)}"
+    elif known.setdefault(name, source) == source:
+        try:
+            return session.load_module_from_source(name, source, name)
+        except Exception as error:
+            if "already loaded with different source" not in str(error):  # it was, without this function
+                failed.add((name, stamp))
+                raise
+    # Slang knows modules by name and by path, so both must be new; the path is what messages show.
+    try:
+        return session.load_module_from_source(f"{name}_{stamp}", source, f"{name} ({stamp})")
+    except SlangCompileError as error:
+        failed.add((name, digest(source)[:12]))
+        raise SlangCompileError(str(error).replace(f"{name}_{stamp}", name)) from None

@@ -1,0 +1,240 @@
+"""What code was made of: every file that was looked for, found or not, and every text. So the disk cache knows whether
+it still is what a compiler would make, and a session whether it still knows the sources as they are."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from .. import libslang
+from ..errors import SlangCompileError
+from ..folders import LIBRARY
+from .cache import digest
+from .module_files import include_paths, texts
+
+_LIBRARY = os.path.join(LIBRARY, "")
+_IMPORT = re.compile(r'(?:\bimport\b|\b__include\b|#\s*include\b)[\s\\]*("[^"\n]+"|<[^>\n]+>|[\w.]+)')
+
+Record = dict[str, Any]
+"""Plain data. `looked`: (path as asked for, real path or ""); `files`: (real path, hash); `texts`: (name, hash) of the
+modules made of text; `cwd`: the working folder where it matters, else ""; `text`: what was compiled, where it is not
+the module's own."""
+
+
+def search_folders(device: Any) -> list[str]:
+    """The include path; what is relative starts at the working folder, as it does for the compiler."""
+    return [os.path.abspath(path) for path in include_paths(device)]
+
+
+def read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def _decoded(data: bytes | None) -> str:
+    return "" if data is None else data.decode("utf-8", "replace")
+
+
+# --- texts
+
+
+def texts_used(device: Any, own: str, text: str) -> dict[str, str]:
+    """The modules made of text that stand as words in a text, or in one that does; without `own`."""
+    known = texts(device)
+    if not known or (len(known) == 1 and own in known):
+        return {}
+    candidates = dict(known)
+    candidates.pop(own, None)
+    used: dict[str, str] = {}
+    todo = [text]
+    while todo:
+        part = todo.pop()
+        words = set(re.findall(r"\w+", part))
+        for name in [n for n in candidates if n in words or (not n.isidentifier() and n in part)]:
+            used[name] = candidates.pop(name)
+            todo.append(used[name])
+    return used
+
+
+# --- files
+
+
+def _names(word: str) -> list[str]:
+    """The files that an import or include may mean."""
+    plain = word.strip('"<>')
+    bases = [plain]
+    if plain == word:
+        bases = [plain.replace(".", "/")]
+    bases += [base.replace("_", "-") for base in bases if "_" in base]
+    found = []
+    for base in bases:
+        stem = base.removesuffix(".slang")
+        found += [stem + ".slang-module", stem + ".slang"] + ([base] if word.startswith(('"', "<")) else [])
+    return list(dict.fromkeys(found))
+
+
+def imports_of(text: str) -> list[str]:
+    """What a text imports or includes, as it is written there."""
+    return list(dict.fromkeys(_IMPORT.findall(text)))
+
+
+def users(lookups: list[Any]) -> list[Any]:
+    """Lookups outside of our own library."""
+    return [item for item in lookups if not item[0].startswith(_LIBRARY)]
+
+
+class Scan:
+    """What sources ask for, as far as it can be read off them, and where it is found."""
+
+    def __init__(self, device: Any, sources: list[tuple[str, str]]) -> None:
+        self.folders = search_folders(device)
+        self.asked: dict[str, str] = {}
+        self.by_importer: list[tuple[str, list[str]]] = []
+        """The folder of who asks, and the candidates of one import."""
+        self.found: dict[str, bytes] = {}
+        """Real paths of the files that a compiler without a past would take, with their contents."""
+        self._seen: set[tuple[str, str]] = set()
+        todo = list(sources)
+        while todo:
+            folder, text = todo.pop()
+            for word in imports_of(text):
+                if (folder, word) not in self._seen:
+                    self._seen.add((folder, word))
+                    todo += self._follow(folder, word)
+
+    def _follow(self, folder: str, word: str) -> list[tuple[str, str]]:
+        candidates = [os.path.join(f, n) for n in _names(word) for f in (folder, *self.folders)]
+        candidates = [c for c in dict.fromkeys(candidates) if not c.startswith(_LIBRARY)]
+        self.by_importer.append((folder, candidates))
+        for candidate in candidates:
+            if candidate not in self.asked:
+                self.asked[candidate] = os.path.realpath(candidate) if os.path.isfile(candidate) else ""
+        first = next((c for c in candidates if self.asked[c]), None)
+        if first is None or self.asked[first] in self.found:
+            return []
+        data = read(self.asked[first]) or b""
+        self.found[self.asked[first]] = data
+        return [(os.path.dirname(first), _decoded(data))]
+
+
+def collect(device: Any, session: Any, since: int, scan: Scan, dependencies: list[str], own: str, text: str) -> Record:
+    """The record of what was just compiled. `dependencies`: what Slang says it was made of; `since`: the number of the
+    session's last lookup before."""
+    real = [os.path.realpath(path) for path in dict.fromkeys(dependencies) if os.path.isabs(path)]
+    real = [path for path in real if not path.startswith(_LIBRARY) and os.path.isfile(path)]
+    looked: dict[str, str] = {}
+    relative = False
+    stems = {os.path.basename(path).split(".")[0].replace("_", "-") for path in real}
+    fresh = {item[0] for item in session.lookups(since)[1]}
+    for asked, path, _, is_relative in session.lookups(0)[1]:
+        stem = os.path.basename(asked).split(".")[0].replace("_", "-")
+        if not asked.startswith(_LIBRARY) and (asked in fresh or path in real or (not path and stem in stems)):
+            looked[asked] = path
+            relative |= is_relative
+            if path and not path.startswith(_LIBRARY):
+                real.append(path)
+    for folder, candidates in scan.by_importer:
+        if not any(c in fresh and os.path.dirname(c).startswith(folder) for c in candidates):
+            looked.update((c, scan.asked[c]) for c in candidates)  # known by name before, so it was not looked for
+    relative |= bool(looked) and any(not os.path.isabs(path) for path in include_paths(device))
+    relative |= any(folder == os.getcwd() for folder, _ in scan.by_importer)
+    record = _fingerprint(device, session, list(dict.fromkeys(real)), own, text)
+    return {**record, "looked": sorted(looked.items()), "cwd": os.getcwd() if relative else ""}
+
+
+def _fingerprint(device: Any, session: Any, real: list[str], own: str, text: str) -> Record:
+    """Of files and texts. A file that is not any more what the compiler read has a hash that no file has."""
+    known = session.read_files
+    files, contents = [], [text]
+    for path in real:
+        data = read(path)
+        expected = known.get(path)
+        changed = data is None or (expected is not None and libslang._content_hash(data) != expected)
+        files.append((path, digest(data or b"", str(time.time_ns())) if changed else digest(data or b"")))
+        contents.append(_decoded(data))
+    used = texts_used(device, own, "\n".join(contents))
+    return {"files": files, "texts": sorted((name, digest(source)) for name, source in used.items())}
+
+
+def still_holds(device: Any, record: Record, own: str, text: str) -> bool:
+    """Whether all is found, or not found, where it was, with the contents it had."""
+    if record["cwd"] and record["cwd"] != os.getcwd():
+        return False
+    for asked, real in record["looked"]:
+        if (os.path.realpath(asked) != real or not os.path.isfile(real)) if real else os.path.isfile(asked):
+            return False
+    contents = [text]
+    for path, expected in record["files"]:
+        data = read(path)
+        if data is None or digest(data) != expected:
+            return False
+        if len(texts(device)) > 1:
+            contents.append(_decoded(data))
+    used = texts_used(device, own, "\n".join(contents))
+    return sorted((name, digest(source)) for name, source in used.items()) == [tuple(t) for t in record["texts"]]
+
+
+# --- sessions
+
+
+def scan_of(module: Any) -> tuple[Scan, str]:
+    """What a module's source asks for, that of the texts it uses included; and its source."""
+    device, path = module.device, module._path
+    data = module._source.encode() if path is None else read(str(path)) or b""
+    text, here = _decoded(data), os.getcwd()
+    own = (here if path is None else str(path.parent), text)
+    scan = Scan(device, [own])
+    used = texts_used(device, module.name, "\n".join([text, *map(_decoded, scan.found.values())]))
+    if used:
+        scan = Scan(device, [own, *((here, source) for source in used.values())])
+    if path is not None:
+        scan.found[str(path)] = data
+    return scan, text
+
+
+def load_current(module: Any, session: Any, new_session: Any) -> tuple[Any, int, Scan]:
+    """A module as its sources are now: in `session`, or in a new one where that knows other sources by their names.
+    Returns the compiled module, the session's last lookup before, and what was scanned."""
+    scan, text = scan_of(module)
+    if is_behind(module.device, session, scan, module.name, text):
+        session = new_session()
+    since = session.lookups(0)[0]
+    try:
+        main = module.load_in(session)
+        if not took_others(scan, session, since, main.dependencies):
+            return main, since, scan
+    except SlangCompileError:
+        known = {os.path.basename(path) for path in session.read_files if path not in scan.found}
+        if not known & {os.path.basename(path) for path in scan.found}:
+            raise
+    session = new_session()  # it may have taken a file of the same name from elsewhere
+    since = session.lookups(0)[0]
+    return module.load_in(session), since, scan
+
+
+def is_behind(device: Any, session: Any, scan: Scan, own: str, text: str) -> bool:
+    """Whether a session knows one of the sources as it was before, so that what it compiles would be made of that."""
+    known, failed = session.read_files, session.__dict__.get("_failed_paths", ())
+    for path, data in scan.found.items():
+        if path in known and Path(path) not in failed and libslang._content_hash(data) != known[path]:
+            return True
+    used = texts_used(device, own, "\n".join([text, *map(_decoded, scan.found.values())]))
+    given = session.__dict__.get("_sources", {})
+    if any(given.get(name, source) != source for name, source in used.items()):
+        return True
+    loaded = set(session.loaded_names)  # files of these names
+    return any(name in loaded and name not in given for name in (*used, own) if name in texts(device))
+
+
+def took_others(scan: Scan, session: Any, since: int, dependencies: list[str]) -> bool:
+    """Whether a module was made of a file that a session without a past would not have taken: one that it knew by the
+    same name."""
+    expected = {path for _, path, _, _ in session.lookups(since)[1]} | set(scan.found)
+    files = (os.path.realpath(path) for path in dependencies if os.path.isabs(path) and os.path.isfile(path))
+    return any(path not in expected and not path.startswith(_LIBRARY) for path in files)

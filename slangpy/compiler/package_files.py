@@ -1,0 +1,91 @@
+"""Hashes of the package itself, so that nothing kept on disk outlives the code that made it.
+
+All of the package's Python decides plans, one way or the other, and reading it takes longer than a warm start may; so
+the hashes are kept in the disk cache under the sizes and times of the files.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from ..config import config
+from ..folders import LIBRARY, PACKAGE
+from .cache import cache, digest
+
+_CODE = (".py", ".so", ".pyd", ".dll", ".dylib")
+_lock = threading.Lock()
+_known: dict[str, str] = {}
+
+
+def library_hash() -> str:
+    """Content hash of our Slang library."""
+    return _hash("library")
+
+
+def planner_hash() -> str:
+    """Content hash of all code of the package, native modules included."""
+    return _hash("planner")
+
+
+def _hash(name: str) -> str:
+    found = _known.get(name)
+    if found is None:
+        with _lock:
+            if name not in _known:
+                _find(name)
+            found = _known[name]
+    return found
+
+
+def _find(name: str) -> None:
+    """Takes the hashes from disk, or makes that one (both, where disk keeps them)."""
+    if not config.cache_enabled:
+        _known[name] = _hash_library() if name == "library" else _hash_code(_files())
+        return
+    files = _files()
+    key = digest(PACKAGE, repr(files))
+    stored = cache.read("package", key)
+    if stored is None:
+        stored = {"library": _hash_library(), "planner": _hash_code(files)}
+        if files == _files():  # nobody wrote to one meanwhile
+            cache.write("package", key, stored)
+    _known.update(stored)
+
+
+def _files() -> list[tuple[str, int, int, int, int]]:
+    """Every file of code: path, size, times of its content and of its entry, number on the disk."""
+    found = []
+    todo = [PACKAGE]
+    while todo:
+        with os.scandir(todo.pop()) as entries:
+            for entry in entries:
+                if entry.name.endswith((*_CODE, ".slang", ".h")):
+                    info = entry.stat()
+                    found.append((entry.path, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino))
+                elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                    todo.append(entry.path)
+    return sorted(found)
+
+
+def _hash_library() -> str:
+    parts: list[str | bytes] = []
+    for name in sorted(os.listdir(LIBRARY)):
+        if name.endswith((".slang", ".h")):
+            parts += [name, _read(os.path.join(LIBRARY, name))]
+    return digest(*parts)
+
+
+def _hash_code(files: list[tuple[str, int, int, int, int]]) -> str:
+    """Contents; of the compiler's own libraries, which are large and come with a version, size and time."""
+    parts: list[str | bytes] = []
+    for path, size, written, _, _ in files:
+        if path.endswith(_CODE):
+            large = os.path.dirname(path) == os.path.join(PACKAGE, "lib")
+            parts += [os.path.relpath(path, PACKAGE), f"{size} {written}" if large else _read(path)]
+    return digest(*parts)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()

@@ -1,0 +1,127 @@
+"""Between Slang and the downstream compiler: what our library needs in front of the text, and what no text can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .. import _native
+from ..folders import LIBRARY_PATH
+from .cache import digest
+from .globals_used import used_slots
+from .host_code import host_text, with_host
+from .prelude_hlsl import check_hlsl, with_halves
+
+_FILES = {"cpp": ("prelude_integers.h", "prelude_cpp.h"), "cuda": ("prelude_integers.h", "prelude_cuda.h")}
+
+_MISSING = (b"asinh", b"acosh", b"atanh")
+# Slang 2026.12's own C++ prelude: the unary operators of matrices take a row of a row, and do not compile.
+_MATRIX_MINUS = b"result[i].rows[i][j] = op thisVal.rows[i][j];"
+
+
+@cache
+def _text(target: str) -> bytes:
+    return b"".join(
+        (LIBRARY_PATH / name).read_bytes().replace(b"#pragma once", b"", 1) + b"\n" for name in _FILES[target]
+    )
+
+
+@cache
+def prelude_key(target: str) -> str:
+    """Hash of all that `with_prelude` adds for a target; part of what names a kernel in the disk cache."""
+    return digest(
+        Path(__file__).read_bytes(), Path(__file__).with_name("prelude_hlsl.py").read_bytes(),
+        _text(target) if target in _FILES else b"", host_text() if target == "cpp" else b"",
+    )  # fmt: skip
+
+
+def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
+    """Code of a compile target ("cpp", "cuda", "spirv", ...) as its downstream compiler takes it.
+
+    defines: those of the compile target.
+    """
+    if target == "hlsl":
+        return with_halves(code)
+    if target not in _FILES:
+        return code
+    if target == "cpp":
+        code = with_host(code, defines.get("SPY_WAVE_LANES", "1"))
+        code = _half_operators(code).replace(_MATRIX_MINUS, _MATRIX_MINUS.replace(b"result[i].", b"result."))
+    return _text(target) + _double_functions(code, target)
+
+
+def _double_functions(code: bytes, target: str) -> bytes:
+    """Slang's preludes take the logarithm of a double as a float, and leave out functions that emitted code calls."""
+    code = code.replace(b"double F64_log10(float f)", b"double F64_log10(double f)", 1)
+    missing = [n for n in _MISSING if b"F64_%s((" % n in code and b"INLINE double F64_%s(" % n not in code]
+    head = b"__device__ inline" if target == "cuda" else b"#include <math.h>\nstatic inline"
+    return b"".join(b"%s double F64_%s(double x) { return ::%s(x); }\n" % (head, n, n) for n in missing) + code
+
+
+def _half_operators(code: bytes) -> bytes:
+    """Slang's own C++ prelude defines the operators of vectors and matrices for float and double alone."""
+    for kind, macro in ((b"Vector<half", b"SLANG_FLOAT_VECTOR_OPS"), (b"Matrix<half", b"SLANG_FLOAT_MATRIX_OPS")):
+        line = b"\n" + macro + b"(double)\n"
+        if kind in code:
+            code = code.replace(line, line + macro + b"(half)\n", 1)
+    return code
+
+
+_ON_CPU = ("structured_buffer", "byte_address_buffer", "texture", "sampler", "combined_texture_sampler")
+_MULTISAMPLE = (_native.ResourceShape.texture_2d_multisample, _native.ResourceShape.texture_2d_multisample_array)
+
+
+def check_resources(device: Any, layout: Any, text: bytes, label: str) -> None:
+    """NotImplementedError for kernels that use what the CPU device lacks (the C++ compiler would only say what it
+    misses), or functions of double that SPIR-V has for float only (drivers give any number).
+
+    Globals that the kernel (`text`, of the compile target) does not reach are no obstacle.
+    """
+    if device.compile_target.format == "spirv":
+        _check_doubles(text, label)
+    if device.compile_target.format == "hlsl":
+        check_hlsl(device, text, label)
+    if device.compile_target.format != "cpp" or device.info.type is not _native.DeviceType.cpu:
+        return
+    used = used_slots(text, "cpp", layout)
+    for index, slot in enumerate(layout.slots):
+        if slot["kind"] in _ON_CPU and slot["shape"] not in _MULTISAMPLE:
+            continue
+        if index >= layout.entry_point_slot or index in used:
+            raise NotImplementedError(
+                f"{label} uses the parameter '{slot['path']}', a typed buffer, texture of several samples or acceleration "
+                "structure, which the cpu device cannot run yet; use a cuda or vulkan device"
+            )
+
+
+_FLOAT_ONLY = dict(
+    enumerate(
+        "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 pow exp log exp2 log2".split(),
+        start=13,
+    )
+)
+"""Instructions of GLSL.std.450 that take numbers of 16 or 32 bits."""
+
+
+def _check_doubles(code: bytes, label: str) -> None:
+    if len(code) % 4:
+        return
+    words = memoryview(code).cast("I")
+    doubles: set[int] = set()
+    at = 5
+    while at < len(words) and (size := words[at] >> 16):
+        opcode = words[at] & 0xFFFF
+        if (opcode == 22 and words[at + 2] == 64) or (
+            opcode == 23 and words[at + 2] in doubles
+        ):  # OpTypeFloat, -Vector
+            doubles.add(words[at + 1])
+        elif opcode == 54 and not doubles:  # OpFunction: types are all known
+            return
+        elif opcode == 12 and words[at + 1] in doubles and words[at + 4] in _FLOAT_ONLY:  # OpExtInst
+            raise NotImplementedError(
+                f"{label} uses {_FLOAT_ONLY[words[at + 4]]} of double (other functions, such as log10, sinpi or ldexp, use it "
+                "too), which Vulkan has for float only; convert to float there, or use a cpu or cuda device"
+            )
+        at += size

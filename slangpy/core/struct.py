@@ -1,5 +1,0 @@
-"""`Struct` by its older path."""
-
-from ..struct import Struct as Struct
-
-__all__ = ["Struct"]

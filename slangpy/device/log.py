@@ -1,0 +1,256 @@
+"""Logging: a global `Logger` whose default output is Python's `logging.getLogger("slangpy")`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from enum import Enum
+from pathlib import Path
+from typing import IO
+
+from slangpy._native import LogLevel
+
+__all__ = [
+    "ConsoleLoggerOutput",
+    "FileLoggerOutput",
+    "LogFrequency",
+    "LogLevel",
+    "Logger",
+    "LoggerOutput",
+    "log",
+    "log_debug",
+    "log_debug_once",
+    "log_error",
+    "log_error_once",
+    "log_fatal",
+    "log_fatal_once",
+    "log_info",
+    "log_info_once",
+    "log_warn",
+    "log_warn_once",
+]
+
+_PYTHON_LEVELS = {
+    LogLevel.none: logging.INFO,
+    LogLevel.debug: logging.DEBUG,
+    LogLevel.info: logging.INFO,
+    LogLevel.warn: logging.WARNING,
+    LogLevel.error: logging.ERROR,
+    LogLevel.fatal: logging.CRITICAL,
+}
+_COLORS = {LogLevel.debug: "36", LogLevel.warn: "33", LogLevel.error: "31", LogLevel.fatal: "1;31"}
+
+
+class LogFrequency(Enum):
+    """How often the same message is logged."""
+
+    always = 0
+    once = 1
+
+
+class LoggerOutput:
+    """Where messages go; derive from it and override `write`."""
+
+    def write(self, level: LogLevel, name: str, msg: str) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must override write(self, level, name, msg)")
+
+
+def _line(level: LogLevel, name: str, msg: str) -> str:
+    prefix = f"[{level.name.upper()}] " if level is not LogLevel.none else ""
+    return f"{prefix}({name}) {msg}" if name else prefix + msg
+
+
+class PythonLoggerOutput(LoggerOutput):
+    """Hands messages to Python's `logging.getLogger("slangpy")`, or a child of it for a named logger."""
+
+    def write(self, level: LogLevel, name: str, msg: str) -> None:
+        logger = logging.getLogger(f"slangpy.{name}" if name else "slangpy")
+        logger.log(_PYTHON_LEVELS[level], "%s", msg)
+
+
+class ConsoleLoggerOutput(LoggerOutput):
+    """Writes to stderr, in colour where it is a terminal."""
+
+    def __init__(self, colored: bool = True) -> None:
+        self.colored = colored
+
+    def write(self, level: LogLevel, name: str, msg: str) -> None:
+        text = _line(level, name, msg)
+        color = _COLORS.get(level)
+        if self.colored and color and sys.stderr.isatty():
+            text = f"\x1b[{color}m{text}\x1b[0m"
+        print(text, file=sys.stderr)
+
+
+class FileLoggerOutput(LoggerOutput):
+    """Appends to a file, one line for each message."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._file: IO[str] = self.path.open("a", encoding="utf-8")
+
+    def write(self, level: LogLevel, name: str, msg: str) -> None:
+        self._file.write(_line(level, name, msg) + "\n")
+        self._file.flush()
+
+
+def _check_level(what: str, level: LogLevel) -> None:
+    if not isinstance(level, LogLevel):
+        raise TypeError(f"{what}: expected a LogLevel, got {level!r}")
+
+
+class Logger:
+    """Filters messages by level and hands them to its outputs."""
+
+    name: str
+
+    _global: Logger | None = None
+
+    def __init__(self, level: LogLevel = LogLevel.info, name: str = "", use_default_outputs: bool = True) -> None:
+        self.level = level
+        self.name = name
+        self._outputs: list[LoggerOutput] = [PythonLoggerOutput()] if use_default_outputs else []
+        self._seen: set[tuple[LogLevel, str]] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def level(self) -> LogLevel:
+        """Least severe level that passes; `LogLevel.none` lets nothing but itself pass."""
+        return self._level
+
+    @level.setter
+    def level(self, level: LogLevel) -> None:
+        _check_level("Logger.level", level)
+        self._level = level
+
+    @staticmethod
+    def get() -> Logger:
+        """The global logger."""
+        if Logger._global is None:
+            Logger._global = Logger()
+        return Logger._global
+
+    def log(self, level: LogLevel, msg: str, frequency: LogFrequency = LogFrequency.always) -> None:
+        """Hands `msg` to every output, unless `level` is below the logger's. `LogLevel.none` always passes."""
+        _check_level("log", level)
+        if not isinstance(msg, str):
+            raise TypeError(f"log: 'msg' must be a str, got {msg!r}")
+        if level is not LogLevel.none and (self.level is LogLevel.none or level.value < self.level.value):
+            return
+        with self._lock:
+            if frequency is LogFrequency.once:
+                if (level, msg) in self._seen:
+                    return
+                self._seen.add((level, msg))
+            outputs = list(self._outputs)
+        for output in outputs:
+            output.write(level, self.name, msg)
+
+    def debug(self, msg: str) -> None:
+        self.log(LogLevel.debug, msg)
+
+    def info(self, msg: str) -> None:
+        self.log(LogLevel.info, msg)
+
+    def warn(self, msg: str) -> None:
+        self.log(LogLevel.warn, msg)
+
+    def error(self, msg: str) -> None:
+        self.log(LogLevel.error, msg)
+
+    def fatal(self, msg: str) -> None:
+        self.log(LogLevel.fatal, msg)
+
+    def debug_once(self, msg: str) -> None:
+        self.log(LogLevel.debug, msg, LogFrequency.once)
+
+    def info_once(self, msg: str) -> None:
+        self.log(LogLevel.info, msg, LogFrequency.once)
+
+    def warn_once(self, msg: str) -> None:
+        self.log(LogLevel.warn, msg, LogFrequency.once)
+
+    def error_once(self, msg: str) -> None:
+        self.log(LogLevel.error, msg, LogFrequency.once)
+
+    def fatal_once(self, msg: str) -> None:
+        self.log(LogLevel.fatal, msg, LogFrequency.once)
+
+    def add_console_output(self, colored: bool = True) -> LoggerOutput:
+        return self.add_output(ConsoleLoggerOutput(colored))
+
+    def add_file_output(self, path: str | Path) -> LoggerOutput:
+        return self.add_output(FileLoggerOutput(path))
+
+    def add_debug_console_output(self) -> LoggerOutput:
+        """The debugger's console where there is one; stderr here."""
+        return self.add_output(ConsoleLoggerOutput(colored=False))
+
+    def add_output(self, output: LoggerOutput) -> LoggerOutput:
+        if not isinstance(output, LoggerOutput):
+            raise TypeError(f"add_output: expected a LoggerOutput, got {output!r}")
+        with self._lock:
+            self._outputs.append(output)
+        return output
+
+    def remove_output(self, output: LoggerOutput) -> None:
+        with self._lock:
+            self._outputs = [o for o in self._outputs if o is not output]
+
+    def remove_all_outputs(self) -> None:
+        with self._lock:
+            self._outputs = []
+
+    def use_same_outputs(self, other: Logger) -> None:
+        """Replaces the outputs by those of `other`."""
+        with self._lock:
+            self._outputs = list(other._outputs)
+
+    def __repr__(self) -> str:
+        return f"Logger(\n  level = {self.level.name},\n  name = {self.name!r},\n  outputs = {len(self._outputs)},\n)"
+
+
+def log(level: LogLevel, msg: str, frequency: LogFrequency = LogFrequency.always) -> None:
+    """Logs through the global logger."""
+    Logger.get().log(level, msg, frequency)
+
+
+def log_debug(msg: str) -> None:
+    Logger.get().debug(msg)
+
+
+def log_info(msg: str) -> None:
+    Logger.get().info(msg)
+
+
+def log_warn(msg: str) -> None:
+    Logger.get().warn(msg)
+
+
+def log_error(msg: str) -> None:
+    Logger.get().error(msg)
+
+
+def log_fatal(msg: str) -> None:
+    Logger.get().fatal(msg)
+
+
+def log_debug_once(msg: str) -> None:
+    Logger.get().debug_once(msg)
+
+
+def log_info_once(msg: str) -> None:
+    Logger.get().info_once(msg)
+
+
+def log_warn_once(msg: str) -> None:
+    Logger.get().warn_once(msg)
+
+
+def log_error_once(msg: str) -> None:
+    Logger.get().error_once(msg)
+
+
+def log_fatal_once(msg: str) -> None:
+    Logger.get().fatal_once(msg)

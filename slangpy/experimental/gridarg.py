@@ -1,5 +1,0 @@
-"""`grid` by its older path."""
-
-from ..generators import GridArg as GridArg, grid as grid
-
-__all__ = ["GridArg", "grid"]

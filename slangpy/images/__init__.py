@@ -1,0 +1,34 @@
+"""Images on the host: bitmaps and their files, records of numbers, resampling, and textures made of them.
+
+Pixels are NumPy arrays. Files go through Pillow, OpenCV and OpenEXR
+(`pip install slangpy[images]`).
+"""
+
+from __future__ import annotations
+
+from .bitmap import Bitmap as Bitmap, PixelFormat as PixelFormat
+from .filters import (
+    BoxFilter as BoxFilter,
+    FilterBoundaryCondition as FilterBoundaryCondition,
+    GaussianFilter as GaussianFilter,
+    LanczosFilter as LanczosFilter,
+    MitchellFilter as MitchellFilter,
+    TentFilter as TentFilter,
+)
+from .loader import TextureLoader as TextureLoader, YAHandling as YAHandling
+from .records import DataStruct as DataStruct, DataStructConverter as DataStructConverter
+
+__all__ = [
+    "Bitmap",
+    "BoxFilter",
+    "DataStruct",
+    "DataStructConverter",
+    "FilterBoundaryCondition",
+    "GaussianFilter",
+    "LanczosFilter",
+    "MitchellFilter",
+    "PixelFormat",
+    "TentFilter",
+    "TextureLoader",
+    "YAHandling",
+]

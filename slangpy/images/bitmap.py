@@ -1,0 +1,291 @@
+"""Images in host memory."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from .files import FileFormat, read_image, write_image
+from .filters import BoxFilter, FilterBoundaryCondition, resample_axis
+from .records import DataType
+from .scalars import Array, read_normalized, store, to_linear, to_srgb
+
+
+class PixelFormat(enum.IntEnum):
+    """Which channels a pixel has."""
+
+    y = 0
+    ya = 1
+    r = 2
+    rg = 3
+    rgb = 4
+    rgba = 5
+    multi_channel = 6
+
+    __str__ = enum.Enum.__str__
+
+
+_CHANNELS = {
+    PixelFormat.y: ["Y"], PixelFormat.ya: ["Y", "A"], PixelFormat.r: ["R"], PixelFormat.rg: ["R", "G"],
+    PixelFormat.rgb: ["R", "G", "B"], PixelFormat.rgba: ["R", "G", "B", "A"],
+}  # fmt: skip
+_LUMINANCE = np.array([0.212671, 0.715160, 0.072169])
+_INTEGERS = (DataType.uint8, DataType.uint16, DataType.uint32, DataType.int8, DataType.int16, DataType.int32)
+_writers = ThreadPoolExecutor(2, "slangpy-images")
+
+
+class Bitmap:
+    """An image: `Bitmap(pixel_format, component_type, width, height)`, `Bitmap(array)` or `Bitmap(path)`.
+
+    Rows lie from top to bottom, the channels of a pixel side by side. `srgb_gamma` says that the numbers follow the curve
+    of sRGB, as those of 8-bit files do. `np.asarray(bitmap)` is a view of the pixels.
+    """
+
+    PixelFormat = PixelFormat
+    ComponentType = DataType
+    FileFormat = FileFormat
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        first = args[0] if args else kwargs.get("data", kwargs.get("path", kwargs.get("pixel_format")))
+        if isinstance(first, PixelFormat):
+            self._init_empty(*args, **kwargs)
+        elif isinstance(first, (str, os.PathLike)):
+            self._init_file(*args, **kwargs)
+        elif isinstance(first, np.ndarray):
+            self._init_array(*args, **kwargs)
+        else:
+            raise TypeError(f"Bitmap: expected a PixelFormat, an array or a path, got {type(first).__name__}")
+
+    def _init_empty(
+        self, pixel_format: PixelFormat, component_type: DataType, width: int, height: int, channel_count: int = 0,
+        channel_names: Sequence[str] = (), srgb_gamma: bool | None = None,
+    ) -> None:  # fmt: skip
+        fixed = _CHANNELS.get(PixelFormat(pixel_format))
+        count = len(fixed) if fixed is not None else (channel_count or len(channel_names))
+        if fixed is None and count < 1:
+            raise ValueError("Bitmap: a multi_channel image needs channel_count or channel_names")
+        if width < 0 or height < 0:
+            raise ValueError(f"Bitmap: width and height must be at least 0, got {width} x {height}")
+        pixels = np.zeros((height, width, count), np.dtype(DataType(component_type).name))
+        self._setup(pixels, PixelFormat(pixel_format), list(channel_names), srgb_gamma)
+
+    def _init_array(
+        self, data: Array, pixel_format: PixelFormat | None = None, channel_names: Sequence[str] | None = None,
+        srgb_gamma: bool | None = None,
+    ) -> None:  # fmt: skip
+        if data.ndim not in (2, 3) or data.dtype.name not in DataType.__members__:
+            raise ValueError(
+                f"Bitmap: expected an array of shape (height, width) or (height, width, channels) of numbers, got shape "
+                f"{data.shape} of {data.dtype}"
+            )
+        pixels = np.array(data if data.ndim == 3 else data[:, :, None], order="C", copy=True)
+        count = pixels.shape[2]
+        guess = [PixelFormat.y, PixelFormat.rg, PixelFormat.rgb, PixelFormat.rgba]
+        chosen = pixel_format if pixel_format is not None else guess[count - 1] if count <= 4 else None
+        chosen = PixelFormat.multi_channel if chosen is None or (channel_names and pixel_format is None) else chosen
+        wanted = _CHANNELS.get(PixelFormat(chosen))
+        if wanted is not None and len(wanted) != count:
+            raise ValueError(f"Bitmap: {PixelFormat(chosen)} has {len(wanted)} channels, the array has {count}")
+        self._setup(pixels, PixelFormat(chosen), list(channel_names or ()), srgb_gamma)
+
+    def _init_file(self, path: str | os.PathLike[str], format: FileFormat = FileFormat.auto) -> None:
+        pixels, names, srgb = read_image(os.fspath(path), format)
+        known = next((kind for kind, channels in _CHANNELS.items() if channels == names), PixelFormat.multi_channel)
+        self._setup(pixels, known, names, srgb)
+
+    def _setup(self, pixels: Array, kind: PixelFormat, names: list[str], srgb_gamma: bool | None) -> None:
+        self._pixels = pixels
+        self._kind = kind
+        self._names = list(_CHANNELS.get(kind, names)) or [f"C{i}" for i in range(pixels.shape[2])]
+        if len(self._names) != pixels.shape[2]:
+            raise ValueError(f"Bitmap: {len(self._names)} channel names for {pixels.shape[2]} channels")
+        self.srgb_gamma: bool = pixels.dtype == np.uint8 if srgb_gamma is None else bool(srgb_gamma)
+        """Whether the numbers follow the curve of sRGB (alpha never does)."""
+
+    # --- what it is
+    @property
+    def pixel_format(self) -> PixelFormat:
+        return self._kind
+
+    @property
+    def component_type(self) -> DataType:
+        return DataType[self._pixels.dtype.name]
+
+    @property
+    def width(self) -> int:
+        return self._pixels.shape[1]
+
+    @property
+    def height(self) -> int:
+        return self._pixels.shape[0]
+
+    @property
+    def pixel_count(self) -> int:
+        return self.width * self.height
+
+    @property
+    def channel_count(self) -> int:
+        return self._pixels.shape[2]
+
+    @property
+    def channel_names(self) -> list[str]:
+        return list(self._names)
+
+    @property
+    def bytes_per_pixel(self) -> int:
+        return self.channel_count * self._pixels.dtype.itemsize
+
+    @property
+    def buffer_size(self) -> int:
+        return self._pixels.nbytes
+
+    def facts(self) -> tuple[Any, ...]:
+        """All but the pixels."""
+        return self._kind, self._pixels.dtype, self._pixels.shape, self._names, self.srgb_gamma
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return (self._pixels if self.channel_count > 1 else self._pixels[:, :, 0]).__array_interface__
+
+    def empty(self) -> bool:
+        return self._pixels.size == 0
+
+    def has_alpha(self) -> bool:
+        return "A" in self._names
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, Bitmap) and self.facts() == other.facts()
+        return same and np.array_equal(np.asarray(self), np.asarray(other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"Bitmap(\n  pixel_format = {self._kind.name},\n  component_type = {self.component_type.name},\n"
+            f"  width = {self.width},\n  height = {self.height},\n  srgb_gamma = {self.srgb_gamma}\n)"
+        )
+
+    # --- changes
+    def clear(self) -> None:
+        self._pixels[...] = 0
+
+    def vflip(self) -> None:
+        """Turns the image upside down."""
+        self._pixels[...] = self._pixels[::-1].copy()
+
+    def split(self) -> list[tuple[str, Bitmap]]:
+        """The parts of a multi_channel image by the prefix of their names ("albedo.R" belongs to "albedo")."""
+        groups: dict[str, list[int]] = {}
+        for index, name in enumerate(self._names):
+            groups.setdefault(name.rpartition(".")[0], []).append(index)
+        return [(prefix, self._part(indices)) for prefix, indices in groups.items()]
+
+    def _part(self, indices: list[int]) -> Bitmap:
+        names = [self._names[i].rpartition(".")[2] for i in indices]
+        known = next((kind for kind, channels in _CHANNELS.items() if channels == names), PixelFormat.multi_channel)
+        return Bitmap(self._pixels[:, :, indices], known, names, self.srgb_gamma)
+
+    def convert(
+        self, pixel_format: PixelFormat | None = None, component_type: DataType | None = None,
+        srgb_gamma: bool | None = None,
+    ) -> Bitmap:  # fmt: skip
+        """The image with other channels, numbers or curve. Integers stand for 0 to 1; missing alpha is 1."""
+        kind = self._kind if pixel_format is None else PixelFormat(pixel_format)
+        type_ = self.component_type if component_type is None else DataType(component_type)
+        curve = self.srgb_gamma if srgb_gamma is None else srgb_gamma
+        if kind == PixelFormat.multi_channel and kind != self._kind:
+            raise ValueError("convert: multi_channel is not a format to convert to; make Bitmap(array, channel_names=...)")
+        if (kind, type_, curve) == (self._kind, self.component_type, self.srgb_gamma):
+            return Bitmap(self._pixels, kind, self._names, curve)
+        values = self._linear()
+        if kind != self._kind:
+            values = _with_channels(values, self._names, _CHANNELS[kind])
+        names = self._names if kind == self._kind else _CHANNELS[kind]
+        if curve:
+            colour = [i for i, name in enumerate(names) if name != "A"]
+            values[:, :, colour] = to_srgb(values[:, :, colour])
+        dtype = np.dtype(type_.name)
+        return Bitmap(store(values, dtype, normalized=dtype.kind in "iu"), kind, names, curve)
+
+    def _linear(self) -> Array:
+        """The pixels in double, linear in light."""
+        values = read_normalized(self._pixels) if self._pixels.dtype.kind in "iu" else self._pixels.astype(np.float64)
+        if self.srgb_gamma:
+            colour = [i for i, name in enumerate(self._names) if name != "A"]
+            values[:, :, colour] = to_linear(values[:, :, colour])
+        return values
+
+    def resample(
+        self, width: int | Bitmap, height: int = 0, filter: Any = None,
+        bc: Any = (FilterBoundaryCondition.clamp, FilterBoundaryCondition.clamp),
+        clamp: tuple[float, float] = (-float("inf"), float("inf")),
+    ) -> Bitmap:  # fmt: skip
+        """The image in another size; a Bitmap in place of the width is filled, and gives the size.
+
+        filter: TentFilter() and the like (default: LanczosFilter is not assumed; a box). bc: what lies beside the image,
+        horizontally and vertically. clamp: range of the result. RuntimeError for integers and for empty images.
+        """
+        if isinstance(width, Bitmap):
+            target, columns, rows = width, width.width, width.height
+        else:
+            target, columns, rows = None, width, height
+        if self._pixels.dtype.name not in ("float16", "float32") or (
+            target is not None and target.component_type != self.component_type
+        ):
+            raise RuntimeError(
+                f"resample: pixels must be float16 or float32, got {self.component_type.name}; use convert() first"
+            )
+        if self.empty() or columns < 1 or rows < 1:
+            raise RuntimeError(f"resample: cannot make {columns} x {rows} pixels of {self.width} x {self.height}")
+        kernel = BoxFilter() if filter is None else filter
+        sides = (bc, bc) if isinstance(bc, FilterBoundaryCondition) else bc
+        values = resample_axis(self._pixels.astype(np.float64), 1, columns, kernel, sides[0])
+        values = resample_axis(values, 0, rows, kernel, sides[1])
+        if (columns, rows) != (self.width, self.height):
+            values = np.clip(values, *clamp)
+        if target is None:
+            return Bitmap(values.astype(self._pixels.dtype), self._kind, self._names, self.srgb_gamma)
+        if target.channel_count != self.channel_count:
+            raise RuntimeError(f"resample: the target has {target.channel_count} channels, expected {self.channel_count}")
+        target._pixels[...] = values
+        return target
+
+    # --- files
+    def write(self, path: str | os.PathLike[str], format: FileFormat = FileFormat.auto, quality: int = -1) -> None:
+        """Writes a file; its format is that of the name's extension. quality: of jpg 0 to 100, of png compression 0 to 9."""
+        write_image(os.fspath(path), FileFormat(format), self._pixels, self._names, self.srgb_gamma, quality)
+
+    def write_async(
+        self, path: str | os.PathLike[str], format: FileFormat = FileFormat.auto, quality: int = -1
+    ) -> Future[None]:  # fmt: skip
+        """The same on another thread, of the pixels as they are now; `result()` of what it returns waits."""
+        copy = Bitmap(self._pixels, self._kind, self._names, self.srgb_gamma)
+        return _writers.submit(copy.write, path, format, quality)
+
+    @staticmethod
+    def read_multiple(paths: Sequence[str | os.PathLike[str]], format: FileFormat = FileFormat.auto) -> list[Bitmap]:
+        """Reads several files at once."""
+        return list(_writers.map(lambda path: Bitmap(path, format), paths))
+
+
+def _with_channels(values: Array, names: list[str], wanted: list[str]) -> Array:
+    """The channels of another pixel format: Y of R, G and B by luminance, R, G and B of Y, alpha 1."""
+    by_name = {name: values[:, :, i] for i, name in enumerate(names)}
+    result = np.zeros((*values.shape[:2], len(wanted)))
+    for i, name in enumerate(wanted):
+        if name in by_name:
+            result[:, :, i] = by_name[name]
+        elif name == "A":
+            result[:, :, i] = 1.0
+        elif name == "Y" and {"R", "G", "B"} <= set(by_name):
+            result[:, :, i] = sum(w * by_name[c] for w, c in zip(_LUMINANCE, "RGB", strict=True))
+        elif name == "Y" and "R" in by_name:
+            result[:, :, i] = by_name["R"]
+        elif "Y" in by_name:
+            result[:, :, i] = by_name["Y"]
+    return result

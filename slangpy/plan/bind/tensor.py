@@ -1,0 +1,240 @@
+"""Tensors: containers of any Slang type. What they share with NumPy arrays is here too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...reflection import SlangType
+from ...scalars import SIZES
+from ..records import Binding, Value
+from .base import (
+    TENSOR,
+    TENSOR_NAME,
+    Context,
+    NoMatch,
+    RankTooSmall,
+    converts,
+    converts_whole,
+    enum_storage,
+    fixed_size,
+    no_match,
+    number_cost,
+    pattern_kind,
+    register,
+    split_element,
+    stores,
+    strip_to,
+    structured_element,
+    tensor_candidates,
+)
+from .views import VIEW, bind_tensor_view
+
+READ_ONLY = "read-only: create it with BufferUsage.unordered_access, or set flags.writeable of an array"
+
+
+def _element_name(value: Value) -> str:
+    return value.details["type_name"] if value.kind == "tensor" else value.details["scalar"]
+
+
+def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
+    """A parameter of tensor type takes the last dimensions."""
+    found = TENSOR.match(type_.full_name)
+    assert found is not None
+    _, access, _, element, rank_text = found.groups()
+    rank = int(rank_text)
+    own = _element_name(value)
+    writes = access in ("RW", "W", "Atomic")
+    if writes and not value.details["writable"]:
+        raise NoMatch(
+            f"{value.describe()} does not match slang type {type_.full_name}: Can't pass a read-only "
+            f"{'tensor' if value.kind == 'tensor' else 'array'} to a writable tensor ({type_.full_name}): create it with "
+            "BufferUsage.unordered_access, or set flags.writeable of an array"
+        )
+    if own.replace(" ", "") != element.replace(" ", ""):
+        raise NoMatch(
+            f"{value.describe()} does not match slang type {type_.full_name}: Can't convert tensor with element type "
+            f"{own} to tensor with element type {element} ({type_.full_name}); convert the container, or take elements as parameters "
+            "with .convert()"
+        )
+    dims = len(value.shape) - rank
+    if dims < 0:
+        raise RankTooSmall(
+            f"Could not resolve dimensionality: {value.describe()} has {len(value.shape)} dimensions, "
+            f"{type_.full_name} takes {rank}"
+        )
+    return Binding(
+        "view", value, type_.full_name, type_, dims, (-1,) * rank, element, rank=rank, cost=(0, 1 if dims else 0)
+    )
+
+
+def _check_layout(value: Value, context: Context) -> None:
+    """A tensor of structs fits the struct that it was made for, not another of that name or an edited one."""
+    made_for = value.details.get("layout")
+    if made_for is None or getattr(context.module.device, "plans_for_others", False):
+        return
+    found = context.find(value.details["type_name"])
+    if found is not None and found.element_layout.serialize() != made_for:
+        raise NoMatch(
+            f"{value.describe()} was made for another struct {found.full_name}, with other fields (of another module, or "
+            "before its source was edited): make the tensor anew"
+        )
+
+
+def _converts(element: str, target: str, context: Context) -> bool:
+    """Whether elements of a container convert in the directions that the parameter asks for."""
+    mode = context.convert
+    reads, writes = context.reads, context.writable
+    return (not reads or converts(element, target, mode)) and (not writes or converts(target, element, mode))
+
+
+def bind_container(value: Value, type_: SlangType, context: Context, element: str) -> Binding:
+    """A container of `element`, spread over the call or consumed from the right."""
+    _check_layout(value, context)
+    if TENSOR.match(type_.full_name):
+        return _bind_whole(value, type_, context)
+    if type_.kind in ("resource", "pointer"):
+        return _bind_resource(value, type_, context, element)
+    if VIEW.match(type_.full_name):
+        return bind_tensor_view(value, type_, context, element, _bind_whole)
+    if type_.kind == "array" and type_.shape[0] < 0:
+        type_ = _sized_by(element, type_, context)
+    inner = [] if fixed_size(type_.full_name) == element else strip_to(type_, element)
+    stored = element
+    if type_.kind == "enum" and enum_storage(type_) == element:
+        inner = []
+    if inner is None:
+        target, sizes = split_element(type_)
+        own = context.find(element)
+        if own is not None and own.kind != "scalar" and _converts_whole(own, type_, context):
+            target, sizes = own, []
+        elif not (stores(target.full_name, element, context) or _converts(element, target.full_name, context)):
+            raise no_match(value, type_, _dtype_hint(element, target.full_name))
+        inner = sizes
+    if -1 in inner:
+        raise no_match(value, type_, "the size of the parameter is unknown")
+    dims = len(value.shape) - len(inner)
+    if dims < 0:
+        raise RankTooSmall(
+            f"Could not resolve dimensionality: {value.describe()} has {len(value.shape)} dimensions, "
+            f"{type_.full_name} takes {len(inner)}"
+        )
+    scalar = element if element in SIZES else getattr(context.find(element), "scalar", "")
+    cost = number_cost(scalar, type_.scalar) if scalar in SIZES and type_.scalar in SIZES else 0
+    return Binding("view", value, type_.full_name, type_, dims, tuple(inner), stored, cost=(cost, 1 if dims else 0))
+
+
+def _converts_whole(own: SlangType, type_: SlangType, context: Context) -> bool:
+    reads = not context.reads or converts_whole(own, type_, context)
+    return reads and (not context.writable or converts_whole(type_, own, context))
+
+
+def _sized_by(element: str, type_: SlangType, context: Context) -> SlangType:
+    """An array of unknown size, with that of the container's elements where those are such arrays."""
+    own = context.find(element)
+    inner = own.element_type if own is not None and own.kind == "array" else None
+    same = inner is not None and type_.element_type is not None and inner.full_name == type_.element_type.full_name
+    return own if own is not None and same else type_
+
+
+def _dtype_hint(element: str, target: str) -> str:
+    if element in SIZES and target in SIZES:
+        return f'element type {element}, expected {target}; convert="safe" or "any" converts elements'
+    return f"element type {element}"
+
+
+def _bind_resource(value: Value, type_: SlangType, context: Context, element: str) -> Binding:
+    name = type_.full_name
+    if type_.kind == "pointer":
+        target = type_.element_type
+        if element == "uint64_t" and not (target and target.full_name == element):
+            return Binding("view", value, name, type_, len(value.shape), (), "uint64_t", cost=(1, 1))
+        if element == name:  # a tensor of pointers: one per invocation
+            return Binding("view", value, name, type_, len(value.shape), (), "uint64_t", cost=(0, 1))
+        if value.kind != "tensor" or (target and target.full_name != element):
+            raise no_match(value, type_)
+        return Binding("pointer", value, name, type_, stored=name)
+    writes = name.startswith("RW")
+    if writes and not value.details["writable"]:
+        raise no_match(value, type_, READ_ONLY)
+    if "ByteAddressBuffer" in name:
+        return Binding("resource", value, name, type_, stored=element)
+    wanted = structured_element(name)
+    if wanted and wanted.replace(" ", "") == element.replace(" ", ""):
+        return Binding("resource", value, name, type_, stored=element)
+    raise no_match(value, type_, f"element type {element}" + (f", expected {wanted}" if wanted else ""))
+
+
+def container_candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
+    element = _element_name(value)
+    own = context.find(element)
+    if own is None:
+        return []
+    kind = pattern_kind(pattern)
+    name = pattern.full_name
+    base = name.split("<")[0]
+    if base in ("TensorView", "DiffTensorView"):
+        return [context.find(f"{base}<{element}>")]  # type: ignore[list-item]
+    if TENSOR_NAME.match(base):
+        return tensor_candidates(element, value.shape, pattern, context)
+    if base.endswith("StructuredBuffer"):
+        found = context.find(f"{base}<{element}>")
+        return [found] if found is not None else []
+    if kind == "vector":
+        return _sized(own, pattern, "vector", context)
+    if kind == "matrix":
+        return _sized(own, pattern, "matrix", context)
+    if kind == "array":
+        return _array_candidates(own, pattern, context)
+    if kind in ("generic_type_parameter", "interface", "none"):
+        whole = context.find(f"Tensor<{element}, {len(value.shape)}>") if value.shape else None
+        return [own] + ([whole] if whole is not None else [])
+    if kind == "struct":
+        return [own]
+    return []
+
+
+def _sized(own: SlangType, pattern: Any, kind: str, context: Context) -> list[SlangType]:
+    if own.kind == kind:
+        return [own]
+    if own.kind != "scalar":
+        return []
+    text = pattern.full_name.split("<", 1)[1].rstrip(">").split(",")
+    sizes = [part.strip() for part in text[1:3]]
+    if not all(size.isdigit() and int(size) > 0 for size in sizes[: 1 if kind == "vector" else 2]):
+        return []
+    sizes = sizes[: 1 if kind == "vector" else 2]
+    found = context.find(f"{kind}<{own.full_name},{','.join(sizes)}>")
+    return [found] if found is not None else []
+
+
+def _array_candidates(own: SlangType, pattern: Any, context: Context) -> list[SlangType]:
+    sizes: list[int] = []
+    while pattern is not None and pattern_kind(pattern) == "array":
+        sizes.append(pattern.element_count)
+        pattern = pattern.element_type
+    inner = pattern_kind(pattern) if pattern is not None else ""
+    if own.kind == "scalar" and inner in ("vector", "matrix"):  # its sizes are stated, or cannot be known
+        sized = _sized(own, pattern, inner, context)
+        if not sized:
+            return []
+        own = sized[0]
+    own_sizes = list(own.shape) if own.kind == "array" else []
+    found: list[SlangType] = []
+    for taken in range(len(own_sizes) + 1):  # how many of the declared sizes the element type already has
+        missing = sizes[: len(sizes) - taken]
+        if taken > len(sizes) or any(size <= 0 for size in missing):
+            continue
+        name = own.full_name + "".join(f"[{size}]" for size in reversed(missing))
+        type_ = context.find(name)
+        if type_ is not None:
+            found.append(type_)
+    return found
+
+
+def _bind_tensor(value: Value, type_: SlangType, context: Context) -> Binding:
+    if context.writable and not value.details["writable"] and not TENSOR.match(type_.full_name):
+        raise no_match(value, type_, READ_ONLY)
+    return bind_container(value, type_, context, value.details["type_name"])
+
+
+register(("tensor",), _bind_tensor, container_candidates)

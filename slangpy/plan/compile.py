@@ -1,0 +1,193 @@
+"""From generated Slang to a kernel of the device, through the caches."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from ..compiler import module_inputs, target_code
+from ..compiler.cache import cache_of
+from ..compiler.executable import dump, make_executable
+from ..compiler.generated import generated_name, load_generated, with_bounds
+from ..compiler.globals_used import used_slots
+from ..compiler.library import load_library
+from ..compiler.literals import remember
+from ..compiler.module_files import load_texts
+from ..compiler.options import target_options
+from ..compiler.reports import report_step
+from ..config import config
+from ..errors import CompilerDiedError, KernelGenException, NativeValueError, ResolveException, SlangCompileError
+
+_lock = threading.RLock()
+
+_INTERNAL = re.compile(
+    r"internal (?:compiler )?error|E99999|assert(?:ion)? fail|unimplemented|unexpected exception", re.I
+)
+"""What Slang says when the fault is its own."""
+
+builds = 0
+"""Kernels built by a compiler in this process (cache hits do not count)."""
+
+
+@dataclass
+class BuiltKernel:
+    """A kernel with the layout of its arguments; one for all plans with equal source."""
+
+    source: str
+    kernel: Any
+    layout: Any
+    code_key: str
+    used_globals: tuple[int, ...] = ()
+    """Slots of the global resources that the kernel reads or writes."""
+    inputs: dict[str, Any] | None = None
+    """What its source asks for beyond the module it belongs to (a prelude may): a record of `module_inputs`."""
+
+
+def build(program: Any, name: str, source: str, conformances: Any = (), link: Any = None) -> BuiltKernel:
+    """Compiles the generated module `source` against the modules of `program` (a module.LoadedModule).
+
+    link: what makes target code and its layout of the source, if not the session of `program` does.
+    Raises KernelGenException when Slang rejects generated code, SlangCompileError for the user's own code.
+    """
+    global builds
+    with _lock:
+        known = program.kernels.get((source, conformances))
+        if known is not None:
+            return known
+        _show(name, source)
+        session, device = program.session, program.device
+        load_library(session)
+        inputs = GeneratedInputs(program, source)
+        text, layout = (link or _link)(program, name, source, conformances)
+        made = make_executable(device, text, layout, name, target_options(device))
+        builds += made.is_new
+        kernel = device.create_kernel(made.code, layout, name)
+        used = used_slots(text, device.compile_target.format, layout)
+        built = program.kernels[(source, conformances)] = BuiltKernel(
+            source, kernel, layout, made.key, used, inputs.record()
+        )
+        return built
+
+
+class GeneratedInputs:
+    """Watches what the compiler looks for while it makes a generated module."""
+
+    def __init__(self, program: Any, source: str) -> None:
+        self.program = program
+        known = {"slangpy", *program.import_names}
+        words = module_inputs.imports_of(source)
+        self.text = "\n".join(f"import {word};" for word in words if word.strip('"<>') not in known)
+        if self.text:
+            load_texts(program.device, program.session, "", self.text)
+        self.since = program.session.lookups(0)[0]
+
+    def record(self) -> dict[str, Any] | None:
+        """After the compilation; None where nothing was asked for but the module."""
+        session, device = self.program.session, self.program.device
+        if not self.text and not module_inputs.users(session.lookups(self.since)[1]):
+            return None
+        scan = module_inputs.Scan(device, [(os.getcwd(), self.text)])
+        files = [path for path in session.read_files if path in scan.found]
+        record = module_inputs.collect(device, session, self.since, scan, files, "", self.text)
+        given = session.__dict__.get("_sources", {})
+        used = module_inputs.texts_used(device, "", self.text)
+        behind = any(given.get(name) != text for name, text in used.items())
+        return {**record, "text": self.text, "behind": behind}
+
+
+def from_cache(
+    program: Any, name: str, source: str, layout: Any, code_key: str, inputs: dict[str, Any] | None = None
+) -> BuiltKernel | None:  # fmt: skip
+    """The kernel of a plan found on disk; None when its binary is gone, or an input of it is another now."""
+    with _lock:
+        if inputs is not None and not module_inputs.still_holds(program.device, inputs, "", inputs["text"]):
+            return None
+        known = program.kernels.get((source, ()))
+        if known is not None:
+            return known
+        code = cache_of(program.device).read_bytes("kernel", code_key)
+        if code is None:
+            return None
+        kernel = program.device.create_kernel(code, layout, name)
+        built = program.kernels[(source, ())] = BuiltKernel(source, kernel, layout, code_key, (), inputs)
+        return built
+
+
+def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[bytes, Any]:
+    session = program.session
+    module_name = generated_name(name, source, conformances)
+    begin = time.perf_counter()
+    try:
+        module = load_generated(program, module_name, source)
+        modules = [module, *program.modules]
+        linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
+        middle = time.perf_counter()
+        code = with_bounds(program.device, source, target_code(program.device, linked, 0, name, source))
+        if program.device.desc.enable_compilation_reports:
+            report_step(program.device, "front_end", name, middle - begin, len(source))
+            report_step(program.device, "code_generation", name, time.perf_counter() - middle, len(code))
+        remember(program.device, linked)
+        return code, linked.binding_layout(0)
+    except CompilerDiedError:
+        raise
+    except SlangCompileError as error:
+        raise _refusal(program, name, source, str(error)) from None
+    except NativeValueError as error:  # a name that there is not
+        raise NativeValueError(f"{name}: {error}") from None
+    except RuntimeError as error:  # an operation that the device lacks
+        raise RuntimeError(f"{name}: {error}") from None
+
+
+def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
+    """What to say of a generated kernel that the compiler refuses."""
+    hidden = re.search(r"'([^']+)' is not accessible", text)
+    if hidden:
+        return ResolveException(
+            f"{name}: '{hidden.group(1)}' is not public: a module that marks anything `public`, or has parts "
+            "(`implementing`), lets only what is public be called; write `public` before its declaration"
+        )
+    if "no type conformances found" in text:
+        return RuntimeError(
+            f"{name}: no type conformances found for an interface; name the types with .type_conformances([...])\n"
+            + text
+        )
+    shared = [word for word in re.findall(r"ambiguous reference to '(\w+)'", text) if word in program.declared_names]
+    if not shared and any(t in text for t in ("expected a type", "generic argument", "member not found")):
+        # a generic type of the user's own that is called like one of the library
+        named = set(re.findall(r"\b(I?\w*Tensor(?:View)?)<", source))
+        shared = sorted(n for n in named if {n, n[0].lower() + n[1:]} & program.declared_names)
+    if shared:
+        return ResolveException(
+            f"{name}: '{shared[0]}' is declared by the module and by slangpy's own library; give it another name or put "
+            f"it into a namespace\n{text}"
+        )
+    path = _dump_failed(name, source)
+    if re.search(r"_diff\(", source) and _INTERNAL.search(text):
+        return KernelGenException(
+            f"{name}: Slang failed inside while it made the derivative of this function; known to cause that are `return` "
+            "inside loops (set a variable and break), `while` and `do` loops that come out of macros (write for (; c; )), and "
+            "no_diff values in vector constructors under .fwds (write detach(value) there); docs/gradients.md has "
+            f"the list. The kernel is in {path}. Slang said:\n{text}"
+        )
+    return KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}")
+
+
+def _show(name: str, source: str) -> None:
+    if config.print_generated_shaders:
+        line = "=" * 80
+        sys.stdout.write(f"{line}\nGENERATED SHADER: {name}\n{line}\n{source}{line}\nEND SHADER: {name}\n{line}\n")
+    if config.dump_generated_shaders:
+        dump(f"{name}.slang", source.encode())
+
+
+def _dump_failed(name: str, source: str) -> str:
+    handle, path = tempfile.mkstemp(prefix="slangpy-", suffix=".slang")
+    with open(handle, "w", encoding="utf-8") as file:
+        file.write(f"// generated for {name}\n{source}")
+    return path

@@ -1,0 +1,115 @@
+"""The Slang text of a kernel: one structure with all stored arguments, and an entry point that loads, calls, stores.
+
+`emit` lays a kernel out in the order of its text. Its lines come from `kinds` (leaves), forward, backward, forward_mode
+and second_order (the call), and loops (what is around it)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ...compiler.generated import import_statement
+from ..kernel import Facts, Kernel, Wide
+from ..kernel.shape import Shape
+from ..kinds.table import over_places
+from ..kinds.texel import texture_imports
+from ..records import Derivative, Options, Vectorized
+from ..text import entry_point, indent
+from .backward import emit_backward
+from .forward import declare, emit_forward
+from .forward_mode import emit_forward_mode
+from .groups import position_lines
+from .library import library_settings, set_globals
+from .loops import cpu_loop, gpu_body
+from .result import declare_result
+from .second_order import emit_second_order
+
+
+def emit(
+    plan: Vectorized, grads: dict[str, Derivative], options: Options, shape: Shape, imports: list[str],
+    capabilities: Iterable[str] = (), result_format: str = "",
+) -> str:  # fmt: skip
+    """Complete source of the generated module; its entry point is `_spy_main`. `result_format`: of a texture result."""
+    if options.fwds:
+        shape = replace(shape, width=1)
+    facts = Facts(plan, grads, options, shape, tuple(imports), frozenset(capabilities), result_format)
+    kernel = Kernel(facts)
+    for placed in plan.placed:
+        declare(kernel, placed)
+    declare_result(kernel)
+    wrapper = _write_call(kernel)
+    wide = _write_neighbours(facts)
+    kernel.body = over_places(kernel, kernel.body)
+    if plan.positions:
+        kernel.body = [*position_lines(facts.rank, plan.tile), *kernel.body]
+    return "\n".join(_page(kernel, wrapper, wide)) + "\n"
+
+
+def _write_call(kernel: Kernel) -> list[str]:
+    """Fills the body with the call; gives the differentiable wrapper of the user's function."""
+    options = kernel.facts.options
+    if options.second:
+        return emit_second_order(kernel)
+    if options.bwds:
+        return emit_backward(kernel)
+    if options.fwds:
+        return emit_forward_mode(kernel)
+    emit_forward(kernel)
+    return []
+
+
+def _write_neighbours(facts: Facts) -> Wide | None:
+    """The same call for neighbours that one thread moves together."""
+    if facts.shape.width == 1 or facts.options.bwds:
+        return None
+    wide = Wide()
+    kernel = Kernel(facts, wide=wide)
+    emit_forward(kernel)
+    wide.body = kernel.body
+    return wide
+
+
+def _page(kernel: Kernel, wrapper: list[str], wide: Wide | None) -> list[str]:
+    """The text from top to bottom."""
+    facts = kernel.facts
+    added = [p.binding.code for p in facts.plan.placed if p.binding.code is not None]
+    imports = [*facts.imports, *(name for code in added for name in code.imports), *texture_imports(facts)]
+    return [
+        *(import_statement(name) for name in dict.fromkeys(imports)),
+        *facts.options.preludes,
+        *dict.fromkeys("\n".join(code.lines) for code in added if code.lines),
+        *library_settings(kernel),
+        *(["export static const bool _spy_check_bounds = true;"] if facts.checks_bounds else []),
+        *kernel.aliases,
+        "struct _spy_Call",
+        "{",
+        *(f"    {field};" for field in [*_header(facts), *kernel.fields]),
+        "}",
+        *wrapper,
+        *_entry_point(kernel, wide),
+    ]
+
+
+def _header(facts: Facts) -> list[str]:
+    """The fields that all kernels have, and those of backward calls, checks and sums."""
+    header = ["int64_t _total", "int64_t _block", "int64_t _flags", f"int64_t _shape[{max(facts.rank, 1)}]"]
+    if facts.options.bwds:
+        header.append("int64_t _period")
+    if facts.checks_bounds:
+        header.append("uint64_t _bounds")
+    return [*header, "uint64_t _redirects"] if any(g.sums is not None for g in facts.grads.values()) else header
+
+
+def _entry_point(kernel: Kernel, wide: Wide | None) -> list[str]:
+    shape, thread = kernel.facts.shape, ""
+    body = cpu_loop(kernel, wide) if shape.cpu else gpu_body(kernel, wide)
+    if not shape.cpu:
+        thread = ", uint _thread : SV_GroupIndex"
+    extra = "".join(f", {parameter}" for parameter in kernel.extra)
+    return [
+        '[shader("compute")]',
+        f"[numthreads({1 if shape.cpu else shape.group_size}, 1, 1)]",
+        *entry_point(f"uint3 _group : SV_GroupID{thread}", extra, kernel.facts.on_d3d12),
+        *indent([*set_globals(kernel), *body]),
+        "}",
+    ]

@@ -1,0 +1,163 @@
+"""The loops of kernels: from the index of a thread or block to call indices, around the lines of the writers."""
+
+from __future__ import annotations
+
+from ..kernel import Kernel, Wide
+from ..text import indent
+from .groups import TileLoops
+from .sums import group_limit
+
+
+def _split(kernel: Kernel, flat: str) -> list[str]:
+    """Call indices _c0 ... from the flat index."""
+    facts = kernel.facts
+    kind = facts.index
+    if facts.rank == 0:
+        return []
+    if facts.rank == 1:
+        return [f"{kind} _c0 = {flat};"]
+    lines = [f"{kind} _rest = {flat};"]
+    for dim in range(facts.rank - 1, 0, -1):
+        size = f"{kind}(_call._shape[{dim}])"
+        lines += [f"{kind} _c{dim} = _rest % {size};", f"_rest = _rest / {size};"]
+    return [*lines, f"{kind} _c0 = _rest;"]
+
+
+def _call_index(kernel: Kernel) -> list[str]:
+    facts = kernel.facts
+    return [f"{facts.index} _c0 = _i;"] if facts.rank == 1 else []
+
+
+def cpu_loop(kernel: Kernel, wide: Wide | None) -> list[str]:
+    """The body in a loop over one block. `wide`: the same for neighbours, where they are moved together."""
+    facts = kernel.facts
+    lines = [
+        f"int64_t _first = ({_flat_group()}) * _call._block;",
+        "int64_t _last = _first + _call._block;",
+        "if (_last > _call._total) _last = _call._total;",
+        *kernel.hoisted,
+    ]
+    if facts.plan.tile:
+        return [*lines, *TileLoops(facts.plan.tile, facts.index).cpu(kernel.row, kernel.body), *kernel.after]
+    if facts.shape.flat or facts.rank <= 1:
+        begin = "_first"
+        if wide is not None:
+            begin = "_at"
+            lines += _streaming_loop(kernel, wide)
+        lines += [f"for (int64_t _i = {begin}; _i < _last; _i++)", "{"]
+        if facts.rank == 1:
+            lines.append("    int64_t _c0 = _i;")
+        lines += [*indent(kernel.row), *indent(kernel.body), "}"]
+    else:
+        last = facts.rank - 1
+        lines += ["for (int64_t _i = _first; _i < _last;)", "{"]
+        lines += indent(_split(kernel, "_i"))
+        lines += [
+            f"    int64_t _stop = _i + _call._shape[{last}] - _c{last};",
+            "    if (_stop > _last) _stop = _last;",
+            *indent(kernel.row),
+            f"    for (; _i < _stop; _i++, _c{last}++)",
+            "    {",
+            *indent(indent(kernel.body)),
+            "    }",
+            "}",
+        ]
+    return lines + kernel.after
+
+
+def _streaming_loop(kernel: Kernel, wide: Wide) -> list[str]:
+    """Large results: computed in small pieces that are written around the caches."""
+    width = kernel.facts.shape.width
+    return [
+        "int64_t _at = _first;",
+        "if (_call._flags != 0)",
+        f"    for (; _at + {width} <= _last; _at += {width})",
+        "    {",
+        *indent(indent(wide.loads)),
+        f"        for (int _k = 0; _k < {width}; _k++)",
+        "        {",
+        "            int64_t _i = _at + _k;",
+        *indent(indent(indent(_call_index(kernel) + wide.body))),
+        "        }",
+        *indent(indent(wide.stores)),
+        "    }",
+    ]
+
+
+def _flat_group() -> str:
+    return "int64_t(_group.x) + int64_t(_group.y) * 0xffffffffll"
+
+
+def gpu_body(kernel: Kernel, wide: Wide | None) -> list[str]:
+    """The body of one thread: one invocation, several neighbours, or every so many invocations."""
+    facts = kernel.facts
+    if facts.plan.tile:
+        strides = group_limit(facts.plan, facts.grads, facts.shape) > 0
+        return TileLoops(facts.plan.tile, facts.index).gpu(
+            kernel.hoisted, kernel.row + kernel.body, kernel.after, strides
+        )
+    if wide is not None:
+        return _wide_body(kernel, wide)
+    if group_limit(facts.plan, facts.grads, facts.shape):
+        return _striding_body(kernel)
+    size = facts.shape.group_size
+    kind = facts.index
+    lines = [
+        f"{kind} _i = ({kind}(_group.x) + {kind}(_group.y) * {kind}(_call._block)) * {size} + {kind}(_thread);",
+        f"if (_i >= {kind}(_call._total)) return;",
+    ]
+    if not facts.shape.flat:
+        lines += _split(kernel, "_i")
+    elif facts.rank == 1:
+        lines.append(f"{kind} _c0 = _i;")
+    return lines + kernel.hoisted + kernel.row + kernel.body + kernel.after
+
+
+def _wide_body(kernel: Kernel, wide: Wide) -> list[str]:
+    """Each thread moves `width` neighbours with one access each; the last thread may have fewer."""
+    facts = kernel.facts
+    size, kind, width = facts.shape.group_size, facts.index, facts.shape.width
+    return [
+        f"{kind} _q = ({kind}(_group.x) + {kind}(_group.y) * {kind}(_call._block)) * {size} + {kind}(_thread);",
+        f"{kind} _begin = _q * {width};",
+        f"if (_begin >= {kind}(_call._total)) return;",
+        *kernel.hoisted,
+        f"if (_begin + {width} <= {kind}(_call._total))",
+        "{",
+        *indent(wide.loads),
+        f"    [ForceUnroll] for (int _k = 0; _k < {width}; _k++)",
+        "    {",
+        f"        {kind} _i = _begin + _k;",
+        *indent(indent(_call_index(kernel) + wide.body)),
+        "    }",
+        *indent(wide.stores),
+        "}",
+        "else",
+        "{",
+        f"    for ({kind} _i = _begin; _i < {kind}(_call._total); _i++)",
+        "    {",
+        *indent(indent(_call_index(kernel) + kernel.body)),
+        "    }",
+        "}",
+    ]
+
+
+def _striding_body(kernel: Kernel) -> list[str]:
+    """All threads live to the end, where groups sum: each handles every `_stride`-th invocation."""
+    facts = kernel.facts
+    size, kind = facts.shape.group_size, facts.index
+    unsigned = "uint64_t" if facts.shape.wide else "uint"
+    lines = [f"{kind} _i = {kind}(_n);"]
+    if not facts.shape.flat:
+        lines += _split(kernel, "_i")
+    elif facts.rank == 1:
+        lines.append(f"{kind} _c0 = _i;")
+    return [
+        f"{unsigned} _stride = {unsigned}(_call._block) * {size};",
+        *kernel.hoisted,
+        f"for ({unsigned} _n = _group.x * {size} + _thread; _n < {unsigned}(_call._total); _n += _stride)",
+        "{",
+        *indent(lines + kernel.row + kernel.body),
+        "}",
+        *kernel.after,
+    ]

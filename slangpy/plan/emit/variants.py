@@ -1,0 +1,97 @@
+"""Variants of a kernel: which a plan allows, and which the values at hand most likely need."""
+
+from __future__ import annotations
+
+from ...scalars import SIZES
+from ..kernel.shape import GENERAL, LINEAR, UNIFORM, Shape
+from ..kinds import KINDS
+from ..records import Placed, Vectorized
+
+
+def classed(placed: Placed) -> bool:
+    """Whether the run-time access class of a leaf decides its code."""
+    return KINDS[placed.binding.kind].is_classed
+
+
+def decode_variant(key: int, plan: Vectorized, cpu: bool, group_size: int) -> Shape:
+    classes: dict[str, int] = {}
+    position = 0
+    for placed in sorted(plan.placed, key=lambda p: p.leaf):
+        if classed(placed):
+            bits = key >> (3 + 2 * position) & 3 if position < 30 else GENERAL
+            classes[placed.ident] = bits
+            position += 1
+    width = vector_width(plan) if key & 4 else 1
+    if cpu and key & 1 and streams(plan, classes):
+        width = 64 // SIZES[plan.resolved.return_type_name]
+    return Shape(bool(key & 1), bool(key & 2), classes, cpu, group_size, width)
+
+
+def guess_variant(plan: Vectorized, can_widen: bool) -> int:
+    """The variant of contiguous arguments of full size, broadcast where they have no dimensions."""
+    shapes = {p.ident: p.binding.value.shape for p in plan.placed if p.binding.value is not None}
+    flat = can_flatten(plan) and plan.call_rank >= 1
+    key = 1 if flat else 0
+    sizes = [1] * plan.call_rank
+    for placed in plan.placed:
+        for dim, size in zip(placed.map, shapes.get(placed.ident, ()), strict=False):
+            sizes[dim] = size if sizes[dim] == 1 else sizes[dim]
+    position = 0
+    for placed in sorted(plan.placed, key=lambda p: p.leaf):
+        if not classed(placed):
+            continue
+        lead = shapes.get(placed.ident, ())[: len(placed.map)]
+        uniform = all(size == 1 != sizes[dim] for dim, size in zip(placed.map, lead, strict=False))
+        if position < 30:
+            key |= (UNIFORM if uniform else LINEAR) << (3 + 2 * position)
+        if not uniform and (len(placed.map) != plan.call_rank or (placed.binding.rank > 0 and placed.map)):
+            key &= ~1
+        position += 1
+    return key | 4 if key & 1 and can_widen else key
+
+
+def can_flatten(plan: Vectorized) -> bool:
+    """Whether a kernel over the flat index alone can serve this call when all its containers are contiguous."""
+    if plan.tile or ((plan.positions or plan.result_mode == "texture") and plan.call_rank > 1):
+        return False
+    return all(KINDS[p.binding.kind].flattens(p, plan.call_rank) for p in plan.placed)
+
+
+def streams(plan: Vectorized, classes: dict[str, int]) -> bool:
+    """Whether a flat CPU kernel has one scalar result that may be written around the caches."""
+    if plan.resolved.return_type_name not in SIZES or vector_width(plan) == 1:
+        return False
+    if any(p.writes and p is not plan.result for p in plan.placed):
+        return False
+    if plan.result_mode in ("tensor", "numpy", "torch"):
+        return True
+    result = plan.result
+    if result is None or not result.writes or result.path != "_result" or result.binding.kind != "view":
+        return False
+    return classes.get(result.ident) == LINEAR and result.binding.stored == plan.resolved.return_type_name
+
+
+def vector_width(plan: Vectorized) -> int:
+    """Elements that one thread of a flat GPU kernel handles at once; 1 where the arguments do not allow it."""
+    sizes: set[int] = set()
+    if plan.tile or plan.positions:
+        return 1
+    for placed in plan.placed:
+        binding = placed.binding
+        kind = KINDS[binding.kind]
+        if not kind.is_movable or binding.rank >= 0:
+            return 1
+        if placed.writes and not placed.map:  # one element for all invocations
+            return 1
+        if kind.is_classed:
+            if placed.map and (binding.inner or binding.stored not in SIZES or binding.stored == "bool"):
+                return 1
+            sizes.add(SIZES.get(binding.stored, 0))
+    if plan.result_mode == "texture":
+        return 1
+    if plan.result_mode in ("tensor", "numpy", "torch"):
+        name = plan.resolved.return_type_name
+        if name not in SIZES or name == "bool":
+            return 1
+        sizes.add(SIZES[name])
+    return {1: 4, 2: 4, 4: 4, 8: 2}.get(max(sizes, default=0), 1)

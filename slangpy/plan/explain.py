@@ -1,0 +1,36 @@
+"""The table that errors and `explain` print: what each argument is and what it is bound to."""
+
+from __future__ import annotations
+
+from .records import Argument, Vectorized
+
+
+def table(arguments: tuple[Argument, ...], plan: Vectorized | None, gradients: dict[str, str] | None = None) -> str:
+    """One line per argument: name, Python type and shape, Slang parameter, bound type, dimensions, mapping.
+
+    gradients: what a backward call does with each leaf's gradient, by ident; one more column.
+    """
+    rows = [("argument", "value", "parameter", "bound type", "dims", "call dims", "gradient" if gradients else "")]
+    if plan is None:
+        for argument in arguments:
+            rows.append((argument.name or f"[{argument.position}]", argument.value.describe(), "", "", "", "", ""))
+    else:
+        for placed in plan.placed:
+            binding = placed.binding
+            parameter = next(p for p in plan.resolved.parameters if p.name == placed.parameter)
+            text = binding.value.describe() if binding.value is not None else ""
+            rows.append(
+                (
+                    placed.path,
+                    text,
+                    f"{parameter.io} {parameter.type_name}",
+                    binding.type_name,
+                    str(binding.dims),
+                    str(list(placed.map)),
+                    (gradients or {}).get(placed.ident, ""),
+                )
+            )
+    widths = [max(len(row[i]) for row in rows) for i in range(7)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows
+    )

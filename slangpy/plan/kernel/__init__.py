@@ -1,0 +1,101 @@
+"""A kernel while it is written: what is known of its call, and its lines by where they will stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ..records import Derivative, Options, Placed, Vectorized
+from .shape import GENERAL, UNIFORM, Shape
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What decides a kernel. `result_format`: of a texture result."""
+
+    plan: Vectorized
+    grads: Mapping[str, Derivative]
+    options: Options
+    shape: Shape
+    imports: tuple[str, ...]
+    capabilities: frozenset[str] = frozenset()
+    result_format: str = ""
+
+    @property
+    def rank(self) -> int:
+        return self.plan.call_rank
+
+    @property
+    def index(self) -> str:
+        """The type of call indices."""
+        return "int64_t" if self.shape.wide or self.shape.cpu else "int"
+
+    @property
+    def thread(self) -> str:
+        """The variable that counts invocations as they are dispatched."""
+        return "_d" if self.plan.tile else "_i"
+
+    @property
+    def on_cuda(self) -> bool:
+        return "cuda" in self.capabilities
+
+    @property
+    def on_d3d12(self) -> bool:
+        return "hlsl" in self.capabilities
+
+    @property
+    def checks_bounds(self) -> bool:
+        return self.options.check_bounds and any(p.binding.rank >= 0 for p in self.plan.placed)
+
+    @cached_property
+    def leaves(self) -> dict[str, list[Placed]]:
+        """The leaves of each parameter."""
+        found: dict[str, list[Placed]] = {}
+        for placed in self.plan.placed:
+            found.setdefault(placed.parameter, []).append(placed)
+        return found
+
+
+@dataclass
+class Wide:
+    """Lines for neighbours that one thread moves together: before and after the loop over them, and inside."""
+
+    loads: list[str] = field(default_factory=list)
+    stores: list[str] = field(default_factory=list)
+    body: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Kernel:
+    """The lines of one kernel; only `emit` changes it, and lays it out at the end."""
+
+    facts: Facts
+    aliases: list[str] = field(default_factory=list)
+    """Type aliases and structures in front of the call structure."""
+    fields: list[str] = field(default_factory=list)
+    """Of the call structure: the stored arguments."""
+    extra: list[str] = field(default_factory=list)
+    """Parameters of the entry point besides the call structure."""
+    hoisted: list[str] = field(default_factory=list)
+    """What is the same for all invocations of a thread or block."""
+    row: list[str] = field(default_factory=list)
+    """What is the same for all invocations that differ in the last call index alone."""
+    body: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+    """Behind the loop over invocations."""
+    wide: Wide | None = None
+    """While the body for neighbours is written."""
+    bases: dict[str, str] = field(default_factory=dict)
+    """The structure with the fields of a leaf, where it is not the call's: the row of a table."""
+    places: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Lists of resources: the index of the loop over the places in each, and its end."""
+
+    def base_of(self, name: str) -> str:
+        return self.bases.get(name, "_call")
+
+    def access_of(self, placed: Placed) -> int:
+        """How a leaf is reached, see shape."""
+        if placed.ident in self.bases:
+            return GENERAL
+        return self.facts.shape.classes.get(placed.ident, UNIFORM)

@@ -1,0 +1,132 @@
+"""The kernels of a plan: the source of each variant, and those that are built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..compiler.child_link import ChildLink
+from ..compiler.reload import code_lock
+from ..errors import KernelGenException
+from .compile import BuiltKernel, build
+from .constants import render_constants
+from .derive.sums import sums_source
+from .emit import emit
+from .emit.sums import group_limit
+from .emit.variants import decode_variant, guess_variant, vector_width
+from .explain import table
+from .planner import Planned, Request
+from .text import avoid_names, product
+
+SUMS = 63
+"""The bit of variants that bring the sums beside a leaf's gradient into the gradient; the low bits name the leaf."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A built kernel. `items`: invocations of one group (0 for the CPU, whose blocks are sized at launch), and most
+    groups (0: any)."""
+
+    built: BuiltKernel
+    items: tuple[int, int]
+
+
+def group_size(request: Request) -> int:
+    """Threads of a group."""
+    group = request.options.call_group_shape or request.options.thread_group_size
+    return product(tuple(group)) if group else 256
+
+
+def can_widen(request: Request, planned: Planned) -> bool:
+    """Whether flat kernels of this plan may move several neighbours per thread (GPU devices only)."""
+    derives = request.options.bwds or request.options.fwds
+    return not request.on_cpu and not derives and vector_width(planned.vectorized) > 1
+
+
+def default_variant(request: Request, planned: Planned) -> int:
+    """Variant that the shapes at hand most likely need, so that the first build is the right one."""
+    return guess_variant(planned.vectorized, can_widen(request, planned))
+
+
+def kernel_source(request: Request, planned: Planned, program: Any, key: int) -> str:
+    """Generated Slang of a variant. `program`: the module as it is compiled (compiler.loaded.LoadedModule)."""
+    plan, target = planned.vectorized, request.module.device.compile_target
+    imports = ["slangpy", *program.import_names]
+    if key >> SUMS:
+        leaf = next(p for p in plan.placed if p.leaf == key & 0xFFFFFFFF)
+        return sums_source(planned.derivatives[leaf.ident].sums, request.on_cpu, imports, target.format == "hlsl")
+    shape = decode_variant(key, plan, request.on_cpu, group_size(request))
+    constants = render_constants(program, request.label, request.options.constants)
+    options = replace(request.options, preludes=(*request.options.preludes, *constants))
+    try:
+        capabilities = (target.format, *target.capabilities)
+        text = emit(plan, planned.derivatives, options, shape, imports, capabilities, planned.result_format)
+        return avoid_names(text, program.declared_names)
+    except (KernelGenException, ValueError) as error:
+        raise KernelGenException(f"{request.label}: {error}\n{table(request.arguments, plan)}") from None
+
+
+def _items(request: Request, plan: Callable[[], Planned], key: int) -> tuple[int, int]:
+    if key >> SUMS:
+        return (0 if request.on_cpu else 256), 0
+    planned = plan()
+    vectorized, size = planned.vectorized, group_size(request)
+    limit = group_limit(vectorized, planned.derivatives, decode_variant(key, vectorized, request.on_cpu, size))
+    if request.on_cpu:
+        return 0, limit
+    if vectorized.tile:
+        return 1, limit  # a launch counts tiles
+    return size * (vector_width(vectorized) if key & 4 else 1), limit
+
+
+class Kernels:
+    """The kernels of one plan by the key of their variant."""
+
+    def __init__(self, request: Request, plan: Callable[[], Planned]) -> None:
+        """plan: gives the records of the stages, which run when the first kernel is built."""
+        self._request, self._plan = request, plan
+        self._program: Any = None
+        self._epoch = request.module.layout.epoch
+        self.variants: dict[int, Variant] = {}
+        self.code = ""
+        """Generated Slang of the variant that was built last."""
+
+    @property
+    def program(self) -> Any:
+        """The code that this plan was made of, which a reload during a call leaves as it was."""
+        if self._program is None:
+            self._program = self._request.module.loaded
+            if self._request.module.layout.epoch != self._epoch:
+                raise RuntimeError(f"{self._request.label}: its source was replaced during the call; call it again")
+        return self._program
+
+    @property
+    def first(self) -> BuiltKernel:
+        return next(iter(self.variants.values())).built
+
+    def source(self, key: int) -> str:
+        return kernel_source(self._request, self._plan(), self.program, key)
+
+    def build(self, key: int) -> Variant:
+        """The kernel of a variant, built where it is not yet."""
+        with code_lock:
+            known = self.variants.get(key)
+            if known is None:
+                program, request, source = self.program, self._request, self.source(key)
+                if not key >> SUMS:
+                    self.code = source
+                link = ChildLink(request.module).link if request.options.second and not key >> SUMS else None
+                built = build(program, request.label, source, request.options.conformances, link)
+                known = self.variants[key] = Variant(built, _items(request, self._plan, key))
+            return known
+
+    def take(self, variants: dict[int, Variant]) -> None:
+        """Kernels from disk."""
+        self.variants = variants
+        for key, variant in variants.items():
+            if not key >> SUMS:
+                self.code = variant.built.source
+
+
+__all__ = ["Kernels", "Variant", "can_widen", "default_variant", "group_size", "kernel_source"]

@@ -1,0 +1,56 @@
+"""Elements of containers: tensors and arrays, each reached through a view, or taken whole by tensor parameters."""
+
+from __future__ import annotations
+
+from ...scalars import NARROW_SIZES, SIZES
+from ..kernel import Kernel
+from ..kernel.elements import load_element, offset_of, transfer, wide_load, wide_store
+from ..kernel.shape import UNIFORM
+from ..kernel.views import declare_views, tensor_value
+from ..records import Derivative, Placed
+from ..slots import Slots
+from ..specification import Element, ViewSpec
+from .kind import LeafKind
+
+
+def value(kernel: Kernel, placed: Placed) -> str:
+    """The element of this invocation, or the tensor moved to its part."""
+    binding, ident = placed.binding, placed.ident
+    if binding.rank >= 0:
+        return tensor_value(kernel, placed)
+    is_uniform = kernel.access_of(placed) == UNIFORM and not placed.writes
+    if kernel.wide is not None and not is_uniform and not kernel.facts.shape.cpu:
+        return wide_load(kernel, placed)
+    lines = kernel.hoisted if is_uniform else kernel.body
+    load_element(kernel, placed, ident, binding.stored, f"_v_{ident}", lines, binding.type)
+    return f"_v_{ident}"
+
+
+def _store(kernel: Kernel, placed: Placed, var: str) -> None:
+    binding, ident = placed.binding, placed.ident
+    if kernel.wide is not None:
+        wide_store(kernel, ident, binding.stored, var, placed.reads)
+        return
+    if not placed.reads:
+        kernel.body.append(f"int64_t _o_{ident} = {offset_of(kernel, placed, ident)};")
+    elif kernel.access_of(placed) == UNIFORM and not placed.writes:
+        return
+    transfer(kernel, placed, ident, var, binding.type, f"_o_{ident}", 0, kernel.body, binding.stored, load=False)
+
+
+def element_of(slots: Slots, stored: str) -> Element:
+    """What memory holds of one element of a container."""
+    if stored in NARROW_SIZES and stored not in SIZES:
+        return Element(size=NARROW_SIZES[stored])
+    return slots.stored(stored)
+
+
+def _spec(slots: Slots, placed: Placed, grad: Derivative) -> ViewSpec:
+    """The views of the container and of its gradients."""
+    del grad
+    binding, ident, fields = placed.binding, placed.ident, slots.fields
+    views = (fields.view(ident), fields.view(ident + "_gi"), fields.view(ident + "_go"))
+    return ViewSpec(views, element_of(slots, binding.stored), binding.vectors)
+
+
+KIND = LeafKind("view", declare_views, value, _spec, _store, is_classed=True)

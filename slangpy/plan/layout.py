@@ -1,0 +1,145 @@
+"""Native plans: what native code is told of each leaf and of the result, without kernels."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from ..reflection.dtypes import structured_dtype
+from ..scalars import SCALARS, SIZES
+from .bind.base import enum_storage, fixed_size
+from .compile import BuiltKernel
+from .derive.gradients import NONE, carriers
+from .emit.variants import can_flatten
+from .kernels import can_widen
+from .kinds import KINDS
+from .kinds.kind import Specs
+from .planner import Planned, Request, lacks_storage
+from .records import Derivative, Placed, Vectorized
+from .slots import Fields, Slots
+from .specification import (
+    CallOffsets,
+    Element,
+    LeafSpec,
+    ReferenceSpec,
+    ResourceSpec,
+    ResultSpec,
+    Specification,
+    Sums,
+    ViewSpec,
+)
+
+
+def _leaf_spec(slots: Slots, placed: Placed, grad: Derivative = NONE, is_classed: bool = False) -> LeafSpec:
+    """What native code is told of one leaf."""
+    binding = placed.binding
+    stored = KINDS[binding.kind].spec(slots, placed, grad)
+    if grad.sums is not None and isinstance(stored, (ViewSpec, ReferenceSpec)):
+        stored = replace(stored, sums=Sums(grad.sums.ratio, grad.sums.stride))
+    return LeafSpec(
+        stored, placed.path, binding.type.full_name, placed.map, tuple(binding.inner), placed.reads, placed.writes, is_classed
+    )
+
+
+def _leaf_specs(slots: Slots, placed: Placed, grad: Derivative) -> Specs:
+    """What native code is told of a leaf; of lists also of their entries."""
+    kind = KINDS[placed.binding.kind]
+    if kind.specs is not None:
+        return kind.specs(slots, placed, lambda part: _leaf_spec(slots, part))
+    return {placed.leaf: _leaf_spec(slots, placed, grad, kind.is_classed)}
+
+
+def specification(request: Request, planned: Planned, built: BuiltKernel, find_layout: Any) -> Specification:
+    """The frozen plan of a call. `built`: a kernel of it, which says where arguments lie; `find_layout`: of a type."""
+    plan = planned.vectorized
+    four_byte_bool = request.module.device.compile_target.format in ("spirv", "hlsl")
+    slots = Slots(Fields(built.layout), find_layout, four_byte_bool)
+    leaves: Specs = {}
+    for placed in plan.placed:
+        if placed.leaf >= 0:
+            leaves.update(_leaf_specs(slots, placed, planned.derivatives.get(placed.ident, NONE)))
+    result = _result_spec(plan, slots, planned.result_format)
+    _mark_whole(plan, leaves)
+    if request.call_mode == "prim":
+        result = _mark_carriers(plan, leaves, result)
+    return Specification(
+        leaves=tuple(leaves.get(i, LeafSpec()) for i in range(max(leaves, default=-1) + 1)),
+        result=result,
+        call_rank=plan.call_rank,
+        argument_size=slots.fields.size,
+        offsets=CallOffsets(**{field.name: slots.fields.offset(f"_{field.name}") for field in fields(CallOffsets)}),
+        size_dependent=plan.size_dependent,
+        shape_dependent=plan.shape_dependent,
+        can_flatten=can_flatten(plan),
+        tile=plan.tile,
+        label=request.label,
+        can_widen=can_widen(request, planned),
+        no_storage=lacks_storage(request, planned),
+        used_globals=built.used_globals,
+        is_forward_mode=request.options.fwds,
+    )
+
+
+def _mark_whole(plan: Vectorized, leaves: Specs) -> None:
+    """Tensors that parameters take whole; views of torch's kind take gradients as float."""
+    for placed in plan.placed:
+        if placed.leaf >= 0 and placed.binding.rank >= 0:
+            is_view = bool(placed.binding.view)
+            leaves[placed.leaf] = replace(leaves[placed.leaf], whole=True, float_gradient=is_view)
+
+
+def _mark_carriers(plan: Vectorized, leaves: Specs, result: ResultSpec) -> ResultSpec:
+    """What torch's autograd follows gradients through."""
+    for leaf in carriers(plan):
+        leaves[leaf] = replace(leaves[leaf], carries=True)
+    type_ = plan.resolved.return_type
+    return replace(result, carries=type_ is not None and bool(type_.differentiable))
+
+
+def _result_spec(plan: Vectorized, slots: Slots, form: str) -> ResultSpec:
+    """What the call returns."""
+    fields, mode = slots.fields, plan.result_mode
+    if mode == "custom" and plan.result is not None:
+        return ResultSpec(mode, _leaf_spec(slots, plan.result))
+    if mode == "texture":
+        return ResultSpec(mode, LeafSpec(ResourceSpec(fields.slot("_out")), "_result"), format=form)
+    if mode not in ("value", "tensor", "numpy", "torch"):
+        return ResultSpec(mode)
+    type_ = plan.resolved.return_type
+    result = _container(ResultSpec(mode), plan, slots, type_, "_out", "_result")
+    if fields.offset("_out_tangent") >= 0:
+        tangent = _container(ResultSpec(mode), plan, slots, type_.derivative, "_out_tangent", "_result.grad")
+        result = replace(result, tangent=tangent)
+    return result
+
+
+def _container(result: ResultSpec, plan: Vectorized, slots: Slots, type_: Any, field: str, name: str) -> ResultSpec:
+    """What is written into a new container (or number) of a type; the tangent of a result is one like its primal."""
+    element, spread = slots.find_layout(type_), tuple(range(plan.call_rank))
+    if result.mode == "value":
+        stored = ReferenceSpec(out=(slots.fields.offset(field), element))
+        return replace(result, element=element, leaf=LeafSpec(stored, name, map=spread))
+    primal = plan.resolved.return_type
+    scalar = primal.scalar if result.mode == "torch" else ""
+    view = ViewSpec((slots.fields.view(field), None, None), Element(scalar))
+    result = replace(result, element=element, leaf=LeafSpec(view, name, map=spread))
+    if result.mode == "torch":
+        return replace(result, element_shape=tuple(primal.shape))
+    if result.mode == "numpy":
+        dtype, shape = numpy_result(type_, element)
+        return replace(result, dtype=dtype, element_shape=shape)
+    return result
+
+
+def numpy_result(type_: Any, layout: Any) -> tuple[Any, tuple[int, ...]]:
+    """dtype and trailing shape of an ndarray result."""
+    if type_.scalar:
+        return np.dtype(SCALARS[type_.scalar].numpy), tuple(type_.shape)
+    if fixed_size(type_.full_name) in SIZES:
+        return np.dtype(SCALARS[fixed_size(type_.full_name)].numpy), ()
+    if type_.kind in ("pointer", "enum"):
+        stored = "uint64_t" if type_.kind == "pointer" else enum_storage(type_)
+        return np.dtype(SCALARS[stored].numpy), ()
+    return structured_dtype(layout), ()

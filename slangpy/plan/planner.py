@@ -1,0 +1,130 @@
+"""Key to plan, pure: each stage takes the record of the one before. What is built of it stands in kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..compiler.mentions import asks_position
+from ..compiler.view_writes import writes_view
+from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
+from .bind.custom import with_class
+from .derive.forward_check import check_forward
+from .derive.forward_mode import has_tangent, tangents
+from .derive.gradients import derivatives, has_storage
+from .derive.second_order import second_derivatives
+from .device_types import check_bfloat, check_pointer_sized
+from .emit.groups import tile_shape
+from .explain import table
+from .records import Argument, Derivative, Options, Placed, Resolved, Value, Vectorized
+from .resolve import resolve
+from .resolve.outputs import check_torch_outputs
+from .textures import result_format
+from .vectorize import check_map_count, vectorize
+
+
+def decode(description: list[Any]) -> tuple[Argument, ...]:
+    """The arguments as native code describes them."""
+    return tuple(Argument(name, Value.decode(data), i) for i, (name, data) in enumerate(description))
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call as its key says it: what decides the plan. `result_class`: with result mode "custom"."""
+
+    module: Any
+    function: Any
+    label: str
+    options: Options
+    arguments: tuple[Argument, ...]
+    result_mode: str
+    result_class: Any = None
+
+    @property
+    def call_mode(self) -> str:
+        return "bwds" if self.options.bwds else "fwds" if self.options.fwds else "prim"
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.module.device.compile_target.format == "cpp"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What the stages before code generation decided. `result_format`: of a texture result."""
+
+    vectorized: Vectorized
+    derivatives: dict[str, Derivative]
+    result_format: str = ""
+
+    @property
+    def resolved(self) -> Resolved:
+        return self.vectorized.resolved
+
+
+def make_plan(request: Request) -> Planned:
+    """Runs the stages up to code generation; needs the compiler. Errors name the function and how arguments are bound."""
+    try:
+        resolved, sized, shaped = _resolved(request)
+        vectorized = _vectorized(request, resolved, sized, shaped)
+        form = result_format(vectorized, request.module.device) if vectorized.result_mode == "texture" else ""
+        return Planned(vectorized, _derivatives(request, vectorized), form)
+    except (ResolveException, BoundVariableException, ShapeError, KernelGenException, NotImplementedError) as error:
+        raise type(error)(f"{request.label}: {error}\n{table(request.arguments, None)}") from None
+
+
+def _resolved(request: Request) -> tuple[Resolved, bool, bool]:
+    module, options = request.module, request.options
+    resolved, sized, shaped = resolve(request.function.target(), request.arguments, options)
+    if options.fwds:
+        check_forward(module, resolved.call_name)
+    check_bfloat(resolved, module.device, request.label)
+    check_pointer_sized(resolved, module.device, request.label)
+    check_map_count(options, resolved, sum(a.name is None for a in request.arguments))
+    return resolved, sized, shaped
+
+
+def _vectorized(request: Request, resolved: Resolved, sized: bool, shaped: bool) -> Vectorized:
+    module, options = request.module, request.options
+    strict = bool(module.options.get("strict_broadcasting", False))
+    check_torch_outputs(resolved, options)
+    plan = vectorize(resolved, options, strict, request.result_mode, sized)
+    if plan.result_mode == "custom":
+        plan = with_class(plan, request.result_class, request.function.target().context(options))
+    limit = min(module.device.info.limits.max_compute_threads_per_group or 1024, 1024)
+    plan = _read_views(plan, module)
+    tile = tile_shape(options.call_group_shape, plan.call_rank, limit)
+    return replace(plan, tile=tile, shape_dependent=shaped, positions=asks_position(module, options.preludes))
+
+
+def _read_views(plan: Vectorized, module: Any) -> Vectorized:
+    """Views that the function only reads are inputs, whatever their type allows."""
+    names = [p.name for p in plan.resolved.parameters if p.io != "return" and not p.is_this]
+
+    def only_read(placed: Placed) -> bool:
+        path = placed.path.split(".")
+        if not (placed.binding.view and placed.writes and path[0] in names) or "[" in placed.path:
+            return False
+        return not writes_view(module, plan.resolved.call_name, names.index(path[0]), tuple(path[1:]))
+
+    placed = tuple(replace(p, writes=False) if only_read(p) else p for p in plan.placed)
+    return replace(plan, placed=placed)
+
+
+def _derivatives(request: Request, plan: Vectorized) -> dict[str, Derivative]:
+    options = request.options
+    if options.second:
+        return second_derivatives(plan, request.module, options.deterministic)
+    if options.bwds:
+        return derivatives(plan, options.deterministic)
+    return tangents(plan) if options.fwds else {}
+
+
+def lacks_storage(request: Request, planned: Planned) -> bool:
+    """Whether a derivative is asked for, but no argument has memory that takes part."""
+    if request.options.fwds:
+        return not has_tangent(planned.derivatives)
+    return request.options.bwds and not has_storage(planned.derivatives)
+
+
+__all__ = ["Planned", "Request", "decode", "lacks_storage", "make_plan"]

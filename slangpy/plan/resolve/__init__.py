@@ -1,0 +1,114 @@
+"""Which function a call means: arguments are placed on parameters, bound to types, and overloads are ranked.
+
+The steps are in resolve_target, resolve_generic, resolve_bind and resolve_rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import libslang
+from ...errors import BoundVariableException, ResolveException, UnmappedNone
+from ..bind.base import TENSOR
+from ..records import Argument, Options, Resolved, Value
+from .bind import Attempt
+from .generic import try_overload
+from .maps import map_entry
+from .rank import best_of, by_position, by_sizes, check_arrays, failure
+from .target import Target, place
+
+
+def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -> tuple[Resolved, bool, bool]:
+    """The one function and binding that fits, and whether sizes of lists and sizes of containers decided it.
+
+    Raises ResolveException, ShapeError or BoundVariableException.
+    """
+    _check_mapped(arguments, options)
+    _check_values(arguments)
+    _check_entry_point(target)
+    if len(options.map_args) > sum(a.name is None for a in arguments):
+        raise ValueError("Too many arguments supplied for explicit vectorization")
+    reflection = target.reflection
+    # A name that is also one of Slang's own (`linear`) is overloaded with what is no function.
+    overloads = [o for o in reflection.overloads if o is not None] if reflection.is_overloaded else [reflection]
+    attempts: list[tuple[Any, list[Attempt]]] = []
+    for overload in overloads:
+        attempts.append((overload, try_overload(target, overload, arguments, options)))
+    found = [(o, a) for o, tries in attempts for a in tries if a.resolved is not None]
+    sized = any(a.size_dependent for _, tries in attempts for a in tries)
+    if not found:
+        if options.bwds and _none_differentiable(target, overloads, arguments, options):
+            raise ResolveException(f"Could not call function '{target.name}': Function is not differentiable")
+        raise failure(attempts)
+    check_arrays(target, attempts, found)
+    found = by_position(found)
+    found, shaped = by_sizes(found)
+    best = best_of(found)
+    resolved = best.resolved
+    assert resolved is not None
+    type_ = resolved.return_type
+    if type_ is not None and (type_.kind in ("resource", "sampler_state") or TENSOR.match(type_.full_name)):
+        raise ResolveException(
+            f"'{target.name}' returns a {type_.full_name}, which a call cannot return: write into a parameter"
+        )
+    if (options.bwds or options.fwds) and not resolved.differentiable:
+        raise ResolveException(f"Could not call function '{target.name}': Function is not differentiable")
+    return resolved, sized or shaped, shaped
+
+
+def _none_differentiable(target: Target, overloads: list[Any], arguments: tuple[Argument, ...], options: Options) -> bool:
+    """Whether arguments fit the parameters of overloads by number, none of which has a derivative."""
+    fitting = [o for o in overloads if not place(target, o, arguments, options)[2]]
+    return bool(fitting) and not any(o.has_modifier(libslang.ModifierID.differentiable) for o in fitting)
+
+
+def _check_entry_point(target: Target) -> None:
+    if target.module is None or target.struct is not None:
+        return
+    if target.name in {entry.name for entry in target.module.loaded.main.entry_points}:
+        raise ResolveException(
+            f"'{target.name}' is an entry point: run it with .dispatch(thread_count, ...) instead of calling it"
+        )
+
+
+def _check_mapped(arguments: tuple[Argument, ...], options: Options) -> None:
+    for argument in arguments:
+        name = argument.name or f"argument {argument.position}"
+        if argument.value.kind == "none" and map_entry(options, name, argument) is not None:
+            raise UnmappedNone(
+                f"Explicit vectorization raised exception: NotImplementedError: {name} is None, which has no dimensions "
+                "and no type; pass a value"
+            )
+
+
+def _check_values(arguments: tuple[Argument, ...]) -> None:
+    for argument in arguments:
+        _check_value(argument.value, argument.name or f"argument {argument.position}")
+
+
+def _check_value(value: Value, path: str) -> None:
+    if value.kind == "none":
+        raise BoundVariableException(f"{path}: Unsupported type None; leave the argument out or pass a value")
+    if value.kind in ("value_ref", "diff_pair") and value.fields[0][1].kind == "none":
+        return  # an output of any type
+    if value.kind == "unsupported":
+        reason = value.details.get("reason", "")
+        if reason == "structured":
+            raise BoundVariableException(
+                f"{path}: Structured numpy dtype {value.details.get('dtype')} cannot be an argument; "
+                "use Tensor.from_numpy(device, array, target_slang_dtype=...)"
+            )
+        if reason == "torch":
+            raise NotImplementedError(
+                f"{path}: torch tensors are not accepted yet; pass tensor.numpy() or a slangpy.Tensor"
+            )
+        detail = f" with dtype {value.details['dtype']}" if reason == "dtype" and "dtype" in value.details else ""
+        nearest = {"str": "a number", "complex": "a float2", "ndarray": "an array of numbers", "set": "a list"}
+        if reason == "dict keys":
+            raise BoundVariableException(f"{path}: Unsupported type dict with keys that are no strings")
+        raise BoundVariableException(
+            f"{path}: Unsupported type {value.python_type}{detail}; nearest supported: "
+            f"{nearest.get(value.python_type, 'a number, list, dict, numpy array or Tensor')}"
+        )
+    for name, child in value.fields:
+        step = "" if name is None or value.kind in ("value_ref", "diff_pair") else name
+        _check_value(child, path + (step if step.startswith("[") else f".{step}" if step else ""))

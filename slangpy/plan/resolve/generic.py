@@ -1,0 +1,109 @@
+"""The tries of one overload: a generic is specialised with each combination of types that its arguments may have."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from ...reflection import SlangType
+from ..bind import Context, candidates
+from ..bind.base import TENSOR_NAME
+from ..bind.custom import reduced
+from ..records import Argument, Options, Value
+from .bind import Attempt, bind_all
+from .maps import map_entry, mapped_type, unknown_map_type
+from .target import Target, mentions_generic, parameters_of, place
+
+
+def try_overload(target: Target, function: Any, arguments: tuple[Argument, ...], options: Options) -> list[Attempt]:
+    placed, result, reason = place(target, function, arguments, options)
+    if reason:
+        return [Attempt(reason=reason)]
+    if function.generic is None or not _is_open(target):
+        return [bind_all(target, function, placed, result, options)]
+    return _try_generic(target, function, placed, result, options)
+
+
+def _is_open(target: Target) -> bool:
+    """Whether a generic still needs its arguments (f<4> has them)."""
+    return "<" not in target.name
+
+
+def _try_generic(
+    target: Target, function: Any, placed: dict[str, Argument], result: Argument | None, options: Options
+) -> list[Attempt]:
+    context = target.context(options)
+    declared = parameters_of(target, function)
+    generic = frozenset(p.name for p in declared if mentions_generic(p.type))
+    choices: dict[str, list[SlangType]] = {}
+    for name, type_, *_ in declared:
+        if name == "this" or name not in placed:
+            continue
+        entry = map_entry(options, name, placed[name])
+        choices[name] = _concrete_choices(placed[name].value, type_, entry, context, name, function.generic)
+        if not choices[name]:
+            text = (
+                f"Argument {name} could not be resolved: {placed[name].value.describe()} does not match slang type "
+                f"{type_.full_name}{_open_hint(placed[name].value, type_)}"
+            )
+            return [Attempt(reason=text, size_dependent=context.size_dependent)]
+    attempts: list[Attempt] = []
+    seen: set[tuple[str, ...]] = set()
+    for types in itertools.product(*choices.values()):
+        special = function.specialize_with_arg_types([t.type_reflection for t in types])
+        if special is None:
+            continue
+        attempt = bind_all(target, special, placed, result, options, dict(zip(choices, types, strict=True)), generic)
+        attempt.size_dependent |= context.size_dependent
+        if attempt.resolved is not None:
+            signature = tuple(p.type_name + str(p.binding.dims) for p in attempt.resolved.parameters)
+            if signature in seen:
+                continue
+            seen.add(signature)
+        attempts.append(attempt)
+    return attempts or [Attempt(reason=_none_fits(choices, function.generic), size_dependent=context.size_dependent)]
+
+
+def _none_fits(choices: dict[str, list[SlangType]], generic: Any) -> str:
+    tried = itertools.islice(itertools.product(*choices.values()), 8)
+    shown = ", ".join("(" + ", ".join(t.full_name for t in types) + ")" for types in tried)
+    text = f"could not match the function signature; types tried: {shown}"
+    constraints = [
+        f"{name} must conform to {constraint.full_name}"
+        for name in generic.type_parameters
+        for constraint in generic.constraints(name)
+    ]
+    return f"{text}; {', '.join(constraints)}" if constraints else text
+
+
+def _open_hint(value: Value, type_: SlangType) -> str:
+    if value.kind == "dict" and not value.details.get("_type"):
+        return ": give the dict a _type"
+    if value.kind in ("tensor", "array"):
+        return ": its sizes cannot be told from the element type; name the type with .map()"
+    return ""
+
+
+def _concrete_choices(
+    value: Value, type_: SlangType, entry: Any, context: Context, name: str, generic: Any = None
+) -> list[SlangType]:
+    wanted = mapped_type(entry)
+    if wanted:
+        found = context.find(wanted)
+        if found is None:
+            raise unknown_map_type(wanted, name, context)
+        return [found]
+    if not mentions_generic(type_):
+        return [type_]
+    if entry is not None and entry[0] == "dims" and value.kind == "custom":
+        left = reduced(value, len(entry[1]), context)
+        return [left] if left is not None else []
+    return candidates(value, _tensor_constraint(type_, generic) or type_.type_reflection, context)
+
+
+def _tensor_constraint(type_: SlangType, generic: Any) -> Any:
+    """The tensor interface that a type parameter asks for: its arguments bind as if the parameter named it."""
+    if generic is None or type_.full_name not in generic.type_parameters:
+        return None
+    found = generic.constraints(type_.full_name)
+    return next((c for c in found if TENSOR_NAME.match(c.full_name.partition("<")[0])), None)

@@ -1,0 +1,135 @@
+"""What is called: a function, its parameters, and the arguments placed on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ... import libslang
+from ...reflection import SlangProgramLayout, SlangType
+from ..bind import Context
+from ..bind.base import TENSOR
+from ..records import Argument, Options
+
+
+@dataclass(frozen=True)
+class Target:
+    """A function by name, and the struct it belongs to."""
+
+    layout: SlangProgramLayout
+    name: str
+    reflection: Any
+    struct: SlangType | None = None
+    is_constructor: bool = False
+    module: Any = None
+    member_wise: bool = False
+    """Whether the constructors are Slang's own: a parameter for each field, zero where the field states no default."""
+
+    def context(self, options: Options, writable: bool = False) -> Context:
+        return Context(self.layout, options.convert or "none", writable, module=self.module)
+
+
+class Declared(NamedTuple):
+    """A parameter as the function declares it."""
+
+    name: str
+    type: SlangType
+    io: str  # in, out, inout
+    no_diff: bool
+    has_default: bool
+
+
+class MemberWise:
+    """The constructor that Slang gives structs without `__init`: one parameter per field, all with defaults."""
+
+    generic = None
+    is_overloaded = False
+    return_type = None
+
+    def __init__(self, parameters: list[Any]) -> None:
+        self.overloads: list[Any] = []
+        self.name = "__init"
+        self.parameters = parameters
+
+    def has_modifier(self, modifier: Any) -> bool:
+        del modifier
+        return False
+
+
+def parameters_of(target: Target, function: Any) -> list[Declared]:
+    """Each parameter, `this` first."""
+    m = libslang.ModifierID
+    found: list[Declared] = []
+    if target.struct is not None and not target.is_constructor and not function.has_modifier(m.static):
+        io = "inout" if function.has_modifier(m.mutating) else "in"
+        found.append(Declared("this", target.struct, io, False, False))
+    for parameter in function.parameters:
+        if parameter.has_modifier(m.inout):
+            io = "inout"
+        elif parameter.has_modifier(m.out):
+            io = "out"
+        else:
+            io = "in"
+        type_ = target.layout.wrap(parameter.type)
+        assert type_ is not None
+        name = "_result_" if parameter.name == "_result" else parameter.name  # given by position only
+        found.append(Declared(name, type_, io, _is_no_diff(parameter, type_), parameter.has_default))
+    return found
+
+
+def _is_no_diff(parameter: Any, type_: SlangType) -> bool:
+    """Whether a parameter is declared no_diff. Slang itself marks all of tensor type; their sources say it otherwise."""
+    if TENSOR.match(type_.full_name) and hasattr(parameter, "user_attributes"):
+        return any(attribute.name == "_nd_" for attribute in parameter.user_attributes)
+    return parameter.has_modifier(libslang.ModifierID.nodiff)
+
+
+def mentions_generic(type_: SlangType) -> bool:
+    """Whether a type is left open: a type parameter, an interface, or made of one."""
+    reflection = type_.type_reflection
+    kind = reflection.kind.name.rstrip("_")
+    if kind in ("generic_type_parameter", "interface", "none"):
+        return True
+    if kind in ("vector", "matrix", "array"):
+        count_known = reflection.element_count > 0 if kind != "matrix" else min(reflection.row_count, reflection.col_count) > 0
+        element = reflection.element_type
+        if not count_known or element is None:
+            return True
+        return mentions_generic(SlangType(element.full_name, source=type_.program, reflection=element))
+    if kind in ("struct", "resource") and "<" in type_.full_name:
+        return type_.program.find_reflection(type_.full_name) is None
+    return bool(reflection.is_generic)
+
+
+def place(
+    target: Target, function: Any, arguments: tuple[Argument, ...], options: Options
+) -> tuple[dict[str, Argument], Argument | None, str]:
+    """Arguments by parameter name, `_result`, or the reason why they cannot be placed."""
+    parameters = parameters_of(target, function)
+    names = [p.name for p in parameters]
+    placed: dict[str, Argument] = {}
+    result: Argument | None = None
+    positional = [a for a in arguments if a.name is None]
+    returns = (function.return_type is not None and function.return_type.full_name != "void") or target.is_constructor
+    if options.bwds and returns and len(positional) == len(names) + 1 - sum(a.name in names for a in arguments):
+        if not any(a.name == "_result" for a in arguments):
+            result = positional.pop()
+    if len(positional) > len(names):
+        return {}, None, f"Too many arguments: expected {len(names)}, got {len(positional)}"
+    for name, argument in zip(names, positional, strict=False):
+        placed[name] = argument
+    for argument in arguments:
+        if argument.name is None:
+            continue
+        if argument.name == "_result":
+            result = argument
+        elif argument.name not in names:
+            return {}, None, f"No parameter named '{argument.name}'; the parameters are {', '.join(names) or 'none'}"
+        elif argument.name in placed:
+            return {}, None, f"Parameter '{argument.name}' specified multiple times"
+        else:
+            placed[argument.name] = argument
+    missing = [p.name for p in parameters if p.name not in placed and not p.has_default]
+    if missing:
+        return {}, None, f"Parameter '{missing[0]}' not specified"
+    return placed, result, ""

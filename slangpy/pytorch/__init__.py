@@ -1,0 +1,1 @@
+"""All that knows torch: autograd, torch.compile, tensors in and out."""

@@ -1,0 +1,229 @@
+"""The devices that kernels run on, and kernels in executable form: through the caches and compilers of all other kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from slangpy import _native, libslang
+from slangpy.compiler.executable import cached_executable, executable_key
+from slangpy.compiler.package_files import planner_hash
+from slangpy.compiler.prelude import with_prelude
+from slangpy.device import Device
+from slangpy.device.current import stack
+from slangpy.errors import CompileError
+from slangpy.pytorch.kernels import host
+from slangpy.pytorch.kernels.options import LoadOptions
+from slangpy.pytorch.kernels.program import KernelRecord, ModuleRecord
+from slangpy.pytorch.kernels.scan import EmittedKernel, beyond_host, mended, only
+from slangpy.pytorch.kernels.tensors import torch_module
+
+SMALL = 4000
+"""Lines of a program up to which all its kernels are compiled at once."""
+_DeviceKey = tuple[str, int]
+_devices: dict[_DeviceKey, Any] = {}
+_lock = threading.RLock()
+
+
+def device_of(key: _DeviceKey) -> Any:
+    """The device for tensors of a place; opened at the first use, and not made the current one."""
+    found = _devices.get(key)
+    if found is None or found.is_closed:
+        with _lock:
+            found = _devices.get(key)
+            if found is None or found.is_closed:
+                found = _devices[key] = _open(key)
+    return found
+
+
+def _open(key: _DeviceKey) -> Any:
+    opened = stack()
+    before = list(opened)
+    try:
+        if key[0] == "cpu":
+            return Device(type=_native.DeviceType.cpu, label="loadModule")
+        adapters = Device.enumerate_adapters(_native.DeviceType.cuda)
+        if key[1] >= len(adapters):
+            raise ValueError(f"there is no cuda:{key[1]}; {len(adapters)} CUDA devices exist")
+        torch = torch_module()
+        if torch is not None:
+            torch.zeros(1, device=f"cuda:{key[1]}")  # makes torch's context, which the device then shares
+        return Device(type=_native.DeviceType.cuda, adapter_luid=adapters[key[1]].luid, label="loadModule")
+    finally:
+        opened[:] = before
+
+
+def default_device() -> _DeviceKey:
+    """Where calls without tensors run: torch's current CUDA device, the first one, or the CPU."""
+    torch = torch_module()
+    if torch is not None:
+        return ("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else ("cpu", 0)
+    try:
+        adapters = Device.enumerate_adapters(_native.DeviceType.cuda)
+    except RuntimeError:
+        adapters = []
+    return ("cuda", 0) if adapters else ("cpu", 0)
+
+
+class Programs:
+    """The kernels of one module, compiled for the devices that have asked for them."""
+
+    def __init__(self, record: ModuleRecord, options: LoadOptions, log: Any) -> None:
+        self.record = record
+        self.options = options
+        self._log = log
+        self._kernels: dict[tuple[_DeviceKey, str], Any] = {}
+        self._lock = threading.RLock()
+        self.failed = bytearray(4)
+        self.failed_address = _address(self.failed)
+
+    def kernel(self, key: _DeviceKey, record: KernelRecord, derivative: str) -> Any:
+        """The native kernel; compiled, or taken from disk, at the first use."""
+        emitted = next((e for e in record.emitted if e.derivative == derivative), None)
+        if emitted is None:
+            raise ValueError(f"`{record.name}` has no {'backward' if derivative == 'bwd' else 'forward'} derivative: mark it "
+                             "[Differentiable]")  # fmt: skip
+        device = device_of(key)
+        name = (key, emitted.symbol)
+        found = self._kernels.get(name)
+        if found is not None and found[0] is device:
+            return found[1]
+        with self._lock:
+            found = self._kernels.get(name)
+            if found is None or found[0] is not device:
+                if _is_capturing(key):
+                    raise RuntimeError(f"{record.name}: the kernel would be compiled while a CUDA graph is being recorded; call "
+                                       "m.compile() before")  # fmt: skip
+                self._build(key, device, record, emitted)
+                found = self._kernels[name]
+        return found[1]
+
+    def _build(self, key: _DeviceKey, device: Any, record: KernelRecord, emitted: EmittedKernel) -> None:
+        program = self.record.program
+        if key[0] == "cpu":
+            beyond = beyond_host(program, emitted.symbol)
+            if beyond:
+                raise NotImplementedError(
+                    f"{record.name} uses {beyond}, which the CPU cannot run; run it on CUDA: pass tensors.cuda()"
+                )
+        chosen = [(record, emitted)]
+        if program.count("\n") < SMALL:
+            chosen = [
+                (r, e)
+                for r in self.record.kernels
+                for e in r.emitted
+                if not r.trouble and (key[0] != "cpu" or not beyond_host(program, e.symbol))
+            ]
+        build = self._build_host if key[0] == "cpu" else self._build_cuda
+        build(key, device, chosen)
+
+    def _build_host(self, key: _DeviceKey, device: Any, chosen: list[tuple[KernelRecord, EmittedKernel]]) -> None:
+        def text() -> bytes:
+            return host.host_program(self.record.program, [(e, r.offsets, r.size) for r, e in chosen]).encode()
+
+        folders = [f"-I{path}" for path in self.options.search_paths]
+        options = {"float_mode": "default", "downstream_args": [*host.FLAGS, *folders]}
+        code = self._code(device, text, chosen, options)
+        for record, emitted in chosen:
+            layout = _native._make_program_layout(
+                entry_point_name=host.exported(emitted), scope_sizes=[0, host.HEADER_BYTES + record.size]
+            )
+            self._kernels[key, emitted.symbol] = (device, device.create_kernel(code, layout, emitted.symbol))
+
+    def _build_cuda(self, key: _DeviceKey, device: Any, chosen: list[tuple[KernelRecord, EmittedKernel]]) -> None:
+        symbols = [e.symbol for _, e in chosen]
+        code = self._code(device, lambda: cuda_text(self.record, symbols), chosen, cuda_options(self.options))
+        for record, emitted in chosen:
+            kernel = device.create_kernel(code, cuda_layout(record, emitted), _label(record, emitted))
+            self._kernels[key, emitted.symbol] = (device, kernel)
+
+    def _code(self, device: Any, text: Callable[[], bytes], chosen: list[Any], options: dict[str, Any]) -> bytes:
+        names = ", ".join(_label(record, emitted) for record, emitted in chosen)
+        symbols = " ".join(emitted.symbol for _, emitted in chosen)
+        key = executable_key(device, options, self.record.program, symbols, self.record.headers, planner_hash())
+        start = time.perf_counter()
+
+        def compile() -> bytes:
+            try:
+                return device.compile(text(), symbols.split(" ")[0], label=chosen[0][0].name, **options)
+            except CompileError:
+                raise
+            except RuntimeError as error:
+                raise CompileError(f"{names}: {error}") from None
+
+        made = cached_executable(device, key, names, compile)
+        seconds = time.perf_counter() - start
+        if made.is_new:
+            self._log(f"{names}: {device.info.api_name}, {seconds * 1e3:.0f} ms")
+        else:
+            self._log(f"{names}: compiled code from the cache")
+        if made.is_new and seconds > 2 and sys.stderr.isatty():
+            print(f"[slangpy] compiled {names} in {seconds:.1f} s", file=sys.stderr)
+        return made.code
+
+    def has(self, key: _DeviceKey, record: KernelRecord, derivative: str) -> bool:
+        return any(e.derivative == derivative and (key, e.symbol) in self._kernels for e in record.emitted)
+
+
+def _label(record: KernelRecord, emitted: EmittedKernel) -> str:
+    return f"{record.name}.{emitted.derivative}" if emitted.derivative else record.name
+
+
+def _address(buffer: bytearray) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+
+
+def _is_capturing(key: _DeviceKey) -> bool:
+    torch = torch_module()
+    return key[0] == "cuda" and torch is not None and torch.cuda.is_current_stream_capturing()
+
+
+def cuda_layout(record: KernelRecord, emitted: EmittedKernel) -> Any:
+    """Where the parameters lie, for the driver's numbers to be compared with."""
+    fields = []
+    for p in record.parameters:
+        if p.type.kind != "empty":
+            type_ = _native._make_type_layout(kind="struct", name=p.type.name, size=p.type.size, alignment=p.type.align)
+            fields.append({"name": p.name, "type": type_, "offset": p.offset})
+    struct = _native._make_type_layout(kind="struct", name=record.name, size=record.size, fields=fields)
+    return _native._make_program_layout(
+        entry_point_name=emitted.symbol, entry_point=struct, scope_sizes=[0, record.size]
+    )
+
+
+_OFFSET = re.compile(r"strides\[(\w+)\] \* ")
+_VIEW_BEGIN, _VIEW_END = "struct TensorView\n", "\n};\n"
+
+
+def _wide_offsets(prelude: str) -> str:
+    """Slang's views compute offsets in 32 bits, which wrap beyond 4 GiB."""
+    begin = prelude.find(_VIEW_BEGIN)
+    end = prelude.find(_VIEW_END, begin)
+    return prelude[:begin] + _OFFSET.sub(r"(uint64_t)strides[\1] * ", prelude[begin:end]) + prelude[end:]
+
+
+def cuda_text(record: ModuleRecord, symbols: list[str]) -> bytes:
+    """These kernels for NVRTC."""
+    program = mended(only(record.program, set(symbols)))
+    for symbol in symbols:  # found by their own names in the compiled code
+        program = re.sub(
+            rf"^__global__ void {symbol}\(", f'extern "C" __global__ void {symbol}(', program, flags=re.MULTILINE
+        )
+    return with_prelude((_wide_offsets(libslang.prelude("cuda")) + program).encode(), "cuda", {})
+
+
+def cuda_options(options: LoadOptions) -> dict[str, Any]:
+    return {
+        "float_mode": "fast" if options.fast_math else "default",
+        "downstream_args": [
+            f"-I{options.folder}",
+            *(f"-I{path}" for path in options.include_paths),
+            *options.cuda_flags,
+        ],
+        "debug_info": options.cuda_line_info,
+    }

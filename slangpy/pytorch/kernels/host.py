@@ -1,0 +1,127 @@
+"""Kernels on the CPU: the program that Slang emits for CUDA, compiled for the host.
+
+The program becomes the body of a struct: its functions are members, the index of the thread and the size of the block are
+fields, and group-shared variables are per block by themselves. A driver runs ranges of blocks; threads of kernels with
+barriers or warp functions are fibers (slangpy/slang/kernels_fibers.h).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from slangpy.compiler.cache import digest
+from slangpy.folders import LIBRARY_PATH
+from slangpy.pytorch.kernels.scan import EmittedKernel, mended, needs_fibers, only, without_globals
+
+HEADER_BYTES = 64
+"""Of `SpyLaunch`, in front of the parameters."""
+FLAGS = ("-ffp-contract=on", "-fsigned-char", "-fno-strict-aliasing")
+_DRIVER = """
+#define SPY_EXPORT extern "C" __attribute__((visibility("default")))
+"""
+
+_PLAIN = """
+SPY_EXPORT void {export}(const SpyRange* range, void* arguments, void*)
+{{
+    const SpyLaunch& launch = *static_cast<const SpyLaunch*>(arguments);
+    const char* bytes = static_cast<const char*>(arguments) + {header};
+    (void)bytes;
+    for (uint32_t z = range->begin[2]; z < range->end[2]; z++)
+    for (uint32_t y = range->begin[1]; y < range->end[1]; y++)
+    for (uint32_t x = range->begin[0]; x < range->end[0]; x++) {{
+        SpyBlock block;
+        block.blockIdx = {{x, y, z}};
+        block.blockDim = {{launch.block[0], launch.block[1], launch.block[2]}};
+        block.gridDim = {{launch.grid[0], launch.grid[1], launch.grid[2]}};
+        for (uint32_t k = 0; k < launch.block[2]; k++)
+        for (uint32_t j = 0; j < launch.block[1]; j++)
+        for (uint32_t i = 0; i < launch.block[0]; i++) {{
+            block.threadIdx = {{i, j, k}};
+            block.{run}(bytes);
+        }}
+    }}
+}}
+"""
+
+_FIBERS = """
+struct {export}_thread {{
+    SpyBlock* block;
+    const char* bytes;
+    static void run(void* self) {{ static_cast<{export}_thread*>(self)->block->{run}(static_cast<{export}_thread*>(self)->bytes); }}
+}};
+SPY_EXPORT void {export}(const SpyRange* range, void* arguments, void*)
+{{
+    const SpyLaunch& launch = *static_cast<const SpyLaunch*>(arguments);
+    for (uint32_t z = range->begin[2]; z < range->end[2]; z++)
+    for (uint32_t y = range->begin[1]; y < range->end[1]; y++)
+    for (uint32_t x = range->begin[0]; x < range->end[0]; x++) {{
+        SpyBlock block;
+        block.blockIdx = {{x, y, z}};
+        block.blockDim = {{launch.block[0], launch.block[1], launch.block[2]}};
+        block.gridDim = {{launch.grid[0], launch.grid[1], launch.grid[2]}};
+        {export}_thread thread{{&block, static_cast<const char*>(arguments) + {header}}};
+        if (!spy_fibers.run(block.blockDim, &block.threadIdx, {export}_thread::run, &thread)) {{
+            __atomic_store_n(launch.failed, 1u, __ATOMIC_RELAXED);
+            return;
+        }}
+    }}
+}}
+"""
+
+
+@cache
+def _header(fibers: bool) -> str:
+    names = ["kernels_host.h", "fibers.h", "kernels_fibers.h"] if fibers else ["kernels_host.h"]
+    return "".join((LIBRARY_PATH / name).read_text("utf-8").replace("#pragma once", "", 1) for name in names)
+
+
+@cache
+def header_key() -> str:
+    """Hash of what is put around programs."""
+    return digest(_header(True), _PLAIN, _FIBERS, " ".join(FLAGS))
+
+
+def exported(kernel: EmittedKernel) -> str:
+    """Name of a kernel's driver in the compiled library."""
+    return f"spy_run_{kernel.symbol}"
+
+
+def _call(kernel: EmittedKernel, offsets: tuple[int, ...], size: int) -> list[str]:
+    """The member that reads a thread's parameters and calls the kernel."""
+    arguments, checks = [], []
+    for at, ((type_, _), offset) in enumerate(zip(kernel.parameters, offsets, strict=True)):
+        arguments.append(f"spy_parameter<{type_}>(bytes + {offset})")
+        end = offsets[at + 1] if at + 1 < len(offsets) else size
+        checks.append(f'        static_assert({offset} + sizeof({type_}) <= {end}, "parameter {at} of {kernel.name}");')
+    call = ", ".join(arguments)
+    return [
+        f"    inline void {exported(kernel)}_(const char* bytes)",
+        "    {",
+        "        (void)bytes;",
+        *checks,
+        f"        {kernel.symbol}({call});",
+        "    }",
+    ]
+
+
+def host_program(program: str, kernels: list[tuple[EmittedKernel, tuple[int, ...], int]]) -> str:
+    """The C++ text for these kernels: each with the offsets of its parameters and their size altogether."""
+    program = only(program, {kernel.symbol for kernel, _, _ in kernels})
+    waits = {kernel.symbol: needs_fibers(program, kernel.symbol) for kernel, _, _ in kernels}
+    body = mended(without_globals(program)).replace("__device__ static constexpr", "__device__ static const")
+    body = re.sub(r"__device__ static const\b", "inline static const", body)
+    lines = [
+        _header(any(waits.values())),
+        _DRIVER,
+        "struct SpyBlock {",
+        "    uint3 threadIdx, blockIdx, blockDim, gridDim;",
+        body,
+    ]
+    for kernel, offsets, size in kernels:
+        lines += _call(kernel, offsets, size)
+    lines.append("};")
+    for kernel, _, _ in kernels:
+        form = _FIBERS if waits[kernel.symbol] else _PLAIN
+        lines.append(form.format(export=exported(kernel), run=exported(kernel) + "_", header=HEADER_BYTES))
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,187 @@
+"""loadModule, and what it remembers: live modules in the process, records of files on disk."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from slangpy.compiler.cache import cache, digest
+from slangpy.compiler.package_files import planner_hash
+from slangpy.errors import SlangWarning
+from slangpy.pytorch.kernels.devices import Programs
+from slangpy.pytorch.kernels.headers import included_files
+from slangpy.pytorch.kernels.module import KernelModule
+from slangpy.pytorch.kernels.options import LoadOptions, make_options
+from slangpy.pytorch.kernels.program import ModuleRecord, compile_program
+from slangpy.pytorch.kernels.records import record_from_plain, record_to_plain
+
+_KIND = "kernels"
+_live: dict[LoadOptions, tuple[dict[str, tuple[Any, ...]], dict[str, Any], KernelModule]] = {}
+_busy: dict[LoadOptions, threading.RLock] = {}
+_guard = threading.Lock()
+
+
+def loadModule(
+    fileName: str | os.PathLike[str],
+    skipSlang: Any = None,
+    verbose: bool = False,
+    defines: Any = {},  # noqa: B006
+    includePaths: Any = [],  # noqa: B006
+    skipNinjaCheck: Any = False,
+    slangGenLineInfo: bool = True,
+    cudaFastMath: bool = True,
+    cudaGenLineInfo: bool = True,
+    extraSlangFlags: Any = [],  # noqa: B006
+    extraCudaFlags: Any = [],  # noqa: B006
+) -> KernelModule:
+    """Compiles a Slang file of kernels (`[AutoPyBindCUDA] [CudaKernel]`, `TensorView`, `[TorchEntryPoint]`).
+
+    Kernels are attributes: `m.square(input=x, output=y).launchRaw(blockSize=(32, 1, 1), gridSize=(2, 1, 1))`, with
+    derivatives `m.square.bwd` and `m.square.fwd`. They run where their tensors lie, on CUDA or the CPU.
+
+    defines: dict of macros. includePaths: folders for `import` and `#include`, after that of the file. verbose: writes a
+    line for each step to stderr. cudaFastMath: approximate arithmetic on CUDA, on by default. skipSlang and
+    skipNinjaCheck have no effect. Raises FileNotFoundError, or CompileError with the compiler's messages.
+    """
+    for name, value, usual in (("skipSlang", skipSlang, None), ("skipNinjaCheck", skipNinjaCheck, False)):
+        if value is not usual:
+            warnings.warn(f"loadModule: '{name}' has no effect; leave it out", DeprecationWarning, stacklevel=2)
+    options = make_options(
+        fileName,
+        defines,
+        includePaths,
+        slangGenLineInfo,
+        cudaFastMath,
+        cudaGenLineInfo,
+        extraSlangFlags,
+        extraCudaFlags,
+    )
+    with _guard:
+        lock = _busy.setdefault(options, threading.RLock())
+    with lock:
+        return _load(options, _logger(options, verbose))
+
+
+def _logger(options: LoadOptions, verbose: bool) -> Callable[[str], None]:
+    if not verbose:
+        return lambda text: None
+    name = os.path.basename(options.path)
+    return lambda text: print(f"[slangpy] {name}: {text}", file=sys.stderr)
+
+
+def _load(options: LoadOptions, log: Callable[[str], None]) -> KernelModule:
+    known = _live.get(options)
+    if known is not None:
+        stamps, inputs, module = known
+        changed = _changed(stamps, inputs)
+        if not changed:
+            return module
+        log(f"rebuilding: {os.path.basename(changed)} changed")
+    key = digest(repr(options), planner_hash())
+    start = time.perf_counter()
+    stored = cache.read(_KIND, key)
+    if stored is not None and _is_current(stored["inputs"]):
+        record = record_from_plain(stored["record"])
+        inputs = stored["inputs"]
+        log(f"cached ({len(inputs['files'])} files checked, {(time.perf_counter() - start) * 1e3:.0f} ms)")
+    else:
+        record, inputs = _compile(options, log)
+        cache.write(_KIND, key, {"record": record_to_plain(record), "inputs": inputs})
+    _warn(options, record)
+    module = KernelModule(options.path, record, Programs(record, options, log))
+    _live[options] = (_stamps(inputs), inputs, module)
+    return module
+
+
+def _compile(options: LoadOptions, log: Callable[[str], None]) -> tuple[ModuleRecord, dict[str, Any]]:
+    start = time.perf_counter()
+    record, session = compile_program(options)
+    inputs = _inputs(session, options, record.program)
+    text = len(record.program)
+    log(f"Slang {record.slang_version}, {(time.perf_counter() - start) * 1e3:.0f} ms ({text / 1000:.0f} kB)")
+    return record, inputs
+
+
+def _warn(options: LoadOptions, record: ModuleRecord) -> None:
+    notes = list(record.warnings)
+    bad = [f"{kernel.name}: {kernel.trouble}" for kernel in record.kernels if kernel.trouble]
+    if bad:
+        notes.append("these kernels cannot be called:\n  " + "\n  ".join(bad))
+    if notes:
+        warnings.warn(f"{options.path}: " + "\n".join(notes), SlangWarning, stacklevel=4)
+
+
+# --- what a record was made of
+
+
+def _hash(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return digest(file.read())
+    except OSError:
+        return ""
+
+
+def _inputs(session: Any, options: LoadOptions, program: str) -> dict[str, Any]:
+    """Contents of the files read, headers of `__requirePrelude` among them, and the paths where others were looked for."""
+    files = {options.path, *session.read_files, *included_files(program, options.search_paths)}
+    missing = set(session.missing_files) - files
+    return {"files": {path: _hash(path) for path in sorted(files)}, "missing": sorted(missing)}
+
+
+def _is_current(inputs: dict[str, Any]) -> bool:
+    return all(_hash(path) == known for path, known in inputs["files"].items()) and not any(
+        map(os.path.exists, inputs["missing"])
+    )
+
+
+def _stamp(path: str) -> tuple[Any, ...]:
+    try:
+        info = os.stat(path)
+    except OSError:
+        return ()
+    return (info.st_size, info.st_mtime_ns, info.st_ino)
+
+
+def _stamps(inputs: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+    return {path: _stamp(path) for path in inputs["files"]}
+
+
+def _changed(stamps: dict[str, tuple[Any, ...]], inputs: dict[str, Any]) -> str:
+    """A file that is another than when the module was loaded; empty when there is none."""
+    for path, stamp in stamps.items():
+        now = _stamp(path)
+        if now != stamp:
+            if _hash(path) != inputs["files"][path]:
+                return path
+            stamps[path] = now
+    return next((path for path in inputs["missing"] if os.path.exists(path)), "")
+
+
+# --- forgetting
+
+
+def clearSessionShaderCache() -> None:
+    """Forgets the modules of this process; the next loadModule looks at the disk. Modules that are in use go on working."""
+    with _guard:
+        _live.clear()
+        _busy.clear()
+
+
+def clearPersistentShaderCache() -> None:
+    """Removes what loadModule has stored on disk."""
+    cache.remove(_KIND)
+
+
+def clearShaderCaches() -> None:
+    """Both of the others."""
+    clearSessionShaderCache()
+    clearPersistentShaderCache()
+
+
+__all__ = ["clearPersistentShaderCache", "clearSessionShaderCache", "clearShaderCaches", "loadModule"]

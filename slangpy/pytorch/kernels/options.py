@@ -1,0 +1,161 @@
+"""The options of loadModule: checked, and as the compilers take them."""
+
+from __future__ import annotations
+
+import keyword
+import math
+import os
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+_OURS = ("-target", "-o", "-entry", "-stage", "-depfile")
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """What decides how a file is compiled."""
+
+    path: str  # absolute
+    defines: tuple[tuple[str, str], ...] = ()
+    include_paths: tuple[str, ...] = ()
+    line_info: bool = True
+    fast_math: bool = True
+    cuda_line_info: bool = True
+    slang_flags: tuple[str, ...] = ()
+    cuda_flags: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        return os.path.dirname(self.path)
+
+    @property
+    def search_paths(self) -> tuple[str, ...]:
+        return (self.folder, *self.include_paths)
+
+
+def make_options(
+    fileName: Any,
+    defines: Any,
+    includePaths: Any,
+    slangGenLineInfo: Any,
+    cudaFastMath: Any,
+    cudaGenLineInfo: Any,
+    extraSlangFlags: Any,
+    extraCudaFlags: Any,
+) -> LoadOptions:
+    for name, value in (
+        ("slangGenLineInfo", slangGenLineInfo),
+        ("cudaFastMath", cudaFastMath),
+        ("cudaGenLineInfo", cudaGenLineInfo),
+    ):
+        if not isinstance(value, (bool, int)):
+            raise TypeError(f"loadModule: '{name}' must be a bool, got {value!r}")
+    return LoadOptions(
+        _path(fileName),
+        _defines(defines),
+        tuple(os.path.abspath(p) for p in _texts("includePaths", includePaths, paths=True)),
+        bool(slangGenLineInfo),
+        bool(cudaFastMath),
+        bool(cudaGenLineInfo),
+        _slang_flags(_texts("extraSlangFlags", extraSlangFlags)),
+        _cuda_flags(_texts("extraCudaFlags", extraCudaFlags)),
+    )
+
+
+def _path(value: Any) -> str:
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"loadModule: 'fileName' must be a str or a path, got {value!r}")
+    path = os.path.abspath(os.fspath(value))
+    if not isinstance(path, str):
+        raise TypeError(f"loadModule: 'fileName' must be text, got {value!r}")
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"loadModule: there is no file {path}")
+    return str(Path(path).resolve())
+
+
+def _defines(values: Any) -> tuple[tuple[str, str], ...]:
+    if not isinstance(values, Mapping):
+        raise TypeError(f"loadModule: 'defines' must be a dict of names and values, got {values!r}")
+    return tuple((name, _define(name, value)) for name, value in values.items())
+
+
+def _define(name: Any, value: Any) -> str:
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise ValueError(f"loadModule: 'defines' has the name {name!r}, which is no identifier")
+    if value is None or isinstance(value, bool):
+        return "0" if value is False else "1"
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "__index__"):
+        return str(value.__index__())
+    if isinstance(value, float) or (hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0):
+        number = float(value)
+        if not math.isfinite(number):
+            raise ValueError(f"loadModule: 'defines' gives {name} the value {number}, which no source text can say")
+        return repr(number)
+    raise TypeError(
+        f"loadModule: 'defines' gives {name} a {type(value).__name__}; expected int, float, bool, str or None"
+    )
+
+
+def _texts(name: str, values: Any, paths: bool = False) -> tuple[str, ...]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        raise TypeError(f"loadModule: '{name}' must be a list of str, got {values!r}")
+    for value in values:
+        if not isinstance(value, str) and not (paths and isinstance(value, os.PathLike)):
+            raise TypeError(f"loadModule: '{name}' must be a list of str, got {value!r} in it")
+    return tuple(str(os.fspath(value)) if paths else value for value in values)
+
+
+def _slang_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
+    for at, flag in enumerate(flags):
+        value = at > 0 and flags[at - 1] in ("-D", "-I")
+        if (
+            flag in _OURS
+            or flag.startswith("-dump")
+            or (flag.endswith(".slang") and not flag.startswith("-") and not value)
+        ):
+            raise ValueError(
+                f"loadModule: 'extraSlangFlags' has '{flag}', which loadModule decides itself; leave it out"
+            )
+    return flags
+
+
+_ALONE = ("--expt-relaxed-constexpr", "--extended-lambda", "-expt-relaxed-constexpr", "-extended-lambda", "-keep", "--keep",
+          "-allow-unsupported-compiler", "--allow-unsupported-compiler", "-w", "-O0", "-O1", "-O2", "-O3")  # fmt: skip
+_WITH_VALUE = ("--threads", "-t", "-Xcompiler", "--compiler-options", "-ccbin")
+_WARNED = ("-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code", "-l", "-L")
+
+
+def _cuda_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """As NVRTC takes them: what nvcc alone knows is dropped."""
+    kept: list[str] = []
+    skip = False
+    for at, flag in enumerate(flags):
+        if skip:
+            skip = False
+            continue
+        name = flag.split("=")[0]
+        separate = "=" not in flag and at + 1 < len(flags)
+        if flag in _ALONE or re.fullmatch(r"-t\d+|-Xcompiler=.*", flag):
+            continue
+        if name in _WITH_VALUE:
+            skip = separate
+            continue
+        if name in _WARNED or re.fullmatch(r"-[lL]\S+", flag):
+            warnings.warn(f"loadModule: 'extraCudaFlags': {flag} is ignored; code is made for the device at hand and links nothing",
+                          UserWarning, stacklevel=5)  # fmt: skip
+            skip = separate and name == flag and name not in ("-l", "-L")
+            continue
+        kept.append(flag)
+    return tuple(kept)
+
+
+def reserved(name: str) -> bool:
+    """Whether Python cannot say this name as a keyword argument."""
+    return keyword.iskeyword(name)

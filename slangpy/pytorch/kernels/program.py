@@ -1,0 +1,273 @@
+"""A file of kernels through the Slang compiler: its CUDA text, and what it holds as plain data.
+
+A `ModuleRecord` is all that later steps know of a file: it is stored on disk, so that the next process needs no compiler.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slangpy import libslang
+from slangpy.compiler.cache import digest
+from slangpy.compiler.session import create_kernel_session
+from slangpy.folders import LIBRARY
+from slangpy.pytorch.kernels.entry_points import compile_host_functions
+from slangpy.pytorch.kernels.headers import included_files
+from slangpy.pytorch.kernels.options import LoadOptions
+from slangpy.pytorch.kernels.scan import EmittedKernel, find_kernels, functions, trouble
+from slangpy.pytorch.kernels.types import KernelType, TypeReader
+
+
+@dataclass(frozen=True)
+class Parameter:
+    name: str
+    type: KernelType
+    offset: int
+    default: Any = None  # a number, where the declaration gives one
+
+    @property
+    def needed(self) -> bool:
+        return self.default is None and self.type.kind != "empty"
+
+
+@dataclass(frozen=True)
+class KernelRecord:
+    """A kernel with its derivatives. `emitted`: "", "fwd" or "bwd" -> its `__global__` function."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    size: int  # bytes of the parameters
+    bound: bool  # [AutoPyBindCUDA]
+    differentiable: bool
+    place: tuple[str, int]
+    trouble: str  # why it cannot be called
+    emitted: tuple[EmittedKernel, ...]
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Of the parameters that the emitted functions have."""
+        return tuple(p.offset for p in self.parameters if p.type.kind != "empty")
+
+    @property
+    def signature(self) -> str:
+        return f"{self.name}({', '.join(f'{p.name}: {short(p.type.name)}' for p in self.parameters)})"
+
+
+@dataclass(frozen=True)
+class ModuleRecord:
+    program: str  # CUDA text without Slang's own library
+    kernels: tuple[KernelRecord, ...]
+    host: tuple[str, tuple[Any, ...]]  # Python source of the host functions, and what is known of them
+    names: tuple[tuple[str, str], ...]  # type -> the name that [PyExport] gives it
+    warnings: tuple[str, ...]
+    slang_version: str
+    headers: str = ""  # digest of the headers that the program includes
+
+
+_OUR_METHOD = re.compile(r"\.\s*(?:dim|fillZero|fillValue)\s*\(")
+"""Methods of slangpy_kernels.slang."""
+
+
+def short(name: str) -> str:
+    """A type's name as users write it."""
+    name = re.sub(r", ?AtomicAdd>", ">", name)
+    name = re.sub(
+        r"vector<(\w+),(\d)>",
+        lambda m: (
+            f"{m.group(1)}{m.group(2)}"
+            if m.group(1) in ("float", "int", "uint", "half", "double", "bool")
+            else m.group()
+        ),
+        name,
+    )
+    return re.sub(r"matrix<(float|int|uint|half|double),(\d),(\d)>", r"\1\2x\3", name)
+
+
+def compile_program(options: LoadOptions) -> tuple[ModuleRecord, Any]:
+    """The record of a file, and the session that read it."""
+    session = create_kernel_session(options.search_paths, dict(options.defines), options.line_info, options.slang_flags)
+    module = _load(session, options)
+    program = session.link([module], [])
+    prelude = libslang.prelude("cuda")
+    text = program.whole_code().decode("utf-8")
+    begin = text.find(prelude)
+    text = text[:begin] + text[begin + len(prelude) :] if begin >= 0 else text
+    sources = _sources(session, options)
+    find = _finder(session, module)
+    reader = TypeReader(module.layout.find_type_by_name, lambda name: enum_cases(sources.values(), name))
+    shaders = {entry.name for entry in module.entry_points}
+    kernels = _kernels(text, find, reader, shaders)
+    notes = _dropped(sources, {kernel.name for kernel in kernels})
+    host: tuple[str, tuple[Any, ...]] = ("", ())
+    if any("TorchEntryPoint" in source for source in sources.values()):
+        host = compile_host_functions(_binding_text(options, sources.values()), find, reader)
+    names = tuple(exported_names(sources.values()).items())
+    headers = digest(*(Path(path).read_bytes() for path in included_files(text, options.search_paths)))
+    return ModuleRecord(text, kernels, host, names, notes, libslang.version(), headers), session
+
+
+def _load(session: Any, options: LoadOptions) -> Any:
+    """The file as a module; with our methods of TensorView where it names one."""
+    text = Path(options.path).read_text("utf-8", "replace")
+    if not _OUR_METHOD.search(text) or "import slangpy_kernels" in text:
+        return session.load_module(options.path)
+    named = f"import slangpy_kernels;\n#line 1\n{text}"
+    return session.load_module_from_source(Path(options.path).stem, named, options.path)
+
+
+def _binding_text(options: LoadOptions, sources: Iterable[str]) -> str:
+    """The compiler's text of the host functions. The attribute for Python kernels makes this target crash, and so does
+    [shader]: both are replaced by harmless ones."""
+    arguments = ["-DAutoPyBindCUDA=CudaKernel"]
+    if any("[shader(" in source for source in sources):
+        arguments.append("-Dshader=deprecated")
+    arguments += [f"-D{name}={value}" for name, value in options.defines]
+    for path in (*options.search_paths, LIBRARY):
+        arguments += ["-I", path]
+    return libslang.torch_binding_text(options.path, [*arguments, *options.slang_flags])
+
+
+def _sources(session: Any, options: LoadOptions) -> dict[str, str]:
+    """The texts of the user's files."""
+    texts = {}
+    for path in {options.path, *session.read_files}:
+        if not path.startswith(LIBRARY) and not path.endswith(".slang-module"):
+            texts[path] = Path(path).read_text("utf-8", "replace")
+    return texts
+
+
+def _finder(session: Any, module: Any) -> Callable[[str], Any]:
+    """Name -> functions of that name: in the module and what it imports, in namespaces too."""
+    inner: dict[str, list[Any]] = {}
+
+    def visit(decl: Any) -> None:
+        for child in decl.children:
+            kind = child.kind.name
+            if kind == "namespace":
+                visit(child)
+            elif kind == "func":
+                inner.setdefault(child.name, []).append(child)
+
+    visit(module.module_decl)
+
+    def find(name: str) -> tuple[Any, tuple[str, int]]:
+        found = module.layout.find_function_by_name(name)
+        decls = inner.get(name, [])
+        if found is None and decls:
+            found = decls[0].as_function()
+        place = decls[0].location if len(decls) == 1 else ("", 0, 0)
+        return found, (place[0], place[1])
+
+    return find
+
+
+def _kernels(text: str, find: Callable[[str], Any], reader: TypeReader, shaders: set[str]) -> tuple[KernelRecord, ...]:
+    emitted: dict[str, list[EmittedKernel]] = {}
+    for kernel in find_kernels(text):
+        emitted.setdefault(kernel.name, []).append(kernel)
+    # A user's kernel may be called as the derivative of another would be.
+    for name in [n for n in emitted if n not in shaders and all(k.derivative for k in emitted[n])]:
+        for kernel in emitted.pop(name):
+            own = f"{name}_{kernel.derivative}_diff"
+            emitted.setdefault(own, []).append(EmittedKernel(own, kernel.symbol, "", kernel.bound, kernel.parameters))
+    records = []
+    for name, parts in emitted.items():
+        if name not in shaders:
+            records.append(_kernel(text, name, parts, find, reader))
+    return tuple(records)
+
+
+def _kernel(
+    text: str, name: str, parts: list[EmittedKernel], find: Callable[[str], Any], reader: TypeReader
+) -> KernelRecord:
+    reflected, place = find(name)
+    why = ""
+    parameters: list[Parameter] = []
+    size = 0
+    if len({part.derivative for part in parts}) < len(parts):
+        why = "two kernels have this name; rename one"
+    elif reflected is None or reflected.is_overloaded:
+        why = "reflection does not tell its parameters: it is overloaded, or hidden; give it a name of its own"
+    else:
+        parameters, size, why = _parameters(reflected, reader)
+        main = next((part for part in parts if not part.derivative), parts[0])
+        why = why or next((found for part in parts if (found := trouble(text, part))), "")
+        count = sum(p.type.kind != "empty" for p in parameters)
+        if not why and any(len(part.parameters) != count for part in parts):
+            why = (
+                f"the compiler's text has {len(main.parameters)} parameters, its reflection {count}: please report this"
+            )
+    derivatives = {part.derivative for part in parts}
+    bound = any(part.bound for part in parts)
+    return KernelRecord(name, tuple(parameters), size, bound, "bwd" in derivatives, place, why, tuple(parts))
+
+
+def _parameters(function: Any, reader: TypeReader) -> tuple[list[Parameter], int, str]:
+    at, why = 0, ""
+    parameters: list[Parameter] = []
+    for p in function.parameters:
+        type_ = reader.read(p.type)
+        if type_.kind in ("unsupported", "tensor"):
+            why = why or f"its parameter '{p.name}' is a {type_.name}: {type_.note or 'pass a TensorView'}"
+        if p.has_modifier(libslang.ModifierID.out) or p.has_modifier(libslang.ModifierID.inout):
+            why = why or f"its parameter '{p.name}' is out or inout; pass a TensorView"
+        if type_.kind != "empty":
+            at = -(-at // type_.align) * type_.align
+        default = p.default_int if p.default_int is not None else p.default_float
+        parameters.append(Parameter(p.name, type_, at, default if p.has_default else None))
+        at += type_.size
+    return parameters, at, why
+
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_BOUND = re.compile(r"\[\s*AutoPyBindCUDA\s*\](?:\s*\[[^\]]*\])*\s*(?:\w+\s+)*?void\s+(\w+)\s*[(<]")
+_EXPORT = re.compile(r'\[\s*PyExport\s*\(\s*"(\w+)"\s*\)\s*\](?:\s*\[[^\]]*\])*\s*(?:public\s+)?struct\s+(\w+)')
+
+
+def _dropped(sources: dict[str, str], kernels: set[str]) -> tuple[str, ...]:
+    """Kernels marked for Python that the compiler did not emit, which it does without a word."""
+    notes = []
+    for path, text in sources.items():
+        for name in _BOUND.findall(_COMMENT.sub("", text)):
+            if name not in kernels:
+                notes.append(
+                    f"{path}: the kernel '{name}' is marked [AutoPyBindCUDA], but the compiler left it out; is it generic?"
+                )
+    return tuple(notes)
+
+
+def exported_names(texts: Any) -> dict[str, str]:
+    """Struct -> the name that [PyExport("...")] gives it."""
+    return {struct: name for text in texts for name, struct in _EXPORT.findall(_COMMENT.sub("", text))}
+
+
+def enum_cases(texts: Any, name: str) -> tuple[tuple[str, int], ...]:
+    """Members of an enum and their values, as far as these are literals or counted on."""
+    pattern = re.compile(
+        r"\benum\s+(?:class\s+)?" + re.escape(name.split(".")[-1]) + r"\b\s*(?::\s*\w+\s*)?\{([^}]*)\}"
+    )
+    for text in texts:
+        found = pattern.search(_COMMENT.sub("", text))
+        if found is None:
+            continue
+        cases: list[tuple[str, int]] = []
+        for item in filter(None, (part.strip() for part in found.group(1).split(","))):
+            case, _, value = (part.strip() for part in item.partition("="))
+            try:
+                number = int(value.rstrip("uUlL"), 0) if value else (cases[-1][1] + 1 if cases else 0)
+            except ValueError:
+                return tuple(cases)
+            cases.append((case, number))
+        return tuple(cases)
+    return ()
+
+
+def line_count(record: ModuleRecord) -> int:
+    return record.program.count("\n")
+
+
+__all__ = ["KernelRecord", "ModuleRecord", "Parameter", "compile_program", "functions", "line_count", "short"]

@@ -1,0 +1,189 @@
+"""Tensors as TensorView and DiffTensorView parameters: what may be one, and its 56 bytes."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from slangpy.errors import TensorError
+from slangpy.pytorch.kernels.tensors import DTYPES, TensorInfo, describe, read_tensor
+from slangpy.pytorch.kernels.types import SCALARS, KernelType
+
+MAX_RANK = 5
+_VIEW = struct.Struct("<Q5I5II")
+_ZERO5 = (0, 0, 0, 0, 0)
+_SIGNED = {"uint": "int", "uint64_t": "int64_t"}
+"""Views that a tensor of the signed type serves as well: torch computes little with the unsigned ones."""
+_TORCH = {scalar: name for name, scalar in DTYPES.items()}
+_LIMIT = 1 << 32
+
+
+def pack_view(type_: KernelType, value: Any, call: Any, path: str, out: bytearray, at: int) -> TensorInfo:
+    """Writes the view of a tensor; TensorError for what cannot be one."""
+    where = call.where(path)
+    info = read_tensor(value, where)
+    if info is None:
+        raise TensorError(f"{where}: expected a tensor for {type_.name}, got {describe(value)}")
+    call.use(info, path)
+    strides = check_view(type_, info, where)
+    put_view(out, at, info.address if 0 not in info.shape else 0, strides, info.shape)
+    return info
+
+
+def put_view(out: bytearray, at: int, address: int, strides: tuple[int, ...], sizes: tuple[int, ...]) -> None:
+    """strides: bytes."""
+    rank = len(sizes)
+    rest = _ZERO5[rank:]
+    _VIEW.pack_into(out, at, address, *strides, *rest, *sizes, *rest, rank)
+
+
+def check_view(type_: KernelType, info: TensorInfo, where: str) -> tuple[int, ...]:
+    """The strides in bytes of a tensor that fits."""
+    element = type_.element
+    assert element is not None
+    if element.kind not in ("scalar", "enum", "vector", "matrix"):
+        raise TensorError(f"{where}: views of {element.name} cannot be made from tensors; use one view for each field")
+    scalar, shape, strides, item = element.scalar, info.shape, info.strides, info.item
+    if info.scalar != scalar and _SIGNED.get(scalar) != info.scalar:
+        name = _TORCH[scalar]
+        raise TensorError(
+            f"{where}: expected {name} for {type_.name}, got {describe(info.value)}; convert it with .to(torch.{name})"
+        )
+    rank = len(shape)
+    if rank > MAX_RANK:
+        raise TensorError(
+            f"{where}: {describe(info.value)} has {rank} dimensions, a view at most {MAX_RANK}; reshape it"
+        )
+    if 0 not in shape:
+        for size, stride in zip(shape, strides, strict=True):
+            if stride <= 0 and size > 1:
+                what = "is broadcast (a stride is 0)" if stride == 0 else "has a negative stride"
+                raise TensorError(f"{where}: {describe(info.value)} {what}; pass tensor.contiguous()")
+    align = item
+    if element.kind != "scalar" and element.kind != "enum":
+        align = _check_element(type_, element, info, where)
+    bytes_ = tuple([stride * item for stride in strides])
+    if 0 not in shape:
+        _check_bytes(type_, info, bytes_, align, where)
+    if max(shape, default=0) >= _LIMIT:
+        raise TensorError(
+            f"{where}: {describe(info.value)} has a size of 2^32 or more, more than a view can say; reshape it"
+        )
+    return tuple([b if 0 <= b < _LIMIT else 0 for b in bytes_])  # strides that lead nowhere may be anything
+
+
+def _check_bytes(type_: KernelType, info: TensorInfo, strides: tuple[int, ...], align: int, where: str) -> None:
+    if info.address % align:
+        raise TensorError(f"{where}: the data of {describe(info.value)} is not aligned to the {align} bytes of "
+                          f"{type_.name}; pass tensor.clone()")  # fmt: skip
+    inner = 0 if type_.element.kind in ("scalar", "enum") else 1 if type_.element.kind == "vector" else 2  # type: ignore[union-attr]
+    for axis, (size, stride) in enumerate(zip(info.shape, strides, strict=True)):
+        if axis < len(strides) - inner and size > 1 and stride % align:
+            raise TensorError(f"{where}: stride {stride} bytes of {describe(info.value)} is no multiple of the {align} "
+                              f"bytes that {type_.name} is aligned to; pass tensor.contiguous()")  # fmt: skip
+        if size > 1 and stride >= _LIMIT:
+            raise TensorError(f"{where}: {describe(info.value)} has a stride of 2^32 bytes or more in one "
+                              "dimension, more than a view can say; reshape it")  # fmt: skip
+
+
+def _check_element(type_: KernelType, element: KernelType, info: TensorInfo, where: str) -> int:
+    """Vectors and matrices lie in the last dimensions, without gaps. Their alignment."""
+    shape, strides = info.shape, info.strides
+    inner = (element.count,) if element.kind == "vector" else (element.count, element.columns)
+    if shape[len(shape) - len(inner) :] != inner or len(shape) < len(inner):
+        raise TensorError(f"{where}: the last dimensions of a {type_.name} are {inner}, got {describe(info.value)}")
+    wanted = (1,) if len(inner) == 1 else (inner[1], 1)
+    if any(size > 1 and s != w for size, s, w in zip(inner, strides[len(strides) - len(inner) :], wanted, strict=True)):
+        raise TensorError(f"{where}: the elements of {type_.name} do not lie side by side in {describe(info.value)}; "
+                          "pass tensor.contiguous()")  # fmt: skip
+    return alignment(element.scalar, inner[-1])
+
+
+def alignment(scalar: str, count: int) -> int:
+    """CUDA's alignment of a vector."""
+    size = SCALARS[scalar]
+    if scalar == "half":
+        return 2 if count == 1 else 4
+    if scalar == "BFloat16":
+        return 4 if count == 2 else 2
+    return min(16, size * count) if count in (2, 4) else size
+
+
+# --- DiffTensorView
+
+
+def pack_diff_view(type_: KernelType, value: Any, call: Any, path: str, out: bytearray, at: int) -> None:
+    """A tensor, `(tensor,)`, `(tensor, gradient)` or `(tensor, None)`."""
+    (_, primal, _), (_, wrapper, wrapper_at) = type_.fields
+    given, gradient, discards = _parts(type_, value, call, path)
+    info = pack_view(primal, given, call, path, out, at)
+    at += wrapper_at
+    if gradient is None:
+        if call.derivative and not discards:
+            name = path.split(".")[-1].split("[")[0]
+            raise ValueError(
+                f"{call.label}: '{name}' has no gradient tensor; pass `(tensor, torch.zeros_like(tensor))`, or "
+                "`(tensor, None)` to discard it"
+            )
+        _pack_missing(wrapper, info, call, path, out, at)
+    elif wrapper.short_name == "AtomicAdd":
+        pack_gradient(wrapper.fields[0][1], gradient, info, call, path, out, at)
+    else:
+        _pack_wrapper(wrapper, gradient, call, path, out, at)
+
+
+def _parts(type_: KernelType, value: Any, call: Any, path: str) -> tuple[Any, Any, bool]:
+    if isinstance(value, tuple) and len(value) in (1, 2):
+        named = hasattr(value, "_fields")  # DiffTensorView(t) has None for "not given"
+        gradient = value[1] if len(value) == 2 else None
+        return value[0], gradient, len(value) == 2 and gradient is None and not named
+    if isinstance(value, (tuple, list, dict)) or value is None or isinstance(value, (int, float, bool)):
+        raise ValueError(
+            f"{call.where(path)}: expected a tensor, (tensor,), (tensor, gradient) or (tensor, None) for {type_.name}, "
+            f"got {describe(value)}"
+        )
+    return value, None, False
+
+
+def pack_gradient(
+    type_: KernelType, gradient: Any, primal: TensorInfo, call: Any, path: str, out: bytearray, at: int
+) -> None:
+    path = f"{path}.grad"
+    info = read_tensor(gradient, call.where(path))
+    if info is not None and info.shape != primal.shape:
+        raise TensorError(
+            f"{call.where(path)}: the gradient has the shape {info.shape}, its tensor {primal.shape}; they must be equal"
+        )
+    pack_view(type_, gradient, call, path, out, at)
+
+
+def _pack_missing(wrapper: KernelType, primal: TensorInfo, call: Any, path: str, out: bytearray, at: int) -> None:
+    """Every view of the wrapper becomes one that stays in bounds: all indices lead to 16 bytes of its own in a derivative,
+    and to nothing else otherwise."""
+    shape = primal.shape if call.derivative else ()
+    for offset, _ in _views_in(wrapper, at):
+        slot = call.sink(primal.device, fresh=bool(call.derivative))
+        put_view(out, offset, slot, _ZERO5[: len(shape)], shape)
+
+
+def _views_in(type_: KernelType, at: int) -> list[tuple[int, KernelType]]:
+    if type_.kind == "view":
+        return [(at, type_)]
+    found = []
+    for _, inner, offset in type_.fields:
+        found += _views_in(inner, at + offset)
+    return found
+
+
+def _pack_wrapper(wrapper: KernelType, gradient: Any, call: Any, path: str, out: bytearray, at: int) -> None:
+    """A user's own wrapper: its struct, or one tensor when it has exactly one view."""
+    views = _views_in(wrapper, 0)
+    if read_tensor(gradient, call.where(path)) is not None:
+        if len(views) != 1:
+            raise ValueError(
+                f"{call.where(path)}: the gradient of {wrapper.name} is that struct; it has {len(views)} views, so one "
+                "tensor will not do"
+            )
+        pack_view(views[0][1], gradient, call, f"{path}.grad", out, at + views[0][0])
+        return
+    call.pack(wrapper, gradient, f"{path}.grad", out, at)

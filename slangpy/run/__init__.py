@@ -1,0 +1,1 @@
+"""What serves running calls: results, globals, raw dispatch, users' classes."""

@@ -1,0 +1,348 @@
+// Textures and samplers of kernels on the CPU, in place of those of Slang's prelude, whose names they take. Goes behind
+// Slang's own prelude, in front of kernels that use them. The work is done by the device (src/native/cpu/sampling.cpp).
+#pragma once
+
+// --- texels as scalars and vectors
+
+template <class T> struct _spy_texel_type {
+    static constexpr int count = 1;
+    typedef T element;
+    static T& at(T& v, int) { return v; }
+};
+template <class T, int N> struct _spy_texel_type<Vector<T, N>> {
+    static constexpr int count = N;
+    typedef T element;
+    static T& at(Vector<T, N>& v, int i) { return *_slang_vector_get_element_ptr(&v, i); }
+};
+template <class T> constexpr bool _spy_is_integer = std::is_integral<typename _spy_texel_type<T>::element>::value;
+
+template <class T>
+T _spy_from_texel(const SpyTexel& texel)
+{
+    typedef _spy_texel_type<T> Type;
+    T value;
+    for (int i = 0; i < Type::count; i++) {
+        if constexpr (_spy_is_integer<T>)
+            Type::at(value, i) = typename Type::element(texel.i[i]);
+        else
+            Type::at(value, i) = typename Type::element(texel.f[i]);
+    }
+    return value;
+}
+
+template <class T>
+SpyTexel _spy_to_texel(T value)
+{
+    typedef _spy_texel_type<T> Type;
+    SpyTexel texel = {};
+    for (int i = 0; i < Type::count; i++) {
+        if constexpr (_spy_is_integer<T>)
+            texel.i[i] = int64_t(Type::at(value, i));
+        else
+            texel.f[i] = float(Type::at(value, i));
+    }
+    return texel;
+}
+
+/// Component i of a scalar or vector; 0 behind its end.
+template <class V>
+typename _spy_texel_type<V>::element _spy_part(V v, int i)
+{
+    return i < _spy_texel_type<V>::count ? _spy_texel_type<V>::at(v, i) : 0;
+}
+
+/// A texel that was read to change some of its components: written back when it has changed.
+template <class T, class Texture>
+struct _spy_held : T {
+    Texture texture;
+    int32_t place[4];
+    T before;
+    _spy_held(T v, const Texture& t, const int32_t* p) : T(v), texture(t), before(v) { memcpy(place, p, sizeof(place)); }
+    ~_spy_held()
+    {
+        T now = *this;
+        if (memcmp(&now, &before, sizeof(T)))
+            texture.store_at(place, now);
+    }
+    template <class U> _spy_held& operator=(const U& v) { static_cast<T&>(*this) = v; return *this; }
+};
+
+/// A texel of a writable texture.
+template <class T, class Texture>
+struct _spy_texel_ref {
+    Texture texture;
+    int32_t place[4];
+    operator T() const { return texture.load_at(place, 0); }
+    const _spy_texel_ref& operator=(const T& v) const
+    {
+        texture.store_at(place, v);
+        return *this;
+    }
+    const _spy_texel_ref& operator=(const _spy_texel_ref& other) const { return *this = T(other); }
+    _spy_held<T, Texture> operator*() const { return {T(*this), texture, place}; }
+    /// Its memory, for atomics. Outside of the texture they change a word that nobody reads.
+    T* pointer() const
+    {
+        static thread_local T nowhere;
+        void* found = _spy_host->find_texel(texture.texture, place, place[3]);
+        return found ? static_cast<T*>(found) : &nowhere;
+    }
+    operator T*() const { return pointer(); }
+};
+#define SPY_TEXEL_ATOMIC(NAME) \
+    template <class T, class X, class U> T NAME(const _spy_texel_ref<T, X>& to, U v) { return NAME(to.pointer(), T(v)); }
+SPY_TEXEL_ATOMIC(_spy_fetch_add)
+SPY_TEXEL_ATOMIC(_spy_fetch_min)
+SPY_TEXEL_ATOMIC(_spy_fetch_max)
+SPY_TEXEL_ATOMIC(_spy_fetch_and)
+SPY_TEXEL_ATOMIC(_spy_fetch_or)
+SPY_TEXEL_ATOMIC(_spy_fetch_xor)
+SPY_TEXEL_ATOMIC(_spy_fetch_exchange)
+template <class T, class X, class U> T _spy_fetch_compare(const _spy_texel_ref<T, X>& to, U expected, U v)
+{
+    return _spy_fetch_compare(to.pointer(), T(expected), T(v));
+}
+
+// --- textures of `axes` dimensions; cubes are sampled by 3 coordinates
+
+template <class T, int axes, bool is_cube, bool is_array>
+struct _spy_texture_base {
+    SpyTexture* texture;
+    static constexpr int coordinates = is_cube ? 3 : axes;
+
+    T load_at(const int32_t* place, int32_t mip) const
+    {
+        SpyTexel texel;
+        _spy_host->load_texel(texture, place, place[3], mip, _spy_is_integer<T>, &texel);
+        return _spy_from_texel<T>(texel);
+    }
+    void store_at(const int32_t* place, T v) const
+    {
+        const SpyTexel texel = _spy_to_texel(v);
+        _spy_host->store_texel(texture, place, place[3], _spy_is_integer<T>, &texel);
+    }
+    /// x, y, z and the layer.
+    template <class L>
+    static void put(const L& location, int32_t* place)
+    {
+        for (int i = 0; i < 3; i++)
+            place[i] = i < axes ? int32_t(_spy_part(location, i)) : 0;
+        place[3] = is_array ? int32_t(_spy_part(location, axes)) : 0;
+    }
+    uint32_t extent(int axis, uint32_t mip) const
+    {
+        const uint32_t size = texture->size[axis] >> (texture->mip + mip);
+        return texture->size[axis] ? (size ? size : 1) : 0;
+    }
+
+    // the sizes that the texture has, then its layers
+    template <class N> void sizes(uint32_t mip, N** out) const
+    {
+        for (int i = 0; i < axes; i++)
+            **out++ = N(extent(i, mip));
+        if constexpr (is_array)
+            **out = N(is_cube ? texture->layer_count / 6 : texture->layer_count);
+    }
+    template <class N, class... M> void GetDimensions(N* first, M*... others) const
+    {
+        N* out[] = {first, others...};
+        sizes(0, out);
+    }
+    template <class N, class... M> void GetDimensions(uint32_t mip, N* first, M*... others) const
+    {
+        N* out[] = {first, others...};
+        sizes(mip, out);
+        *out[sizeof...(others)] = N(texture->mip_count);
+    }
+};
+
+template <class T, int axes, bool is_cube, bool is_array>
+struct _spy_texture : _spy_texture_base<T, axes, is_cube, is_array> {
+    typedef _spy_texture_base<T, axes, is_cube, is_array> Base;
+    using Base::texture;
+
+    template <class L> T operator[](const L& location) const
+    {
+        int32_t place[4];
+        Base::put(location, place);
+        return Base::load_at(place, 0);
+    }
+    /// The level stands behind the coordinates.
+    template <class L> T Load(const L& location) const
+    {
+        int32_t place[4];
+        Base::put(location, place);
+        return Base::load_at(place, int32_t(_spy_part(location, axes + is_array)));
+    }
+    template <class L, class O> T Load(const L& location, const O& offset) const
+    {
+        int32_t place[4];
+        Base::put(location, place);
+        for (int i = 0; i < axes; i++)
+            place[i] += int32_t(_spy_part(offset, i));
+        return Base::load_at(place, int32_t(_spy_part(location, axes + is_array)));
+    }
+
+    template <class L> static SpySample request(const L& location)
+    {
+        SpySample sample;
+        for (int i = 0; i < Base::coordinates; i++)
+            sample.at[i] = float(_spy_part(location, i));
+        sample.layer = is_array ? float(_spy_part(location, Base::coordinates)) : 0.0f;
+        return sample;
+    }
+    template <class O> static SpySample& moved(SpySample& sample, const O& offset)
+    {
+        for (int i = 0; i < axes; i++)
+            sample.offset[i] = int32_t(_spy_part(offset, i));
+        return sample;
+    }
+    template <class R, class S> R run(const S& sampler, SpySample& sample) const
+    {
+        SpyTexel texel;
+        sample.wants_integers = _spy_is_integer<R>;
+        _spy_host->sample(texture, reinterpret_cast<const SpySampler*>(sampler.state), &sample, &texel);
+        return _spy_from_texel<R>(texel);
+    }
+
+    // There are no derivatives between threads: what asks for them takes level 0.
+    template <class L> T Sample(SamplerState s, const L& l) const { return SampleLevel(s, l, 0.0f); }
+    template <class L, class O> T Sample(SamplerState s, const L& l, const O& o) const { return SampleLevel(s, l, 0.0f, o); }
+    template <class L, class O> T Sample(SamplerState s, const L& l, const O& o, float clamp) const
+    {
+        return SampleBias(s, l, 0.0f, o, clamp);
+    }
+    template <class L> T SampleBias(SamplerState s, const L& l, float bias) const { return SampleBias(s, l, bias, 0, -1e30f); }
+    template <class L, class O> T SampleBias(SamplerState s, const L& l, float bias, const O& o) const
+    {
+        return SampleBias(s, l, bias, o, -1e30f);
+    }
+    template <class L, class O> T SampleBias(SamplerState s, const L& l, float bias, const O& o, float clamp) const
+    {
+        SpySample sample = request(l);
+        sample.level = spy_level_bias;
+        sample.lod = bias;
+        sample.least_lod = clamp;
+        return run<T>(s, moved(sample, o));
+    }
+    template <class L> T SampleLevel(SamplerState s, const L& l, float level) const { return SampleLevel(s, l, level, 0); }
+    template <class L, class O> T SampleLevel(SamplerState s, const L& l, float level, const O& o) const
+    {
+        SpySample sample = request(l);
+        sample.lod = level;
+        return run<T>(s, moved(sample, o));
+    }
+    template <class L, class D> T SampleGrad(SamplerState s, const L& l, const D& dx, const D& dy) const
+    {
+        return SampleGrad(s, l, dx, dy, 0);
+    }
+    template <class L, class D, class O> T SampleGrad(SamplerState s, const L& l, const D& dx, const D& dy, const O& o) const
+    {
+        return SampleGrad(s, l, dx, dy, o, -1e30f);
+    }
+    template <class L, class D, class O>
+    T SampleGrad(SamplerState s, const L& l, const D& dx, const D& dy, const O& o, float clamp) const
+    {
+        SpySample sample = request(l);
+        sample.level = spy_level_gradients;
+        sample.least_lod = clamp;
+        for (int i = 0; i < Base::coordinates; i++) {
+            sample.dx[i] = _spy_part(dx, i);
+            sample.dy[i] = _spy_part(dy, i);
+        }
+        return run<T>(s, moved(sample, o));
+    }
+
+    template <class L> float SampleCmp(SamplerComparisonState s, const L& l, float reference, float level) const
+    {
+        return SampleCmp(s, l, reference, level, 0);
+    }
+    template <class L, class O>
+    float SampleCmp(SamplerComparisonState s, const L& l, float reference, float level, const O& o) const
+    {
+        SpySample sample = request(l);
+        sample.is_comparison = true;
+        sample.reference = reference;
+        sample.lod = level;
+        return run<float>(s, moved(sample, o));
+    }
+
+    template <class L> static SpySample gather(const L& location, int channel)
+    {
+        SpySample sample = request(location);
+        sample.is_gather = true;
+        sample.channel = uint8_t(channel);
+        return sample;
+    }
+    typedef Vector<typename _spy_texel_type<T>::element, 4> Four;
+    template <class L> Four Gather(SamplerState s, const L& l, int channel) const
+    {
+        SpySample sample = gather(l, channel);
+        return run<Four>(s, sample);
+    }
+    template <class L, class O> Four Gather(SamplerState s, const L& l, int channel, const O& o) const
+    {
+        SpySample sample = gather(l, channel);
+        return run<Four>(s, moved(sample, o));
+    }
+    template <class L, class O>
+    Four Gather(SamplerState s, const L& l, int channel, const O& o0, const O& o1, const O& o2, const O& o3) const
+    {
+        SpySample sample = gather(l, channel);
+        const O offsets[4] = {o0, o1, o2, o3};
+        for (int i = 0; i < 8; i++)
+            sample.gather_offsets[i / 2][i % 2] = int32_t(_spy_part(offsets[i / 2], i % 2));
+        return run<Four>(s, sample);
+    }
+    template <class L> Vector<float, 4> GatherCmp(SamplerComparisonState s, const L& l, float reference) const
+    {
+        return GatherCmp(s, l, reference, 0);
+    }
+    template <class L, class O>
+    Vector<float, 4> GatherCmp(SamplerComparisonState s, const L& l, float reference, const O& o) const
+    {
+        SpySample sample = gather(l, 0);
+        sample.is_comparison = true;
+        sample.reference = reference;
+        return run<Vector<float, 4>>(s, moved(sample, o));
+    }
+};
+
+template <class T, int axes, bool is_array>
+struct _spy_rw_texture : _spy_texture_base<T, axes, false, is_array> {
+    typedef _spy_texture_base<T, axes, false, is_array> Base;
+
+    template <class L> _spy_texel_ref<T, Base> operator[](const L& location) const
+    {
+        _spy_texel_ref<T, Base> ref{*this, {}};
+        Base::put(location, ref.place);
+        return ref;
+    }
+    template <class L> T Load(const L& location) const { return (*this)[location]; }
+};
+
+template <class T> using _spy_Texture1D = _spy_texture<T, 1, false, false>;
+template <class T> using _spy_Texture2D = _spy_texture<T, 2, false, false>;
+template <class T> using _spy_Texture3D = _spy_texture<T, 3, false, false>;
+template <class T> using _spy_TextureCube = _spy_texture<T, 2, true, false>;
+template <class T> using _spy_Texture1DArray = _spy_texture<T, 1, false, true>;
+template <class T> using _spy_Texture2DArray = _spy_texture<T, 2, false, true>;
+template <class T> using _spy_TextureCubeArray = _spy_texture<T, 2, true, true>;
+template <class T> using _spy_RWTexture1D = _spy_rw_texture<T, 1, false>;
+template <class T> using _spy_RWTexture2D = _spy_rw_texture<T, 2, false>;
+template <class T> using _spy_RWTexture3D = _spy_rw_texture<T, 3, false>;
+template <class T> using _spy_RWTexture1DArray = _spy_rw_texture<T, 1, true>;
+template <class T> using _spy_RWTexture2DArray = _spy_rw_texture<T, 2, true>;
+
+#define Texture1D _spy_Texture1D
+#define Texture2D _spy_Texture2D
+#define Texture3D _spy_Texture3D
+#define TextureCube _spy_TextureCube
+#define Texture1DArray _spy_Texture1DArray
+#define Texture2DArray _spy_Texture2DArray
+#define TextureCubeArray _spy_TextureCubeArray
+#define RWTexture1D _spy_RWTexture1D
+#define RWTexture2D _spy_RWTexture2D
+#define RWTexture3D _spy_RWTexture3D
+#define RWTexture1DArray _spy_RWTexture1DArray
+#define RWTexture2DArray _spy_RWTexture2DArray

@@ -1,0 +1,165 @@
+// The launch: its kernel, its groups, its globals.
+#include "call/stages.h"
+#include "call/sums.h"
+#include "core/gil.h"
+#include "device/encoder.h"
+#include "device/shader_object.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace spy {
+
+namespace {
+
+using Groups = std::array<uint32_t, 3>;
+
+/// Groups of the launch; writes what the kernel must know of them.
+Groups share_out(const Call& call, const Measured& measured, const Selected& selected, const Variant& variant,
+                 KernelArguments& arguments)
+{
+    const CallOffsets& offsets = call.plan.offsets;
+    const int64_t total = tiles(call, measured), tile = call.plan.tile.element_count();
+    int64_t per_group = variant.items_per_group;
+    if (per_group == 0) { // CPU: blocks large enough to vectorise, small enough to share out
+        const int64_t least = std::max<int64_t>(1024 / tile, 1), most = std::max<int64_t>(32768 / tile, 1);
+        per_group = variant.max_groups == 1 ? total : std::clamp<int64_t>(total / 64, least, most);
+        arguments.put<int64_t>(offsets.block, per_group);
+        // results beyond the caches are worth writing around them
+        arguments.put<int64_t>(offsets.flags, selected.aligned && measured.total >= (int64_t(1) << 22));
+    }
+    int64_t groups = (total + per_group - 1) / per_group;
+    if (variant.max_groups && variant.items_per_group) {
+        // whole periods: what a thread adds to does not change while it strides over the call
+        const int64_t unit = selected.period / std::gcd(selected.period, per_group);
+        groups = std::min<int64_t>(groups, variant.max_groups);
+        groups = std::max<int64_t>(groups / unit, 1) * unit;
+    }
+    arguments.put<int64_t>(offsets.period, selected.period);
+    const Groups count = group_grid(call, measured, groups);
+    if (variant.items_per_group != 0)
+        arguments.put<int64_t>(offsets.block, count[0]);
+    return count;
+}
+
+/// The call's slots over those of the globals.
+void merge_slots(std::vector<ref<Object>>& slots, const std::vector<ref<Object>>& own)
+{
+    slots.resize(std::max(slots.size(), own.size()));
+    for (size_t i = 0; i < own.size(); ++i)
+        if (own[i])
+            slots[i] = own[i];
+}
+
+void start(const Call& call, const Measured& measured, const Variant& variant, const Groups& count,
+           const KernelArguments& arguments, ShaderObject* globals)
+{
+    std::span<const uint8_t> scopes[2] = {{}, {arguments.bytes.data(), arguments.bytes.size()}};
+    LaunchDesc desc;
+    desc.kernel = variant.kernel.get();
+    desc.group_count = count;
+    desc.stream = measured.stream;
+    ArgumentData data;
+    if (globals) {
+        globals->gather(data);
+        if (data.scopes.size() < 2)
+            data.scopes.resize(2);
+        data.scopes[1] = scopes[1];
+        merge_slots(data.slots, arguments.slots);
+        data.keep_alive.insert(data.keep_alive.end(), arguments.keep.begin(), arguments.keep.end());
+        desc.arguments = data.arguments();
+    } else {
+        desc.arguments = {scopes, arguments.slots, arguments.keep};
+    }
+    GilRelease release;
+    call.plan.device->launch(desc);
+}
+
+void record(const Call& call, const Variant& variant, const Groups& groups, const KernelArguments& arguments,
+            ShaderObject* globals)
+{
+    nb::handle target(call.recorder);
+    CommandEncoder* encoder = nullptr;
+    if (!nb::try_cast(target, encoder) || !encoder)
+        fail_value("Expected _append_to to be a CommandEncoder, got ", Py_TYPE(target.ptr())->tp_name);
+    encoder->check_recording("append_to");
+    if (call.options.stream.value)
+        fail_value(call.plan.label, ": Cannot specify a CUDA stream when appending to a command encoder");
+    command::Dispatch dispatch;
+    dispatch.kernel = variant.kernel;
+    dispatch.group_count = groups;
+    if (globals)
+        globals->copy_to(dispatch.scopes, dispatch.slots, dispatch.keep_alive);
+    dispatch.scopes.resize(std::max<size_t>(dispatch.scopes.size(), 2));
+    dispatch.scopes[1] = arguments.bytes;
+    merge_slots(dispatch.slots, arguments.slots);
+    dispatch.keep_alive.insert(dispatch.keep_alive.end(), arguments.keep.begin(), arguments.keep.end());
+    encoder->add(std::move(dispatch));
+}
+
+/// The values of globals, or nothing.
+nb::object find_globals(const Call& call)
+{
+    if (call.options.has_uniforms())
+        return call.options.uniforms(call.plan.view);
+    if (call.plan.traits.needs_globals)
+        call.plan.view.attr("fail_unset")();
+    return {};
+}
+
+void run(const Call& call, const Measured& measured, const Selected& selected, Written& written)
+{
+    const Variant& variant = variant_of(call, selected.key);
+    prepare_sums(call, measured, written);
+    const ref<Buffer> report = prepare_bounds(call, measured, written.arguments);
+    const Groups count = share_out(call, measured, selected, variant, written.arguments);
+    const nb::object globals = find_globals(call);
+    ShaderObject* object = globals.is_valid() && !globals.is_none() ? nb::cast<ShaderObject*>(globals) : nullptr;
+    if (call.recorder)
+        record(call, variant, count, written.arguments, object);
+    else
+        start(call, measured, variant, count, written.arguments, object);
+    settle_sums(call, measured, written);
+    if (report)
+        check_bounds(call, *report);
+}
+
+} // namespace
+
+const Variant& variant_of(const Call& call, VariantKey key)
+{
+    auto& variants = call.plan.state.variants;
+    auto found = variants.find(key);
+    if (found == variants.end()) {
+        if (call.signature.has_torch)
+            refuse_cold_capture(*call.plan.device, call.options, call.signature.used(), call.plan.view);
+        call.plan.view.attr("build_variant")(key);
+        found = variants.find(key);
+        if (found == variants.end())
+            fail_runtime(call.plan.label, ": no kernel was built for variant ", key);
+    }
+    return found->second;
+}
+
+Groups group_grid(const Call& call, const Measured& measured, int64_t groups)
+{
+    const auto& limit = call.plan.device->info().limits.max_compute_dispatch_thread_groups;
+    const uint32_t limit_x = limit[0] ? limit[0] : 0xffffffffu;
+    Groups count{uint32_t(std::min<int64_t>(groups, limit_x)), 1, 1};
+    if (groups > limit_x) { // the kernel recovers the flat group index from x + y * gridDim.x
+        count[1] = uint32_t((groups + limit_x - 1) / limit_x);
+        if (limit[1] && count[1] > limit[1])
+            fail_value(call.plan.label, ": ", measured.total,
+                       " invocations are more than one dispatch of this device can hold");
+    }
+    return count;
+}
+
+Pending dispatch(const Call& call, const Measured& measured, const Selected& selected, Written&& written)
+{
+    if (measured.total > 0)
+        run(call, measured, selected, written);
+    return std::move(written.pending);
+}
+
+} // namespace spy

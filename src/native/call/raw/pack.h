@@ -1,0 +1,58 @@
+#pragma once
+// Arguments of kernels that are launched by hand (slangpy.loadModule) as the bytes of their parameters.
+// Python's Packing knows every form and every message; here are its plain cases, and "no" for all others.
+#include "values/torch.h"
+
+#include <vector>
+
+namespace spy {
+
+enum class PackKind : uint8_t { nothing, number, array, structure, view, pair };
+
+/// A type of a parameter.
+struct PackType {
+    PackKind kind = PackKind::nothing;
+    ScalarType scalar = ScalarType::none; ///< numbers; views: of an element
+    uint32_t offset = 0;                  ///< in what holds it
+    uint32_t size = 0;
+    uint32_t count = 0;            ///< elements of arrays, vectors and matrices
+    uint32_t align = 1;            ///< views: what the element is aligned to
+    std::vector<uint32_t> inner;   ///< views: dimensions that are the element's own
+    std::vector<PackType> parts;   ///< fields; an array's element; a pair's primal and gradient
+    std::vector<nb::object> names; ///< of fields
+};
+
+struct PackParameter {
+    PackType type;
+    nb::object name, python_name; ///< interned
+    nb::object usual;             ///< what stands for a missing argument; null: there is none
+};
+
+struct TensorPlace {
+    int32_t type = 0, index = 0; ///< as in DLPack; 0: no tensor yet
+    bool operator==(const TensorPlace&) const = default;
+};
+
+/// The bytes of one call.
+struct Packed {
+    std::vector<uint8_t> bytes;
+    std::vector<nb::object> keep; ///< what the bytes point into
+    TensorPlace place;
+    bool has_torch = false; ///< the first that is kept is a torch tensor
+};
+
+/// Where a tensor of 16 bytes lies that calls without gradients point at; 0: Python must say.
+using Spare = uint64_t (*)(void* self, TensorPlace place);
+
+struct Packing {
+    std::span<const PackParameter> parameters;
+    uint32_t header = 0, size = 0; ///< bytes in front of the parameters, and of them
+    bool is_derivative = false;
+    void* self = nullptr; ///< for `spare`
+    Spare spare = nullptr;
+};
+
+/// False where an argument is none of the plain cases: Python then converts all of them, or says what is wrong.
+bool pack_arguments(const Packing& packing, PyObject* args, PyObject* kwargs, Packed& out);
+
+} // namespace spy

@@ -1,0 +1,223 @@
+#include "call/run.h"
+
+#include "call/graph.h"
+#include "call/read_plan.h"
+#include "values/torch.h"
+
+namespace spy {
+
+namespace {
+
+std::atomic<bool> checks_bounds{false};
+
+/// Backward calls whose sums must not depend on the order of threads have plans of their own.
+void add_determinism(const CallSite& site, Signature& signature)
+{
+    signature.deterministic = site.is_bwds &&
+        ((site.deterministic && *site.deterministic) || (signature.has_torch && torch_is_deterministic()));
+    if (signature.deterministic)
+        signature.key += "\x01!";
+    if (checks_bounds)
+        signature.key += "\x01?";
+}
+
+/// A plan from the planner, under the signature's key.
+std::shared_ptr<CallPlan> make_plan(CallSite& site, nb::handle self, PlanTable& table, Signature& signature,
+                                    const CallArguments& arguments, bool is_sized)
+{
+    if (signature.has_torch)
+        refuse_cold_capture(*nb::cast<Device*>(self.attr("module").attr("device")), site.run, signature.used(), self);
+    nb::object result_type = signature.reserved.result_type ? nb::borrow(signature.reserved.result_type)
+                                                            : nb::object(nb::none());
+    const std::string key = signature.key;
+    const uint64_t generation = table.generation;
+    nb::object native_plan = site.planner(self, describe(arguments, &signature), result_type,
+                                          nb::bytes(key.data(), key.size()), signature.deterministic);
+    std::shared_ptr<CallPlan> plan = read_plan(native_plan);
+    plan->view.attr("attach")(PlanLink{plan});
+    if (table.generation != generation) // a reload came in between: good for this call only
+        return plan;
+    if (plan->traits.size_dependent && !is_sized) {
+        table.plans[key] = plan;
+        append_sizes(signature, plan->traits.shape_dependent);
+    }
+    table.plans[signature.key] = plan;
+    return plan;
+}
+
+std::shared_ptr<CallPlan> find_plan(CallSite& site, nb::handle self, PlanTable& table, Signature& signature,
+                                    const CallArguments& arguments)
+{
+    auto found = table.plans.find(signature.key);
+    if (found == table.plans.end())
+        return make_plan(site, self, table, signature, arguments, false);
+    if (!found->second->traits.size_dependent)
+        return found->second;
+    append_sizes(signature, found->second->traits.shape_dependent);
+    auto exact = table.plans.find(signature.key);
+    return exact != table.plans.end() ? exact->second : make_plan(site, self, table, signature, arguments, true);
+}
+
+/// The arguments of a call, with the Python objects that they borrow.
+struct Gathered {
+    CallArguments arguments;
+    std::vector<PyObject*> positional;
+    nb::object bound;  ///< `_this` of the call
+    nb::kwargs kwargs; ///< without it
+
+    Gathered(nb::handle self, const CallSite& site, const nb::args& args, const nb::kwargs& given) : kwargs(given)
+    {
+        positional.reserve(args.size());
+        for (size_t i = 0; i < args.size(); ++i)
+            positional.push_back(PyTuple_GET_ITEM(args.ptr(), Py_ssize_t(i)));
+        arguments.self = site.self.is_valid() && !site.self.is_none() ? site.self.ptr() : nullptr;
+        arguments.positional = positional;
+        arguments.keywords = PyDict_GET_SIZE(kwargs.ptr()) ? kwargs.ptr() : nullptr;
+        arguments.node = self.ptr();
+    }
+    Gathered(const Gathered&) = delete;
+    Gathered& operator=(const Gathered&) = delete;
+
+    /// `_this` stands for the bound object.
+    void take_this()
+    {
+        PyObject* value = arguments.keywords ? PyDict_GetItemString(arguments.keywords, "_this") : nullptr;
+        if (!value)
+            return;
+        bound = nb::borrow(value);
+        kwargs = nb::borrow<nb::kwargs>(nb::steal(PyDict_Copy(kwargs.ptr())));
+        PyDict_DelItemString(kwargs.ptr(), "_this");
+        arguments.self = bound.ptr();
+        arguments.keywords = PyDict_GET_SIZE(kwargs.ptr()) ? kwargs.ptr() : nullptr;
+    }
+};
+
+/// After the first run of a backward call's plan, where the device asks for it.
+void check_first_run(nb::handle self, CallPlan& plan, nb::handle args, nb::handle kwargs,
+                     std::span<PyObject* const> slots)
+{
+    plan.state.is_unchecked = false;
+    nb::list values;
+    for (PyObject* slot : slots)
+        values.append(nb::borrow(slot));
+    nb::module_::import_("slangpy.derivatives.first_run").attr("check_first_run")(self, args, kwargs, values);
+}
+
+/// Whether the call joins torch's graph; a call that is recorded does not, and says so.
+bool joins_graph(const CallSite& site, const CallPlan& plan, const Signature& signature)
+{
+    if (!signature.needs_autograd || site.is_bwds)
+        return false;
+    if (!signature.reserved.append_to)
+        return true;
+    if (PyErr_WarnEx(PyExc_RuntimeWarning,
+                     cat(plan.label,
+                         ": a call that is appended to an encoder joins no torch "
+                         "graph; use torch.no_grad() or .detach()")
+                         .c_str(),
+                     1) < 0)
+        throw nb::python_error();
+    return false;
+}
+
+nb::object call_with(nb::handle self, nb::args args, nb::kwargs given, std::span<PyObject* const> slots)
+{
+    CallSite& site = *nb::inst_ptr<CallSite>(self);
+    Gathered gathered(self, site, args, given);
+    CallArguments& arguments = gathered.arguments;
+    arguments.slots = slots;
+    gathered.take_this();
+    if (site.watcher && site.watcher->changed())
+        self.attr("_reload")();
+    SignatureLease lease;
+    Signature& signature = *lease.signature;
+    walk(signature, arguments);
+    if (signature.has_torch_pairs && !site.is_bwds)
+        fail(ErrorKind::type, nb::str(self.attr("label")).c_str(),
+             ": diff_pair belongs to .bwds() and .fwds(); pass the tensor itself");
+    add_determinism(site, signature);
+    PlanTable& table = *nb::cast<PlanTable*>(site.table);
+    std::shared_ptr<CallPlan> plan = find_plan(site, self, table, signature, arguments);
+    if (site.is_bwds)
+        note_backward_plan(plan);
+    if (joins_graph(site, *plan, signature))
+        return call_in_graph(self, site, plan, signature, arguments);
+    nb::object result = returned(*plan, arguments, signature, launch(*plan, signature, site.run));
+    if (plan->state.is_unchecked && !signature.reserved.append_to)
+        check_first_run(self, *plan, args, given, slots);
+    return result;
+}
+
+std::vector<std::unique_ptr<Signature>>& signature_pool()
+{
+    static thread_local std::vector<std::unique_ptr<Signature>> signatures;
+    return signatures;
+}
+thread_local size_t lease_depth = 0;
+
+} // namespace
+
+SignatureLease::SignatureLease()
+{
+    auto& pool = signature_pool();
+    if (lease_depth == pool.size())
+        pool.push_back(std::make_unique<Signature>());
+    signature = pool[lease_depth++].get();
+    signature->clear();
+}
+
+SignatureLease::~SignatureLease()
+{
+    signature->clear();
+    --lease_depth;
+}
+
+void set_check_bounds(bool enabled) { checks_bounds = enabled; }
+
+void fail_labelled(nb::handle self, const Error& error)
+{
+    std::string label = nb::cast<std::string>(self.attr("label"));
+    std::string text = error.what();
+    throw Error(error.kind(), text.find(label) == text.npos ? cat(label, ": ", text) : text);
+}
+
+nb::object returned(const CallPlan& plan, const CallArguments& arguments, const Signature& signature, nb::object result)
+{
+    if (plan.result.mode != ResultMode::leaf || signature.reserved.append_to)
+        return result;
+    PyObject* given = arguments.keywords ? PyDict_GetItemString(arguments.keywords, "_result") : nullptr;
+    if (given && nb::isinstance<ValueRef>(nb::handle(given)))
+        return nb::cast<ValueRef*>(nb::handle(given))->value;
+    return given ? nb::borrow(given) : nb::none();
+}
+
+nb::object call_function(nb::handle self, nb::args args, nb::kwargs kwargs, std::span<PyObject* const> slots)
+{
+    try {
+        return call_with(self, args, kwargs, slots);
+    } catch (const TracedTensor&) {
+        if (!slots.empty())
+            throw;
+        return nb::module_::import_("slangpy.pytorch.compile").attr("traced_call")(self, args, kwargs);
+    } catch (const Error& error) {
+        fail_labelled(self, error);
+    }
+}
+
+nb::object plan_of(nb::handle self, nb::args args, nb::kwargs kwargs)
+{
+    CallSite& site = *nb::inst_ptr<CallSite>(self);
+    const Gathered gathered(self, site, args, kwargs);
+    SignatureLease lease;
+    walk(*lease.signature, gathered.arguments);
+    add_determinism(site, *lease.signature);
+    return find_plan(site, self, *nb::cast<PlanTable*>(site.table), *lease.signature, gathered.arguments)->view;
+}
+
+nb::object describe_call(nb::handle self, nb::args args, nb::kwargs kwargs)
+{
+    const Gathered gathered(self, *nb::inst_ptr<CallSite>(self), args, kwargs);
+    return describe(gathered.arguments, nullptr);
+}
+
+} // namespace spy

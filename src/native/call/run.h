@@ -1,0 +1,35 @@
+#pragma once
+// Calls of a FunctionNode: from Python's arguments to a plan and its launch.
+#include "call/site.h"
+
+namespace spy {
+
+/// Calls the function. Every error names it. `slots`: what TorchSlots among the arguments stand for, in walk order.
+nb::object call_function(nb::handle self, nb::args args, nb::kwargs kwargs, std::span<PyObject* const> slots = {});
+/// Plans without running: the plan's Python view.
+nb::object plan_of(nb::handle self, nb::args args, nb::kwargs kwargs);
+/// The arguments as the planner sees them.
+nb::object describe_call(nb::handle self, nb::args args, nb::kwargs kwargs);
+
+/// Plans calls from now on with checks of the indices into tensors.
+void set_check_bounds(bool enabled);
+
+/// What a call returns, given what its launch gave.
+nb::object returned(const CallPlan& plan, const CallArguments& arguments, const Signature& signature,
+                    nb::object result);
+
+/// Every error of a call names the function.
+[[noreturn]] void fail_labelled(nb::handle self, const Error& error);
+
+/// Signatures are reused by a thread; a nested call (get_this calling back) takes the next one.
+class SignatureLease {
+public:
+    SignatureLease();
+    ~SignatureLease();
+    SignatureLease(const SignatureLease&) = delete;
+    SignatureLease& operator=(const SignatureLease&) = delete;
+
+    Signature* signature;
+};
+
+} // namespace spy

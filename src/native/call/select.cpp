@@ -1,0 +1,203 @@
+// How the leaves of one call depend on the call index: decides which compiled form of the kernel runs.
+#include "call/access.h"
+#include "call/leaves.h"
+
+#include <algorithm>
+
+namespace spy {
+
+namespace {
+
+/// A view as the classes see it: strides of the memory that the kernel works on, in elements.
+struct Reach {
+    const LeafPlan& plan;
+    Shape shape, strides;
+};
+
+const ElementPlan& element_of(const LeafPlan& plan)
+{
+    const auto* view = plan.as<ViewPlan>();
+    return view ? view->element : plan.as<PackedPlan>()->element;
+}
+
+Reach reach_of(const Call& call, const LeafPlan& plan, const Leaf& leaf)
+{
+    if (is_copied(call, element_of(plan), leaf))
+        return {plan, leaf.shape, leaf.shape.contiguous_strides()};
+    return {plan, shape_of(plan, leaf), element_strides(plan, leaf)};
+}
+
+/// Gradients of a leaf of torch that was copied have no gaps.
+Reach reach_of(const LeafPlan& plan, const Leaf& leaf, const TensorBase& grad)
+{
+    return {plan, grad.shape, leaf.kind == ValueKind::array ? grad.shape.contiguous_strides() : grad.strides};
+}
+
+AccessClass classify(const Measured& measured, const Reach& reach, bool flatten)
+{
+    const Shape& call = measured.shape;
+    uint64_t used = 0;
+    bool moves = false;
+    for (uint32_t i = 0; i < reach.plan.vector_dims(); ++i)
+        // a size of 1 goes along with a call dimension of size 1, so that small shapes need no kernel of their own
+        if (reach.shape[i] == 1 ? call[reach.plan.map[i]] == 1 : reach.strides[i] != 0) {
+            moves |= reach.shape[i] != 1;
+            used |= 1ull << reach.plan.map[i];
+        }
+    bool covers = true; // every call dimension moves the element: no two invocations share one
+    for (uint32_t c = 0; c < call.size(); ++c)
+        covers &= call[c] == 1 || (used >> c & 1);
+    if (!used || (!moves && !covers))
+        return AccessClass::uniform;
+    return flatten || covers ? AccessClass::linear : AccessClass::general;
+}
+
+/// Whether a kernel over the flat index alone reaches this view: it stands still, and is reached by its strides, or
+/// it advances with the call without gaps, the elements of one invocation included.
+bool flattens(const Measured& measured, const Reach& reach)
+{
+    const LeafPlan& plan = reach.plan;
+    const uint32_t lead = plan.vector_dims();
+    if (classify(measured, reach, true) == AccessClass::uniform)
+        return true;
+    int64_t step = 1;
+    for (size_t dim = lead + plan.inner.size(); dim-- > lead;) {
+        if (plan.inner[dim - lead] < 0 || (reach.strides[dim] != step && reach.shape[dim] != 1))
+            // a tensor parameter has its strides with it
+            return plan.whole && is_broadcast(plan, reach.shape, reach.strides);
+        step *= reach.shape[dim];
+    }
+    if (is_broadcast(plan, reach.shape, reach.strides)) // all sizes of the call are 1
+        return true;
+    if (lead != measured.shape.size())
+        return false;
+    for (uint32_t i = lead; i-- > 0;) {
+        if (plan.map[i] != i || reach.shape[i] != measured.shape[i] ||
+            (reach.strides[i] != step && reach.shape[i] != 1))
+            return false;
+        step *= reach.shape[i];
+    }
+    return true;
+}
+
+std::array<const TensorBase*, 2> gradients_of(const LeafPlan& plan, const Leaf& leaf)
+{
+    const auto* view = plan.as<ViewPlan>();
+    if (!view || (!leaf.tensor && !leaf.device_type))
+        return {};
+    return gradients(*view, leaf);
+}
+
+bool flattens_leaf(const Call& call, const Measured& measured, const LeafPlan& plan, const Leaf& leaf, bool has_class)
+{
+    const Reach reach = reach_of(call, plan, leaf);
+    if (!flattens(measured, reach))
+        return false;
+    if (!has_class && classify(measured, reach, true) != AccessClass::linear)
+        return false; // the key has no room for it: the kernel takes it to advance
+    for (const TensorBase* grad : gradients_of(plan, leaf)) { // one flat index must serve the gradients too
+        if (!grad)
+            continue;
+        const Reach steps = reach_of(plan, leaf, *grad);
+        if (!flattens(measured, steps) ||
+            is_broadcast(plan, reach.shape, steps.strides) != is_broadcast(plan, reach.shape, reach.strides))
+            return false;
+    }
+    return true;
+}
+
+AccessClass shared_access(const Call& call, const Measured& measured, Selected& selected, const LeafPlan& plan,
+                          const TensorBase* target, bool flatten)
+{
+    const bool whole = std::find(plan.inner.begin(), plan.inner.end(), -1) != plan.inner.end();
+    if (!target || flatten || whole || !call.plan.tile.empty())
+        return AccessClass::general;
+    const int64_t period = period_of(plan, target->shape, target->strides, measured.shape);
+    if (period == 0 || period > max_period)
+        return AccessClass::general;
+    selected.period = std::max(selected.period, period);
+    return AccessClass::periodic;
+}
+
+/// The class of a leaf with its gradients, given that of the leaf alone.
+AccessClass gradient_access(const Call& call, const Measured& measured, Selected& selected, size_t index,
+                            AccessClass access, bool flatten)
+{
+    const LeafPlan& plan = call.plan.leaves[index];
+    const Leaf& leaf = call.leaf(index);
+    const bool is_forward_mode = call.plan.traits.is_forward_mode;
+    const auto grads = gradients_of(plan, leaf);
+    const TensorBase* target = grads[1];
+    for (const TensorBase* grad : grads)
+        if (grad && classify(measured, reach_of(plan, leaf, *grad), flatten) != access)
+            return is_forward_mode ? AccessClass::general
+                                   : shared_access(call, measured, selected, plan, target, flatten);
+    if (is_forward_mode || !target || access == AccessClass::uniform)
+        return access; // tangents are stored where the primal is
+    if (access == AccessClass::general)
+        return shared_access(call, measured, selected, plan, target, flatten);
+    // a plain addition needs an element that no other invocation adds to, through this argument or another
+    if (!is_injective(plan, target->shape, target->strides))
+        return AccessClass::general;
+    for (size_t other = 0; other < call.leaf_count(); ++other) {
+        const TensorBase* second = gradients_of(call.plan.leaves[other], call.leaf(other))[1];
+        if (other != index && second && may_collide(plan, *target, call.plan.leaves[other], *second))
+            return AccessClass::general;
+    }
+    return access;
+}
+
+bool can_flatten(const Call& call, const Measured& measured)
+{
+    bool flatten = call.plan.traits.can_flatten && call.plan.call_rank >= 1;
+    uint32_t position = 0;
+    for (size_t i = 0; flatten && i < call.leaf_count(); ++i)
+        if (call.plan.leaves[i].classed)
+            flatten = flattens_leaf(call, measured, call.plan.leaves[i], call.leaf(i), position++ < max_classed_leaves);
+    return flatten;
+}
+
+/// Notes the class of a leaf in the key, at its position among the classed leaves.
+void select_leaf(const Call& call, const Measured& measured, Selected& selected, size_t index, uint32_t position,
+                 bool flatten)
+{
+    const LeafPlan& plan = call.plan.leaves[index];
+    const Leaf& leaf = call.leaf(index);
+    AccessClass access = classify(measured, reach_of(call, plan, leaf), flatten);
+    const bool in_place = leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch ||
+        (call.on_host && leaf.kind == ValueKind::array);
+    selected.aligned &= access == AccessClass::uniform || !in_place || leaf.address % 16 == 0;
+    selected.aligned &= access == AccessClass::linear || !plan.writes; // elements that invocations share
+    if (position >= max_classed_leaves)
+        return;
+    if (leaf.tensor || leaf.device_type)
+        access = gradient_access(call, measured, selected, index, access, flatten);
+    if (access == AccessClass::linear && !plan.whole && index < 64) {
+        selected.owned |= 1ull << index;
+        if (gradients_of(plan, leaf)[1])
+            selected.stores |= 1ull << index;
+    }
+    selected.key |= uint64_t(access) << (3 + 2 * position);
+}
+
+} // namespace
+
+Selected select(const Call& call, const Measured& measured)
+{
+    Selected selected;
+    if (measured.total == 0)
+        return selected; // nothing runs
+    const bool flatten = can_flatten(call, measured);
+    selected.key = (flatten ? 1 : 0) |
+        (tiles(call, measured) * call.plan.tile.element_count() >= (int64_t(1) << 31) ? 2 : 0);
+    selected.aligned = true;
+    uint32_t position = 0;
+    for (size_t i = 0; i < call.leaf_count(); ++i)
+        if (call.plan.leaves[i].classed)
+            select_leaf(call, measured, selected, i, position++, flatten);
+    if (flatten && call.plan.traits.can_widen && selected.aligned)
+        selected.key |= 4;
+    return selected;
+}
+
+} // namespace spy

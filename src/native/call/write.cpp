@@ -1,0 +1,128 @@
+// The kernel's arguments: what each leaf stores, by its kind.
+#include "call/writing.h"
+#include "values/writer.h"
+
+namespace spy {
+
+namespace {
+
+/// Errors of values are those of an argument of this function.
+void write_named(Writing& w, size_t index)
+{
+    try {
+        write_leaf(w, index);
+    } catch (const Error& error) { // values are written by code that knows parameters only
+        std::string text = error.what();
+        throw Error(error.kind(), text.starts_with(w.label()) ? text : cat(w.label(), ": argument ", text));
+    }
+}
+
+/// Gradients that kernels add to begin at zero; those that they store may hold anything.
+void clear_gradients(Writing& w)
+{
+    if (!w.call.signature.has_torch)
+        return;
+    for (size_t i = 0; i < w.call.leaf_count(); ++i)
+        if (i >= 64 || !(w.selected.stores >> i & 1))
+            clear_fresh(w.leaf(i));
+}
+
+void write_call_fields(Writing& w)
+{
+    const CallOffsets& offsets = w.call.plan.offsets;
+    const Shape& shape = w.measured.shape;
+    w.put<int64_t>(offsets.total, tiles(w.call, w.measured));
+    for (size_t i = 0; i < shape.size() && offsets.shape >= 0; ++i)
+        w.put<int64_t>(offsets.shape + int32_t(8 * i), shape[i]);
+}
+
+/// Of a call without invocations: a sum over nothing is zero.
+void write_empty(Writing& w)
+{
+    for (size_t i = 0; i < w.call.leaf_count(); ++i)
+        if (const auto* reference = w.plan(i).as<ReferencePlan>(); reference && reference->out_is_grad)
+            write_leaf(w, i);
+}
+
+} // namespace
+
+void write_leaf(Writing& w, size_t index)
+{
+    std::visit([&](const auto& kind) { write_kind(w, index, kind); }, w.plan(index).kind);
+}
+
+void write_kind(Writing&, size_t, const SkipPlan&) { }
+
+void write_entry(Writing& w, size_t index, int32_t of)
+{
+    for (Table& table : w.tables) {
+        if (table.leaf != size_t(of))
+            continue;
+        std::vector<uint8_t>& bytes = w.out.arguments.bytes;
+        bytes.swap(table.bytes);
+        w.in_entry = true;
+        write_leaf(w, index); // what it throws ends the call
+        bytes.swap(table.bytes);
+        w.in_entry = false;
+    }
+}
+
+void write_kind(Writing& w, size_t index, const TablePlan& table)
+{
+    w.tables.push_back({index, std::vector<uint8_t>(table.bytes)});
+}
+
+void finish_tables(Writing& w)
+{
+    for (Table& table : w.tables) {
+        if (table.bytes.empty()) // a list of generators or resources: only its shape counts
+            continue;
+        const LeafPlan& plan = w.plan(table.leaf);
+        const TablePlan& own = *plan.as<TablePlan>();
+        const uint64_t address = upload(w, table.leaf, std::move(table.bytes), false, 1);
+        write_view(w, plan, own.view, address, own.shape, own.shape.contiguous_strides());
+    }
+}
+
+uint64_t upload(Writing& w, size_t leaf, std::vector<uint8_t> bytes, bool write_back, uint32_t item)
+{
+    Upload upload{leaf, {}, {}, write_back, item};
+    if (bytes.empty()) // the kernel of a function that reads the first element of nothing must not end the process
+        bytes.resize(16);
+    uint64_t address;
+    if (w.call.on_host && !w.call.recorder) {
+        upload.bytes = std::move(bytes);
+        address = reinterpret_cast<uint64_t>(upload.bytes.data());
+    } else {
+        const std::string& name = w.plan(leaf).name;
+        refuse_in_capture(w.call, w.measured, "argument ", name, " is copied from the host (pass a torch tensor)");
+        upload.buffer = temporary_buffer(w.call, bytes.size(), "argument " + name);
+        w.call.plan.device->write_buffer(upload.buffer, 0, bytes.data(), bytes.size());
+        address = upload.buffer->device_address();
+        w.keep(ref<Object>(upload.buffer.get()));
+    }
+    w.out.pending.uploads.push_back(std::move(upload));
+    return address;
+}
+
+Written write(const Call& call, const Measured& measured, const Selected& selected, Placed&& placed)
+{
+    Writing w{call, measured, selected, placed};
+    w.out.arguments.bytes.assign(call.plan.argument_size, 0);
+    clear_gradients(w);
+    prepare_result(w);
+    if (measured.total > 0 || call.recorder) {
+        for (size_t i = 0; i < call.leaf_count(); ++i)
+            write_named(w, i);
+        finish_tables(w);
+        write_call_fields(w);
+    } else {
+        write_empty(w);
+    }
+    for (auto& object : placed.keep)
+        w.keep(std::move(object));
+    w.out.pending.shared = std::move(placed.shared);
+    return std::move(w.out);
+}
+
+} // namespace spy

@@ -1,0 +1,255 @@
+// Values as arguments: numbers, lists, generators, pointers, references.
+#include "call/writing.h"
+#include "values/math.h"
+#include "values/writer.h"
+
+#include <algorithm>
+
+namespace spy {
+
+namespace {
+
+/// The components of a vector or matrix as the kernel's scalar type; gives the place behind them.
+uint8_t* write_components(const ElementPlan& element, PyObject* value, uint8_t* at, const ValuePath& path)
+{
+    const MathTypeInfo* info = find_math_base(Py_TYPE(value));
+    const uint8_t* source = static_cast<const uint8_t*>(math_data(value));
+    const uint32_t item = info->size / info->count;
+    const uint32_t bool_bytes = element.scalar == ScalarType::bool_ ? element.size : 1;
+    for (uint32_t i = 0; i < info->count; ++i, at += element.size, source += item) {
+        if (info->scalar == element.scalar) {
+            std::memcpy(at, source, std::min(item, element.size)); // what is wider is zero before
+        } else {
+            nb::object number = nb::steal(PySequence_GetItem(value, Py_ssize_t(i)));
+            write_scalar(element.scalar, bool_bytes, at, number.ptr(), path);
+        }
+    }
+    return at;
+}
+
+/// The numbers of a range are checked like any other number: the first and the last tell.
+void check_range(const std::string& name, ScalarType scalar, const Generator& generator)
+{
+    const int64_t count = generator.shape[0];
+    if (count == 0 || scalar == ScalarType::none)
+        return;
+    const __int128 last = __int128(generator.offset[0]) + __int128(generator.stride[0]) * (count - 1);
+    if (last != int64_t(last))
+        fail(ErrorKind::overflow, name, ": a range with numbers beyond 64 bits");
+    uint8_t unused[8];
+    for (int64_t number : {generator.offset[0], int64_t(last)})
+        write_scalar(scalar, 1, unused, nb::int_(number).ptr(), ValuePath{nullptr, name, 0});
+}
+
+} // namespace
+
+std::vector<uint8_t> pack_numbers(const LeafPlan& plan, const ElementPlan& element, const Leaf& leaf)
+{
+    const uint32_t bool_bytes = element.scalar == ScalarType::bool_ ? element.size : 1;
+    std::vector<uint8_t> bytes(size_t(full_shape(leaf).element_count()) * element.size);
+    uint8_t* at = bytes.data();
+    const ValuePath path{nullptr, plan.name, 0};
+    if (leaf.kind != ValueKind::list)
+        write_components(element, leaf.object, at, path);
+    for (const nb::object& item : leaf.items) {
+        if (leaf.cols) {
+            at = write_components(element, item.ptr(), at, path);
+            continue;
+        }
+        write_scalar(element.scalar, bool_bytes, at, item.ptr(), path);
+        at += element.size;
+    }
+    return bytes;
+}
+
+std::vector<uint8_t> pack_elements(Writing& w, const LeafPlan& plan, const TypeLayout& layout, const Leaf& leaf)
+{
+    const size_t depth = plan.vector_dims() + plan.inner.size();
+    std::vector<uint8_t> bytes;
+    std::vector<ref<Object>> owners; // of pointers inside of elements
+    auto pack = [&](auto& self, PyObject* value, size_t level, const ValuePath& path) -> void {
+        if (level == depth) {
+            const size_t at = bytes.size();
+            bytes.resize(at + layout.stride, 0);
+            return write_value(layout, bytes.data() + at, value, path, &owners);
+        }
+        const bool is_list = PyList_Check(value) || PyTuple_Check(value);
+        if (!is_list || PySequence_Fast_GET_SIZE(value) != leaf.shape[level])
+            fail_at(path, ErrorKind::value,
+                    cat("nested lists must have equal lengths: expected ", leaf.shape[level], " elements"));
+        for (int64_t i = 0; i < leaf.shape[level]; ++i)
+            self(self, PySequence_Fast_GET_ITEM(value, i), level + 1, ValuePath{&path, {}, i});
+    };
+    pack(pack, leaf.object, 0, ValuePath{nullptr, plan.name, 0});
+    for (auto& owner : owners)
+        w.keep(std::move(owner));
+    return bytes;
+}
+
+ref<Buffer> packed_buffer(Writing& w, const LeafPlan& plan, const ElementPlan& element, const Leaf& leaf)
+{
+    Device& device = *w.call.plan.device;
+    for (const PackedArg::Upload& known : leaf.packed->uploads)
+        if (known.leaf == leaf.packed_index && known.scalar == element.scalar && known.element_size == element.size &&
+            known.buffer->frontend() == &device)
+            return known.buffer;
+    const std::vector<uint8_t> bytes = pack_numbers(plan, element, leaf);
+    BufferDesc desc;
+    desc.size = std::max<size_t>(bytes.size(), 4);
+    desc.struct_size = element.size;
+    desc.usage = BufferUsage::shader_resource | BufferUsage::copy_destination | BufferUsage::copy_source;
+    desc.label = "packed argument";
+    ref<Buffer> buffer = device.create_buffer(desc);
+    if (!bytes.empty())
+        device.write_buffer(buffer, 0, bytes.data(), bytes.size());
+    leaf.packed->uploads.push_back({leaf.packed_index, element.scalar, element.size, buffer});
+    return buffer;
+}
+
+void write_kind(Writing& w, size_t index, const PackedPlan& packed)
+{
+    const LeafPlan& plan = w.plan(index);
+    const Leaf& leaf = w.leaf(index);
+    if (plan.writes && leaf.kind != ValueKind::list && leaf.kind != ValueKind::vector && leaf.kind != ValueKind::matrix)
+        fail_value(w.label(), ": argument ", plan.name, " cannot be written");
+    const Shape shape = shape_of(plan, leaf);
+    uint64_t address;
+    if (packed.element.layout) {
+        address = upload(w, index, pack_elements(w, plan, *packed.element.layout, leaf), false, packed.element.size);
+    } else if (leaf.packed) {
+        ref<Buffer> buffer = packed_buffer(w, plan, packed.element, leaf);
+        address = address_of(*buffer);
+        w.keep(ref<Object>(buffer.get()));
+    } else {
+        address = upload(w, index, pack_numbers(plan, packed.element, leaf), false, packed.element.size);
+    }
+    write_view(w, plan, packed.view, address, shape, shape.contiguous_strides(), packed.vectors);
+}
+
+void write_kind(Writing& w, size_t index, const GeneratorPlan& plan)
+{
+    auto* generator = nb::cast<Generator*>(nb::handle(w.leaf(index).object));
+    if (generator->kind == GeneratorKind::range)
+        check_range(w.plan(index).name, plan.scalar, *generator);
+    w.put<uint32_t>(plan.seed, generator->seed);
+    if (plan.seed >= 0)
+        w.put<uint32_t>(plan.seed + 4, generator->warmup);
+    if (plan.min >= 0) {
+        w.put<float>(plan.min, float(generator->min));
+        w.put<float>(plan.max, float(generator->max));
+    }
+    for (size_t i = 0; i < generator->shape.size(); ++i) {
+        if (plan.offset >= 0)
+            w.put<int64_t>(plan.offset + int32_t(8 * i), generator->offset.empty() ? 0 : generator->offset[i]);
+        if (plan.stride >= 0)
+            w.put<int64_t>(plan.stride + int32_t(8 * i), generator->stride.empty() ? 1 : generator->stride[i]);
+    }
+}
+
+void write_value_slot(Writing& w, const ValueSlot& slot, PyObject* value, const std::string& name)
+{
+    if (slot.offset < 0)
+        return;
+    std::vector<ref<Object>> keep;
+    write_value(*slot.layout, w.out.arguments.bytes.data() + slot.offset, value, ValuePath{nullptr, name, 0}, &keep);
+    for (auto& object : keep)
+        w.keep(std::move(object));
+}
+
+void write_kind(Writing& w, size_t index, const ValuePlan& value)
+{
+    write_value_slot(w, value.value, w.leaf(index).object, w.plan(index).name);
+}
+
+uint64_t readback_memory(Writing& w, const std::string& name, PyObject* object, const TypeLayout& layout, ReadTo to)
+{
+    const uint64_t size = layout.stride;
+    if (w.call.recorder)
+        fail_value(w.label(), ": argument ", name, " (", object ? Py_TYPE(object)->tp_name : "result",
+                   ") would have to be read back on the host; pass a Tensor when appending to a command encoder");
+    Readback readback{&layout, object, to, {}, {}};
+    uint64_t address;
+    if (w.call.on_host) {
+        readback.bytes.assign((size + 7) / 8 + 1, 0);
+        address = reinterpret_cast<uint64_t>(readback.bytes.data());
+    } else {
+        refuse_in_capture(w.call, w.measured, object ? "argument " + name : std::string("the result"),
+                          " is copied to the host");
+        readback.buffer = temporary_buffer(w.call, std::max<uint64_t>(size, 4));
+        const std::vector<uint8_t> zeros(readback.buffer->desc().size, 0);
+        if (object) // gradients are added to it
+            w.call.plan.device->write_buffer(readback.buffer, 0, zeros.data(), zeros.size());
+        address = readback.buffer->device_address();
+    }
+    w.out.pending.readbacks.push_back(std::move(readback));
+    return address;
+}
+
+void write_kind(Writing& w, size_t index, const ReferencePlan& reference)
+{
+    const LeafPlan& plan = w.plan(index);
+    const Leaf& leaf = w.leaf(index);
+    PyObject *value = leaf.object, *grad = nullptr;
+    if (leaf.kind == ValueKind::value_ref) {
+        value = nb::cast<ValueRef*>(nb::handle(leaf.object))->value.ptr();
+    } else if (leaf.kind == ValueKind::diff_pair) {
+        auto* pair = nb::cast<DiffPair*>(nb::handle(leaf.object));
+        value = pair->primal.ptr();
+        grad = pair->grad.ptr();
+    }
+    write_value_slot(w, reference.value, value, plan.name);
+    if (grad && grad != Py_None)
+        write_value_slot(w, reference.seed, grad, plan.name + ".grad");
+    const ValueSlot &tangent = reference.tangent, &out = reference.out;
+    if (tangent.offset >= 0)
+        w.put<uint64_t>(tangent.offset, readback_memory(w, plan.name, leaf.object, *tangent.layout, ReadTo::grad));
+    if (out.offset < 0)
+        return;
+    const ReadTo to = reference.out_is_pair ? ReadTo::pair : reference.out_is_grad ? ReadTo::grad : ReadTo::value;
+    const uint64_t address = readback_memory(w, plan.name, leaf.object, *out.layout, to);
+    w.put<uint64_t>(out.offset, address);
+    if (reference.sums.ratio)
+        note_sums(w, index, reference.sums, address, {}, {});
+}
+
+void write_kind(Writing& w, size_t index, const PointerPlan& pointer)
+{
+    if (pointer.table >= 0 && !w.in_entry)
+        return write_entry(w, index, pointer.table);
+    const LeafPlan& plan = w.plan(index);
+    const Leaf& leaf = w.leaf(index);
+    uint64_t address = 0;
+    ref<Object> owner;
+    if (leaf.tensor) {
+        if (!(leaf.tensor->strides == leaf.tensor->shape.contiguous_strides()))
+            fail_value(w.label(), ": argument ", plan.name, " must be contiguous to serve as a pointer");
+        address = leaf.address;
+        owner = ref<Object>(leaf.tensor->storage.get());
+    } else if (!pointer_from_python(leaf.object, address, owner, ValuePath{nullptr, plan.name, 0})) {
+        fail(ErrorKind::type, w.label(), ": argument ", plan.name, " must be an address, Buffer or Tensor, got ",
+             Py_TYPE(leaf.object)->tp_name);
+    }
+    w.put<uint64_t>(pointer.value.offset, address);
+    if (owner)
+        w.keep(std::move(owner));
+}
+
+void write_kind(Writing& w, size_t index, const CustomPlan& custom)
+{
+    const LeafPlan& plan = w.plan(index);
+    const Leaf& leaf = w.leaf(index);
+    if (plan.writes && w.call.recorder)
+        fail_value(w.label(), ": argument ", plan.name, " (", Py_TYPE(leaf.object)->tp_name,
+                   ") would have to be read back on the host; pass a Tensor when appending to a command encoder");
+    for (const CustomShape& known : w.measured.custom) {
+        if (known.leaf != index)
+            continue;
+        nb::object data = w.call.plan.view.attr("custom_calldata")(index, nb::handle(leaf.object));
+        write_value_slot(w, custom.value, data.ptr(), plan.name);
+        for (uint32_t i = 0; i < plan.vector_dims() && custom.steps >= 0; ++i) // a size of 1 is spread
+            w.put<int64_t>(custom.steps + int32_t(8 * i), known.shape[i] == 1 ? 0 : 1);
+        w.out.pending.custom.push_back({index, std::move(data)});
+    }
+}
+
+} // namespace spy

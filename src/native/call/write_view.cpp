@@ -1,0 +1,215 @@
+// Views of memory as arguments: tensors of ours and of torch, and host arrays.
+#include "call/writing.h"
+
+#include "core/gil.h"
+
+namespace spy {
+
+namespace {
+
+/// Keeps a Python object for as long as a command that uses its memory.
+class HeldObject : public Object {
+public:
+    explicit HeldObject(PyObject* object) : m_object(object) { Py_INCREF(object); }
+    ~HeldObject() override
+    {
+        if (!Py_IsInitialized())
+            return; // its memory ends with the process
+        GilAcquire acquire;
+        Py_DECREF(m_object);
+    }
+
+private:
+    PyObject* m_object;
+};
+
+int32_t stride32(const Writing& w, const LeafPlan& plan, int64_t stride)
+{
+    if (stride != int32_t(stride))
+        fail_value(w.label(), ": argument ", plan.name, " has a stride of ", stride,
+                   " elements; kernels take strides up to 2147483647: pass a contiguous copy");
+    return int32_t(stride);
+}
+
+/// Of a view of vectors over floats: those of one vector lie side by side, and on a GPU the first begins at a multiple
+/// of its size.
+void check_vectors(const Writing& w, const LeafPlan& plan, uint64_t address, const Shape& shape, const Shape& strides,
+                   uint32_t vectors)
+{
+    const size_t rank = shape.size();
+    if (rank && shape[rank - 1] > 1 && strides[rank - 1] != 1)
+        fail_value(w.label(), ": argument ", plan.name, " has a stride of ", strides[rank - 1],
+                   " elements in its last dimension; a TensorView<float", vectors, "> takes ", vectors,
+                   " floats that lie side by side: pass a contiguous copy");
+    const uint64_t size = sizeof(float) * vectors;
+    if (w.call.plan.device->info().type == DeviceType::cuda && address % size && shape.element_count() > 0)
+        fail_value(w.label(), ": argument ", plan.name, " does not begin at a multiple of ", size,
+                   " bytes, where a GPU reads the vectors of a TensorView<float", vectors, ">; pass a copy");
+}
+
+const Apart* apart_of(const Placed& placed, size_t leaf, ViewSource source)
+{
+    for (const Apart& apart : placed.apart)
+        if (apart.leaf == leaf && apart.source == source)
+            return &apart;
+    return nullptr;
+}
+
+/// One view of a leaf; sums of its gradient are noted.
+void write_source(Writing& w, size_t index, const ViewPlan& view, ViewSource source, uint64_t address,
+                  const Shape& shape, const Shape& strides)
+{
+    write_view(w, w.plan(index), view.views[size_t(source)], address, shape, strides, view.vectors);
+    if (view.sums.ratio && source == ViewSource::grad_out)
+        note_sums(w, index, view.sums, address, shape, strides);
+}
+
+void write_tensor(Writing& w, size_t index, const ViewPlan& view)
+{
+    const LeafPlan& plan = w.plan(index);
+    const Leaf& leaf = w.leaf(index);
+    Device* device = w.call.plan.device.get();
+    for (size_t i = 0; i < size_t(ViewSource::count_); ++i) {
+        const ViewSlot& slot = view.views[i];
+        if (slot.data < 0)
+            continue;
+        const TensorBase& tensor = tensor_of(leaf, ViewSource(i));
+        if (tensor.storage->frontend() != device && tensor.storage->device() != device)
+            w.call.plan.view.attr("fail_device")(index, slot_names[i]);
+        if (!(tensor.shape == leaf.shape))
+            fail_value(w.label(), ": the ", slot_names[i], " of argument ", plan.name, " has shape ",
+                       tensor.shape.str(), ", but its tensor has shape ", leaf.shape.str());
+        const Apart* apart = w.placed.apart.empty() ? nullptr : apart_of(w.placed, index, ViewSource(i));
+        write_source(w, index, view, ViewSource(i), apart ? apart->address : tensor.address(), tensor.shape,
+                     tensor.strides);
+        w.put<int64_t>(slot.first, apart ? apart->first : tensor.offset);
+        if (!w.call.on_host || w.call.recorder)
+            w.keep(ref<Object>(tensor.storage.get()));
+    }
+}
+
+/// A torch tensor whose memory the device reads in place.
+void write_torch(Writing& w, size_t index, const ViewPlan& view)
+{
+    const Leaf& leaf = w.leaf(index);
+    if (w.call.recorder)
+        w.keep(ref<Object>(new HeldObject(leaf.object)));
+    write_source(w, index, view, ViewSource::primal, leaf.address, leaf.shape, leaf.strides);
+    const auto grads = gradients(view, leaf);
+    for (size_t i = 0; i < 2; ++i)
+        if (grads[i])
+            write_source(w, index, view, ViewSource(i + 1), grads[i]->raw_address, grads[i]->shape, grads[i]->strides);
+}
+
+/// A gradient of torch in memory that the device cannot read; `added`: what the kernel makes of it goes back.
+uint64_t stage_gradient(Writing& w, size_t index, const ViewPlan& view, const TensorBase& grad, bool added)
+{
+    for (size_t i = 0; added && i < grad.shape.size(); ++i)
+        if (grad.strides[i] == 0 && grad.shape[i] > 1) // each element of the copy would have a part of the sum
+            fail_value(w.label(), ": argument ", w.plan(index).name, ": its gradient of shape ", grad.shape.str(),
+                       " has elements that share memory; pass a clone()");
+    auto copy = std::make_unique<Leaf>();
+    copy->kind = ValueKind::array;
+    copy->scalar = ScalarType(grad.type_id);
+    copy->address = grad.raw_address;
+    copy->shape = grad.shape;
+    copy->strides = grad.strides;
+    for (size_t i = 0; i < copy->strides.size(); ++i)
+        copy->strides[i] *= grad.raw_item;
+    const uint64_t address = upload(w, index, pack_array(*copy, grad.raw_item), added, grad.raw_item);
+    w.out.pending.uploads.back().own = std::move(copy);
+    write_source(w, index, view, ViewSource(added ? 2 : 1), address, grad.shape, grad.shape.contiguous_strides());
+    return address;
+}
+
+void stage_gradients(Writing& w, size_t index, const ViewPlan& view)
+{
+    const auto grads = gradients(view, w.leaf(index));
+    const bool shared = grads[0] && grads[1] && grads[0]->raw_address == grads[1]->raw_address;
+    uint64_t address = 0;
+    for (size_t i = shared ? 1 : 0; i < 2; ++i)
+        if (grads[i])
+            address = stage_gradient(w, index, view, *grads[i], i == 1);
+    if (shared) // in place: kernels tell by the address
+        write_source(w, index, view, ViewSource::grad_in, address, grads[0]->shape,
+                     grads[0]->shape.contiguous_strides());
+}
+
+/// Whether one copy of an array serves two parameters: what one writes, no other invocation reads.
+bool reaches_alike(const LeafPlan& a, const LeafPlan& b)
+{
+    const auto *first = a.as<ViewPlan>(), *second = b.as<ViewPlan>();
+    const bool same = a.map == b.map && a.inner == b.inner && !a.whole && !b.whole;
+    return first && second && first->element.size == second->element.size &&
+        (same || (!a.writes && !b.writes) || (a.whole && b.whole));
+}
+
+/// The upload of an array that is passed twice, so that both parameters see one content; null: there is none yet.
+Upload* upload_of(Writing& w, size_t index)
+{
+    for (Upload& other : w.out.pending.uploads)
+        if (!other.own && w.leaf(other.leaf).object == w.leaf(index).object &&
+            reaches_alike(w.plan(index), w.plan(other.leaf)))
+            return &other;
+    return nullptr;
+}
+
+void write_array(Writing& w, size_t index, const ViewPlan& view)
+{
+    const LeafPlan& plan = w.plan(index);
+    const Leaf& leaf = w.leaf(index);
+    if (!is_copied(w.call, view.element, leaf))
+        return write_source(w, index, view, ViewSource::primal, leaf.address, leaf.shape, element_strides(plan, leaf));
+    if (plan.writes && w.call.recorder)
+        fail_value(w.label(), ": argument ", plan.name, leaf.device_type ? " is a torch tensor" : " is a NumPy array",
+                   " that would have to be read back; pass a Tensor when appending to a command encoder");
+    uint64_t address;
+    if (Upload* other = upload_of(w, index)) {
+        other->write_back |= plan.writes;
+        address = other->buffer ? other->buffer->device_address() : reinterpret_cast<uint64_t>(other->bytes.data());
+    } else {
+        address = upload(w, index, pack_array(leaf, view.element.size), plan.writes, view.element.size);
+    }
+    write_source(w, index, view, ViewSource::primal, address, leaf.shape, leaf.shape.contiguous_strides());
+}
+
+} // namespace
+
+void write_view(Writing& w, const LeafPlan& plan, const ViewSlot& slot, uint64_t address, const Shape& shape,
+                const Shape& strides, uint32_t vectors)
+{
+    w.put<uint64_t>(slot.data, address);
+    if (vectors)
+        check_vectors(w, plan, address, shape, strides, vectors);
+    const uint32_t lead = plan.vector_dims();
+    for (uint32_t i = 0; i < lead && slot.lead_strides >= 0; ++i)
+        w.put<int32_t>(slot.lead_strides + int32_t(4 * i), shape[i] == 1 ? 0 : stride32(w, plan, strides[i]));
+    for (size_t i = 0; i < plan.inner.size(); ++i) {
+        const size_t dim = lead + i;
+        if (slot.inner_strides >= 0)
+            w.put<int32_t>(slot.inner_strides + int32_t(4 * i),
+                           shape[dim] == 1 ? int32_t(strides[dim]) : stride32(w, plan, strides[dim]));
+        if (slot.inner_shape < 0)
+            continue;
+        if (shape[dim] > int64_t(UINT32_MAX))
+            fail_value(w.label(), ": argument ", plan.name, " has a dimension of ", shape[dim],
+                       " elements; parameters of tensor type take up to 4294967295: pass parts of it");
+        w.put<uint32_t>(slot.inner_shape + int32_t(4 * i), uint32_t(shape[dim]));
+    }
+}
+
+void write_kind(Writing& w, size_t index, const ViewPlan& view)
+{
+    if (view.table >= 0 && !w.in_entry)
+        return write_entry(w, index, view.table);
+    const Leaf& leaf = w.leaf(index);
+    if (leaf.kind == ValueKind::torch)
+        return write_torch(w, index, view);
+    if (leaf.kind == ValueKind::tensor)
+        return write_tensor(w, index, view);
+    if (leaf.device_type)
+        stage_gradients(w, index, view);
+    write_array(w, index, view);
+}
+
+} // namespace spy

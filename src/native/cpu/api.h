@@ -1,0 +1,50 @@
+#pragma once
+// What the CPU backend needs from the system: a C++ compiler and the dynamic loader.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spy::cpu {
+
+/// Set by the Python layer before the first compile; the defaults do for C++ users.
+struct Config {
+    unsigned thread_count = 0; ///< 0: one per hardware thread
+    unsigned wave_lanes = 1;   ///< 1 or 32
+    /// Commands to try in order, each as program and leading arguments.
+    std::vector<std::vector<std::string>> compilers{{"g++"}, {"clang++"}, {"c++"}};
+};
+Config config();
+void set_config(Config config);
+
+struct Compiler {
+    std::vector<std::string> command; ///< absolute program, then leading arguments
+    std::string identity;             ///< path, size and date of the program: changes when the compiler does
+    bool is_clang = false;
+};
+/// The first of Config::compilers that exists; throws spy::Error "no C++ compiler found ...".
+const Compiler& compiler();
+
+/// Model and feature flags of the processor, which -march=native depends on.
+const std::string& processor_identity();
+std::string processor_name();
+
+/// Compiles C++ text to the bytes of a shared library.
+std::string compile_shared_library(std::string_view source, const std::vector<std::string>& flags,
+                                   const std::string& label);
+
+/// A shared library loaded from memory; unloaded by the destructor.
+class Library {
+public:
+    Library(std::string_view bytes, const std::string& label);
+    ~Library();
+    Library(const Library&) = delete;
+    Library& operator=(const Library&) = delete;
+    void* symbol(const std::string& name) const; ///< null when missing
+
+private:
+    void* m_handle = nullptr;
+    int m_memory_file = -1; ///< stays open: the loader knows libraries by name, and this one's name is its number
+};
+
+} // namespace spy::cpu

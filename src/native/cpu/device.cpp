@@ -1,0 +1,217 @@
+#include "core/error.h"
+#include "cpu/device.h"
+#include "cpu/fibers.h"
+#include "cpu/texel.h"
+#include "device/backend.h"
+#include "device/texel_format.h"
+
+#include <cstring>
+
+namespace spy::cpu {
+
+namespace {
+
+unsigned thread_count()
+{
+    const unsigned wanted = config().thread_count;
+    return wanted ? wanted : std::max(1u, std::thread::hardware_concurrency());
+}
+
+DeviceInfo make_info()
+{
+    DeviceInfo info;
+    info.type = DeviceType::cpu;
+    info.api_name = "CPU";
+    info.adapter_name = processor_name();
+    info.timestamp_frequency = 1'000'000'000;
+    DeviceLimits& limits = info.limits;
+    limits.max_texture_dimension_1d = limits.max_texture_dimension_2d = limits.max_texture_dimension_cube = 16384;
+    limits.max_texture_dimension_3d = limits.max_texture_layers = 2048;
+    limits.max_shader_visible_samplers = 1u << 16;
+    limits.max_compute_threads_per_group = 1u << 20;
+    limits.max_compute_thread_group_size = {1u << 20, 1u << 20, 1u << 20};
+    limits.max_compute_dispatch_thread_groups = {0x7fffffff, 0x7fffffff, 0x7fffffff};
+    limits.min_wave_size = limits.max_wave_size = config().wave_lanes;
+    limits.max_entry_point_uniform_size = 1u << 20;
+    info.features = {"software_device",
+                     "parameter_block",
+                     "timestamp_query",
+                     "realtime_clock",
+                     "half",
+                     "double",
+                     "int16",
+                     "int64",
+                     "atomic_float",
+                     "atomic_half",
+                     "atomic_int64",
+                     "pointer",
+                     "wave_ops",
+                     "combined_texture_sampler",
+                     "custom_border_color",
+                     "sm_5_1",
+                     "sm_6_0"};
+    info.capabilities = {"cpp"};
+    return info;
+}
+
+std::vector<std::string> compiler_flags(const CompileDesc& desc)
+{
+    std::vector<std::string> flags{"-std=c++17",
+                                   "-shared",
+                                   "-fPIC",
+                                   "-fvisibility=hidden",
+                                   "-march=native",
+                                   "-w",
+                                   "-fno-semantic-interposition",
+                                   "-fno-math-errno",
+                                   "-fno-trapping-math"};
+    flags.push_back(desc.optimization == 0 ? "-O0" : "-O3");
+    if (desc.debug_info)
+        flags.push_back("-g");
+    // GCC vectorises a loop when it has neither been written out before, as the loops that fill a cache line would be,
+    // nor calls a function that was too large to be put in its place.
+    if (!compiler().is_clang)
+        flags.insert(flags.end(), {"--param=max-completely-peel-times=15", "--param=max-inline-insns-auto=200"});
+    if (desc.float_mode >= CompileDesc::FloatMode::uncontracted)
+        flags.push_back("-ffp-contract=off");
+    if (desc.float_mode == CompileDesc::FloatMode::precise)
+        flags.push_back("-DSPY_SCALAR_MATH");
+    // Not -ffast-math: it breaks isnan, and with GCC it makes the whole process flush denormals to zero.
+    if (desc.float_mode == CompileDesc::FloatMode::fast)
+        flags.insert(flags.end(),
+                     {"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffp-contract=fast"});
+    flags.insert(flags.end(), desc.downstream_args.begin(), desc.downstream_args.end());
+    return flags;
+}
+
+/// Runs groups [begin, end), counted x fastest, as few boxes.
+void run_groups(CpuKernel::Function function, const std::array<uint32_t, 3>& count, uint64_t begin, uint64_t end,
+                void* entry_point, void* globals)
+{
+    const uint64_t nx = count[0], ny = count[1];
+    auto call = [&](GroupRange range) { function(&range, entry_point, globals); };
+    while (begin < end) {
+        const uint64_t x = begin % nx, row = begin / nx, y = row % ny, z = row / ny;
+        if (x || end - begin < nx) { // part of a row
+            const uint64_t stop = std::min(end - begin, nx - x);
+            call({{uint32_t(x), uint32_t(y), uint32_t(z)}, {uint32_t(x + stop), uint32_t(y + 1), uint32_t(z + 1)}});
+            begin += stop;
+            continue;
+        }
+        const uint64_t rows = std::min((end - begin) / nx, ny - y);
+        call({{0, uint32_t(y), uint32_t(z)}, {uint32_t(nx), uint32_t(y + rows), uint32_t(z + 1)}});
+        begin += rows * nx;
+    }
+}
+
+std::vector<AdapterInfo> enumerate()
+{
+    AdapterInfo adapter;
+    adapter.name = processor_name();
+    adapter.is_software = true;
+    return {adapter};
+}
+
+} // namespace
+
+CpuDevice::CpuDevice(const DeviceDesc& desc) : m_pool(thread_count())
+{
+    m_desc = desc;
+    m_info = make_info();
+    m_target = {
+        "cpp", "", {}, {{"__TARGET_CPU__", "1"}, {"SPY_WAVE_LANES", std::to_string(m_info.limits.max_wave_size)}}};
+}
+
+CpuDevice::~CpuDevice() = default;
+
+void CpuDevice::close_backend() noexcept { m_pool.stop(); }
+
+ref<Texture> CpuDevice::create_texture(const TextureDesc& desc)
+{
+    if (desc.sample_count > 1)
+        fail(ErrorKind::not_implemented,
+             "create_texture: the cpu device has no textures of several samples (sample_count = ", desc.sample_count,
+             "); use a vulkan device, or sample_count=1");
+    return new HostTexture(this, desc);
+}
+
+ref<Sampler> CpuDevice::create_sampler(const SamplerDesc& desc) { return new Sampler(this, desc); }
+
+uint32_t CpuDevice::format_support(Format format)
+{
+    if (format == Format::undefined)
+        return 0;
+    auto support = FormatSupport::texture | FormatSupport::copy_source | FormatSupport::copy_destination;
+    const TexelCodec& codec = texel_codec(format);
+    if (codec.decode)
+        support = support | FormatSupport::shader_load | FormatSupport::shader_sample;
+    if (codec.encode)
+        support = support | FormatSupport::shader_uav_load | FormatSupport::shader_uav_store;
+    if (codec.encode && codec.channels == 1 && codec.bytes >= 4 && codec.is_integer)
+        support = support | FormatSupport::shader_atomic;
+    if (format_info(format).is_depth())
+        support = support | FormatSupport::depth_stencil;
+    return uint32_t(support);
+}
+
+std::string CpuDevice::compile(const CompileDesc& desc)
+{
+    return compile_shared_library(desc.source, compiler_flags(desc), desc.label);
+}
+
+std::string CpuDevice::compiler_fingerprint()
+{
+    std::string text = "cpu 1\n" + compiler().identity + "\n" + processor_identity();
+    for (const std::string& flag : compiler_flags({}))
+        text += flag + " ";
+    return text;
+}
+
+ref<Kernel> CpuDevice::create_kernel(const KernelDesc& desc) { return new CpuKernel(this, desc); }
+
+void CpuDevice::launch(const LaunchDesc& desc)
+{
+    if (m_closed) // the code is unloaded
+        fail_runtime("device is closed");
+    const auto* kernel = static_cast<const CpuKernel*>(desc.kernel);
+    alignas(64) uint8_t small[2048];
+    HostMemory large;
+    uint8_t* block = small;
+    if (kernel->block_size() > sizeof(small)) {
+        large = HostMemory(heap(), kernel->block_size(), true);
+        block = large.data();
+        if (!block)
+            fail(ErrorKind::memory, kernel->label(), ": no memory for ", kernel->block_size(), " bytes of arguments");
+    } else {
+        std::memset(small, 0, kernel->block_size());
+    }
+    kernel->fill_block(desc.arguments, block);
+    void* globals = kernel->scope(block, 0);
+    void* entry_point = kernel->scope(block, 1);
+    const uint64_t count = uint64_t(desc.group_count[0]) * desc.group_count[1] * desc.group_count[2];
+    m_pool.run(count, [&](uint64_t begin, uint64_t end) {
+        run_groups(kernel->function(), desc.group_count, begin, end, entry_point, globals);
+    });
+    ++m_submit_id;
+    if (const char* error = fibers::take_error())
+        fail_runtime(kernel->label(), ": ", error);
+    if (kernel->overran())
+        fail_runtime(
+            kernel->label(),
+            ": a backward derivative indexed an array beyond its end, so its gradients are wrong: a "
+            "loop takes more trips than its [MaxIters(n)] says (make n larger), or is nested in another loop and the "
+            "length of one of them is not written as a number or constant of its file (give both loops "
+            "[MaxIters(n)] with the larger n)");
+}
+
+} // namespace spy::cpu
+
+namespace spy {
+
+Backend cpu_backend()
+{
+    return {DeviceType::cpu, "cpu", cpu::enumerate,
+            [](const DeviceDesc& desc) -> ref<Device> { return new cpu::CpuDevice(desc); }};
+}
+
+} // namespace spy

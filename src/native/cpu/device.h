@@ -1,0 +1,71 @@
+#pragma once
+#include "cpu/api.h"
+#include "cpu/thread_pool.h"
+#include "device/host.h"
+
+#include <atomic>
+
+namespace spy::cpu {
+
+class CpuDevice final : public HostDevice {
+public:
+    explicit CpuDevice(const DeviceDesc& desc);
+    ~CpuDevice() override;
+
+    ref<Texture> create_texture(const TextureDesc& desc) override;
+    ref<Sampler> create_sampler(const SamplerDesc& desc) override;
+    uint32_t format_support(Format format) override;
+    std::string compile(const CompileDesc& desc) override;
+    std::string compiler_fingerprint() override;
+    ref<Kernel> create_kernel(const KernelDesc& desc) override;
+    void launch(const LaunchDesc& desc) override;
+
+protected:
+    void close_backend() noexcept override;
+
+private:
+    ThreadPool m_pool;
+};
+
+/// Arguments of the function that Slang emits for an entry point: the groups to run, in the three dimensions.
+struct GroupRange {
+    std::array<uint32_t, 3> begin, end;
+};
+
+class CpuKernel final : public Kernel {
+public:
+    using Function = void (*)(const GroupRange* range, void* entry_point_arguments, void* global_arguments);
+
+    CpuKernel(ref<Device> device, const KernelDesc& desc);
+    ~CpuKernel() override { retire(); }
+    void release() noexcept override { m_library.reset(); }
+
+    Function function() const { return m_function; }
+    /// Whether a launch since the last question left the bounds of an array (code that keeps no count of it: false).
+    bool overran() const { return m_overrun && m_overrun->exchange(0, std::memory_order_relaxed) != 0; }
+    /// All scopes stand in one block of memory, at these offsets.
+    uint64_t block_size() const { return m_block_size; }
+    /// Writes bytes, resources and the pointers between scopes into a zeroed block.
+    void fill_block(const Arguments& arguments, uint8_t* block) const;
+    uint8_t* scope(uint8_t* block, size_t index) const
+    {
+        return index < m_scope_offsets.size() ? block + m_scope_offsets[index] : block;
+    }
+
+private:
+    std::unique_ptr<Library> m_library;
+    Function m_function = nullptr;
+    std::atomic<int>* m_overrun = nullptr; ///< in the library: see slangpy/slang/bounds_cpp.h
+    /// Texture and sampler of a slot, behind the scopes in the block.
+    struct Resource {
+        size_t slot;
+        uint64_t offset;
+    };
+    void fill_resource(const Resource& resource, Object* object, uint8_t* block) const;
+
+    std::vector<uint64_t> m_scope_offsets;
+    std::vector<Resource> m_resources;
+    uint64_t m_block_size = 0;
+};
+
+} // namespace spy::cpu

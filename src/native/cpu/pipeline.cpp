@@ -1,0 +1,194 @@
+#include "core/error.h"
+#include "cpu/device.h"
+#include "cpu/host.h"
+#include "device/texel_format.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace spy::cpu {
+
+namespace {
+
+/// What StructuredBuffer<T> and ByteAddressBuffer are in Slang's C++ code.
+struct BufferView {
+    const void* data;
+    size_t count; ///< elements, or bytes of a byte address buffer
+};
+
+/// What reading a null buffer finds, and where writing to one goes. Kernels do not know that it has no elements.
+constexpr size_t null_size = 1 << 20;
+alignas(64) uint8_t nothing[null_size];
+alignas(64) uint8_t discarded[null_size];
+
+bool is_buffer(const SlotLayout& slot)
+{
+    return slot.kind == SlotKind::structured_buffer || slot.kind == SlotKind::byte_address_buffer;
+}
+
+bool has_texture(const SlotLayout& slot)
+{
+    return slot.kind == SlotKind::texture || slot.kind == SlotKind::combined_texture_sampler;
+}
+
+bool has_sampler(const SlotLayout& slot)
+{
+    return slot.kind == SlotKind::sampler || slot.kind == SlotKind::combined_texture_sampler;
+}
+
+/// What the handles of a slot point to.
+struct Descriptors {
+    SpyTexture texture;
+    SpySampler sampler;
+};
+
+uint32_t dimensions_of(TextureType type)
+{
+    switch (type) {
+    case TextureType::texture_1d:
+    case TextureType::texture_1d_array: return 1;
+    case TextureType::texture_3d: return 3;
+    case TextureType::texture_cube:
+    case TextureType::texture_cube_array: return 4;
+    default: return 2;
+    }
+}
+
+void describe(const HostTexture& texture, const TextureView* view, SpyTexture& out)
+{
+    const TextureDesc& desc = texture.desc();
+    SubresourceRange range{0, desc.layer_count(), 0, desc.mip_count};
+    Format format = desc.format;
+    if (view) {
+        range = view->desc().range;
+        format = view->desc().format == Format::undefined ? format : view->desc().format;
+    }
+    out = {texture.subresource(0, 0),
+           texture.offsets().data(),
+           {desc.width, desc.height, desc.depth},
+           dimensions_of(desc.type),
+           range.layer,
+           range.layer_count,
+           range.mip,
+           range.mip_count,
+           desc.mip_count,
+           uint32_t(format)};
+}
+
+void describe(const SamplerDesc& desc, SpySampler& out)
+{
+    out.linear_min = desc.min_filter == TextureFilteringMode::linear;
+    out.linear_mag = desc.mag_filter == TextureFilteringMode::linear;
+    out.linear_mip = desc.mip_filter == TextureFilteringMode::linear;
+    out.reduction = uint8_t(desc.reduction_op);
+    out.comparison = uint8_t(desc.comparison_func);
+    const TextureAddressingMode modes[3] = {desc.address_u, desc.address_v, desc.address_w};
+    for (int axis = 0; axis < 3; ++axis)
+        out.address[axis] = uint8_t(modes[axis]);
+    std::copy(desc.border_color.begin(), desc.border_color.end(), out.border);
+    out.lod_bias = desc.mip_lod_bias;
+    out.min_lod = desc.min_lod;
+    out.max_lod = desc.max_lod;
+}
+
+} // namespace
+
+CpuKernel::CpuKernel(ref<Device> device, const KernelDesc& desc)
+    : Kernel(std::move(device), desc.layout, desc.label),
+      m_library(std::make_unique<Library>(desc.code, desc.label))
+{
+    void* symbol = m_library->symbol(m_layout->entry_point_name);
+    if (!symbol)
+        fail_runtime("the compiled code of ", desc.label, " has no function '", m_layout->entry_point_name, "'");
+    std::memcpy(&m_function, &symbol, sizeof(symbol));
+    if (auto* host = static_cast<const SpyHost**>(m_library->symbol("_spy_host")))
+        *host = &host_functions();
+    m_overrun = static_cast<std::atomic<int>*>(m_library->symbol("_spy_overrun"));
+
+    for (const ScopeLayout& scope : m_layout->scopes) {
+        m_scope_offsets.push_back(m_block_size);
+        // 16 bytes more: Slang's structs may be rounded up beyond what reflection counts.
+        m_block_size += (scope.size + 16 + 63) / 64 * 64;
+    }
+    m_block_size = std::max<uint64_t>(m_block_size, 64);
+    for (size_t i = 0; i < m_layout->slots.size(); ++i) {
+        const SlotLayout& slot = m_layout->slots[i];
+        if (!is_buffer(slot) && !has_texture(slot) && !has_sampler(slot))
+            continue; // a global that the kernel does not reach (slangpy/compiler/prelude.py): its place stays empty
+        const uint64_t size = is_buffer(slot) ? sizeof(BufferView) : has_texture(slot) && has_sampler(slot) ? 16 : 8;
+        if (slot.scope >= m_layout->scopes.size() || slot.offset + size > m_layout->scopes[slot.scope].size + 16)
+            fail_runtime(desc.label, ": the layout places parameter '", slot.path, "' outside of its scope");
+        if (is_buffer(slot))
+            continue;
+        m_resources.push_back({i, m_block_size});
+        m_block_size += (sizeof(Descriptors) + 63) / 64 * 64;
+    }
+    for (const ScopeLayout& scope : m_layout->scopes)
+        if (scope.parent >= int32_t(m_layout->scopes.size()) ||
+            (scope.parent >= 0 && scope.parent_offset + 8 > m_layout->scopes[size_t(scope.parent)].size + 16))
+            fail_runtime(desc.label, ": the layout places block '", scope.path, "' outside of its scope");
+}
+
+void CpuKernel::fill_block(const Arguments& arguments, uint8_t* block) const
+{
+    const ProgramLayout& layout = *m_layout;
+    for (size_t i = 0; i < std::min(layout.scopes.size(), arguments.scopes.size()); ++i) {
+        const std::span<const uint8_t> bytes = arguments.scopes[i];
+        if (!bytes.empty())
+            std::memcpy(scope(block, i), bytes.data(), std::min<uint64_t>(bytes.size(), layout.scopes[i].size));
+    }
+    for (size_t i = 0; i < layout.slots.size(); ++i) {
+        const SlotLayout& slot = layout.slots[i];
+        if (!is_buffer(slot))
+            continue;
+        BufferView view{slot.writable ? discarded : nothing, 0};
+        if (i < arguments.slots.size() && arguments.slots[i]) {
+            const auto* buffer = static_cast<const Buffer*>(arguments.slots[i].get());
+            const uint64_t stride = slot.kind == SlotKind::structured_buffer && slot.element_stride
+                ? slot.element_stride
+                : 1;
+            view = {buffer->host_pointer(), buffer->desc().size / stride};
+        }
+        std::memcpy(scope(block, slot.scope) + slot.offset, &view, sizeof(view));
+    }
+    for (const Resource& resource : m_resources)
+        fill_resource(resource, resource.slot < arguments.slots.size() ? arguments.slots[resource.slot].get() : nullptr,
+                      block);
+    for (size_t i = 0; i < layout.scopes.size(); ++i)
+        if (layout.scopes[i].parent >= 0) {
+            const uint8_t* pointer = scope(block, i);
+            std::memcpy(scope(block, size_t(layout.scopes[i].parent)) + layout.scopes[i].parent_offset, &pointer, 8);
+        }
+}
+
+/// Nothing bound: a texture without texels, and the default sampler.
+void CpuKernel::fill_resource(const Resource& resource, Object* object, uint8_t* block) const
+{
+    const SlotLayout& slot = m_layout->slots[resource.slot];
+    auto* descriptors = new (block + resource.offset) Descriptors{};
+    uint8_t* handle = scope(block, slot.scope) + slot.offset;
+    const Sampler* sampler = nullptr;
+    if (has_texture(slot)) {
+        descriptors->texture.mip_count = 1;
+        if (auto* view = dynamic_cast<TextureView*>(object)) {
+            describe(*static_cast<const HostTexture*>(view->texture()), view, descriptors->texture);
+            sampler = view->sampler() ? view->sampler() : view->texture()->sampler();
+        } else if (object) {
+            const auto* texture = static_cast<const HostTexture*>(object);
+            describe(*texture, nullptr, descriptors->texture);
+            sampler = texture->sampler();
+        }
+        const SpyTexture* pointer = &descriptors->texture;
+        std::memcpy(handle, &pointer, 8);
+        handle += 8;
+    } else {
+        sampler = static_cast<const Sampler*>(object);
+    }
+    if (has_sampler(slot)) {
+        describe(sampler ? sampler->desc() : SamplerDesc{}, descriptors->sampler);
+        const SpySampler* pointer = &descriptors->sampler;
+        std::memcpy(handle, &pointer, 8);
+    }
+}
+
+} // namespace spy::cpu

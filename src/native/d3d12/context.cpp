@@ -1,0 +1,105 @@
+// Opening an adapter.
+#include "d3d12/context.h"
+
+#include "core/error.h"
+
+namespace spy {
+
+namespace {
+
+void enable_debug_layer()
+{
+    Com<ID3D12Debug> debug;
+    const HRESULT result = d3d12_loader().get_debug_interface(iid_of<ID3D12Debug>(), debug.put_void());
+    if (FAILED(result))
+        fail_runtime("enable_debug_layers: there is no Direct3D 12 debug layer here (", hresult_text(result),
+                     "; on Windows it is the optional feature \"Graphics Tools\", and vkd3d has none)");
+    debug->EnableDebugLayer();
+}
+
+template <typename T>
+void query(ID3D12Device* device, D3D12_FEATURE feature, T& data)
+{
+    if (FAILED(device->CheckFeatureSupport(feature, &data, sizeof(data))))
+        data = {}; // an older runtime, which does not have it
+}
+
+D3D12Features features_of(ID3D12Device* device)
+{
+    D3D12Features features;
+    query(device, D3D12_FEATURE_D3D12_OPTIONS, features.options);
+    query(device, D3D12_FEATURE_D3D12_OPTIONS1, features.options1);
+    query(device, D3D12_FEATURE_D3D12_OPTIONS4, features.options4);
+    // A runtime refuses models that it does not know: ask from the newest on.
+    for (int model : {0x66, 0x65, 0x64, 0x63, 0x62, 0x61, 0x60}) {
+        D3D12_FEATURE_DATA_SHADER_MODEL data{D3D_SHADER_MODEL(model)};
+        if (FAILED(device->CheckFeatureSupport(D3D12_FEATURE_SHADER_MODEL, &data, sizeof(data))))
+            continue;
+        features.shader_model = (int(data.HighestShaderModel) >> 4) * 10 + (int(data.HighestShaderModel) & 15);
+        break;
+    }
+    features.native_16bit = features.shader_model >= 62 && features.options4.Native16BitShaderOpsSupported;
+    return features;
+}
+
+} // namespace
+
+void D3D12Context::open(const DeviceDesc& desc)
+{
+    if (desc.enable_debug_layers)
+        enable_debug_layer();
+    std::vector<D3D12Adapter> adapters = d3d12_adapters();
+    if (adapters.empty())
+        fail_runtime("no adapter with Direct3D 12 was found");
+    const int index = std::max(desc.adapter_index, 0);
+    if (size_t(index) >= adapters.size())
+        fail_value("adapter_index is ", index, ", but there are ", adapters.size(), " Direct3D 12 adapters");
+    adapter = std::move(adapters[size_t(index)]);
+    d3d12_check(d3d12_loader().create_device(adapter.handle.get(), D3D_FEATURE_LEVEL_11_0, iid_of<ID3D12Device>(),
+                                             device.put_void()),
+                "D3D12CreateDevice");
+    features = features_of(device.get());
+    if (features.shader_model < 60)
+        fail_runtime(name(), " has no shader model 6.0: install a newer driver");
+    // Tensors are reached through a table of all memory that kernels index.
+    if (features.options.ResourceBindingTier < D3D12_RESOURCE_BINDING_TIER_3 || !adapter.indexes_descriptors)
+        fail_runtime(
+            name(), " cannot index descriptors in kernels; ",
+            "with vkd3d this takes a Vulkan driver with VK_EXT_descriptor_indexing (of Mesa's llvmpipe: 23.1 or ",
+            "later), which VK_DRIVER_FILES can name (docs/d3d12.md)");
+    if (!features.options1.Int64ShaderOps)
+        fail_runtime(name(), " has no 64-bit integers in shaders");
+    D3D12_COMMAND_QUEUE_DESC queue_desc{};
+    queue_desc.Type = D3D12_COMMAND_LIST_TYPE_DIRECT;
+    d3d12_check(device->CreateCommandQueue(&queue_desc, iid_of<ID3D12CommandQueue>(), queue.put_void()),
+                "CreateCommandQueue");
+    UINT64 frequency = 0;
+    if (SUCCEEDED(queue->GetTimestampFrequency(&frequency)))
+        timestamp_frequency = frequency;
+}
+
+void D3D12Context::close() noexcept
+{
+    queue.reset();
+    device.reset();
+}
+
+D3D12_FEATURE_DATA_FORMAT_SUPPORT D3D12Context::format_support(Format format) const
+{
+    D3D12_FEATURE_DATA_FORMAT_SUPPORT data{};
+    data.Format = DXGI_FORMAT(format_info(format).dxgi_format);
+    if (data.Format == DXGI_FORMAT_UNKNOWN ||
+        FAILED(device->CheckFeatureSupport(D3D12_FEATURE_FORMAT_SUPPORT, &data, sizeof(data)))) {
+        data.Support1 = D3D12_FORMAT_SUPPORT1_NONE;
+        data.Support2 = D3D12_FORMAT_SUPPORT2_NONE;
+    }
+    return data;
+}
+
+void D3D12Context::set_name(ID3D12Object* object, const std::string& label) const
+{
+    if (object && !label.empty())
+        object->SetName(wide(label).c_str());
+}
+
+} // namespace spy

@@ -1,0 +1,82 @@
+#pragma once
+// What goes on a command list: launches with their descriptors (launch.cpp), copies, fills, clears, queries and markers
+// (transfer.cpp). The caller holds the device's lock.
+#include "d3d12/pipeline.h"
+#include "d3d12/queue.h"
+
+namespace spy {
+
+/// Arguments of a launch as the recording code reads them.
+struct ArgumentView {
+    std::span<const std::span<const uint8_t>> scopes;
+    std::span<const ref<Object>> slots;
+};
+
+/// A box of texels in memory, with the rows and offset that a copy may have.
+struct TexelBox {
+    uint64_t offset = 0, row_bytes = 0, row_pitch = 0, rows = 0, slices = 1;
+    uint64_t size() const { return row_pitch * rows * slices; }
+};
+
+class D3D12Recorder {
+public:
+    D3D12Recorder(D3D12Context& context, D3D12Queue& queue, D3D12Uploads& uploads, D3D12Descriptors& descriptors,
+                  D3D12Memory& memory, const DeviceInfo& info)
+        : m_context(context),
+          m_queue(queue),
+          m_uploads(uploads),
+          m_descriptors(descriptors),
+          m_memory(memory),
+          m_info(info)
+    {
+    }
+    void open();
+    void close() noexcept;
+
+    void record(const command::Dispatch& command);
+    void record(const command::DispatchIndirect& command);
+    void record(const command::CopyBuffer& command);
+    void record(const command::FillBuffer& command);
+    void record(const command::UploadBuffer& command);
+    void record(const command::CopyTexture& command);
+    void record(const command::CopyTextureToBuffer& command);
+    void record(const command::CopyBufferToTexture& command);
+    void record(const command::UploadTexture& command);
+    void record(const command::ClearTexture& command);
+    void record(const command::WriteTimestamp& command);
+    void record(const command::ResolveQuery& command);
+    void record(const command::Barrier& command);
+    void record(const command::DebugMarker& command);
+    void record(const command::Callback&) { } // the queue runs it
+    void record_launch(D3D12Kernel& kernel, const std::array<uint32_t, 3>& groups, const ArgumentView& arguments);
+    void record_copy(D3D12Block& to, uint64_t to_offset, D3D12Block& from, uint64_t from_offset, uint64_t size);
+    /// Tightly packed rows in `data`.
+    void record_texture_upload(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
+                               const void* data);
+    /// The box as copies of textures need it in memory: rows at multiples of 256 bytes.
+    TexelBox box_of(const D3D12Texture& texture, Extent3 extent, const char* what) const;
+    void record_texture_read(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
+                             D3D12Block& to, const TexelBox& box);
+    void record_texture_write(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
+                              D3D12Block& from, const TexelBox& box);
+
+private:
+    ID3D12GraphicsCommandList* record_bindings(D3D12Kernel& kernel, const ArgumentView& arguments);
+    void prepare_slots(D3D12Kernel& kernel, const ArgumentView& arguments);
+    void write_slot(D3D12Kernel& kernel, uint32_t slot, Object* object, D3D12_CPU_DESCRIPTOR_HANDLE to);
+    void write_buffer_view(D3D12Kernel& kernel, const SlotLayout& slot, const D3D12Buffer& buffer,
+                           D3D12_CPU_DESCRIPTOR_HANDLE to);
+    void write_sampler(D3D12Kernel& kernel, uint32_t slot, Object* object, D3D12_CPU_DESCRIPTOR_HANDLE to);
+
+    D3D12Context& m_context;
+    D3D12Queue& m_queue;
+    D3D12Uploads& m_uploads;
+    D3D12Descriptors& m_descriptors;
+    D3D12Memory& m_memory;
+    const DeviceInfo& m_info;
+    Com<ID3D12CommandSignature> m_indirect;
+    D3D12Block* m_zeros = nullptr;   ///< what buffers are cleared from
+    D3D12Block* m_results = nullptr; ///< where queries are resolved to; grows
+};
+
+} // namespace spy

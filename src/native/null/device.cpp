@@ -1,0 +1,70 @@
+#include "device/backend.h"
+#include "device/texel_format.h"
+#include "null/device.h"
+
+#include <utility>
+
+namespace spy::null {
+
+NullDevice::NullDevice(const DeviceDesc& desc)
+{
+    m_desc = desc;
+    m_info.type = DeviceType::null;
+    m_info.api_name = "null";
+    m_info.adapter_name = "null";
+    m_info.timestamp_frequency = 1'000'000'000;
+    DeviceLimits& limits = m_info.limits;
+    limits.max_texture_dimension_1d = limits.max_texture_dimension_2d = limits.max_texture_dimension_cube = 16384;
+    limits.max_texture_dimension_3d = limits.max_texture_layers = 2048;
+    limits.max_compute_threads_per_group = 1024;
+    limits.max_compute_thread_group_size = {1024, 1024, 64};
+    limits.max_compute_dispatch_thread_groups = {0x7fffffff, 0x7fffffff, 0x7fffffff};
+    limits.max_entry_point_uniform_size = 4096;
+    m_info.features = {"software_device", "parameter_block", "timestamp_query", "half",   "double", "int16",
+                       "int64",           "atomic_float",    "pointer",         "sm_5_1", "sm_6_0"};
+    m_info.capabilities = {"cpp"};
+    m_target = {"cpp", "", {}, {{"__TARGET_CPU__", "1"}}};
+}
+
+uint32_t NullDevice::format_support(Format format)
+{
+    if (format == Format::undefined)
+        return 0;
+    return uint32_t(FormatSupport::buffer | FormatSupport::texture | FormatSupport::shader_load |
+                    FormatSupport::shader_sample | FormatSupport::shader_uav_load | FormatSupport::shader_uav_store |
+                    FormatSupport::copy_source | FormatSupport::copy_destination);
+}
+
+void NullDevice::launch(const LaunchDesc& desc)
+{
+    LaunchRecord record;
+    record.kernel = desc.kernel->label();
+    record.group_count = desc.group_count;
+    for (const std::span<const uint8_t>& scope : desc.arguments.scopes)
+        record.scope_sizes.push_back(scope.size());
+    for (const ref<Object>& slot : desc.arguments.slots)
+        record.slot_count += slot ? 1 : 0;
+    std::lock_guard lock(m_mutex);
+    if (m_records.size() == max_records)
+        m_records.erase(m_records.begin(), m_records.begin() + max_records / 2);
+    m_records.push_back(std::move(record));
+    ++m_submit_id;
+}
+
+std::vector<LaunchRecord> NullDevice::take_records()
+{
+    std::lock_guard lock(m_mutex);
+    return std::exchange(m_records, {});
+}
+
+} // namespace spy::null
+
+namespace spy {
+
+Backend null_backend()
+{
+    return {DeviceType::null, "null", [] { return std::vector<AdapterInfo>{{"null", 0, 0, {}, true}}; },
+            [](const DeviceDesc& desc) -> ref<Device> { return new null::NullDevice(desc); }};
+}
+
+} // namespace spy

@@ -1,0 +1,394 @@
+// Encoders, submission.
+#include "python/device/bindings.h"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+
+#include <chrono>
+
+namespace spy {
+
+namespace {
+
+/// An exception of a Python callback that ran while native code was recording; raised once that is done.
+thread_local std::exception_ptr callback_error;
+
+BufferRange range_from(nb::handle value, const char* what)
+{
+    if (value.is_none())
+        return {};
+    if (nb::hasattr(value, "offset") && nb::hasattr(value, "size"))
+        return {uint_from(value.attr("offset"), what, ~0ull), uint_from(value.attr("size"), what, ~0ull)};
+    const auto pair = uints_from<2>(value, what);
+    return {pair[0], pair[1]};
+}
+
+std::array<float, 3> color_from(nb::handle value)
+{
+    if (value.is_none())
+        return {1.f, 1.f, 1.f};
+    const auto rgb = floats_from(value, "color", 3);
+    return {rgb[0], rgb[1], rgb[2]};
+}
+
+/// A kernel from what users bind: a native Kernel or anything with a `kernel` attribute (a ComputePipeline).
+ref<Kernel> kernel_from(nb::handle pipeline)
+{
+    nb::object value = nb::borrow(pipeline);
+    if (!nb::isinstance<Kernel>(value) && nb::hasattr(value.type(), "kernel"))
+        value = value.attr("kernel"); // may compile now, and fail
+    ref<Kernel> kernel;
+    if (value.is_none() || !nb::try_cast(value, kernel))
+        fail(ErrorKind::type, "bind_pipeline: expected a compute pipeline, got ", short_text(pipeline), " (",
+             type_name_of(pipeline), ")");
+    return kernel;
+}
+
+struct BufferOffsetPair {
+    ref<Buffer> buffer;
+    uint64_t offset;
+};
+
+void bind_places(nb::module_& m)
+{
+    nb::class_<BufferOffsetPair>(m, "BufferOffsetPair", "A place in a buffer.")
+        .def("__repr__",
+             [](nb::handle self) { return nb::module_::import_("slangpy.describe").attr("describe")(self); })
+        .def(
+            "__init__",
+            [](BufferOffsetPair* self, ref<Buffer> buffer, uint64_t offset) {
+                new (self) BufferOffsetPair{std::move(buffer), offset};
+            },
+            nb::arg("buffer"), nb::arg("offset") = 0)
+        .def_prop_ro("buffer", [](const BufferOffsetPair& p) { return p.buffer; })
+        .def_ro("offset", &BufferOffsetPair::offset);
+    struct BufferRangeObject {
+        uint64_t offset, size;
+    };
+    nb::class_<BufferRangeObject>(m, "BufferRange", "Bytes [offset, offset + size) of a buffer.")
+        .def("__repr__",
+             [](nb::handle self) { return nb::module_::import_("slangpy.describe").attr("describe")(self); })
+        .def(
+            "__init__",
+            [](BufferRangeObject* self, uint64_t offset, uint64_t size) { new (self) BufferRangeObject{offset, size}; },
+            nb::arg("offset") = 0, nb::arg("size") = ~0ull)
+        .def_ro("offset", &BufferRangeObject::offset)
+        .def_ro("size", &BufferRangeObject::size);
+}
+
+void dispatch_indirect(ComputePassEncoder& p, nb::handle where)
+{
+    ref<Buffer> buffer;
+    uint64_t offset = 0;
+    if (!nb::try_cast(where, buffer) || !buffer) {
+        if (!nb::isinstance<BufferOffsetPair>(where))
+            fail(ErrorKind::type, "dispatch_compute_indirect: expected a Buffer or BufferOffsetPair, got ",
+                 short_text(where));
+        const auto& pair = nb::cast<const BufferOffsetPair&>(where);
+        buffer = pair.buffer;
+        offset = pair.offset;
+    }
+    p.dispatch_compute_indirect(buffer, offset);
+}
+
+void bind_pass(nb::module_& m)
+{
+    using Marker = command::DebugMarker::Kind;
+    nb::class_<ComputePassEncoder, Object>(m, "ComputePassEncoder", "Records dispatches; a context manager.")
+        .def("__repr__",
+             [](nb::handle self) { return nb::module_::import_("slangpy.describe").attr("describe")(self); })
+        .def(
+            "bind_pipeline",
+            [](ComputePassEncoder& p, nb::handle pipeline, nb::object root) {
+                ref<ShaderObject> object;
+                if (!root.is_none() && !nb::try_cast(root, object))
+                    fail(ErrorKind::type, "bind_pipeline 'root': expected a ShaderObject, got ", short_text(root));
+                object = p.bind_kernel(kernel_from(pipeline), object);
+                if (nb::object used = nb::getattr(pipeline, "used_slots", nb::none()); !used.is_none())
+                    object->set_used_slots(nb::cast<std::vector<uint32_t>>(used));
+                return object;
+            },
+            nb::arg("pipeline"), nb::arg("root") = nb::none(),
+            "Binds a pipeline with a fresh root object, or with the one given. Returns the root object.")
+        .def(
+            "dispatch",
+            [](ComputePassEncoder& p, nb::handle threads) {
+                p.dispatch(uints_from<3>(threads, "dispatch 'thread_count'", true));
+            },
+            nb::arg("thread_count"), "Counts threads; rounded up to whole groups.")
+        .def(
+            "dispatch_compute",
+            [](ComputePassEncoder& p, nb::handle groups) {
+                p.dispatch_compute(uints_from<3>(groups, "dispatch_compute 'group_count'", true));
+            },
+            nb::arg("group_count"))
+        .def("dispatch_compute_indirect", &dispatch_indirect, nb::arg("arguments"),
+             "Group counts (three uint32) are read from the buffer when the command runs.")
+        .def("write_timestamp", &ComputePassEncoder::write_timestamp, nb::arg("query_pool"), nb::arg("index"))
+        .def(
+            "push_debug_group",
+            [](ComputePassEncoder& p, std::string name, nb::object color) {
+                p.debug_marker(Marker::push, std::move(name), color_from(color));
+            },
+            nb::arg("name"), nb::arg("color") = nb::none())
+        .def("pop_debug_group", [](ComputePassEncoder& p) { p.debug_marker(Marker::pop, "", {}); })
+        .def(
+            "insert_debug_marker",
+            [](ComputePassEncoder& p, std::string name, nb::object color) {
+                p.debug_marker(Marker::insert, std::move(name), color_from(color));
+            },
+            nb::arg("name"), nb::arg("color") = nb::none())
+        .def("end", &ComputePassEncoder::end)
+        .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+        .def("__exit__", [](ComputePassEncoder& p, nb::args) { p.end(); });
+}
+
+void not_yet(EncoderClass& cls, const char* name, const char* instead)
+{
+    cls.def(name, [name, instead](CommandEncoder&, nb::args, nb::kwargs) {
+        fail(ErrorKind::not_implemented, "CommandEncoder.", name, " is not implemented; ", instead);
+    });
+}
+
+void note_texture_state(CommandEncoder& encoder, const ref<Texture>& texture, nb::handle range)
+{
+    encoder.check_recording("set_texture_state");
+    check_same_device(encoder.device(), texture.get(), "set_texture_state 'texture'");
+    resolve_range(texture->desc(), subresources_from(range, "set_texture_state 'range'"));
+}
+
+void execute_callback(CommandEncoder& encoder, nb::callable function)
+{
+    std::shared_ptr<nb::object> shared = share_callable(function);
+    encoder.execute_callback([shared](NativeHandle handle) {
+        GilAcquire gil;
+        try {
+            (*shared)(nb::cast(handle));
+        } catch (nb::python_error&) {
+            if (!callback_error)
+                callback_error = std::current_exception();
+        }
+    });
+}
+
+void bind_buffer_commands(EncoderClass& cls)
+{
+    using E = CommandEncoder;
+    cls.def("begin_compute_pass", &E::begin_compute_pass)
+        .def("copy_buffer", &E::copy_buffer, nb::arg("dst"), nb::arg("dst_offset"), nb::arg("src"),
+             nb::arg("src_offset"), nb::arg("size"), "Bytes.")
+        .def(
+            "clear_buffer",
+            [](E& e, ref<Buffer> buffer, nb::object range) {
+                e.fill_buffer(buffer, 0, range_from(range, "clear_buffer 'range'"), "clear_buffer");
+            },
+            nb::arg("buffer"), nb::arg("range") = nb::none())
+        .def(
+            "fill_buffer",
+            [](E& e, ref<Buffer> buffer, uint32_t value, nb::object range) {
+                e.fill_buffer(buffer, value, range_from(range, "fill_buffer 'range'"));
+            },
+            nb::arg("buffer"), nb::arg("value"), nb::arg("range") = nb::none(), "Repeats a uint32.")
+        .def(
+            "upload_buffer_data",
+            [](E& e, ref<Buffer> buffer, uint64_t offset, nb::handle data) {
+                HostBytes bytes(data, "upload_buffer_data");
+                e.upload_buffer_data(buffer, offset, bytes.bytes());
+            },
+            nb::arg("buffer"), nb::arg("offset"), nb::arg("data"), "The data is copied at once.")
+        .def(
+            "write_timestamp", [](E& e, ref<QueryPool> pool, uint32_t index) { e.write_timestamp(pool, index); },
+            nb::arg("query_pool"), nb::arg("index"))
+        .def("resolve_query", &E::resolve_query, nb::arg("query_pool"), nb::arg("index"), nb::arg("count"),
+             nb::arg("buffer"), nb::arg("offset"), "Writes ticks as uint64.")
+        .def("global_barrier", &E::global_barrier, "Everything recorded later sees everything before.")
+        .def("finish", &E::finish);
+}
+
+/// States, which are hints, as barriers are implicit; markers; what the encoder is.
+void bind_encoder_rest(EncoderClass& cls)
+{
+    using E = CommandEncoder;
+    using Marker = command::DebugMarker::Kind;
+    cls.def(
+           "set_buffer_state",
+           [](E& e, ref<Buffer> buffer, ResourceState) {
+               e.check_recording("set_buffer_state");
+               check_same_device(e.device(), buffer.get(), "set_buffer_state 'buffer'");
+           },
+           nb::arg("buffer"), nb::arg("state"), "A hint; barriers are implicit.")
+        .def(
+            "set_texture_state",
+            [](E& e, ref<Texture> texture, ResourceState) { note_texture_state(e, texture, nb::none()); },
+            nb::arg("texture"), nb::arg("state"), "A hint; barriers are implicit.")
+        .def(
+            "set_texture_state",
+            [](E& e, ref<Texture> texture, nb::handle range, ResourceState) { note_texture_state(e, texture, range); },
+            nb::arg("texture"), nb::arg("range"), nb::arg("state"))
+        .def(
+            "push_debug_group",
+            [](E& e, std::string name, nb::object color) {
+                e.debug_marker(Marker::push, std::move(name), color_from(color));
+            },
+            nb::arg("name"), nb::arg("color") = nb::none())
+        .def("pop_debug_group", [](E& e) { e.debug_marker(Marker::pop, "", {}); })
+        .def(
+            "insert_debug_marker",
+            [](E& e, std::string name, nb::object color) {
+                e.debug_marker(Marker::insert, std::move(name), color_from(color));
+            },
+            nb::arg("name"), nb::arg("color") = nb::none())
+        .def("execute_callback", &execute_callback, nb::arg("function"),
+             "Calls function(NativeHandle) when the command is put on the API's list.")
+        .def_prop_ro("queue", [](const E&) { return CommandQueueType::graphics; })
+        .def_prop_ro("recording_id", &E::recording_id)
+        .def_prop_ro(
+            "native_handle", [](const E&) { return NativeHandle{}; },
+            "Unset: commands are recorded natively when they are submitted; see execute_callback.")
+        .def("__repr__", [](const E& e) {
+            return cat("CommandEncoder(\n  recording_id = ", e.recording_id(),
+                       ",\n  finished = ", e.is_finished() ? "True" : "False", ",\n)");
+        });
+}
+
+void bind_encoder(nb::module_& m)
+{
+    EncoderClass cls(m, "CommandEncoder", nb::dynamic_attr(), "Records commands.");
+    bind_buffer_commands(cls);
+    bind_texture_commands(cls);
+    bind_encoder_rest(cls);
+    not_yet(cls, "clear_texture_depth_stencil", "upload the texels with upload_texture_data");
+    cls.def(
+        "generate_mips",
+        [](nb::handle self, nb::args args, nb::kwargs kwargs) {
+            nb::module_::import_("slangpy.device.resample").attr("generate_mips")(self, *args, **kwargs);
+        },
+        nb::sig("def generate_mips(self, texture: Texture, layer: int = 0) -> None"),
+        "Fills the mips below the first of one layer, each from the one above by linear interpolation.");
+    cls.def(
+        "blit",
+        [](nb::handle self, nb::args args, nb::kwargs kwargs) {
+            nb::module_::import_("slangpy.device.resample").attr("blit")(self, *args, **kwargs);
+        },
+        nb::sig("def blit(self, dst: Texture | TextureView, src: Texture | TextureView, "
+                "filter: TextureFilteringMode = ...) -> None"),
+        "Fills the first layer and mip of a texture or view with those of another, scaled and converted.");
+    not_yet(cls, "begin_render_pass", "use compute passes");
+    not_yet(cls, "begin_ray_tracing_pass", "use compute passes");
+    not_yet(cls, "build_acceleration_structure", "ray queries are not available yet");
+    nb::class_<CommandBuffer, DeviceObject>(m, "CommandBuffer", nb::dynamic_attr(),
+                                            "Finished commands; may be submitted again.")
+        .def_prop_ro("recording_id", &CommandBuffer::recording_id, "The id of its encoder.")
+        .def_prop_ro(
+            "queue", [](const CommandBuffer&) { return CommandQueueType::graphics; }, "That of its encoder.")
+        .def_prop_ro("command_count", [](const CommandBuffer& b) { return b.commands().size(); })
+        .def("__repr__",
+             [](const CommandBuffer& b) { return cat("CommandBuffer(\n  commands = ", b.commands().size(), ",\n)"); });
+}
+
+void read_values(nb::handle values, std::vector<uint64_t>& out, const char* what)
+{
+    for (nb::handle value : list_from(values, what))
+        out.push_back(uint_from(value, what, ~0ull));
+}
+
+std::vector<ref<Fence>> fences_from(nb::handle values, const char* what)
+{
+    std::vector<ref<Fence>> fences;
+    for (nb::handle value : list_from(values, what)) {
+        ref<Fence> fence;
+        if (!nb::try_cast(value, fence) || !fence)
+            fail_field(what, value, "Fences");
+        fences.push_back(std::move(fence));
+    }
+    return fences;
+}
+
+uint64_t submit_buffers(Device* device, nb::handle buffers, nb::handle wait_fences, nb::handle wait_values,
+                        nb::handle signal_fences, nb::handle signal_values, std::optional<NativeHandle> stream)
+{
+    check_open(device);
+    SubmitRequest request;
+    for (nb::handle item : list_from(buffers, "submit 'command_buffers'")) {
+        if (nb::isinstance<CommandEncoder>(item))
+            fail(ErrorKind::type, "submit: got a CommandEncoder; submit what its finish() returns");
+        ref<CommandBuffer> buffer;
+        if (!nb::try_cast(item, buffer) || !buffer)
+            fail(ErrorKind::type, "submit: expected a CommandBuffer, got ", short_text(item), " (", type_name_of(item),
+                 ")");
+        request.command_buffers.push_back(std::move(buffer));
+    }
+    request.wait_fences = fences_from(wait_fences, "submit 'wait_fences'");
+    request.signal_fences = fences_from(signal_fences, "submit 'signal_fences'");
+    read_values(wait_values, request.wait_values, "wait_fence_values");
+    read_values(signal_values, request.signal_values, "signal_fence_values");
+    request.stream = stream.value_or(NativeHandle{});
+    resolve_fence_values(request);
+    if (device->info().type == DeviceType::cpu || device->info().type == DeviceType::null)
+        for (size_t i = 0; i < request.wait_fences.size(); ++i) // work runs in the submitting thread, so it waits here
+            wait_interruptible(timeout_infinite,
+                               [&](uint64_t ns) { return request.wait_fences[i]->wait(request.wait_values[i], ns); });
+    uint64_t id;
+    {
+        GilRelease release;
+        id = submit(device, request);
+    }
+    if (std::exception_ptr error = std::exchange(callback_error, nullptr))
+        std::rethrow_exception(error);
+    return id;
+}
+
+} // namespace
+
+nb::list list_from(nb::handle value, const char* what)
+{
+    nb::object items = nb::steal(PySequence_List(value.ptr()));
+    if (!items.is_valid()) {
+        PyErr_Clear();
+        fail_field(what, value, "a list");
+    }
+    return nb::borrow<nb::list>(items);
+}
+
+bool wait_interruptible(uint64_t timeout_ns, const std::function<bool(uint64_t)>& step)
+{
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    for (;;) {
+        const uint64_t passed = uint64_t((Clock::now() - start) / std::chrono::nanoseconds(1));
+        const uint64_t left = timeout_ns == timeout_infinite ? ~0ull : timeout_ns > passed ? timeout_ns - passed : 0;
+        bool done;
+        {
+            GilRelease release;
+            done = step(std::min<uint64_t>(left, 50'000'000));
+        }
+        if (done)
+            return true;
+        if (PyErr_CheckSignals() != 0)
+            throw nb::python_error();
+        if (left <= 50'000'000)
+            return false;
+    }
+}
+
+std::shared_ptr<nb::object> share_callable(nb::handle callable)
+{
+    return {new nb::object(nb::borrow(callable)), [](nb::object* object) {
+                GilAcquire gil;
+                if (gil.is_valid())
+                    delete object;
+            }};
+}
+
+void bind_commands(nb::module_& m, nb::class_<Device, Object>& cls)
+{
+    bind_fences(m);
+    bind_places(m);
+    bind_pass(m);
+    bind_encoder(m);
+    cls.def("_submit", &submit_buffers, nb::arg("command_buffers"), nb::arg("wait_fences"),
+            nb::arg("wait_fence_values"), nb::arg("signal_fences"), nb::arg("signal_fence_values"),
+            nb::arg("cuda_stream").none());
+}
+
+} // namespace spy

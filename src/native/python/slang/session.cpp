@@ -1,0 +1,265 @@
+#include "python/slang/objects.h" // first: nanobind must come before core/ref.h
+
+#include "slang/session.h"
+
+#include "slang/code_worker.h"
+#include "slang/reflection.h"
+#include "slang/rewrite.h"
+#include "slang/rewrite_inline.h"
+#include "slang/rewrite_loops.h"
+#include "slang/type_layout.h"
+
+#include <chrono>
+
+namespace spy {
+namespace {
+
+// ------------------------------------------------------------------------------------------------ running
+
+std::shared_ptr<ModuleData> own_module(const ref<Session>& session, nb::handle value)
+{
+    nb::object object = nb::borrow(value);
+    if (!nb::isinstance<SlangModule>(object) && nb::hasattr(object, "device_module"))
+        object = object.attr("device_module"); // a Module
+    SlangModule* module = nullptr;
+    if (!nb::try_cast(object, module) || !module)
+        fail(ErrorKind::type, "expected a SlangModule, got ", nb::cast<std::string>(nb::str(object.type())));
+    if (module->session.get() != session.get())
+        fail_value("module \"", module->data->name, "\" belongs to another session");
+    return module->data;
+}
+
+/// A str or a path object.
+std::string path_text(nb::handle value, const char* what)
+{
+    nb::object path = nb::steal(PyOS_FSPath(value.ptr()));
+    std::string text;
+    if (!path.is_valid() || !nb::try_cast(path, text)) {
+        PyErr_Clear();
+        fail(ErrorKind::type, what, ": expected a str or a path, got ", nb::cast<std::string>(nb::repr(value)));
+    }
+    return text;
+}
+
+ref<SlangModule> load_module(ref<Session> session, nb::handle name)
+{
+    const std::string text = path_text(name, "load_module 'module_name'");
+    return wrap(session, compile(session, "loading a module", [&] { return session->load_module(text); }));
+}
+
+ref<SlangModule> load_module_from_source(ref<Session> session, const std::string& name, const std::string& source,
+                                         nb::handle path)
+{
+    const std::string file = path.is_none() ? "" : path_text(path, "load_module_from_source 'path'");
+    return wrap(session, compile(session, "loading a module", [&] {
+                    return session->load_module_from_source(name, source, file);
+                }));
+}
+
+ref<SlangModule> compose(ref<Session> session, const std::string& name, nb::sequence modules, nb::handle conformances)
+{
+    std::vector<std::shared_ptr<ModuleData>> parts;
+    for (nb::handle module : modules)
+        parts.push_back(own_module(session, module));
+    const auto items = parse_conformances(conformances);
+    return wrap(session, compile(session, "composing", [&] { return session->compose_modules(name, parts, items); }));
+}
+
+ref<ShaderProgram> link(ref<Session> session, nb::sequence modules, nb::sequence entry_points, nb::handle conformances,
+                        nb::handle options)
+{
+    ProgramData recipe;
+    for (nb::handle module : modules)
+        recipe.modules.push_back(own_module(session, module));
+    for (nb::handle value : entry_points) {
+        SlangEntryPoint* entry = nullptr;
+        if (!nb::try_cast(value, entry) || !entry)
+            fail(ErrorKind::type, "expected a SlangEntryPoint, got ", nb::cast<std::string>(nb::str(value.type())));
+        if (entry->session.get() != session.get())
+            fail_value("entry point \"", entry->data->name, "\" belongs to another session");
+        recipe.entry_points.push_back(entry->data);
+    }
+    recipe.conformances = parse_conformances(conformances);
+    recipe.options = parse_link_options(options);
+    ref<ShaderProgram> program = make<ShaderProgram>(session);
+    program->data = compile(session, "linking", [&] { return session->link(std::move(recipe)); });
+    return program;
+}
+
+/// A module, more source beside it, and the entry points named.
+ref<ShaderProgram> load_program(ref<Session> session, const std::string& module_name, std::vector<std::string> names,
+                                std::optional<std::string> additional_source, nb::handle options)
+{
+    ProgramData recipe;
+    recipe.options = parse_link_options(options);
+    ref<ShaderProgram> program = make<ShaderProgram>(session);
+    program->data = compile(session, "loading a program", [&] {
+        recipe.modules.push_back(session->load_module(module_name));
+        if (additional_source)
+            recipe.modules.push_back(session->load_module_from_source(
+                cat(recipe.modules[0]->name, "_", content_hash(*additional_source)), *additional_source, ""));
+        for (const std::string& name : names)
+            recipe.entry_points.push_back(session->entry_point({recipe.modules[0], name, {}, {}, {}, {}}));
+        return session->link(std::move(recipe));
+    });
+    return program;
+}
+
+// ------------------------------------------------------------------------------------------------ bindings
+
+using SessionClass = nb::class_<Session, Object>;
+
+/// The names of all modules that the compiler has loaded, by itself or as asked.
+std::vector<std::string> loaded_names(ref<Session> self)
+{
+    const std::shared_ptr<SessionState> state = self->state();
+    const Compiler::Lock lock(*state->compiler);
+    std::vector<std::string> names;
+    for (SlangInt i = 0; i < state->session->getLoadedModuleCount(); ++i)
+        names.emplace_back(state->session->getLoadedModule(i)->getName());
+    return names;
+}
+
+nb::tuple lookups(ref<Session> self, uint64_t since)
+{
+    std::pair<uint64_t, std::vector<SourceFiles::Lookup>> found;
+    {
+        GilRelease release;
+        found = self->state()->files->lookups(since);
+    }
+    nb::list items;
+    for (const SourceFiles::Lookup& item : found.second)
+        items.append(nb::make_tuple(item.asked, item.real, item.hash, item.relative));
+    return nb::make_tuple(found.first, items);
+}
+
+void bind_session_loading(SessionClass& session)
+{
+    session
+        .def("__repr__",
+             [](nb::handle self) { return nb::module_::import_("slangpy.describe").attr("describe")(self); })
+        .def(
+            "__init__",
+            [](Session* self, nb::object target, nb::dict options) {
+                new (self) Session(parse_target(target), parse_options(options));
+            },
+            nb::arg("target"), nb::arg("options") = nb::dict())
+        .def("load_module", load_module, nb::arg("module_name"),
+             nb::sig("def load_module(self, module_name: str | os.PathLike[str]) -> SlangModule"),
+             "Loads a module from a file: an absolute path or one relative to an include path.")
+        .def("load_module", load_module, nb::arg("name"),
+             nb::sig("def load_module(self, name: str | os.PathLike[str]) -> SlangModule"),
+             "The older name of the parameter.")
+        .def("load_module_from_source", load_module_from_source, nb::arg("module_name"), nb::arg("source"),
+             nb::arg("path") = nb::none(), "Loads a module from text; `path` is what messages show.")
+        .def("load_module_from_source", load_module_from_source, nb::arg("name"), nb::arg("source"),
+             nb::arg("path") = nb::none(), "The older name of the parameter.")
+        .def(
+            "load_module_from_blob",
+            [](ref<Session> self, const std::string& name, const std::string& path, nb::bytes blob) {
+                const std::string bytes(blob.c_str(), blob.size());
+                return wrap(self, compile(self, "loading a module", [&] {
+                                return self->load_module_from_blob(name, path, bytes);
+                            }));
+            },
+            nb::arg("name"), nb::arg("path"), nb::arg("blob"), "Loads what SlangModule.serialize() gave.")
+        .def("compose_modules", compose, nb::arg("name"), nb::arg("modules"), nb::arg("type_conformances") = nb::none())
+        .def("link", link, nb::arg("modules"), nb::arg("entry_points"), nb::arg("type_conformances") = nb::none(),
+             nb::arg("link_options") = nb::none())
+        .def(
+            "link_program",
+            [](ref<Session> self, nb::sequence modules, nb::sequence entry_points, nb::handle options) {
+                return link(self, modules, entry_points, nb::none(), options);
+            },
+            nb::arg("modules"), nb::arg("entry_points"), nb::arg("link_options") = nb::none())
+        .def("load_program", load_program, nb::arg("module_name"), nb::arg("entry_point_names"),
+             nb::arg("additional_source") = nb::none(), nb::arg("link_options") = nb::none())
+        .def(
+            "load_source",
+            [](ref<Session> self, const std::string& name) {
+                GilRelease release;
+                return self->load_source(name);
+            },
+            nb::arg("module_name"), "The text of the file that load_module(name) reads.")
+        .def(
+            "reload",
+            [](ref<Session> self) {
+                compile(self, "reloading", [&] {
+                    self->reload();
+                    return 0;
+                });
+            },
+            "Loads and links everything again; when that fails, nothing changes and the error is raised.");
+}
+
+void bind_session_state(SessionClass& session)
+{
+    session
+        .def(
+            "resolve_path",
+            [](ref<Session> self, const std::string& name) {
+                GilRelease release;
+                return self->resolve_path(name);
+            },
+            nb::arg("name"), "The file that load_module(name) reads.")
+        .def_prop_ro("device", [](ref<Session> self) { return device_of(self); })
+        .def_prop_ro(
+            "desc",
+            [](nb::handle self) { return nb::module_::import_("slangpy.compiler.session").attr("session_desc")(self); },
+            nb::sig("def desc(self) -> slangpy.compiler.session.SlangSessionDesc"),
+            "What it was made with; the values are those in force.")
+        .def_prop_ro("generation",
+                     [](ref<Session> self) {
+                         GilRelease release;
+                         return self->state()->generation;
+                     })
+        .def_prop_ro(
+            "read_files",
+            [](ref<Session> self) {
+                GilRelease release;
+                return self->state()->files->read_files();
+            },
+            "Path -> content hash of every file read.")
+        .def_prop_ro(
+            "missing_files",
+            [](ref<Session> self) {
+                GilRelease release;
+                return self->state()->files->missing_files();
+            },
+            "Paths that were looked for and not found.")
+        .def_prop_ro("loaded_names", &loaded_names,
+                     "Names of all modules that the compiler has loaded, by itself or as asked.")
+        .def("lookups", &lookups, nb::arg("since") = 0,
+             "A number to go on from, and the files that were looked for after `since`: (path as asked, path found or "
+             "\"\", "
+             "hash of what was read or \"\", whether asked for relative to the working folder).")
+        .def_prop_ro("downstream_args", [](const Session& self) { return self.options().downstream_args; })
+        .def_prop_ro("include_paths", [](const Session& self) { return self.options().include_paths; })
+        .def_prop_ro("format", [](const Session& self) { return self.target().format; });
+}
+
+} // namespace
+
+void bind_slang_session(nb::module_& m)
+{
+    SessionClass session(m, "SlangSession", nb::dynamic_attr(), nb::is_weak_referenceable(), // ._get_device
+                         "A set of compiler options with its modules.");
+    bind_session_loading(session);
+    bind_session_state(session);
+    m.attr("Session") = session;
+    bind_programs(m);
+    m.def(
+        "rewrite_loops", [](const std::string& source) { return rewrite_loops(source); }, nb::arg("source"),
+        "Source text with loops that Slang differentiates rightly.");
+    m.def(
+        "inline_differentiable", [](const std::string& source) { return inline_differentiable(source); },
+        nb::arg("source"), "What is compiled for second derivatives; for tests.");
+    m.def(
+        "rewrite_constraints", [](const std::string& source) { return rewrite_constraints(source); }, nb::arg("source"),
+        "Source text as Slang gets to see it: tensor interfaces in constraint position renamed.");
+    m.def(
+        "sanitize_name", [](const std::string& name) { return sanitize_name(name); }, nb::arg("name"),
+        "Name text as Slang gets to see it; empty when refused.");
+}
+
+} // namespace spy

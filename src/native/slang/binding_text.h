@@ -1,0 +1,13 @@
+#pragma once
+// Host functions of the loadModule API: the text of Slang's "torch-binding" target, which slangpy/pytorch/kernels/host
+// translates. The only target that has them; reached through Slang's older interface.
+#include <string>
+#include <vector>
+
+namespace spy {
+
+/// The program part of the text for `path`; `arguments` as for slangc (defines, include paths). Throws
+/// ErrorKind::slang_compile with the diagnostics.
+std::string torch_binding_text(const std::string& path, const std::vector<std::string>& arguments);
+
+} // namespace spy

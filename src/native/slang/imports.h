@@ -1,0 +1,66 @@
+#pragma once
+// What a source declares and imports, read off its words: which names in it are the user's own, and which imports lead
+// back to it.
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spy {
+
+struct SourceImport {
+    size_t begin, end; ///< of what is named, quotes included
+    std::string name;  ///< as written, without quotes
+    bool is_quoted;
+    bool is_module; ///< `import`; else the file becomes part of the source
+};
+
+struct SourceSummary {
+    std::set<std::string, std::less<>> declared; ///< types
+    std::vector<SourceImport> imports;
+};
+
+SourceSummary summarize(std::string_view source);
+
+/// What a source sees: its own text and all that it imports.
+struct Surroundings {
+    std::set<std::string, std::less<>> declared; ///< types that are not the library's
+    bool has_library = false;                    ///< our library is imported
+    std::map<size_t, std::string> cyclic; ///< files of those of its own imports that lead back to it, by number
+};
+
+/// Imports that lead back to the source itself, named by file: Slang finds a module that it is loading by its file, but
+/// refuses it by its name.
+std::string name_cyclic_imports(std::string_view source, const Surroundings& around);
+
+/// Follows imports over files and over modules made of text, as the compiler will. Files are read once.
+class ImportMap {
+public:
+    ImportMap(std::vector<std::string> include_paths, std::vector<std::string> library_paths)
+        : m_include_paths(std::move(include_paths)), m_library_paths(std::move(library_paths))
+    {
+    }
+    /// name: of a module made of text, else empty. path: of its file, or one in the folder that imports start from.
+    Surroundings around(std::string_view source, const std::string& name, const std::string& path);
+
+private:
+    struct Known {
+        SourceSummary summary;
+        std::string folder;
+    };
+    /// Key of the file or text that an import names; empty where there is none.
+    std::string find(const SourceImport& import, const std::string& folder, std::string* file = nullptr) const;
+    const Known* known(const std::string& key);
+    bool is_library(std::string_view path) const;
+    void collect(const std::string& key, Surroundings& found, std::set<std::string>& seen);
+
+    std::vector<std::string> m_include_paths, m_library_paths;
+    std::mutex m_mutex;
+    std::map<std::string, Known> m_known; ///< by path; texts by "text:" and their name
+};
+
+} // namespace spy

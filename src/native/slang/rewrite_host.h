@@ -1,0 +1,15 @@
+#pragma once
+// Sources that use functions of Slang's own module which our library has for more targets.
+#include <string>
+
+namespace spy {
+
+/// Adds `import slangpy_host;` behind a source that names barriers, wave operations, atomics, or methods of textures
+/// that Slang's C++ target lacks. Lines and columns stay.
+std::string import_host(std::string source);
+
+/// Adds `import slangpy_print;` behind a source that calls printf(), which the compiler then finds there for all
+/// targets.
+std::string import_printing(std::string source);
+
+} // namespace spy

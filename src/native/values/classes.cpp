@@ -1,0 +1,144 @@
+#include "values/classes.h"
+
+#include <unordered_map>
+
+namespace spy {
+
+namespace {
+
+nb::dict& custom_registry()
+{
+    static nb::dict* registry = new nb::dict();
+    return *registry;
+}
+nb::dict& custom_signatures()
+{
+    static nb::dict* signatures = new nb::dict();
+    return *signatures;
+}
+
+uint64_t registrations = 0;
+
+std::unordered_map<PyTypeObject*, ClassEntry>& class_table()
+{
+    static auto* table = new std::unordered_map<PyTypeObject*, ClassEntry>();
+    return *table;
+}
+
+bool is_instance_of_loaded(nb::handle type, const char* module, const char* name)
+{
+    nb::dict modules = nb::module_::import_("sys").attr("modules");
+    if (!modules.contains(module))
+        return false;
+    nb::object base = nb::getattr(modules[module], name, nb::none());
+    return !base.is_none() && PyObject_IsSubclass(type.ptr(), base.ptr()) == 1;
+}
+
+ValueClass classify_native(PyTypeObject* type)
+{
+    nb::handle handle((PyObject*)type);
+    auto is = [&](nb::handle base) { return PyType_IsSubtype(type, (PyTypeObject*)base.ptr()); };
+    if (type == &PyBool_Type)
+        return ValueClass::boolean;
+    if (is(nb::type<TensorBase>()))
+        return ValueClass::tensor;
+    if (is(nb::type<Generator>()))
+        return ValueClass::generator;
+    if (is(nb::type<ValueRef>()))
+        return ValueClass::value_ref;
+    if (is(nb::type<DiffPair>()))
+        return ValueClass::diff_pair;
+    if (is(nb::type<TorchPair>()))
+        return ValueClass::torch_pair;
+    if (is(nb::type<TorchSlot>()))
+        return ValueClass::torch_slot;
+    if (is(nb::type<PackedArg>()))
+        return ValueClass::packed;
+    if (is(nb::type<Buffer>()))
+        return ValueClass::buffer;
+    if (is(nb::type<Texture>()))
+        return ValueClass::texture;
+    if (is(nb::type<TextureView>()))
+        return ValueClass::texture_view;
+    if (is(nb::type<Sampler>()))
+        return ValueClass::sampler;
+    if (is_instance_of_loaded(handle, "numpy", "ndarray"))
+        return ValueClass::numpy;
+    if (is_instance_of_loaded(handle, "numpy", "bool"))
+        return ValueClass::boolean;
+    if (is_instance_of_loaded(handle, "numpy", "bool_"))
+        return ValueClass::boolean;
+    if (is_instance_of_loaded(handle, "numpy", "generic"))
+        return ValueClass::numpy_scalar;
+    if (is_instance_of_loaded(handle, "torch", "Tensor"))
+        return ValueClass::torch;
+    if (nb::hasattr(handle, "get_this"))
+        return ValueClass::get_this;
+    if (is_instance_of_loaded(handle, "enum", "Enum") && !is((PyObject*)&PyLong_Type))
+        return ValueClass::enumeration;
+    if (is((PyObject*)&PyLong_Type))
+        return ValueClass::integer;
+    if (is((PyObject*)&PyFloat_Type))
+        return ValueClass::floating;
+    if (is((PyObject*)&PyDict_Type))
+        return ValueClass::dict;
+    if (is((PyObject*)&PyList_Type) || is((PyObject*)&PyTuple_Type))
+        return ValueClass::sequence;
+    if (type == &PyRange_Type)
+        return ValueClass::range;
+    if (is((PyObject*)&PyUnicode_Type) || is((PyObject*)&PyBytes_Type))
+        return ValueClass::text_or_unsupported;
+    if (nb::hasattr(handle, "__dlpack__") || nb::hasattr(handle, "__array_interface__") ||
+        nb::hasattr(handle, "__cuda_array_interface__") || (type->tp_as_buffer && type->tp_as_buffer->bf_getbuffer))
+        return ValueClass::foreign_array;
+    return ValueClass::text_or_unsupported;
+}
+
+ClassEntry classify(PyTypeObject* type)
+{
+    ClassEntry entry;
+    if (type == Py_TYPE(Py_None)) {
+        entry.value_class = ValueClass::none;
+        return entry;
+    }
+    for (nb::handle base : nb::borrow<nb::tuple>(type->tp_mro))
+        if (custom_registry().contains(base)) {
+            entry.value_class = ValueClass::custom;
+            entry.signature = custom_signatures().contains(base) ? nb::object(custom_signatures()[base]) : nb::none();
+            entry.registration = registrations;
+            return entry;
+        }
+    if (const MathTypeInfo* math = find_math_base(type)) {
+        entry.value_class = ValueClass::math;
+        entry.math = math;
+        return entry;
+    }
+    entry.value_class = classify_native(type);
+    return entry;
+}
+
+} // namespace
+
+const ClassEntry& class_of(PyObject* value)
+{
+    auto& table = class_table();
+    PyTypeObject* type = Py_TYPE(value);
+    auto found = table.find(type);
+    if (found == table.end()) {
+        Py_INCREF(type); // the table's pointer must never be reused by another class
+        found = table.emplace(type, classify(type)).first;
+    }
+    return found->second;
+}
+
+void set_custom_types(nb::dict registry, nb::dict signatures)
+{
+    custom_registry() = std::move(registry);
+    custom_signatures() = std::move(signatures);
+    ++registrations;
+    clear_type_cache();
+}
+
+void clear_type_cache() { class_table().clear(); }
+
+} // namespace spy

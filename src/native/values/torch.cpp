@@ -1,0 +1,365 @@
+#include "values/torch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace spy {
+
+namespace {
+
+// The parts of dlpack.h (version 1.3) that the exchange table needs; a stable C ABI.
+struct DlDevice {
+    int32_t type, index;
+};
+struct DlType {
+    uint8_t code, bits;
+    uint16_t lanes;
+};
+struct DlTensor {
+    void* data;
+    DlDevice device;
+    int32_t ndim;
+    DlType dtype;
+    int64_t* shape;
+    int64_t* strides;
+    uint64_t byte_offset;
+};
+struct DlManaged;
+struct DlExchange {
+    uint32_t major, minor;
+    DlExchange* previous;
+    int (*allocate)(DlTensor*, DlManaged**, void*, void (*)(void*, const char*, const char*));
+    int (*managed_from_object)(void*, DlManaged**);
+    int (*object_from_managed)(DlManaged*, void**);
+    int (*tensor_from_object)(void*, DlTensor*);
+    int (*current_stream)(int32_t, int32_t, void**);
+};
+
+bool force_python = false;
+
+const DlExchange* find_exchange(PyTypeObject* type)
+{
+    nb::object capsule = nb::getattr(nb::handle((PyObject*)type), "__dlpack_c_exchange_api__", nb::none());
+    if (capsule.is_none())
+        return nullptr;
+    auto* found = static_cast<const DlExchange*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+    if (!found)
+        PyErr_Clear(); // a capsule of another kind: the Python protocol serves
+    while (found && found->major > 1)
+        found = found->previous;
+    return found && found->tensor_from_object && found->current_stream ? found : nullptr;
+}
+
+const DlExchange* exchange_of(PyTypeObject* type)
+{
+    static std::vector<std::pair<PyTypeObject*, const DlExchange*>> known; // a handful: Tensor, Parameter, subclasses
+    if (force_python)
+        return nullptr;
+    for (auto& [known_type, found] : known)
+        if (known_type == type)
+            return found;
+    const DlExchange* found = find_exchange(type);
+    Py_INCREF(type); // remembered for the life of the process
+    known.emplace_back(type, found);
+    return found;
+}
+
+nb::module_ torch() { return nb::module_::import_("torch"); }
+
+std::string text_of(nb::handle value) { return nb::str(value).c_str(); }
+
+std::string dtype_text(PyObject* tensor) { return text_of(nb::object(nb::handle(tensor).attr("dtype"))); }
+
+ScalarType scalar_from_torch(PyObject* tensor)
+{
+    static const std::pair<const char*, ScalarType> names[] = {{"torch.float32", ScalarType::float32},
+                                                               {"torch.float64", ScalarType::float64},
+                                                               {"torch.float16", ScalarType::float16},
+                                                               {"torch.bfloat16", ScalarType::bfloat16},
+                                                               {"torch.int8", ScalarType::int8},
+                                                               {"torch.int16", ScalarType::int16},
+                                                               {"torch.int32", ScalarType::int32},
+                                                               {"torch.int64", ScalarType::int64},
+                                                               {"torch.uint8", ScalarType::uint8},
+                                                               {"torch.uint16", ScalarType::uint16},
+                                                               {"torch.uint32", ScalarType::uint32},
+                                                               {"torch.uint64", ScalarType::uint64},
+                                                               {"torch.bool", ScalarType::bool_},
+                                                               {"torch.float8_e4m3fn", ScalarType::float8_e4m3},
+                                                               {"torch.float8_e5m2", ScalarType::float8_e5m2}};
+    std::string text = dtype_text(tensor);
+    for (auto& [name, scalar] : names)
+        if (text == name)
+            return scalar;
+    return ScalarType::none;
+}
+
+bool truth(nb::handle object, const char* method)
+{
+    nb::object answer = nb::getattr(object, method, nb::none());
+    if (PyCallable_Check(answer.ptr()))
+        answer = answer();
+    return answer.ptr() == Py_True;
+}
+
+/// torch.export runs Python code on stand-ins for tensors.
+bool is_traced(nb::handle tensor)
+{
+    std::string_view type = Py_TYPE(tensor.ptr())->tp_name;
+    if (!type.starts_with("Fake") && !type.starts_with("Functional"))
+        return false;
+    return torch().attr("compiler").attr("is_compiling")().ptr() == Py_True;
+}
+
+/// Tensors that have no memory with sizes and strides.
+void refuse_special(nb::handle tensor)
+{
+    nb::module_ functorch = nb::module_::import_("torch._C._functorch");
+    if (nb::hasattr(functorch, "is_functorch_wrapped_tensor") &&
+        functorch.attr("is_functorch_wrapped_tensor")(tensor).ptr() == Py_True)
+        fail(ErrorKind::not_implemented,
+             "transforms of torch.func (vmap, grad, jvp) do not reach into Slang functions; "
+             "use torch.autograd");
+    const char* type = Py_TYPE(tensor.ptr())->tp_name;
+    if (truth(tensor, "is_nested"))
+        fail(ErrorKind::type, "Unsupported torch layout: ", type,
+             " is a nested tensor; pass its parts or a padded one");
+    std::string layout = text_of(nb::object(tensor.attr("layout")));
+    if (layout != "torch.strided")
+        fail(ErrorKind::type, "Unsupported torch layout ", layout, " of ", type, "; pass tensor.to_dense()");
+}
+
+[[noreturn]] void refuse_wrapper(nb::handle tensor)
+{
+    fail(ErrorKind::type, "Unsupported torch tensor type ", Py_TYPE(tensor.ptr())->tp_name,
+         ": it has no memory of its own (a wrapper, or a batch of vmap or is_grads_batched); "
+         "pass the tensor that it wraps");
+}
+
+void refuse_unbacked(PyObject* object, const TorchTensor& tensor)
+{
+    refuse_special(object);
+    try {
+        check_torch_storage(object, tensor);
+    } catch (nb::python_error&) {
+        refuse_wrapper(object);
+    }
+    if (!tensor.address)
+        refuse_wrapper(object);
+}
+
+void read_through_python(PyObject* object, TorchTensor& out)
+{
+    nb::handle tensor(object);
+    if (is_traced(tensor))
+        throw TracedTensor();
+    refuse_special(tensor);
+    out.scalar = scalar_from_torch(object);
+    if (out.scalar == ScalarType::none)
+        return;
+    nb::object device = tensor.attr("device");
+    std::string type = text_of(nb::object(device.attr("type")));
+    if (type != "cpu" && type != "cuda")
+        fail(ErrorKind::type, "Unsupported torch device ", type, " of ", Py_TYPE(object)->tp_name,
+             "; pass a CPU or CUDA tensor");
+    out.device_type = type == "cpu" ? 1 : 2;
+    nb::object index = device.attr("index");
+    out.device_index = index.is_none() ? 0 : nb::cast<int32_t>(index);
+    out.shape = out.strides = Shape();
+    for (nb::handle size : nb::object(tensor.attr("shape")))
+        out.shape.push_back(nb::cast<int64_t>(size));
+    for (nb::handle stride : nb::object(tensor.attr("stride")()))
+        out.strides.push_back(nb::cast<int64_t>(stride));
+    try {
+        out.address = nb::cast<uint64_t>(tensor.attr("data_ptr")());
+    } catch (nb::python_error& error) {
+        if (!error.matches(PyExc_RuntimeError))
+            throw;
+        refuse_wrapper(tensor);
+    }
+}
+
+const char* torch_dtype_name(ScalarType scalar)
+{
+    switch (scalar) {
+    case ScalarType::bfloat16: return "bfloat16";
+    case ScalarType::float8_e4m3: return "float8_e4m3fn";
+    case ScalarType::float8_e5m2: return "float8_e5m2";
+    default: return scalar_info(scalar).numpy_name.data();
+    }
+}
+
+void ignore_error(void*, const char*, const char*) { }
+
+} // namespace
+
+void read_torch(PyObject* object, TorchTensor& out)
+{
+    const DlExchange* exchange = exchange_of(Py_TYPE(object));
+    DlTensor tensor{};
+    if (!exchange || exchange->tensor_from_object(object, &tensor) != 0) {
+        PyErr_Clear(); // what the table refuses (sparse, unknown dtypes) is named below
+        read_through_python(object, out);
+    } else {
+        out.address = reinterpret_cast<uint64_t>(tensor.data) + tensor.byte_offset;
+        out.scalar = tensor.dtype.lanes == 1 ? scalar_from_dlpack(tensor.dtype.code, tensor.dtype.bits)
+                                             : ScalarType::none;
+        out.device_type = tensor.device.type;
+        out.device_index = tensor.device.index;
+        out.shape = Shape(std::span<const int64_t>(tensor.shape, size_t(tensor.ndim)));
+        out.strides = tensor.strides ? Shape(std::span<const int64_t>(tensor.strides, size_t(tensor.ndim)))
+                                     : out.shape.contiguous_strides();
+    }
+    if (out.scalar == ScalarType::none)
+        fail(ErrorKind::type, "Unsupported torch dtype ", dtype_text(object),
+             "; convert the tensor, for instance with .float()");
+    // wrappers have no address, and a view of freed storage has its offset for one
+    if (out.address < uint64_t(1) << 40 && out.shape.element_count() > 0)
+        refuse_unbacked(object, out);
+}
+
+void check_torch_storage(PyObject* object, const TorchTensor& tensor)
+{
+    uint64_t last = 0;
+    for (size_t i = 0; i < tensor.shape.size(); ++i) {
+        if (tensor.shape[i] == 0)
+            return;
+        last += uint64_t(tensor.shape[i] - 1) * uint64_t(tensor.strides[i]);
+    }
+    nb::handle handle(object);
+    const auto held = nb::cast<uint64_t>(nb::object(handle.attr("untyped_storage")()).attr("nbytes")());
+    const auto first = nb::cast<uint64_t>(handle.attr("storage_offset")());
+    const uint64_t needed = (first + last + 1) * scalar_info(tensor.scalar).size;
+    if (held < needed)
+        fail_runtime("the storage of this tensor has ", held, " bytes, but its elements need ", needed,
+                     ": it was freed or made smaller (untyped_storage().resize_); "
+                     "give it its memory back before the call");
+}
+
+void set_torch(Leaf& leaf, PyObject* object, const TorchTensor& tensor, uint8_t flags)
+{
+    leaf.kind = ValueKind::torch;
+    leaf.scalar = tensor.scalar;
+    leaf.flags = flags;
+    leaf.object = object;
+    leaf.address = tensor.address;
+    leaf.shape = tensor.shape;
+    leaf.strides = tensor.strides;
+    leaf.device_type = tensor.device_type;
+    leaf.device_index = tensor.device_index;
+}
+
+bool torch_is_negated(PyObject* tensor)
+{
+    static PyObject* name = PyUnicode_InternFromString("is_neg");
+    nb::object value = nb::steal(PyObject_CallMethodNoArgs(tensor, name));
+    if (!value.is_valid())
+        throw nb::python_error();
+    return value.ptr() == Py_True;
+}
+
+nb::object new_torch(const TorchTensor& like, PyObject* like_object, ScalarType scalar, const Shape& shape)
+{
+    const DlExchange* exchange = exchange_of(Py_TYPE(like_object));
+    if (exchange && exchange->allocate && exchange->object_from_managed) {
+        const ScalarInfo& info = scalar_info(scalar);
+        Shape sizes = shape;
+        DlTensor prototype{};
+        prototype.device = {like.device_type, like.device_index};
+        prototype.ndim = int32_t(sizes.size());
+        prototype.dtype = {info.dlpack_code, uint8_t(info.size * 8), 1};
+        prototype.shape = sizes.size() ? &sizes[0] : nullptr;
+        DlManaged* managed = nullptr;
+        void* object = nullptr;
+        if (exchange->allocate(&prototype, &managed, nullptr, ignore_error) == 0 &&
+            exchange->object_from_managed(managed, &object) == 0)
+            return nb::steal(static_cast<PyObject*>(object));
+        PyErr_Clear();
+    }
+    nb::list sizes;
+    for (int64_t size : shape)
+        sizes.append(size);
+    nb::module_ module = torch();
+    return module.attr("empty")(nb::tuple(sizes), nb::arg("dtype") = module.attr(torch_dtype_name(scalar)),
+                                nb::arg("device") = nb::handle(like_object).attr("device"));
+}
+
+uint64_t torch_stream(PyObject* object, const TorchTensor& description)
+{
+    if (description.device_type != 2)
+        return 0;
+    if (const DlExchange* exchange = exchange_of(Py_TYPE(object))) {
+        void* stream = nullptr;
+        if (exchange->current_stream(description.device_type, description.device_index, &stream) == 0)
+            return reinterpret_cast<uint64_t>(stream);
+        PyErr_Clear();
+    }
+    return nb::cast<uint64_t>(
+        torch().attr("cuda").attr("current_stream")(description.device_index).attr("cuda_stream"));
+}
+
+bool torch_requires_grad(PyObject* tensor)
+{
+    static PyObject* name = PyUnicode_InternFromString("requires_grad");
+    nb::object value = nb::steal(PyObject_GetAttr(tensor, name));
+    if (!value.is_valid())
+        throw nb::python_error();
+    return value.ptr() == Py_True;
+}
+
+bool torch_grad_enabled()
+{
+    static PyObject* function = nullptr;
+    if (!function)
+        function = nb::object(torch().attr("is_grad_enabled")).release().ptr();
+    return nb::steal(PyObject_CallNoArgs(function)).ptr() == Py_True;
+}
+
+bool torch_is_deterministic()
+{
+    static PyObject* module = nullptr;
+    static PyObject* name = PyUnicode_InternFromString("are_deterministic_algorithms_enabled");
+    if (!module)
+        module = nb::object(torch()).release().ptr();
+    return nb::steal(PyObject_CallMethodNoArgs(module, name)).ptr() == Py_True;
+}
+
+void refuse_tangent(PyObject* tensor)
+{
+    static PyObject* names = nullptr; // of torch.autograd.forward_ad
+    static PyObject* level_name = PyUnicode_InternFromString("_current_level");
+    if (!names)
+        names = Py_NewRef(PyModule_GetDict(nb::module_::import_("torch.autograd.forward_ad").ptr()));
+    PyObject* level = PyDict_GetItem(names, level_name);
+    if (!level || PyLong_AsLong(level) < 0)
+        return;
+    nb::object dual = nb::handle(PyDict_GetItemString(names, "unpack_dual"))(nb::handle(tensor));
+    if (!dual.attr("tangent").is_none())
+        fail(ErrorKind::not_implemented,
+             "forward-mode gradients do not reach into Slang functions; use torch.autograd in "
+             "reverse mode");
+}
+
+void bump_torch_version(PyObject* tensor)
+{
+    static PyObject* function = nullptr;
+    static PyObject* is_inference = nullptr;
+    if (!function) {
+        function = nb::object(torch().attr("autograd").attr("graph").attr("increment_version")).release().ptr();
+        is_inference = PyUnicode_InternFromString("is_inference");
+    }
+    nb::object inference = nb::steal(PyObject_CallMethodNoArgs(tensor, is_inference));
+    if (inference.ptr() == Py_True && torch().attr("is_inference_mode_enabled")().ptr() != Py_True)
+        fail_runtime("Inplace update to inference tensor outside InferenceMode is not allowed."
+                     "You can make a clone to get a "
+                     "normal tensor before doing inplace update.");
+    nb::object done = nb::steal(PyObject_CallOneArg(function, tensor));
+    if (!inference.is_valid() || !done.is_valid())
+        PyErr_Clear(); // subclasses without a version
+}
+
+void set_torch_python_fallback(bool enabled) { force_python = enabled; }
+bool torch_uses_python_fallback() { return force_python; }
+
+} // namespace spy

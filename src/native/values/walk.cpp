@@ -1,0 +1,198 @@
+// The walk itself: each value by its class, packed arguments, and what the functions of the walk share.
+#include "values/numpy.h"
+#include "values/walk.h"
+
+#include <cstring>
+
+namespace spy {
+
+namespace {
+
+nb::object walk_as(Walk& w, PyObject* value, const ClassEntry& entry)
+{
+    switch (entry.value_class) {
+    case ValueClass::none: return walk_simple(w, value, ValueKind::none, 'z');
+    case ValueClass::boolean: return walk_number(w, value, ValueKind::boolean, ScalarType::bool_, 'b');
+    case ValueClass::integer: return walk_integer(w, value);
+    case ValueClass::floating: return walk_number(w, value, ValueKind::floating, ScalarType::float32, 'f');
+    case ValueClass::numpy_scalar: return walk_numpy_scalar(w, value);
+    case ValueClass::math: return walk_math(w, value, *entry.math);
+    case ValueClass::sequence: return walk_sequence(w, value);
+    case ValueClass::dict: return walk_dict(w, value);
+    case ValueClass::numpy: return walk_numpy(w, value);
+    case ValueClass::tensor: return walk_tensor(w, value);
+    case ValueClass::range: return walk_range(w, value);
+    case ValueClass::generator: return walk_generator(w, value, nb::cast<Generator*>(nb::handle(value)));
+    case ValueClass::value_ref: return walk_value_ref(w, value);
+    case ValueClass::diff_pair: return walk_diff_pair(w, value);
+    case ValueClass::buffer: return walk_buffer(w, value);
+    case ValueClass::texture:
+        return walk_texture(w, value, texture_value(*nb::cast<Texture*>(nb::handle(value))), ValueKind::texture);
+    case ValueClass::texture_view:
+        return walk_texture(w, value, texture_value(*nb::cast<TextureView*>(nb::handle(value))),
+                            ValueKind::texture_view);
+    case ValueClass::sampler: return walk_simple(w, value, ValueKind::sampler, 'S');
+    case ValueClass::enumeration: return walk_value(w, w.hold(nb::handle(value).attr("value")));
+    case ValueClass::get_this: return walk_get_this(w, value);
+    case ValueClass::foreign_array: return walk_foreign(w, value);
+    case ValueClass::custom: return walk_custom(w, value, entry);
+    case ValueClass::torch: return walk_torch(w, value);
+    case ValueClass::torch_pair: return walk_torch_pair(w, value);
+    case ValueClass::torch_slot: return walk_torch_slot(w, value);
+    case ValueClass::packed: w.fail_bound("a PackedArg must be a top level argument; pack the value as a whole");
+    default: return walk_unsupported(w, value, "");
+    }
+}
+
+/// What the walk of a packed value left, from these places on, for the calls that follow.
+struct PackedStart {
+    size_t key, leaves, keep, answers;
+
+    explicit PackedStart(const Signature& s)
+        : key(s.key.size()),
+          leaves(s.leaf_count),
+          keep(s.keep.size()),
+          answers(s.answers.size())
+    {
+    }
+
+    void remember(const Signature& s, PackedArg& pack) const
+    {
+        pack.key = s.key.substr(key);
+        pack.leaves.assign(s.leaves.begin() + ptrdiff_t(leaves), s.leaves.begin() + ptrdiff_t(s.leaf_count));
+        pack.keep.assign(s.keep.begin() + ptrdiff_t(keep), s.keep.end());
+        pack.answers.assign(s.answers.begin() + ptrdiff_t(answers), s.answers.end());
+        pack.walked = true;
+    }
+};
+
+nb::object walk_packed(Walk& w, PyObject* value)
+{
+    Signature& signature = w.signature;
+    auto* pack = nb::cast<PackedArg*>(nb::handle(value));
+    w.put('K');
+    if (pack->walked && !w.describes) {
+        signature.key.append(pack->key);
+        signature.answers.insert(signature.answers.end(), pack->answers.begin(), pack->answers.end());
+        for (const Leaf& leaf : pack->leaves)
+            signature.add_leaf() = leaf;
+        return w.plain(value);
+    }
+    const PackedStart start(signature);
+    w.in_packed = true;
+    nb::object result = walk_value(w, pack->value.ptr());
+    w.in_packed = false;
+    bool fixed = !w.describes && !w.strips;
+    for (size_t i = start.leaves; i < signature.leaf_count; ++i) {
+        Leaf& leaf = signature.leaves[i];
+        fixed &= leaf.kind != ValueKind::torch && leaf.kind != ValueKind::custom && leaf.kind != ValueKind::unsupported;
+        leaf.packed = pack;
+        leaf.packed_index = uint32_t(i - start.leaves);
+    }
+    if (w.describes)
+        result[2]["packed"] = true;
+    if (fixed)
+        start.remember(signature, *pack);
+    return w.instead(value, std::move(result));
+}
+
+} // namespace
+
+nb::object walk_value(Walk& w, PyObject* value)
+{
+    const ClassEntry& entry = class_of(value);
+    try {
+        return walk_as(w, value, entry);
+    } catch (const std::bad_cast&) { // an instance of a native class whose __init__ never ran
+        w.fail_bound("this ", Py_TYPE(value)->tp_name,
+                     " was never initialised (a subclass without super().__init__()?)");
+    }
+}
+
+nb::object walk_argument(Walk& w, PyObject* value)
+{
+    return class_of(value).value_class == ValueClass::packed ? walk_packed(w, value) : walk_value(w, value);
+}
+
+PyObject* Walk::hold(nb::object object)
+{
+    if (!object.is_valid())
+        throw nb::python_error();
+    signature.keep.push_back(std::move(object));
+    return signature.keep.back().ptr();
+}
+
+nb::object Walk::described(PyObject* value, ValueKind kind, nb::dict details, int64_t leaf, nb::list fields) const
+{
+    return nb::make_tuple(to_string(kind), Py_TYPE(value)->tp_name, details, leaf, fields);
+}
+
+nb::object walk_simple(Walk& w, PyObject* value, ValueKind kind, char code)
+{
+    w.put(code);
+    w.add_leaf(kind, value);
+    return w.describes ? w.described(value, kind, nb::dict(), w.last_leaf()) : w.plain(value);
+}
+
+nb::object walk_unsupported(Walk& w, PyObject* value, const char* reason)
+{
+    w.put('U');
+    w.signature.key.append(Py_TYPE(value)->tp_name);
+    w.signature.key.append(reason);
+    w.put('\0');
+    w.add_leaf(ValueKind::unsupported, value);
+    if (!w.describes)
+        return w.plain(value);
+    nb::dict details;
+    details["reason"] = reason;
+    if (is_numpy_array(value))
+        details["dtype"] = nb::str(nb::handle(value).attr("dtype"));
+    return w.described(value, ValueKind::unsupported, details, w.last_leaf());
+}
+
+std::string Walk::label() const
+{
+    return node ? nb::cast<std::string>(nb::str(nb::getattr(nb::handle(node), "label", nb::str("")))) + ": " : "";
+}
+
+std::string Walk::place() const
+{
+    std::string where = "argument " + argument;
+    for (std::string_view field : path)
+        where += cat(".", field);
+    return where;
+}
+
+std::string Walk::named_place() const
+{
+    std::string where = place();
+    if (!node || argument.empty() || argument.find_first_not_of("0123456789") != std::string::npos)
+        return where;
+    nb::object name = nb::steal(PyObject_CallMethod(node, "_parameter_at", "n", Py_ssize_t(std::stoull(argument))));
+    if (!name.is_valid())
+        PyErr_Clear(); // the function itself cannot be found: another error, of the call
+    if (!name.is_valid() || name.is_none())
+        return where;
+    return "argument " + nb::cast<std::string>(name) + where.substr(std::strlen("argument ") + argument.size());
+}
+
+void Walk::throw_bound(const std::string& text) const
+{
+    nb::object kind = nb::module_::import_("slangpy.errors").attr("BoundVariableException");
+    PyErr_SetString(kind.ptr(), cat(label(), place(), ": ", text).c_str());
+    throw nb::python_error();
+}
+
+std::string text_of(PyObject* text)
+{
+    Py_ssize_t size = 0;
+    if (const char* bytes = PyUnicode_AsUTF8AndSize(text, &size))
+        return {bytes, size_t(size)};
+    PyErr_Clear();
+    nb::object encoded = nb::steal(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
+    if (!encoded.is_valid())
+        throw nb::python_error();
+    return {PyBytes_AS_STRING(encoded.ptr()), size_t(PyBytes_GET_SIZE(encoded.ptr()))};
+}
+
+} // namespace spy

@@ -1,0 +1,233 @@
+// Descriptor sets of launches.
+#include "vulkan/descriptors.h"
+
+#include "core/error.h"
+#include "device/resource.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace spy {
+
+namespace {
+
+uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+
+uint64_t uniform_alignment(const VulkanContext& context)
+{
+    return std::max<uint64_t>(context.adapter->properties.limits.minUniformBufferOffsetAlignment, 16);
+}
+
+[[noreturn]] void fail_unknown_format(const std::string& kernel, const std::string& path, const std::string& device,
+                                      Format format)
+{
+    fail_runtime("kernel '", kernel, "': the Vulkan device ", device,
+                 " reads writable textures only in a format known when the kernel is compiled: '", path,
+                 "' expects 32 bits per channel, what is bound is ", format_name(format),
+                 "; add [format(\"...\")] to the parameter, or read it as a Texture");
+}
+
+VkDescriptorPool create_descriptor_pool(const VulkanContext& context)
+{
+    constexpr VkDescriptorPoolSize sizes[] = {
+        {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1024},
+        {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 256},
+        {VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE, 512},
+        {VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 256},
+        {VK_DESCRIPTOR_TYPE_SAMPLER, 256},
+        {VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 256},
+        {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, 64},
+        {VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, 64},
+    };
+    VkDescriptorPoolCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+    info.maxSets = 256;
+    info.poolSizeCount = uint32_t(std::size(sizes));
+    info.pPoolSizes = sizes;
+    VkDescriptorPool pool = VK_NULL_HANDLE;
+    vk_check(context.vk.CreateDescriptorPool(context.device, &info, nullptr, &pool), "vkCreateDescriptorPool");
+    return pool;
+}
+
+} // namespace
+
+void copy_scope(uint8_t* target, uint64_t size, const ArgumentView& arguments, size_t scope)
+{
+    const std::span<const uint8_t> bytes = scope < arguments.scopes.size() ? arguments.scopes[scope]
+                                                                           : std::span<const uint8_t>();
+    const uint64_t given = std::min<uint64_t>(bytes.size(), size);
+    if (given)
+        std::memcpy(target, bytes.data(), given);
+    std::memset(target + given, 0, size - given);
+}
+
+UniformBytes::UniformBytes(const VulkanContext& context, VulkanUploads& uploads, const VulkanKernel& kernel,
+                           const ArgumentView& arguments)
+    : m_arguments(arguments),
+      m_alignment(uniform_alignment(context))
+{
+    uint64_t needed = kernel.spill_set() >= 0 ? round_up(kernel.push_size(), m_alignment) : 0;
+    for (const DescriptorSetPlan& plan : kernel.sets())
+        for (const DescriptorSource& source : plan.sources)
+            if (source.is_scope)
+                needed += round_up(kernel.layout().scopes[source.index].size, m_alignment);
+    if (needed)
+        m_slice = uploads.slice(needed, m_alignment);
+}
+
+uint64_t UniformBytes::store(uint64_t size, size_t scope)
+{
+    const uint64_t offset = m_slice.offset;
+    copy_scope(m_slice.data, round_up(size, 16), m_arguments, scope);
+    m_slice.offset += round_up(size, m_alignment);
+    m_slice.data += round_up(size, m_alignment);
+    return offset;
+}
+
+void VulkanDescriptors::open()
+{
+    m_null_buffer = m_uploads.create_page(4096);
+    std::memset(m_null_buffer->allocation.mapped, 0, 4096);
+}
+
+void VulkanDescriptors::close() noexcept
+{
+    if (m_null_buffer)
+        m_uploads.destroy_page(m_null_buffer);
+    m_null_buffer = nullptr;
+    m_context.vk.DestroySampler(m_context.device, m_default_sampler, nullptr);
+}
+
+VkSampler VulkanDescriptors::default_sampler()
+{
+    std::lock_guard lock(m_queue.mutex());
+    if (!m_default_sampler) {
+        VkSamplerCreateInfo info{VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO};
+        info.magFilter = info.minFilter = VK_FILTER_LINEAR;
+        info.mipmapMode = VK_SAMPLER_MIPMAP_MODE_LINEAR;
+        info.maxLod = VK_LOD_CLAMP_NONE;
+        vk_check(m_context.vk.CreateSampler(m_context.device, &info, nullptr, &m_default_sampler), "vkCreateSampler");
+    }
+    return m_default_sampler;
+}
+
+VkDescriptorSet VulkanDescriptors::allocate_set(VkDescriptorSetLayout layout)
+{
+    CommandList& list = m_queue.open_list();
+    VkDescriptorSetAllocateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
+    info.descriptorSetCount = 1;
+    info.pSetLayouts = &layout;
+    for (bool fresh = false;; ++list.descriptor_pool) {
+        if (list.descriptor_pool == list.descriptor_pools.size()) {
+            if (fresh)
+                fail_runtime("a kernel has more resources than fit one descriptor pool (1024 buffers, 512 textures)");
+            list.descriptor_pools.push_back(create_descriptor_pool(m_context));
+            fresh = true;
+        }
+        info.descriptorPool = list.descriptor_pools[list.descriptor_pool];
+        VkDescriptorSet set = VK_NULL_HANDLE;
+        const VkResult code = m_context.vk.AllocateDescriptorSets(m_context.device, &info, &set);
+        if (code >= 0)
+            return set;
+        if (code != VK_ERROR_OUT_OF_POOL_MEMORY && code != VK_ERROR_FRAGMENTED_POOL)
+            vk_fail(code, "vkAllocateDescriptorSets");
+    }
+}
+
+void VulkanDescriptors::fill_image(VulkanKernel& kernel, const DescriptorSource& source, Object* object,
+                                   DescriptorData& data)
+{
+    const SlotLayout& slot = kernel.layout().slots[source.index];
+    data.image = {VK_NULL_HANDLE, VK_NULL_HANDLE, VK_IMAGE_LAYOUT_GENERAL};
+    if (source.type == VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER) {
+        auto* sampler = static_cast<VulkanSampler*>(sampler_of(object));
+        data.image.sampler = sampler ? sampler->handle() : default_sampler();
+    }
+    if (!object) {
+        if (!m_context.features.robustness2.nullDescriptor)
+            fail_runtime("kernel '", kernel.label(), "': texture '", slot.path, "' was never set");
+        return;
+    }
+    VulkanTexture* texture = dynamic_cast<VulkanTexture*>(object);
+    TextureViewDesc view;
+    if (texture)
+        view = texture->whole();
+    else if (auto* given = dynamic_cast<VulkanTextureView*>(object)) {
+        texture = static_cast<VulkanTexture*>(given->texture());
+        view = given->desc();
+    } else
+        fail(ErrorKind::type, "kernel '", kernel.label(), "': '", slot.path, "' takes a texture or a texture view");
+    if (source.type == VK_DESCRIPTOR_TYPE_STORAGE_IMAGE)
+        view.range.mip_count = 1;
+    const Format format = view.format == Format::undefined ? texture->desc().format : view.format;
+    if (source.fixed_format != VK_FORMAT_UNDEFINED && source.fixed_format != VkFormat(format_info(format).vk_format))
+        fail_unknown_format(kernel.label(), slot.path, m_info.adapter_name, format);
+    data.image.imageView = texture->view(view, slot.shape);
+}
+
+void VulkanDescriptors::fill_slot(VulkanKernel& kernel, const DescriptorSource& source, Object* object,
+                                  DescriptorData& data)
+{
+    const SlotLayout& slot = kernel.layout().slots[source.index];
+    switch (source.type) {
+    case VK_DESCRIPTOR_TYPE_STORAGE_BUFFER: {
+        if (!object) {
+            const bool null = m_context.features.robustness2.nullDescriptor;
+            data.buffer = {null ? VkBuffer(VK_NULL_HANDLE) : m_null_buffer->buffer, 0, VK_WHOLE_SIZE};
+            return;
+        }
+        auto* buffer = dynamic_cast<VulkanBuffer*>(object);
+        if (!buffer)
+            fail(ErrorKind::type, "kernel '", kernel.label(), "': '", slot.path, "' takes a buffer");
+        const uint64_t size = buffer->desc().size;
+        if (size > m_context.adapter->properties.limits.maxStorageBufferRange)
+            fail_value("kernel '", kernel.label(), "': the buffer for '", slot.path, "' has ", size, " bytes; ",
+                       m_info.adapter_name, " binds ", m_context.adapter->properties.limits.maxStorageBufferRange,
+                       " bytes at most: pass it as a pointer");
+        data.buffer = {buffer->handle(), 0, size ? size : VK_WHOLE_SIZE};
+        return;
+    }
+    case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER:
+    case VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER: {
+        auto* buffer = dynamic_cast<VulkanBuffer*>(object);
+        if (object && !buffer)
+            fail(ErrorKind::type, "kernel '", kernel.label(), "': '", slot.path, "' takes a buffer");
+        if (!buffer && !m_context.features.robustness2.nullDescriptor)
+            fail_runtime("kernel '", kernel.label(), "': buffer '", slot.path, "' was never set");
+        if (buffer && source.fixed_format != VK_FORMAT_UNDEFINED &&
+            source.fixed_format != VkFormat(format_info(buffer->desc().format).vk_format))
+            fail_unknown_format(kernel.label(), slot.path, m_info.adapter_name, buffer->desc().format);
+        data.view = buffer ? buffer->texel_view() : VkBufferView(VK_NULL_HANDLE);
+        return;
+    }
+    case VK_DESCRIPTOR_TYPE_SAMPLER: {
+        auto* sampler = dynamic_cast<VulkanSampler*>(object);
+        if (object && !sampler)
+            fail(ErrorKind::type, "kernel '", kernel.label(), "': '", slot.path, "' takes a sampler");
+        data.image = {sampler ? sampler->handle() : default_sampler(), VK_NULL_HANDLE, VK_IMAGE_LAYOUT_UNDEFINED};
+        return;
+    }
+    default: fill_image(kernel, source, object, data);
+    }
+}
+
+VkDescriptorSet VulkanDescriptors::write(VulkanKernel& kernel, const DescriptorSetPlan& plan,
+                                         const ArgumentView& arguments, UniformBytes& bytes)
+{
+    static thread_local std::vector<DescriptorData> data;
+    data.resize(plan.sources.size());
+    for (size_t k = 0; k < plan.sources.size(); ++k) {
+        const DescriptorSource& source = plan.sources[k];
+        if (source.is_scope) {
+            const uint64_t size = kernel.layout().scopes[source.index].size;
+            data[k].buffer = {bytes.page()->buffer, bytes.store(size, source.index), round_up(size, 16)};
+        } else {
+            Object* object = source.index < arguments.slots.size() ? arguments.slots[source.index].get() : nullptr;
+            fill_slot(kernel, source, object, data[k]);
+        }
+    }
+    const VkDescriptorSet set = allocate_set(plan.layout);
+    m_context.vk.UpdateDescriptorSetWithTemplate(m_context.device, set, plan.update, data.data());
+    return set;
+}
+
+} // namespace spy

@@ -1,0 +1,61 @@
+#pragma once
+// Descriptor sets of launches, and the uniform bytes that they point to.
+#include "vulkan/pipeline.h"
+#include "vulkan/queue.h"
+
+namespace spy {
+
+/// Arguments of a launch as the recording code reads them.
+struct ArgumentView {
+    std::span<const std::span<const uint8_t>> scopes;
+    std::span<const ref<Object>> slots;
+};
+
+/// Bytes of a scope, with zeros where the caller gave none.
+void copy_scope(uint8_t* target, uint64_t size, const ArgumentView& arguments, size_t scope);
+
+/// The uniform bytes of one launch, which lie in one slice: a second one could find the list flushed by then.
+class UniformBytes {
+public:
+    UniformBytes(const VulkanContext& context, VulkanUploads& uploads, const VulkanKernel& kernel,
+                 const ArgumentView& arguments);
+    UploadPage* page() const { return m_slice.page; }
+    /// Where the bytes of a scope lie in the page.
+    uint64_t store(uint64_t size, size_t scope);
+
+private:
+    const ArgumentView& m_arguments;
+    uint64_t m_alignment;
+    UploadSlice m_slice{};
+};
+
+class VulkanDescriptors {
+public:
+    VulkanDescriptors(VulkanContext& context, VulkanQueue& queue, VulkanUploads& uploads, const DeviceInfo& info)
+        : m_context(context),
+          m_queue(queue),
+          m_uploads(uploads),
+          m_info(info)
+    {
+    }
+    void open();
+    void close() noexcept;
+    /// A set with the resources of one launch, in the open list.
+    VkDescriptorSet write(VulkanKernel& kernel, const DescriptorSetPlan& plan, const ArgumentView& arguments,
+                          UniformBytes& bytes);
+
+private:
+    VkDescriptorSet allocate_set(VkDescriptorSetLayout layout);
+    void fill_slot(VulkanKernel& kernel, const DescriptorSource& source, Object* object, DescriptorData& data);
+    void fill_image(VulkanKernel& kernel, const DescriptorSource& source, Object* object, DescriptorData& data);
+    VkSampler default_sampler();
+
+    VulkanContext& m_context;
+    VulkanQueue& m_queue;
+    VulkanUploads& m_uploads;
+    const DeviceInfo& m_info;
+    VkSampler m_default_sampler = VK_NULL_HANDLE;
+    UploadPage* m_null_buffer = nullptr; ///< stands for buffers never set where the device has no null descriptors
+};
+
+} // namespace spy

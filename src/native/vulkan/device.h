@@ -1,0 +1,72 @@
+#pragma once
+// The Vulkan device, put together from its parts.
+#include "vulkan/host.h"
+#include "vulkan/memory.h"
+#include "vulkan/recorder.h"
+
+#include "device/backend.h"
+#include "device/cuda_interop.h"
+
+namespace spy {
+
+class VulkanDevice final : public Device {
+public:
+    explicit VulkanDevice(const DeviceDesc& desc);
+    ~VulkanDevice() override;
+
+    ref<Buffer> create_buffer(const BufferDesc& desc) override;
+    ref<Texture> create_texture(const TextureDesc& desc) override;
+    ref<TextureView> create_texture_view(Texture* texture, const TextureViewDesc& desc) override;
+    ref<Sampler> create_sampler(const SamplerDesc& desc) override;
+    ref<Fence> create_fence(uint64_t initial_value, bool shared) override;
+    ref<QueryPool> create_query_pool(QueryType type, uint32_t count) override;
+    uint32_t format_support(Format format) override;
+    std::string compile(const CompileDesc& desc) override;
+    std::string compiler_fingerprint() override;
+    ref<Kernel> create_kernel(const KernelDesc& desc) override;
+
+    void launch(const LaunchDesc& desc) override;
+    uint64_t submit(const SubmitDesc& desc) override;
+    uint64_t last_submit_id() override;
+    bool is_finished(uint64_t submit_id) override;
+    bool wait(uint64_t submit_id, uint64_t timeout_ns) override;
+    void read_buffer(Buffer* buffer, uint64_t offset, void* data, uint64_t size) override;
+    void write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t size) override;
+    void read_texture(Texture* texture, uint32_t layer, uint32_t mip, void* data) override;
+    void write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data) override;
+    std::vector<HeapReport> heap_reports() override;
+    std::array<NativeHandle, 3> native_handles() override;
+    std::shared_ptr<void> native_owner() override { return m_context.handle; }
+    int cuda_index() const override { return m_interop ? m_interop->device_index() : -1; }
+    void sync_to_stream(NativeHandle stream) override;
+    void sync_stream_to(NativeHandle stream) override;
+
+    // --- for the classes of this backend
+    VulkanContext& context() { return m_context; }
+    VulkanMemory& memory() { return m_memory; }
+    VulkanUploads& uploads() { return m_uploads; }
+    VulkanQueue& queue() { return m_queue; }
+    const std::shared_ptr<CudaInterop>& interop() const { return m_interop; }
+    void require_open(const char* what) const { m_queue.timeline.require_open(what); }
+
+protected:
+    void close_backend() noexcept override;
+
+private:
+    void open_interop();
+    CudaInterop& require_interop(const char* what) const;
+
+    VulkanContext m_context;
+    VulkanMemory m_memory{*this};
+    VulkanUploads m_uploads{m_context, m_memory, m_queue};
+    VulkanQueue m_queue{m_context, m_memory, m_uploads};
+    VulkanRecorder m_recorder{m_context, m_queue, m_uploads, m_info};
+    VulkanHostAccess m_host{m_context, m_memory, m_queue, m_uploads, m_recorder};
+    std::shared_ptr<CudaInterop> m_interop;
+};
+
+/// What a device reports of itself (info.cpp).
+DeviceInfo vulkan_info(const VulkanContext& context);
+CompileTarget vulkan_target(const VulkanContext& context);
+
+} // namespace spy

@@ -1,0 +1,416 @@
+// Makes SPIR-V fit for the device at hand. Slang emits for "Vulkan", not for one driver; three things are settled here:
+//   - capabilities that the device lacks give an error that names the feature, instead of a driver crash;
+//   - push constants that do not fit are turned into a uniform buffer, so that kernels of any argument size look alike;
+//   - where the device cannot read storage images of unknown format, they get the format of their element type.
+#include "vulkan/pipeline.h"
+
+#include "core/error.h"
+
+#include <cstring>
+#include <functional>
+#include <unordered_map>
+
+namespace spy {
+
+namespace {
+
+constexpr uint32_t spirv_magic = 0x07230203;
+constexpr uint32_t header_words = 5;
+constexpr uint32_t last_known_language = 6; // SYCL
+
+enum Op : uint32_t {
+    op_source = 3,
+    op_entry_point = 15,
+    op_capability = 17,
+    op_type_image = 25,
+    op_type_array = 28,
+    op_type_runtime_array = 29,
+    op_type_pointer = 32,
+    op_variable = 59,
+    op_load = 61,
+    op_decorate = 71,
+    op_member_decorate = 72,
+    op_image_read = 98,
+    op_image_write = 99,
+    op_image_sparse_read = 320,
+};
+enum StorageClass : uint32_t { class_uniform_constant = 0, class_uniform = 2, class_push_constant = 9 };
+enum Decoration : uint32_t { decoration_binding = 33, decoration_set = 34 };
+enum Capability : uint32_t {
+    cap_extended_formats = 49,
+    cap_read_without_format = 55,
+    cap_write_without_format = 56,
+    cap_uniform16 = 4434,
+    cap_push16 = 4435,
+    cap_uniform8 = 4449,
+    cap_push8 = 4450,
+};
+
+struct Instruction {
+    uint32_t op;
+    size_t begin, count; ///< in words
+};
+
+std::vector<uint32_t> to_words(std::string_view code, const std::string& label)
+{
+    if (code.size() < header_words * 4 || code.size() % 4)
+        fail_runtime("kernel '", label, "': the code is not SPIR-V (", code.size(), " bytes)");
+    std::vector<uint32_t> words(code.size() / 4);
+    std::memcpy(words.data(), code.data(), code.size());
+    if (words[0] != spirv_magic)
+        fail_runtime("kernel '", label, "': the code is not SPIR-V (wrong magic number)");
+    return words;
+}
+
+std::vector<Instruction> split(const std::vector<uint32_t>& words, const std::string& label)
+{
+    std::vector<Instruction> list;
+    for (size_t i = header_words; i < words.size();) {
+        const size_t count = words[i] >> 16;
+        if (!count || count > words.size() - i)
+            fail_runtime("kernel '", label, "': the SPIR-V code is damaged at word ", i);
+        list.push_back({words[i] & 0xffff, i, count});
+        i += count;
+    }
+    return list;
+}
+
+struct CapabilityRule {
+    uint32_t number;
+    const char* name;
+    const char* feature; ///< what users call it
+    bool (*supported)(const SpirvOptions&);
+};
+
+#define CORE(x) [](const SpirvOptions& o) -> bool { return o.features->core.features.x; }
+#define V11(x) [](const SpirvOptions& o) -> bool { return o.features->v11.x; }
+#define V12(x) [](const SpirvOptions& o) -> bool { return o.features->v12.x; }
+#define EXT(x) [](const SpirvOptions& o) -> bool { return o.features->x; }
+#define WAVE(x)                                                                                                        \
+    [](const SpirvOptions& o) -> bool {                                                                                \
+        return o.properties->subgroupSupportedOperations & VK_SUBGROUP_FEATURE_##x##_BIT;                              \
+    }
+constexpr CapabilityRule capability_rules[] = {
+    {9, "Float16", "half", V12(shaderFloat16)},
+    {10, "Float64", "double", CORE(shaderFloat64)},
+    {11, "Int64", "int64", CORE(shaderInt64)},
+    {12, "Int64Atomics", "64-bit atomics", V12(shaderBufferInt64Atomics)},
+    {22, "Int16", "int16", CORE(shaderInt16)},
+    {39, "Int8", "int8", V12(shaderInt8)},
+    {25, "ImageGatherExtended", "gather with offsets", CORE(shaderImageGatherExtended)},
+    {27, "StorageImageMultisample", "writable multisample textures", CORE(shaderStorageImageMultisample)},
+    {34, "ImageCubeArray", "cube arrays", CORE(imageCubeArray)},
+    {42, "MinLod", "minimum LOD", CORE(shaderResourceMinLod)},
+    {45, "SampledCubeArray", "cube arrays", CORE(imageCubeArray)},
+    {49, "StorageImageExtendedFormats", "extended storage formats", CORE(shaderStorageImageExtendedFormats)},
+    {61, "GroupNonUniform", "wave operations", WAVE(BASIC)},
+    {62, "GroupNonUniformVote", "wave votes", WAVE(VOTE)},
+    {63, "GroupNonUniformArithmetic", "wave arithmetic", WAVE(ARITHMETIC)},
+    {64, "GroupNonUniformBallot", "wave ballots", WAVE(BALLOT)},
+    {65, "GroupNonUniformShuffle", "wave shuffles", WAVE(SHUFFLE)},
+    {66, "GroupNonUniformShuffleRelative", "relative wave shuffles", WAVE(SHUFFLE_RELATIVE)},
+    {67, "GroupNonUniformClustered", "clustered wave operations", WAVE(CLUSTERED)},
+    {68, "GroupNonUniformQuad", "quad operations", WAVE(QUAD)},
+    {4433, "StorageBuffer16BitAccess", "16-bit storage", V11(storageBuffer16BitAccess)},
+    {4434, "UniformAndStorageBuffer16BitAccess", "16-bit storage", V11(uniformAndStorageBuffer16BitAccess)},
+    {4441, "VariablePointersStorageBuffer", "variable pointers", V11(variablePointersStorageBuffer)},
+    {4442, "VariablePointers", "variable pointers", V11(variablePointers)},
+    {4448, "StorageBuffer8BitAccess", "8-bit storage", V12(storageBuffer8BitAccess)},
+    {4449, "UniformAndStorageBuffer8BitAccess", "8-bit storage", V12(uniformAndStorageBuffer8BitAccess)},
+    {4472, "RayQueryKHR", "ray queries", [](const SpirvOptions&) { return false; }},
+    {4479, "RayTracingKHR", "ray tracing", [](const SpirvOptions&) { return false; }},
+    {5016, "Int64ImageEXT", "64-bit texels in atomics", EXT(image_atomic_int64.shaderImageInt64Atomics)},
+    {5055, "ShaderClockKHR", "the real-time clock", EXT(clock.shaderSubgroupClock)},
+    {5302, "RuntimeDescriptorArray", "arrays of textures without a size", V12(runtimeDescriptorArray)},
+    {5307, "SampledImageArrayNonUniformIndexing", "arrays of textures indexed by thread",
+     V12(shaderSampledImageArrayNonUniformIndexing)},
+    {5308, "StorageBufferArrayNonUniformIndexing", "arrays of buffers indexed by thread",
+     V12(shaderStorageBufferArrayNonUniformIndexing)},
+    {5309, "StorageImageArrayNonUniformIndexing", "arrays of writable textures indexed by thread",
+     V12(shaderStorageImageArrayNonUniformIndexing)},
+    {5345, "VulkanMemoryModel", "the Vulkan memory model", V12(vulkanMemoryModel)},
+    {5612, "AtomicFloat32MinMaxEXT", "float atomics (min, max)", EXT(atomic_float2.shaderBufferFloat32AtomicMinMax)},
+    {5613, "AtomicFloat64MinMaxEXT", "double atomics (min, max)", EXT(atomic_float2.shaderBufferFloat64AtomicMinMax)},
+    {5616, "AtomicFloat16MinMaxEXT", "half atomics (min, max)", EXT(atomic_float2.shaderBufferFloat16AtomicMinMax)},
+    {6022, "CooperativeMatrixKHR", "cooperative matrices", [](const SpirvOptions&) { return false; }},
+    {6033, "AtomicFloat32AddEXT", "float atomics", EXT(atomic_float.shaderBufferFloat32AtomicAdd)},
+    {6034, "AtomicFloat64AddEXT", "double atomics", EXT(atomic_float.shaderBufferFloat64AtomicAdd)},
+    {6095, "AtomicFloat16AddEXT", "half atomics", EXT(atomic_float2.shaderBufferFloat16AtomicAdd)},
+};
+#undef CORE
+#undef V11
+#undef V12
+#undef EXT
+#undef WAVE
+
+void check_capability(uint32_t capability, const SpirvOptions& options)
+{
+    for (const CapabilityRule& rule : capability_rules)
+        if (rule.number == capability && !rule.supported(options))
+            fail_runtime("kernel '", options.label, "' uses ", rule.feature, " (SPIR-V capability ", rule.name,
+                         "), which the Vulkan device ", options.device_name, " cannot run");
+}
+
+/// SPIR-V image format and VkFormat with 32 bits per channel.
+std::pair<uint32_t, VkFormat> natural_format(ScalarType scalar, uint32_t channels)
+{
+    const ScalarInfo& info = scalar_info(scalar);
+    const size_t column = channels <= 1 ? 0 : channels == 2 ? 1 : 2;
+    if (info.is_float) {
+        constexpr std::pair<uint32_t, VkFormat> table[] = {
+            {3, VK_FORMAT_R32_SFLOAT}, {6, VK_FORMAT_R32G32_SFLOAT}, {1, VK_FORMAT_R32G32B32A32_SFLOAT}};
+        return table[column];
+    }
+    if (info.is_signed) {
+        constexpr std::pair<uint32_t, VkFormat> table[] = {
+            {24, VK_FORMAT_R32_SINT}, {25, VK_FORMAT_R32G32_SINT}, {21, VK_FORMAT_R32G32B32A32_SINT}};
+        return table[column];
+    }
+    constexpr std::pair<uint32_t, VkFormat> table[] = {
+        {33, VK_FORMAT_R32_UINT}, {35, VK_FORMAT_R32G32_UINT}, {30, VK_FORMAT_R32G32B32A32_UINT}};
+    return table[column];
+}
+
+/// Gives formats to the storage images that are read (or written) without one on a device that cannot do it. Slang
+/// shares one image type among variables, so each variable gets a type with its own format; arrays are changed in
+/// place.
+class ImageFormats {
+public:
+    ImageFormats(std::vector<uint32_t>& words, const std::vector<Instruction>& list, const ProgramLayout& layout,
+                 const SpirvOptions& options)
+        : m_words(words),
+          m_layout(layout),
+          m_options(options)
+    {
+        for (const Instruction& i : list)
+            scan(i);
+        const VkPhysicalDeviceFeatures& core = options.features->core.features;
+        std::set<uint32_t> unformatted; // image types
+        for (const Instruction& i : list) {
+            const bool read = i.op == op_image_read || i.op == op_image_sparse_read;
+            if (read && i.count > 3 && !core.shaderStorageImageReadWithoutFormat)
+                unformatted.insert(m_loaded_type[m_words[i.begin + 3]]);
+            if (i.op == op_image_write && i.count > 1 && !core.shaderStorageImageWriteWithoutFormat)
+                unformatted.insert(m_loaded_type[m_words[i.begin + 1]]);
+        }
+        for (const auto& [variable, pointer] : m_variables) {
+            const uint32_t type = strip_arrays(m_pointee[pointer]);
+            if (unformatted.count(type) && m_images.count(type))
+                fix(variable, pointer, type);
+        }
+    }
+
+    bool needs_extended_formats() const { return m_extended; }
+    const std::map<std::pair<uint32_t, uint32_t>, VkFormat>& fixed() const { return m_fixed; }
+
+    /// Type instructions to put before a variable; empty for most.
+    const std::vector<uint32_t>& types_before(uint32_t variable) { return m_new_types[variable]; }
+
+    void rewrite(const Instruction& i)
+    {
+        uint32_t* w = &m_words[i.begin];
+        if (i.op == op_variable && m_new_pointer.count(w[2]))
+            w[1] = m_new_pointer[w[2]];
+        else if (i.op == op_load && i.count >= 4 && m_new_image.count(w[3]))
+            w[1] = m_new_image[w[3]];
+    }
+
+private:
+    void fix(uint32_t variable, uint32_t pointer, uint32_t type)
+    {
+        const auto place = m_places[variable];
+        const SlotLayout* slot = find_slot(place);
+        if (!slot)
+            return;
+        const auto [spirv_format, vk_format] = natural_format(slot->scalar, slot->channels);
+        m_fixed[place] = vk_format;
+        m_extended |= spirv_format == 6 || spirv_format == 25 || spirv_format == 35;
+        const size_t first = m_images[type];
+        if (m_pointee[pointer] != type) { // an array
+            uint32_t& word = m_words[first + 8];
+            if (word != 0 && word != spirv_format)
+                fail_runtime("kernel '", m_options.label, "': the Vulkan device ", m_options.device_name,
+                             " needs the format of textures that are read and written; add [format(\"...\")] to '",
+                             slot->path, "'");
+            word = spirv_format;
+            return;
+        }
+        std::vector<uint32_t> image(m_words.begin() + first + 2, m_words.begin() + first + (m_words[first] >> 16));
+        image[6] = spirv_format;
+        auto& made = m_made[image];
+        if (!made.first) {
+            made = {m_words[3], m_words[3] + 1}; // the bound: ids from here on are free
+            m_words[3] += 2;
+            std::vector<uint32_t>& out = m_new_types[variable];
+            out = {uint32_t(image.size() + 2) << 16 | op_type_image, made.first};
+            out.insert(out.end(), image.begin(), image.end());
+            out.insert(out.end(), {4u << 16 | op_type_pointer, made.second, class_uniform_constant, made.first});
+        }
+        m_new_image[variable] = made.first;
+        m_new_pointer[variable] = made.second;
+    }
+
+    void scan(const Instruction& i)
+    {
+        const uint32_t* w = &m_words[i.begin];
+        if (i.op == op_type_image && i.count >= 9 && w[7] == 2 && w[8] == 0)
+            m_images[w[1]] = i.begin;
+        else if ((i.op == op_type_array || i.op == op_type_runtime_array) && i.count >= 3)
+            m_element[w[1]] = w[2];
+        else if (i.op == op_type_pointer && i.count >= 4)
+            m_pointee[w[1]] = w[3];
+        else if (i.op == op_variable && i.count >= 4)
+            m_variables[w[2]] = w[1];
+        else if (i.op == op_load && i.count >= 4)
+            m_loaded_type[w[2]] = w[1];
+        else if (i.op == op_decorate && i.count == 4 && w[2] == decoration_binding)
+            m_places[w[1]].second = w[3];
+        else if (i.op == op_decorate && i.count == 4 && w[2] == decoration_set)
+            m_places[w[1]].first = w[3];
+    }
+
+    uint32_t strip_arrays(uint32_t type) const
+    {
+        for (auto it = m_element.find(type); it != m_element.end(); it = m_element.find(type))
+            type = it->second;
+        return type;
+    }
+
+    const SlotLayout* find_slot(std::pair<uint32_t, uint32_t> place) const
+    {
+        for (const SlotLayout& slot : m_layout.slots)
+            if ((slot.kind == SlotKind::texture || slot.kind == SlotKind::texel_buffer) && slot.set == place.first &&
+                slot.binding == place.second)
+                return &slot;
+        return nullptr;
+    }
+
+    std::vector<uint32_t>& m_words;
+    const ProgramLayout& m_layout;
+    const SpirvOptions& m_options;
+    std::unordered_map<uint32_t, size_t> m_images; ///< storage image types of unknown format -> first word
+    std::unordered_map<uint32_t, uint32_t> m_element, m_pointee, m_loaded_type;
+    std::map<uint32_t, uint32_t> m_variables; ///< variable -> pointer type
+    std::unordered_map<uint32_t, std::pair<uint32_t, uint32_t>> m_places;
+    std::map<std::vector<uint32_t>, std::pair<uint32_t, uint32_t>> m_made; ///< operands -> image type, pointer type
+    std::unordered_map<uint32_t, std::vector<uint32_t>> m_new_types;
+    std::unordered_map<uint32_t, uint32_t> m_new_image, m_new_pointer; ///< by variable
+    std::map<std::pair<uint32_t, uint32_t>, VkFormat> m_fixed;
+    bool m_extended = false;
+};
+
+std::string literal_string(const uint32_t* words, size_t count)
+{
+    std::string text(reinterpret_cast<const char*>(words), count * 4);
+    return text.substr(0, text.find('\0'));
+}
+
+std::string find_entry_point(const std::vector<uint32_t>& words, const std::vector<Instruction>& list,
+                             const std::string& wanted, const std::string& label)
+{
+    std::vector<std::string> names;
+    for (const Instruction& i : list)
+        if (i.op == op_entry_point && i.count > 3) {
+            names.push_back(literal_string(&words[i.begin + 3], i.count - 3));
+            if (names.back() == wanted)
+                return wanted;
+        }
+    // Slang calls the only entry point "main" whatever its name in the source.
+    if (names.size() != 1)
+        fail_runtime("kernel '", label, "': the code has no entry point '", wanted, "'");
+    return names[0];
+}
+
+} // namespace
+
+bool needs_push_constant_spill(std::string_view code, const VulkanFeatures& features)
+{
+    const std::vector<uint32_t> words = to_words(code, "");
+    for (const Instruction& i : split(words, "")) {
+        if (i.op != op_capability)
+            return false; // capabilities come first
+        const uint32_t capability = words[i.begin + 1];
+        if ((capability == cap_push16 && !features.v11.storagePushConstant16) ||
+            (capability == cap_push8 && !features.v12.storagePushConstant8))
+            return true;
+    }
+    return false;
+}
+
+std::string forbid_contraction(std::string_view code, const std::string& label)
+{
+    constexpr uint32_t no_contraction = 42;
+    const std::vector<uint32_t> words = to_words(code, label);
+    const std::vector<Instruction> list = split(words, label);
+    std::vector<uint32_t> decorations;
+    size_t place = 0; // decorations lie between names and types
+    for (const Instruction& i : list) {
+        if (!place && (i.op == op_decorate || i.op == op_member_decorate || (i.op >= 19 && i.op <= 39)))
+            place = i.begin;
+        const bool arithmetic = i.op == 127 || i.op == 129 || i.op == 131 || i.op == 133 || i.op == 136 ||
+            (i.op >= 140 && i.op <= 148); // OpFNegate, OpFAdd, OpFSub, OpFMul, OpFDiv, OpFRem ... OpDot
+        if (arithmetic && i.count > 2)
+            decorations.insert(decorations.end(), {3u << 16 | op_decorate, words[i.begin + 2], no_contraction});
+    }
+    std::vector<uint32_t> out(words.begin(), words.begin() + place);
+    out.insert(out.end(), decorations.begin(), decorations.end());
+    out.insert(out.end(), words.begin() + place, words.end());
+    return std::string(reinterpret_cast<const char*>(out.data()), out.size() * 4);
+}
+
+SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, const SpirvOptions& options)
+{
+    SpirvResult result;
+    std::vector<uint32_t> words = to_words(code, options.label);
+    const std::vector<Instruction> list = split(words, options.label);
+    result.entry_point = find_entry_point(words, list, layout.entry_point_name, options.label);
+    ImageFormats images(words, list, layout, options);
+    result.fixed_formats = images.fixed();
+    const VkPhysicalDeviceFeatures& core = options.features->core.features;
+
+    std::vector<uint32_t>& out = result.code;
+    out.assign(words.begin(), words.begin() + header_words);
+    out.reserve(words.size() + 16);
+    auto emit = [&](std::initializer_list<uint32_t> instruction) { out.insert(out.end(), instruction); };
+    if (images.needs_extended_formats())
+        emit({2u << 16 | op_capability, cap_extended_formats});
+    uint32_t spilled = 0;
+    if (options.spill_push_constants)
+        for (const Instruction& i : list)
+            if (i.op == op_variable && words[i.begin + 3] == class_push_constant)
+                spilled = words[i.begin + 2];
+    bool decorated = false;
+    for (const Instruction& i : list) {
+        uint32_t* w = &words[i.begin];
+        if (i.op == op_capability) {
+            if ((w[1] == cap_read_without_format && !core.shaderStorageImageReadWithoutFormat) ||
+                (w[1] == cap_write_without_format && !core.shaderStorageImageWriteWithoutFormat))
+                continue;
+            if (options.spill_push_constants && (w[1] == cap_push16 || w[1] == cap_push8))
+                w[1] = w[1] == cap_push16 ? cap_uniform16 : cap_uniform8;
+            check_capability(w[1], options);
+        }
+        if (spilled) {
+            if (i.op == op_type_pointer && w[2] == class_push_constant)
+                w[2] = class_uniform;
+            if (i.op == op_variable && w[3] == class_push_constant)
+                w[3] = class_uniform;
+            if (!decorated && (i.op == op_decorate || i.op == op_member_decorate)) {
+                emit({4u << 16 | op_decorate, spilled, decoration_set, options.spill_set});
+                emit({4u << 16 | op_decorate, spilled, decoration_binding, 0});
+                decorated = true;
+            }
+        }
+        if (i.op == op_source && i.count > 1 && w[1] > last_known_language)
+            w[1] = 0; // older tools refuse languages they have not heard of, Slang among them
+        images.rewrite(i);
+        if (i.op == op_variable) {
+            const std::vector<uint32_t>& types = images.types_before(w[2]);
+            out.insert(out.end(), types.begin(), types.end());
+        }
+        out.insert(out.end(), w, w + i.count);
+    }
+    return result;
+}
+
+} // namespace spy

@@ -1,0 +1,300 @@
+"""Devices, resources and commands as programs written for shader-slang/slangpy use them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import numpy as np
+import pytest
+
+import slangpy as spy
+
+RW = spy.BufferUsage.shader_resource | spy.BufferUsage.unordered_access
+TEXTURE = spy.TextureUsage.shader_resource | spy.TextureUsage.unordered_access
+
+
+def kernel(device: spy.Device, source: str, name: str = "go") -> Any:
+    module = device.load_module_from_source(f"d_{abs(hash(source))}", source)
+    return device.create_compute_kernel(device.link_program([module], [module.entry_point(name)]))
+
+
+def runs(device: spy.Device) -> bool:
+    return device.info.type is not spy.DeviceType.null
+
+
+SPARSE = """
+struct Scene { StructuredBuffer<float> unused; float k; };
+ParameterBlock<Scene> scene;
+StructuredBuffer<float> global_unused;
+uniform float q;
+[shader("compute")] [numthreads(4, 1, 1)]
+void go(uint3 t : SV_DispatchThreadID, StructuredBuffer<float> a, RWStructuredBuffer<float> b) { b[t.x] = scene.k + q + t.x; }
+[shader("compute")] [numthreads(4, 1, 1)]
+void reads(uint3 t : SV_DispatchThreadID, StructuredBuffer<float> a, RWStructuredBuffer<float> b) { b[t.x] = a[t.x] + t.x; }
+"""
+
+
+def test_unset_parameters(device: spy.Device) -> None:
+    """D1: what the kernel does not read needs no value; unset uniforms are 0; unknown names warn."""
+    b = device.create_buffer(size=16, usage=RW)
+    run = kernel(device, SPARSE)
+    with pytest.warns(RuntimeWarning, match="nonsense"):
+        run.dispatch([4, 1, 1], vars={"scene": {"k": 2.0}}, b=b, nonsense=3)
+    if runs(device):
+        assert b.to_numpy().view(np.float32).tolist() == [2, 3, 4, 5]
+    encoder = device.create_command_encoder()
+    with encoder.begin_compute_pass() as compute_pass:
+        root = compute_pass.bind_pipeline(run.pipeline)
+        spy.ShaderCursor(root).find_entry_point(0).b = b
+        compute_pass.dispatch([4, 1, 1])
+    device.submit_command_buffer(encoder.finish())
+    if runs(device):
+        assert b.to_numpy().view(np.float32).tolist() == [0, 1, 2, 3]
+    with pytest.raises(RuntimeError, match="'a' of 'reads' was never set"):
+        kernel(device, SPARSE, "reads").dispatch([4, 1, 1], b=b)
+
+
+def test_usage_is_what_was_asked_for(device: spy.Device) -> None:
+    """D2"""
+    assert device.create_buffer(size=16, usage=RW).desc.usage == RW
+    asked = RW | spy.BufferUsage.copy_source
+    assert device.create_buffer(size=16, usage=asked).desc.usage == asked
+
+
+def test_texture_data_counts_bytes(device: spy.Device) -> None:
+    """D3"""
+    if device.info.type is spy.DeviceType.cpu and not _has_textures(device):
+        pytest.skip("no textures on this device")
+    values = np.arange(32, dtype=np.float32)
+    for shape in ((32,), (4, 8), (4, 8, 1)):
+        texture = device.create_texture(
+            format=spy.Format.r32_float, width=8, height=4, usage=TEXTURE, data=values.reshape(shape)
+        )
+        if runs(device):
+            assert np.array_equal(texture.to_numpy().reshape(-1), values)
+    device.create_texture(
+        type=spy.TextureType.texture_1d,
+        format=spy.Format.r32_float,
+        width=8,
+        usage=TEXTURE,
+        data=values[:8].reshape(8, 1),
+    )
+    with pytest.raises(ValueError, match="got 124 bytes, expected 128"):
+        device.create_texture(format=spy.Format.r32_float, width=8, height=4, usage=TEXTURE, data=values[:31])
+    with pytest.raises(RuntimeError, match=r"numpy array has wrong number of dimensions \(expected 2\)"):
+        texture.copy_from_numpy(values.reshape(4, 8, 1))
+
+
+def _has_textures(device: spy.Device) -> bool:
+    try:
+        device.create_texture(format=spy.Format.r32_float, width=1, height=1, usage=TEXTURE)
+    except NotImplementedError:
+        return False
+    return True
+
+
+def test_device_on_the_handles_of_another(device_type: spy.DeviceType) -> None:
+    """D5: a buffer of one is bound in a kernel of the other."""
+    if device_type in (spy.DeviceType.cpu, spy.DeviceType.null):
+        pytest.skip("has no native handles")
+    first = spy.Device(type=device_type)
+    second = spy.Device(type=device_type, existing_device_handles=first.native_handles)
+    source = """[shader("compute")] [numthreads(4, 1, 1)]
+    void go(uint3 t : SV_DispatchThreadID, RWStructuredBuffer<float> b) { b[t.x] = 2 * b[t.x] + t.x; }"""
+    try:
+        b = first.create_buffer(data=np.ones(4, np.float32), struct_size=4, usage=RW)
+        kernel(second, source).dispatch([4, 1, 1], b=b)
+        kernel(first, source).dispatch([4, 1, 1], b=b)
+        encoder = second.create_command_encoder()
+        kernel(second, source).dispatch([4, 1, 1], b=b, command_encoder=encoder)
+        second.submit_command_buffer(encoder.finish())
+        assert b.to_numpy().view(np.float32).tolist() == [8, 15, 22, 29]
+        third = spy.Device(type=device_type)
+        with pytest.raises(ValueError, match="belongs to another device"):
+            kernel(third, source).dispatch([4, 1, 1], b=b)
+        third.close()
+    finally:
+        first.close()
+        second.close()
+
+
+@pytest.mark.parametrize("end", ["first.close(); second.close()", "second.close(); first.close()", ""])
+def test_closing_imported_devices(device_type: spy.DeviceType, end: str) -> None:
+    """D5: in any order, or left to the end of the interpreter."""
+    if device_type is not spy.DeviceType.vulkan:
+        pytest.skip("the crash was Vulkan's")
+    program = f"""
+        import slangpy as spy
+        first = spy.Device(type=spy.DeviceType.vulkan)
+        second = spy.Device(type=spy.DeviceType.vulkan, existing_device_handles=first.native_handles)
+        held = second.create_buffer(size=64, usage=spy.BufferUsage.shader_resource), first.create_buffer(size=64)
+        {end}
+        print("done")
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+
+
+def test_names_of_all_handles() -> None:
+    """D6"""
+    names = {item.name for item in spy.NativeHandleType}
+    assert {"MTLDevice", "MTLBuffer", "WGPUDevice", "WGPUTexture", "OptixDeviceContext"} <= names
+    assert {"OptixTraversableHandle", "D3D12CpuDescriptorHandle", "D3D12DeviceAddress"} <= names
+    assert spy.NativeHandle(spy.NativeHandleType.MTLDevice, 5).value == 5
+
+
+def halved(level: np.ndarray) -> np.ndarray:
+    """Means over axes of even size, which must be the first two."""
+    height, width = level.shape[:2]
+    rows = level.reshape(height // 2, 2, *level.shape[1:]).mean(1) if height > 1 else level
+    return rows.reshape(rows.shape[0], width // 2, 2, *level.shape[2:]).mean(2) if width > 1 else rows
+
+
+@pytest.mark.parametrize("usage", [TEXTURE, spy.TextureUsage.shader_resource | spy.TextureUsage.render_target])
+def test_generate_mips(device: spy.Device, usage: spy.TextureUsage) -> None:
+    """D7: every mip is the mean of the one above, in the layer asked for."""
+    if device.info.type is spy.DeviceType.cpu and not _has_textures(device):
+        pytest.skip("no textures on this device")
+    texture = device.create_texture(
+        type=spy.TextureType.texture_2d_array,
+        format=spy.Format.rgba32_float,
+        width=16,
+        height=4,
+        array_length=2,
+        mip_count=spy.ALL_MIPS,
+        usage=usage,
+    )
+    level = np.random.default_rng(1).random((4, 16, 4)).astype(np.float32)
+    texture.copy_from_numpy(level, layer=1)
+    encoder = device.create_command_encoder()
+    encoder.generate_mips(texture, 1)
+    device.submit_command_buffer(encoder.finish())
+    for mip in range(1, texture.mip_count if runs(device) else 0):
+        level = halved(level)
+        assert np.allclose(texture.to_numpy(layer=1, mip=mip), level, atol=1e-6)
+    with pytest.raises(IndexError, match="'layer' must be less than 2"):
+        device.create_command_encoder().generate_mips(texture, 2)
+
+
+@pytest.mark.parametrize("format", ["r8_unorm", "rgba8_unorm", "rg16_float", "rgba8_snorm", "bgra8_unorm", "r16_unorm"])
+def test_generate_mips_of_formats(device: spy.Device, format: str) -> None:
+    """D7: each format in its own encoding; odd sizes by linear interpolation."""
+    if not runs(device) or (device.info.type is spy.DeviceType.cpu and not _has_textures(device)):
+        pytest.skip("no texels to read")
+    kind = spy.Format[format]
+    info = spy.get_format_info(kind)
+    texture = device.create_texture(format=kind, width=5, height=2, mip_count=2, usage=spy.TextureUsage.shader_resource)
+    stored = texture.to_numpy()
+    generator = np.random.default_rng(2)
+    if info.is_float_format():
+        stored = generator.random(stored.shape).astype(stored.dtype)
+    else:
+        stored = generator.integers(
+            np.iinfo(stored.dtype).min + 1, np.iinfo(stored.dtype).max, stored.shape, stored.dtype
+        )
+    texture.copy_from_numpy(stored)
+    encoder = device.create_command_encoder()
+    encoder.generate_mips(texture)
+    device.submit_command_buffer(encoder.finish())
+    rows = stored.astype(np.float64).reshape(2, 5, -1).mean(0)
+    centres = (np.arange(2) + 0.5) * 2.5 - 0.5
+    first = centres.astype(int)
+    weight = (centres - first)[:, None]
+    expected = rows[first] * (1 - weight) + rows[first + 1] * weight
+    got = texture.to_numpy(mip=1).astype(np.float64).reshape(2, -1)
+    assert np.abs(got - expected).max() <= (1e-3 if info.is_float_format() else 0.51)
+
+
+def test_blit(device: spy.Device) -> None:
+    """D7: scaled and converted, over textures and views."""
+    if not runs(device) or (device.info.type is spy.DeviceType.cpu and not _has_textures(device)):
+        pytest.skip("no texels to read")
+    pixels = np.linspace(0, 1, 4 * 6 * 4, dtype=np.float32).reshape(4, 6, 4)
+    source = device.create_texture(format=spy.Format.rgba32_float, width=6, height=4, usage=TEXTURE, data=pixels)
+    small = device.create_texture(format=spy.Format.rgba8_unorm, width=3, height=2, mip_count=2, usage=TEXTURE)
+    large = device.create_texture(format=spy.Format.rgba32_float, width=12, height=8, usage=TEXTURE)
+    encoder = device.create_command_encoder()
+    encoder.blit(small, source)
+    encoder.blit(small.create_view(mip=1), source.create_view(mip=0, mip_count=1))
+    encoder.blit(large, source, spy.TextureFilteringMode.point)
+    device.submit_command_buffer(encoder.finish())
+    mean = pixels.reshape(2, 2, 3, 2, 4).mean((1, 3))
+    assert np.abs(small.to_numpy() / 255 - mean).max() <= 0.6 / 255
+    assert np.array_equal(large.to_numpy(), pixels.repeat(2, 0).repeat(2, 1))
+    assert small.to_numpy(mip=1).any()
+    with pytest.raises(TypeError, match="'dst' must be a Texture"):
+        device.create_command_encoder().blit(3, source)
+    integers = device.create_texture(format=spy.Format.rgba8_uint, width=3, height=2, usage=TEXTURE)
+    with pytest.raises(ValueError, match="rgba8_uint"):
+        device.create_command_encoder().blit(integers, source)
+
+
+def test_layouts_of_buffers_only(device: spy.Device) -> None:
+    """D8"""
+    module = device.load_module_from_source("d8", "struct S { float a; float3 b; };\nRWStructuredBuffer<S> all;")
+    plain = module.layout.find_type_by_name("S")
+    wrong = (plain, module.layout.get_type_layout(plain))
+    for given in wrong:
+        with pytest.raises(TypeError, match="resource_type_layout"):
+            device.create_buffer(element_count=2, resource_type_layout=given, usage=RW)
+    right = module.layout.get_type_layout(module.layout.find_type_by_name("RWStructuredBuffer<S>"))
+    assert (
+        device.create_buffer(element_count=2, resource_type_layout=right, usage=RW).size
+        == 2 * right.element_type_layout.stride
+    )
+
+
+PRINTS = """
+import sgl.device.print;
+import sgl.device.rhi;
+void named(PrintableString name, float value) { print("{} = {}", name, value); }
+[shader("compute")] [numthreads(1, 1, 1)]
+void go(RWStructuredBuffer<rhi::IndirectDispatchArguments> arguments)
+{
+    print("{} {} {} {}", 400.0f, -65504.0f, 3.4028235e+38f, 0.1f);
+    print("{:.2f} {:>6} {}", 3.0f, 3.0f, float2(1, 2.5));
+    named("size", 7);
+    arguments[0].thread_group_count_x = 3;
+}
+"""
+
+
+def test_print(device_type: spy.DeviceType, capfd: pytest.CaptureFixture[str]) -> None:
+    """D9, D10, H7: floats as C++ prints them, literals as arguments, and the text on stdout."""
+    if device_type is spy.DeviceType.null:
+        pytest.skip("runs no kernel")
+    device = spy.Device(type=device_type, enable_print=True)
+    try:
+        run = kernel(device, PRINTS)
+        arguments = device.create_buffer(size=12, struct_size=12, usage=RW)
+        run.dispatch([1, 1, 1], arguments=arguments)
+        device.wait()
+        expected = "400 -65504 3.4028235e+38 0.1\n3.00      3 {1, 2.5}\nsize = 7\n"
+        assert capfd.readouterr().out == expected
+        assert device.flush_print_to_string() == expected
+        run.dispatch([1, 1, 1], arguments=arguments)
+        device.flush_print()
+        assert capfd.readouterr().out == expected
+        assert device.flush_print_to_string() == ""
+        assert arguments.to_numpy().view(np.uint32)[0] == 3
+    finally:
+        device.close()
+
+
+def test_format_info() -> None:
+    """D11"""
+    assert spy.get_format_info(spy.Format.bc7_unorm_srgb).channel_bit_count == [128, 0, 0, 0]
+    assert spy.get_format_info(spy.Format.bc1_unorm).channel_bit_count == [64, 0, 0, 0]
+    assert spy.get_format_info(spy.Format.rgb32_float).channel_bit_count == [32, 32, 32, 0]
+
+
+def test_render_targets_without_rasterisation(device: spy.Device) -> None:
+    """H2: the flag is taken where nothing can be drawn."""
+    if device.info.type is spy.DeviceType.cpu and not _has_textures(device):
+        pytest.skip("no textures on this device")
+    usage = spy.TextureUsage.render_target | TEXTURE
+    texture = device.create_texture(format=spy.Format.rgba8_unorm, width=4, height=4, usage=usage)
+    assert texture.desc.usage & usage == usage

@@ -1,0 +1,1 @@
+"""The stages of the planner on keys written by hand, without a device."""

@@ -1,0 +1,131 @@
+"""Threads of a block together: shared memory, barriers, warp functions, atomics of every kind, and constructs that the
+compiler emits in a form that needs mending."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+SOURCE = """
+groupshared float cache[64];
+[AutoPyBindCUDA] [CudaKernel] void total(TensorView<float> x, TensorView<float> sums)
+{
+    uint t = cudaThreadIdx().x, i = cudaBlockIdx().x * 64 + t;
+    cache[t] = i < x.size(0) ? x[i] : 0;
+    GroupMemoryBarrierWithGroupSync();
+    for (uint n = 32; n > 0; n /= 2) { if (t < n) cache[t] += cache[t + n]; GroupMemoryBarrierWithGroupSync(); }
+    if (t == 0) sums[cudaBlockIdx().x] = cache[0];
+}
+[AutoPyBindCUDA] [CudaKernel] void waves(TensorView<float> x, TensorView<float> y)
+{
+    uint t = cudaThreadIdx().x;
+    float v = x[t];
+    y[t, 0] = WaveActiveSum(v);
+    y[t, 1] = WavePrefixSum(v);
+    y[t, 2] = WaveActiveMax(v);
+    y[t, 3] = WaveReadLaneFirst(v);
+    y[t, 4] = WaveGetLaneIndex();
+    float odd = 0;
+    if (t % 2 == 1) odd = WaveActiveSum(v);
+    y[t, 5] = odd;
+    y[t, 6] = WaveReadLaneAt(v, 5);
+    y[t, 7] = WaveActiveCountBits(v > 0);
+    y[t, 8] = WaveActiveSum(float3(v, 2 * v, 1)).y;
+}
+static const float table[2][3] = { { 1, 2, 3 }, { 4, 5, 6 } };
+static const float3 colors[2] = { float3(1, 2, 3), float3(4, 5, 6) };
+[AutoPyBindCUDA] [CudaKernel] void places(TensorView<float3> v, TensorView<int> i)
+{
+    v[0].y = table[i[0]][2];
+    v[1].xz = float2(7, 8);
+    v[1][i[0]] += 1;
+    v[2] = colors[i[0]];
+}
+static int counter = 3;
+uniform float factor;
+[AutoPyBindCUDA] [CudaKernel] void counts(TensorView<int> y) { counter++; y[0] = counter; }
+[AutoPyBindCUDA] [CudaKernel] void uses_global(TensorView<float> y) { y[0] = factor; }
+"""
+
+
+def test_sum_in_shared_memory(load: Any, place: str) -> None:
+    m = load(SOURCE)
+    x = torch.rand(63995, device=place)
+    sums = torch.zeros(1000, device=place)
+    m.total(x=x, sums=sums).launchRaw((64, 1, 1), (1000, 1, 1))
+    expected = np.add.reduceat(x.cpu().numpy().astype(np.float64), np.arange(0, 63995, 64))
+    assert np.abs(sums.cpu().numpy() - expected).max() < 2e-5
+
+
+def test_warp_functions(load: Any, place: str) -> None:
+    m = load(SOURCE)
+    v = np.random.default_rng(3).integers(-9, 9, 70).astype(np.float32)  # sums are exact; the last warp has 6 lanes
+    y = torch.zeros(70, 9, device=place)
+    m.waves(x=torch.tensor(v, device=place), y=y).launchRaw((70, 1, 1), (1, 1, 1))
+    got = y.cpu().numpy()
+    for first in range(0, 70, 32):
+        w = v[first : first + 32]
+        rows = got[first : first + 32]
+        lanes = np.arange(len(w))
+        assert (rows[:, 0] == w.sum()).all() and (rows[:, 1] == np.cumsum(w) - w).all()
+        assert (rows[:, 2] == w.max()).all() and (rows[:, 3] == w[0]).all() and (rows[:, 4] == lanes).all()
+        assert (rows[:, 5] == np.where(lanes % 2 == 1, w[1::2].sum(), 0)).all() and (rows[:, 6] == w[5]).all()
+        assert (rows[:, 7] == (w > 0).sum()).all() and (rows[:, 8] == 2 * w.sum()).all()
+
+
+def test_mended_text(load: Any, place: str) -> None:
+    m = load(SOURCE)
+    v = torch.zeros(3, 3, device=place)
+    m.places(v=v, i=torch.tensor([1], dtype=torch.int32, device=place)).launchRaw(1, 1)
+    assert v.tolist() == [[0, 6, 0], [7, 1, 8], [4, 5, 6]]
+
+
+def test_kernels_that_cannot_be_called(load: Any) -> None:
+    m = load(SOURCE)
+    with pytest.raises(TypeError, match="counts cannot be called: it uses a mutable static variable.*static const"):
+        m.counts(torch.zeros(1, dtype=torch.int32))
+    with pytest.raises(TypeError, match="uses_global cannot be called: it uses a global uniform"):
+        m.uses_global(torch.zeros(1))
+
+
+ATOMICS = """
+#define INTEGERS(T) [AutoPyBindCUDA] [CudaKernel] void i_##T(TensorView<T> y) \\
+{ T old; T t = T(cudaThreadIdx().x + cudaBlockIdx().x * cudaBlockDim().x); \\
+  y.InterlockedAdd(0, t, old); y.InterlockedMin(1, t, old); y.InterlockedMax(uint2(2, 0), t, old); \\
+  y.InterlockedAnd(3, ~(T(1) << (t % 16)), old); y.InterlockedOr(4, T(1) << (t % 16), old); y.InterlockedXor(5, t, old); \\
+  y.InterlockedExchange(6, T(7), old); y.InterlockedCompareExchange(7, T(3), T(9)); }
+INTEGERS(int) INTEGERS(uint) INTEGERS(int64_t) INTEGERS(uint64_t)
+[AutoPyBindCUDA] [CudaKernel] void floats(TensorView<float> f, TensorView<double> d, TensorView<half> h, TensorView<float3> v)
+{
+    float of; double od; half oh; float3 ov;
+    f.InterlockedAdd(0, 1, of); d.InterlockedAdd(0, 1, od); v.InterlockedAdd(0, float3(1, 2, 3), ov);
+    if (cudaBlockIdx().x < 10) h.InterlockedAdd(0, half(1), oh);
+    f.InterlockedExchange(1, 5, of); f.InterlockedCompareExchange(2, 3, 9);
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["int", "uint", "int64_t", "uint64_t"])
+def test_atomics_of_integers(load: Any, place: str, name: str) -> None:
+    m = load(ATOMICS)
+    dtype = torch.int32 if name in ("int", "uint") else torch.int64
+    n = 100_000
+    y = torch.tensor([0, n, 0, -1, 0, 0, 0, 3], dtype=dtype, device=place)
+    getattr(m, f"i_{name}")(y.reshape(8, 1)[:, 0]).launchRaw(100, n // 100)
+    ids = np.arange(n, dtype=np.int64)
+    wrap = np.int32 if dtype is torch.int32 else np.int64
+    total = np.array(ids.sum()).astype(wrap)
+    assert y.tolist() == [total, 0, n - 1, wrap(-1) & ~wrap(0xFFFF), 0xFFFF, np.bitwise_xor.reduce(ids), 7, 9]
+
+
+def test_atomics_of_floats(load: Any, place: str) -> None:
+    m = load(ATOMICS)
+    f, d = torch.tensor([0, 0, 3.0], device=place), torch.zeros(1, dtype=torch.float64, device=place)
+    h, v = torch.zeros(1, dtype=torch.float16, device=place), torch.zeros(1, 3, device=place)
+    m.floats(f, d, h, v).launchRaw(100, 1000)
+    assert f.tolist() == [100000, 5, 9] and d.item() == 100000 and h.item() == 1000
+    assert v.tolist() == [[100000, 200000, 300000]]

@@ -1,0 +1,162 @@
+"""Directions of imports and includes: what stands below never imports what stands above, and nothing goes in circles."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "slangpy"
+NATIVE = ROOT / "src" / "native"
+
+BASE = ("_native", "_slang", "census", "checks", "config", "errors", "folders", "generators", "libslang", "optional", "scalars")
+"""Modules without a folder that all may import: they import each other at most."""
+BELOW = {
+    "base": set(),
+    "reflection": {"base"},
+    "bindings": {"base", "reflection"},
+    "images": {"base"},
+    "compiler": {"base", "reflection"},
+    "plan": {"base", "reflection", "bindings", "compiler"},
+    "device": {"base", "reflection", "compiler"},
+    "tensor": {"base", "reflection", "compiler", "device"},
+    "run": {"base", "reflection", "bindings", "compiler", "plan", "tensor"},
+    "pytorch": {"base", "reflection", "bindings", "compiler", "plan", "tensor", "device", "run"},
+    "derivatives": None,  # public: all but itself is below
+    "public": None,
+}
+"""What each folder may import besides itself."""
+NO_LOCAL_IMPORTS = ("plan", "run", "compiler", "reflection")
+
+INCLUDES = {
+    "core": set(),
+    "math": {"core"},
+    "slang": {"core"},
+    "device": {"core", "math"},
+    "null": {"core", "math", "device"},
+    "cpu": {"core", "math", "device"},
+    "cuda": {"core", "math", "device"},
+    "vulkan": {"core", "math", "device"},
+    "d3d12": {"core", "math", "device"},
+    "values": {"core", "math", "device", "slang"},
+    "call": {"core", "math", "device", "slang", "values"},
+    "worker": {"core", "slang"},
+    "python": None,  # binds everything
+}
+"""What files of each native folder may include besides their own."""
+
+
+def load_structure() -> ModuleType:
+    """tools/structure.py, which knows what imports what."""
+    spec = importlib.util.spec_from_file_location("structure", ROOT / "tools" / "structure.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["structure"] = module  # dataclasses look there
+    spec.loader.exec_module(module)
+    return module
+
+
+structure = load_structure()
+FILES = structure.python_files()
+KNOWN = {structure.module_name(path) for path in FILES}
+
+
+def folder_of(module: str) -> str:
+    """The row of BELOW that a module belongs to."""
+    name = module.split(".")[1] if "." in module else ""
+    if name in BASE:
+        return "base"
+    return name if name in BELOW else "public"
+
+
+def test_every_folder_is_ranked():
+    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert folders <= set(BELOW)
+    native = {path.name for path in NATIVE.iterdir() if path.is_dir()}
+    assert native <= set(INCLUDES)
+
+
+@pytest.mark.parametrize("folder", [name for name, below in BELOW.items() if below is not None])
+def test_imports_go_down(folder: str):
+    wrong = []
+    for path in FILES:
+        module = structure.module_name(path)
+        if folder_of(module) != folder:
+            continue
+        for other in structure.imported_modules(path, KNOWN, everywhere=True):
+            below = BELOW[folder] | {folder}
+            if folder_of(other) not in below:
+                wrong.append(f"{module} imports {other}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_import_cycles():
+    graph = {structure.module_name(path): structure.imported_modules(path, KNOWN) for path in FILES}
+    assert structure.cycles(graph) == []
+
+
+def test_no_imports_inside_functions():
+    wrong = [
+        line for path in FILES for line in structure.local_imports(path)
+        if path.relative_to(PACKAGE).parts[0] in NO_LOCAL_IMPORTS
+    ]  # fmt: skip
+    assert not wrong, "\n".join(wrong)
+
+
+def test_cycles_are_found():
+    assert structure.cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+
+
+def test_local_imports_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "x.py"
+    file.write_text("import os\ndef f():\n    if os:\n        import sys\n        return sys\n")
+    monkeypatch.setattr(structure, "ROOT", tmp_path)
+    assert len(structure.local_imports(file)) == 1
+
+
+def test_import_is_light():
+    """Neither torch nor the compiler is loaded by `import slangpy`."""
+    code = "import slangpy, sys; print([n for n in ('torch', 'slangpy._slang') if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def included_folders(path: Path) -> set[str]:
+    """Native folders other than its own that a file includes from."""
+    own = path.relative_to(NATIVE).parts[0]
+    found = set()
+    for name in _INCLUDE.findall(path.read_text("utf-8")):
+        if "/" not in name:
+            continue
+        target = (path.parent / name).resolve()
+        parts = target.relative_to(NATIVE).parts if target.exists() and NATIVE in target.parents else Path(name).parts
+        if parts[0] in INCLUDES:
+            found.add(parts[0])
+    return found - {own}
+
+
+@pytest.mark.parametrize("folder", [name for name, below in INCLUDES.items() if below is not None])
+def test_includes_go_down(folder: str):
+    wrong = []
+    for path in sorted((NATIVE / folder).rglob("*")):
+        if path.suffix in (".cpp", ".h"):
+            above = included_folders(path) - INCLUDES[folder]
+            wrong += [f"{path.relative_to(ROOT)} includes {other}" for other in sorted(above)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_statements_are_read():
+    """The reader of imports sees plain, relative and extension modules, and leaves out what type checkers read."""
+    path = PACKAGE / "compiler" / "session.py"
+    assert {"slangpy.libslang", "slangpy.folders"} <= structure.imported_modules(path, KNOWN)
+    assert ast.parse(path.read_text("utf-8")).body
