@@ -16,7 +16,7 @@ from .emit.variants import can_flatten
 from .kernels import can_widen
 from .kinds import KINDS
 from .kinds.kind import Specs
-from .planner import Planned, Request, lacks_storage
+from .planner import Planned, Request, warnings_of
 from .records import Derivative, Placed, Vectorized
 from .slots import Fields, Slots
 from .specification import (
@@ -76,7 +76,7 @@ def specification(request: Request, planned: Planned, built: BuiltKernel, find_l
         tile=plan.tile,
         label=request.label,
         can_widen=can_widen(request, planned),
-        no_storage=lacks_storage(request, planned),
+        warnings=warnings_of(request, planned),
         used_globals=built.used_globals,
         is_forward_mode=request.options.fwds,
     )

@@ -9,9 +9,10 @@ from ..compiler.mentions import asks_position
 from ..compiler.view_writes import writes_view
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from .bind.custom import with_class
+from .derive.backward_check import lost_share_warnings
 from .derive.forward_check import check_forward
 from .derive.forward_mode import has_tangent, tangents
-from .derive.gradients import derivatives, has_storage
+from .derive.gradients import derivatives, has_storage, lacks_seed
 from .derive.second_order import second_derivatives
 from .device_types import check_bfloat, check_pointer_sized
 from .emit.groups import tile_shape
@@ -127,4 +128,20 @@ def lacks_storage(request: Request, planned: Planned) -> bool:
     return request.options.bwds and not has_storage(planned.derivatives)
 
 
-__all__ = ["Planned", "Request", "decode", "lacks_storage", "make_plan"]
+def warnings_of(request: Request, planned: Planned) -> tuple[str, ...]:
+    """What to tell of derivatives that are lost or zero: at each process's first call with the plan."""
+    texts, call = [], f"{request.label}.{request.call_mode}"
+    if lacks_storage(request, planned):
+        missing = "has a tangent" if request.options.fwds else "has storage for a gradient"
+        texts.append(f"{call}: no argument {missing}; attach one with with_grads() or a DiffPair")
+    if request.options.bwds:
+        if lacks_seed(planned.vectorized, planned.derivatives):
+            texts.append(
+                f"{call}: _result has no gradient to read, so all gradients are zero; attach one with with_grads() or "
+                "pass a DiffPair"
+            )
+        texts += lost_share_warnings(request.module, planned.resolved.call_name, request.label)
+    return tuple(texts)
+
+
+__all__ = ["Planned", "Request", "decode", "lacks_storage", "make_plan", "warnings_of"]

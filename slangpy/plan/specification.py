@@ -196,8 +196,8 @@ class Specification:
     tile: tuple[int, ...]
     label: str = ""
     can_widen: bool = False
-    no_storage: bool = False
-    """A derivative was asked for that no argument has memory for."""
+    warnings: tuple[str, ...] = ()
+    """Told at each process's first call with the plan."""
     used_globals: tuple[int, ...] = ()
     is_forward_mode: bool = False
 

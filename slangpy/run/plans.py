@@ -14,12 +14,11 @@ from ..errors import PLAIN_ERRORS
 from ..plan import layout as layout_stage, store as plan_disk
 from ..plan.bind.custom import mentions_custom, release
 from ..plan.debug import bindings_of
-from ..plan.derive.backward_check import warn_lost_shares
 from ..plan.emit.sums import gradient_class
 from ..plan.emit.variants import decode_variant
 from ..plan.explain import table
 from ..plan.kernels import Kernels, default_variant, group_size
-from ..plan.planner import Planned, Request, decode, lacks_storage, make_plan
+from ..plan.planner import Planned, Request, decode, make_plan
 from ..plan.records import Argument, Options
 from ..plan.specification import LeafSpec, NativePlan, Specification
 from .callbacks import Callbacks
@@ -79,23 +78,11 @@ class PlanView:
         if self._planned is None:
             with code_lock:
                 self._planned = make_plan(self.request)
-                self._warn(self._planned)
         return self._planned
 
-    def _warn(self, planned: Planned) -> None:
-        """Of derivatives that would be lost."""
-        if lacks_storage(self.request, planned):
-            self._warn_no_storage(7)
-        if self.request.options.bwds:
-            warn_lost_shares(self.module, planned.resolved.call_name, self.label, 7)
-
-    def _warn_no_storage(self, stacklevel: int) -> None:
-        missing = "has a tangent" if self.request.options.fwds else "has storage for a gradient"
-        warnings.warn(
-            f"{self.label}.{self.request.call_mode}: no argument {missing}; attach one with with_grads() or a DiffPair",
-            RuntimeWarning,
-            stacklevel=stacklevel,
-        )
+    def _warn(self) -> None:
+        for text in self.spec.warnings:
+            warnings.warn(text, RuntimeWarning, stacklevel=5)
 
     def build_spec(self) -> None:
         """The native plan, without kernels: its offsets come from compiling the variant that is likely needed."""
@@ -105,6 +92,7 @@ class PlanView:
         self.result_type = planned.resolved.return_type
         if self.spec.result.tangent is not None:
             self.tangent_type = self.result_type.derivative
+        self._warn()
 
     def native_spec(self) -> NativePlan:
         """What native code takes."""
@@ -138,8 +126,7 @@ class PlanView:
         self.spec = found.spec
         self.kernels.take(found.variants)
         self.result_type, self.tangent_type = found.result_type, found.tangent_type
-        if self.spec.no_storage:
-            self._warn_no_storage(5)
+        self._warn()
         return True
 
     def torch_leaves(self) -> list[LeafSpec]:

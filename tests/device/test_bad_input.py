@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels import RW, in_process, kernel
+from device_kernels import RW, in_process, kernel
 
 import slangpy as spy
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels import RW, kernel
+from device_kernels import RW, kernel
 
 import slangpy as spy
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels import RW, kernel as build
+from device_kernels import RW, kernel as build
 
 from slangpy import Device, DeviceType, Feature, Module
 from slangpy.config import config

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernels import RW, TEXTURE_RW, kernel
+from device_kernels import RW, TEXTURE_RW, kernel
 
 import slangpy as spy
 

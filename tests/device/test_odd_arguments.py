@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kernels import in_process
+from device_kernels import in_process
 
 import slangpy as spy
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels import RW, kernel
+from device_kernels import RW, kernel
 from sampling_model import A, Model, cube_texel_directions, decoded
 
 import slangpy as spy

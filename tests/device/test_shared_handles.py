@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from kernels import in_process
+from device_kernels import in_process
 
 import slangpy as spy
 

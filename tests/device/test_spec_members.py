@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels import RW, TEXTURE_RW
+from device_kernels import RW, TEXTURE_RW
 
 import slangpy as spy
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.cases import KERNELS, all_files, text_of
+from .cases import KERNELS, all_files, text_of
 
 FILES = all_files()
 

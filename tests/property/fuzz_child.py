@@ -27,7 +27,7 @@ import numpy as np
 from fuzz_values import NAMES, Boom, Values
 
 import slangpy as spy
-from slangpy.plan import compile as compile_stage
+from slangpy.plan import kernels as kernels_stage
 
 ALLOWED = (
     spy.CallError, ValueError, TypeError, OverflowError, IndexError, NotImplementedError, RuntimeError, MemoryError
@@ -50,7 +50,7 @@ class NotBuilt(Exception):
 
 def limit_builds(most: int) -> None:
     """Kernels beyond `most` are planned and not compiled: random calls that fit are many, and compilers are slow."""
-    build, count = compile_stage.build, 0
+    build, count = kernels_stage.build, 0
 
     def limited(*args: Any) -> Any:
         nonlocal count
@@ -59,7 +59,7 @@ def limit_builds(most: int) -> None:
             raise NotBuilt
         return build(*args)
 
-    compile_stage.build = limited
+    kernels_stage.build = limited
 
 
 class Fuzz:

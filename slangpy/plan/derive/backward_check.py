@@ -9,7 +9,6 @@ conditional of its own for one of them, a variable filled by elements, and `v.x`
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -57,18 +56,16 @@ class LostShare:
     second: str
 
 
-def warn_lost_shares(module: Any, name: str, label: str, stacklevel: int) -> None:
-    """RuntimeWarning for what function `name`, or one that it calls, has of the faulty pairs."""
-    for found in lost_shares(module, name):
-        warnings.warn(
-            f"{label}.bwds: '{found.function}' uses '{found.first}' and '{found.second}' of one value '{found.variable}'. "
-            "Where both are the same element, Slang 2026.12 loses the share of one in the reverse derivative, without a "
-            "word. Read the element of the run-time index in a function of its own, '[Differentiable] T pick(V v, int i) "
-            "{ return v[i]; }'; a copy of the variable does not help. SLANGPY_CHECK_GRADIENTS=1 checks the numbers; see "
-            "'What stays faulty' in docs/gradients.md",
-            RuntimeWarning,
-            stacklevel=stacklevel + 1,
-        )
+def lost_share_warnings(module: Any, name: str, label: str) -> list[str]:
+    """What to tell of function `name`, or of one that it calls, for each of the faulty pairs that it has."""
+    return [
+        f"{label}.bwds: '{found.function}' uses '{found.first}' and '{found.second}' of one value '{found.variable}'. "
+        "Where both are the same element, Slang 2026.12 loses the share of one in the reverse derivative, without a "
+        "word. Read the element of the run-time index in a function of its own, '[Differentiable] T pick(V v, int i) "
+        "{ return v[i]; }'; a copy of the variable does not help. SLANGPY_CHECK_GRADIENTS=1 checks the numbers; see "
+        "'What stays faulty' in docs/gradients.md"
+        for found in lost_shares(module, name)
+    ]
 
 
 def lost_shares(module: Any, name: str) -> list[LostShare]:
@@ -260,4 +257,4 @@ def _constants(body: str) -> set[str]:
     return known
 
 
-__all__ = ["LostShare", "lost_shares", "warn_lost_shares"]
+__all__ = ["LostShare", "lost_share_warnings", "lost_shares"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from dataclasses import replace
 
 from ...errors import ResolveException
@@ -237,12 +236,12 @@ def _check_result(plan: Vectorized, found: dict[str, Derivative]) -> None:
         raise ResolveException(
             f"bwds of '{resolved.call_name}' needs the gradient of its result: pass _result=tensor.with_grads()"
         )
-    if not any(found[p.ident].seed for p in results):
-        warnings.warn(
-            f"bwds of '{resolved.call_name}': _result has no gradient to read, so all gradients are zero; attach one with "
-            "with_grads() or pass a DiffPair",
-            stacklevel=2,
-        )
+
+
+def lacks_seed(plan: Vectorized, found: dict[str, Derivative]) -> bool:
+    """Whether `_result` was given and has no gradient to read: all gradients are zero then."""
+    results = [p for p in plan.placed if p.path == "_result" or p.path.startswith("_result.")]
+    return bool(results) and plan.resolved.return_type.differentiable and not any(found[p.ident].seed for p in results)
 
 
 def has_storage(found: dict[str, Derivative]) -> bool:
@@ -257,5 +256,6 @@ __all__ = [
     "differentiable",
     "flows",
     "has_storage",
+    "lacks_seed",
     "takes_part",
 ]

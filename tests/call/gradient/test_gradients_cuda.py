@@ -65,7 +65,8 @@ def test_checked_indices_compile(cpu, module):
     function, arguments = make(cpu, module)
     spy.set_check_bounds(True)
     try:
-        built = module.device.build(function.bwds, *arguments).kernels.build(key).built
+        view = module.device.build(function.bwds, *arguments)
+        built = view.kernels.build(key).built
     finally:
         spy.set_check_bounds(False)
     assert "_spy_check_bounds = true" in built.source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from calls_support import source
 from gradcheck import load, same, seeded, tensor, with_grad
 
 import slangpy as spy
@@ -29,8 +30,9 @@ def test_result_is_needed(device, m):
     for arguments in ((x, 1.0), (x, 1.0, None)):
         with pytest.raises(spy.ResolveException, match=r"(?s)_result.*gradient|gradient.*_result"):
             m.power.bwds(*arguments[:2], _result=None)
-    with pytest.raises(spy.ResolveException, match=r"_result has no gradient"):
+    with pytest.warns(RuntimeWarning, match=r"_result has no gradient"):
         m.power.bwds(x, 1.0, _result=tensor(device, [1, 2]))
+    assert not x.grad.to_numpy().any()
     with pytest.raises(spy.ResolveException, match=r"_result"):
         m.power.bwds(x, 1.0, _result=np.zeros(2, np.float32))
 
@@ -133,3 +135,27 @@ def test_internal_errors_say_the_way_round(device):
         ValueError, match=r"(?s)no_diff_parts::fails: Slang failed inside.*detach\(value\).*gradients\.md"
     ):
         module.fails.fwds(spy.diffPair(0.7, 1.0), 0.3)
+
+
+def test_plans_from_disk_warn_too(device, m):
+    """What a second process finds on disk: another module of the same code on a device of its own."""
+    del m
+    for _ in range(2):
+        module = source(device, "warned", SEEDLESS)
+        x = with_grad(device, [1, 2])
+        with pytest.warns(RuntimeWarning) as caught:
+            module.mixed.bwds(x, 1, _result=tensor(device, [1, 2]))
+        texts = [str(w.message) for w in caught]
+        assert any("_result has no gradient" in text for text in texts)
+        assert any("loses the share of one" in text for text in texts)
+        assert {w.filename for w in caught} == {__file__}
+        del module
+
+
+SEEDLESS = """
+[Differentiable] float mixed(float x, int n)
+{
+    float a[3] = { x, x * x, 2 };
+    return a[n % 3] + sin(a[0]);
+}
+"""
