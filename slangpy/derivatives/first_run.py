@@ -44,8 +44,8 @@ def _check(node: Any, args: tuple[Any, ...], kwargs: dict[str, Any], values: Ite
     positional = tuple(_primal(value, values) for value in args)
     named = {name: _primal(value, values) for name, value in kwargs.items()}
     named.pop("_append_to", None)
-    problem = Problem(node._with(bwds=False), positional, named, "check_gradients")
-    if not problem.inputs or not problem.outputs:
+    problem = _problem(node._with(bwds=False), positional, named)
+    if problem is None or not problem.inputs or not problem.outputs:
         return
     rng = np.random.default_rng(zlib.crc32(node.label.encode()))
     weights = {i: leaf.rounded(_random(rng, leaf.values.size)) for i, leaf in problem.outputs.items()}
@@ -56,6 +56,21 @@ def _check(node: Any, args: tuple[Any, ...], kwargs: dict[str, Any], values: Ite
         message = checks.along(key, direction)
         if message:
             _warn(f"{node.label}.bwds: the gradient by {leaf.path or 'an argument'} {message}")
+
+
+def _problem(node: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Problem | None:
+    """The problem of a call's arguments; the last one by position may be the result's, which only `bwds` takes so.
+
+    None where a number stands for the result: it brings no gradient, and all gradients are zero.
+    """
+    if isinstance(kwargs.get("_result"), (int, float)):
+        return None
+    try:
+        return Problem(node, args, kwargs, "check_gradients")
+    except CallError:
+        if not args or "_result" in kwargs:
+            raise
+    return _problem(node, args[:-1], {**kwargs, "_result": args[-1]})
 
 
 class _Comparison:

@@ -108,8 +108,10 @@ def test_backward_of_plain_values(m: spy.Module, device: spy.Device) -> None:
     assert m.times.bwds(2, 3, 6) is None
     a = spy.Tensor.zeros(device, (2,), dtype="float").with_grads()
     seeds = floats(device, [1.0, 1.0])
-    with pytest.warns(UserWarning, match="no gradient to read"):
-        assert m.times.bwds(a, 3.0, seeds) is None
+    with pytest.raises(spy.ResolveException, match="_result has no gradient to read"):
+        m.times.bwds(a, 3.0, seeds)
+    with pytest.warns(RuntimeWarning, match="no gradient to read"):
+        assert m.times.bwds(a, 3.0, 1.0) is None
     if runs(device):
         assert a.grad_out.to_numpy().tolist() == [0.0, 0.0]
 

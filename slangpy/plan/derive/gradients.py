@@ -11,6 +11,8 @@ from ..records import Binding, Derivative, Parameter, Placed, Value, Vectorized
 from .sums import own_addition, sums_of, target_type
 
 NONE = Derivative()
+CONTAINERS = ("tensor", "array", "list", "buffer", "texture", "texture_view")
+"""Kinds of `_result` that must bring a gradient; plain values need not."""
 
 
 def differentiable(parameter: Parameter) -> bool:
@@ -236,10 +238,16 @@ def _check_result(plan: Vectorized, found: dict[str, Derivative]) -> None:
         raise ResolveException(
             f"bwds of '{resolved.call_name}' needs the gradient of its result: pass _result=tensor.with_grads()"
         )
+    held = next((p.binding.value for p in results if p.binding.value and p.binding.value.kind in CONTAINERS), None)
+    if held is not None and not any(found[p.ident].seed for p in results):
+        raise ResolveException(
+            f"bwds of '{resolved.call_name}': _result has no gradient to read: it is {held.describe()}; attach one with "
+            "with_grads() or pass a DiffPair"
+        )
 
 
 def lacks_seed(plan: Vectorized, found: dict[str, Derivative]) -> bool:
-    """Whether `_result` was given and has no gradient to read: all gradients are zero then."""
+    """Whether `_result` is a plain value, which has no gradient to read: all gradients are zero then."""
     results = [p for p in plan.placed if p.path == "_result" or p.path.startswith("_result.")]
     return bool(results) and plan.resolved.return_type.differentiable and not any(found[p.ident].seed for p in results)
 

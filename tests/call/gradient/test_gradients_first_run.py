@@ -160,3 +160,12 @@ def test_environment_and_torch():
         timeout=300, check=True,
     )  # fmt: skip
     assert "wrong.bwds" in run.stdout and "right.bwds" not in run.stdout, run.stdout + run.stderr
+
+
+def test_the_result_by_position_is_checked_too(device, m):
+    x, y = with_grad(device, [0.5, 1.0]), seeded(device, [1.0, 2.0])
+    with pytest.warns(RuntimeWarning, match=r"wrong\.bwds: the gradient by .* is wrong"):
+        m.wrong.bwds(2.0, x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        m.right.bwds(x, 2.0, y)
