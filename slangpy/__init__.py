@@ -20,6 +20,7 @@ from . import (
     compat as compat,
     config as config,
     math as math,
+    pickling as pickling,
     reflection as reflection,
     torchintegration as torchintegration,
 )

@@ -21,6 +21,7 @@ from .run.globals import answered, asks, write_globals
 from .run.plans import plan_call
 from .run.raw import dispatch as raw_dispatch
 from .run.snapshots import frozen
+from .shared import Shared
 
 if TYPE_CHECKING:
     from .module import Module
@@ -157,7 +158,7 @@ def _plain_map_entry(entry: Any, depth: int = 0) -> Any:
     raise ValueError(f"Invalid explicit type {given}: map takes a tuple of call dimensions, a type or a dict")
 
 
-class FunctionNode(_native.CallSite):
+class FunctionNode(_native.CallSite, Shared):
     """A Slang function, with the modifiers applied so far. Immutable: each modifier gives a new node.
 
     Call it with values for the function's parameters; see `spec` pages in `docs/` for what may be passed.

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numpy as np
 
 from ._native import Generator, GeneratorKind
+from .shared import Shared
 
 _DEFAULT_SEED = 2640457667
 
@@ -60,7 +61,26 @@ def _sizes(value: Any, what: str) -> tuple[int, ...]:
     return sizes
 
 
-class GridArg(Generator):
+class _Made(Generator, Shared):
+    """A generator that knows what it was made with: for `repr`, copies and pickles."""
+
+    def _keep(self, **given: Any) -> None:
+        self._given = given
+
+    def __repr__(self) -> str:
+        names = {"CallIdArg": "call_id", "ThreadIdArg": "thread_id", "WangHashArg": "wang_hash"}
+        name = {**names, "GridArg": "grid", "RandFloatArg": "rand_float"}.get(type(self).__name__, type(self).__name__)
+        return f"{name}({', '.join(f'{key}={value!r}' for key, value in self._given.items())})"
+
+    def __reduce__(self) -> Any:
+        return _remake, (type(self), self._given)
+
+
+def _remake(cls: Any, given: dict[str, Any]) -> Any:
+    return cls(**given)
+
+
+class GridArg(_Made):
     """Integer coordinates over a shape: `offset + stride * index` in each dimension.
 
     shape: sizes, -1 = taken from the other arguments; an int n stands for n dimensions of size -1.
@@ -79,6 +99,8 @@ class GridArg(Generator):
             raise ValueError(f"grid: offset {starts} and stride {steps} must have as many entries as shape {sizes}")
         super().__init__(GeneratorKind.grid, len(sizes), sizes, starts, steps)
         self._shape, self._offset, self._stride = sizes, starts, steps
+        moved = {"offset": starts} if any(starts) else {}
+        self._keep(shape=sizes, **moved, **({"stride": steps} if set(steps) != {1} else {}))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -97,29 +119,32 @@ class GridArg(Generator):
         return len(self._shape)
 
 
-class CallIdArg(Generator):
+class CallIdArg(_Made):
     """The position of the invocation in the call shape."""
 
     def __init__(self, dims: int = -1) -> None:
         super().__init__(GeneratorKind.call_id, dims)
+        self._keep(dims=dims)
 
 
-class ThreadIdArg(Generator):
+class ThreadIdArg(_Made):
     """The flat dispatch index, in x."""
 
     def __init__(self, dims: int = -1) -> None:
         super().__init__(GeneratorKind.thread_id, dims)
+        self._keep(dims=dims)
 
 
-class WangHashArg(Generator):
+class WangHashArg(_Made):
     """Random 32-bit integers by Wang's hash of the invocation's index."""
 
     def __init__(self, dims: int = -1, seed: int = 0, warmup: int = 0, hash_seed: bool = True) -> None:
         start = _hash(seed & 0xFFFFFFFF) if hash_seed else seed & 0xFFFFFFFF
         super().__init__(GeneratorKind.wang_hash, dims, seed=start, warmup=warmup)
+        self._keep(dims=dims, seed=seed, warmup=warmup, hash_seed=hash_seed)
 
 
-class RandFloatArg(Generator):
+class RandFloatArg(_Made):
     """Uniform floats in [min, max) from Wang's hash of the invocation's index."""
 
     def __init__(
@@ -127,6 +152,7 @@ class RandFloatArg(Generator):
     ) -> None:
         start = _hash(seed & 0xFFFFFFFF) if hash_seed else seed & 0xFFFFFFFF
         super().__init__(GeneratorKind.rand_float, dim, seed=start, warmup=warmup, min=float(min), max=float(max))
+        self._keep(min=min, max=max, dim=dim, seed=seed, warmup=warmup, hash_seed=hash_seed)
 
 
 class Deferred:

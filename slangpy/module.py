@@ -29,6 +29,7 @@ from .compiler.package_files import library_hash, planner_hash
 from .compiler.reload import register, source_changed, watch
 from .function import FunctionCore, FunctionNode
 from .reflection import SlangProgramLayout, SlangType
+from .shared import Shared
 from .struct import Struct
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _OPTIONS = {"strict_broadcasting": False, "convert": "none", "defer_target_compi
 _lock = threading.RLock()
 
 
-class Module:
+class Module(Shared):
     """A Slang module on a device. Its functions and types are attributes: `module.f(...)`, `module.Type`."""
 
     name: str

@@ -13,6 +13,7 @@ from .bindings.marshall import Marshall
 from .bindings.typeregistry import PYTHON_TYPES
 from .errors import BoundVariableException
 from .reflection.dtypes import _canonical
+from .shared import Shared
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class PackedMarshall(Marshall):
         self.concrete_shape = shape
 
 
-class PackedArg(_native.PackedArg):
+class PackedArg(_native.PackedArg, Shared):
     """A value that calls take as an argument again and again. Made by `pack`.
 
     It holds what the value was when it was packed (Tensors by reference) and binds as that value does, read-only.

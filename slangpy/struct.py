@@ -8,13 +8,14 @@ from . import libslang
 from .compiler.reload import source_changed
 from .function import FunctionCore, FunctionNode
 from .reflection import SlangType
+from .shared import Shared
 
 if TYPE_CHECKING:
     from ._native import Shape
     from .module import Module
 
 
-class Struct:
+class Struct(Shared):
     """A Slang type of a module. `S(...)` constructs, `S.method(this, ...)` calls, `S.Inner` is a nested type."""
 
     def __init__(self, module: Module, type_: SlangType) -> None:

@@ -174,10 +174,9 @@ class ComputeKernel:
 
         `thread_count` counts threads: up to three ints, or one; rounded up to whole groups, so kernels test bounds.
         `kwargs` set parameters of the entry point, `vars` globals (dicts for blocks). A name that the kernel lacks
-        gives a RuntimeWarning; a buffer, texture or sampler that the kernel uses and nobody set is a RuntimeError. Unset
-        uniforms are zero.
-        With `command_encoder` the dispatch is only recorded; with `query_pool` timestamps are written before and
-        after it. `cuda_stream` (a NativeHandle) runs it on that stream.
+        gives a RuntimeWarning, a resource that it uses and nobody set a RuntimeError. Unset uniforms are zero.
+        With `command_encoder` the dispatch is only recorded; with `query_pool` timestamps stand around it. `cuda_stream`
+        (a NativeHandle) runs it on that stream.
         """
         threads = _thread_count(thread_count)
         stream = _native.NativeHandle() if cuda_stream is None else cuda_stream

@@ -34,6 +34,12 @@ def register(module: Any) -> None:
         state.watcher = _native.FileWatcher()
 
 
+def modules_of(device: Any) -> list[Any]:
+    """The living modules of a device."""
+    modules = device._state.modules
+    return [] if modules is None else modules.items()
+
+
 def watch(device: Any, paths: list[str]) -> None:
     """Watches source files, where the device has hot reload."""
     watcher = device._state.watcher

@@ -28,7 +28,7 @@ def _device_of(entry: _Entry) -> Any:
     return entry() if isinstance(entry, weakref.ref) else entry
 
 
-def _top() -> Any:
+def top() -> Any:
     """The current device; takes those off the stack that nobody holds any more."""
     entries = stack()
     while entries:
@@ -49,7 +49,7 @@ def note_opened(device: _native.Device) -> None:
 
 def note_closing(device: _native.Device) -> None:
     open_devices.discard(device)
-    if _top() is device:
+    if top() is device:
         stack().pop()
 
 
@@ -71,7 +71,7 @@ def push_current_device(device: _native.Device) -> None:
 
 def pop_current_device() -> Any:
     """Takes the current device off this thread's stack and returns it."""
-    device = _top()
+    device = top()
     if device is None:
         raise RuntimeError("No device to pop: push_current_device() was not called on this thread")
     stack().pop()
@@ -80,7 +80,7 @@ def pop_current_device() -> Any:
 
 def current_device() -> Any:
     """The device that was pushed or created last on this thread. A created one counts while somebody holds it."""
-    device = _top()
+    device = top()
     if device is None:
         raise RuntimeError("No current device: create one and keep it, or use `with device:`, on this thread")
     return device

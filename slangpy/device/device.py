@@ -22,6 +22,7 @@ from slangpy.device.commands import CommandRecordingEvent
 from slangpy.device.log import log_info, log_warn, log_warn_once
 from slangpy.device.state import DeviceCallbacks, DeviceState
 from slangpy.optional import torch_for
+from slangpy.shared import Shared
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -30,7 +31,7 @@ _LAST_PATIENCE = 1.0
 """Seconds that the end of the interpreter waits for a call that is being planned."""
 
 
-class Device(_native.Device):
+class Device(_native.Device, Shared):
     """Runs kernels and owns memory. Takes the fields of `DeviceDesc`, one of these or a dict.
 
     RuntimeError says what is missing when the device cannot be opened. `create_device` opens the best there is.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Sequence
@@ -331,6 +332,21 @@ class Tensor(TensorViews):
         target = Tensor.empty_like(self)
         tensor_io.copy_elements(self, target)
         return target
+
+    def __copy__(self) -> Tensor:
+        """Another view of the same storage, with the same gradients."""
+        view = self.detach()
+        view.grad_in, view.grad_out = self.grad_in, self.grad_out
+        return view
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        """`copy()`, with copies of the gradients."""
+        result = memo[id(self)] = self.copy()
+        for name in ("grad_in", "grad_out"):
+            grad = getattr(self, name)
+            if grad is not None:
+                setattr(result, name, copy.deepcopy(grad, memo))
+        return result
 
     # --- transfer
     def to_numpy(self, structured: bool = False) -> np.ndarray[Any, Any]:
