@@ -42,7 +42,7 @@ D3D12Device::D3D12Device(const DeviceDesc& desc)
         m_info = d3d12_info(m_context);
         m_target = d3d12_target(m_context);
         m_descriptors.open();
-        m_queue.open();
+        m_queue.timeline.open();
         m_recorder.open();
     } catch (...) {
         close_backend();

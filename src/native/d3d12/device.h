@@ -41,7 +41,7 @@ public:
     D3D12Memory& memory() { return m_memory; }
     D3D12Descriptors& descriptors() { return m_descriptors; }
     D3D12Queue& queue() { return m_queue; }
-    void require_open(const char* what) const { m_queue.require_open(what); }
+    void require_open(const char* what) const { m_queue.timeline.require_open(what); }
     void read_queries(D3D12QueryPool& pool, uint32_t index, uint32_t count, uint64_t* ticks)
     {
         m_host.read_queries(pool, index, count, ticks);

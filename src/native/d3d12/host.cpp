@@ -27,7 +27,7 @@ public:
     void submit()
     {
         m_owner.m_queue.flush();
-        m_id = m_owner.m_queue.submitted();
+        m_id = m_owner.m_queue.timeline.submitted();
     }
     const uint8_t* wait()
     {
@@ -48,7 +48,7 @@ void D3D12HostAccess::read_buffer(Buffer* buffer, uint64_t offset, void* data, u
         return;
     auto* source = static_cast<D3D12Buffer*>(buffer);
     if (const void* memory = source->host_pointer()) {
-        m_queue.require_open("read");
+        m_queue.timeline.require_open("read");
         m_queue.wait_all();
         std::memcpy(data, static_cast<const uint8_t*>(memory) + offset, size);
         return;
@@ -56,7 +56,7 @@ void D3D12HostAccess::read_buffer(Buffer* buffer, uint64_t offset, void* data, u
     for (uint64_t begin = 0; begin < size; begin += chunk_size) {
         const uint64_t count = std::min(chunk_size, size - begin);
         std::unique_lock lock(m_queue.mutex());
-        m_queue.require_open("read");
+        m_queue.timeline.require_open("read");
         ReadBack read(*this, count);
         m_recorder.record_copy(read.block(), 0, *source->block(), offset + begin, count);
         read.submit();
@@ -73,15 +73,15 @@ void D3D12HostAccess::write_buffer(Buffer* buffer, uint64_t offset, const void* 
     if (target->host_pointer()) {
         m_queue.wait_all();
         std::lock_guard lock(m_queue.mutex());
-        m_queue.require_open("write");
+        m_queue.timeline.require_open("write");
         std::memcpy(static_cast<uint8_t*>(target->host_pointer()) + offset, data, size);
         return;
     }
     for (uint64_t begin = 0; begin < size; begin += chunk_size) {
         std::lock_guard lock(m_queue.mutex());
-        m_queue.require_open("write");
+        m_queue.timeline.require_open("write");
         const uint64_t count = std::min(chunk_size, size - begin);
-        const UploadSlice slice = m_uploads.slice(count, 16);
+        const D3D12UploadSlice slice = m_uploads.slice(count, 16);
         std::memcpy(slice.data, static_cast<const uint8_t*>(data) + begin, count);
         m_recorder.record_copy(*target->block(), offset + begin, *slice.block, slice.offset, count);
         if (count == chunk_size)
@@ -95,7 +95,7 @@ void D3D12HostAccess::read_texture(Texture* texture, uint32_t layer, uint32_t mi
     const SubresourceLayout layout = subresource_layout(source->desc(), mip);
     const Extent3 extent{layout.width, layout.height, layout.depth};
     std::unique_lock lock(m_queue.mutex());
-    m_queue.require_open("read");
+    m_queue.timeline.require_open("read");
     const TexelBox box = m_recorder.box_of(*source, extent, "read_texture");
     ReadBack read(*this, box.size());
     m_recorder.record_texture_read(*source, layer, mip, {}, extent, read.block(), box);
@@ -111,16 +111,16 @@ void D3D12HostAccess::write_texture(Texture* texture, uint32_t layer, uint32_t m
     auto* target = static_cast<D3D12Texture*>(texture);
     const SubresourceLayout layout = subresource_layout(target->desc(), mip);
     std::lock_guard lock(m_queue.mutex());
-    m_queue.require_open("write");
+    m_queue.timeline.require_open("write");
     m_recorder.record_texture_upload(*target, layer, mip, {}, {layout.width, layout.height, layout.depth}, data);
 }
 
 void D3D12HostAccess::read_queries(D3D12QueryPool& pool, uint32_t index, uint32_t count, uint64_t* ticks)
 {
     std::unique_lock lock(m_queue.mutex());
-    m_queue.require_open("get_results");
+    m_queue.timeline.require_open("get_results");
     ReadBack read(*this, count * 8);
-    m_queue.use(read.block(), D3D12_RESOURCE_STATE_COPY_DEST);
+    m_queue.barriers.use(read.block(), D3D12_RESOURCE_STATE_COPY_DEST);
     m_queue.begin_command()->ResolveQueryData(pool.handle(), D3D12_QUERY_TYPE_TIMESTAMP, index, count,
                                               read.block().resource.get(), 0);
     read.submit();

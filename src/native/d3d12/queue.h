@@ -4,9 +4,9 @@
 // Work is recorded into one open command list, which is submitted ("flushed") when somebody waits or reads, when the
 // GPU has nothing to do, or when the list is full. A fence carries the submit ids. Whatever is released while work is
 // in flight goes to a queue that is emptied as ids pass, so commands hold no references.
-#include "d3d12/descriptors.h"
-#include "d3d12/memory.h"
-#include "d3d12/upload.h"
+#include "d3d12/barriers.h"
+#include "d3d12/lists.h"
+#include "d3d12/timeline.h"
 
 #include "core/interrupt.h"
 #include "device/command.h"
@@ -17,55 +17,38 @@ namespace spy {
 
 class D3D12Recorder;
 
-struct CommandList {
-    Com<ID3D12CommandAllocator> allocator;
-    Com<ID3D12GraphicsCommandList> commands;
-    std::vector<UploadPage*> pages;
-    uint64_t id = 0, serial = 0;
-    uint32_t command_count = 0;
-    uint64_t staged_bytes = 0;
-    uint64_t resource_head = 0, sampler_head = 0; ///< of the descriptor rings when it was submitted
-    ID3D12PipelineState* bound = nullptr;
-    std::vector<D3D12Block*> copied;                                       ///< in a state that kernels cannot use
-    std::vector<std::pair<D3D12Texture*, D3D12_RESOURCE_STATES>> textures; ///< with their states before the list
+/// What goes once `id` has passed.
+struct D3D12Garbage {
+    uint64_t id = 0;
+    D3D12Block* block = nullptr;
+    Com<IUnknown> object;
 };
 
 class D3D12Queue {
 public:
     D3D12Queue(D3D12Context& context, D3D12Memory& memory, D3D12Uploads& uploads, D3D12Descriptors& descriptors)
-        : m_context(context),
+        : timeline(context),
+          m_context(context),
           m_memory(memory),
-          m_uploads(uploads),
-          m_descriptors(descriptors)
+          m_descriptors(descriptors),
+          m_lists(context, uploads, descriptors)
     {
     }
-    void open();
     void close() noexcept;
-    void require_open(const char* what) const;
     /// Guards all of the device's state, its queue and its memory.
     PoliteMutex& mutex() { return m_mutex; }
 
     // Recording; the caller holds the lock.
-    CommandList& open_list();
-    CommandList* current_list() { return m_open.get(); }
+    D3D12List& open_list();
+    D3D12List* current_list() { return m_open.get(); }
     ID3D12GraphicsCommandList* begin_command();
-    /// Brings a buffer into the state that the next command needs.
-    void use(D3D12Block& block, D3D12_RESOURCE_STATES state);
-    void use(D3D12Texture& texture, D3D12_RESOURCE_STATES state);
-    /// Buffers that were copied become what kernels can use; the writes of kernels before become visible.
-    void prepare_dispatch();
-    void note_dispatch() { m_needs_barrier = true; }
-    void global_barrier();
-    void note_label(const std::string& label) { m_last_label = label; }
 
     // Submission; the caller holds the lock.
-    /// Submits the open list. `waits` and `signals` name fences; with either, an empty list is submitted too.
-    void flush(const SubmitDesc* waits = nullptr, const SubmitDesc* signals = nullptr);
+    /// Submits the open list. With fences to wait for or to signal, an empty one, too.
+    void flush(const SubmitDesc* signals = nullptr);
     void flush_if_due(); ///< an idle GPU starts at once; behind a busy one launches gather
     uint64_t submit(const SubmitDesc& desc, D3D12Recorder& recorder, std::unique_lock<PoliteMutex>& lock);
-    uint64_t submitted() const { return m_submitted; }
-    uint64_t newest_id() const { return m_submitted + (m_open ? 1 : 0); }
-    bool is_idle() { return !m_open && completed_id() == m_submitted; }
+    uint64_t newest_id() const { return timeline.submitted() + (m_open ? 1 : 0); }
     /// Flushes, and waits until the oldest list in flight is done: what it holds is free then.
     void wait_for_oldest();
 
@@ -73,15 +56,14 @@ public:
     bool is_finished(uint64_t submit_id);
     bool wait(uint64_t submit_id, uint64_t timeout_ns);
     void wait_all(); ///< as long as it takes
-    /// As long as it takes, or until Ctrl-C.
-    void wait_id(uint64_t submit_id);
 
     // What is released
     void discard(D3D12Block* block) noexcept;
     template <typename T>
     void discard(Com<T>& object) noexcept
     {
-        discard_object(Com<IUnknown>(object.detach()));
+        if (object)
+            discard({0, nullptr, Com<IUnknown>(object.detach())});
     }
     /// A texture that goes: the open list must not remember it.
     void forget(const D3D12Texture* texture) noexcept;
@@ -90,40 +72,25 @@ public:
     /// Keeps released memory that is still in use by the GPU within bounds.
     void throttle_garbage();
 
-private:
-    struct Garbage {
-        uint64_t id = 0;
-        D3D12Block* block = nullptr;
-        Com<IUnknown> object;
-    };
+    D3D12Timeline timeline;
+    D3D12Barriers barriers{*this};
 
-    std::unique_ptr<CommandList> create_list();
-    void begin_list(CommandList& list);
+private:
     void run_callback(const command::Callback& command, std::unique_lock<PoliteMutex>& lock);
-    void recycle(std::unique_ptr<CommandList> list) noexcept;
     void abandon_open_list() noexcept;
-    void add_garbage(Garbage garbage) noexcept;
-    void destroy_now(Garbage& garbage) noexcept;
-    void discard_object(Com<IUnknown> object) noexcept;
-    uint64_t completed_id();
-    void check_result(HRESULT result, const char* what);
-    [[noreturn]] void fail_lost(HRESULT reason);
+    void discard(D3D12Garbage garbage) noexcept;
+    void destroy_now(D3D12Garbage& garbage) noexcept;
 
     D3D12Context& m_context;
     D3D12Memory& m_memory;
-    D3D12Uploads& m_uploads;
     D3D12Descriptors& m_descriptors;
     PoliteMutex m_mutex;
-    Com<ID3D12Fence> m_fence;
-    uint64_t m_submitted = 0, m_completed = 0, m_serial = 0;
-    bool m_needs_barrier = false, m_in_submit = false;
-    std::string m_lost; ///< message once the device is lost
-    std::string m_last_label;
-    std::unique_ptr<CommandList> m_open;
-    std::deque<std::unique_ptr<CommandList>> m_pending;
-    std::vector<std::unique_ptr<CommandList>> m_free_lists;
-    std::deque<Garbage> m_garbage;
+    std::unique_ptr<D3D12List> m_open;
+    std::deque<std::unique_ptr<D3D12List>> m_pending;
+    D3D12Lists m_lists;
+    std::deque<D3D12Garbage> m_garbage;
     uint64_t m_garbage_bytes = 0;
+    const SubmitDesc* m_waits = nullptr; ///< whose fences the next list waits for
 };
 
 } // namespace spy

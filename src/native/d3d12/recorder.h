@@ -1,16 +1,9 @@
 #pragma once
-// What goes on a command list: launches with their descriptors (launch.cpp), copies, fills, clears, queries and markers
+// What goes on a command list: launches (launch.cpp), copies, fills, clears, queries and markers
 // (transfer.cpp). The caller holds the device's lock.
-#include "d3d12/pipeline.h"
-#include "d3d12/queue.h"
+#include "d3d12/bindings.h"
 
 namespace spy {
-
-/// Arguments of a launch as the recording code reads them.
-struct ArgumentView {
-    std::span<const std::span<const uint8_t>> scopes;
-    std::span<const ref<Object>> slots;
-};
 
 /// A box of texels in memory, with the rows and offset that a copy may have.
 struct TexelBox {
@@ -27,7 +20,8 @@ public:
           m_uploads(uploads),
           m_descriptors(descriptors),
           m_memory(memory),
-          m_info(info)
+          m_info(info),
+          m_bindings(context, queue, uploads, descriptors)
     {
     }
     void open();
@@ -48,7 +42,7 @@ public:
     void record(const command::Barrier& command);
     void record(const command::DebugMarker& command);
     void record(const command::Callback&) { } // the queue runs it
-    void record_launch(D3D12Kernel& kernel, const std::array<uint32_t, 3>& groups, const ArgumentView& arguments);
+    void record_launch(D3D12Kernel& kernel, const std::array<uint32_t, 3>& groups, const D3D12Arguments& arguments);
     void record_copy(D3D12Block& to, uint64_t to_offset, D3D12Block& from, uint64_t from_offset, uint64_t size);
     /// Tightly packed rows in `data`.
     void record_texture_upload(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
@@ -61,19 +55,13 @@ public:
                               D3D12Block& from, const TexelBox& box);
 
 private:
-    ID3D12GraphicsCommandList* record_bindings(D3D12Kernel& kernel, const ArgumentView& arguments);
-    void prepare_slots(D3D12Kernel& kernel, const ArgumentView& arguments);
-    void write_slot(D3D12Kernel& kernel, uint32_t slot, Object* object, D3D12_CPU_DESCRIPTOR_HANDLE to);
-    void write_buffer_view(D3D12Kernel& kernel, const SlotLayout& slot, const D3D12Buffer& buffer,
-                           D3D12_CPU_DESCRIPTOR_HANDLE to);
-    void write_sampler(D3D12Kernel& kernel, uint32_t slot, Object* object, D3D12_CPU_DESCRIPTOR_HANDLE to);
-
     D3D12Context& m_context;
     D3D12Queue& m_queue;
     D3D12Uploads& m_uploads;
     D3D12Descriptors& m_descriptors;
     D3D12Memory& m_memory;
     const DeviceInfo& m_info;
+    D3D12Bindings m_bindings;
     Com<ID3D12CommandSignature> m_indirect;
     D3D12Block* m_zeros = nullptr;   ///< what buffers are cleared from
     D3D12Block* m_results = nullptr; ///< where queries are resolved to; grows

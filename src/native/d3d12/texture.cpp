@@ -42,7 +42,7 @@ DXGI_FORMAT family_of(DXGI_FORMAT format)
         {91, 91, DXGI_FORMAT_B8G8R8A8_TYPELESS},     {88, 88, DXGI_FORMAT_B8G8R8X8_TYPELESS},
         {93, 93, DXGI_FORMAT_B8G8R8X8_TYPELESS},     {98, 99, DXGI_FORMAT_BC7_TYPELESS}};
     for (const Family& family : families)
-        if (format >= family.first && format <= family.last)
+        if (int(format) >= family.first && int(format) <= family.last)
             return family.typeless;
     return format;
 }

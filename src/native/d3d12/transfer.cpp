@@ -79,7 +79,7 @@ void D3D12Recorder::open()
                                                          m_indirect.put_void()),
                 "CreateCommandSignature");
     m_zeros = m_memory.acquire(fill_size, MemoryType::device_local, false);
-    const UploadSlice slice = m_uploads.slice(fill_size, 16);
+    const D3D12UploadSlice slice = m_uploads.slice(fill_size, 16);
     std::memset(slice.data, 0, fill_size);
     record_copy(*m_zeros, 0, *slice.block, slice.offset, fill_size);
 }
@@ -107,8 +107,8 @@ void D3D12Recorder::record_copy(D3D12Block& to, uint64_t to_offset, D3D12Block& 
         record_copy(to, to_offset, *between, 0, size);
         return;
     }
-    m_queue.use(from, D3D12_RESOURCE_STATE_COPY_SOURCE);
-    m_queue.use(to, D3D12_RESOURCE_STATE_COPY_DEST);
+    m_queue.barriers.use(from, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    m_queue.barriers.use(to, D3D12_RESOURCE_STATE_COPY_DEST);
     m_queue.begin_command()->CopyBufferRegion(to.resource.get(), to_offset, from.resource.get(), from_offset, size);
 }
 
@@ -124,7 +124,7 @@ void D3D12Recorder::record(const command::FillBuffer& command)
     uint64_t source_offset = 0;
     if (command.value && command.size) {
         const uint64_t size = std::min(command.size, fill_size);
-        const UploadSlice slice = m_uploads.slice(size, 16);
+        const D3D12UploadSlice slice = m_uploads.slice(size, 16);
         for (uint64_t i = 0; i < size; ++i)
             slice.data[i] = uint8_t(command.value >> i % 4 * 8);
         source = slice.block;
@@ -132,8 +132,8 @@ void D3D12Recorder::record(const command::FillBuffer& command)
     }
     if (!command.size)
         return;
-    m_queue.use(*source, D3D12_RESOURCE_STATE_COPY_SOURCE);
-    m_queue.use(target, D3D12_RESOURCE_STATE_COPY_DEST);
+    m_queue.barriers.use(*source, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    m_queue.barriers.use(target, D3D12_RESOURCE_STATE_COPY_DEST);
     ID3D12GraphicsCommandList* commands = m_queue.begin_command();
     for (uint64_t done = 0; done < command.size; done += fill_size)
         commands->CopyBufferRegion(target.resource.get(), command.offset + done, source->resource.get(), source_offset,
@@ -144,7 +144,7 @@ void D3D12Recorder::record(const command::UploadBuffer& command)
 {
     if (command.data.empty())
         return;
-    const UploadSlice slice = m_uploads.slice(command.data.size(), 16);
+    const D3D12UploadSlice slice = m_uploads.slice(command.data.size(), 16);
     std::memcpy(slice.data, command.data.data(), command.data.size());
     record_copy(block_of(command.buffer), command.offset, *slice.block, slice.offset, command.data.size());
 }
@@ -166,8 +166,8 @@ TexelBox D3D12Recorder::box_of(const D3D12Texture& texture, Extent3 extent, cons
 void D3D12Recorder::record_texture_read(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset,
                                         Extent3 extent, D3D12Block& to, const TexelBox& box)
 {
-    m_queue.use(texture, D3D12_RESOURCE_STATE_COPY_SOURCE);
-    m_queue.use(to, D3D12_RESOURCE_STATE_COPY_DEST);
+    m_queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    m_queue.barriers.use(to, D3D12_RESOURCE_STATE_COPY_DEST);
     const D3D12_TEXTURE_COPY_LOCATION target = location(texture, to, box, extent);
     const D3D12_TEXTURE_COPY_LOCATION source = location(texture, layer, mip);
     const D3D12_BOX texels = texel_box(offset, extent);
@@ -177,8 +177,8 @@ void D3D12Recorder::record_texture_read(D3D12Texture& texture, uint32_t layer, u
 void D3D12Recorder::record_texture_write(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset,
                                          Extent3 extent, D3D12Block& from, const TexelBox& box)
 {
-    m_queue.use(from, D3D12_RESOURCE_STATE_COPY_SOURCE);
-    m_queue.use(texture, D3D12_RESOURCE_STATE_COPY_DEST);
+    m_queue.barriers.use(from, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    m_queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_DEST);
     const D3D12_TEXTURE_COPY_LOCATION target = location(texture, layer, mip);
     const D3D12_TEXTURE_COPY_LOCATION source = location(texture, from, box, extent);
     m_queue.begin_command()->CopyTextureRegion(&target, offset.x, offset.y, offset.z, &source, nullptr);
@@ -188,7 +188,7 @@ void D3D12Recorder::record_texture_upload(D3D12Texture& texture, uint32_t layer,
                                           Extent3 extent, const void* data)
 {
     TexelBox box = box_of(texture, extent, "upload_texture_data");
-    const UploadSlice slice = m_uploads.slice(box.size(), offset_alignment);
+    const D3D12UploadSlice slice = m_uploads.slice(box.size(), offset_alignment);
     for (uint64_t row = 0; row < box.rows * box.slices; ++row)
         std::memcpy(slice.data + row * box.row_pitch, static_cast<const uint8_t*>(data) + row * box.row_bytes,
                     box.row_bytes);
@@ -209,8 +209,8 @@ void D3D12Recorder::record(const command::CopyTexture& command)
         fail(ErrorKind::not_implemented,
              "copy_texture: Direct3D 12 copies between two textures, not within one; copy to a "
              "second texture first");
-    m_queue.use(src, D3D12_RESOURCE_STATE_COPY_SOURCE);
-    m_queue.use(dst, D3D12_RESOURCE_STATE_COPY_DEST);
+    m_queue.barriers.use(src, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    m_queue.barriers.use(dst, D3D12_RESOURCE_STATE_COPY_DEST);
     const D3D12_TEXTURE_COPY_LOCATION target = location(dst, command.dst_layer, command.dst_mip);
     const D3D12_TEXTURE_COPY_LOCATION source = location(src, command.src_layer, command.src_mip);
     const D3D12_BOX texels = texel_box(command.src_offset, command.extent);
@@ -229,8 +229,8 @@ void D3D12Recorder::record(const command::CopyTextureToBuffer& command)
     m_queue.discard(between);
     record_texture_read(src, command.src_layer, command.src_mip, command.src_offset, command.extent, *between, box);
     D3D12Block& target = block_of(command.dst);
-    m_queue.use(*between, D3D12_RESOURCE_STATE_COPY_SOURCE);
-    m_queue.use(target, D3D12_RESOURCE_STATE_COPY_DEST);
+    m_queue.barriers.use(*between, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    m_queue.barriers.use(target, D3D12_RESOURCE_STATE_COPY_DEST);
     ID3D12GraphicsCommandList* commands = m_queue.begin_command();
     for (uint64_t row = 0; row < box.rows * box.slices; ++row)
         commands->CopyBufferRegion(target.resource.get(), to.offset + row * to.row_pitch, between->resource.get(),
@@ -246,8 +246,8 @@ void D3D12Recorder::record(const command::CopyBufferToTexture& command)
     D3D12Block* between = m_memory.acquire(box.size(), MemoryType::device_local, false);
     m_queue.discard(between);
     D3D12Block& source = block_of(command.src);
-    m_queue.use(source, D3D12_RESOURCE_STATE_COPY_SOURCE);
-    m_queue.use(*between, D3D12_RESOURCE_STATE_COPY_DEST);
+    m_queue.barriers.use(source, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    m_queue.barriers.use(*between, D3D12_RESOURCE_STATE_COPY_DEST);
     ID3D12GraphicsCommandList* commands = m_queue.begin_command();
     for (uint64_t row = 0; row < box.rows * box.slices; ++row)
         commands->CopyBufferRegion(between->resource.get(), row * box.row_pitch, source.resource.get(),
@@ -266,8 +266,8 @@ void D3D12Recorder::record(const command::ClearTexture& command)
              "clear_texture: the d3d12 device clears textures that kernels can write, and format ", format.name,
              " is none; write the texels with upload_texture_data");
     m_queue.open_list();
-    m_queue.use(texture, D3D12_RESOURCE_STATE_UNORDERED_ACCESS);
-    m_queue.global_barrier();
+    m_queue.barriers.use(texture, D3D12_RESOURCE_STATE_UNORDERED_ACCESS);
+    m_queue.barriers.all();
     for (uint32_t mip = command.range.mip; mip < command.range.mip + command.range.mip_count; ++mip) {
         const uint32_t index = m_descriptors.allocate(m_descriptors.resources, 1, m_queue, "clear_texture");
         TextureViewDesc view;
@@ -284,7 +284,7 @@ void D3D12Recorder::record(const command::ClearTexture& command)
             commands->ClearUnorderedAccessViewUint(m_descriptors.resources.gpu(index), m_descriptors.host_copy(index),
                                                    texture.resource(), command.bits.data(), 0, nullptr);
         }
-        m_queue.note_dispatch();
+        m_queue.barriers.note_writes();
     }
 }
 
@@ -294,7 +294,7 @@ void D3D12Recorder::record(const command::WriteTimestamp& command)
 {
     auto* pool = static_cast<D3D12QueryPool*>(command.pool.get());
     m_queue.begin_command()->EndQuery(pool->handle(), D3D12_QUERY_TYPE_TIMESTAMP, command.index);
-    pool->mark_written(command.index, m_queue.submitted() + 1);
+    pool->mark_written(command.index, m_queue.timeline.submitted() + 1);
 }
 
 void D3D12Recorder::record(const command::ResolveQuery& command)
@@ -302,12 +302,12 @@ void D3D12Recorder::record(const command::ResolveQuery& command)
     auto* pool = static_cast<D3D12QueryPool*>(command.pool.get());
     pool->require_written(command.index, command.count);
     D3D12Block& target = block_of(command.buffer);
-    m_queue.use(target, D3D12_RESOURCE_STATE_COPY_DEST);
+    m_queue.barriers.use(target, D3D12_RESOURCE_STATE_COPY_DEST);
     m_queue.begin_command()->ResolveQueryData(pool->handle(), D3D12_QUERY_TYPE_TIMESTAMP, command.index, command.count,
                                               target.resource.get(), command.offset);
 }
 
-void D3D12Recorder::record(const command::Barrier&) { m_queue.global_barrier(); }
+void D3D12Recorder::record(const command::Barrier&) { m_queue.barriers.all(); }
 
 void D3D12Recorder::record(const command::DebugMarker& command)
 {

@@ -17,33 +17,33 @@ uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignmen
 
 void D3D12Uploads::close() noexcept
 {
-    for (UploadPage* page : m_free_pages) {
+    for (D3D12UploadPage* page : m_free_pages) {
         m_memory.recycle(page->block);
         delete page;
     }
     m_free_pages.clear();
 }
 
-UploadSlice D3D12Uploads::slice(uint64_t size, uint64_t alignment)
+D3D12UploadSlice D3D12Uploads::slice(uint64_t size, uint64_t alignment)
 {
     if (m_staged_bytes > max_staged_bytes)
         limit();
-    CommandList& list = m_queue.open_list();
+    D3D12List& list = m_queue.open_list();
     if (size <= page_size / 2 && !list.pages.empty()) {
-        UploadPage* page = list.pages.back();
+        D3D12UploadPage* page = list.pages.back();
         const uint64_t offset = round_up(page->used, alignment);
         if (offset + size <= page->size) {
             page->used = offset + size;
             return {page->block, offset, page->block->mapped + offset};
         }
     }
-    UploadPage* page = nullptr;
+    D3D12UploadPage* page = nullptr;
     if (size <= page_size && !m_free_pages.empty()) {
         page = m_free_pages.back();
         m_free_pages.pop_back();
     } else {
         D3D12Block* block = m_memory.acquire(std::max(size, page_size), MemoryType::upload, false);
-        page = new UploadPage{block, block->size, 0};
+        page = new D3D12UploadPage{block, block->size, 0};
     }
     page->used = size;
     list.pages.push_back(page);
@@ -52,7 +52,7 @@ UploadSlice D3D12Uploads::slice(uint64_t size, uint64_t alignment)
     return {page->block, 0, page->block->mapped};
 }
 
-void D3D12Uploads::recycle_page(UploadPage* page) noexcept
+void D3D12Uploads::recycle_page(D3D12UploadPage* page) noexcept
 {
     page->used = 0;
     if (page->size == page_size) {

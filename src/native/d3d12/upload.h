@@ -6,11 +6,11 @@ namespace spy {
 
 class D3D12Queue;
 
-struct UploadPage {
+struct D3D12UploadPage {
     D3D12Block* block = nullptr;
     uint64_t size = 0, used = 0;
 };
-struct UploadSlice {
+struct D3D12UploadSlice {
     D3D12Block* block = nullptr;
     uint64_t offset = 0;
     uint8_t* data = nullptr;
@@ -23,8 +23,8 @@ public:
     D3D12Uploads(D3D12Memory& memory, D3D12Queue& queue) : m_memory(memory), m_queue(queue) { }
     void close() noexcept;
     /// Host-visible bytes that live until the open list is done. May flush, so it comes before begin_command.
-    UploadSlice slice(uint64_t size, uint64_t alignment);
-    void recycle_page(UploadPage* page) noexcept;
+    D3D12UploadSlice slice(uint64_t size, uint64_t alignment);
+    void recycle_page(D3D12UploadPage* page) noexcept;
     void note_done(uint64_t staged_bytes) { m_staged_bytes -= staged_bytes; }
     /// Waits while too much staging memory is in flight.
     void limit();
@@ -32,7 +32,7 @@ public:
 private:
     D3D12Memory& m_memory;
     D3D12Queue& m_queue;
-    std::vector<UploadPage*> m_free_pages;
+    std::vector<D3D12UploadPage*> m_free_pages;
     uint64_t m_staged_bytes = 0;
 };
 
