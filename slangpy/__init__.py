@@ -10,6 +10,7 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
+import difflib
 import importlib
 import sys
 from typing import TYPE_CHECKING
@@ -88,6 +89,7 @@ from .pytorch.integration import (
 from .references import diffPair as diffPair, floatDiffPair as floatDiffPair, floatRef as floatRef, intRef as intRef
 from .struct import Struct as Struct
 from .tensor import Tensor as Tensor, TensorDesc as TensorDesc
+from .tensor.show import texture_png as _texture_png
 from .utility import SHA1 as SHA1, Timer as Timer
 
 DataType = _native.ScalarType
@@ -105,6 +107,7 @@ def _to_bitmap(texture: _native.Texture, layer: int = 0, mip: int = 0):
 
 
 _native.Texture.to_bitmap = _to_bitmap  # type: ignore[attr-defined]
+_native.Texture._repr_png_ = _texture_png  # type: ignore[attr-defined]
 compat.install()
 compat.give_paths(sys.modules[__name__])
 
@@ -116,7 +119,33 @@ _OF_COMPILER = {
 }  # fmt: skip
 
 if TYPE_CHECKING:
-    from . import core as core, experimental as experimental, types as types  # stubs, made from compat.PATHS
+    from . import (
+        core as core,  # core, experimental and types are stubs, made from compat.PATHS
+        experimental as experimental,
+        images as images,
+        platform as platform,
+        slangpy as slangpy,
+        slangtorch as slangtorch,
+        testing as testing,
+        torch_kernels as torch_kernels,
+        types as types,
+    )
+    from ._slang import (
+        Attribute as Attribute,
+        DeclReflection as DeclReflection,
+        EntryPointLayout as EntryPointLayout,
+        FunctionReflection as FunctionReflection,
+        ModifierID as ModifierID,
+        ProgramLayout as ProgramLayout,
+        ShaderProgram as ShaderProgram,
+        SlangEntryPoint as SlangEntryPoint,
+        SlangModule as SlangModule,
+        SlangSession as SlangSession,
+        TypeLayoutReflection as TypeLayoutReflection,
+        TypeReflection as TypeReflection,
+        VariableLayoutReflection as VariableLayoutReflection,
+        VariableReflection as VariableReflection,
+    )
     from .comparison import ComparisonReport as ComparisonReport, compare as compare
     from .derivatives import (
         GradientError as GradientError,
@@ -125,6 +154,20 @@ if TYPE_CHECKING:
         jvp as jvp,
         vjp as vjp,
     )
+    from .images import (
+        Bitmap as Bitmap,
+        BoxFilter as BoxFilter,
+        DataStruct as DataStruct,
+        DataStructConverter as DataStructConverter,
+        FilterBoundaryCondition as FilterBoundaryCondition,
+        GaussianFilter as GaussianFilter,
+        LanczosFilter as LanczosFilter,
+        MitchellFilter as MitchellFilter,
+        PixelFormat as PixelFormat,
+        TentFilter as TentFilter,
+        TextureLoader as TextureLoader,
+        YAHandling as YAHandling,
+    )
     from .pytorch.kernels.autograd import autograd_function as autograd_function
     from .torch_kernels import (
         clearPersistentShaderCache as clearPersistentShaderCache,
@@ -132,29 +175,37 @@ if TYPE_CHECKING:
         clearShaderCaches as clearShaderCaches,
         loadModule as loadModule,
     )
+    from .torchintegration import diff_pair as diff_pair
 
 
-def __getattr__(name: str):  # torch and the less used modules are imported when they are asked for
-    if name == "diff_pair":
-        return getattr(torchintegration, name)
-    if name in ("images", "platform", "slangpy", "testing"):
+# Names whose modules (torch, the compiler, images, what is less used) are imported when one of them is asked for.
+_LAZY = {
+    "diff_pair": "torchintegration",
+    **dict.fromkeys(("GradientError", "GradientReport", "check_gradients", "jvp", "vjp"), "derivatives"),
+    **dict.fromkeys(("ComparisonReport", "compare"), "comparison"),
+    **dict.fromkeys(_OF_COMPILER, "_slang"),
+    **dict.fromkeys(
+        ("loadModule", "clearSessionShaderCache", "clearPersistentShaderCache", "clearShaderCaches"), "torch_kernels"
+    ),
+    "autograd_function": "pytorch.kernels.autograd",
+    **dict.fromkeys(_OF_IMAGES, "images"),
+}
+_LAZY_MODULES = ("images", "platform", "slangpy", "slangtorch", "testing", "torch_kernels")
+
+
+def _find(name: str):
+    if name in _LAZY_MODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    if name in ("GradientError", "GradientReport", "check_gradients", "jvp", "vjp"):
-        return getattr(importlib.import_module(f"{__name__}.derivatives"), name)
-    if name in ("ComparisonReport", "compare"):
-        return getattr(importlib.import_module(f"{__name__}.comparison"), name)
-    if name in _OF_COMPILER:
-        return getattr(importlib.import_module(f"{__name__}._slang"), name)
-    if name in ("loadModule", "clearSessionShaderCache", "clearPersistentShaderCache", "clearShaderCaches"):
-        return getattr(importlib.import_module(f"{__name__}.torch_kernels"), name)
-    if name == "autograd_function":
-        return importlib.import_module(f"{__name__}.pytorch.kernels.autograd").autograd_function
-    if name in ("slangtorch", "torch_kernels"):
-        return importlib.import_module(f"{__name__}.{name}")
-    if name in _OF_IMAGES:
-        return getattr(importlib.import_module(f"{__name__}.images"), name)
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
     missing = compat.make(name)
     if missing is not None:
         globals()[name] = missing
         return missing
-    raise AttributeError(f"module 'slangpy' has no attribute '{name}'")
+    known = [*globals(), *_OF_COMPILER, *_OF_IMAGES, *_LAZY]
+    close = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1)
+    raise AttributeError(f"module 'slangpy' has no attribute '{name}'{f'; did you mean {close[0]}?' if close else ''}")
+
+
+if not TYPE_CHECKING:  # type checkers read the list above, and so find names that are spelt wrong
+    __getattr__ = _find

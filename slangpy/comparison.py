@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,6 +35,9 @@ class Difference:
     """The numbers there: of the first device, and of this one."""
     ulps: int | None
     """Floats that lie between these two numbers, plus one; None for integers and where one is not finite."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         ulps = "" if self.ulps is None else f", {self.ulps} ulps"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 import reprlib
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from .compiler.mentions import mentions
 from .compiler.reload import reload_changed, source_changed
 from .compiler.session import TypeConformance
 from .errors import ResolveException
+from .inspection import OfInstance, description_of, documentation_of, signature_of
 from .plan.constants import read_constant
 from .plan.records import Options
 from .plan.resolve.target import MemberWise, Target
@@ -161,7 +163,7 @@ def _plain_map_entry(entry: Any, depth: int = 0) -> Any:
 class FunctionNode(_native.CallSite, Shared):
     """A Slang function, with the modifiers applied so far. Immutable: each modifier gives a new node.
 
-    Call it with values for the function's parameters; see `spec` pages in `docs/` for what may be passed.
+    Call it with values for the function's parameters: numbers, vectors, lists, dicts, arrays, Tensors, torch tensors.
     """
 
     core: FunctionCore
@@ -265,7 +267,20 @@ class FunctionNode(_native.CallSite, Shared):
         raise ValueError("Cannot convert a function to a struct")
 
     def __repr__(self) -> str:
-        return f"FunctionNode({self.label})"
+        return f"FunctionNode({description_of(self)})"
+
+    @property
+    def __name__(self) -> str:
+        core = self.core
+        return core.struct.name if core.is_constructor and core.struct is not None else core.name
+
+    __signature__ = OfInstance("_signature")
+
+    def _signature(self) -> inspect.Signature:
+        return signature_of(self)
+
+    def _documentation(self) -> str:
+        return documentation_of(self)
 
     # --- modifiers (spec/calls.md 2.1)
     def map(self, *args: Any, **kwargs: Any) -> FunctionNode:
@@ -452,6 +467,7 @@ class FunctionNode(_native.CallSite, Shared):
 
 
 _native._take_call_slot(FunctionNode)
+FunctionNode.__doc__ = OfInstance("_documentation", FunctionNode.__doc__)  # type: ignore[assignment]
 
 Function = FunctionNode
 

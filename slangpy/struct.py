@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from . import libslang
 from .compiler.reload import source_changed
 from .function import FunctionCore, FunctionNode
+from .inspection import names_in
 from .reflection import SlangType
 from .shared import Shared
 
@@ -153,6 +154,9 @@ class Struct(Shared):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Constructs one value per invocation, as any function call."""
         return self.constructor()(*args, **kwargs)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *names_in(self)})
 
     def __repr__(self) -> str:
         return f"Struct(name='{self.full_name}')"

@@ -16,7 +16,20 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "slangpy"
 NATIVE = ROOT / "src" / "native"
 
-BASE = ("_native", "_slang", "census", "checks", "config", "errors", "folders", "generators", "libslang", "optional", "scalars")
+BASE = (
+    "_native",
+    "_slang",
+    "census",
+    "checks",
+    "config",
+    "errors",
+    "folders",
+    "generators",
+    "libslang",
+    "optional",
+    "scalars",
+    "shared",
+)
 """Modules without a folder that all may import: they import each other at most."""
 BELOW = {
     "base": set(),

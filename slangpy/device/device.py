@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from slangpy import _native
-from slangpy._native import CommandBuffer, CommandQueueType, DeviceDesc, Feature, Fence, NativeHandle
+from slangpy._native import CommandBuffer, CommandQueueType, DeviceDesc, DeviceType, Feature, Fence, NativeHandle
 from slangpy.checks import check_queue
 from slangpy.compiler import kernel
 from slangpy.compiler.reload import ShaderHotReloadEvent, code_lock, reload_all, reload_changed
@@ -26,6 +26,15 @@ from slangpy.shared import Shared
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+def device_type(name: str) -> DeviceType:
+    """The type that a name such as "cpu" stands for."""
+    found = DeviceType.__members__.get(name.lower())
+    if found is None:
+        known = ", ".join(f'"{known}"' for known in DeviceType.__members__)
+        raise ValueError(f"Device 'type': {name!r} is no type of device; known: {known}")
+    return found
+
 
 _LAST_PATIENCE = 1.0
 """Seconds that the end of the interpreter waits for a call that is being planned."""
@@ -45,6 +54,8 @@ class Device(_native.Device, Shared):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         configure_backends()
+        if isinstance(kwargs.get("type"), str):
+            kwargs["type"] = device_type(kwargs["type"])
         desc = _native._device_desc(*args, **kwargs)
         self = super().__new__(cls, desc)  # pyright: ignore[reportCallIssue]: stubs have no __new__
         self._desc = desc

@@ -9,7 +9,7 @@ from typing import Any
 
 from slangpy._native import DeviceType, NativeHandle
 from slangpy.config import config
-from slangpy.device.device import Device
+from slangpy.device.device import Device, device_type
 from slangpy.folders import LIBRARY
 
 SHADER_PATH = LIBRARY
@@ -17,7 +17,7 @@ SHADER_PATH = LIBRARY
 
 
 def create_device(
-    type: DeviceType = DeviceType.automatic,
+    type: DeviceType | str = DeviceType.automatic,
     enable_debug_layers: bool = False,
     adapter_luid: Sequence[int] | None = None,
     include_paths: Sequence[str | Path] = (),
@@ -29,7 +29,7 @@ def create_device(
     bindless_options: Any = None,
     label: str = "",
 ) -> Device:
-    """Opens a device: the best there is for `automatic` (CUDA, D3D12, Vulkan on hardware, CPU).
+    """Opens a device: the best there is for `automatic` (CUDA, D3D12, Vulkan on hardware, CPU). Names do for types: "cpu".
 
     The package's Slang folder and then `include_paths` are searched for modules. The environment variable
     SLANGPY_DEVICE_TYPE_OVERRIDE, a name of `DeviceType`, replaces `type`. RuntimeError says what is missing when a type
@@ -39,6 +39,7 @@ def create_device(
     override = config.device_type_override
     if override in DeviceType.__members__:
         type = DeviceType[override]
+    type = device_type(type) if isinstance(type, str) else type
     return Device(
         type=type,
         enable_debug_layers=enable_debug_layers,

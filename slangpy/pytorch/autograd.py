@@ -43,6 +43,12 @@ class diff_pair(_native.TorchPair):
     """
 
     def __init__(self, primal: Any = None, grad: Any = None, index: int = -1, is_input: bool = True) -> None:
+        for name, value in (("primal", primal), ("grad", grad)):
+            if value is not None and not isinstance(value, torch.Tensor):
+                raise TypeError(
+                    f"diff_pair: {name} is a torch.Tensor or None, got {type(value).__name__}; for other values use "
+                    "spy.diffPair, for a slangpy.Tensor with_grads()"
+                )
         if primal is not None and grad is not None:
             if tuple(primal.shape) != tuple(grad.shape):
                 raise ValueError(f"diff_pair: primal has shape {tuple(primal.shape)}, grad has {tuple(grad.shape)}")

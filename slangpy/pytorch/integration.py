@@ -14,6 +14,7 @@ import numpy as np
 from .. import _native
 from .._native import DeviceType, is_torch_bridge_using_fallback, set_torch_bridge_python_fallback
 from ..device import SHADER_PATH, Device
+from ..device.device import device_type
 from ..errors import NativeValueError
 from ..optional import torch_for
 from ..run import torch_side
@@ -159,7 +160,7 @@ def create_torch_device(
     that `type` cannot serve.
     """
     torch = _torch("create_torch_device")
-    type = DeviceType.automatic if type is None else type
+    type = DeviceType.automatic if type is None else device_type(type) if isinstance(type, str) else type
     if type == DeviceType.automatic:
         type = DeviceType.cuda if torch.cuda.is_available() else DeviceType.cpu
     return Device(

@@ -15,7 +15,7 @@ from .. import _native
 from .._native import BufferUsage, MemoryType
 from ..reflection import SlangType
 from ..reflection.dtypes import resolve_dtype, scalar_name_of_numpy
-from . import images as tensor_images, io as tensor_io
+from . import images as tensor_images, io as tensor_io, show as tensor_show
 from .index import TensorError, check_shape, check_strides
 from .parts import check_gradient, create_storage, derivative_of, new_arguments, torch_stream
 from .views import TensorViews
@@ -335,17 +335,14 @@ class Tensor(TensorViews):
 
     def __copy__(self) -> Tensor:
         """Another view of the same storage, with the same gradients."""
-        view = self.detach()
-        view.grad_in, view.grad_out = self.grad_in, self.grad_out
-        return view
+        result = self.detach()
+        result.grad_in, result.grad_out = self.grad_in, self.grad_out
+        return result
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         """`copy()`, with copies of the gradients."""
         result = memo[id(self)] = self.copy()
-        for name in ("grad_in", "grad_out"):
-            grad = getattr(self, name)
-            if grad is not None:
-                setattr(result, name, copy.deepcopy(grad, memo))
+        result.grad_in, result.grad_out = copy.deepcopy(self.grad_in, memo), copy.deepcopy(self.grad_out, memo)
         return result
 
     # --- transfer
@@ -454,10 +451,16 @@ class Tensor(TensorViews):
         }
 
     def __str__(self) -> str:
-        return tensor_io.to_text(self)
+        return tensor_show.to_text(self)
 
     def __repr__(self) -> str:
-        return tensor_io.to_repr(self)
+        return tensor_show.to_repr(self)
+
+    def _repr_html_(self) -> str | None:
+        return None if self._repr_png_() else tensor_show.to_html(self)
+
+    def _repr_png_(self) -> bytes | None:
+        return tensor_show.to_png(self)
 
 
 _GRAD_IN: Any = _native.TensorBase.grad_in

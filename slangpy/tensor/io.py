@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -410,44 +409,3 @@ def _element_steps(layout: Any, host: HostFormat) -> list[int]:
 
 
 # --- text
-
-
-def _edges(tensor: Tensor, dim: int, edge: int) -> np.ndarray[Any, Any]:
-    """Contents with at most `2 * edge + 1` entries per dimension: what lies between the edges is one stand-in."""
-    while dim < tensor.ndim and tensor.shape[dim] <= 2 * edge:
-        dim += 1
-    if dim == tensor.ndim:
-        return to_numpy(tensor)
-    index = (slice(None),) * dim
-    first = _edges(tensor[(*index, slice(None, edge))], dim + 1, edge)
-    last = _edges(tensor[(*index, slice(-edge, None))], dim + 1, edge)
-    return np.concatenate([first, first[(*index, slice(0, 1))], last], axis=dim)
-
-
-def _printable(tensor: Tensor, **options: Any) -> str:
-    printing = np.get_printoptions()
-    edge, threshold = printing["edgeitems"], printing["threshold"]
-    scalars = tensor.element_count * math.prod(host_format(tensor.layout).shape)
-    if scalars <= threshold:
-        return np.array2string(to_numpy(tensor), **options)
-    return np.array2string(_edges(tensor.detach(), 0, edge), threshold=0, **options)
-
-
-def to_text(tensor: Tensor) -> str:
-    return to_repr(tensor) if tensor.device.is_closed else _printable(tensor, separator=" ")
-
-
-def to_repr(tensor: Tensor) -> str:
-    parts = [
-        f"dtype={tensor.dtype.full_name}",
-        f"shape={tensor.shape}",
-        f"device={tensor.device.type.name}",
-        f"has_grad_in={'false' if tensor.grad_in is None else 'true'}",
-        f"has_grad_out={'false' if tensor.grad_out is None else 'true'}",
-    ]
-    if not tensor.device.is_closed:
-        try:
-            parts.insert(0, re.sub(r"\s*\n\s*", " ", _printable(tensor, separator=", ")))
-        except RuntimeError:  # a lost device: repr must work all the same
-            parts.append("contents not readable")
-    return f"Tensor({', '.join(parts)})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...reflection import SlangType
-from ...scalars import SIZES
+from ...scalars import SCALARS, SIZES
 from ..records import Binding, Value
 from .base import (
     TENSOR,
@@ -108,7 +108,7 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
         if own is not None and own.kind != "scalar" and _converts_whole(own, type_, context):
             target, sizes = own, []
         elif not (stores(target.full_name, element, context) or _converts(element, target.full_name, context)):
-            raise no_match(value, type_, _dtype_hint(element, target.full_name))
+            raise no_match(value, type_, _dtype_hint(value, element, target.full_name))
         inner = sizes
     if -1 in inner:
         raise no_match(value, type_, "the size of the parameter is unknown")
@@ -136,10 +136,14 @@ def _sized_by(element: str, type_: SlangType, context: Context) -> SlangType:
     return own if own is not None and same else type_
 
 
-def _dtype_hint(element: str, target: str) -> str:
-    if element in SIZES and target in SIZES:
-        return f'element type {element}, expected {target}; convert="safe" or "any" converts elements'
-    return f"element type {element}"
+def _dtype_hint(value: Value, element: str, target: str) -> str:
+    if element not in SIZES or target not in SIZES:
+        return f"element type {element}"
+    text = f'element type {element}, expected {target}; f.convert("any") converts elements'
+    if value.kind != "array":
+        return text
+    how = f"to(torch.{SCALARS[target].torch})" if value.details.get("torch") else f"astype(np.{SCALARS[target].numpy})"
+    return f"{text}, or pass x.{how}"
 
 
 def _bind_resource(value: Value, type_: SlangType, context: Context, element: str) -> Binding:

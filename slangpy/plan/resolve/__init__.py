@@ -4,6 +4,7 @@ The steps are in resolve_target, resolve_generic, resolve_bind and resolve_rank.
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 from ... import libslang
@@ -14,7 +15,11 @@ from .bind import Attempt
 from .generic import try_overload
 from .maps import map_entry
 from .rank import best_of, by_position, by_sizes, check_arrays, failure
-from .target import Target, place
+from .target import Target, parameters_of, place
+
+MARK = "; mark it [Differentiable] in the Slang source"
+KEYWORDS = ("_result", "_this", "_append_to", "_thread_count")
+"""What calls take beside the function's parameters."""
 
 
 def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -> tuple[Resolved, bool, bool]:
@@ -23,6 +28,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     Raises ResolveException, ShapeError or BoundVariableException.
     """
     _check_mapped(arguments, options)
+    _check_names(target, arguments)
     _check_values(arguments)
     _check_entry_point(target)
     if len(options.map_args) > sum(a.name is None for a in arguments):
@@ -37,7 +43,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     sized = any(a.size_dependent for _, tries in attempts for a in tries)
     if not found:
         if options.bwds and _none_differentiable(target, overloads, arguments, options):
-            raise ResolveException(f"Could not call function '{target.name}': Function is not differentiable")
+            raise ResolveException(f"Could not call function '{target.name}': Function is not differentiable" + MARK)
         raise failure(attempts)
     check_arrays(target, attempts, found)
     found = by_position(found)
@@ -51,7 +57,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
             f"'{target.name}' returns a {type_.full_name}, which a call cannot return: write into a parameter"
         )
     if (options.bwds or options.fwds) and not resolved.differentiable:
-        raise ResolveException(f"Could not call function '{target.name}': Function is not differentiable")
+        raise ResolveException(f"Could not call function '{target.name}': Function is not differentiable" + MARK)
     return resolved, sized or shaped, shaped
 
 
@@ -78,6 +84,20 @@ def _check_mapped(arguments: tuple[Argument, ...], options: Options) -> None:
                 f"Explicit vectorization raised exception: NotImplementedError: {name} is None, which has no dimensions "
                 "and no type; pass a value"
             )
+
+
+def _check_names(target: Target, arguments: tuple[Argument, ...]) -> None:
+    """Keywords of calls that are spelt wrong: what stands behind them says nothing."""
+    odd = [a.name for a in arguments if a.name is not None and a.name.startswith("_") and a.name not in KEYWORDS]
+    if not odd:
+        return
+    reflection = target.reflection
+    overloads = [o for o in reflection.overloads if o is not None] if reflection.is_overloaded else [reflection]
+    known = [p.name for overload in overloads for p in parameters_of(target, overload)]
+    for name in odd:
+        close = difflib.get_close_matches(name, KEYWORDS, 1)
+        if name not in known and close:
+            raise ResolveException(f"No parameter named '{name}'; did you mean {close[0]}?")
 
 
 def _check_values(arguments: tuple[Argument, ...]) -> None:

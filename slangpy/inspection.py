@@ -1,0 +1,191 @@
+"""What editors and notebooks show of functions and types: signatures, comments of the source, names for completion."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING, Any
+
+from .plan.resolve.target import parameters_of
+
+if TYPE_CHECKING:
+    from .function import FunctionCore, FunctionNode
+    from .struct import Struct
+
+_ATTRIBUTE = re.compile(r"\s*\[[^\]]*\]\s*$")
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+class OfInstance:
+    """An attribute of instances that classes have in another form, as `__doc__`, or not at all, as `__signature__`."""
+
+    def __init__(self, name: str, of_class: Any = None) -> None:
+        self._name, self._of_class = name, of_class
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is not None:
+            return getattr(instance, self._name)()
+        if self._of_class is None:
+            raise AttributeError(self._name)
+        return self._of_class
+
+
+# --- declarations
+
+
+def _declarations(core: FunctionCore) -> list[Any]:
+    """Where the source declares a function: one entry for each overload."""
+    owner = core.struct.full_name.split("<")[0].split(".") if core.struct is not None else []
+    return _declared(core.module, [*owner, core.name])
+
+
+def _declared(module: Any, path: list[str]) -> list[Any]:
+    """What a module declares by a path of names; Slang's reflection does not look into generics."""
+    found = [module.device_module.module_decl]
+    for name in path:
+        found = [child for decl in found for child in decl.children if child.name == name]
+    return found
+
+
+def _lines(core: FunctionCore, path: str) -> list[str]:
+    module = core.module
+    if module._source:
+        return module._source.splitlines()
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+def comment_above(lines: list[str], line: int) -> str:
+    """The text of the `///` or `/** */` comment that ends above a line (counted from 1), attributes between allowed."""
+    above = [text.strip() for text in lines[: line - 1]]
+    while above and _ATTRIBUTE.match(above[-1]):
+        above.pop()
+    found: list[str] = []
+    while above and above[-1].startswith("///"):
+        found.insert(0, above.pop()[3:])
+    if not found and above and above[-1].endswith("*/"):
+        start = max((i for i, text in enumerate(above) if text.startswith(("/**", "/*!"))), default=len(above))
+        found = [re.sub(r"^(/\*[*!]|\*(?!/))|\*/$", "", text) for text in above[start:]]
+    return inspect.cleandoc("\n".join(text[1:] if text.startswith(" ") else text for text in found)).strip()
+
+
+def _comment(core: FunctionCore) -> str:
+    for decl in _declarations(core):
+        path, line, column = decl.location or ("", 0, 0)
+        lines = _lines(core, path)
+        if not 0 < line <= len(lines) or re.search("[;{}]", lines[line - 1][: column - 1]):
+            continue  # what stands above belongs to what comes first in the line
+        text = comment_above(lines, line)
+        if text:
+            return text
+    return ""
+
+
+# --- functions
+
+
+def _overloads(core: FunctionCore) -> list[tuple[list[inspect.Parameter], str]]:
+    """Parameters and return type of each overload."""
+    target = core.target()
+    reflection = target.reflection
+    found = []
+    for overload in reflection.overloads if reflection.is_overloaded else [reflection]:
+        if overload is None:
+            continue
+        defaults = {p.name: _default(p) for p in overload.parameters if p.has_default}
+        parameters = []
+        for declared in parameters_of(target, overload):
+            io = "" if declared.io == "in" else f"{declared.io} "
+            default = defaults.get(declared.name, inspect.Parameter.empty)
+            parameters.append(
+                inspect.Parameter(
+                    declared.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default,
+                    annotation=f"{io}{declared.type.full_name}",
+                )
+            )  # fmt: skip
+        result = getattr(overload, "return_type", None)
+        found.append((parameters, result.full_name if result is not None else core.name))
+    return found
+
+
+def _default(parameter: Any) -> Any:
+    """A parameter's default value; `...` where it is no plain number."""
+    for value in (parameter.default_int, parameter.default_float):
+        if value is not None:
+            return value
+    return ...
+
+
+def signature_of(node: FunctionNode) -> inspect.Signature:
+    """The parameters by the names and types of Slang; of overloaded functions only that they take values."""
+    overloads = _overloads(node.core)
+    if len(overloads) != 1:
+        anything = [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)]
+        return inspect.Signature([*anything, inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)])
+    parameters, result = overloads[0]
+    if node._bound is not None:
+        parameters = parameters[1:]
+    if any(p.default is inspect.Parameter.empty for p in _after_default(parameters)):
+        parameters = [p.replace(default=inspect.Parameter.empty) for p in parameters]
+    returns = "None" if node.options.bwds else result
+    if result != "void" and all(p.name != "_result" for p in parameters):
+        parameters = [*parameters, inspect.Parameter("_result", _KEYWORD, default=None)]
+    return inspect.Signature(parameters, return_annotation=returns)
+
+
+def _after_default(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    given = [p.default is not inspect.Parameter.empty for p in parameters]
+    return parameters[given.index(True) :] if True in given else []
+
+
+def documentation_of(node: FunctionNode) -> str:
+    """The declarations in Slang's words and the comment above the function."""
+    lines = []
+    for parameters, result in _overloads(node.core):
+        listed = ", ".join(f"{p.annotation} {p.name}" for p in parameters)
+        lines.append(f"{result} {node.core.name.replace('$init', 'constructor')}({listed})")
+    return "\n".join(lines) + (f"\n\n{comment}" if (comment := _comment(node.core)) else "")
+
+
+def description_of(node: FunctionNode) -> str:
+    """The function with its modifiers, as one would write it."""
+    options = node.options
+    text = node.label
+    maps = [_entry(e) for e in options.map_args] + [f"{name}={_entry(e)}" for name, e in options.map_kwargs]
+    text += f".map({', '.join(maps)})" if maps else ""
+    for kind, value, *_ in node._globals:
+        text += f".{kind}({', '.join(value) if isinstance(value, dict) else '...'})"
+    if options.constants:
+        text += f".constants({', '.join(f'{name}={_constant(value)}' for name, value in options.constants)})"
+    if options.return_type is not None:
+        text += f".return_type({getattr(options.return_type, '__name__', repr(options.return_type))})"
+    for name in ("call_group_shape", "thread_group_size"):
+        value = getattr(options, name)
+        text += f".{name}({value})" if value is not None else ""
+    if options.convert != node.module.options["convert"]:
+        text += f".convert({options.convert!r})"
+    return text + (".bwds" if options.bwds else ".fwds" if options.fwds else "")
+
+
+def _constant(value: Any) -> Any:
+    """A constant as its key has it: (kind, numbers)."""
+    return value[1][0] if len(value[1]) == 1 else value[1]
+
+
+def _entry(entry: Any) -> str:
+    return "None" if entry is None else repr(entry[1])
+
+
+# --- types
+
+
+def names_in(struct: Struct) -> list[str]:
+    """Methods and nested types that the source declares."""
+    found = _declared(struct.module, struct.full_name.split("<")[0].split("."))
+    kinds = ("func", "struct", "generic")
+    return sorted({
+        child.name for decl in found for child in decl.children if child.kind.name in kinds and "$" not in child.name
+    } - {""})  # fmt: skip
