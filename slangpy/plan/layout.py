@@ -83,11 +83,11 @@ def specification(request: Request, planned: Planned, built: BuiltKernel, find_l
 
 
 def _mark_whole(plan: Vectorized, leaves: Specs) -> None:
-    """Tensors that parameters take whole; views of torch's kind take gradients as float."""
+    """Tensors that parameters take whole, and which of them as views of torch's kind."""
     for placed in plan.placed:
         if placed.leaf >= 0 and placed.binding.rank >= 0:
             is_view = bool(placed.binding.view)
-            leaves[placed.leaf] = replace(leaves[placed.leaf], whole=True, float_gradient=is_view)
+            leaves[placed.leaf] = replace(leaves[placed.leaf], whole=True, is_view=is_view)
 
 
 def _mark_carriers(plan: Vectorized, leaves: Specs, result: ResultSpec) -> ResultSpec:

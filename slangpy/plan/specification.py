@@ -148,8 +148,8 @@ class LeafSpec:
     """torch: autograd may send a gradient through it."""
     whole: bool = False
     """The function picks the elements of the tensor itself."""
-    float_gradient: bool = False
-    """torch: its gradient is float32, whatever its own dtype is."""
+    is_view: bool = False
+    """The function takes it as a TensorView or DiffTensorView."""
 
 
 @dataclass(frozen=True)

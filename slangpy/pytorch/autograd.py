@@ -74,7 +74,7 @@ class diff_pair(_native.TorchPair):
 class _Recipe:
     """What the graph has to know of all calls of one plan. Positions count the call's torch tensors in walk order."""
 
-    __slots__ = ("float_gradient", "inputs", "reads", "result_at", "returns", "whole", "written", "written_in_graph")
+    __slots__ = ("inputs", "is_view", "reads", "result_at", "returns", "whole", "written", "written_in_graph")
 
     def __init__(self, view: PlanView) -> None:
         leaves = view.torch_leaves()
@@ -84,7 +84,7 @@ class _Recipe:
         self.written = [i for i, leaf in enumerate(leaves) if leaf.writes]
         self.written_in_graph = [i for i in self.written if carries[i]]
         self.whole = [leaf.whole for leaf in leaves]
-        self.float_gradient = [leaf.float_gradient for leaf in leaves]
+        self.is_view = [leaf.is_view for leaf in leaves]
         self.result_at = next((i for i, leaf in enumerate(leaves) if leaf.name.startswith("_result")), -1)
         self.returns = view.spec.result.mode == "torch"
 
@@ -273,7 +273,7 @@ def join_written(call: _Call, told: Sequence[tuple[Any, Any]]) -> Any:
     node, recipe, tensors = call.node, call.recipe, list(call.saved or ())
     for i in recipe.written:
         if recipe.reads[i] and tensors[i].requires_grad and tensors[i].is_leaf:
-            raise RuntimeError(f"{node.label}: {_LEAF_IN_PLACE}{_VIEW_ADVICE if recipe.float_gradient[i] else ''}")
+            raise RuntimeError(f"{node.label}: {_LEAF_IN_PLACE}{_VIEW_ADVICE if recipe.is_view[i] else ''}")
         if tensors[i].is_inference() and not torch.is_inference_mode_enabled():
             raise RuntimeError(f"{node.label}: {_INFERENCE_IN_PLACE}")
     values, saved = [t.detach() for t in tensors], list(tensors)
@@ -419,7 +419,7 @@ def _in_place(call: _Call, i: int, old: Any, seed: Any) -> Any:
     """A tensor that the function reads and writes: one gradient, which stores consume and loads add to. What the
     function never stores passes it on."""
     gradient = _seed(seed, call.shapes[i], whole=True)
-    dtype = torch.float32 if gradient.dtype in _NARROW or call.recipe.float_gradient[i] else gradient.dtype
+    dtype = torch.float32 if gradient.dtype in _NARROW else gradient.dtype
     gradient = gradient.to(dtype, copy=True, memory_format=torch.contiguous_format)
     return _native.TorchPair(old.clone(), gradient, gradient)
 

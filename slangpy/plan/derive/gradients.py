@@ -140,7 +140,7 @@ def _in_derivative(parameter: Parameter, placed: Placed) -> bool:
 
 
 def _of_view(placed: Placed, value: Value, constants: bool) -> Derivative:
-    """DiffTensorView has one gradient, of float: loads add to it, stores read and zero it."""
+    """DiffTensorView has one gradient, of float, or of double where the view is: loads add to it, stores read and zero it."""
     details = value.details
     if not placed.binding.view.startswith("Diff"):
         return NONE
@@ -157,7 +157,7 @@ def _of_view(placed: Placed, value: Value, constants: bool) -> Derivative:
             "attach one with with_grads()"
         )
     stored = details["grad_out_type"] if has_out else details["grad_in_type"]
-    if stored != "float":
+    if stored != "float" and not stored == placed.binding.stored == "double":
         raise ResolveException(
             f"{placed.path}: the gradient of a {placed.binding.view} is float, but the tensor's is {stored}; attach "
             "one with with_grads(grad_out=...)"

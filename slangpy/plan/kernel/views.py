@@ -83,7 +83,8 @@ def _fill_gradients(kernel: Kernel, placed: Placed, access: str, var: str, lines
         if name:
             storage = f"_call.{name}.at({offset_of(kernel, placed, name)})"
             kept = grad.view_type(name[-2:])
-            wide = ", true" if kept == "float" and placed.binding.stored == "half" else ""
+            usual = "float" if placed.binding.view else placed.binding.stored
+            wide = ", true" if (usual, kept) in (("half", "float"), ("float", "double")) else ""
             value = f"_spy_Gradient<{rank}>.of<{slang_name(kept)}>({storage}, _call.{name}_inner{wide})"
         lines.append(f"{var}.{field} = {value};")
     if access == "W":

@@ -53,6 +53,8 @@ int64_t sum(TensorView<int64_t> x) { int64_t old; x.InterlockedAdd(0, int64_t(1)
 
 [Differentiable] float square(int i, DiffTensorView<float> x) { return x[i] * x[i]; }
 [Differentiable] half square_half(int i, DiffTensorView<half> x) { return x.load(i) * x.load(i); }
+[Differentiable] double square_double(int i, DiffTensorView<double> x) { return x[i] * x.load(i); }
+[Differentiable] void squares_double(uint i, DiffTensorView<double> x, DiffTensorView<double> y) { y[i] = x[i] * x[i]; }
 [Differentiable] void squares(DiffTensorView<float> x, DiffTensorView<float> y)
 {
     [MaxIters(4)] for (uint i = 0; i < 4; i++)
@@ -210,6 +212,17 @@ def test_half_has_float_gradients(device, m):
         m.square_half.bwds(
             spy.grid((3,)), with_grad(device, [1, 2, 3], "half"), _result=seeded(device, np.ones(3), "half")
         )
+
+
+def test_double_has_double_gradients(device, m):
+    values = np.arange(1, 4) / 3
+    x = with_grad(device, values, "double")
+    m.square_double.bwds(spy.grid((3,)), x, _result=seeded(device, np.ones(3), "double"))
+    np.testing.assert_allclose(x.grad.to_numpy(), 2 * values, rtol=1e-15)
+    x, y = with_grad(device, values, "double"), seeded(device, values, "double")
+    m.squares_double.bwds(spy.grid((3,)), x, y)
+    np.testing.assert_allclose(x.grad.to_numpy(), 2 * values * values, rtol=1e-15)
+    same(y.grad, np.zeros(3))
 
 
 def test_forward_calls_need_no_gradients(device, m):
