@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import sys
 import threading
@@ -12,7 +11,7 @@ from typing import Any
 
 from slangpy import _native, libslang
 from slangpy.compiler.executable import cached_executable, executable_key
-from slangpy.compiler.package_files import planner_hash
+from slangpy.compiler.package_files import library_hash, planner_hash
 from slangpy.compiler.prelude import with_prelude
 from slangpy.device import Device
 from slangpy.device.current import stack
@@ -79,8 +78,6 @@ class Programs:
         self._log = log
         self._kernels: dict[tuple[_DeviceKey, str], Any] = {}
         self._lock = threading.RLock()
-        self.failed = bytearray(4)
-        self.failed_address = _address(self.failed)
 
     def kernel(self, key: _DeviceKey, record: KernelRecord, derivative: str) -> Any:
         """The native kernel; compiled, or taken from disk, at the first use."""
@@ -145,7 +142,8 @@ class Programs:
     def _code(self, device: Any, text: Callable[[], bytes], chosen: list[Any], options: dict[str, Any]) -> bytes:
         names = ", ".join(_label(record, emitted) for record, emitted in chosen)
         symbols = " ".join(emitted.symbol for _, emitted in chosen)
-        key = executable_key(device, options, self.record.program, symbols, self.record.headers, planner_hash())
+        ours = (planner_hash(), library_hash())  # our headers are around the program
+        key = executable_key(device, options, self.record.program, symbols, self.record.headers, *ours)
         start = time.perf_counter()
 
         def compile() -> bytes:
@@ -172,10 +170,6 @@ class Programs:
 
 def _label(record: KernelRecord, emitted: EmittedKernel) -> str:
     return f"{record.name}.{emitted.derivative}" if emitted.derivative else record.name
-
-
-def _address(buffer: bytearray) -> int:
-    return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
 
 
 def _is_capturing(key: _DeviceKey) -> bool:

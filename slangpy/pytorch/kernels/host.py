@@ -10,9 +10,15 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from slangpy.compiler.cache import digest
 from slangpy.folders import LIBRARY_PATH
-from slangpy.pytorch.kernels.scan import EmittedKernel, mended, needs_fibers, only, without_globals
+from slangpy.pytorch.kernels.scan import (
+    EmittedKernel,
+    mended,
+    needs_fibers,
+    only,
+    without_globals,
+    without_idle_ballots,
+)
 
 HEADER_BYTES = 64
 """Of `SpyLaunch`, in front of the parameters."""
@@ -76,12 +82,6 @@ def _header(fibers: bool) -> str:
     return "".join((LIBRARY_PATH / name).read_text("utf-8").replace("#pragma once", "", 1) for name in names)
 
 
-@cache
-def header_key() -> str:
-    """Hash of what is put around programs."""
-    return digest(_header(True), _PLAIN, _FIBERS, " ".join(FLAGS))
-
-
 def exported(kernel: EmittedKernel) -> str:
     """Name of a kernel's driver in the compiled library."""
     return f"spy_run_{kernel.symbol}"
@@ -109,7 +109,9 @@ def host_program(program: str, kernels: list[tuple[EmittedKernel, tuple[int, ...
     """The C++ text for these kernels: each with the offsets of its parameters and their size altogether."""
     program = only(program, {kernel.symbol for kernel, _, _ in kernels})
     waits = {kernel.symbol: needs_fibers(program, kernel.symbol) for kernel, _, _ in kernels}
-    body = mended(without_globals(program)).replace("__device__ static constexpr", "__device__ static const")
+    body = mended(without_idle_ballots(without_globals(program))).replace(
+        "__device__ static constexpr", "__device__ static const"
+    )
     body = re.sub(r"__device__ static const\b", "inline static const", body)
     lines = [
         _header(any(waits.values())),

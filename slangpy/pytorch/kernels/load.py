@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slangpy.compiler.cache import cache, digest
-from slangpy.compiler.package_files import planner_hash
+from slangpy.compiler.package_files import library_hash, planner_hash
 from slangpy.errors import SlangWarning
 from slangpy.pytorch.kernels.devices import Programs
 from slangpy.pytorch.kernels.headers import included_files
@@ -82,7 +82,7 @@ def _load(options: LoadOptions, log: Callable[[str], None]) -> KernelModule:
         if not changed:
             return module
         log(f"rebuilding: {os.path.basename(changed)} changed")
-    key = digest(repr(options), planner_hash())
+    key = digest(repr(options), planner_hash(), library_hash())
     start = time.perf_counter()
     stored = cache.read(_KIND, key)
     if stored is not None and _is_current(stored["inputs"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 _KERNEL = re.compile(r"^__global__ void (\w+)\(", re.MULTILINE)
@@ -15,6 +16,8 @@ _GLOBALS = re.compile(r'^extern "C" __constant__ [^;{]*;\n', re.MULTILINE)
 _EXTERN = re.compile(r'^extern "C" \{\n(.*?^\}\n)\s*^\}\n', re.MULTILINE | re.DOTALL)
 _LINE = re.compile(r"^#line[^\n]*\n", re.MULTILINE)
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+_TEMPORARY = re.compile(r"\b_S\d+\b")
+_BALLOT = re.compile(r"^[ \t]*uint (_S\d+) = __ballot_sync\(\w+, \(*_S\d+\)*\);\n", re.MULTILINE)
 _PREFIX = "__kernel__"
 
 BARRIERS = re.compile(r"\b(?:__sync\w+|__shfl\w*|__ballot_sync|__any_sync|__all_sync|__match_\w+|__activemask|_wave[A-Z]\w*|"
@@ -129,6 +132,13 @@ def mended(program: str) -> str:
     that would be filled at run time."""
     program = re.sub(r"^(\s*[\w<>, ]+? \* \w+ = )\((\(\w[^;\n]*\)\.load<)", r"\1&(\2", program, flags=re.MULTILINE)
     return program.replace("__device__ static const FixedArray", "__device__ static constexpr FixedArray")
+
+
+def without_idle_ballots(program: str) -> str:
+    """Without the votes before branches whose outcome nothing reads. Those after branches, with `true` and `false`, stay: the
+    lanes of the other branch wait for them."""
+    uses = Counter(_TEMPORARY.findall(program))
+    return _BALLOT.sub(lambda found: found.group() if uses[found.group(1)] > 1 else "", program)
 
 
 def beyond_host(program: str, symbol: str) -> str:

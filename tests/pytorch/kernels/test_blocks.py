@@ -77,6 +77,85 @@ def test_warp_functions(load: Any, place: str) -> None:
         assert (rows[:, 7] == (w > 0).sum()).all() and (rows[:, 8] == 2 * w.sum()).all()
 
 
+DIVIDED = """
+groupshared float shared_sums[8];
+[AutoPyBindCUDA] [CudaKernel] void divided(TensorView<float> x, TensorView<float> y)
+{
+    uint t = cudaThreadIdx().x;
+    if (t >= x.size(0)) return;
+    float v = x[t];
+    float sum = 0;
+    if (t % 3 == 0) { sum = WaveActiveSum(v); if (WaveIsFirstLane()) y[t, 0] = sum; }
+    else { sum = WaveActiveMin(v); if (WaveIsFirstLane()) y[t, 0] = -sum; }
+    float rounds = 0;
+    for (uint i = 0; i < t % 4; i++) rounds += WaveActiveSum(1.0f);
+    y[t, 1] = rounds;
+    y[t, 2] = WavePrefixProduct(v);
+    y[t, 3] = WaveActiveBallot(v > 0).x;
+    y[t, 4] = WaveActiveAllEqual(t / 32) ? 1 : 0;
+    y[t, 5] = countbits(WaveMatch(int(v)).x);
+    float2x2 m = float2x2(v, 1, 2, v);
+    y[t, 6] = WaveActiveSum(m)[1][1];
+    y[t, 7] = WaveActiveMax(float4(v, -v, 0, 1)).y;
+}
+[AutoPyBindCUDA] [CudaKernel] void by_warps(TensorView<float> x, TensorView<float> y)
+{
+    uint t = cudaThreadIdx().x;
+    shared_sums[t / 32] = WaveActiveSum(x[t]);
+    GroupMemoryBarrierWithGroupSync();
+    float total = 0;
+    for (uint i = 0; i < cudaBlockDim().x / 32; i++) total += shared_sums[i];
+    y[t] = total;
+}
+[AutoPyBindCUDA] [CudaKernel] void never_ends(TensorView<float> x)
+{
+    if (cudaThreadIdx().x < 7) GroupMemoryBarrierWithGroupSync();
+    x[0] = WaveActiveSum(x[0]);
+    if (cudaThreadIdx().x >= 7) GroupMemoryBarrierWithGroupSync();
+}
+"""
+
+
+def test_warps_in_branches(load: Any, place: str) -> None:
+    m = load(DIVIDED)
+    v = np.random.default_rng(5).integers(-3, 4, 75).astype(np.float32)  # 75 of 96 threads stay
+    y = torch.zeros(75, 8, device=place)
+    m.divided(x=torch.tensor(v, device=place), y=y).launchRaw((96, 1, 1), (1, 1, 1))
+    got = y.cpu().numpy()
+    for first in range(0, 75, 32):
+        w, rows, t = v[first : first + 32], got[first : first + 32], np.arange(first, min(first + 32, 75))
+        thirds = t % 3 == 0
+        expected = np.zeros(len(w))
+        expected[np.argmax(thirds)], expected[np.argmax(~thirds)] = w[thirds].sum(), -w[~thirds].min()
+        np.testing.assert_array_equal(rows[:, 0], expected)
+        in_round = [(t % 4 > i).sum() for i in range(3)]
+        np.testing.assert_array_equal(rows[:, 1], [sum(in_round[: k % 4]) for k in t])
+        np.testing.assert_array_equal(rows[:, 2], np.cumprod([1, *w[:-1]]))
+        bits = sum(1 << i for i in range(len(w)) if w[i] > 0)
+        np.testing.assert_array_equal(rows[:, 3], np.float32(bits))
+        assert (rows[:, 4] == 1).all()
+        np.testing.assert_array_equal(rows[:, 5], [(w == x).sum() for x in w])
+        assert (rows[:, 6] == w.sum()).all() and (rows[:, 7] == (-w).max()).all()
+
+
+def test_warps_and_barriers_together(load: Any, place: str) -> None:
+    m = load(DIVIDED)
+    x, y = torch.arange(256.0, device=place), torch.zeros(256, device=place)
+    for _ in range(2):
+        m.by_warps(x=x, y=y).launchRaw((256, 1, 1), (1, 1, 1))
+    assert (y == 255 * 128).all()
+
+
+def test_threads_that_wait_for_ever(load: Any) -> None:
+    m = load(DIVIDED)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="never_ends: the threads of a block wait for each other"):
+            m.never_ends(torch.ones(1)).launchRaw((32, 1, 1), (1, 1, 1))
+    y = torch.zeros(32)
+    m.by_warps(x=torch.ones(32), y=y).launchRaw((32, 1, 1), (1, 1, 1))
+    assert (y == 32).all()
+
+
 def test_mended_text(load: Any, place: str) -> None:
     m = load(SOURCE)
     v = torch.zeros(3, 3, device=place)

@@ -101,9 +101,8 @@ NativeHandle stream_of(const RawLaunch& launch, nb::handle given)
 /// In front of the parameters of the CPU's kernels (SpyLaunch of kernels_host.h).
 struct Header {
     uint32_t block[3], grid[3];
-    uint64_t reserved = 0;
     uint32_t* failed = nullptr;
-    uint64_t rest[3] = {};
+    uint64_t unused[4] = {};
 };
 static_assert(sizeof(Header) == raw_header);
 
