@@ -30,6 +30,7 @@ from ._native import DiffPair as DiffPair, Shape as Shape, ValueRef as ValueRef
 from .compiler import device_types as _device_types  # noqa: F401  (gives types their compiler)
 from .compiler.enums import ShaderStage as ShaderStage
 from .compiler.kernel import ComputeKernel as ComputeKernel, ComputePipeline as ComputePipeline
+from .compiler.progress import progress as progress
 from .compiler.session import (
     ReflectionCursor as ReflectionCursor,
     ShaderModel as ShaderModel,

@@ -26,6 +26,7 @@ from .compiler.module_files import (
 )
 from .compiler.options import options_key
 from .compiler.package_files import library_hash, planner_hash
+from .compiler.progress import compiling
 from .compiler.reload import register, source_changed, watch
 from .function import FunctionCore, FunctionNode
 from .reflection import SlangProgramLayout, SlangType
@@ -141,7 +142,8 @@ class Module(Shared):
         if self._loaded is None:
             with _lock:
                 if self._loaded is None:
-                    self._loaded = self._load()
+                    with compiling(f"loading {self.name}"):
+                        self._loaded = self._load()
         return self._loaded
 
     def _load(self) -> LoadedModule:

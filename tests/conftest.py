@@ -16,6 +16,8 @@ from functools import _lru_cache_wrapper, cache
 
 import pytest
 
+os.environ.setdefault("SLANGPY_PROGRESS", "0")  # for child processes, whose stderr tests read
+
 from slangpy import Device, DeviceType
 from slangpy._native import _take_vulkan_debug_messages
 

@@ -14,6 +14,7 @@ from .code import target_code
 from .executable import make_executable
 from .globals_used import all_used_slots
 from .literals import remember
+from .progress import compiling
 from .reports import report_step
 
 __all__ = [
@@ -29,12 +30,13 @@ __all__ = [
 def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> tuple[Any, bytes]:
     """A linked entry point as the device's executable kernel, through the disk cache, and the target code of it."""
     start = time.perf_counter()
-    text = target_code(device, program, entry_point, label)
-    remember(device, program)
-    if device.desc.enable_compilation_reports:
-        name, seconds = program.entry_point_names[entry_point], time.perf_counter() - start
-        report_step(device, "code_generation", label, seconds, 0, program, name)
-    made = make_executable(device, text, layout, label, _compile_options(program))
+    with compiling(f"compiling {label} for {device.info.type.name}"):
+        text = target_code(device, program, entry_point, label)
+        remember(device, program)
+        if device.desc.enable_compilation_reports:
+            name, seconds = program.entry_point_names[entry_point], time.perf_counter() - start
+            report_step(device, "code_generation", label, seconds, 0, program, name)
+        made = make_executable(device, text, layout, label, _compile_options(program))
     return device.create_kernel(made.code, layout, label), text
 
 

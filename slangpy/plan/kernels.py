@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compiler.child_link import ChildLink
+from ..compiler.progress import compiling
 from ..compiler.reload import code_lock
 from ..errors import KernelGenException
 from .compile import BuiltKernel, build
@@ -117,7 +118,9 @@ class Kernels:
                 if not key >> SUMS:
                     self.code = source
                 link = ChildLink(request.module).link if request.options.second and not key >> SUMS else None
-                built = build(program, request.label, source, request.options.conformances, link)
+                derivative = "" if request.call_mode == "prim" else f".{request.call_mode}"
+                with compiling(f"compiling {request.label}{derivative} for {request.module.device.info.type.name}"):
+                    built = build(program, request.label, source, request.options.conformances, link)
                 known = self.variants[key] = Variant(built, _items(request, self._plan, key))
             return known
 

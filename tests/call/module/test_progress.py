@@ -1,0 +1,104 @@
+"""Compiling that takes over a second says so on stderr."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import slangpy as spy
+
+SLOW = '#!/bin/sh\nsleep "$SECONDS_TO_SLEEP"\nexec c++ "$@"\n'
+PROGRAM = """
+import sys
+import slangpy as spy
+device = spy.Device(type="cpu")
+module = spy.Module.load_from_source(device, "slow", "[Differentiable] float square(float x) { return x * x; }")
+def call():
+    pair = spy.diffPair(3.0)
+    module.square.bwds(pair, _result=spy.diffPair(0.0, 1.0))
+    print(pair.grad)
+if "--quiet" in sys.argv:
+    with spy.progress(False):
+        call()
+else:
+    call()
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """A compiler that takes its time."""
+    compiler = tmp_path / "slow-c++"
+    compiler.write_text(SLOW)
+    compiler.chmod(0o755)
+    cache = tmp_path / "cache"
+    return {**os.environ, "CXX": str(compiler), "SECONDS_TO_SLEEP": "1.3", "SLANGPY_CACHE_DIR": str(cache), "SLANGPY_PROGRESS": ""}
+
+
+def run(environment: dict[str, str], *args: str) -> Any:
+    command = [sys.executable, "-c", PROGRAM, *args]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+
+
+LINE = r"slangpy: compiling slow::square\.bwds for cpu \.\.\. \d+\.\d s\n"
+
+
+def test_one_line_with_the_time(environment: dict[str, str]) -> None:
+    done = run(environment)
+    assert done.stdout == "6.0\n"
+    assert re.fullmatch(LINE, done.stderr), done.stderr
+    again = run(environment)  # from the cache
+    assert (again.stdout, again.stderr) == ("6.0\n", "")
+
+
+@pytest.mark.parametrize(("args", "changes"), [(["--quiet"], {}), ([], {"SLANGPY_PROGRESS": "0"}), ([], {"SECONDS_TO_SLEEP": "0"})])
+def test_silence(environment: dict[str, str], args: list[str], changes: dict[str, str]) -> None:
+    environment = {**environment, **changes}
+    if changes.get("SECONDS_TO_SLEEP"):
+        environment["SLANGPY_COMPILE_IN_PROCESS"] = "1"
+    done = run(environment, *args)
+    assert done.stdout == "6.0\n"
+    assert done.stderr == "" or (changes.get("SECONDS_TO_SLEEP") and re.fullmatch(LINE, done.stderr))
+
+
+def test_terminals_show_one_line_that_changes(environment: dict[str, str]) -> None:
+    leader, follower = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=follower, env=environment)
+    os.close(follower)
+    text = b""
+    while True:
+        try:
+            part = os.read(leader, 4096)
+        except OSError:  # Linux says so where the other end is closed
+            break
+        if not part:
+            break
+        text += part
+    os.close(leader)
+    assert process.wait() == 0
+    assert process.stdout is not None
+    process.stdout.close()
+    lines = text.decode().strip().split("\r")
+    assert len(lines) >= 3 and "\n" not in text.decode().rstrip()
+    assert all(line.startswith("slangpy: compiling slow::square.bwds for cpu ...") for line in lines)
+
+
+def test_failures_say_so(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "slow-c++").write_text("#!/bin/sh\nsleep 1.3\necho no >&2\nexit 1\n")
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode != 0
+    assert re.search(r"slangpy: compiling slow::square\.bwds for cpu \.\.\. \d+\.\d s, failed\n", done.stderr), done.stderr
+
+
+def test_the_setting() -> None:
+    with spy.progress(True):
+        with spy.progress(False):
+            assert spy.config.config.progress is False
+        assert spy.config.config.progress is True
