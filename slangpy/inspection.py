@@ -87,7 +87,7 @@ def _comment(core: FunctionCore) -> str:
 # --- functions
 
 
-def _overloads(core: FunctionCore) -> list[tuple[list[inspect.Parameter], str]]:
+def overloads_of(core: FunctionCore) -> list[tuple[list[inspect.Parameter], str]]:
     """Parameters and return type of each overload."""
     target = core.target()
     reflection = target.reflection
@@ -121,7 +121,7 @@ def _default(parameter: Any) -> Any:
 
 def signature_of(node: FunctionNode) -> inspect.Signature:
     """The parameters by the names and types of Slang; of overloaded functions only that they take values."""
-    overloads = _overloads(node.core)
+    overloads = overloads_of(node.core)
     if len(overloads) != 1:
         anything = [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)]
         return inspect.Signature([*anything, inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)])
@@ -144,7 +144,7 @@ def _after_default(parameters: list[inspect.Parameter]) -> list[inspect.Paramete
 def documentation_of(node: FunctionNode) -> str:
     """The declarations in Slang's words and the comment above the function."""
     lines = []
-    for parameters, result in _overloads(node.core):
+    for parameters, result in overloads_of(node.core):
         listed = ", ".join(f"{p.annotation} {p.name}" for p in parameters)
         lines.append(f"{result} {node.core.name.replace('$init', 'constructor')}({listed})")
     return "\n".join(lines) + (f"\n\n{comment}" if (comment := _comment(node.core)) else "")

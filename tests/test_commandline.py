@@ -1,0 +1,137 @@
+"""`python -m slangpy`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import slangpy as spy
+
+SOURCE = """
+/// Doc.
+[Differentiable] float poly(float a, float x, int n = FACTOR) { return a * x * n; }
+struct Point { float x; float3 y; float norm(float p) { return x * p; } }
+int over(int a) { return a; }
+float over(float a, out float b) { b = a; return a; }
+static const int K = 3;
+[shader("compute")] [numthreads(8, 1, 1)]
+void main(uint3 t: SV_DispatchThreadID, RWStructuredBuffer<float> b) { b[t.x] = t.x; }
+[shader("compute")] [numthreads(1, 1, 1)]
+void other(RWStructuredBuffer<float> b) { b[0] = 1; }
+"""
+
+
+def run(*args: str, folder: Path | None = None, code: int = 0, cache: Path | None = None) -> Any:
+    environment = {**os.environ, **({"SLANGPY_CACHE_DIR": str(cache)} if cache is not None else {})}
+    done = subprocess.run(
+        [sys.executable, "-m", "slangpy", *args], capture_output=True, text=True, cwd=folder, env=environment, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "shader_code.slang"
+    path.write_text(SOURCE)
+    return path
+
+
+def test_info() -> None:
+    text = run("info").stdout
+    assert f"slangpy    {spy.__version__}" in text and re.search(r"^Slang +20\d\d\.", text, re.M)
+    assert re.search(r"^cpu +\S", text, re.M) and re.search(r"^cache +/", text, re.M)
+
+
+def test_devices() -> None:
+    lines = {line.split()[0]: line for line in run("devices").stdout.splitlines()}
+    assert set(lines) == {t.name for t in spy.DeviceType if t is not spy.DeviceType.automatic}
+    assert "not here" not in lines["cpu"] and "not here: DeviceType.metal is not implemented" in lines["metal"]
+
+
+def test_check(file: Path, tmp_path: Path) -> None:
+    text = run("check", str(file), "-D", "FACTOR=2").stdout
+    for line in (
+        "float poly(float a, float x, int n)", "struct Point { float x; vector<float,3> y; }",
+        "    float norm(Point this, float p)", "int over(int a)", "entry point main (compute)",
+    ):  # fmt: skip
+        assert line in text.splitlines()
+    wrong = run("check", str(file), code=1)
+    assert "FACTOR" in wrong.stderr and f"{file}:3" in wrong.stderr
+    assert "no such file" in run("check", str(tmp_path / "missing.slang"), code=1).stderr
+    assert "'gpu' is no type of device" in run("check", str(file), "-d", "gpu", code=1).stderr
+
+
+def test_compile(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run("compile", str(file), "-D", "FACTOR=2", "-d", "null", "-o", str(out))
+    made = sorted(path.name for path in out.iterdir())
+    assert len(made) == 2 and made[0].startswith("shader_code.main.") and made[1].startswith("shader_code.other.")
+    one = run("compile", str(file), "-D", "FACTOR=2", "-e", "other").stdout
+    assert "other" in one and "#include" in one  # C++, to stdout
+    assert "it has: main, other" in run("compile", str(file), "-D", "FACTOR=2", "-e", "third", code=1).stderr
+
+
+USER = """
+from __future__ import annotations
+from typing import TYPE_CHECKING
+import slangpy as spy
+if TYPE_CHECKING:
+    from shader_code import ShaderCode
+device = spy.create_device("cpu")
+module: ShaderCode = spy.Module.load_from_file(device, "shader_code.slang")  # type: ignore[assignment]
+module.poly(1.0, 2.0)
+module.poly.map((0,)).bwds(1.0, x=2.0, n=3)
+module.Point.norm(None, 2.0)
+module.over(1.0)
+spy.Tensor.zeros(device, (2,), module.Point)
+"""
+
+
+def test_stubs(file: Path, tmp_path: Path) -> None:
+    run("stubs", str(file), "-D", "FACTOR=2")
+    text = (tmp_path / "shader_code.pyi").read_text()
+    compile(text, "shader_code.pyi", "exec")
+    assert "class ShaderCode(slangpy.Module):" in text
+    pyright = shutil.which("pyright", path=os.path.dirname(sys.executable))
+    if pyright is None:
+        return
+    for added, expected in (("", None), ("module.poly(1.0)\n", '"x"'), ("module.poly(1.0, y=2)\n", '"y"')):
+        (tmp_path / "user.py").write_text(USER + added)
+        command = [pyright, "--pythonpath", sys.executable, "user.py"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert (done.returncode == 0) == (expected is None), done.stdout
+        assert expected is None or expected in done.stdout
+
+
+def test_cache(file: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    assert "0.0 MiB of" in run("cache", "info", cache=cache).stdout
+    run("check", str(file), "-D", "FACTOR=2", cache=cache)
+    assert re.search(r"^manifest +[1-9]\d* entries", run("cache", "info", cache=cache).stdout, re.M)
+    assert "removed" in run("cache", "prune", "-v", cache=cache).stdout
+    assert re.search(r"^[1-9]\d* entries removed", run("cache", "clear", cache=cache).stdout)
+    assert "entries" not in run("cache", "info", cache=cache).stdout
+    run("check", str(file), "-D", "FACTOR=2", cache=cache)
+
+
+def test_wrong_use() -> None:
+    assert "usage: python -m slangpy" in run("nothing", code=2).stderr
+    assert "required" in run("cache", code=2).stderr
+
+
+def test_every_setting_is_documented() -> None:
+    root = Path(__file__).resolve().parent.parent
+    code = "".join(path.read_text() for path in sorted((root / "slangpy").rglob("*.py")))
+    code += "".join(path.read_text() for path in sorted((root / "src" / "native").rglob("*.cpp")))
+    names = set(re.findall(r"\"(SLANGPY_[A-Z0-9_]+)\"", code)) - {"SLANGPY_TEST_COMPILE_FAULT"}
+    documented = set(re.findall(r"`(SLANGPY_[A-Z0-9_]+)`", (root / "docs" / "command-line.md").read_text()))
+    assert names == documented
