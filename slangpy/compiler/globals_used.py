@@ -6,21 +6,25 @@ value.
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from typing import Any
 
 _DECLARATION = re.compile(r"struct GlobalParams_\d+\s*\{(.*?)\n\s*\};", re.DOTALL)
+_REGISTER = re.compile(rb"((?:\[int\(\d+\)\])*) : register\(([tusb])(\d+)(?:, space(\d+))?\)")
 _FIELD = re.compile(r"\b(\w+)_(\d+)\s*;")
 
 
 def used_slots(code: bytes, format: str, layout: Any) -> tuple[int, ...]:
-    """Slots of the globals that `code` (C++, CUDA or SPIR-V) refers to."""
+    """Slots of the globals that `code` (C++, CUDA, SPIR-V or HLSL) refers to."""
     slots = _slots(layout, 0, layout.entry_point_slot)
     if not slots:
         return ()
     if format.startswith("spirv"):
         return _bound_slots(code, slots)
+    if format.startswith("hlsl"):
+        return _registered_slots(code, slots)
     text = code.decode("utf-8", "replace")
     declared = _DECLARATION.search(text)
     if declared is None:
@@ -32,11 +36,11 @@ def used_slots(code: bytes, format: str, layout: Any) -> tuple[int, ...]:
 def all_used_slots(code: bytes, format: str, layout: Any) -> tuple[int, ...] | None:
     """The same of a kernel that users wrote, its parameters included. None where it uses all, or where the code
     cannot be read so."""
-    if format.startswith("hlsl"):
-        return None
     count = len(layout.slots)
     if format.startswith("spirv"):
         used = _bound_slots(code, _slots(layout, 0, count))
+    elif format.startswith("hlsl"):
+        used = _registered_slots(code, _slots(layout, 0, count))
     else:
         text = code.decode("utf-8", "replace")
         parameters = _slots(layout, layout.entry_point_slot, count)
@@ -52,6 +56,20 @@ def _slots(layout: Any, begin: int, end: int) -> list[tuple[int, Any]]:
 def _bound_slots(code: bytes, slots: list[tuple[int, Any]]) -> tuple[int, ...]:
     bound = _bindings(code)
     return tuple(i for i, slot in slots if (slot["set"], slot["binding"]) in bound)
+
+
+def _registered_slots(code: bytes, slots: list[tuple[int, Any]]) -> tuple[int, ...]:
+    """Slang declares what a kernel reaches alone."""
+    found: set[tuple[str, int, int]] = set()
+    for sizes, kind, number, space in _REGISTER.findall(code):
+        count = math.prod(int(size) for size in re.findall(rb"\d+", sizes))
+        found.update((kind.decode(), int(number) + i, int(space or 0)) for i in range(min(count, 1 << 16)))
+
+    def place(slot: Any) -> tuple[str, int, int]:
+        kind = "s" if slot["kind"] == "sampler" else "u" if slot["writable"] else "t"
+        return kind, slot["binding"], slot["set"]
+
+    return tuple(i for i, slot in slots if place(slot) in found)
 
 
 def _mentions_parameter(text: str, path: str) -> bool:

@@ -12,7 +12,7 @@ from ..folders import LIBRARY_PATH
 from .cache import digest
 from .globals_used import used_slots
 from .host_code import host_text, with_host
-from .prelude_hlsl import check_hlsl, with_halves
+from .prelude_hlsl import check_hlsl, with_any_index, with_halves
 
 _FILES = {"cpp": ("prelude_integers.h", "prelude_cpp.h"), "cuda": ("prelude_integers.h", "prelude_cuda.h")}
 
@@ -43,7 +43,7 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
     defines: those of the compile target.
     """
     if target == "hlsl":
-        return with_halves(code)
+        return with_halves(with_any_index(code))
     if target not in _FILES:
         return code
     if target == "cpp":

@@ -25,11 +25,53 @@ _LACKS = (
     (re.compile(rb"\bPtr<|\w\*[\s,>)]"), "pointers"),
     (re.compile(rb"\bu?int8_t\b"), "8-bit integers"),
 )
+_CONSTANTS = re.compile(rb"^cbuffer [^{]*\{\s*(?:#line[^\n]*\s*)?([\w<>, ]+?) +\w+(?:\[int\(\d+\)\])*;", re.M)
+_FIELD = re.compile(rb"^ +([\w<>, ]+?) +\w+(?:\[int\(\d+\)\])*(?: : \w+)?;", re.M)
 _STORED = re.compile(rb"^void _spy_store_\d+\(uint64_t \w+, ([\w<>, ]+?) \w+\)", re.M)
 
 
+_RESOURCES = re.compile(
+    rb"\b(?:\w*Buffer|(?:RW)?Texture\w+|SamplerState|SamplerComparisonState)\b(?:<[\w<>, ]+>)? +"
+    rb"(\w+)((?:\[int\(\d+\)\])+)"
+)
+_CONSTANT = re.compile(rb"(?:int\()?\d+U?\)?")
+
+
+def with_any_index(code: bytes) -> bytes:
+    """The code with arrays of resources that each thread may index its own way: the language takes it for granted that
+    all threads of a wave take the same, and Slang does not say otherwise."""
+    dimensions = {name: sizes.count(b"[") for name, sizes in _RESOURCES.findall(code)}
+    dimensions = {name: n for name, n in dimensions.items() if not name.startswith(b"_spy_heap_")}
+    if not dimensions:
+        return code
+    declared = {found.start(1) for found in _RESOURCES.finditer(code)}
+    uses = re.compile(rb"\b(" + b"|".join(map(re.escape, dimensions)) + rb")(?=\[)")
+    pieces, at = [], 0
+    while found := uses.search(code, at):
+        pieces.append(code[at : found.end()])
+        at = found.end()
+        if found.start() in declared:
+            continue
+        for _ in range(dimensions[found[1]]):
+            end = _closing(code, at)
+            index = code[at + 1 : end]
+            pieces.append(b"[%s]" % (index if _CONSTANT.fullmatch(index) else b"NonUniformResourceIndex(%s)" % index))
+            at = end + 1
+    return b"".join([*pieces, code[at:]])
+
+
+def _closing(code: bytes, at: int) -> int:
+    depth = 0
+    for end in range(at, len(code)):
+        depth += (code[end : end + 1] == b"[") - (code[end : end + 1] == b"]")
+        if not depth:
+            return end
+    return len(code)
+
+
 def with_halves(code: bytes) -> bytes:
-    """The code with the loads of halves that DXC would read as floats replaced."""
+    """The code with reads of halves replaced that DXC would take for floats."""
+    code = _with_bound_halves(code)
     changed, count = _LOAD.subn(lambda m: b"_spy_half%s_at(%s, " % (m[2] or b"", m[1]), code)
     return _HALF_AT + changed if count else code
 
@@ -45,6 +87,8 @@ def check_hlsl(device: Any, text: bytes, label: str) -> None:
         found = "16-bit integers"
     if found is None and "half" not in features and _stores_halves(text):
         found = "structs or matrices with halves that are written to memory"
+    if found is None and "half" not in features and _binds_halves(text):
+        found = "halves in constant buffers (globals or parameters of its own entry point)"
     if found is not None:
         raise NotImplementedError(
             f"{label} uses {found}, which HLSL has not on this device ({device.info.adapter_name}), so the d3d12 device "
@@ -52,14 +96,38 @@ def check_hlsl(device: Any, text: bytes, label: str) -> None:
         )
 
 
+def _binds_halves(text: bytes) -> bool:
+    text = _with_bound_halves(text)
+    return any(_holds_halves(text, kind) for kind in _CONSTANTS.findall(text))
+
+
+def _with_bound_halves(code: bytes) -> bytes:
+    """The code with halves of constant buffers, which DXC takes for floats, read as the low bits of a word. Those that
+    share a word with the next field stay."""
+    for kind in _CONSTANTS.findall(code):
+        struct = re.search(rb"^struct " + re.escape(kind) + rb"\s*\{(.*?)^\}", code, re.M | re.S)
+        fields = list(_FIELD.finditer(struct[1])) if struct else []
+        for field, after in zip(fields, [*fields[1:], None], strict=True):
+            if not struct or field[1] != b"half" or b"[" in field[0] or (after and b"half" in after[1]):
+                continue
+            name = re.search(rb"(\w+);", field[0])
+            if name is not None:
+                code = code.replace(field[0], field[0].replace(b"half", b"uint"), 1)
+                code = re.sub(rb"(\w+(?:\.\w+)*\.%s)\b" % name[1], rb"f16tof32(\1 & 0xffff)", code)
+    return code
+
+
 def _stores_halves(text: bytes) -> bool:
-    for kind in _STORED.findall(text):
-        if kind.startswith(b"matrix<half"):
-            return True
-        struct = re.search(rb"^struct " + re.escape(kind) + rb"\s*\{(.*?)^\}", text, re.M | re.S)
-        if struct is not None and re.search(rb"\bhalf\b", struct[1]):
-            return True
-    return False
+    return any(kind.startswith(b"matrix<half") or _in_struct(text, kind) for kind in _STORED.findall(text))
 
 
-__all__ = ["check_hlsl", "with_halves"]
+def _in_struct(text: bytes, kind: bytes) -> bool:
+    struct = re.search(rb"^struct " + re.escape(kind) + rb"\s*\{(.*?)^\}", text, re.M | re.S)
+    return struct is not None and any(_holds_halves(text, field) for field in _FIELD.findall(struct[1]))
+
+
+def _holds_halves(text: bytes, kind: bytes) -> bool:
+    return re.search(rb"\bhalf", kind) is not None or _in_struct(text, kind)
+
+
+__all__ = ["check_hlsl", "with_any_index", "with_halves"]

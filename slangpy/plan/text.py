@@ -21,9 +21,15 @@ def entry_point(inputs: str, extra: str = "", in_memory: bool = False) -> list[s
         return [
             f"void _spy_main({inputs}{extra}, ByteAddressBuffer _spy_calls)",
             "{",
-            "    _spy_Call _call = _spy_calls.Load<_spy_Call>(0);",
+            "    _spy_Call _call = _spy_Call._of(_spy_calls);",
         ]
     return [f"void _spy_main({inputs}, uniform _spy_Call _call{extra})", "{"]
+
+
+def from_memory(in_memory: bool) -> list[str]:
+    """What `_spy_Call` has besides its fields where arguments lie in memory: a function that loads them, because Slang
+    moves loads that it sees into functions that take arrays, and dies of some."""
+    return ["    static _spy_Call _of(ByteAddressBuffer from) { return from.Load<_spy_Call>(0); }"] if in_memory else []
 
 
 def indent(lines: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ from ...compiler.generated import import_statement
 from ...reflection import SlangType
 from ...scalars import SCALARS
 from ..records import Derivative, Placed
-from ..text import entry_point, stored_name
+from ..text import entry_point, from_memory, stored_name
 
 HALF, EXACT = 1, 2
 _EXACT_BYTES = {"half": 48, "BFloat16": 48, "float": 48, "double": 280}
@@ -94,7 +94,7 @@ def sums_source(sums: Sums, cpu: bool, imports: list[str], in_memory: bool = Fal
         lines.append(f"export static const int _spy_redirect = {EXACT};")
     lines += [
         "struct _spy_Call", "{", "    int64_t _count;", "    int64_t _block;", "    uint64_t _begin;",
-        "    uint64_t _sums;", "}", "void _settle_element(int64_t i, _spy_Call call)", "{",
+        "    uint64_t _sums;", *from_memory(in_memory), "}", "void _settle_element(int64_t i, _spy_Call call)", "{",
         f"    uint64_t at = uint64_t(i) * {sums.stride};",
     ]  # fmt: skip
     for offset, name in sums.parts:

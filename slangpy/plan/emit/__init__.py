@@ -14,7 +14,7 @@ from ..kernel.shape import Shape
 from ..kinds.table import over_places
 from ..kinds.texel import texture_imports
 from ..records import Derivative, Options, Vectorized
-from ..text import entry_point, indent
+from ..text import entry_point, from_memory, indent
 from .backward import emit_backward
 from .forward import declare, emit_forward
 from .forward_mode import emit_forward_mode
@@ -84,6 +84,7 @@ def _page(kernel: Kernel, wrapper: list[str], wide: Wide | None) -> list[str]:
         "struct _spy_Call",
         "{",
         *(f"    {field};" for field in [*_header(facts), *kernel.fields]),
+        *from_memory(facts.on_d3d12),
         "}",
         *wrapper,
         *_entry_point(kernel, wide),

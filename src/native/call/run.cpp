@@ -148,10 +148,24 @@ nb::object call_with(nb::handle self, nb::args args, nb::kwargs given, std::span
     return result;
 }
 
+/// Signatures may still hold objects of their last call when their thread ends.
+struct SignaturePool {
+    ~SignaturePool()
+    {
+        if (Py_IsInitialized()) {
+            nb::gil_scoped_acquire lock;
+            signatures.clear();
+        }
+        for (std::unique_ptr<Signature>& signature : signatures)
+            (void)signature.release(); // the interpreter is gone, and its objects with it
+    }
+    std::vector<std::unique_ptr<Signature>> signatures;
+};
+
 std::vector<std::unique_ptr<Signature>>& signature_pool()
 {
-    static thread_local std::vector<std::unique_ptr<Signature>> signatures;
-    return signatures;
+    static thread_local SignaturePool pool;
+    return pool.signatures;
 }
 thread_local size_t lease_depth = 0;
 

@@ -198,7 +198,7 @@ void set_dimension(D3D12_SHADER_RESOURCE_VIEW_DESC& view, ResourceShape shape, c
     case ResourceShape::texture_cube_array:
         view.ViewDimension = D3D12_SRV_DIMENSION_TEXTURECUBEARRAY;
         view.TextureCubeArray = {part.mip, part.mips, part.layer, part.layers / 6, 0.f};
-        if (shape == ResourceShape::texture_cube && part.layer == 0) {
+        if (shape == ResourceShape::texture_cube) {
             view.ViewDimension = D3D12_SRV_DIMENSION_TEXTURECUBE;
             view.TextureCube = {part.mip, part.mips, 0.f};
         }
@@ -209,10 +209,9 @@ void set_dimension(D3D12_SHADER_RESOURCE_VIEW_DESC& view, ResourceShape shape, c
         view.Texture2DMSArray = {part.layer, part.layers};
         return;
     default:
-        // A view of one layer is one of an array where it does not begin at the first.
         view.ViewDimension = D3D12_SRV_DIMENSION_TEXTURE2DARRAY;
         view.Texture2DArray = {part.mip, part.mips, part.layer, part.layers, 0, 0.f};
-        if (shape == ResourceShape::texture_2d && part.layer == 0) {
+        if (shape == ResourceShape::texture_2d) {
             view.ViewDimension = D3D12_SRV_DIMENSION_TEXTURE2D;
             view.Texture2D = {part.mip, part.mips, 0, 0.f};
         }
@@ -237,7 +236,7 @@ void set_dimension(D3D12_UNORDERED_ACCESS_VIEW_DESC& view, ResourceShape shape, 
     default:
         view.ViewDimension = D3D12_UAV_DIMENSION_TEXTURE2DARRAY;
         view.Texture2DArray = {part.mip, part.layer, part.layers, 0};
-        if (shape == ResourceShape::texture_2d && part.layer == 0) {
+        if (shape == ResourceShape::texture_2d) {
             view.ViewDimension = D3D12_UAV_DIMENSION_TEXTURE2D;
             view.Texture2D = {part.mip, 0};
         }
@@ -272,7 +271,20 @@ void D3D12Texture::write_view(const TextureViewDesc& desc, ResourceShape shape, 
         (wants_cube && desc.range.layer_count % 6))
         fail_value("a texture of type ", type_name(m_desc.type), " cannot be bound to a ", slang_name(shape),
                    " parameter");
+    const bool is_one = shape == ResourceShape::texture_1d || shape == ResourceShape::texture_2d ||
+        shape == ResourceShape::texture_cube;
+    if (is_one && desc.range.layer)
+        fail(ErrorKind::not_implemented, "layer ", desc.range.layer, " of a texture cannot be bound to a ",
+             slang_name(shape), " parameter: Direct3D 12 shows layer 0 there; declare a ", slang_name(shape),
+             "Array, or use one of the devices that can: cpu, cuda, vulkan");
     Part part{desc.range.mip, desc.range.mip_count, desc.range.layer, desc.range.layer_count};
+#ifndef _WIN32
+    if (is_1d && (part.mip || part.layer))
+        fail(ErrorKind::not_implemented, "a view of mip ", part.mip, " and layer ", part.layer,
+             " of a texture of type ", type_name(m_desc.type),
+             ": libvkd3d shows the first ones of 1D textures whatever a view says; use a 2D texture, or one of the "
+             "devices that can: cpu, cuda, vulkan");
+#endif
     if (shape == ResourceShape::texture_2d || shape == ResourceShape::texture_1d)
         part.layers = 1;
     if (shape == ResourceShape::texture_cube)

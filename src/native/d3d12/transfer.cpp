@@ -157,7 +157,8 @@ TexelBox D3D12Recorder::box_of(const D3D12Texture& texture, Extent3 extent, cons
     const FormatInfo& format = format_info(texture.desc().format);
     TexelBox box;
     box.row_bytes = (extent.width + format.block_width - 1) / format.block_width * format.bytes_per_block;
-    box.row_pitch = round_up(box.row_bytes, pitch_alignment);
+    // libvkd3d counts a row in whole texels, and those of three components do not divide 256 bytes.
+    box.row_pitch = round_up(box.row_bytes, format.bytes_per_block % 3 ? pitch_alignment : 3 * pitch_alignment);
     box.rows = (extent.height + format.block_height - 1) / format.block_height;
     box.slices = extent.depth;
     return box;

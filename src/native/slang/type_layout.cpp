@@ -2,6 +2,8 @@
 
 #include "slang/binding_walker.h"
 
+#include "core/format.h"
+
 #include <map>
 #include <set>
 
@@ -90,6 +92,11 @@ private:
         result.row_major = source->getMatrixLayoutMode() != SLANG_MATRIX_LAYOUT_COLUMN_MAJOR;
         const uint32_t lines = result.row_major ? result.rows : result.cols;
         result.element_stride = lines ? result.size / lines : 0; // every line is padded alike
+        // In a constant buffer of HLSL the last line ends with its last number.
+        const uint64_t line = lines ? result.rows * result.cols / lines * scalar_info(result.scalar).size : 0;
+        const uint64_t step = lines > 1 && result.size >= line ? (result.size - line) / (lines - 1) : 0;
+        if (step && step % 16 == 0 && step * (lines - 1) + line == result.size)
+            result.element_stride = step;
     }
 
     void fill_array(TypeLayout& result, slang::TypeLayoutReflection* source)
@@ -211,7 +218,9 @@ void open_arguments(ProgramLayout& layout, slang::ProgramLayout* program, TypeBu
 {
     if (layout.slots.size() <= layout.entry_point_slot || layout.slots.back().path != "_spy_calls")
         return;
-    slang::TypeReflection* type = program->findTypeByName("_spy_Call");
+    slang::TypeReflection* type = program->findTypeByName("_spy_Call_kernel"); // where the user has one (plan/text.py)
+    if (!type)
+        type = program->findTypeByName("_spy_Call");
     slang::TypeLayoutReflection* call = type ? program->getTypeLayout(type, slang::LayoutRules::DefaultStructuredBuffer)
                                              : nullptr;
     if (!call)

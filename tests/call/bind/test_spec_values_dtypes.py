@@ -67,7 +67,7 @@ def test_a_row_of_the_table(m: Any, device: Any, scalar: str) -> None:
 
 
 def _wide(device: Any) -> bool:
-    return device.info.type == spy.DeviceType.vulkan
+    return device.info.type in (spy.DeviceType.vulkan, spy.DeviceType.d3d12)
 
 
 @pytest.mark.parametrize("scalar", TABLE)
