@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 
@@ -16,6 +17,9 @@ def find_package(name: str) -> Any | None:
 
 def torch_for(what: str) -> Any:
     """torch, the one way to it below `slangpy.pytorch`; ImportError says that `what` needs it."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        return torch
     try:
         return importlib.import_module("torch")
     except ImportError as error:

@@ -29,6 +29,8 @@ def wrapped(type_: Type, text: str) -> str:
     name = str(type_[0])
     if name in INTEGERS:
         bits, signed = INTEGERS[name]
+        if text.isdecimal() and int(text) < 1 << bits - 1:
+            return text
         return f"wrap({text}, {bits})" if signed else f"({text} & {(1 << bits) - 1})"
     return f"{_NARROW[name]}({text})" if name in _NARROW else f"bool({text})"
 
@@ -36,7 +38,7 @@ def wrapped(type_: Type, text: str) -> str:
 def copied(value: Expression) -> str:
     """What an aggregate is when it is assigned or passed."""
     text, type_ = value
-    return f"copy({text})" if type_[0] in _AGGREGATES and not text.startswith("[") else text
+    return f"copy({text})" if type_[0] in _AGGREGATES and not text.startswith(("[", "make(")) else text
 
 
 def _element(type_: Type) -> Type:

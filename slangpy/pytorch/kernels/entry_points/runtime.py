@@ -65,7 +65,7 @@ def each(operation: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
 
 def make(convert: Callable[[Any], Any], parts: tuple[Any, ...], *sizes: int) -> Any:
     """A vector or matrix from its elements, from parts of it, or from one number for all."""
-    flat = _flat(parts)
+    flat = _flat(parts) if any(type(part) is list for part in parts) else parts
     count = math.prod(sizes)
     flat = [convert(v) for v in (flat * count if len(flat) == 1 else flat)]
     if len(flat) != count:
@@ -170,12 +170,9 @@ class HostCall:
 
     def launch(self, name: str, grid: list[int], block: list[int], arguments: list[Any]) -> None:
         kernel = self._kernels(name)
-        values = {}
         given = iter(arguments)
-        for p in kernel._record.parameters:
-            if p.type.kind != "empty":
-                values[p.name] = plain(p.type, next(given))
-        kernel(**values).launchRaw(block, grid)
+        values = [None if p.type.kind == "empty" else plain(p.type, next(given)) for p in kernel._record.parameters]
+        kernel(*values).launchRaw(block, grid)
 
     def synchronize(self) -> None:
         if self._device.type == "cuda":
