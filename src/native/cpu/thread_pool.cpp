@@ -38,6 +38,8 @@ void relax()
 
 void ThreadPool::run_erased(uint64_t count, Call call, const void* body)
 {
+    if (count == 1)
+        return call(body, 0, 1); // nothing to share, nothing to time
     // Pieces grow fourfold until one takes long enough to judge by.
     uint64_t done = 0, piece = 1;
     while (done < count) {

@@ -108,7 +108,11 @@ static_assert(sizeof(Header) == raw_header);
 
 void run_host(const RawLaunch& launch, const RawKernel::Target& target, const Sizes& block, const Sizes& grid)
 {
-    std::vector<uint8_t> bytes = launch.packed.bytes; // other threads may launch the same arguments
+    const std::vector<uint8_t>& given = launch.packed.bytes; // other threads may launch the same arguments
+    std::array<uint8_t, 1024> few;
+    std::vector<uint8_t> many(given.size() > few.size() ? given.size() : 0);
+    const std::span<uint8_t> bytes(many.empty() ? few.data() : many.data(), given.size());
+    std::copy(given.begin() + raw_header, given.end(), bytes.begin() + raw_header);
     uint32_t failed = 0;
     Header header;
     std::copy(block.begin(), block.end(), header.block);
