@@ -95,7 +95,10 @@ def to_number(scalar: str, value: Any, call: Packing, path: str) -> Any:
         raise TypeError(f"{call.where(path)}: expected a bool, got {describe(value)}")
     if isinstance(value, (str, bytes)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise TypeError(f"{call.where(path)}: expected a number for {scalar}, got {describe(value)}")
-    return float(operator.index(value)) if not hasattr(value, "__float__") else float(value)
+    try:
+        return float(value) if hasattr(value, "__float__") else float(operator.index(value))
+    except OverflowError:
+        raise TypeError(f"{call.where(path)}: {describe(value)} is more than any {scalar} can be") from None
 
 
 def put_number(scalar: str, number: Any, out: bytearray, at: int) -> None:
@@ -194,15 +197,15 @@ def _pack_struct(type_: KernelType, value: Any, call: Packing, path: str, out: b
             call.pack(inner, item, f"{path}.{name}", out, at + offset)
 
 
+def _ends_in_bool(type_: KernelType) -> bool:
+    """Whether a tuple of a value and a bool may be the struct itself."""
+    return type_.kind in ("struct", "tuple") and len(type_.fields) == 2 and type_.fields[1][1].scalar == "bool"
+
+
 def _pack_optional(type_: KernelType, value: Any, call: Packing, path: str, out: bytearray, at: int) -> None:
     (_, inner, _), (_, _, has_at) = type_.fields
     has = value is not None
-    if (
-        isinstance(value, tuple)
-        and len(value) == 2
-        and isinstance(value[1], bool)
-        and inner.kind not in ("struct", "tuple")
-    ):
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], bool) and not _ends_in_bool(inner):
         value, has = value
     if has:
         call.pack(inner, value, f"{path}.value", out, at)

@@ -97,7 +97,7 @@ class Kernel(_native.RawKernel):
         if record.trouble or any(e.derivative == derivative for e in record.emitted):
             return
         what = "backward" if derivative == "bwd" else "forward"
-        how = "mark it [Differentiable]" if record.bound else "mark it [AutoPyBindCUDA] and [Differentiable]"
+        how = "mark it [Differentiable]" if record.bound else "mark it [Differentiable] and [AutoPyBindCUDA]"
         raise ValueError(f"`{record.name}` has no {what} derivative: {how}")
 
     def _convert(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _native.Launchable:

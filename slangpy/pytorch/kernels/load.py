@@ -53,6 +53,7 @@ def loadModule(
             warnings.warn(f"loadModule: '{name}' has no effect; leave it out", DeprecationWarning, stacklevel=2)
     options = make_options(
         fileName,
+        verbose,
         defines,
         includePaths,
         slangGenLineInfo,

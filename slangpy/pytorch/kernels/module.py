@@ -65,8 +65,8 @@ class KernelModule:
         if name.startswith("__"):
             raise AttributeError(name)
         near = difflib.get_close_matches(name, items, 1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise AttributeError(f"{self.__file__} has no '{name}'{hint} There are: {', '.join(sorted(items))}")
+        hint = f"; did you mean '{near[0]}'? There are: " if near else "; there are: "
+        raise AttributeError(f"{self.__file__} has no '{name}'{hint}{', '.join(sorted(items))}")
 
     def __dir__(self) -> list[str]:
         return sorted(self._items)

@@ -40,6 +40,7 @@ class LoadOptions:
 
 def make_options(
     fileName: Any,
+    verbose: Any,
     defines: Any,
     includePaths: Any,
     slangGenLineInfo: Any,
@@ -49,6 +50,7 @@ def make_options(
     extraCudaFlags: Any,
 ) -> LoadOptions:
     for name, value in (
+        ("verbose", verbose),
         ("slangGenLineInfo", slangGenLineInfo),
         ("cudaFastMath", cudaFastMath),
         ("cudaGenLineInfo", cudaGenLineInfo),

@@ -101,7 +101,7 @@ def compile_program(options: LoadOptions) -> tuple[ModuleRecord, Any]:
     reader = TypeReader(module.layout.find_type_by_name, lambda name: enum_cases(sources.values(), name))
     shaders = {entry.name for entry in module.entry_points}
     kernels = _kernels(text, find, reader, shaders)
-    notes = _dropped(sources, {kernel.name for kernel in kernels})
+    notes = (*session.take_warnings(), *_dropped(sources, {kernel.name for kernel in kernels}))
     host: tuple[str, tuple[Any, ...]] = ("", ())
     if any("TorchEntryPoint" in source for source in sources.values()):
         host = compile_host_functions(_binding_text(options, sources.values()), find, reader)

@@ -137,9 +137,9 @@ def _parts(type_: KernelType, value: Any, call: Any, path: str) -> tuple[Any, An
         named = hasattr(value, "_fields")  # DiffTensorView(t) has None for "not given"
         gradient = value[1] if len(value) == 2 else None
         return value[0], gradient, len(value) == 2 and gradient is None and not named
-    if isinstance(value, (tuple, list, dict)) or value is None or isinstance(value, (int, float, bool)):
+    if isinstance(value, (tuple, list, dict)) or read_tensor(value, call.where(path)) is None:
         raise ValueError(
-            f"{call.where(path)}: expected a tensor, (tensor,), (tensor, gradient) or (tensor, None) for {type_.name}, "
+            f"{call.where(path)}: expected a tensor, (tensor,), (tensor, gradient) or (tensor, None) for a DiffTensorView, "
             f"got {describe(value)}"
         )
     return value, None, False

@@ -74,19 +74,26 @@ uint32_t shared_bytes(const std::string& label, nb::handle given)
     return uint32_t(bytes);
 }
 
+/// The handle of a stream that a caller names.
+uint64_t named_stream(const RawLaunch& launch, nb::handle given)
+{
+    const nb::object handle = nb::getattr(given, "cuda_stream", given);
+    const nb::object index = nb::steal(PyNumber_Index(handle.ptr()));
+    uint64_t value = 0;
+    if (!index.is_valid() || !nb::try_cast(index, value)) {
+        PyErr_Clear(); // said better here
+        fail(ErrorKind::type, launch.get().label, ": 'stream' must be an int handle, a torch stream or None, got ",
+             nb::repr(given).c_str());
+    }
+    return value;
+}
+
 /// The stream that a caller names, or torch's current one.
 NativeHandle stream_of(const RawLaunch& launch, nb::handle given)
 {
     uint64_t value = 0;
     if (!given.is_none()) {
-        const nb::object handle = nb::getattr(given, "cuda_stream", given);
-        const nb::object index = nb::steal(PyNumber_Index(handle.ptr()));
-        if (!index.is_valid()) {
-            PyErr_Clear(); // said better here
-            fail(ErrorKind::type, launch.get().label, ": 'stream' must be an int handle, a torch stream or None, got ",
-                 nb::repr(given).c_str());
-        }
-        value = nb::cast<uint64_t>(index);
+        value = named_stream(launch, given);
     } else if (launch.packed.has_torch) {
         TorchTensor on;
         on.device_type = 2;
@@ -229,8 +236,11 @@ void run_raw(RawLaunch& launch, const Sizes& block, const Sizes& grid, nb::handl
     const RawKernel::Target found = target(launch); // other threads may replace it
     if (!grid[0] || !grid[1] || !grid[2])
         return;
-    if (launch.packed.place.type != 2)
+    if (launch.packed.place.type != 2) {
+        if (!stream.is_none())
+            named_stream(launch, stream); // has no use here
         return run_host(launch, found, block, grid);
+    }
     const std::span<const uint8_t> scopes[2] = {{}, std::span(launch.packed.bytes).subspan(raw_header)};
     LaunchDesc desc;
     desc.kernel = found.kernel.get();

@@ -129,7 +129,8 @@ void bind_launch(nb::module_& m)
                 const Sizes threads = raw_sizes(self, "blockSize", block, 1);
                 run_raw(self, threads, raw_sizes(self, "gridSize", grid, 0), shared, stream);
             },
-            nb::arg("blockSize"), nb::arg("gridSize"), nb::arg("sharedMem") = 0, nb::arg("stream") = nb::none(),
+            nb::arg("blockSize") = nb::none(), nb::arg("gridSize") = nb::none(), nb::arg("sharedMem") = 0,
+            nb::arg("stream") = nb::none(),
             "blockSize: threads of a block; gridSize: blocks; both as three ints in x, y and z (or fewer, or one). "
             "Returns at once on CUDA. stream: an int handle or a torch stream instead of torch's current one.")
         .def(
@@ -140,7 +141,7 @@ void bind_launch(nb::module_& m)
                 const Sizes grid = raw_blocks(raw_sizes(self, "totalSize", total, 0), threads);
                 run_raw(self, threads, grid, nb::int_(0), nb::none());
             },
-            nb::arg("blockSize"), nb::arg("totalSize"),
+            nb::arg("blockSize") = nb::none(), nb::arg("totalSize") = nb::none(),
             "As many blocks as make up `totalSize` threads in each direction.")
         .def(
             "launch",

@@ -47,7 +47,8 @@ auto compile(const ref<Session>& session, const char* what, F body)
         return body();
     }();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    const std::vector<std::string> warnings = session->take_warnings();
+    const bool asks = session->options().whole_program; // who compiles kernels takes the warnings
+    const std::vector<std::string> warnings = asks ? std::vector<std::string>() : session->take_warnings();
     if (warnings.empty() && seconds <= 1)
         return result;
     nb::object logger = nb::module_::import_("logging").attr("getLogger")("slangpy");

@@ -229,6 +229,9 @@ void bind_session_state(SessionClass& session)
             "Paths that were looked for and not found.")
         .def_prop_ro("loaded_names", &loaded_names,
                      "Names of all modules that the compiler has loaded, by itself or as asked.")
+        .def(
+            "take_warnings", [](ref<Session> self) { return self->take_warnings(); },
+            "Those of a session for whole programs since the last call; others are logged.")
         .def("lookups", &lookups, nb::arg("since") = 0,
              "A number to go on from, and the files that were looked for after `since`: (path as asked, path found or "
              "\"\", "
