@@ -30,16 +30,18 @@ def executable_key(device: Any, options: dict[str, Any], *parts: Any) -> str:
     return digest(*parts, format, prelude_key(format), device.compiler_fingerprint, repr(sorted(options.items())))
 
 
-def cached_executable(device: Any, key: str, label: str, compile: Callable[[], bytes]) -> Executable:
+def cached_executable(
+    device: Any, key: str, label: str, compile: Callable[[], bytes], kind: str = "kernel"
+) -> Executable:
     """The code that the disk cache has under a key, or that of a compiler."""
     cache, start = cache_of(device), time.perf_counter()
-    code = cache.read_bytes("kernel", key)
+    code = cache.read_bytes(kind, key)
     if code is not None:
         if device.desc.enable_compilation_reports:
             report_step(device, "cache_read", label, time.perf_counter() - start, len(code))
         return Executable(code, key, False)
     code = compile()
-    cache.write_bytes("kernel", key, code)
+    cache.write_bytes(kind, key, code)
     return Executable(code, key, True)
 
 

@@ -22,6 +22,8 @@ from slangpy.pytorch.kernels.program import KernelRecord, ModuleRecord
 from slangpy.pytorch.kernels.scan import EmittedKernel, beyond_host, mended, only
 from slangpy.pytorch.kernels.tensors import torch_module
 
+KIND = "kernel code"
+"""Of compiled kernels in the disk cache."""
 SMALL = 4000
 """Lines of a program up to which all its kernels are compiled at once."""
 _DeviceKey = tuple[str, int]
@@ -154,7 +156,7 @@ class Programs:
             except RuntimeError as error:
                 raise CompileError(f"{names}: {error}") from None
 
-        made = cached_executable(device, key, names, compile)
+        made = cached_executable(device, key, names, compile, KIND)
         seconds = time.perf_counter() - start
         if made.is_new:
             self._log(f"{names}: {device.info.api_name}, {seconds * 1e3:.0f} ms")

@@ -13,7 +13,7 @@ from typing import Any
 from slangpy.compiler.cache import cache, digest
 from slangpy.compiler.package_files import library_hash, planner_hash
 from slangpy.errors import SlangWarning
-from slangpy.pytorch.kernels.devices import Programs
+from slangpy.pytorch.kernels.devices import KIND, Programs
 from slangpy.pytorch.kernels.headers import included_files
 from slangpy.pytorch.kernels.module import KernelModule
 from slangpy.pytorch.kernels.options import LoadOptions, make_options
@@ -100,12 +100,8 @@ def _load(options: LoadOptions, log: Callable[[str], None]) -> KernelModule:
 
 
 def _compile(options: LoadOptions, log: Callable[[str], None]) -> tuple[ModuleRecord, dict[str, Any]]:
-    start = time.perf_counter()
-    record, session = compile_program(options)
-    inputs = _inputs(session, options, record.program)
-    text = len(record.program)
-    log(f"Slang {record.slang_version}, {(time.perf_counter() - start) * 1e3:.0f} ms ({text / 1000:.0f} kB)")
-    return record, inputs
+    record, session = compile_program(options, log)
+    return record, _inputs(session, options, record.program)
 
 
 def _warn(options: LoadOptions, record: ModuleRecord) -> None:
@@ -176,7 +172,8 @@ def clearSessionShaderCache() -> None:
 
 def clearPersistentShaderCache() -> None:
     """Removes what loadModule has stored on disk."""
-    cache.remove(_KIND)
+    for kind in (_KIND, KIND):
+        cache.remove(kind)
 
 
 def clearShaderCaches() -> None:

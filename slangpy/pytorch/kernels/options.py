@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
+_SOURCES = (".slang", ".hlsl", ".glsl", ".cu", ".c", ".cpp", ".slang-module")
 _OURS = ("-target", "-o", "-entry", "-stage", "-depfile")
 
 
@@ -120,7 +121,7 @@ def _slang_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
         if (
             flag in _OURS
             or flag.startswith("-dump")
-            or (flag.endswith(".slang") and not flag.startswith("-") and not value)
+            or (flag.endswith(_SOURCES) and not flag.startswith("-") and not value)
         ):
             raise ValueError(
                 f"loadModule: 'extraSlangFlags' has '{flag}', which loadModule decides itself; leave it out"

@@ -6,6 +6,7 @@ A `ModuleRecord` is all that later steps know of a file: it is stored on disk, s
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,15 +88,22 @@ def short(name: str) -> str:
     return re.sub(r"matrix<(float|int|uint|half|double),(\d),(\d)>", r"\1\2x\3", name)
 
 
-def compile_program(options: LoadOptions) -> tuple[ModuleRecord, Any]:
+def compile_program(options: LoadOptions, log: Callable[[str], None]) -> tuple[ModuleRecord, Any]:
     """The record of a file, and the session that read it."""
+    start = time.perf_counter()
     session = create_kernel_session(options.search_paths, dict(options.defines), options.line_info, options.slang_flags)
     module = _load(session, options)
     program = session.link([module], [])
     prelude = libslang.prelude("cuda")
+    linked = time.perf_counter()
     text = program.whole_code().decode("utf-8")
+    emitted = time.perf_counter()
     begin = text.find(prelude)
     text = text[:begin] + text[begin + len(prelude) :] if begin >= 0 else text
+    log(
+        f"Slang {libslang.version()}, front end {(linked - start) * 1e3:.0f} ms, emit {(emitted - linked) * 1e3:.0f} ms "
+        f"({len(text) / 1000:.0f} kB)"
+    )
     sources = _sources(session, options)
     find = _finder(session, module)
     reader = TypeReader(module.layout.find_type_by_name, lambda name: enum_cases(sources.values(), name))
@@ -178,7 +186,19 @@ def _kernels(text: str, find: Callable[[str], Any], reader: TypeReader, shaders:
     for name, parts in emitted.items():
         if name not in shaders:
             records.append(_kernel(text, name, parts, find, reader))
+            records += _hidden(name, parts, find)
     return tuple(records)
+
+
+def _hidden(name: str, parts: list[EmittedKernel], find: Callable[[str], Any]) -> list[KernelRecord]:
+    """Kernels that a user has given the names of the derivatives of another."""
+    found = []
+    for derivative in ("fwd", "bwd"):
+        own = f"{name}_{derivative}_diff"
+        if [part.derivative for part in parts].count(derivative) > 1 and find(own)[0] is not None:
+            why = f"the derivative of '{name}' has this name, too; rename one"
+            found.append(KernelRecord(own, (), 0, True, False, find(own)[1], why, ()))
+    return found
 
 
 def _kernel(

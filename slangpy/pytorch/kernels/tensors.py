@@ -77,9 +77,11 @@ def _read_torch(torch: Any, value: Any, where: str) -> TensorInfo:
     known = _torch_dtypes().get(value.dtype)
     if known is None:
         raise TensorError(f"{where}: {describe(value)}; kernels have no such element type")
+    if type(value).__module__.startswith("torch._subclasses."):
+        raise TensorError(f"{where}: a {type(value).__name__} without memory of its own; pass a real tensor")
     try:
         address = value.data_ptr()
-    except RuntimeError as error:  # fake tensors and wrappers
+    except RuntimeError as error:  # wrappers
         raise TensorError(f"{where}: a {type(value).__name__} without memory of its own ({error})") from None
     if not address and value.numel():
         raise TensorError(f"{where}: a {type(value).__name__} without memory of its own; pass a real tensor")
@@ -94,8 +96,8 @@ def _read_other(value: Any, where: str) -> TensorInfo | None:
     if hasattr(value, "__array_interface__"):
         return _read_numpy(value, where)
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
-        if value.__dlpack_device__()[0] == 1:
-            return _read_numpy(np.from_dlpack(value), where)
+        if value.__dlpack_device__()[0] == 1 and torch_module() is None:
+            return _read_numpy(np.from_dlpack(value), where, True)  # NumPy says read-only of all that comes so
         torch = torch_for("a tensor that comes by DLPack from a GPU")
         return _read_torch(torch, torch.from_dlpack(value), where)
     if type(value).__module__.startswith("slangpy.") and hasattr(value, "to_torch"):
@@ -103,12 +105,12 @@ def _read_other(value: Any, where: str) -> TensorInfo | None:
     return None
 
 
-def _read_numpy(value: Any, where: str) -> TensorInfo | None:
+def _read_numpy(value: Any, where: str, writable: bool = False) -> TensorInfo | None:
     if not hasattr(value, "shape") or value.dtype.name not in DTYPES:
         if getattr(value, "ndim", 1) == 0:
             return None
         raise TensorError(f"{where}: {describe(value)}; kernels have no such element type")
-    if value.ndim and not value.flags.writeable:
+    if value.ndim and not (writable or value.flags.writeable):
         raise TensorError(f"{where}: a read-only array; pass a copy")
     item = value.dtype.itemsize
     if not value.dtype.isnative or any(stride % item for stride in value.strides):

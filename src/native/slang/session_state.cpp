@@ -115,8 +115,22 @@ struct ParsedArguments {
             texts.push_back(argument.c_str());
             all += " " + argument;
         }
+        check(global, texts, all);
         if (SLANG_FAILED(global->parseCommandLineArguments(int(texts.size()), texts.data(), &desc, owner.put())))
             fail_value("the Slang compiler does not take these options:", all);
+    }
+
+private:
+    /// parseCommandLineArguments() takes everything without a word; the older interface says what is wrong.
+    static void check(slang::IGlobalSession* global, const std::vector<const char*>& texts, const std::string& all)
+    {
+        SlangCompileRequest* request = spCreateCompileRequest(global);
+        const SlangResult status = spProcessCommandLineArguments(request, texts.data(), int(texts.size()));
+        const char* said = spGetDiagnosticOutput(request);
+        const std::string reason = said ? said : "";
+        spDestroyCompileRequest(request);
+        if (SLANG_FAILED(status))
+            fail_value("the Slang compiler does not take these options:", all, "\n", reason);
     }
 };
 
