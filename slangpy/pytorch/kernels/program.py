@@ -15,6 +15,7 @@ from typing import Any
 from slangpy import libslang
 from slangpy.compiler.cache import digest
 from slangpy.compiler.session import create_kernel_session
+from slangpy.errors import CompileError
 from slangpy.folders import LIBRARY
 from slangpy.pytorch.kernels.entry_points import compile_host_functions
 from slangpy.pytorch.kernels.headers import included_files
@@ -69,6 +70,8 @@ class ModuleRecord:
     headers: str = ""  # digest of the headers that the program includes
 
 
+_UNSIGNED = re.compile(r"\bTorchTensor\s*<\s*(?:uint\w*|(?!(?:float|half|double|bool|u?int|vector|bfloat)\w*\b)\w+)\s*>", re.I)
+"""Element types at which Slang's host target stops."""
 _OUR_METHOD = re.compile(r"\.\s*(?:dim|fillZero|fillValue)\s*\(")
 """Methods of slangpy_kernels.slang."""
 
@@ -91,13 +94,9 @@ def short(name: str) -> str:
 def compile_program(options: LoadOptions, log: Callable[[str], None]) -> tuple[ModuleRecord, Any]:
     """The record of a file, and the session that read it."""
     start = time.perf_counter()
-    session = create_kernel_session(options.search_paths, dict(options.defines), options.line_info, options.slang_flags)
-    module = _load(session, options)
-    program = session.link([module], [])
-    prelude = libslang.prelude("cuda")
-    linked = time.perf_counter()
-    text = program.whole_code().decode("utf-8")
+    session, module, text, linked = _emitted(options)
     emitted = time.perf_counter()
+    prelude = libslang.prelude("cuda")
     begin = text.find(prelude)
     text = text[:begin] + text[begin + len(prelude) :] if begin >= 0 else text
     log(
@@ -118,6 +117,26 @@ def compile_program(options: LoadOptions, log: Callable[[str], None]) -> tuple[M
     return ModuleRecord(text, kernels, host, names, notes, libslang.version(), headers), session
 
 
+_HELPERS = {"CudaHost": "TorchEntryPoint", "CUDAHost": "TorchEntryPoint"}
+"""Slang 2026.12 puts helpers of host functions into the CUDA text, and stops at what they take; entry points stay out."""
+
+
+def _emitted(options: LoadOptions, helpers: bool = False) -> tuple[Any, Any, str, float]:
+    """The session, the module and its CUDA text; the time in between."""
+    defines = {**dict(options.defines), **(_HELPERS if helpers else {})}
+    session = create_kernel_session(options.search_paths, defines, options.line_info, options.slang_flags)
+    module = _load(session, options)
+    program = session.link([module], [])
+    linked = time.perf_counter()
+    try:
+        return session, module, program.whole_code().decode("utf-8"), linked
+    except CompileError:
+        sources = "".join(_sources(session, options).values())
+        if helpers or not any(name in sources for name in _HELPERS):
+            raise
+    return _emitted(options, True)
+
+
 def _load(session: Any, options: LoadOptions) -> Any:
     """The file as a module; with our methods of TensorView where it names one."""
     text = Path(options.path).read_text("utf-8", "replace")
@@ -136,7 +155,13 @@ def _binding_text(options: LoadOptions, sources: Iterable[str]) -> str:
     arguments += [f"-D{name}={value}" for name, value in options.defines]
     for path in (*options.search_paths, LIBRARY):
         arguments += ["-I", path]
-    return libslang.torch_binding_text(options.path, [*arguments, *options.slang_flags])
+    try:
+        return libslang.torch_binding_text(options.path, [*arguments, *options.slang_flags])
+    except CompileError as error:
+        found = next(filter(None, map(_UNSIGNED.search, sources)), None)
+        if found is None or "internal error" not in str(error):
+            raise
+        raise CompileError(f"{error}\nSlang's host target has no {found.group()}; use TorchTensor<int>") from None
 
 
 def _sources(session: Any, options: LoadOptions) -> dict[str, str]:
@@ -165,8 +190,8 @@ def _finder(session: Any, module: Any) -> Callable[[str], Any]:
     def find(name: str) -> tuple[Any, tuple[str, int]]:
         found = module.layout.find_function_by_name(name)
         decls = inner.get(name, [])
-        if found is None and decls:
-            found = decls[0].as_function()
+        if decls and (found is None or (found.is_overloaded and len(decls) == 1)):
+            found = decls[0].as_function()  # others of this name are Slang's own
         place = decls[0].location if len(decls) == 1 else ("", 0, 0)
         return found, (place[0], place[1])
 

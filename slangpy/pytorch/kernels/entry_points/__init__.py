@@ -14,7 +14,7 @@ from slangpy.errors import CompileError, TensorError
 from slangpy.optional import torch_for
 from slangpy.pytorch.kernels.convert import Packing, fields_of, to_number
 from slangpy.pytorch.kernels.entry_points.runtime import NAMES, HostCall, f16, f32
-from slangpy.pytorch.kernels.entry_points.translate import translate
+from slangpy.pytorch.kernels.entry_points.translate import own_name, translate
 from slangpy.pytorch.kernels.tensors import describe
 from slangpy.pytorch.kernels.types import KernelType, TypeReader
 
@@ -41,7 +41,7 @@ def compile_host_functions(text: str, find: Callable[[str], Any], reader: TypeRe
                 returns = reader.read(reflected.return_type).to_plain()
         functions.append((name, symbol, parameters, returns, place, why))
     for symbol, why in failed.items():  # who calls it must learn of it
-        source += f"def {symbol}(rt, *_):\n    raise rt.untranslated({symbol!r}, {why!r})\n"
+        source += f"def {own_name(symbol)}(rt, *_):\n    raise rt.untranslated({symbol!r}, {why!r})\n"
     return source, tuple(functions)
 
 
@@ -51,7 +51,7 @@ def host_functions(host: tuple[str, tuple[Plain, ...]], kernels: Callable[[str],
         return {}
     names = dict(NAMES)
     exec(compile(source, "<host functions>", "exec"), names)  # our own translation, of our own cache
-    return {plain[0]: HostFunction(plain, names.get(plain[1]), kernels) for plain in functions}
+    return {plain[0]: HostFunction(plain, names.get(own_name(plain[1])), kernels) for plain in functions}
 
 
 class _Call(HostCall):
@@ -148,7 +148,7 @@ def _to_host(type_: KernelType, value: Any, call: Packing, path: str, tensors: l
     if kind == "array":
         element = type_.element
         assert element is not None
-        items = _items(type_, value, type_.count, call, path)
+        items = _items(type_, value, type_.count, call, path, ValueError)
         return tuple(_to_host(element, v, call, f"{path}[{i}]", tensors) for i, v in enumerate(items))
     if kind in ("struct", "empty"):
         listed = tuple(value) if isinstance(value, list) else value
@@ -160,11 +160,13 @@ def _to_host(type_: KernelType, value: Any, call: Packing, path: str, tensors: l
     raise TypeError(f"{call.where(path)}: host functions cannot take a {type_.name}")
 
 
-def _items(type_: KernelType, value: Any, count: int, call: Packing, path: str) -> list[Any]:
+def _items(
+    type_: KernelType, value: Any, count: int, call: Packing, path: str, error: type[Exception] = TypeError
+) -> list[Any]:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if not isinstance(value, (tuple, list)) or len(value) != count:
-        raise ValueError(
+        raise error(
             f"{call.where(path)}: expected a tuple or list of {count} for {type_.name}, got {describe(value)}"
         )
     return list(value)

@@ -24,6 +24,11 @@ Expression = tuple[str, Type]
 """Python text and C++ type."""
 
 
+def own_name(function: str) -> str:
+    """Of a translated function: users may call theirs `copy`, as the names of the runtime are."""
+    return f"user_{function}"
+
+
 def wrapped(type_: Type, text: str) -> str:
     """A result of arithmetic as a value of a scalar type."""
     name = str(type_[0])
@@ -87,7 +92,7 @@ class Calls:
         if name in self._source.functions:
             function = self._source.functions[name]
             parts = [copied(p) for p in self._arguments()]
-            return f"{name}({', '.join(['rt', *parts])})", function.returns
+            return f"{own_name(name)}({', '.join(['rt', *parts])})", function.returns
         if name == "slang_bit_cast":
             read.expect("<")
             target = read.type()

@@ -6,7 +6,7 @@ their type after each operation. `rt` in the result is the call (runtime.py).
 
 from __future__ import annotations
 
-from slangpy.pytorch.kernels.entry_points.expressions import Expressions, copied
+from slangpy.pytorch.kernels.entry_points.expressions import Expressions, copied, own_name
 from slangpy.pytorch.kernels.entry_points.reader import Function, Reader, Source, Type, Untranslatable, read_source
 
 
@@ -36,7 +36,7 @@ class Writer(Expressions):
 
     def write(self) -> str:
         names = ", ".join(["rt", *(name for _, name in self._function.parameters)])
-        self._lines.append(f"def {self._function.name}({names}):")
+        self._lines.append(f"def {own_name(self._function.name)}({names}):")
         if not self._function.body:
             self._put("pass")
         while self._in.peek():
@@ -194,4 +194,4 @@ class Writer(Expressions):
         self._put(f"{place[0]} = {copied(self._expression())}")
 
 
-__all__ = ["translate"]
+__all__ = ["own_name", "translate"]
