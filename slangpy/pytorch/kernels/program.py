@@ -70,7 +70,7 @@ class ModuleRecord:
     headers: str = ""  # digest of the headers that the program includes
 
 
-_UNSIGNED = re.compile(r"\bTorchTensor\s*<\s*(?:uint\w*|(?!(?:float|half|double|bool|u?int|vector|bfloat)\w*\b)\w+)\s*>", re.I)
+_UNSIGNED = re.compile(r"\bTorchTensor\s*<\s*uint(?!8)\w*\s*>")
 """Element types at which Slang's host target stops."""
 _OUR_METHOD = re.compile(r"\.\s*(?:dim|fillZero|fillValue)\s*\(")
 """Methods of slangpy_kernels.slang."""

@@ -181,7 +181,7 @@ def test_structs_reach_kernels(load: Any, place: str) -> None:
         (lambda m: m.fnv(1, n=2), ValueError, "given twice"),
         (lambda m: m.fnv(1, 2), ValueError, "takes 1 arguments"),
         (lambda m: m.many(3, 1.0), RuntimeError, "many: x: expected a tensor"),
-        (lambda m: m.vectors((1, 2), P["m"], (1, 2, 3, 4), {}), ValueError, "vectors: a: expected a tuple or list of 3"),
+        (lambda m: m.vectors((1, 2), P["m"], (1, 2, 3, 4), {}), TypeError, "vectors: a: expected a tuple or list of 3"),
         (lambda m: m.back({"p": (P,), "t": torch.ones(1)}), ValueError, r"back: n\.p: expected a tuple or list of 2"),
         (lambda m: m.launches(torch.ones(3, dtype=torch.float64), P, (1, 2, 3)), RuntimeError, "float32.*float64"),
     ],
