@@ -14,6 +14,9 @@ from .precompiled import compile_kernel
 from .prelude import check_resources, prelude_key, with_prelude
 from .reports import report_step
 
+_DECIDING = ("SPY_WAVE_LANES", "SPY_BOUNDS_CHECKS")
+"""Defines of the target that the text in front of its code depends on."""
+
 
 @dataclass(frozen=True)
 class Executable:
@@ -52,7 +55,7 @@ def make_executable(device: Any, text: bytes, layout: Any, label: str, options: 
     """
     format = device.compile_target.format
     defines = dict(device.compile_target.defines)
-    key = executable_key(device, options, text, defines.get("SPY_WAVE_LANES", ""), layout.serialize())
+    key = executable_key(device, options, text, *(defines.get(name, "") for name in _DECIDING), layout.serialize())
 
     def compile() -> bytes:
         check_resources(device, layout, text, label)

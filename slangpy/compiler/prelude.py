@@ -29,11 +29,30 @@ def _text(target: str) -> bytes:
 
 
 @cache
+def _checks() -> bytes:
+    return (LIBRARY_PATH / "indices_cpp.h").read_bytes()
+
+
+# Components of vectors and rows of matrices, which Slang's prelude indexes without a macro.
+_PARTS = (
+    (b"{ return *((T*)(this) + index); }", b"{ return *_spy_part((T*)(this), index, sizeof(*this) / sizeof(T)); }"),
+    (b"{ return index == 0 ? x : y; }", b"{ return index == 0 ? x : index == 1 ? y : *_spy_nowhere((T*)&y); }"),
+    (b"    Vector<T, COLS> rows[ROWS];\n", b"    FixedArray<Vector<T, COLS>, ROWS> rows;\n"),
+)
+
+
+def _checked_parts(code: bytes) -> bytes:
+    for plain, checked in _PARTS:
+        code = code.replace(plain, checked)
+    return code
+
+
+@cache
 def prelude_key(target: str) -> str:
     """Hash of all that `with_prelude` adds for a target; part of what names a kernel in the disk cache."""
     return digest(
         Path(__file__).read_bytes(), Path(__file__).with_name("prelude_hlsl.py").read_bytes(),
-        _text(target) if target in _FILES else b"", host_text() if target == "cpp" else b"",
+        _text(target) if target in _FILES else b"", host_text() + _checks() if target == "cpp" else b"",
     )  # fmt: skip
 
 
@@ -48,6 +67,8 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         return code
     if target == "cpp":
         code = with_host(code, defines.get("SPY_WAVE_LANES", "1"))
+        if defines.get("SPY_BOUNDS_CHECKS") == "1":
+            code = _checks() + _checked_parts(code)
         code = _half_operators(code).replace(_MATRIX_MINUS, _MATRIX_MINUS.replace(b"result[i].", b"result."))
     return _text(target) + _double_functions(code, target)
 

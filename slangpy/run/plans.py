@@ -32,7 +32,7 @@ def request_of(
 ) -> Request:
     """What decides the plan of a call of `node`."""
     options: Options = replace(node.options, deterministic=True) if deterministic else node.options
-    if config.check_bounds:
+    if config.check_bounds or dict(node.module.device.compile_target.defines).get("SPY_BOUNDS_CHECKS") == "1":
         options = replace(options, check_bounds=True)
     return Request(node.module, node.core, node.label, options, arguments, mode, result_class)
 

@@ -10,6 +10,7 @@ extern "C" __declspec(dllexport) std::atomic<int> _spy_overrun{0};
 extern "C" __attribute__((visibility("default"))) std::atomic<int> _spy_overrun{0};
 #endif
 
+#undef SLANG_BOUND_CHECK_FIXED_ARRAY
 #define SLANG_BOUND_CHECK_FIXED_ARRAY(index, count) \
     if (index >= (count)) \
     { \

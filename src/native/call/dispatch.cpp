@@ -111,7 +111,8 @@ void run(const Call& call, const Measured& measured, const Selected& selected, W
 {
     const Variant& variant = variant_of(call, selected.key);
     prepare_sums(call, measured, written);
-    const ref<Buffer> report = prepare_bounds(call, measured, written.arguments);
+    BoundsReport report;
+    prepare_bounds(call, measured, written.arguments, report);
     const Groups count = share_out(call, measured, selected, variant, written.arguments);
     const nb::object globals = find_globals(call);
     ShaderObject* object = globals.is_valid() && !globals.is_none() ? nb::cast<ShaderObject*>(globals) : nullptr;
@@ -120,8 +121,8 @@ void run(const Call& call, const Measured& measured, const Selected& selected, W
     else
         start(call, measured, variant, count, written.arguments, object);
     settle_sums(call, measured, written);
-    if (report)
-        check_bounds(call, *report);
+    if (report.is_asked)
+        check_bounds(call, report);
 }
 
 } // namespace

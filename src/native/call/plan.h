@@ -193,6 +193,7 @@ struct PlanState {
     /// torch: backward plans by the set of torch arguments that gradients are wanted of (bits by position; the highest:
     /// sums in a fixed order).
     std::vector<std::pair<uint64_t, std::weak_ptr<CallPlan>>> backward;
+    bool has_warned_of_bounds = false;
     bool is_unchecked = false; ///< its derivatives are to be compared with others after the first run
 };
 

@@ -8,7 +8,7 @@ namespace spy {
 
 namespace {
 
-std::atomic<bool> checks_bounds{false};
+std::atomic<bool> bounds_are_checked{false};
 
 /// Backward calls whose sums must not depend on the order of threads have plans of their own.
 void add_determinism(const CallSite& site, Signature& signature)
@@ -17,7 +17,7 @@ void add_determinism(const CallSite& site, Signature& signature)
         ((site.deterministic && *site.deterministic) || (signature.has_torch && torch_is_deterministic()));
     if (signature.deterministic)
         signature.key += "\x01!";
-    if (checks_bounds)
+    if (bounds_are_checked)
         signature.key += "\x01?";
 }
 
@@ -186,7 +186,9 @@ SignatureLease::~SignatureLease()
     --lease_depth;
 }
 
-void set_check_bounds(bool enabled) { checks_bounds = enabled; }
+void set_check_bounds(bool enabled) { bounds_are_checked = enabled; }
+
+bool checks_bounds() { return bounds_are_checked; }
 
 void fail_labelled(nb::handle self, const Error& error)
 {

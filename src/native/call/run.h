@@ -13,6 +13,8 @@ nb::object describe_call(nb::handle self, nb::args args, nb::kwargs kwargs);
 
 /// Plans calls from now on with checks of the indices into tensors.
 void set_check_bounds(bool enabled);
+/// Whether an index outside is an error.
+bool checks_bounds();
 
 /// What a call returns, given what its launch gave.
 nb::object returned(const CallPlan& plan, const CallArguments& arguments, const Signature& signature,

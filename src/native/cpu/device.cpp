@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "core/warning.h"
 #include "cpu/device.h"
 #include "cpu/fibers.h"
 #include "cpu/texel.h"
@@ -118,8 +119,12 @@ CpuDevice::CpuDevice(const DeviceDesc& desc) : m_pool(thread_count())
 {
     m_desc = desc;
     m_info = make_info();
-    m_target = {
-        "cpp", "", {}, {{"__TARGET_CPU__", "1"}, {"SPY_WAVE_LANES", std::to_string(m_info.limits.max_wave_size)}}};
+    m_target = {"cpp",
+                "",
+                {},
+                {{"__TARGET_CPU__", "1"},
+                 {"SPY_WAVE_LANES", std::to_string(m_info.limits.max_wave_size)},
+                 {"SPY_BOUNDS_CHECKS", desc.bounds_checks ? "1" : "0"}}};
 }
 
 CpuDevice::~CpuDevice() = default;
@@ -202,6 +207,11 @@ void CpuDevice::launch(const LaunchDesc& desc)
             "loop takes more trips than its [MaxIters(n)] says (make n larger), or is nested in another loop and the "
             "length of one of them is not written as a number or constant of its file (give both loops "
             "[MaxIters(n)] with the larger n)");
+    if (kernel->went_outside())
+        warn(
+            cat(kernel->label(),
+                ": an index was outside of a buffer or an array: reads gave 0, writes were dropped (told once for each "
+                "kernel; a device with bounds_checks=False checks nothing)"));
 }
 
 } // namespace spy::cpu

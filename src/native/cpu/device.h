@@ -43,6 +43,11 @@ public:
     Function function() const { return m_function; }
     /// Whether a launch since the last question left the bounds of an array (code that keeps no count of it: false).
     bool overran() const { return m_overrun && m_overrun->exchange(0, std::memory_order_relaxed) != 0; }
+    /// Whether a launch, the first that did, used an index outside of a buffer or an array.
+    bool went_outside() const
+    {
+        return m_outside && m_outside->load(std::memory_order_relaxed) != 0 && !m_told.exchange(true);
+    }
     /// All scopes stand in one block of memory, at these offsets.
     uint64_t block_size() const { return m_block_size; }
     /// Writes bytes, resources and the pointers between scopes into a zeroed block.
@@ -56,6 +61,8 @@ private:
     std::unique_ptr<Library> m_library;
     Function m_function = nullptr;
     std::atomic<int>* m_overrun = nullptr; ///< in the library: see slangpy/slang/bounds_cpp.h
+    std::atomic<int>* m_outside = nullptr; ///< in the library: see slangpy/slang/indices_cpp.h
+    mutable std::atomic<bool> m_told{false};
     /// Texture and sampler of a slot, behind the scopes in the block.
     struct Resource {
         size_t slot;

@@ -3,6 +3,7 @@
 
 #include "python/fields.h"
 #include "core/interrupt.h"
+#include "core/warning.h"
 #include "python/math/bindings.h"
 
 #include <algorithm>
@@ -57,6 +58,14 @@ void run_unlocked(const std::function<void()>& body)
     body();
 }
 
+/// A RuntimeWarning, where there is an interpreter to hear it.
+void show_warning(const std::string& text)
+{
+    GilAcquire gil;
+    if (gil.is_valid() && PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) < 0)
+        throw nb::python_error();
+}
+
 void set_error(const Error& error)
 {
     // Diagnostics quote source files, which need not be UTF-8.
@@ -66,7 +75,11 @@ void set_error(const Error& error)
 
 } // namespace
 
-void install_wait_hooks() { set_wait_hooks({poll_signals, run_unlocked}); }
+void install_wait_hooks()
+{
+    set_wait_hooks({poll_signals, run_unlocked});
+    set_warning_sink(show_warning);
+}
 
 void register_error_translator()
 {

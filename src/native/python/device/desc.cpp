@@ -196,6 +196,9 @@ void bind_device_desc(nb::module_& m)
             field<D, &D::enable_hot_reload>("enable_hot_reload", "bool", "Watch source files."),
             field<D, &D::enable_compilation_reports>("enable_compilation_reports", "bool",
                                                      "Keep times of compilations."),
+            field<D, &D::bounds_checks>("bounds_checks", "bool",
+                                        "CPU: indices outside of buffers, tensors and arrays read zeros, are not "
+                                        "written, and give a warning; off: they may end the process."),
             luid_field<D>("adapter_luid", "Adapter to open; 16 ints."),
             field<D, &D::compiler_options>("compiler_options", "typing.Any", "Options of the default Slang session."),
             field<D, &D::module_cache_path>("module_cache_path", "str | os.PathLike | None",
