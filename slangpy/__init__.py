@@ -77,6 +77,7 @@ from .generators import (
 )
 from .instance import InstanceList as InstanceList, InstanceTensor as InstanceTensor
 from .keys import KeyCode as KeyCode
+from .measuring import Benchmark as Benchmark, benchmark as benchmark, precompile as precompile
 from .module import Module as Module
 from .packed import PackedArg as PackedArg, pack as pack
 from .pytorch.integration import (
