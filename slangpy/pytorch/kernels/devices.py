@@ -59,18 +59,6 @@ def _open(key: _DeviceKey) -> Any:
         opened[:] = before
 
 
-def default_device() -> _DeviceKey:
-    """Where calls without tensors run: torch's current CUDA device, the first one, or the CPU."""
-    torch = torch_module()
-    if torch is not None:
-        return ("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else ("cpu", 0)
-    try:
-        adapters = Device.enumerate_adapters(_native.DeviceType.cuda)
-    except RuntimeError:
-        adapters = []
-    return ("cuda", 0) if adapters else ("cpu", 0)
-
-
 class Programs:
     """The kernels of one module, compiled for the devices that have asked for them."""
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from slangpy import _native
 from slangpy.pytorch.kernels.convert import Packing
-from slangpy.pytorch.kernels.devices import Programs, default_device, device_of
+from slangpy.pytorch.kernels.devices import Programs, device_of
+from slangpy.pytorch.kernels.place import default_device
 from slangpy.pytorch.kernels.plain import plain_parameters
 from slangpy.pytorch.kernels.program import KernelRecord
 from slangpy.pytorch.kernels.tensors import torch_module

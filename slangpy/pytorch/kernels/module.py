@@ -7,9 +7,10 @@ import difflib
 import enum
 from typing import Any
 
-from slangpy.pytorch.kernels.devices import Programs, default_device
+from slangpy.pytorch.kernels.devices import Programs
 from slangpy.pytorch.kernels.entry_points import HostFunction, host_functions
 from slangpy.pytorch.kernels.kernel import Kernel
+from slangpy.pytorch.kernels.place import default_device
 from slangpy.pytorch.kernels.program import ModuleRecord, short
 from slangpy.pytorch.kernels.types import KernelType, python_name, reached
 

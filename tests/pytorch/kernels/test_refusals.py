@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -179,3 +181,40 @@ def test_names_and_helpers_of_host_functions(load: Any, place: str) -> None:
 def test_unsigned_host_tensors(load: Any) -> None:
     with pytest.raises(RuntimeError, match="has no TorchTensor<uint>; use TorchTensor<int>"):
         load("[TorchEntryPoint] TorchTensor<uint> f() { return TorchTensor<uint>.alloc(3); }")
+
+
+ALONE = """
+import sys, numpy as np, slangpy
+m = slangpy.loadModule(sys.argv[1])
+x = np.arange(6, dtype=np.float32)
+y, pair, made = m.doubled(x), m.pair(x), m.made()
+assert type(y) is np.ndarray and y.tolist() == [0, 2, 4, 6, 8, 10]
+assert pair[0] is x and pair[1].tolist() == [0] * 6 and pair[2] == 1
+assert made.dtype == np.int32 and made.tolist() == [[7, 7], [7, 7]]
+gx, gy = np.zeros(6, np.float32), np.ones(6, np.float32)
+m.double_kernel.bwd((x, gx), (y, gy)).launchRaw(6, 1)
+assert gx.tolist() == [2] * 6 and gy.tolist() == [0] * 6
+assert "torch" not in sys.modules
+"""
+
+
+def test_without_torch(tmp_path: Path) -> None:
+    path = tmp_path / "alone.slang"
+    path.write_text("""
+[AutoPyBindCUDA] [CudaKernel] [Differentiable] void double_kernel(DiffTensorView x, DiffTensorView y)
+{ uint i = cudaBlockIdx().x * cudaBlockDim().x + cudaThreadIdx().x; if (i < x.size(0)) y[i] = 2 * x[i]; }
+[CudaKernel] void double_plain(TensorView<float> x, TensorView<float> y)
+{ uint i = cudaBlockIdx().x * cudaBlockDim().x + cudaThreadIdx().x; if (i < x.size(0)) y[i] = 2 * x[i]; }
+[TorchEntryPoint] TorchTensor<float> doubled(TorchTensor<float> x)
+{
+    var y = TorchTensor<float>.emptyLike(x);
+    let block = uint3(4, 1, 1);
+    let grid = uint3((x.size(0) + 3) / 4, 1, 1);
+    __dispatch_kernel(double_plain, grid, block)(x, y);
+    return y;
+}
+struct Pair { TorchTensor<float> a; TorchTensor<float> b; int n; };
+[TorchEntryPoint] Pair pair(TorchTensor<float> x) { Pair p; p.a = x; p.b = TorchTensor<float>.zerosLike(x); p.n = int(x.stride(0)); return p; }
+[TorchEntryPoint] TorchTensor<int> made() { var t = TorchTensor<int>.alloc(2, 2); t.fillValue(7); return t; }
+""")
+    subprocess.run([sys.executable, "-c", ALONE, str(path)], check=True, timeout=120)

@@ -10,12 +10,15 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from slangpy.errors import CompileError, TensorError
 from slangpy.optional import torch_for
 from slangpy.pytorch.kernels.convert import Packing, fields_of, to_number
-from slangpy.pytorch.kernels.entry_points.runtime import NAMES, HostCall, f16, f32
+from slangpy.pytorch.kernels.entry_points.runtime import NAMES, ArrayCall, HostCall, f16, f32
 from slangpy.pytorch.kernels.entry_points.translate import own_name, translate
-from slangpy.pytorch.kernels.tensors import describe
+from slangpy.pytorch.kernels.place import default_device
+from slangpy.pytorch.kernels.tensors import describe, torch_module
 from slangpy.pytorch.kernels.types import KernelType, TypeReader
 
 __all__ = ["HostFunction", "compile_host_functions", "host_functions"]
@@ -54,11 +57,21 @@ def host_functions(host: tuple[str, tuple[Plain, ...]], kernels: Callable[[str],
     return {plain[0]: HostFunction(plain, names.get(own_name(plain[1])), kernels) for plain in functions}
 
 
-class _Call(HostCall):
+class _Untranslated:
+    _label: str
+
     def untranslated(self, name: str, why: str) -> CompileError:
         return CompileError(
             f"{self._label}: the host function '{name}' cannot run: {why} is not supported in host functions"
         )
+
+
+class _Call(_Untranslated, HostCall):
+    pass
+
+
+class _ArrayCall(_Untranslated, ArrayCall):
+    pass
 
 
 class HostFunction:
@@ -89,8 +102,12 @@ class HostFunction:
             _to_host(type_, value, packing, name, tensors)
             for (name, type_), value in zip(self._parameters, values, strict=True)
         ]
-        torch = torch_for("calling a host function")
-        call = _Call(self.__name__, self._kernels, torch, _device(torch, tensors, self.__name__))
+        torch = torch_module()
+        if torch is None and (tensors or default_device()[0] == "cpu"):
+            call = _ArrayCall(self.__name__, self._kernels, None, None)
+        else:
+            torch = torch or torch_for("calling a host function")
+            call = _Call(self.__name__, self._kernels, torch, _device(torch, tensors, self.__name__))
         result = self._body(call, *given)
         return None if self._returns is None else _from_host(self._returns, result)
 
@@ -173,16 +190,19 @@ def _items(
 
 
 def _tensor(value: Any, where: str) -> Any:
-    torch = torch_for("calling a host function")
-    if isinstance(value, torch.Tensor):
+    torch = torch_module()
+    if torch is not None and isinstance(value, torch.Tensor):
         return value
-    if hasattr(value, "__array_interface__"):
-        return torch.from_numpy(value)
+    if isinstance(value, np.ndarray):
+        return value if torch is None else torch.from_numpy(value)
+    if not any(hasattr(value, name) for name in ("to_torch", "__dlpack__")):
+        raise TensorError(f"{where}: expected a tensor, got {describe(value)}")
+    if torch is None and not hasattr(value, "to_torch") and value.__dlpack_device__()[0] == 1:
+        return np.from_dlpack(value)
+    torch = torch or torch_for("calling a host function")
     if hasattr(value, "to_torch"):
         return value.to_torch()
-    if hasattr(value, "__dlpack__"):
-        return torch.from_dlpack(value)
-    raise TensorError(f"{where}: expected a tensor, got {describe(value)}")
+    return torch.from_dlpack(value)
 
 
 def _rounded(scalar: str, number: Any) -> Any:

@@ -398,14 +398,14 @@ class Expressions(Calls):
         if name == "data_ptr":
             read.group("<", ">")
             self._arguments()
-            return f"{text}.data_ptr()", ("uint64_t",)
+            return f"rt.data_ptr({text})", ("uint64_t",)
         parts = self._arguments()
         if name in ("size", "stride"):
             return f"rt.{name}({text}, {parts[0][0]})", ("uint32_t",)
         if name == "dims":
-            return f"{text}.dim()", ("uint32_t",)
+            return f"rt.dims({text})", ("uint32_t",)
         if name == "zero_":
-            return f"{text}.zero_()", ("tensor",)
+            return f"rt.fill({text}, 0)", ("tensor",)
         if name == "fill_":
             return f"rt.fill({text}, {parts[0][0]})", ("tensor",)
         raise Untranslatable(f"TorchTensor.{name}")

@@ -8,6 +8,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from slangpy.pytorch.kernels.types import KernelType
 
 _DTYPES = {"kFloat32": "float32", "kFloat64": "float64", "kFloat16": "float16", "kBFloat16": "bfloat16", "kInt8": "int8",
@@ -154,6 +156,12 @@ class HostCall:
             return tensor.copy_(self._torch.tensor(value, dtype=tensor.dtype, device=tensor.device))
         return tensor.fill_(value)
 
+    def dims(self, tensor: Any) -> int:
+        return len(tensor.shape)
+
+    def data_ptr(self, tensor: Any) -> int:
+        return tensor.data_ptr()
+
     def size(self, tensor: Any, axis: int) -> int:
         return self._axis(tensor, axis, tensor.shape)
 
@@ -177,6 +185,34 @@ class HostCall:
     def synchronize(self) -> None:
         if self._device.type == "cuda":
             self._torch.cuda.current_stream(self._device).synchronize()
+
+
+class ArrayCall(HostCall):
+    """The same in programs without torch: tensors are NumPy arrays, on the CPU."""
+
+    def empty(self, sizes: tuple[int, ...], kind: str) -> Any:
+        return np.empty(sizes, self._dtype(kind))
+
+    def empty_like(self, other: Any, kind: str) -> Any:
+        return np.empty(other.shape, self._dtype(kind))
+
+    def _dtype(self, kind: str) -> Any:
+        if _DTYPES[kind] == "bfloat16":
+            raise TypeError(f"{self._label}: NumPy has no bfloat16; import torch")
+        return np.dtype(_DTYPES[kind])
+
+    def fill(self, tensor: Any, value: Any) -> Any:
+        tensor[...] = value
+        return tensor
+
+    def data_ptr(self, tensor: Any) -> int:
+        return tensor.ctypes.data
+
+    def stride(self, tensor: Any, axis: int) -> int:
+        return self._axis(tensor, axis, [step // tensor.itemsize for step in tensor.strides])
+
+    def synchronize(self) -> None:
+        pass
 
 
 def plain(type_: KernelType, value: Any) -> Any:
