@@ -36,7 +36,7 @@ class CudaCodegen:
     def __init__(self, arch: str, include_paths: tuple[str, ...] = ()) -> None:
         configure_cuda()
         self.arch = arch
-        self.info = SimpleNamespace(limits=SimpleNamespace(max_compute_threads_per_group=1024))
+        self.info = SimpleNamespace(type=_native.DeviceType.cuda, limits=SimpleNamespace(max_compute_threads_per_group=1024))
         self.compile_target = _Target("cuda", {"__TARGET_CUDA__": "1"})
         self.compiler_fingerprint = f"nvrtc {arch}"
         self.supported_shader_model = ShaderModel.sm_6_0

@@ -13,6 +13,7 @@ from ..config import config
 from ..errors import CompilerDiedError
 from ..folders import LIBRARY
 from .cache import cache_of
+from .prelude_hlsl import check_hlsl_parameters
 
 _KIND = "died"
 _REMEMBERED = ("crash", "timeout", "memory")
@@ -26,6 +27,8 @@ def target_code(device: Any, program: Any, entry_point: int, label: str, generat
     Raises CompilerDiedError when the compiler crashes or has to be stopped; that is remembered in the disk cache, and not
     tried again before the sources, the options, the compiler or the limits change.
     """
+    if device.compile_target.format == "hlsl":
+        check_hlsl_parameters(program.binding_layout(entry_point), label)
     cache = cache_of(device)
     if cache.count(_KIND):  # seldom: most programs compile
         known = cache.read(_KIND, program.content_key(entry_point))

@@ -27,6 +27,7 @@ _LACKS = (
 )
 _CONSTANTS = re.compile(rb"^cbuffer [^{]*\{\s*(?:#line[^\n]*\s*)?([\w<>, ]+?) +\w+(?:\[int\(\d+\)\])*;", re.M)
 _FIELD = re.compile(rb"^ +([\w<>, ]+?) +\w+(?:\[int\(\d+\)\])*(?: : \w+)?;", re.M)
+_COMBINED = re.compile(rb"^SamplerState +(\w+)_sampler_\d+(?:\[.*)? : register", re.M)
 _STORED = re.compile(rb"^void _spy_store_\d+\(uint64_t \w+, ([\w<>, ]+?) \w+\)", re.M)
 
 
@@ -76,6 +77,16 @@ def with_halves(code: bytes) -> bytes:
     return _HALF_AT + changed if count else code
 
 
+def check_hlsl_parameters(layout: Any, label: str) -> None:
+    """NotImplementedError for parameters of a texture and its sampler in one: Slang dies of them before there is code."""
+    for slot in layout.slots[layout.entry_point_slot :]:
+        if slot["kind"] == "combined_texture_sampler":
+            raise NotImplementedError(
+                f"{label}: the parameter '{slot['path']}' is a texture and its sampler in one, which a d3d12 device "
+                "cannot bind; declare a texture and a SamplerState, or use one of the devices that can: cuda, vulkan"
+            )
+
+
 def check_hlsl(device: Any, text: bytes, label: str) -> None:
     """NotImplementedError for what HLSL has not; DXC would say it of generated names, or compute something else."""
     found = next((what for pattern, what in _LACKS if pattern.search(text)), None)
@@ -89,6 +100,8 @@ def check_hlsl(device: Any, text: bytes, label: str) -> None:
         found = "structs or matrices with halves that are written to memory"
     if found is None and "half" not in features and _binds_halves(text):
         found = "halves in constant buffers (globals or parameters of its own entry point)"
+    if found is None and _COMBINED.search(text):
+        found = "a texture and its sampler in one (a global)"
     if found is not None:
         raise NotImplementedError(
             f"{label} uses {found}, which HLSL has not on this device ({device.info.adapter_name}), so the d3d12 device "
@@ -130,4 +143,4 @@ def _holds_halves(text: bytes, kind: bytes) -> bool:
     return re.search(rb"\bhalf", kind) is not None or _in_struct(text, kind)
 
 
-__all__ = ["check_hlsl", "with_any_index", "with_halves"]
+__all__ = ["check_hlsl", "check_hlsl_parameters", "with_any_index", "with_halves"]

@@ -55,9 +55,16 @@ void D3D12Context::open(const DeviceDesc& desc)
     if (size_t(index) >= adapters.size())
         fail_value("adapter_index is ", index, ", but there are ", adapters.size(), " Direct3D 12 adapters");
     adapter = std::move(adapters[size_t(index)]);
-    d3d12_check(d3d12_loader().create_device(adapter.handle.get(), D3D_FEATURE_LEVEL_11_0, iid_of<ID3D12Device>(),
-                                             device.put_void()),
-                "D3D12CreateDevice");
+    const NativeHandle& given = desc.existing_device_handles[0];
+    if (given.value && given.type != NativeHandleType::D3D12Device)
+        fail_value("existing_device_handles of a Direct3D 12 device must be an ID3D12Device");
+    if (given.value) { // `adapter_index` says whose it is
+        device = Com<ID3D12Device>(reinterpret_cast<ID3D12Device*>(given.value));
+        device->AddRef();
+    } else
+        d3d12_check(d3d12_loader().create_device(adapter.handle.get(), D3D_FEATURE_LEVEL_11_0, iid_of<ID3D12Device>(),
+                                                 device.put_void()),
+                    "D3D12CreateDevice");
     features = features_of(device.get());
     if (features.shader_model < 60)
         fail_runtime(name(), " has no shader model 6.0: install a newer driver");

@@ -35,6 +35,7 @@ public:
     void write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data) override;
     std::vector<HeapReport> heap_reports() override;
     std::array<NativeHandle, 3> native_handles() override;
+    std::shared_ptr<void> native_owner() override { return std::make_shared<Com<ID3D12Device>>(m_context.device); }
 
     // --- for the classes of this backend
     D3D12Context& context() { return m_context; }

@@ -98,8 +98,9 @@ D3D12Block* D3D12Memory::create(uint64_t size, MemoryType type, bool windows)
         } else if (FAILED(make())) {
             trim();
             if (const HRESULT result = make(); FAILED(result))
-                fail(ErrorKind::memory, "out of memory: ", size, " bytes of ", type_name(type), " memory on ",
-                     m_device.context().name(), " (", hresult_text(result), ")");
+                fail(ErrorKind::memory, "out of memory on ", m_device.context().name(), ": ", size, " bytes of ",
+                     type_name(type), " memory were requested, ", m_in_use, " bytes are in use (", hresult_text(result),
+                     ")");
         }
         if (type != MemoryType::device_local)
             d3d12_check(block->resource->Map(0, nullptr, reinterpret_cast<void**>(&block->mapped)), "mapping a buffer");

@@ -165,6 +165,8 @@ std::string D3D12Device::compile(const CompileDesc& desc)
     const int model = m_context.features.shader_model;
     std::vector<std::string> arguments{
         "-T", cat("cs_", model / 10, "_", model % 10), "-E", desc.entry_point_name, "-HV", "2021", "-no-warnings"};
+    // As the pragma that Slang writes: DXC mixes up the rows and columns of temporaries where only that says so.
+    arguments.push_back(desc.source.find("pack_matrix(column_major)") == std::string::npos ? "-Zpr" : "-Zpc");
     arguments.push_back(cat("-O", std::clamp(desc.optimization, 0, 3)));
     if (desc.float_mode >= CompileDesc::FloatMode::uncontracted)
         arguments.push_back("-Gis");
@@ -182,7 +184,7 @@ std::string D3D12Device::compiler_fingerprint()
 {
     require_open("compiler_fingerprint");
     // DXIL does not depend on the driver, which makes its own code of it.
-    return cat("d3d12 1 ", dxc_version(), " sm ", m_context.features.shader_model, " 16 bit ",
+    return cat("d3d12 2 ", dxc_version(), " sm ", m_context.features.shader_model, " 16 bit ",
                int(m_context.features.native_16bit), " windows ", window_count);
 }
 

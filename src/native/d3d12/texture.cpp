@@ -145,7 +145,7 @@ D3D12Texture::D3D12Texture(ref<Device> device, TextureDesc desc) : Texture(std::
         d3d12_fail(result,
                    cat("creating a texture of ", m_desc.width, " x ", m_desc.height, " x ", m_desc.depth, " texels, ",
                        m_desc.layer_count(), " layers, ", m_desc.mip_count, " mips, ", m_desc.sample_count,
-                       " samples, format ", format.name));
+                       " samples, format ", format.name, " (", m_memory_usage, " bytes)"));
     owner.context().set_name(m_resource.get(), m_desc.label);
 }
 

@@ -282,8 +282,12 @@ void D3D12Recorder::record(const command::ClearTexture& command)
             commands->ClearUnorderedAccessViewFloat(m_descriptors.resources.gpu(index), m_descriptors.host_copy(index),
                                                     texture.resource(), values, 0, nullptr);
         } else {
+            std::array<UINT, 4> values = command.bits; // the lower bits count; libvkd3d clamps what has more
+            for (size_t i = 0; i < values.size(); ++i)
+                if (const uint32_t bits = format.channel_bit_count[i]; bits < 32)
+                    values[i] &= (1u << bits) - 1;
             commands->ClearUnorderedAccessViewUint(m_descriptors.resources.gpu(index), m_descriptors.host_copy(index),
-                                                   texture.resource(), command.bits.data(), 0, nullptr);
+                                                   texture.resource(), values.data(), 0, nullptr);
         }
         m_queue.barriers.note_writes();
     }

@@ -122,6 +122,10 @@ def test_what_slang_differentiates_wrongly(device, m):
         return spy.diffPair(spy.float3(0.3, 0.7, -0.2), spy.float3(0))
 
     ones = spy.diffPair(spy.float3(0), spy.float3(1, 1, 1))
+    if device.type is spy.DeviceType.d3d12:  # DXC sees that the code reads what nobody wrote
+        with pytest.raises(spy.SlangCompileError, match="uninitialized"):
+            m.mean.bwds(pair(), _result=ones)
+        return
     with pytest.warns(RuntimeWarning, match=r"mean\.bwds: the gradient by x is wrong"):
         m.mean.bwds(pair(), _result=ones)
     with warnings.catch_warnings():
