@@ -79,6 +79,10 @@ from .instance import InstanceList as InstanceList, InstanceTensor as InstanceTe
 from .keys import KeyCode as KeyCode
 from .measuring import Benchmark as Benchmark, benchmark as benchmark, precompile as precompile
 from .module import Module as Module
+from .notebook import (
+    load_ipython_extension as load_ipython_extension,
+    unload_ipython_extension as unload_ipython_extension,
+)
 from .packed import PackedArg as PackedArg, pack as pack
 from .pytorch.integration import (
     copy_buffer_to_torch_tensor as copy_buffer_to_torch_tensor,
@@ -170,6 +174,7 @@ if TYPE_CHECKING:
         TextureLoader as TextureLoader,
         YAHandling as YAHandling,
     )
+    from .jax_functions import jax_function as jax_function
     from .pytorch.kernels.autograd import autograd_function as autograd_function
     from .torch_kernels import (
         clearPersistentShaderCache as clearPersistentShaderCache,
@@ -190,6 +195,7 @@ _LAZY = {
         ("loadModule", "clearSessionShaderCache", "clearPersistentShaderCache", "clearShaderCaches"), "torch_kernels"
     ),
     "autograd_function": "pytorch.kernels.autograd",
+    "jax_function": "jax_functions",
     **dict.fromkeys(_OF_IMAGES, "images"),
 }
 _LAZY_MODULES = ("images", "platform", "slangpy", "slangtorch", "testing", "torch_kernels")

@@ -1,4 +1,4 @@
-"""The snippets of the guide and of the page on gradients run as written, one after the other, and print what they say."""
+"""The snippets of the guide and of the pages on gradients and JAX run as written, one after the other, and print what they say."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ def same(printed: str, shown: str) -> bool:
         return printed == shown
 
 
-@pytest.mark.parametrize("name", ["gradients", "guide"])
+@pytest.mark.parametrize("name", ["gradients", "guide", "jax"])
 def test_page(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if name == "jax":
+        pytest.importorskip("jax")
     names: dict[str, object] = {}
     printed = ""
     for number, (language, text) in enumerate(FENCE.findall((DOCS / f"{name}.md").read_text(encoding="utf-8")), 1):

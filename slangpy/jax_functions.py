@@ -1,0 +1,151 @@
+"""Slang functions in JAX programs: inside `jax.jit`, `jax.grad` and `jax.vmap`.
+
+XLA calls back to the host, so arrays of other devices are copied; on the CPU they are not. Imported with
+`spy.jax_function`, because it needs JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .errors import ResolveException, ShapeError
+from .function import FunctionNode
+from .inspection import signature_of
+from .references import diffPair
+from .scalars import BY_DTYPE, SCALARS
+from .tensor import Tensor
+
+
+def jax_function(function: FunctionNode, **fixed: Any) -> Callable[..., Any]:
+    """A function of JAX arrays that calls a Slang function, element by element as any call, with its gradient.
+
+    fixed: values by the names of parameters that are no arguments of the result: structs, Tensors, textures, numbers.
+    The result takes the other parameters by position, as JAX arrays or numbers, and returns an array of the call's shape
+    and the element's. Gradients are those of `function.bwds`; what is integer or fixed has none. TypeError for functions
+    that return nothing or a struct, and for arrays of types that Slang has not.
+    """
+    if not isinstance(function, FunctionNode):
+        raise TypeError(f"jax_function: expected a function of a module, got {type(function).__name__}")
+    if "_result" in fixed:
+        raise TypeError(f"jax_function of {function.label}: the result is a JAX array; leave _result out")
+    bridge = _Bridge(function, fixed)
+
+    @jax.custom_vjp
+    def call(*arrays: Any) -> Any:
+        return jax.pure_callback(bridge.forward, bridge.result_of(arrays), *arrays, vmap_method="sequential")
+
+    def call_forward(*arrays: Any) -> tuple[Any, Any]:
+        return call(*arrays), arrays
+
+    def call_backward(arrays: Any, seed: Any) -> tuple[Any, ...]:
+        floats = [i for i, a in enumerate(arrays) if _is_float(a)]
+        shapes = [jax.ShapeDtypeStruct(arrays[i].shape, arrays[i].dtype) for i in floats]
+        given = jax.pure_callback(bridge.backward, shapes, seed, *arrays, vmap_method="sequential") if floats else []
+        found = dict(zip(floats, given, strict=True))
+        return tuple(found.get(i, np.zeros(np.shape(a), jax.dtypes.float0)) for i, a in enumerate(arrays))
+
+    call.defvjp(call_forward, call_backward)
+
+    def wrapped(*arrays: Any) -> Any:
+        return call(*(jax.numpy.asarray(a) for a in arrays))
+
+    wrapped.__name__ = wrapped.__qualname__ = function.__name__
+    wrapped.__doc__ = function.__doc__
+    return wrapped
+
+
+def _is_float(array: Any) -> bool:
+    return bool(jax.numpy.issubdtype(array.dtype, jax.numpy.floating))
+
+
+class _Bridge:
+    """The two calls of a function, on host arrays."""
+
+    def __init__(self, function: FunctionNode, fixed: dict[str, Any]) -> None:
+        self._function, self._fixed = function, fixed
+        self._device = function.module.device
+        self._names: list[str] = []
+        """Of the parameters that arrays go to, where others are fixed: of overloaded functions only the last can be."""
+        if fixed:
+            names = list(signature_of(function).parameters)
+            self._names = [] if "args" in names else [n for n in names if n not in fixed and n != "_result"]
+
+    def _call(self, function: FunctionNode, given: Sequence[Any], result: Any) -> Any:
+        named = dict(zip(self._names, given, strict=False))
+        return function(*given[len(named) :], **named, **self._fixed, _result=result)
+
+    def result_of(self, arrays: Sequence[Any]) -> jax.ShapeDtypeStruct:
+        """Shape and dtype of the result, from a plan: nothing is run."""
+        label = self._function.label
+        for i, array in enumerate(arrays):
+            if str(array.dtype) not in BY_DTYPE:
+                raise TypeError(f"{label}: argument {i} is an array of {array.dtype}, which Slang has not")
+        # Arrays without memory of their own: a plan reads types, ranks and sizes only.
+        stand_ins = [_argument(np.broadcast_to(np.zeros((), a.dtype), a.shape)) for a in arrays]
+        named = dict(zip(self._names, stand_ins, strict=False))
+        rest = stand_ins[len(named) :]
+        view = self._function.debug_build_call_data(*rest, **named, **self._fixed, _result="numpy")
+        plan = view.planned().vectorized
+        result = plan.resolved.return_type
+        scalar = SCALARS.get(result.scalar or "") if result is not None and result.kind != "struct" else None
+        if scalar is None or plan.resolved.return_type_name == "void":
+            raise TypeError(f"{label}: returns {plan.resolved.return_type_name}, which no JAX array holds")
+        sizes = [1] * plan.call_rank
+        by_name = {p.name: i for i, p in enumerate(p for p in plan.resolved.parameters if p.name not in self._fixed)}
+        for placed in plan.placed:
+            if placed.path not in by_name or by_name[placed.path] >= len(arrays):
+                self._widen(sizes, placed.map, getattr(placed.binding.value, "shape", ()) or ())
+                continue
+            self._widen(sizes, placed.map, arrays[by_name[placed.path]].shape)
+        return jax.ShapeDtypeStruct((*sizes, *result.shape), np.dtype(scalar.numpy))
+
+    def _widen(self, sizes: list[int], places: Sequence[int], shape: Sequence[int]) -> None:
+        for place, size in zip(places, shape, strict=False):
+            if size != 1 and size >= 0:
+                if sizes[place] not in (1, size):
+                    raise ShapeError(f"{self._function.label}: sizes {sizes[place]} and {size} of one dimension differ")
+                sizes[place] = size
+
+    def forward(self, *arrays: Any) -> Any:
+        given = [_argument(np.asarray(a)) for a in arrays]
+        result = self._call(self._function, given, "numpy")
+        return np.asarray(result, self.result_of(arrays).dtype)
+
+    def backward(self, seed: Any, *arrays: Any) -> list[Any]:
+        """The gradients of the float arrays."""
+        given = [self._with_gradient(np.asarray(a)) for a in arrays]
+        seeds = np.asarray(seed)
+        if seeds.ndim:
+            result: Any = Tensor.from_numpy(self._device, np.zeros_like(seeds)).with_grads()
+            if seeds.size:
+                result.grad.copy_from_numpy(np.ascontiguousarray(seeds))
+        else:
+            result = diffPair(0.0, seeds.item())
+        try:
+            self._call(self._function.bwds, given, result)
+        except ResolveException as error:
+            raise TypeError(f"jax.grad through {self._function.label}: {error}") from error
+        found = []
+        for array, value in zip(arrays, given, strict=True):
+            if _is_float(array):
+                grad = value.grad.to_numpy() if isinstance(value, Tensor) else value.grad
+                found.append(np.asarray(grad, array.dtype).reshape(np.shape(array)))
+        return found
+
+    def _with_gradient(self, array: np.ndarray[Any, Any]) -> Any:
+        if not _is_float(array):
+            return _argument(array)
+        if array.ndim == 0:
+            return diffPair(array.item(), 0.0)
+        return Tensor.from_numpy(self._device, array).with_grads()
+
+
+def _argument(array: np.ndarray[Any, Any]) -> Any:
+    return array.item() if array.ndim == 0 else array
+
+
+__all__ = ["jax_function"]

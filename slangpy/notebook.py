@@ -1,0 +1,70 @@
+"""`%load_ext slangpy`: cells of Slang in notebooks."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from typing import Any
+
+from .device import Device, create_device, current
+from .module import Module
+
+_USAGE = "%%slang NAME [--device VARIABLE] [--convert none|safe|any]"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise ValueError(f"%%slang: {message}; usage: {_USAGE}")
+
+
+def _options(line: str) -> argparse.Namespace:
+    parser = _Parser(prog="%%slang", add_help=False)
+    parser.add_argument("name")
+    parser.add_argument("--device", default="")
+    parser.add_argument("--convert", default="none", choices=("none", "safe", "any"))
+    options = parser.parse_args(shlex.split(line))
+    if not options.name.isidentifier():
+        raise ValueError(f"%%slang: {options.name!r} is no name of a variable; usage: {_USAGE}")
+    return options
+
+
+class SlangCells:
+    """The magic of one interactive shell."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._device: Device | None = None  # opened here, where the notebook has opened none
+
+    def run(self, line: str, cell: str) -> None:
+        """A cell of Slang becomes the module NAME, a variable of the notebook; running it again replaces the module.
+
+        --device: variable that holds the device; else the notebook's newest, or a new one.
+        """
+        options = _options(line)
+        device = self._find_device(options.device)
+        # The first line of the cell is the magic's: messages count as the notebook does.
+        module = Module.load_from_source(device, options.name, "\n" + cell, {"convert": options.convert})
+        module.loaded
+        self._shell.user_ns[options.name] = module
+
+    def _find_device(self, name: str) -> Device:
+        if name:
+            device = self._shell.user_ns.get(name)
+            if not isinstance(device, Device):
+                raise ValueError(f"%%slang: '{name}' is no device: the notebook has {type(device).__name__} under that name")
+            return device
+        device = current.top()
+        if device is None or device.is_closed:
+            device = self._device = self._device if self._device and not self._device.is_closed else create_device()
+        return device
+
+
+def load_ipython_extension(shell: Any) -> None:
+    shell.register_magic_function(SlangCells(shell).run, "cell", "slang")
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    shell.magics_manager.magics["cell"].pop("slang", None)
+
+
+__all__ = ["SlangCells", "load_ipython_extension", "unload_ipython_extension"]

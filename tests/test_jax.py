@@ -1,0 +1,121 @@
+"""JAX arrays as arguments, and Slang functions inside jit, grad and vmap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import slangpy as spy
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+pytestmark = pytest.mark.needs_kernels
+
+SOURCE = """
+[Differentiable] float wave(float k, float x) { return k * sin(k * x); }
+[Differentiable] float3 scaled(float3 v, float s) { return v * s * s; }
+[Differentiable] float total(float w[4], float x) { return (w[0] + w[1] * x) * w[2] + w[3]; }
+[Differentiable] float indexed(float x, int n) { return x * x * n; }
+struct Line { float slope; float start; }
+[Differentiable] float line(Line line, float x) { return line.slope * x * x + line.start; }
+float plain(float x) { return floor(x); }
+int counted(int n) { return n + 1; }
+void nothing(float x) {}
+Line made(float x) { return { x, x }; }
+"""
+
+
+@pytest.fixture
+def m(device: spy.Device) -> Any:
+    return spy.Module.load_from_source(device, "jax_calls", SOURCE)
+
+
+def wave(k: Any, x: Any) -> Any:
+    return k * jnp.sin(k * x)
+
+
+@pytest.mark.parametrize("shapes", [((), (33,)), ((31,), (31,)), ((), ()), ((5, 1), (3,)), ((1,), (0,)), ((2, 3, 4), (4,))])
+@pytest.mark.parametrize("jit", [False, True])
+def test_values_and_gradients(m: Any, shapes: Any, jit: bool) -> None:
+    rng = np.random.default_rng(1)
+    k, x = (jnp.asarray(rng.uniform(0.5, 2, shape), jnp.float32) for shape in shapes)
+    own = spy.jax_function(m.wave)
+    wrap = jax.jit if jit else (lambda f: f)
+    np.testing.assert_allclose(wrap(own)(k, x), wave(k, x), rtol=1e-5, atol=1e-6)
+    weights = jnp.asarray(rng.normal(size=jnp.broadcast_shapes(*shapes)), jnp.float32)
+
+    def loss(f: Any) -> Any:
+        return lambda a, b: jnp.sum(weights * f(a, b))
+
+    found = wrap(jax.grad(loss(own), argnums=(0, 1)))(k, x)
+    expected = jax.grad(loss(wave), argnums=(0, 1))(k, x)
+    for a, b, given in zip(found, expected, (k, x), strict=True):
+        assert a.shape == given.shape
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5)
+
+
+def test_vectors_arrays_and_integers(m: Any) -> None:
+    rng = np.random.default_rng(2)
+    v, s = jnp.asarray(rng.normal(size=(31, 3)), jnp.float32), jnp.asarray(rng.normal(size=31), jnp.float32)
+    own = jax.jit(jax.grad(lambda v, s: spy.jax_function(m.scaled)(v, s)[:, 1].sum(), argnums=(0, 1)))
+    found = own(v, s)
+    expected = jax.grad(lambda v, s: (v * s[:, None] ** 2)[:, 1].sum(), argnums=(0, 1))(v, s)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+    w, x = jnp.arange(1.0, 5.0), jnp.linspace(0, 1, 7)
+    got = jax.grad(lambda w: spy.jax_function(m.total)(w, x).sum())(w)
+    np.testing.assert_allclose(got, jax.grad(lambda w: ((w[0] + w[1] * x) * w[2] + w[3]).sum())(w), rtol=1e-5)
+    n = jnp.arange(7)
+    np.testing.assert_allclose(jax.grad(lambda x: spy.jax_function(m.indexed)(x, n).sum())(x), 2 * x * n, rtol=1e-6)
+    counted = spy.jax_function(m.counted)(n)
+    assert counted.dtype == jnp.int32 and counted.tolist() == list(range(1, 8))
+
+
+def test_fixed_values(m: Any, device: spy.Device) -> None:
+    x = jnp.linspace(-1, 1, 33)
+    f = spy.jax_function(m.line, line={"slope": 2.0, "start": 1.0})
+    np.testing.assert_allclose(jax.jit(f)(x), 2 * x * x + 1, rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(lambda x: f(x).sum())(x), 4 * x, rtol=1e-6)
+    tensor = spy.Tensor.from_numpy(device, np.arange(5, dtype=np.float32))
+    np.testing.assert_allclose(spy.jax_function(m.wave, x=tensor)(2.0), wave(2.0, np.arange(5)), rtol=1e-5, atol=1e-6)
+
+
+def test_vmap_and_training(m: Any) -> None:
+    f = spy.jax_function(m.wave)
+    k, x = jnp.asarray([1.0, 2.0, 3.0]), jnp.linspace(0, 1, 5)
+    np.testing.assert_allclose(jax.vmap(f, in_axes=(0, None))(k, x), wave(k[:, None], x), rtol=1e-5, atol=1e-6)
+    target = wave(1.7, x)
+    step = jax.jit(lambda k: k - 0.05 * jax.grad(lambda k: jnp.mean((f(k, x) - target) ** 2))(k))
+    guess = jnp.asarray(1.2)
+    for _ in range(100):
+        guess = step(guess)
+    assert abs(float(guess) - 1.7) < 1e-3
+
+
+def test_errors(m: Any) -> None:
+    with pytest.raises(TypeError, match="returns void, which no JAX array holds"):
+        spy.jax_function(m.nothing)(1.0)
+    with pytest.raises(TypeError, match="returns Line, which no JAX array holds"):
+        spy.jax_function(m.made)(1.0)
+    with pytest.raises(TypeError, match="expected a function of a module"):
+        spy.jax_function(np.sin)
+    with pytest.raises(TypeError, match="leave _result out"):
+        spy.jax_function(m.wave, _result="numpy")
+    with pytest.raises(spy.ShapeError):
+        spy.jax_function(m.wave)(jnp.ones(3), jnp.ones(4))
+    with pytest.raises(Exception, match="Function is not differentiable"):
+        jax.grad(spy.jax_function(m.plain))(1.0)
+    assert spy.jax_function(m.wave).__name__ == "wave" and "float wave(" in (spy.jax_function(m.wave).__doc__ or "")
+
+
+def test_arrays_as_arguments(m: Any, device: spy.Device) -> None:
+    """Without jax_function: calls take JAX arrays as they take NumPy's, and Tensors go to JAX."""
+    x = jnp.linspace(0, 1, 33)
+    np.testing.assert_allclose(m.wave(2.0, x, _result="numpy"), wave(2.0, x), rtol=1e-5, atol=1e-6)
+    tensor = spy.Tensor.from_dlpack(device, x)
+    np.testing.assert_array_equal(tensor.to_numpy(), x)
+    if device.info.type is spy.DeviceType.cpu:
+        np.testing.assert_array_equal(jnp.from_dlpack(tensor), x)
+    np.testing.assert_array_equal(jnp.asarray(tensor.to_numpy()), x)
