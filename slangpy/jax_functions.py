@@ -92,7 +92,7 @@ class _Bridge:
         plan = view.planned().vectorized
         result = plan.resolved.return_type
         scalar = SCALARS.get(result.scalar or "") if result is not None and result.kind != "struct" else None
-        if scalar is None or plan.resolved.return_type_name == "void":
+        if result is None or scalar is None or plan.resolved.return_type_name == "void":
             raise TypeError(f"{label}: returns {plan.resolved.return_type_name}, which no JAX array holds")
         sizes = [1] * plan.call_rank
         by_name = {p.name: i for i, p in enumerate(p for p in plan.resolved.parameters if p.name not in self._fixed)}
