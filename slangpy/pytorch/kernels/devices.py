@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
-from slangpy import _native, libslang
+from slangpy import _native
 from slangpy.compiler.executable import cached_executable, executable_key
 from slangpy.compiler.package_files import library_hash, planner_hash
-from slangpy.compiler.prelude import with_prelude
 from slangpy.device import Device
 from slangpy.device.current import stack
 from slangpy.errors import CompileError
 from slangpy.pytorch.kernels import host
+from slangpy.pytorch.kernels.cuda import cuda_layout, cuda_options, cuda_text
 from slangpy.pytorch.kernels.options import LoadOptions
 from slangpy.pytorch.kernels.program import KernelRecord, ModuleRecord
-from slangpy.pytorch.kernels.scan import EmittedKernel, beyond_host, mended, only
+from slangpy.pytorch.kernels.scan import EmittedKernel, beyond_host
 from slangpy.pytorch.kernels.tensors import torch_module
 
 KIND = "kernel code"
@@ -99,7 +98,7 @@ class Programs:
                     f"{record.name} uses {beyond}, which the CPU cannot run; run it on CUDA: pass tensors.cuda()"
                 )
         chosen = [(record, emitted)]
-        if program.count("\n") < SMALL:
+        if program.count("\n") < SMALL and not self.options.checks_bounds:  # checks name their kernel
             chosen = [
                 (r, e)
                 for r in self.record.kernels
@@ -124,7 +123,8 @@ class Programs:
 
     def _build_cuda(self, key: _DeviceKey, device: Any, chosen: list[tuple[KernelRecord, EmittedKernel]]) -> None:
         symbols = [e.symbol for _, e in chosen]
-        code = self._code(device, lambda: cuda_text(self.record, symbols), chosen, cuda_options(self.options))
+        checked = _label(*chosen[0]) if self.options.checks_bounds else ""
+        code = self._code(device, lambda: cuda_text(self.record, symbols, checked), chosen, cuda_options(self.options))
         for record, emitted in chosen:
             kernel = device.create_kernel(code, cuda_layout(record, emitted), _label(record, emitted))
             self._kernels[key, emitted.symbol] = (device, kernel)
@@ -165,49 +165,3 @@ def _label(record: KernelRecord, emitted: EmittedKernel) -> str:
 def _is_capturing(key: _DeviceKey) -> bool:
     torch = torch_module()
     return key[0] == "cuda" and torch is not None and torch.cuda.is_current_stream_capturing()
-
-
-def cuda_layout(record: KernelRecord, emitted: EmittedKernel) -> Any:
-    """Where the parameters lie, for the driver's numbers to be compared with."""
-    fields = []
-    for p in record.parameters:
-        if p.type.kind != "empty":
-            type_ = _native._make_type_layout(kind="struct", name=p.type.name, size=p.type.size, alignment=p.type.align)
-            fields.append({"name": p.name, "type": type_, "offset": p.offset})
-    struct = _native._make_type_layout(kind="struct", name=record.name, size=record.size, fields=fields)
-    return _native._make_program_layout(
-        entry_point_name=emitted.symbol, entry_point=struct, scope_sizes=[0, record.size]
-    )
-
-
-_OFFSET = re.compile(r"strides\[(\w+)\] \* ")
-_VIEW_BEGIN, _VIEW_END = "struct TensorView\n", "\n};\n"
-
-
-def _wide_offsets(prelude: str) -> str:
-    """Slang's views compute offsets in 32 bits, which wrap beyond 4 GiB."""
-    begin = prelude.find(_VIEW_BEGIN)
-    end = prelude.find(_VIEW_END, begin)
-    return prelude[:begin] + _OFFSET.sub(r"(uint64_t)strides[\1] * ", prelude[begin:end]) + prelude[end:]
-
-
-def cuda_text(record: ModuleRecord, symbols: list[str]) -> bytes:
-    """These kernels for NVRTC."""
-    program = mended(only(record.program, set(symbols)))
-    for symbol in symbols:  # found by their own names in the compiled code
-        program = re.sub(
-            rf"^__global__ void {symbol}\(", f'extern "C" __global__ void {symbol}(', program, flags=re.MULTILINE
-        )
-    return with_prelude((_wide_offsets(libslang.prelude("cuda")) + program).encode(), "cuda", {})
-
-
-def cuda_options(options: LoadOptions) -> dict[str, Any]:
-    return {
-        "float_mode": "fast" if options.fast_math else "default",
-        "downstream_args": [
-            f"-I{options.folder}",
-            *(f"-I{path}" for path in options.include_paths),
-            *options.cuda_flags,
-        ],
-        "debug_info": options.cuda_line_info,
-    }

@@ -35,6 +35,12 @@ class LoadOptions:
         return os.path.dirname(self.path)
 
     @property
+    def checks_bounds(self) -> bool:
+        """Whether kernels on CUDA stop at indices outside of their views."""
+        flags = " ".join(self.cuda_flags).replace("-D ", "-D").split(" ")
+        return any(flag.split("=")[0] == "-DSPY_BOUNDS_CHECK" for flag in flags)
+
+    @property
     def search_paths(self) -> tuple[str, ...]:
         return (self.folder, *self.include_paths)
 

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from slangpy import _native
-from slangpy.pytorch.kernels.devices import cuda_layout, cuda_options, cuda_text
+from slangpy.pytorch.kernels.cuda import cuda_layout, cuda_options, cuda_text
 from slangpy.testing import nvrtc_available
 
 from . import test_arguments, test_blocks, test_host_functions, test_loading, test_programs, test_square, test_views
@@ -44,3 +44,16 @@ def test_compiles(load: Any, name: str) -> None:
     for kernel, emitted in chosen:
         assert emitted.symbol.encode() in code
         assert cuda_layout(kernel, emitted).scopes[1]["size"] == kernel.size
+
+
+def test_checked_indices(load: Any) -> None:
+    """Every use of an index in Slang's view is checked; whether it stops a kernel is for a GPU to show."""
+    source = test_views.SOURCE
+    programs = load(source, extraCudaFlags=["-D", "SPY_BOUNDS_CHECK"])._programs
+    assert programs.options.checks_bounds and not load(source)._programs.options.checks_bounds
+    kernel, emitted = next((k, e) for k in programs.record.kernels for e in k.emitted if not k.trouble)
+    text = cuda_text(programs.record, [emitted.symbol], "some.kernel").decode()
+    view = text[text.index("struct TensorView\n") :].split("\n};\n")[0]
+    assert view.count("strides[") - 1 == view.count("* spy_inside(") > 40
+    assert '#define SPY_KERNEL "some.kernel"' in text and kernel.name in text
+    assert _native.cuda_compile(text.encode(), emitted.symbol, "sm_80", "checked")[:4] == b"\x7fELF"
