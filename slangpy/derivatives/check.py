@@ -29,9 +29,9 @@ def check_gradients(
 
     samples: how many numbers of each input are varied one by one; a larger input is varied along a random direction
     of all its numbers too. seed: of the random choices.
-    eps: step, relative to max(|x|, 1). None chooses one by the precision of the outputs, extrapolates, and shrinks the
+    eps: step, relative to `max(|x|, 1)`. None chooses one by the precision of the outputs, extrapolates, and shrinks the
     step where the differences do not settle.
-    rtol, atol: a derivative d is right where |d - numeric| <= atol + rtol * max(|d|, |numeric|). None: rtol is 2e-3 for
+    rtol, atol: a derivative d is right where `|d - numeric| <= atol + rtol * max(|d|, |numeric|)`. None: rtol is 2e-3 for
     float, 1e-6 for double, 5e-2 for half; atol is a tenth of rtol times the largest derivative by that input.
 
     Returns a GradientReport, which is true where nothing is wrong. Raises GradientError (an AssertionError with the
