@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
+import warnings
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +26,13 @@ def configure_cpu() -> None:
     compilers = [[name] for name in ("g++", "clang++", "c++")]
     if config.cxx:
         compilers.insert(0, shlex.split(config.cxx))
+        if compilers[0] and shutil.which(compilers[0][0]) is None:
+            warnings.warn(
+                f"the environment's CXX names {compilers[0][0]!r}, which is no program; kernels of CPU devices are compiled "
+                "by the first of g++, clang++ and c++ that is there",
+                RuntimeWarning,
+                stacklevel=5,
+            )
     if sys.executable and find_spec("ziglang") is not None:
         compilers.append([sys.executable, "-m", "ziglang", "c++"])
     _native._configure_cpu(threads=config.cpu_threads, compilers=compilers, wave_lanes=config.cpu_wave_lanes)

@@ -102,3 +102,9 @@ def test_the_setting() -> None:
         with spy.progress(False):
             assert spy.config.config.progress is False
         assert spy.config.config.progress is True
+
+
+def test_a_compiler_that_is_not_there_is_named(environment: dict[str, str]) -> None:
+    done = run({**environment, "CXX": "/not/there/c++ -O1", "SLANGPY_PROGRESS": "0"})
+    assert done.stdout == "6.0\n"
+    assert "RuntimeWarning: the environment's CXX names '/not/there/c++', which is no program" in done.stderr
