@@ -34,9 +34,12 @@ struct SpyWarp {
 /// its warp; back to the scheduler goes the last.
 struct SpyFibers {
     static constexpr size_t stack_size = size_t(256) << 10;
+    /// Each guard page costs two of the 65530 mappings that Linux grants a process, so most stacks have none.
+    static constexpr uint guarded_stacks = 64;
     SpyFiber* fibers = nullptr;
     SpyWarp* warps = nullptr;
     uint count = 0, capacity = 0, current = 0;
+    void* mappings[32] = {}; ///< of the stacks from 2^(k-1) on, up to 2^k
     void* scheduler = nullptr;
     uint3* index = nullptr; ///< threadIdx of the block
     void (*body)(void*) = nullptr;
@@ -44,8 +47,9 @@ struct SpyFibers {
 
     ~SpyFibers()
     {
-        for (uint i = 0; i < capacity; i++)
-            munmap(fibers[i].stack, stack_size);
+        for (uint k = 5; k < 32; k++)
+            if (mappings[k])
+                munmap(mappings[k], stack_size << (k > 5 ? k - 1 : k));
         free(fibers);
         free(warps);
     }
@@ -53,6 +57,7 @@ struct SpyFibers {
     SpyWarp& warp() { return warps[current / 32]; }
     uint lane_bit() { return 1u << (current & 31u); }
     bool reserve(uint wanted);
+    bool grow(uint k);
     bool run(uint3 block, uint3* thread_index, void (*function)(void*), void* data);
     void go_on();
     bool release_warp(uint first);
@@ -66,7 +71,17 @@ bool SpyFibers::reserve(uint wanted)
 {
     if (wanted <= capacity)
         return true;
-    void* more_warps = realloc(warps, sizeof(SpyWarp) * ((wanted + 31) / 32));
+    for (uint k = 5; capacity < wanted; k++)
+        if (capacity < 1u << k && !grow(k))
+            return false;
+    return true;
+}
+
+/// Room for 2^k fibers.
+bool SpyFibers::grow(uint k)
+{
+    const uint wanted = 1u << k;
+    void* more_warps = realloc(warps, sizeof(SpyWarp) * (wanted / 32));
     if (!more_warps)
         return false;
     warps = static_cast<SpyWarp*>(more_warps);
@@ -77,11 +92,14 @@ bool SpyFibers::reserve(uint wanted)
         memcpy(grown, static_cast<void*>(fibers), sizeof(SpyFiber) * capacity);
     free(fibers);
     fibers = static_cast<SpyFiber*>(grown);
-    for (; capacity < wanted; capacity++) {
-        void* stack = mmap(nullptr, stack_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (stack == MAP_FAILED)
-            return false;
-        mprotect(stack, 4096, PROT_NONE); // a stack that overflows must not run into the next
+    const size_t bytes = stack_size * (wanted - capacity);
+    void* stacks = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stacks == MAP_FAILED)
+        return false;
+    mappings[k] = stacks;
+    for (char* stack = static_cast<char*>(stacks); capacity < wanted; capacity++, stack += stack_size) {
+        if (capacity < guarded_stacks)
+            mprotect(stack, 4096, PROT_NONE); // a stack that overflows must not run into the next
         fibers[capacity].stack = stack;
     }
     return true;
