@@ -21,7 +21,7 @@ from slangpy.pytorch.kernels.program import KernelRecord, ModuleRecord
 from slangpy.pytorch.kernels.scan import EmittedKernel, beyond_host
 from slangpy.pytorch.kernels.tensors import torch_module
 
-KIND = "kernel code"
+KIND = "kernel_code"
 """Of compiled kernels in the disk cache."""
 SMALL = 4000
 """Lines of a program up to which all its kernels are compiled at once."""

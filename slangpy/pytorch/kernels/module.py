@@ -31,8 +31,9 @@ class KernelModule:
         for kernel in record.kernels:
             self._items[kernel.name] = Kernel(kernel, programs)
         self._items.update(host_functions(record.host, self._items.__getitem__))
-        # found without __getattr__, which takes as long as a launch
-        self.__dict__.update({name: item for name, item in self._items.items() if not hasattr(type(self), name)})
+        # found without __getattr__, which takes as long as a launch; a kernel may be called `compile`
+        own = {*self.__dict__, *(name for name in dir(type(self)) if name.startswith("_"))}
+        self.__dict__.update({name: item for name, item in self._items.items() if name not in own})
 
     def _add_types(self, types: list[KernelType], names: dict[str, str]) -> None:
         groups: dict[str, list[KernelType]] = {}
