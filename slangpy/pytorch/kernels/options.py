@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _SOURCES = (".slang", ".hlsl", ".glsl", ".cu", ".c", ".cpp", ".slang-module")
 _OURS = ("-target", "-o", "-entry", "-stage", "-depfile")
@@ -96,8 +98,8 @@ def _defines(values: Any) -> tuple[tuple[str, str], ...]:
 def _define(name: Any, value: Any) -> str:
     if not isinstance(name, str) or not _NAME.match(name):
         raise ValueError(f"loadModule: 'defines' has the name {name!r}, which is no identifier")
-    if value is None or isinstance(value, bool):
-        return "0" if value is False else "1"
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return "1" if value is None or value else "0"
     if isinstance(value, str):
         return value
     if hasattr(value, "__index__"):

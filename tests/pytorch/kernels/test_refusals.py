@@ -44,6 +44,16 @@ def test_options(load: Any, options: dict[str, Any], error: type[Exception], tex
         load(SOURCE, **options)
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(True, 1), (np.False_, 0), (None, 1), (3, 3), (np.int64(-4), -4), (0.1, 0.1), (np.float32(1.5), 1.5), ("2 + 3", 5)],
+)
+def test_defines(load: Any, value: Any, expected: float) -> None:
+    y = torch.zeros(1, dtype=torch.float64)
+    load("[CudaKernel] void f(TensorView<double> y) { y[0] = double(VALUE); }", defines={"VALUE": value}).f(y).launchRaw(1, 1)
+    assert y.item() == pytest.approx(expected, rel=1e-7)
+
+
 def test_launch_sizes(load: Any) -> None:
     launch = load(SOURCE).plain(torch.zeros(1), 1.0)
     for sizes, name in (((), "blockSize"), ((1,), "gridSize"), (((0, 1, 1), 1), "blockSize"), ((1, 1.5), "gridSize"),
