@@ -19,6 +19,8 @@ import slangpy as spy
 
 def status() -> tuple[int, int]:
     """Resident MiB and threads of this process, free memory given back to the system."""
+    if gc.isenabled():
+        gc.collect()  # what hangs in cycles goes when the interpreter likes, and a device may hold much
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -9,6 +9,7 @@
 #define NOMINMAX
 #endif
 #include <d3d12.h>
+#include <d3d12sdklayers.h>
 #include <dxgi1_4.h>
 #else
 #define VKD3D_NO_VULKAN_H

@@ -60,6 +60,7 @@ void D3D12Device::close_backend() noexcept
     if (!m_context.is_open())
         return;
     std::lock_guard lock(m_queue.mutex());
+    m_queue.timeline.wait_idle();
     m_queue.close();
     m_recorder.close();
     m_uploads.close();

@@ -20,10 +20,9 @@ DeviceLimits limits_of(const D3D12Context& context)
     to.max_vertex_input_elements = D3D12_IA_VERTEX_INPUT_RESOURCE_SLOT_COUNT;
     to.max_vertex_input_element_offset = 2048;
     to.max_vertex_streams = D3D12_IA_VERTEX_INPUT_RESOURCE_SLOT_COUNT;
-    to.max_vertex_stream_stride = D3D12_REQ_MULTI_ELEMENT_STRUCTURE_SIZE_IN_BYTES;
-    to.max_compute_threads_per_group = D3D12_CS_THREAD_GROUP_MAX_THREADS_PER_GROUP;
-    to.max_compute_thread_group_size = {D3D12_CS_THREAD_GROUP_MAX_X, D3D12_CS_THREAD_GROUP_MAX_Y,
-                                        D3D12_CS_THREAD_GROUP_MAX_Z};
+    to.max_vertex_stream_stride = 2048;
+    to.max_compute_threads_per_group = 1024;
+    to.max_compute_thread_group_size = {1024, 1024, 64};
     to.max_compute_dispatch_thread_groups.fill(D3D12_CS_DISPATCH_MAX_THREAD_GROUPS_PER_DIMENSION);
     to.min_wave_size = context.features.options1.WaveLaneCountMin;
     to.max_wave_size = std::max(context.features.options1.WaveLaneCountMax, to.min_wave_size);

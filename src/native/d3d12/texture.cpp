@@ -370,10 +370,11 @@ D3D12Sampler::D3D12Sampler(ref<Device> device, SamplerDesc desc) : Sampler(std::
         D3D12_FILTER_REDUCTION_TYPE_STANDARD, D3D12_FILTER_REDUCTION_TYPE_COMPARISON,
         D3D12_FILTER_REDUCTION_TYPE_MINIMUM, D3D12_FILTER_REDUCTION_TYPE_MAXIMUM};
     const auto reduction = reductions[size_t(m_desc.reduction_op)];
-    m_native.Filter = m_desc.max_anisotropy > 1
-        ? D3D12_ENCODE_ANISOTROPIC_FILTER(reduction)
-        : D3D12_ENCODE_BASIC_FILTER(filter(m_desc.min_filter), filter(m_desc.mag_filter), filter(m_desc.mip_filter),
-                                    reduction);
+    // As the macros of the API's own headers do, which not all headers have.
+    const uint32_t filters = m_desc.max_anisotropy > 1 ? uint32_t(D3D12_FILTER_ANISOTROPIC)
+                                                       : uint32_t(filter(m_desc.min_filter)) << 4 |
+            uint32_t(filter(m_desc.mag_filter)) << 2 | uint32_t(filter(m_desc.mip_filter));
+    m_native.Filter = D3D12_FILTER(filters | uint32_t(reduction) << 7);
     m_native.AddressU = address_mode(m_desc.address_u);
     m_native.AddressV = address_mode(m_desc.address_v);
     m_native.AddressW = address_mode(m_desc.address_w);

@@ -68,4 +68,13 @@ void D3D12Timeline::wait(uint64_t submit_id)
         patience.pause();
 }
 
+void D3D12Timeline::wait_idle() noexcept
+{
+    try {
+        for (PatientWait patience; completed() < m_submitted;)
+            patience.pause(~0ull, false);
+    } catch (const Error&) { // lost: nothing runs any more
+    }
+}
+
 } // namespace spy

@@ -20,6 +20,8 @@ public:
     uint64_t completed_or_known() const noexcept;
     /// As long as it takes, or until Ctrl-C.
     void wait(uint64_t submit_id);
+    /// Until nothing is in flight, or the device is lost.
+    void wait_idle() noexcept;
 
     /// Throws for a failed call, with what is known of a lost device.
     void check(HRESULT result, const char* what);

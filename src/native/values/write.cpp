@@ -275,8 +275,13 @@ void write_tensor(const TypeLayout& layout, const Place& place, PyObject* tensor
         keep_at(place, ref<Object>(new PythonOwner(tensor)));
 }
 
+Outcome write_pointer(const Place& place, PyObject* value, const ValuePath& path);
+
 Outcome write_struct(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path)
 {
+    if (std::string_view(layout.full_name).starts_with("_spy_Ptr<")) // where there are no pointers (memory_hlsl.slang)
+        if (const FieldLayout* address = layout.find_field("_address"); address && !PyDict_Check(value))
+            return write_pointer(place.field(*address), value, path);
     if (PyDict_Check(value)) {
         write_dict(layout, place, value, path);
         return Outcome::written;
