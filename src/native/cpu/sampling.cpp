@@ -61,6 +61,8 @@ int32_t positive_modulo(int64_t i, int64_t n) { return int32_t(((i % n) + n) % n
 /// The index within [0, n), or -1 for the border.
 int32_t address(int64_t i, int32_t n, Addressing mode)
 {
+    if (uint64_t(i) < uint64_t(n))
+        return int32_t(i);
     switch (mode) {
     case Addressing::wrap: return positive_modulo(i, n);
     case Addressing::mirror_repeat: {
@@ -279,11 +281,13 @@ struct Lookup {
         int64_t first[3] = {0, 0, 0};
         float weight[3] = {0, 0, 0};
         for (int a = 0; a < axes; ++a) {
-            const double u = unnormalised(a, level) - 0.5;
-            first[a] = int64_t(std::floor(u)) + request.offset[a];
-            weight[a] = float(u - std::floor(u));
+            const double u = unnormalised(a, level) - 0.5, low = std::floor(u);
+            first[a] = int64_t(low) + request.offset[a];
+            weight[a] = float(u - low);
         }
         const auto reduction = TextureReductionOp(sampler.reduction);
+        if (face < 0 && !request.is_comparison && reduction == TextureReductionOp::average)
+            return average(level, first, weight, out);
         bool any = false;
         SpyTexel sum{{0, 0, 0, 0}};
         for (int corner = 0; corner < 1 << axes; ++corner) {
@@ -308,6 +312,36 @@ struct Lookup {
             any = true;
         }
         out = sum;
+    }
+
+    /// The weighted mean of the corners, each axis addressed once for its two places.
+    void average(const Level& level, const int64_t* first, const float* weight, SpyTexel& out) const
+    {
+        int32_t place[3][2] = {{0, 0}, {0, 0}, {0, 0}};
+        for (int a = 0; a < axes; ++a)
+            for (int k = 0; k < 2; ++k)
+                place[a][k] = address(first[a] + k, level.size[a], Addressing(sampler.address[a]));
+        float sum[4] = {0, 0, 0, 0};
+        for (int corner = 0; corner < 1 << axes; ++corner) {
+            int32_t p[3] = {0, 0, 0};
+            float w = 1;
+            bool inside = true;
+            for (int a = 0; a < axes; ++a) {
+                p[a] = place[a][corner >> a & 1];
+                inside = inside && p[a] >= 0;
+                w *= corner >> a & 1 ? weight[a] : 1 - weight[a];
+            }
+            if (w == 0)
+                continue;
+            SpyTexel texel;
+            if (inside)
+                level.codec.decode(level.at(p, layer), texel);
+            else
+                border(level.codec, texel);
+            for (int c = 0; c < 4; ++c)
+                sum[c] += w * texel.f[c];
+        }
+        std::memcpy(out.f, sum, sizeof sum);
     }
 
     void filtered(uint32_t mip, bool is_linear, SpyTexel& out) const
