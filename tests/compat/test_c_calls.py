@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -258,3 +259,33 @@ def test_shapes() -> None:
     none = spy.Shape(None)
     assert len(none) == 0 and not none.valid and not none.concrete
     assert len(spy.Shape(())) == 0 and spy.Shape(()).valid
+
+
+@pytest.mark.parametrize("count", [32, 33, 64, 65, 200])
+def test_shapes_of_many_dimensions(count: int) -> None:
+    """C11: a shape may be longer than any container."""
+    dims = tuple(range(2, count + 2))
+    shape = spy.Shape(*dims)
+    assert len(shape) == count and shape == dims and shape == spy.Shape(list(dims)) and shape != dims[:-1]
+    assert shape.as_tuple() == dims and list(shape) == list(dims) and (shape[0], shape[-1]) == (2, count + 1)
+    assert shape[1:].as_list() == list(dims[1:]) and hash(shape) == hash(spy.Shape(shape))
+    assert (shape + (7, 8)).as_tuple() == (*dims, 7, 8) and ((7, 8) + shape).as_tuple() == (7, 8, *dims)
+    assert (shape + shape).as_tuple() == dims + dims and pickle.loads(pickle.dumps(shape)) == shape
+    assert repr(shape) == repr(list(dims)) and shape.valid and shape.concrete
+    ones = spy.Shape((1,) * (count - 1) + (5,))
+    assert ones.calc_contiguous_strides() == (5,) * (count - 1) + (1,)
+
+
+def test_containers_have_at_most_32_dimensions(device: spy.Device) -> None:
+    """C11: a longer shape is refused where something is made of it."""
+    assert spy.Tensor.zeros(device, (1,) * 32, dtype="float").shape == (1,) * 32
+    with pytest.raises(ValueError, match="at most 32 dimensions"):
+        spy.Tensor.zeros(device, spy.Shape((1,) * 33), dtype="float")
+
+
+def test_appended_calls_keep_no_arrays(device: spy.Device, m: spy.Module) -> None:
+    """A NumPy result of a call that is only recorded would be lost."""
+    values = spy.Tensor.zeros(device, (2,), dtype="float")
+    for function, options in ((m.half_of, {"_result": "numpy"}), (m.half_of.return_type(np.ndarray), {})):
+        with pytest.raises(ValueError, match="_result as a NumPy array would have to be read back on the host"):
+            function.append_to(device.create_command_encoder(), values, **options)

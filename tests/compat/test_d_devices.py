@@ -179,6 +179,28 @@ def test_generate_mips(device: spy.Device, usage: spy.TextureUsage) -> None:
         device.create_command_encoder().generate_mips(texture, 2)
 
 
+@pytest.mark.parametrize("kind", [spy.TextureType.texture_cube, spy.TextureType.texture_cube_array])
+def test_generate_mips_of_cubes(device: spy.Device, kind: spy.TextureType) -> None:
+    """D7: the mips of one face."""
+    if not runs(device) or (device.info.type is spy.DeviceType.cpu and not _has_textures(device)):
+        pytest.skip("no texels to read")
+    cubes = 2 if kind is spy.TextureType.texture_cube_array else 1
+    usage = spy.TextureUsage.shader_resource
+    texture = device.create_texture(
+        type=kind, format=spy.Format.r32_float, width=4, height=4, array_length=cubes, mip_count=spy.ALL_MIPS, usage=usage
+    )
+    generator = np.random.default_rng(3)
+    for layer in range(6 * cubes):
+        level = generator.random((4, 4)).astype(np.float32)
+        texture.copy_from_numpy(level, layer=layer)
+        encoder = device.create_command_encoder()
+        encoder.generate_mips(texture, layer)
+        device.submit_command_buffer(encoder.finish())
+        for mip in (1, 2):
+            level = halved(level)
+            assert np.allclose(texture.to_numpy(layer=layer, mip=mip), level, atol=1e-6)
+
+
 @pytest.mark.parametrize("format", ["r8_unorm", "rgba8_unorm", "rg16_float", "rgba8_snorm", "bgra8_unorm", "r16_unorm"])
 def test_generate_mips_of_formats(device: spy.Device, format: str) -> None:
     """D7: each format in its own encoding; odd sizes by linear interpolation."""

@@ -173,6 +173,10 @@ void prepare_result(Writing& w)
     if (result.mode == ResultMode::custom)
         return prepare_custom(w, result);
     if (w.call.recorder) {
+        if (result.mode == ResultMode::numpy)
+            fail_value(w.label(),
+                       ": _result as a NumPy array would have to be read back on the host; pass a Tensor as _result "
+                       "when appending to a command encoder");
         discard_result(w, result);
         if (result.tangent)
             discard_result(w, *result.tangent);

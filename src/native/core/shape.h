@@ -3,24 +3,31 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 
 namespace spy {
 
-/// Sizes (or strides) of up to `max_rank` dimensions; -1 is an unknown size. An invalid Shape is "no shape at all".
+/// Sizes (or strides) of dimensions; -1 is an unknown size. An invalid Shape is "no shape at all". Containers and calls
+/// have at most `max_rank` dimensions; a shape that is only looked at (push_back_any) may have more, which lie on the
+/// heap.
 class Shape {
 public:
     static constexpr size_t max_rank = 32;
 
     Shape() noexcept { }
-    Shape(const Shape& other) noexcept : m_size(other.m_size), m_valid(other.m_valid) { copy_dims(other); }
-    Shape& operator=(const Shape& other) noexcept
+    Shape(const Shape& other) : m_size(other.m_size), m_valid(other.m_valid) { copy_dims(other); }
+    Shape& operator=(const Shape& other)
     {
+        if (this == &other)
+            return *this;
         m_size = other.m_size;
         m_valid = other.m_valid;
+        m_many.reset();
         copy_dims(other);
         return *this;
     }
@@ -40,17 +47,30 @@ public:
     bool valid() const { return m_valid; }
     size_t size() const { return m_size; }
     bool empty() const { return m_size == 0; }
-    int64_t operator[](size_t i) const { return m_dims[i]; }
-    int64_t& operator[](size_t i) { return m_dims[i]; }
-    const int64_t* begin() const { return m_dims.data(); }
-    const int64_t* end() const { return m_dims.data() + m_size; }
-    std::span<const int64_t> dims() const { return {m_dims.data(), m_size}; }
+    int64_t operator[](size_t i) const { return begin()[i]; }
+    int64_t& operator[](size_t i) { return m_many ? m_many[i] : m_dims[i]; }
+    const int64_t* begin() const { return m_many ? m_many.get() : m_dims.data(); }
+    const int64_t* end() const { return begin() + m_size; }
+    std::span<const int64_t> dims() const { return {begin(), m_size}; }
 
     void push_back(int64_t dim)
     {
-        if (m_size == max_rank)
+        if (m_size >= max_rank)
             fail_value("a shape can have at most ", max_rank, " dimensions");
         m_dims[m_size++] = dim;
+    }
+
+    /// As push_back, with no limit.
+    void push_back_any(int64_t dim)
+    {
+        if (m_size < max_rank)
+            return push_back(dim);
+        if (std::has_single_bit(m_size)) {
+            auto more = std::make_unique<int64_t[]>(2 * size_t(m_size));
+            std::copy(begin(), end(), more.get());
+            m_many = std::move(more);
+        }
+        m_many[m_size++] = dim;
     }
 
     bool concrete() const
@@ -74,8 +94,8 @@ public:
         Shape strides = *this;
         int64_t step = 1;
         for (size_t i = m_size; i-- > 0;) {
-            strides.m_dims[i] = step;
-            step *= std::max<int64_t>(m_dims[i], 1);
+            strides[i] = step;
+            step *= std::max<int64_t>((*this)[i], 1);
         }
         return strides;
     }
@@ -97,9 +117,15 @@ public:
 
 private:
     /// Calls copy shapes all the time: only what is used of them.
-    void copy_dims(const Shape& other) noexcept { std::copy_n(other.m_dims.data(), other.m_size, m_dims.data()); }
+    void copy_dims(const Shape& other)
+    {
+        if (other.m_many)
+            m_many = std::make_unique<int64_t[]>(std::bit_ceil(other.m_size));
+        std::copy_n(other.begin(), other.m_size, m_many ? m_many.get() : m_dims.data());
+    }
 
     std::array<int64_t, max_rank> m_dims; ///< the first m_size count
+    std::unique_ptr<int64_t[]> m_many;    ///< instead of m_dims, for more than max_rank
     uint32_t m_size = 0;
     bool m_valid = true;
 };

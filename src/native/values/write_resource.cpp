@@ -49,7 +49,8 @@ bool shape_fits(ResourceShape shape, TextureType type, bool single_layer)
     case ResourceShape::texture_1d: return type == T::texture_1d || (single_layer && type == T::texture_1d_array);
     case ResourceShape::texture_1d_array: return type == T::texture_1d_array || type == T::texture_1d;
     case ResourceShape::texture_2d:
-        return type == T::texture_2d || (single_layer && (type == T::texture_2d_array || type == T::texture_cube));
+        return type == T::texture_2d ||
+            (single_layer && (type == T::texture_2d_array || type == T::texture_cube || type == T::texture_cube_array));
     case ResourceShape::texture_2d_array:
         return type == T::texture_2d_array || type == T::texture_2d || type == T::texture_cube ||
             type == T::texture_cube_array;

@@ -22,11 +22,35 @@ int64_t dim_from(nb::handle item)
     return dim;
 }
 
+/// Of any number of dimensions.
+Shape read_shape(nb::handle value)
+{
+    if (value.is_none())
+        return Shape::invalid();
+    if (nb::isinstance<Shape>(value))
+        return *nb::cast<Shape*>(value);
+    Shape shape;
+    if (PyIndex_Check(value.ptr()) && !PySequence_Check(value.ptr())) {
+        shape.push_back(dim_from(value));
+        return shape;
+    }
+    for (nb::handle item : value)
+        shape.push_back_any(dim_from(item));
+    return shape;
+}
+
 Shape shape_from_args(nb::args args)
 {
     if (args.size() == 1)
-        return shape_from(args[0]);
-    return shape_from(args);
+        return read_shape(args[0]);
+    return read_shape(args);
+}
+
+Shape joined(Shape first, const Shape& second)
+{
+    for (int64_t dim : second)
+        first.push_back_any(dim);
+    return first;
 }
 
 nb::list to_list(const Shape& shape)
@@ -54,7 +78,7 @@ bool shape_equals(const Shape& shape, nb::handle other)
     if (!PySequence_Check(other.ptr()) && !nb::isinstance<Shape>(other))
         return false;
     try {
-        return shape == shape_from(other);
+        return shape == read_shape(other);
     } catch (const std::exception&) {
         PyErr_Clear();
         return false;
@@ -74,23 +98,11 @@ void bind_shape(nb::module_& m)
         .def("__getitem__", &shape_item)
         .def("__getitem__",
              [](const Shape& self, nb::slice slice) {
-                 return shape_from(nb::steal(PyObject_GetItem(to_list(self).ptr(), slice.ptr())));
+                 return read_shape(nb::steal(PyObject_GetItem(to_list(self).ptr(), slice.ptr())));
              })
         .def("__iter__", [](const Shape& self) { return nb::iter(to_list(self)); })
-        .def("__add__",
-             [](const Shape& self, nb::handle other) {
-                 Shape joined = self;
-                 for (int64_t dim : shape_from(other))
-                     joined.push_back(dim);
-                 return joined;
-             })
-        .def("__radd__",
-             [](const Shape& self, nb::handle other) {
-                 Shape joined = shape_from(other);
-                 for (int64_t dim : self)
-                     joined.push_back(dim);
-                 return joined;
-             })
+        .def("__add__", [](const Shape& self, nb::handle other) { return joined(self, read_shape(other)); })
+        .def("__radd__", [](const Shape& self, nb::handle other) { return joined(read_shape(other), self); })
         .def("__eq__", &shape_equals, nb::arg().none())
         .def(
             "__ne__", [](const Shape& self, nb::handle other) { return !shape_equals(self, other); }, nb::arg().none())
@@ -107,17 +119,9 @@ void bind_shape(nb::module_& m)
 
 Shape shape_from(nb::handle value)
 {
-    if (value.is_none())
-        return Shape::invalid();
-    if (nb::isinstance<Shape>(value))
-        return *nb::cast<Shape*>(value);
-    Shape shape;
-    if (PyIndex_Check(value.ptr()) && !PySequence_Check(value.ptr())) {
-        shape.push_back(dim_from(value));
-        return shape;
-    }
-    for (nb::handle item : value)
-        shape.push_back(dim_from(item));
+    Shape shape = read_shape(value);
+    if (shape.size() > Shape::max_rank)
+        fail_value("a container or call can have at most ", Shape::max_rank, " dimensions, got ", shape.size());
     return shape;
 }
 
