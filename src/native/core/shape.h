@@ -106,7 +106,7 @@ public:
             return "[invalid]";
         std::string text = "[";
         for (size_t i = 0; i < m_size; ++i)
-            text += (i ? ", " : "") + std::to_string(m_dims[i]);
+            text += (i ? ", " : "") + std::to_string((*this)[i]);
         return text + "]";
     }
 
