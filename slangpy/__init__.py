@@ -92,7 +92,13 @@ from .pytorch.integration import (
     is_torch_bridge_available as is_torch_bridge_available,
     is_torch_tensor as is_torch_tensor,
 )
-from .references import diffPair as diffPair, floatDiffPair as floatDiffPair, floatRef as floatRef, intRef as intRef
+from .references import (
+    PrimType as PrimType,
+    diffPair as diffPair,
+    floatDiffPair as floatDiffPair,
+    floatRef as floatRef,
+    intRef as intRef,
+)
 from .struct import Struct as Struct
 from .tensor import Tensor as Tensor, TensorDesc as TensorDesc
 from .tensor.show import texture_png as _texture_png

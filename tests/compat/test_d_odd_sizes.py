@@ -8,6 +8,7 @@ import pytest
 import slangpy as spy
 
 USAGE = spy.TextureUsage.shader_resource | spy.TextureUsage.unordered_access
+pytestmark = pytest.mark.needs_kernels
 FORMATS = {
     "rgba32_float": (np.float32, 4, 0, 1e-6),
     "r32_float": (np.float32, 1, 0, 1e-6),
