@@ -250,9 +250,8 @@ class FunctionNode(_native.CallSite, Shared):
 
     def _parameter_at(self, position: int) -> str | None:
         """Name of the parameter that a positional argument goes to; None where overloads differ."""
-        reflection = self.core.target().reflection
-        overloads = reflection.overloads if reflection.is_overloaded else [reflection]
-        names = {o.parameters[position].name for o in overloads if o is not None and position < len(o.parameters)}
+        overloads = self.core.target().overloads
+        names = {o.parameters[position].name for o in overloads if position < len(o.parameters)}
         return names.pop() if len(names) == 1 else None
 
     def _unbound(self) -> FunctionNode:

@@ -90,11 +90,8 @@ def _comment(core: FunctionCore) -> str:
 def overloads_of(core: FunctionCore) -> list[tuple[list[inspect.Parameter], str]]:
     """Parameters and return type of each overload."""
     target = core.target()
-    reflection = target.reflection
     found = []
-    for overload in reflection.overloads if reflection.is_overloaded else [reflection]:
-        if overload is None:
-            continue
+    for overload in target.overloads:
         defaults = {p.name: _default(p) for p in overload.parameters if p.has_default}
         parameters = []
         for declared in parameters_of(target, overload):

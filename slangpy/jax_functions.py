@@ -7,6 +7,7 @@ XLA calls back to the host, so arrays of other devices are copied; on the CPU th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -36,7 +37,8 @@ def jax_function(function: FunctionNode, **fixed: Any) -> Callable[..., Any]:
 
     @jax.custom_vjp
     def call(*arrays: Any) -> Any:
-        return jax.pure_callback(bridge.forward, bridge.result_of(arrays), *arrays, vmap_method="sequential")
+        result = bridge.result_of(arrays)
+        return jax.pure_callback(partial(bridge.forward, result.dtype), result, *arrays, vmap_method="sequential")
 
     def call_forward(*arrays: Any) -> tuple[Any, Any]:
         return call(*arrays), arrays
@@ -110,10 +112,10 @@ class _Bridge:
                     raise ShapeError(f"{self._function.label}: sizes {sizes[place]} and {size} of one dimension differ")
                 sizes[place] = size
 
-    def forward(self, *arrays: Any) -> Any:
+    def forward(self, dtype: Any, *arrays: Any) -> Any:
         given = [_argument(np.asarray(a)) for a in arrays]
         result = self._call(self._function, given, "numpy")
-        return np.asarray(result, self.result_of(arrays).dtype)
+        return np.asarray(result, dtype)
 
     def backward(self, seed: Any, *arrays: Any) -> list[Any]:
         """The gradients of the float arrays."""

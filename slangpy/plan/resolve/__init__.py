@@ -33,9 +33,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     _check_entry_point(target)
     if len(options.map_args) > sum(a.name is None for a in arguments):
         raise ValueError("Too many arguments supplied for explicit vectorization")
-    reflection = target.reflection
-    # A name that is also one of Slang's own (`linear`) is overloaded with what is no function.
-    overloads = [o for o in reflection.overloads if o is not None] if reflection.is_overloaded else [reflection]
+    overloads = target.overloads
     attempts: list[tuple[Any, list[Attempt]]] = []
     for overload in overloads:
         attempts.append((overload, try_overload(target, overload, arguments, options)))
@@ -91,9 +89,7 @@ def _check_names(target: Target, arguments: tuple[Argument, ...]) -> None:
     odd = [a.name for a in arguments if a.name is not None and a.name.startswith("_") and a.name not in KEYWORDS]
     if not odd:
         return
-    reflection = target.reflection
-    overloads = [o for o in reflection.overloads if o is not None] if reflection.is_overloaded else [reflection]
-    known = [p.name for overload in overloads for p in parameters_of(target, overload)]
+    known = [p.name for overload in target.overloads for p in parameters_of(target, overload)]
     for name in odd:
         close = difflib.get_close_matches(name, KEYWORDS, 1)
         if name not in known and close:

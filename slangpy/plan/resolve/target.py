@@ -25,6 +25,12 @@ class Target:
     member_wise: bool = False
     """Whether the constructors are Slang's own: a parameter for each field, zero where the field states no default."""
 
+    @property
+    def overloads(self) -> list[Any]:
+        """The functions of that name. One that is also Slang's own (`linear`) is overloaded with what is no function."""
+        found = self.reflection.overloads if self.reflection.is_overloaded else [self.reflection]
+        return [overload for overload in found if overload is not None]
+
     def context(self, options: Options, writable: bool = False) -> Context:
         return Context(self.layout, options.convert or "none", writable, module=self.module)
 
