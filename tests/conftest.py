@@ -121,6 +121,18 @@ def no_validation_messages() -> Iterator[None]:
         pytest.fail("Vulkan validation layers:\n" + "\n".join(messages), pytrace=False)
 
 
+def _environment() -> dict[str, str]:
+    return {name: text for name, text in os.environ.items() if name.startswith("SLANGPY_") or name in ("CXX", "PATH", "TMPDIR")}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def same_environment() -> Iterator[None]:
+    """Fails the file whose tests leave the environment changed: what runs after it in this process would inherit that."""
+    before = _environment()
+    yield
+    assert _environment() == before, "a test of this file left the environment changed"
+
+
 MOST_MEMORY = 2 << 30
 
 

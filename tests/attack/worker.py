@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from .cases import Case
 
@@ -99,9 +100,9 @@ class Worker:
         self.close()
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
-        os.environ["SLANGPY_DISABLE_CACHE"] = "1"  # no kernel is met twice
         self.process = context.Process(target=serve, args=(other,), daemon=True)
-        self.process.start()
+        with patch.dict(os.environ, SLANGPY_DISABLE_CACHE="1"):  # no kernel is met twice
+            self.process.start()
         other.close()
         self.done = 0
 
