@@ -1,4 +1,4 @@
-"""The snippets of the guide and of the pages on gradients and JAX run as written, one after the other, and print what they say."""
+"""The snippets of the pages named here run as written, one after the other, and print what the pages say."""
 
 from __future__ import annotations
 
@@ -19,10 +19,22 @@ def same(printed: str, shown: str) -> bool:
         return printed == shown
 
 
-@pytest.mark.parametrize("name", ["gradients", "guide", "jax"])
-def test_page(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if name == "jax":
-        pytest.importorskip("jax")
+PAGES = {
+    "gradients": None,
+    "guide": None,
+    "jax": "jax",
+    "migrating-from-slangtorch": "torch",
+    "migrating-from-triton": "torch",
+    "migrating-from-warp": None,
+}
+"""And the package without which a page cannot run."""
+
+
+@pytest.mark.parametrize("name", list(PAGES))
+def test_page(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if package := PAGES[name]:
+        pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)  # pages may write files
     names: dict[str, object] = {}
     printed = ""
     for number, (language, text) in enumerate(FENCE.findall((DOCS / f"{name}.md").read_text(encoding="utf-8")), 1):
