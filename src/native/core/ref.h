@@ -12,7 +12,7 @@ namespace spy {
 class Object : public nanobind::intrusive_base {
 public:
     Object() = default;
-    virtual ~Object() = default;
+    ~Object() override = default;
     Object(const Object&) = delete;
     Object& operator=(const Object&) = delete;
 };

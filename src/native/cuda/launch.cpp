@@ -307,9 +307,9 @@ uint64_t CudaLauncher::bind_texture(CudaKernel& kernel, size_t index, const Argu
             part.mip_count = range.mip_count;
             part.usage = part.usage | TextureUsage::unordered_access;
             auto copy = std::make_shared<CudaArray>(m_device, part);
-            shadows.push_back({copy, texture, range, slot.writable});
             if (view)
                 view->shadow = copy;
+            shadows.push_back({std::move(copy), texture, range, slot.writable});
         } else {
             shadows.push_back({view->shadow, texture, range, slot.writable});
         }

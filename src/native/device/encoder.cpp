@@ -210,7 +210,6 @@ void check_arguments(const Device* device, const Kernel& kernel, std::span<const
         if (const Device* owner = object->frontend(); owner != device)
             check_bindable(device, object, cat(kernel.label(), " parameter '", slot.path, "'").c_str());
         uint32_t usage, read_only, writable;
-        std::string given;
         if (slot.kind == SlotKind::structured_buffer || slot.kind == SlotKind::byte_address_buffer) {
             const auto* buffer = static_cast<const Buffer*>(object);
             usage = uint32_t(buffer->desc().usage);

@@ -31,7 +31,8 @@ void write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t si
 void check_open(const Device* device);
 /// Throws when `object` comes from another device than `device`; `what` names the call and parameter.
 void check_same_device(const Device* device, const DeviceObject* object, const char* what);
-/// The same, but takes objects of a device on the same native handles, one of the two having been opened on the other's.
+/// The same, but takes objects of a device on the same native handles, one of the two having been opened on the
+/// other's.
 void check_bindable(const Device* device, const DeviceObject* object, const char* what);
 
 const char* name_of(MemoryType type);

@@ -198,7 +198,7 @@ struct DeviceDesc {
     bool enable_hot_reload = true;
     bool enable_compilation_reports = false;
     bool bounds_checks = true; ///< CPU: indices outside read zeros, are not written, and give a warning
-    int adapter_index = -1; ///< -1: the first; otherwise an index into enumerate_adapters(type)
+    int adapter_index = -1;    ///< -1: the first; otherwise an index into enumerate_adapters(type)
     bool has_adapter_luid = false;
     std::array<uint8_t, 16> adapter_luid{};
     std::array<NativeHandle, 3> existing_device_handles{};

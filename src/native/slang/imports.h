@@ -30,7 +30,7 @@ SourceSummary summarize(std::string_view source);
 struct Surroundings {
     std::set<std::string, std::less<>> declared; ///< types that are not the library's
     bool has_library = false;                    ///< our library is imported
-    std::map<size_t, std::string> cyclic; ///< files of those of its own imports that lead back to it, by number
+    std::map<size_t, std::string> cyclic;        ///< files of those of its own imports that lead back to it, by number
 };
 
 /// Imports that lead back to the source itself, named by file: Slang finds a module that it is loading by its file, but
@@ -41,7 +41,8 @@ std::string name_cyclic_imports(std::string_view source, const Surroundings& aro
 class ImportMap {
 public:
     ImportMap(std::vector<std::string> include_paths, std::vector<std::string> library_paths)
-        : m_include_paths(std::move(include_paths)), m_library_paths(std::move(library_paths))
+        : m_include_paths(std::move(include_paths)),
+          m_library_paths(std::move(library_paths))
     {
     }
     /// name: of a module made of text, else empty. path: of its file, or one in the folder that imports start from.

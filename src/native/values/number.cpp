@@ -15,7 +15,7 @@ std::string ValuePath::str() const
     if (name.empty())
         return parent ? cat(text, "[", index, "]") : text;
     if (!text.empty())
-        text += ".";
+        text += '.';
     return text.append(name);
 }
 

@@ -19,49 +19,37 @@
 namespace spy {
 
 // Resolved with the loader alone.
-#define SPY_VK_GLOBAL(X)                                                                                               \
-    X(CreateInstance)                                                                                                  \
-    X(EnumerateInstanceVersion) X(EnumerateInstanceExtensionProperties) X(EnumerateInstanceLayerProperties)
-#define SPY_VK_INSTANCE(X)                                                                                             \
-    X(DestroyInstance)                                                                                                 \
-    X(EnumeratePhysicalDevices)                                                                                        \
-    X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures2)                       \
-        X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties)                                 \
-            X(GetPhysicalDeviceFormatProperties) X(GetPhysicalDeviceImageFormatProperties)                             \
-                X(EnumerateDeviceExtensionProperties) X(CreateDevice) X(GetDeviceProcAddr)
-#define SPY_VK_DEVICE(X)                                                                                               \
-    X(DestroyDevice)                                                                                                   \
-    X(DeviceWaitIdle)                                                                                                  \
-    X(GetDeviceQueue) X(QueueSubmit) X(AllocateMemory) X(FreeMemory) X(MapMemory) X(CreateBuffer) X(DestroyBuffer)     \
-        X(BindBufferMemory) X(GetBufferMemoryRequirements) X(GetBufferDeviceAddress) X(CreateBufferView)               \
-            X(DestroyBufferView) X(CreateImage) X(DestroyImage) X(BindImageMemory) X(GetImageMemoryRequirements)       \
-                X(CreateImageView) X(DestroyImageView) X(CreateSampler) X(DestroySampler) X(CreateSemaphore)           \
-                    X(DestroySemaphore) X(GetSemaphoreCounterValue) X(WaitSemaphores) X(SignalSemaphore)               \
-                        X(CreateQueryPool) X(DestroyQueryPool) X(GetQueryPoolResults) X(CreateCommandPool) X(          \
-                            DestroyCommandPool) X(ResetCommandPool) X(AllocateCommandBuffers) X(BeginCommandBuffer)    \
-                            X(EndCommandBuffer) X(CreateShaderModule) X(DestroyShaderModule) X(CreatePipelineCache)    \
-                                X(DestroyPipelineCache) X(CreateComputePipelines) X(DestroyPipeline)                   \
-                                    X(CreatePipelineLayout) X(DestroyPipelineLayout) X(CreateDescriptorSetLayout)      \
-                                        X(DestroyDescriptorSetLayout) X(CreateDescriptorPool) X(DestroyDescriptorPool) \
-                                            X(ResetDescriptorPool) X(AllocateDescriptorSets) X(UpdateDescriptorSets)   \
-                                                X(CreateDescriptorUpdateTemplate) X(DestroyDescriptorUpdateTemplate)   \
-                                                    X(UpdateDescriptorSetWithTemplate) X(CmdPipelineBarrier)           \
-                                                        X(CmdBindPipeline) X(CmdBindDescriptorSets)                    \
-                                                            X(CmdPushConstants) X(CmdDispatch) X(CmdDispatchIndirect)  \
-                                                                X(CmdCopyBuffer) X(CmdFillBuffer) X(CmdCopyImage)      \
-                                                                    X(CmdCopyBufferToImage) X(CmdCopyImageToBuffer)    \
-                                                                        X(CmdClearColorImage)                          \
-                                                                            X(CmdClearDepthStencilImage)               \
-                                                                                X(CmdResetQueryPool)                   \
-                                                                                    X(CmdWriteTimestamp)               \
-                                                                                        X(CmdCopyQueryPoolResults)
+// clang-format off
+#define SPY_VK_GLOBAL(X) \
+    X(CreateInstance) X(EnumerateInstanceVersion) X(EnumerateInstanceExtensionProperties) \
+    X(EnumerateInstanceLayerProperties)
+#define SPY_VK_INSTANCE(X) \
+    X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2) \
+    X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties) \
+    X(GetPhysicalDeviceFormatProperties) X(GetPhysicalDeviceImageFormatProperties) \
+    X(EnumerateDeviceExtensionProperties) X(CreateDevice) X(GetDeviceProcAddr)
+#define SPY_VK_DEVICE(X) \
+    X(DestroyDevice) X(DeviceWaitIdle) X(GetDeviceQueue) X(QueueSubmit) X(AllocateMemory) X(FreeMemory) \
+    X(MapMemory) X(CreateBuffer) X(DestroyBuffer) X(BindBufferMemory) X(GetBufferMemoryRequirements) \
+    X(GetBufferDeviceAddress) X(CreateBufferView) X(DestroyBufferView) X(CreateImage) X(DestroyImage) \
+    X(BindImageMemory) X(GetImageMemoryRequirements) X(CreateImageView) X(DestroyImageView) X(CreateSampler) \
+    X(DestroySampler) X(CreateSemaphore) X(DestroySemaphore) X(GetSemaphoreCounterValue) X(WaitSemaphores) \
+    X(SignalSemaphore) X(CreateQueryPool) X(DestroyQueryPool) X(GetQueryPoolResults) X(CreateCommandPool) \
+    X(DestroyCommandPool) X(ResetCommandPool) X(AllocateCommandBuffers) X(BeginCommandBuffer) X(EndCommandBuffer) \
+    X(CreateShaderModule) X(DestroyShaderModule) X(CreatePipelineCache) X(DestroyPipelineCache) \
+    X(CreateComputePipelines) X(DestroyPipeline) X(CreatePipelineLayout) X(DestroyPipelineLayout) \
+    X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout) X(CreateDescriptorPool) X(DestroyDescriptorPool) \
+    X(ResetDescriptorPool) X(AllocateDescriptorSets) X(UpdateDescriptorSets) X(CreateDescriptorUpdateTemplate) \
+    X(DestroyDescriptorUpdateTemplate) X(UpdateDescriptorSetWithTemplate) X(CmdPipelineBarrier) X(CmdBindPipeline) \
+    X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch) X(CmdDispatchIndirect) X(CmdCopyBuffer) \
+    X(CmdFillBuffer) X(CmdCopyImage) X(CmdCopyBufferToImage) X(CmdCopyImageToBuffer) X(CmdClearColorImage) \
+    X(CmdClearDepthStencilImage) X(CmdResetQueryPool) X(CmdWriteTimestamp) X(CmdCopyQueryPoolResults)
 // Of extensions: null where the extension is not enabled.
 #define SPY_VK_INSTANCE_OPTIONAL(X) X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)
-#define SPY_VK_DEVICE_OPTIONAL(X)                                                                                      \
-    X(GetMemoryFdKHR)                                                                                                  \
-    X(GetSemaphoreFdKHR)                                                                                               \
-    X(SetDebugUtilsObjectNameEXT) X(CmdBeginDebugUtilsLabelEXT) X(CmdEndDebugUtilsLabelEXT)                            \
-        X(CmdInsertDebugUtilsLabelEXT)
+#define SPY_VK_DEVICE_OPTIONAL(X) \
+    X(GetMemoryFdKHR) X(GetSemaphoreFdKHR) X(SetDebugUtilsObjectNameEXT) X(CmdBeginDebugUtilsLabelEXT) \
+    X(CmdEndDebugUtilsLabelEXT) X(CmdInsertDebugUtilsLabelEXT)
+// clang-format on
 
 struct VulkanFunctions {
     PFN_vkGetInstanceProcAddr GetInstanceProcAddr = nullptr;

@@ -21,11 +21,11 @@ void destroy(VulkanContext& context, VulkanMemory& memory, const Garbage& garbag
     switch (garbage.type) {
 #define X(type, name)                                                                                                  \
     case VK_OBJECT_TYPE_##type: context.vk.Destroy##name(context.device, Vk##name(garbage.handle), nullptr); break;
-        X(BUFFER, Buffer)
-        X(BUFFER_VIEW, BufferView)
-        X(IMAGE, Image) X(IMAGE_VIEW, ImageView) X(SAMPLER, Sampler) X(SEMAPHORE, Semaphore) X(QUERY_POOL, QueryPool)
-            X(PIPELINE, Pipeline) X(PIPELINE_LAYOUT, PipelineLayout) X(DESCRIPTOR_SET_LAYOUT, DescriptorSetLayout)
-                X(DESCRIPTOR_UPDATE_TEMPLATE, DescriptorUpdateTemplate)
+        // clang-format off
+        X(BUFFER, Buffer) X(BUFFER_VIEW, BufferView) X(IMAGE, Image) X(IMAGE_VIEW, ImageView) X(SAMPLER, Sampler)
+        X(SEMAPHORE, Semaphore) X(QUERY_POOL, QueryPool) X(PIPELINE, Pipeline) X(PIPELINE_LAYOUT, PipelineLayout)
+        X(DESCRIPTOR_SET_LAYOUT, DescriptorSetLayout) X(DESCRIPTOR_UPDATE_TEMPLATE, DescriptorUpdateTemplate)
+        // clang-format on
 #undef X
                     default : break;
     }

@@ -6,7 +6,7 @@ namespace spy {
 
 void bind_values(nb::module_& m); // values.cpp
 void bind_torch(nb::module_& m);  // torch.cpp
-void bind_raw(nb::module_& m); // raw.cpp
+void bind_raw(nb::module_& m);    // raw.cpp
 void bind_graph(nb::module_& m);  // graph.cpp
 
 } // namespace spy

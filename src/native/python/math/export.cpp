@@ -97,7 +97,7 @@ PyObject* to_text(PyObject* self)
                 text += c ? ", " : "";
                 append_component(text, info, data);
             }
-            text += "}";
+            text += '}';
         }
         if (info.is_matrix)
             text = "{" + text + "}";

@@ -126,7 +126,7 @@ void point_to(TensorBase& self, const TensorBase& other)
     check_view(moved);
     moved.grad_in = other.grad_in;
     moved.grad_out = other.grad_out;
-    self = moved;
+    self = std::move(moved);
 }
 
 bool is_contiguous(const TensorBase& t)
