@@ -19,7 +19,7 @@ devices="${SPY_DEVICES:-cuda,vulkan}"
 start=$SECONDS
 site="$(mktemp -d)"
 CMAKE_BUILD_PARALLEL_LEVEL="$(nproc)" python3 -m pip install -q --no-build-isolation --no-deps --no-index --target "$site" \
-  --config-settings=cmake.define.SPY_PACKAGE_FILES=OFF . \
+  --config-settings=cmake.define.SPY_PACKAGE_FILES="${SPY_PACKAGE_FILES:-ON}" . \
   >"$out/build.log" 2>&1 || { tail -40 "$out/build.log"; exit 1; }
 echo "build: $((SECONDS - start)) s"
 export PYTHONPATH="$site"
