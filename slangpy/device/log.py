@@ -57,8 +57,9 @@ class LoggerOutput:
 
 
 def _line(level: LogLevel, name: str, msg: str) -> str:
-    prefix = f"[{level.name.upper()}] " if level is not LogLevel.none else ""
-    return f"{prefix}({name}) {msg}" if name else prefix + msg
+    if level is LogLevel.none:
+        return msg
+    return f"[{level.name.upper()}] ({name}) {msg}" if name else f"[{level.name.upper()}] {msg}"
 
 
 class PythonLoggerOutput(LoggerOutput):

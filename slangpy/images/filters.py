@@ -44,7 +44,7 @@ class BoxFilter(Filter):
     radius = 0.5
 
     def weights(self, x: Array) -> Array:
-        return ((x >= -0.5) & (x < 0.5)).astype(np.float64)
+        return ((x > -0.5) & (x <= 0.5)).astype(np.float64)  # the taps below lie in such intervals, too
 
 
 class TentFilter(Filter):
@@ -115,8 +115,9 @@ def resample_axis(image: Array, axis: int, size: int, filter: Any, boundary: Fil
     positions = first[:, None] + np.arange(taps)[None, :]
     distances = (positions + 0.5 - centres[:, None]) / widen
     weights = filter.weights(distances) if hasattr(filter, "weights") else np.vectorize(filter.eval)(distances)
-    total = weights.sum(axis=1, keepdims=True)
-    weights = weights / np.where(total == 0, 1.0, total)
+    nothing = weights.sum(axis=1) == 0  # a filter may miss every pixel's centre: the nearest pixel then
+    weights[nothing, np.abs(distances[nothing]).argmin(axis=1)] = 1.0
+    weights = weights / weights.sum(axis=1, keepdims=True)
     indices, constant = _wrapped(positions, source, FilterBoundaryCondition(boundary))
     moved = np.moveaxis(image, axis, 0)
     result = np.zeros((size, *moved.shape[1:]), np.float64)

@@ -104,15 +104,15 @@ class Callbacks:
         shown = ", ".join(f"{leaves[i].name} {list(s)}" for i, s in enumerate(shapes) if i < len(leaves))
         raise ShapeError(f"{self.label}: {text}\nshapes: {shown}\n{self.plan.explain()}")
 
-    def fail_device(self, leaf: int, what: str) -> None:
+    def fail_device(self, leaf: int, what: str, theirs: str) -> None:
         name = self.plan.spec.leaves[leaf].name
         is_tensor = what in ("tensor", "grad_in", "grad_out", "the tensor")
         advice = (
             "copy it with Tensor.from_numpy(device, tensor.to_numpy())" if is_tensor else "create it on that device"
         )
         raise ValueError(
-            f"{self.label}: {what} of argument {name} is on another device than the module's "
-            f"{self.plan.module.device.info.api_name} device; {advice}"
+            f"{self.label}: {what} of argument {name} is on another device ({theirs}) than the "
+            f"module's {self.plan.module.device.info.api_name} device; {advice}"
         )
 
     def fail_unset(self) -> None:

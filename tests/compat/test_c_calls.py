@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ def test_backward_of_plain_values(m: spy.Module, device: spy.Device) -> None:
 def test_backward_of_what_has_no_derivative(m: spy.Module) -> None:
     """C3"""
     text = "Could not call function 'plain': Function is not differentiable"
-    for arguments in ((1.0, 2.0, 3.0), (spy.float3(1), 2.0, 3.0)):
+    for arguments in ((1.0, 2.0, 3.0), (spy.float3(1), 2.0, 3.0), ("1.0", 2.0, 3.0), (1.0, {"a": object()}, 3.0)):
         with pytest.raises(ValueError, match=text):
             m.plain.bwds(*arguments)
 
@@ -274,6 +275,14 @@ def test_shapes_of_many_dimensions(count: int) -> None:
     assert repr(shape) == repr(list(dims)) and shape.valid and shape.concrete
     ones = spy.Shape((1,) * (count - 1) + (5,))
     assert ones.calc_contiguous_strides() == (5,) * (count - 1) + (1,)
+
+
+def test_strides_beyond_64_bits() -> None:
+    """A stride that no integer of 64 bits holds is no stride; the first size takes part in none."""
+    assert spy.Shape(2**62, 2**40, 2**22).calc_contiguous_strides() == (2**62, 2**22, 1)
+    for shape in (spy.Shape(2, 2**40, 2**40), spy.Shape(0, 2**63 - 1, 2)):
+        with pytest.raises(OverflowError, match=re.escape(repr(shape))):
+            shape.calc_contiguous_strides()
 
 
 def test_containers_have_at_most_32_dimensions(device: spy.Device) -> None:

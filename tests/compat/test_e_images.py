@@ -223,6 +223,21 @@ def test_resampling() -> None:
     assert limited.min() >= np.float32(0.4) and limited.max() <= np.float32(0.6)
 
 
+@pytest.mark.parametrize("size", [3, 7, 8, 13])
+def test_no_pixel_is_lost(size: int) -> None:
+    """Whatever the sizes, also where a new pixel's centre lies on the border of two, every pixel has weights."""
+    flat = Bitmap(np.full((1, size, 1), 0.5, np.float32))
+    for width in range(1, 120):
+        for kernel in (BoxFilter(), TentFilter(0.3), TentFilter(), GaussianFilter()):
+            assert np.asarray(flat.resample(width, 1, kernel)) == pytest.approx(np.full((1, width), 0.5), abs=1e-6)
+        nearest = np.minimum(((np.arange(width) + 0.5) * size / width).astype(int), size - 1)
+        row = Bitmap(np.arange(size, dtype=np.float32)[None])
+        if width >= size:
+            assert (
+                np.abs(np.asarray(row.resample(width, 1, BoxFilter()))[0] - nearest).max() <= 1
+            )  # a tie may go either way
+
+
 @pytest.mark.parametrize(
     ("condition", "first"), [("clamp", 1.0), ("repeat", 1.75), ("mirror", 1.25), ("zero", 0.75), ("one", 1.0)]
 )

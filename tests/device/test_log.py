@@ -57,4 +57,5 @@ def test_file(tmp_path: Path) -> None:
     logger = Logger(name="n", use_default_outputs=False)
     logger.add_output(FileLoggerOutput(tmp_path / "log.txt"))
     logger.info("line")
-    assert (tmp_path / "log.txt").read_text() == "[INFO] (n) line\n"
+    logger.log(LogLevel.none, "bare")
+    assert (tmp_path / "log.txt").read_text() == "[INFO] (n) line\nbare\n"

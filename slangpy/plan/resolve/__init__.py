@@ -29,7 +29,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     """
     _check_mapped(arguments, options)
     _check_names(target, arguments)
-    _check_values(arguments)
+    _check_values(target, arguments, options)
     _check_entry_point(target)
     if len(options.map_args) > sum(a.name is None for a in arguments):
         raise ValueError("Too many arguments supplied for explicit vectorization")
@@ -41,7 +41,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     sized = any(a.size_dependent for _, tries in attempts for a in tries)
     if not found:
         if options.bwds and _none_differentiable(target, overloads, arguments, options):
-            raise ResolveException(f"Could not call function '{target.name}': Function is not differentiable" + MARK)
+            raise _not_differentiable(target)
         raise failure(attempts)
     check_arrays(target, attempts, found)
     found = by_position(found)
@@ -55,11 +55,17 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
             f"'{target.name}' returns a {type_.full_name}, which a call cannot return: write into a parameter"
         )
     if (options.bwds or options.fwds) and not resolved.differentiable:
-        raise ResolveException(f"Could not call function '{target.name}': Function is not differentiable" + MARK)
+        raise _not_differentiable(target)
     return resolved, sized or shaped, shaped
 
 
-def _none_differentiable(target: Target, overloads: list[Any], arguments: tuple[Argument, ...], options: Options) -> bool:
+def _not_differentiable(target: Target) -> ResolveException:
+    return ResolveException(f"Could not call function '{target.name}': Function is not differentiable" + MARK)
+
+
+def _none_differentiable(
+    target: Target, overloads: list[Any], arguments: tuple[Argument, ...], options: Options
+) -> bool:
     """Whether arguments fit the parameters of overloads by number, none of which has a derivative."""
     fitting = [o for o in overloads if not place(target, o, arguments, options)[2]]
     return bool(fitting) and not any(o.has_modifier(libslang.ModifierID.differentiable) for o in fitting)
@@ -96,9 +102,14 @@ def _check_names(target: Target, arguments: tuple[Argument, ...]) -> None:
             raise ResolveException(f"No parameter named '{name}'; did you mean {close[0]}?")
 
 
-def _check_values(arguments: tuple[Argument, ...]) -> None:
-    for argument in arguments:
-        _check_value(argument.value, argument.name or f"argument {argument.position}")
+def _check_values(target: Target, arguments: tuple[Argument, ...], options: Options) -> None:
+    try:
+        for argument in arguments:
+            _check_value(argument.value, argument.name or f"argument {argument.position}")
+    except BoundVariableException:
+        if options.bwds and _none_differentiable(target, target.overloads, arguments, options):
+            raise _not_differentiable(target) from None
+        raise
 
 
 def _check_value(value: Value, path: str) -> None:

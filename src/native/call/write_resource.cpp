@@ -5,14 +5,14 @@
 
 namespace spy {
 
-namespace {
-
 void check_device(const Writing& w, size_t index, const DeviceObject& object, const char* what)
 {
     const Device* device = w.call.plan.device.get();
     if (object.frontend() != device && object.device() != device)
-        w.call.plan.view.attr("fail_device")(index, what);
+        w.call.plan.view.attr("fail_device")(index, what, object.device()->info().api_name);
 }
+
+namespace {
 
 void check_buffer(const Writing& w, size_t index, const ResourcePlan& resource, const Buffer& buffer)
 {

@@ -68,14 +68,12 @@ void write_tensor(Writing& w, size_t index, const ViewPlan& view)
 {
     const LeafPlan& plan = w.plan(index);
     const Leaf& leaf = w.leaf(index);
-    Device* device = w.call.plan.device.get();
     for (size_t i = 0; i < size_t(ViewSource::count_); ++i) {
         const ViewSlot& slot = view.views[i];
         if (slot.data < 0)
             continue;
         const TensorBase& tensor = tensor_of(leaf, ViewSource(i));
-        if (tensor.storage->frontend() != device && tensor.storage->device() != device)
-            w.call.plan.view.attr("fail_device")(index, slot_names[i]);
+        check_device(w, index, *tensor.storage, slot_names[i]);
         if (!(tensor.shape == leaf.shape))
             fail_value(w.label(), ": the ", slot_names[i], " of argument ", plan.name, " has shape ",
                        tensor.shape.str(), ", but its tensor has shape ", leaf.shape.str());

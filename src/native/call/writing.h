@@ -64,6 +64,8 @@ uint64_t readback_memory(Writing& w, const std::string& name, PyObject* object, 
 void note_sums(Writing& w, size_t leaf, const SumPlan& plan, uint64_t address, const Shape& shape,
                const Shape& strides);
 
+/// Throws when `object` is of another device than the call; `what` says which part of the argument it is.
+void check_device(const Writing& w, size_t index, const DeviceObject& object, const char* what);
 void bind_slot(KernelArguments& arguments, int32_t slot, ref<Object> object);
 
 /// Makes what the call returns, where the call makes it (write_result.cpp).

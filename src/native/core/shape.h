@@ -88,14 +88,17 @@ public:
         return count;
     }
 
-    /// Row-major strides in elements.
+    /// Row-major strides in elements; throws when one does not fit 63 bits.
     Shape contiguous_strides() const
     {
         Shape strides = *this;
         int64_t step = 1;
+        bool fits = true;
         for (size_t i = m_size; i-- > 0;) {
+            if (!fits)
+                fail(ErrorKind::overflow, "shape ", str(), " has strides that do not fit 64 bits");
             strides[i] = step;
-            step *= std::max<int64_t>((*this)[i], 1);
+            fits = !__builtin_mul_overflow(step, std::max<int64_t>((*this)[i], 1), &step);
         }
         return strides;
     }

@@ -163,6 +163,13 @@ class WithInterface:
         return self.data.__array_interface__
 
 
+class OnTheObject:
+    """As programs hand memory to NumPy: the attribute is this object's, not its class's."""
+
+    def __init__(self, data: np.ndarray) -> None:
+        self.data, self.__array_interface__ = data, data.__array_interface__
+
+
 class WithDlpack:
     def __init__(self, data: np.ndarray) -> None:
         self.data = data
@@ -175,8 +182,12 @@ class WithDlpack:
 
 
 @pytest.mark.parametrize(
-    "make", [stdlib_array.array, None, WithInterface, WithDlpack, memoryview, lambda d: (ctypes.c_float * 4)(*d)]
-)
+    "make",
+    [
+        stdlib_array.array, None, WithInterface, OnTheObject, WithDlpack, memoryview,
+        lambda d: (ctypes.c_float * 4)(*d),
+    ],
+)  # fmt: skip
 def test_arrays_of_others(m: Any, make: Any) -> None:
     data = array(4)
     value = (

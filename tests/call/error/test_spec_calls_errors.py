@@ -230,8 +230,9 @@ def test_not_public(device: Any) -> None:
 
 def test_another_device(m: Any, device: Any) -> None:
     other = spy.create_device(spy.DeviceType.cpu, enable_hot_reload=False)
+    text = rf"another device \(CPU\) than the module's {device.info.api_name} device"
     try:
-        with pytest.raises(ValueError, match="another device"):
+        with pytest.raises(ValueError, match=text):
             m.plain(tensor(other, 3))
     finally:
         other.close()
