@@ -25,8 +25,10 @@ class Leaf(ABC):
     epsilon: float
     """Relative precision of the stored numbers."""
 
-    def __init__(self, path: str, reads: bool, writes: bool) -> None:
+    def __init__(self, path: str, reads: bool, writes: bool, one_gradient: bool = False) -> None:
         self.path, self.reads, self.writes = path, reads, writes
+        self.one_gradient = one_gradient
+        """What a backward call reads and what it adds to is one container (`DiffTensorView`)."""
 
     @abstractmethod
     def label(self, index: int) -> str:
@@ -75,8 +77,8 @@ def _host(tensor: Tensor) -> np.ndarray:
 class TensorLeaf(Leaf):
     """A Tensor view. Its variables are the stored elements, so that broadcast dimensions count once."""
 
-    def __init__(self, path: str, reads: bool, writes: bool, tensor: Tensor) -> None:
-        super().__init__(path, reads, writes)
+    def __init__(self, path: str, reads: bool, writes: bool, tensor: Tensor, one_gradient: bool = False) -> None:
+        super().__init__(path, reads, writes, one_gradient)
         self._device, self._dtype = tensor.device, tensor.dtype
         self._shape, self._strides = tuple(tensor.shape), tuple(tensor.strides)
         linear = np.zeros(self._shape, np.int64)
@@ -92,8 +94,10 @@ class TensorLeaf(Leaf):
             raise NotImplementedError(
                 f"{path or 'an argument'} holds {self._dtype.full_name}, which has no derivative type"
             )
-        self._derivative: SlangType = derivative
-        zero = _host(Tensor.zeros(self._device, (1,), derivative))
+        kind = "float" if one_gradient and self._dtype.scalar == "half" else derivative
+        zeros = Tensor.zeros(self._device, (1,), kind)
+        self._derivative: SlangType = zeros.dtype
+        zero = _host(zeros)
         self._zero = zero[:1]
         known = set(_float_paths(self._elements.dtype))
         self._paths = [p for p in _float_paths(zero.dtype) if p in known]
@@ -159,6 +163,8 @@ class TensorLeaf(Leaf):
         if mode == FORWARD:
             return primal.with_grads(grad_in=(tangent := self._gradient(seed)), grad_out=tangent)
         grad_in = self._gradient(seed) if self.writes else None
+        if self.one_gradient and grad_in is not None:
+            return primal.with_grads(grad_in=grad_in, grad_out=grad_in)
         return primal.with_grads(grad_in=grad_in, grad_out=self._gradient(None) if self.reads else None)
 
     def read(self, container: Any) -> Vector:
@@ -171,8 +177,8 @@ class TensorLeaf(Leaf):
 class TorchLeaf(Leaf):
     """A torch tensor."""
 
-    def __init__(self, path: str, reads: bool, writes: bool, tensor: Any) -> None:
-        super().__init__(path, reads, writes)
+    def __init__(self, path: str, reads: bool, writes: bool, tensor: Any, one_gradient: bool = False) -> None:
+        super().__init__(path, reads, writes, one_gradient)
         self._torch = torch = torch_for("gradients of torch tensors")
         self._tensor = tensor.detach()
         self.values = self.read(self._tensor)
@@ -197,6 +203,8 @@ class TorchLeaf(Leaf):
             return primal
         if mode == FORWARD:
             return TorchPair(primal, self._make(seed))
+        if self.one_gradient and self.writes:
+            return TorchPair(primal, (gradient := self._make(seed)), gradient)
         return TorchPair(primal, self._make(None) if self.reads else None, self._make(seed) if self.writes else None)
 
     def read(self, container: Any) -> Vector:

@@ -98,12 +98,13 @@ class Problem:
         if not flows(parameter, placed):
             return None
         binding, access = placed.binding, (placed.path, placed.reads, placed.writes)
+        one_gradient = binding.view.startswith("Diff")
         if binding.kind == "view" and isinstance(given, np.ndarray):
             given = Tensor.from_numpy(self.device, given)
         if binding.kind == "view" and isinstance(given, Tensor):
-            return TensorLeaf(*access, given)
+            return TensorLeaf(*access, given, one_gradient)
         if binding.kind == "view" and is_torch_tensor(given):
-            return TorchLeaf(*access, given)
+            return TorchLeaf(*access, given, one_gradient)
         if binding.kind == "packed" and isinstance(given, (list, tuple)):
             kind = {"half": np.float16, "double": np.float64}.get(binding.stored, np.float32)
             return TensorLeaf(*access, Tensor.from_numpy(self.device, np.array(given, kind)))

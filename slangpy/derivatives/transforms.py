@@ -75,12 +75,15 @@ class _Call:
         self.name, self.label, self.fixed = name, function.label, fixed
         self.device = function.module.device
         view = function._plan_of(*primals, **fixed).plan
-        resolved = view.planned().resolved
+        planned = view.planned()
+        resolved = planned.resolved
+        views = {p.parameter: p.writes for p in planned.vectorized.placed if p.binding.view.startswith("Diff")}
         positions = [a.position for a in view.arguments if a.name is None]
         first = 1 if function._bound is not None else 0
         by_position = {a.position: p for p in resolved.parameters if (a := p.argument) is not None}
-        written = [i - first for i in positions if by_position[i].io in ("out", "inout") or _is_output(by_position[i])]
+        written = [i - first for i in positions if _is_output(by_position[i], views)]
         self.written = [i for i in written if i >= 0]
+        self.one_gradient = {i - first for i in positions if by_position[i].name in views}
         self.returns = resolved.return_type_name != "void"
         self.result_flows = self.returns and bool(resolved.return_type.differentiable)
         kinds = {_kind(primal) for primal in primals}
@@ -106,9 +109,10 @@ class _Call:
 
     def receiver(self, place: int, primal: Any, seed: Any, is_output: bool) -> Any:
         """A primal with room for its gradient, and with the cotangent where it is an output."""
-        return self._paired(
-            f"primal {place}", _copy(primal) if is_output else primal, seed, OUTPUT if is_output else INPUT
-        )
+        if not is_output:
+            return self._paired(f"primal {place}", primal, seed, INPUT)
+        mode = VIEW if place in self.one_gradient else OUTPUT
+        return self._paired(f"primal {place}", _copy(primal), _copy(seed) if mode == VIEW else seed, mode)
 
     def seed(self, made: Any, cotangent: Any) -> Any:
         """The container that holds the cotangent of the result."""
@@ -130,7 +134,7 @@ class _Call:
             if mode == INPUT:
                 return primal.with_grads()
             read = _like_tensor(self.name, what, primal, other)
-            written = read if mode == FORWARD else _zeros(primal, read.dtype)
+            written = read if mode in (FORWARD, VIEW) else _zeros(primal, read.dtype)
             return primal.with_grads(grad_in=read, grad_out=written)
         pair = _torch_pair(primal, other, mode) if is_torch_tensor(primal) else None
         if pair is not None:
@@ -153,11 +157,16 @@ class _Call:
             raise ValueError(f"{self.name}: {what} has no field '{unknown[0]}'; its fields are {', '.join(primal)}")
 
 
-FORWARD, INPUT, OUTPUT = range(3)
+FORWARD, INPUT, OUTPUT, VIEW = range(4)
+"""VIEW: an output of a DiffTensorView, whose one gradient is read and added to."""
 
 
-def _is_output(parameter: Any) -> bool:
-    """Whether a parameter is a tensor that the function may write."""
+def _is_output(parameter: Any, views: dict[str, bool]) -> bool:
+    """Whether the function may write what a parameter takes; `views`: which DiffTensorViews it writes."""
+    if parameter.name in views:
+        return views[parameter.name]
+    if parameter.io in ("out", "inout"):
+        return True
     name = parameter.binding.type_name
     return parameter.binding.rank >= 0 and name.startswith(("RW", "W", "Atomic", "IRW", "IW"))
 
@@ -211,7 +220,7 @@ def _torch_pair(primal: Any, other: Any, mode: int) -> Any:
         return None
     primal = primal.detach()
     read = None if mode == INPUT else _like_torch(primal, other)
-    return TorchPair(primal, read if mode == FORWARD else _like_torch(primal, None), read)
+    return TorchPair(primal, read if mode in (FORWARD, VIEW) else _like_torch(primal, None), read)
 
 
 def _like_torch(primal: Any, values: Any) -> Any:

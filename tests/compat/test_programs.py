@@ -224,6 +224,124 @@ def test_hot_reload_with_callbacks(device_type: spy.DeviceType, tmp_path: Path) 
         device.close()
 
 
+LEVELS = """
+[shader("compute")] [numthreads(8, 8, 1)]
+void paint(uint3 t : SV_DispatchThreadID, RWTexture2D<float4> image)
+{
+    uint width, height;
+    image.GetDimensions(width, height);
+    if (t.x < width && t.y < height)
+        image[t.xy] = float4(t.x, t.y, (t.x ^ t.y) & 1, 1);
+}
+[shader("compute")] [numthreads(1, 1, 1)]
+void read(Texture2D<float4> image, SamplerState smp, uniform int levels, RWStructuredBuffer<float4> means)
+{
+    for (int mip = 0; mip < levels; mip++)
+        means[mip] = image.SampleLevel(smp, float2(0.5), mip);
+}
+"""
+
+
+def test_mip_chain(running: spy.Device) -> None:
+    """Painted by one kernel, averaged level by level by the encoder, sampled by another, in one command buffer."""
+    if not has_textures(running):
+        pytest.skip("no textures on this device")
+    usage = spy.TextureUsage.shader_resource | spy.TextureUsage.unordered_access
+    image = running.create_texture(
+        format=spy.Format.rgba32_float, width=16, height=8, mip_count=spy.ALL_MIPS, usage=usage
+    )
+    assert image.mip_count == 5
+    module = running.load_module_from_source("levels", LEVELS)
+    paint, read = (
+        running.create_compute_kernel(running.link_program([module], [module.entry_point(name)]))
+        for name in ("paint", "read")
+    )
+    linear = running.create_sampler(
+        min_filter=spy.TextureFilteringMode.linear, mag_filter=spy.TextureFilteringMode.linear
+    )
+    means = running.create_buffer(size=5 * 16, struct_size=16, usage=RW)
+    encoder = running.create_command_encoder()
+    paint.dispatch([16, 8, 1], command_encoder=encoder, image=image)
+    encoder.generate_mips(image)
+    read.dispatch([1, 1, 1], command_encoder=encoder, image=image, smp=linear, levels=5, means=means)
+    running.submit_command_buffer(encoder.finish())
+    y, x = np.mgrid[0:8, 0:16].astype(np.float32)
+    level = np.stack([x, y, (x.astype(int) ^ y.astype(int)) & 1, np.ones_like(x)], -1)
+    for mip in range(5):
+        rows, columns = level.shape[:2]
+        assert image.to_numpy(mip=mip) == pytest.approx(level, abs=1e-5)
+        step = (2 if rows > 1 else 1, 2)
+        if mip < 4:
+            level = level.reshape(rows // step[0], step[0], columns // step[1], step[1], 4).mean((1, 3))
+    assert means.to_numpy().view(np.float32).reshape(5, 4) == pytest.approx(
+        np.tile(np.float32([7.5, 3.5, 0.5, 1]), (5, 1)), abs=1e-5
+    )
+
+
+VIEWS = """
+void scale(int i, TensorView<float> x, TensorView<float> y, float factor)
+{
+    if (i < x.size(0))
+        y[i] = factor * x[i];
+}
+[Differentiable] void cube(int i, DiffTensorView x, DiffTensorView y) { y[i] = x[i] * x[i] * x[i]; }
+"""
+
+
+def test_tensor_views_without_import(running: spy.Device) -> None:
+    """C4: a module of kernels as torch programs have them imports nothing; arrays, tensors and gradients go in."""
+    module = spy.Module.load_from_source(running, "views", VIEWS)
+    x = spy.Tensor.from_numpy(running, np.arange(1, 6, dtype=np.float32))
+    y = spy.Tensor.zeros(running, (5,), float)
+    module.scale(spy.grid((5,)), x, y, 0.5)
+    assert y.to_numpy().tolist() == [0.5, 1, 1.5, 2, 2.5]
+    array = np.zeros(5, np.float32)
+    module.scale(i=spy.grid((5,)), x=x.to_numpy(), y=array, factor=3.0)
+    assert array.tolist() == [3, 6, 9, 12, 15]
+    inputs, outputs = x.with_grads(), spy.Tensor.zeros(running, (5,), float).with_grads()
+    module.cube(spy.grid((5,)), inputs, outputs)
+    assert outputs.to_numpy().tolist() == [1, 8, 27, 64, 125]
+    outputs.grad.copy_from_numpy(np.ones(5, np.float32))
+    module.cube.bwds(spy.grid((5,)), inputs, outputs)
+    assert inputs.grad.to_numpy().tolist() == [3, 12, 27, 48, 75]
+
+
+TRACED = """
+import sgl.device.print;
+float root(float x)
+{
+    float r = x;
+    for (int i = 0; i < 8 && abs(r * r - x) > 0.001; i++)
+    {
+        r = 0.5 * (r + x / r);
+        print("{} of {}: {:.3f} {}", i, x, r, bool2(i > 0, r < x));
+    }
+    return r;
+}
+"""
+
+
+def test_print_from_a_function(device_type: spy.DeviceType) -> None:
+    """What a function prints, call by call, on a device that prints; nothing on one that does not."""
+    if device_type is spy.DeviceType.null:
+        pytest.skip("runs no kernel")
+    for prints in (True, False):
+        device = spy.Device(type=device_type, enable_print=prints)
+        try:
+            module = spy.Module.load_from_source(device, "traced", TRACED)
+            assert module.root(4.0) == pytest.approx(2, abs=1e-3)
+            lines = device.flush_print_to_string().splitlines()
+            assert lines == (
+                ["0 of 4: 2.500 {false, true}", "1 of 4: 2.050 {true, true}", "2 of 4: 2.001 {true, true}",
+                 "3 of 4: 2.000 {true, true}"] if prints else []
+            )  # fmt: skip
+            module.root(np.array([9.0, 16.0], np.float32))
+            starts = sorted(line for line in device.flush_print_to_string().splitlines() if line.startswith("0 of"))
+            assert starts == (["0 of 16: 8.500 {false, true}", "0 of 9: 5.000 {false, true}"] if prints else [])
+        finally:
+            device.close()
+
+
 SHARED_NAMES = """
 interface ITensor<T> { T get(int i); }
 struct Tensor : ITensor<float> { float base; float get(int i) { return base + i; } };

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from gradcheck import same, tensor, with_grad
@@ -155,3 +157,46 @@ float t4(S s) { return t1(s); }
     assert [name for name in "abcdefghijklmnopqrs" if not found.writes(name, 0)] == ["a", "g", "h", "k", "n"]
     assert [name for name in ("t1", "t2", "t3", "t4") if not found.writes(name, 0, ("t",))] == ["t1", "t4"]
     assert found.writes("absent", 0) and found.writes("a", 5)
+
+
+IN_PLACE = """
+[Differentiable] void cube(int i, DiffTensorView x, DiffTensorView y) { y[i] = x[i] * x[i] * x[i]; }
+[Differentiable] void square(int i, DiffTensorView x) { x[i] = x[i] * x[i]; }
+"""
+
+
+@pytest.mark.parametrize("kind", ["tensor", "numpy", "torch"])
+def test_products_and_checks(device: spy.Device, kind: str) -> None:
+    """A view has one gradient, which is read and added to: spy.vjp, spy.check_gradients and the check of first runs."""
+    if kind == "torch":
+        torch = pytest.importorskip("torch")
+    module = spy.Module.load_from_source(device, "in_place_views", IN_PLACE)
+
+    def given(values: np.ndarray) -> object:
+        return tensor(device, values) if kind == "tensor" else torch.from_numpy(values) if kind == "torch" else values
+
+    x, seeds = np.arange(1, 5, dtype=np.float32), np.array([1, -2, 3, 0.5], np.float32)
+    y, cotangents, at = np.zeros(4, np.float32), given(seeds.copy()), spy.grid((4,))
+    _, gradients = spy.vjp(module.cube, (at, given(x), given(y)), cotangents)
+    assert np.asarray(gradients[1]).tolist() == (3 * x * x * seeds).tolist() and not np.asarray(gradients[2]).any()
+    made, gradients = spy.vjp(module.square, (at, given(x.copy())), cotangents)
+    assert np.asarray(made).tolist() == (x * x).tolist()
+    assert np.asarray(gradients[1]).tolist() == (2 * x * seeds).tolist()
+    assert np.asarray(cotangents).tolist() == seeds.tolist()  # read, not consumed
+    if kind != "numpy":
+        spy.check_gradients(module.cube, at, given(x), given(y))
+        spy.check_gradients(module.square, at, given(x))
+
+
+def test_first_run_is_checked(device: spy.Device) -> None:
+    module = spy.Module.load_from_source(device, "checked_views", IN_PLACE.replace("cube", "third"))
+    x, y = (tensor(device, np.arange(1, 4, dtype=np.float32)).with_grads() for _ in range(2))
+    y.grad.copy_from_numpy(np.ones(3, np.float32))
+    before, device.check_gradients = device.check_gradients, True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            module.third.bwds(spy.grid((3,)), x, y)
+    finally:
+        device.check_gradients = before
+    assert x.grad.to_numpy().tolist() == [3, 12, 27]
