@@ -106,7 +106,7 @@ class InstanceList:
         return pack(self._struct.module, self)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._struct.name})"
+        return f"{type(self).__name__}({self._struct.name}, {self._data!r})"
 
 
 class InstanceTensor(InstanceList):
@@ -137,6 +137,9 @@ class InstanceTensor(InstanceList):
 
     def copy_from_numpy(self, array: Any) -> None:
         self._data.copy_from_numpy(array)
+
+    def _repr_html_(self) -> str | None:
+        return self._data._repr_html_()
 
 
 class InstanceDifferentiableBuffer(InstanceTensor):

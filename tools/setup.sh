@@ -22,6 +22,7 @@ missing_packages() {
     ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json >/dev/null 2>&1 || echo mesa-vulkan-drivers
     if [ -n "$extra" ]; then
         ls /usr/share/vulkan/explicit_layer.d/*.json >/dev/null 2>&1 || echo vulkan-validationlayers
+        command -v spirv-val >/dev/null || echo spirv-tools
     fi
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 // The one table of scalar types: size, Slang name, NumPy name, DLPack code.
+#include <dlpack/dlpack.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -41,21 +43,21 @@ struct ScalarInfo {
 inline constexpr ScalarInfo scalar_table[] = {
     {ScalarType::none, "", "", 0, 0, false, false, false},
     {ScalarType::void_, "void", "", 0, 0, false, false, false},
-    {ScalarType::bool_, "bool", "bool", 1, 6, false, false, false},
-    {ScalarType::int8, "int8_t", "int8", 1, 0, false, true, true},
-    {ScalarType::int16, "int16_t", "int16", 2, 0, false, true, true},
-    {ScalarType::int32, "int", "int32", 4, 0, false, true, true},
-    {ScalarType::int64, "int64_t", "int64", 8, 0, false, true, true},
-    {ScalarType::uint8, "uint8_t", "uint8", 1, 1, false, true, false},
-    {ScalarType::uint16, "uint16_t", "uint16", 2, 1, false, true, false},
-    {ScalarType::uint32, "uint", "uint32", 4, 1, false, true, false},
-    {ScalarType::uint64, "uint64_t", "uint64", 8, 1, false, true, false},
-    {ScalarType::float16, "half", "float16", 2, 2, true, false, true},
-    {ScalarType::float32, "float", "float32", 4, 2, true, false, true},
-    {ScalarType::float64, "double", "float64", 8, 2, true, false, true},
-    {ScalarType::bfloat16, "BFloat16", "uint16", 2, 4, true, false, true},
-    {ScalarType::float8_e4m3, "FloatE4M3", "uint8", 1, 10, true, false, true},
-    {ScalarType::float8_e5m2, "FloatE5M2", "uint8", 1, 12, true, false, true},
+    {ScalarType::bool_, "bool", "bool", 1, kDLBool, false, false, false},
+    {ScalarType::int8, "int8_t", "int8", 1, kDLInt, false, true, true},
+    {ScalarType::int16, "int16_t", "int16", 2, kDLInt, false, true, true},
+    {ScalarType::int32, "int", "int32", 4, kDLInt, false, true, true},
+    {ScalarType::int64, "int64_t", "int64", 8, kDLInt, false, true, true},
+    {ScalarType::uint8, "uint8_t", "uint8", 1, kDLUInt, false, true, false},
+    {ScalarType::uint16, "uint16_t", "uint16", 2, kDLUInt, false, true, false},
+    {ScalarType::uint32, "uint", "uint32", 4, kDLUInt, false, true, false},
+    {ScalarType::uint64, "uint64_t", "uint64", 8, kDLUInt, false, true, false},
+    {ScalarType::float16, "half", "float16", 2, kDLFloat, true, false, true},
+    {ScalarType::float32, "float", "float32", 4, kDLFloat, true, false, true},
+    {ScalarType::float64, "double", "float64", 8, kDLFloat, true, false, true},
+    {ScalarType::bfloat16, "BFloat16", "uint16", 2, kDLBfloat, true, false, true},
+    {ScalarType::float8_e4m3, "FloatE4M3", "uint8", 1, kDLFloat8_e4m3fn, true, false, true},
+    {ScalarType::float8_e5m2, "FloatE5M2", "uint8", 1, kDLFloat8_e5m2, true, false, true},
 };
 
 inline constexpr const ScalarInfo& scalar_info(ScalarType type) { return scalar_table[size_t(type)]; }

@@ -27,10 +27,10 @@ ScalarType scalar_from_format(const char* format, Py_ssize_t item_size, bool& sw
     if (*format == '?')
         return ScalarType::bool_;
     if (std::strchr("bhilqn", *format))
-        return scalar_from_dlpack(0, bits);
+        return scalar_from_dlpack(kDLInt, bits);
     if (std::strchr("BHILQN", *format))
-        return scalar_from_dlpack(1, bits);
-    return std::strchr("efd", *format) ? scalar_from_dlpack(2, bits) : ScalarType::none;
+        return scalar_from_dlpack(kDLUInt, bits);
+    return std::strchr("efd", *format) ? scalar_from_dlpack(kDLFloat, bits) : ScalarType::none;
 }
 
 } // namespace

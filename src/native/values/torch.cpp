@@ -1,5 +1,7 @@
 #include "values/torch.h"
 
+#include <dlpack/dlpack.h>
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -8,58 +10,31 @@ namespace spy {
 
 namespace {
 
-// The parts of dlpack.h (version 1.3) that the exchange table needs; a stable C ABI.
-struct DlDevice {
-    int32_t type, index;
-};
-struct DlType {
-    uint8_t code, bits;
-    uint16_t lanes;
-};
-struct DlTensor {
-    void* data;
-    DlDevice device;
-    int32_t ndim;
-    DlType dtype;
-    int64_t* shape;
-    int64_t* strides;
-    uint64_t byte_offset;
-};
-struct DlManaged;
-struct DlExchange {
-    uint32_t major, minor;
-    DlExchange* previous;
-    int (*allocate)(DlTensor*, DlManaged**, void*, void (*)(void*, const char*, const char*));
-    int (*managed_from_object)(void*, DlManaged**);
-    int (*object_from_managed)(DlManaged*, void**);
-    int (*tensor_from_object)(void*, DlTensor*);
-    int (*current_stream)(int32_t, int32_t, void**);
-};
-
 bool force_python = false;
 
-const DlExchange* find_exchange(PyTypeObject* type)
+const DLPackExchangeAPI* find_exchange(PyTypeObject* type)
 {
     nb::object capsule = nb::getattr(nb::handle((PyObject*)type), "__dlpack_c_exchange_api__", nb::none());
     if (capsule.is_none())
         return nullptr;
-    auto* found = static_cast<const DlExchange*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+    auto* found = static_cast<const DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
     if (!found)
         PyErr_Clear(); // a capsule of another kind: the Python protocol serves
-    while (found && found->major > 1)
-        found = found->previous;
-    return found && found->tensor_from_object && found->current_stream ? found : nullptr;
+    while (found && found->header.version.major > DLPACK_MAJOR_VERSION)
+        found = reinterpret_cast<const DLPackExchangeAPI*>(found->header.prev_api);
+    return found && found->dltensor_from_py_object_no_sync && found->current_work_stream ? found : nullptr;
 }
 
-const DlExchange* exchange_of(PyTypeObject* type)
+const DLPackExchangeAPI* exchange_of(PyTypeObject* type)
 {
-    static std::vector<std::pair<PyTypeObject*, const DlExchange*>> known; // a handful: Tensor, Parameter, subclasses
+    static std::vector<std::pair<PyTypeObject*, const DLPackExchangeAPI*>>
+        known; // a handful: Tensor, Parameter, subclasses
     if (force_python)
         return nullptr;
     for (auto& [known_type, found] : known)
         if (known_type == type)
             return found;
-    const DlExchange* found = find_exchange(type);
+    const DLPackExchangeAPI* found = find_exchange(type);
     Py_INCREF(type); // remembered for the life of the process
     known.emplace_back(type, found);
     return found;
@@ -196,17 +171,17 @@ void ignore_error(void*, const char*, const char*) { }
 
 void read_torch(PyObject* object, TorchTensor& out)
 {
-    const DlExchange* exchange = exchange_of(Py_TYPE(object));
-    DlTensor tensor{};
-    if (!exchange || exchange->tensor_from_object(object, &tensor) != 0) {
+    const DLPackExchangeAPI* exchange = exchange_of(Py_TYPE(object));
+    DLTensor tensor{};
+    if (!exchange || exchange->dltensor_from_py_object_no_sync(object, &tensor) != 0) {
         PyErr_Clear(); // what the table refuses (sparse, unknown dtypes) is named below
         read_through_python(object, out);
     } else {
         out.address = reinterpret_cast<uint64_t>(tensor.data) + tensor.byte_offset;
         out.scalar = tensor.dtype.lanes == 1 ? scalar_from_dlpack(tensor.dtype.code, tensor.dtype.bits)
                                              : ScalarType::none;
-        out.device_type = tensor.device.type;
-        out.device_index = tensor.device.index;
+        out.device_type = tensor.device.device_type;
+        out.device_index = tensor.device.device_id;
         out.shape = Shape(std::span<const int64_t>(tensor.shape, size_t(tensor.ndim)));
         out.strides = tensor.strides ? Shape(std::span<const int64_t>(tensor.strides, size_t(tensor.ndim)))
                                      : out.shape.contiguous_strides();
@@ -261,19 +236,19 @@ bool torch_is_negated(PyObject* tensor)
 
 nb::object new_torch(const TorchTensor& like, PyObject* like_object, ScalarType scalar, const Shape& shape)
 {
-    const DlExchange* exchange = exchange_of(Py_TYPE(like_object));
-    if (exchange && exchange->allocate && exchange->object_from_managed) {
+    const DLPackExchangeAPI* exchange = exchange_of(Py_TYPE(like_object));
+    if (exchange && exchange->managed_tensor_allocator && exchange->managed_tensor_to_py_object_no_sync) {
         const ScalarInfo& info = scalar_info(scalar);
         Shape sizes = shape;
-        DlTensor prototype{};
-        prototype.device = {like.device_type, like.device_index};
+        DLTensor prototype{};
+        prototype.device = {DLDeviceType(like.device_type), like.device_index};
         prototype.ndim = int32_t(sizes.size());
         prototype.dtype = {info.dlpack_code, uint8_t(info.size * 8), 1};
         prototype.shape = sizes.size() ? &sizes[0] : nullptr;
-        DlManaged* managed = nullptr;
+        DLManagedTensorVersioned* managed = nullptr;
         void* object = nullptr;
-        if (exchange->allocate(&prototype, &managed, nullptr, ignore_error) == 0 &&
-            exchange->object_from_managed(managed, &object) == 0)
+        if (exchange->managed_tensor_allocator(&prototype, &managed, nullptr, ignore_error) == 0 &&
+            exchange->managed_tensor_to_py_object_no_sync(managed, &object) == 0)
             return nb::steal(static_cast<PyObject*>(object));
         PyErr_Clear();
     }
@@ -287,11 +262,12 @@ nb::object new_torch(const TorchTensor& like, PyObject* like_object, ScalarType 
 
 uint64_t torch_stream(PyObject* object, const TorchTensor& description)
 {
-    if (description.device_type != 2)
+    if (description.device_type != kDLCUDA)
         return 0;
-    if (const DlExchange* exchange = exchange_of(Py_TYPE(object))) {
+    if (const DLPackExchangeAPI* exchange = exchange_of(Py_TYPE(object))) {
         void* stream = nullptr;
-        if (exchange->current_stream(description.device_type, description.device_index, &stream) == 0)
+        if (exchange->current_work_stream(DLDeviceType(description.device_type), description.device_index, &stream) ==
+            0)
             return reinterpret_cast<uint64_t>(stream);
         PyErr_Clear();
     }

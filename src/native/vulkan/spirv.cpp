@@ -6,6 +6,8 @@
 
 #include "core/error.h"
 
+#include <spirv/spirv.hpp>
+
 #include <cstring>
 #include <functional>
 #include <unordered_map>
@@ -14,37 +16,7 @@ namespace spy {
 
 namespace {
 
-constexpr uint32_t spirv_magic = 0x07230203;
 constexpr uint32_t header_words = 5;
-constexpr uint32_t last_known_language = 6; // SYCL
-
-enum Op : uint32_t {
-    op_source = 3,
-    op_entry_point = 15,
-    op_capability = 17,
-    op_type_image = 25,
-    op_type_array = 28,
-    op_type_runtime_array = 29,
-    op_type_pointer = 32,
-    op_variable = 59,
-    op_load = 61,
-    op_decorate = 71,
-    op_member_decorate = 72,
-    op_image_read = 98,
-    op_image_write = 99,
-    op_image_sparse_read = 320,
-};
-enum StorageClass : uint32_t { class_uniform_constant = 0, class_uniform = 2, class_push_constant = 9 };
-enum Decoration : uint32_t { decoration_binding = 33, decoration_set = 34 };
-enum Capability : uint32_t {
-    cap_extended_formats = 49,
-    cap_read_without_format = 55,
-    cap_write_without_format = 56,
-    cap_uniform16 = 4434,
-    cap_push16 = 4435,
-    cap_uniform8 = 4449,
-    cap_push8 = 4450,
-};
 
 struct Instruction {
     uint32_t op;
@@ -57,7 +29,7 @@ std::vector<uint32_t> to_words(std::string_view code, const std::string& label)
         fail_runtime("kernel '", label, "': the code is not SPIR-V (", code.size(), " bytes)");
     std::vector<uint32_t> words(code.size() / 4);
     std::memcpy(words.data(), code.data(), code.size());
-    if (words[0] != spirv_magic)
+    if (words[0] != spv::MagicNumber)
         fail_runtime("kernel '", label, "': the code is not SPIR-V (wrong magic number)");
     return words;
 }
@@ -66,10 +38,10 @@ std::vector<Instruction> split(const std::vector<uint32_t>& words, const std::st
 {
     std::vector<Instruction> list;
     for (size_t i = header_words; i < words.size();) {
-        const size_t count = words[i] >> 16;
+        const size_t count = words[i] >> spv::WordCountShift;
         if (!count || count > words.size() - i)
             fail_runtime("kernel '", label, "': the SPIR-V code is damaged at word ", i);
-        list.push_back({words[i] & 0xffff, i, count});
+        list.push_back({words[i] & spv::OpCodeMask, i, count});
         i += count;
     }
     return list;
@@ -82,6 +54,7 @@ struct CapabilityRule {
     bool (*supported)(const SpirvOptions&);
 };
 
+#define CAPABILITY(x) spv::Capability##x, #x
 #define CORE(x) [](const SpirvOptions& o) -> bool { return o.features->core.features.x; }
 #define V11(x) [](const SpirvOptions& o) -> bool { return o.features->v11.x; }
 #define V12(x) [](const SpirvOptions& o) -> bool { return o.features->v12.x; }
@@ -91,52 +64,55 @@ struct CapabilityRule {
         return o.properties->subgroupSupportedOperations & VK_SUBGROUP_FEATURE_##x##_BIT;                              \
     }
 constexpr CapabilityRule capability_rules[] = {
-    {9, "Float16", "half", V12(shaderFloat16)},
-    {10, "Float64", "double", CORE(shaderFloat64)},
-    {11, "Int64", "int64", CORE(shaderInt64)},
-    {12, "Int64Atomics", "64-bit atomics", V12(shaderBufferInt64Atomics)},
-    {22, "Int16", "int16", CORE(shaderInt16)},
-    {39, "Int8", "int8", V12(shaderInt8)},
-    {25, "ImageGatherExtended", "gather with offsets", CORE(shaderImageGatherExtended)},
-    {27, "StorageImageMultisample", "writable multisample textures", CORE(shaderStorageImageMultisample)},
-    {34, "ImageCubeArray", "cube arrays", CORE(imageCubeArray)},
-    {42, "MinLod", "minimum LOD", CORE(shaderResourceMinLod)},
-    {45, "SampledCubeArray", "cube arrays", CORE(imageCubeArray)},
-    {49, "StorageImageExtendedFormats", "extended storage formats", CORE(shaderStorageImageExtendedFormats)},
-    {61, "GroupNonUniform", "wave operations", WAVE(BASIC)},
-    {62, "GroupNonUniformVote", "wave votes", WAVE(VOTE)},
-    {63, "GroupNonUniformArithmetic", "wave arithmetic", WAVE(ARITHMETIC)},
-    {64, "GroupNonUniformBallot", "wave ballots", WAVE(BALLOT)},
-    {65, "GroupNonUniformShuffle", "wave shuffles", WAVE(SHUFFLE)},
-    {66, "GroupNonUniformShuffleRelative", "relative wave shuffles", WAVE(SHUFFLE_RELATIVE)},
-    {67, "GroupNonUniformClustered", "clustered wave operations", WAVE(CLUSTERED)},
-    {68, "GroupNonUniformQuad", "quad operations", WAVE(QUAD)},
-    {4433, "StorageBuffer16BitAccess", "16-bit storage", V11(storageBuffer16BitAccess)},
-    {4434, "UniformAndStorageBuffer16BitAccess", "16-bit storage", V11(uniformAndStorageBuffer16BitAccess)},
-    {4441, "VariablePointersStorageBuffer", "variable pointers", V11(variablePointersStorageBuffer)},
-    {4442, "VariablePointers", "variable pointers", V11(variablePointers)},
-    {4448, "StorageBuffer8BitAccess", "8-bit storage", V12(storageBuffer8BitAccess)},
-    {4449, "UniformAndStorageBuffer8BitAccess", "8-bit storage", V12(uniformAndStorageBuffer8BitAccess)},
-    {4472, "RayQueryKHR", "ray queries", [](const SpirvOptions&) { return false; }},
-    {4479, "RayTracingKHR", "ray tracing", [](const SpirvOptions&) { return false; }},
-    {5016, "Int64ImageEXT", "64-bit texels in atomics", EXT(image_atomic_int64.shaderImageInt64Atomics)},
-    {5055, "ShaderClockKHR", "the real-time clock", EXT(clock.shaderSubgroupClock)},
-    {5302, "RuntimeDescriptorArray", "arrays of textures without a size", V12(runtimeDescriptorArray)},
-    {5307, "SampledImageArrayNonUniformIndexing", "arrays of textures indexed by thread",
+    {CAPABILITY(Float16), "half", V12(shaderFloat16)},
+    {CAPABILITY(Float64), "double", CORE(shaderFloat64)},
+    {CAPABILITY(Int64), "int64", CORE(shaderInt64)},
+    {CAPABILITY(Int64Atomics), "64-bit atomics", V12(shaderBufferInt64Atomics)},
+    {CAPABILITY(Int16), "int16", CORE(shaderInt16)},
+    {CAPABILITY(Int8), "int8", V12(shaderInt8)},
+    {CAPABILITY(ImageGatherExtended), "gather with offsets", CORE(shaderImageGatherExtended)},
+    {CAPABILITY(StorageImageMultisample), "writable multisample textures", CORE(shaderStorageImageMultisample)},
+    {CAPABILITY(ImageCubeArray), "cube arrays", CORE(imageCubeArray)},
+    {CAPABILITY(MinLod), "minimum LOD", CORE(shaderResourceMinLod)},
+    {CAPABILITY(SampledCubeArray), "cube arrays", CORE(imageCubeArray)},
+    {CAPABILITY(StorageImageExtendedFormats), "extended storage formats", CORE(shaderStorageImageExtendedFormats)},
+    {CAPABILITY(GroupNonUniform), "wave operations", WAVE(BASIC)},
+    {CAPABILITY(GroupNonUniformVote), "wave votes", WAVE(VOTE)},
+    {CAPABILITY(GroupNonUniformArithmetic), "wave arithmetic", WAVE(ARITHMETIC)},
+    {CAPABILITY(GroupNonUniformBallot), "wave ballots", WAVE(BALLOT)},
+    {CAPABILITY(GroupNonUniformShuffle), "wave shuffles", WAVE(SHUFFLE)},
+    {CAPABILITY(GroupNonUniformShuffleRelative), "relative wave shuffles", WAVE(SHUFFLE_RELATIVE)},
+    {CAPABILITY(GroupNonUniformClustered), "clustered wave operations", WAVE(CLUSTERED)},
+    {CAPABILITY(GroupNonUniformQuad), "quad operations", WAVE(QUAD)},
+    {CAPABILITY(StorageBuffer16BitAccess), "16-bit storage", V11(storageBuffer16BitAccess)},
+    {CAPABILITY(UniformAndStorageBuffer16BitAccess), "16-bit storage", V11(uniformAndStorageBuffer16BitAccess)},
+    {CAPABILITY(VariablePointersStorageBuffer), "variable pointers", V11(variablePointersStorageBuffer)},
+    {CAPABILITY(VariablePointers), "variable pointers", V11(variablePointers)},
+    {CAPABILITY(StorageBuffer8BitAccess), "8-bit storage", V12(storageBuffer8BitAccess)},
+    {CAPABILITY(UniformAndStorageBuffer8BitAccess), "8-bit storage", V12(uniformAndStorageBuffer8BitAccess)},
+    {CAPABILITY(RayQueryKHR), "ray queries", [](const SpirvOptions&) { return false; }},
+    {CAPABILITY(RayTracingKHR), "ray tracing", [](const SpirvOptions&) { return false; }},
+    {CAPABILITY(Int64ImageEXT), "64-bit texels in atomics", EXT(image_atomic_int64.shaderImageInt64Atomics)},
+    {CAPABILITY(ShaderClockKHR), "the real-time clock", EXT(clock.shaderSubgroupClock)},
+    {CAPABILITY(RuntimeDescriptorArray), "arrays of textures without a size", V12(runtimeDescriptorArray)},
+    {CAPABILITY(SampledImageArrayNonUniformIndexing), "arrays of textures indexed by thread",
      V12(shaderSampledImageArrayNonUniformIndexing)},
-    {5308, "StorageBufferArrayNonUniformIndexing", "arrays of buffers indexed by thread",
+    {CAPABILITY(StorageBufferArrayNonUniformIndexing), "arrays of buffers indexed by thread",
      V12(shaderStorageBufferArrayNonUniformIndexing)},
-    {5309, "StorageImageArrayNonUniformIndexing", "arrays of writable textures indexed by thread",
+    {CAPABILITY(StorageImageArrayNonUniformIndexing), "arrays of writable textures indexed by thread",
      V12(shaderStorageImageArrayNonUniformIndexing)},
-    {5345, "VulkanMemoryModel", "the Vulkan memory model", V12(vulkanMemoryModel)},
-    {5612, "AtomicFloat32MinMaxEXT", "float atomics (min, max)", EXT(atomic_float2.shaderBufferFloat32AtomicMinMax)},
-    {5613, "AtomicFloat64MinMaxEXT", "double atomics (min, max)", EXT(atomic_float2.shaderBufferFloat64AtomicMinMax)},
-    {5616, "AtomicFloat16MinMaxEXT", "half atomics (min, max)", EXT(atomic_float2.shaderBufferFloat16AtomicMinMax)},
-    {6022, "CooperativeMatrixKHR", "cooperative matrices", [](const SpirvOptions&) { return false; }},
-    {6033, "AtomicFloat32AddEXT", "float atomics", EXT(atomic_float.shaderBufferFloat32AtomicAdd)},
-    {6034, "AtomicFloat64AddEXT", "double atomics", EXT(atomic_float.shaderBufferFloat64AtomicAdd)},
-    {6095, "AtomicFloat16AddEXT", "half atomics", EXT(atomic_float2.shaderBufferFloat16AtomicAdd)},
+    {CAPABILITY(VulkanMemoryModel), "the Vulkan memory model", V12(vulkanMemoryModel)},
+    {CAPABILITY(AtomicFloat32MinMaxEXT), "float atomics (min, max)",
+     EXT(atomic_float2.shaderBufferFloat32AtomicMinMax)},
+    {CAPABILITY(AtomicFloat64MinMaxEXT), "double atomics (min, max)",
+     EXT(atomic_float2.shaderBufferFloat64AtomicMinMax)},
+    {CAPABILITY(AtomicFloat16MinMaxEXT), "half atomics (min, max)", EXT(atomic_float2.shaderBufferFloat16AtomicMinMax)},
+    {CAPABILITY(CooperativeMatrixKHR), "cooperative matrices", [](const SpirvOptions&) { return false; }},
+    {CAPABILITY(AtomicFloat32AddEXT), "float atomics", EXT(atomic_float.shaderBufferFloat32AtomicAdd)},
+    {CAPABILITY(AtomicFloat64AddEXT), "double atomics", EXT(atomic_float.shaderBufferFloat64AtomicAdd)},
+    {CAPABILITY(AtomicFloat16AddEXT), "half atomics", EXT(atomic_float2.shaderBufferFloat16AtomicAdd)},
 };
+#undef CAPABILITY
 #undef CORE
 #undef V11
 #undef V12
@@ -157,17 +133,20 @@ std::pair<uint32_t, VkFormat> natural_format(ScalarType scalar, uint32_t channel
     const ScalarInfo& info = scalar_info(scalar);
     const size_t column = channels <= 1 ? 0 : channels == 2 ? 1 : 2;
     if (info.is_float) {
-        constexpr std::pair<uint32_t, VkFormat> table[] = {
-            {3, VK_FORMAT_R32_SFLOAT}, {6, VK_FORMAT_R32G32_SFLOAT}, {1, VK_FORMAT_R32G32B32A32_SFLOAT}};
+        constexpr std::pair<uint32_t, VkFormat> table[] = {{spv::ImageFormatR32f, VK_FORMAT_R32_SFLOAT},
+                                                           {spv::ImageFormatRg32f, VK_FORMAT_R32G32_SFLOAT},
+                                                           {spv::ImageFormatRgba32f, VK_FORMAT_R32G32B32A32_SFLOAT}};
         return table[column];
     }
     if (info.is_signed) {
-        constexpr std::pair<uint32_t, VkFormat> table[] = {
-            {24, VK_FORMAT_R32_SINT}, {25, VK_FORMAT_R32G32_SINT}, {21, VK_FORMAT_R32G32B32A32_SINT}};
+        constexpr std::pair<uint32_t, VkFormat> table[] = {{spv::ImageFormatR32i, VK_FORMAT_R32_SINT},
+                                                           {spv::ImageFormatRg32i, VK_FORMAT_R32G32_SINT},
+                                                           {spv::ImageFormatRgba32i, VK_FORMAT_R32G32B32A32_SINT}};
         return table[column];
     }
-    constexpr std::pair<uint32_t, VkFormat> table[] = {
-        {33, VK_FORMAT_R32_UINT}, {35, VK_FORMAT_R32G32_UINT}, {30, VK_FORMAT_R32G32B32A32_UINT}};
+    constexpr std::pair<uint32_t, VkFormat> table[] = {{spv::ImageFormatR32ui, VK_FORMAT_R32_UINT},
+                                                       {spv::ImageFormatRg32ui, VK_FORMAT_R32G32_UINT},
+                                                       {spv::ImageFormatRgba32ui, VK_FORMAT_R32G32B32A32_UINT}};
     return table[column];
 }
 
@@ -187,10 +166,10 @@ public:
         const VkPhysicalDeviceFeatures& core = options.features->core.features;
         std::set<uint32_t> unformatted; // image types
         for (const Instruction& i : list) {
-            const bool read = i.op == op_image_read || i.op == op_image_sparse_read;
+            const bool read = i.op == spv::OpImageRead || i.op == spv::OpImageSparseRead;
             if (read && i.count > 3 && !core.shaderStorageImageReadWithoutFormat)
                 unformatted.insert(m_loaded_type[m_words[i.begin + 3]]);
-            if (i.op == op_image_write && i.count > 1 && !core.shaderStorageImageWriteWithoutFormat)
+            if (i.op == spv::OpImageWrite && i.count > 1 && !core.shaderStorageImageWriteWithoutFormat)
                 unformatted.insert(m_loaded_type[m_words[i.begin + 1]]);
         }
         for (const auto& [variable, pointer] : m_variables) {
@@ -209,9 +188,9 @@ public:
     void rewrite(const Instruction& i)
     {
         uint32_t* w = &m_words[i.begin];
-        if (i.op == op_variable && m_new_pointer.count(w[2]))
+        if (i.op == spv::OpVariable && m_new_pointer.count(w[2]))
             w[1] = m_new_pointer[w[2]];
-        else if (i.op == op_load && i.count >= 4 && m_new_image.count(w[3]))
+        else if (i.op == spv::OpLoad && i.count >= 4 && m_new_image.count(w[3]))
             w[1] = m_new_image[w[3]];
     }
 
@@ -224,27 +203,31 @@ private:
             return;
         const auto [spirv_format, vk_format] = natural_format(slot->scalar, slot->channels);
         m_fixed[place] = vk_format;
-        m_extended |= spirv_format == 6 || spirv_format == 25 || spirv_format == 35;
+        m_extended |= spirv_format == spv::ImageFormatRg32f || spirv_format == spv::ImageFormatRg32i ||
+            spirv_format == spv::ImageFormatRg32ui;
         const size_t first = m_images[type];
         if (m_pointee[pointer] != type) { // an array
             uint32_t& word = m_words[first + 8];
-            if (word != 0 && word != spirv_format)
+            if (word != spv::ImageFormatUnknown && word != spirv_format)
                 fail_runtime("kernel '", m_options.label, "': the Vulkan device ", m_options.device_name,
                              " needs the format of textures that are read and written; add [format(\"...\")] to '",
                              slot->path, "'");
             word = spirv_format;
             return;
         }
-        std::vector<uint32_t> image(m_words.begin() + first + 2, m_words.begin() + first + (m_words[first] >> 16));
+        std::vector<uint32_t> image(m_words.begin() + first + 2,
+                                    m_words.begin() + first + (m_words[first] >> spv::WordCountShift));
         image[6] = spirv_format;
         auto& made = m_made[image];
         if (!made.first) {
             made = {m_words[3], m_words[3] + 1}; // the bound: ids from here on are free
             m_words[3] += 2;
             std::vector<uint32_t>& out = m_new_types[variable];
-            out = {uint32_t(image.size() + 2) << 16 | op_type_image, made.first};
+            out = {uint32_t(image.size() + 2) << spv::WordCountShift | spv::OpTypeImage, made.first};
             out.insert(out.end(), image.begin(), image.end());
-            out.insert(out.end(), {4u << 16 | op_type_pointer, made.second, class_uniform_constant, made.first});
+            out.insert(out.end(),
+                       {4u << spv::WordCountShift | spv::OpTypePointer, made.second, spv::StorageClassUniformConstant,
+                        made.first});
         }
         m_new_image[variable] = made.first;
         m_new_pointer[variable] = made.second;
@@ -253,19 +236,19 @@ private:
     void scan(const Instruction& i)
     {
         const uint32_t* w = &m_words[i.begin];
-        if (i.op == op_type_image && i.count >= 9 && w[7] == 2 && w[8] == 0)
+        if (i.op == spv::OpTypeImage && i.count >= 9 && w[7] == 2 && w[8] == spv::ImageFormatUnknown)
             m_images[w[1]] = i.begin;
-        else if ((i.op == op_type_array || i.op == op_type_runtime_array) && i.count >= 3)
+        else if ((i.op == spv::OpTypeArray || i.op == spv::OpTypeRuntimeArray) && i.count >= 3)
             m_element[w[1]] = w[2];
-        else if (i.op == op_type_pointer && i.count >= 4)
+        else if (i.op == spv::OpTypePointer && i.count >= 4)
             m_pointee[w[1]] = w[3];
-        else if (i.op == op_variable && i.count >= 4)
+        else if (i.op == spv::OpVariable && i.count >= 4)
             m_variables[w[2]] = w[1];
-        else if (i.op == op_load && i.count >= 4)
+        else if (i.op == spv::OpLoad && i.count >= 4)
             m_loaded_type[w[2]] = w[1];
-        else if (i.op == op_decorate && i.count == 4 && w[2] == decoration_binding)
+        else if (i.op == spv::OpDecorate && i.count == 4 && w[2] == spv::DecorationBinding)
             m_places[w[1]].second = w[3];
-        else if (i.op == op_decorate && i.count == 4 && w[2] == decoration_set)
+        else if (i.op == spv::OpDecorate && i.count == 4 && w[2] == spv::DecorationDescriptorSet)
             m_places[w[1]].first = w[3];
     }
 
@@ -310,7 +293,7 @@ std::string find_entry_point(const std::vector<uint32_t>& words, const std::vect
 {
     std::vector<std::string> names;
     for (const Instruction& i : list)
-        if (i.op == op_entry_point && i.count > 3) {
+        if (i.op == spv::OpEntryPoint && i.count > 3) {
             names.push_back(literal_string(&words[i.begin + 3], i.count - 3));
             if (names.back() == wanted)
                 return wanted;
@@ -327,11 +310,11 @@ bool needs_push_constant_spill(std::string_view code, const VulkanFeatures& feat
 {
     const std::vector<uint32_t> words = to_words(code, "");
     for (const Instruction& i : split(words, "")) {
-        if (i.op != op_capability)
+        if (i.op != spv::OpCapability)
             return false; // capabilities come first
         const uint32_t capability = words[i.begin + 1];
-        if ((capability == cap_push16 && !features.v11.storagePushConstant16) ||
-            (capability == cap_push8 && !features.v12.storagePushConstant8))
+        if ((capability == spv::CapabilityStoragePushConstant16 && !features.v11.storagePushConstant16) ||
+            (capability == spv::CapabilityStoragePushConstant8 && !features.v12.storagePushConstant8))
             return true;
     }
     return false;
@@ -339,18 +322,21 @@ bool needs_push_constant_spill(std::string_view code, const VulkanFeatures& feat
 
 std::string forbid_contraction(std::string_view code, const std::string& label)
 {
-    constexpr uint32_t no_contraction = 42;
     const std::vector<uint32_t> words = to_words(code, label);
     const std::vector<Instruction> list = split(words, label);
     std::vector<uint32_t> decorations;
     size_t place = 0; // decorations lie between names and types
     for (const Instruction& i : list) {
-        if (!place && (i.op == op_decorate || i.op == op_member_decorate || (i.op >= 19 && i.op <= 39)))
+        if (!place &&
+            (i.op == spv::OpDecorate || i.op == spv::OpMemberDecorate ||
+             (i.op >= spv::OpTypeVoid && i.op <= spv::OpTypeForwardPointer)))
             place = i.begin;
-        const bool arithmetic = i.op == 127 || i.op == 129 || i.op == 131 || i.op == 133 || i.op == 136 ||
-            (i.op >= 140 && i.op <= 148); // OpFNegate, OpFAdd, OpFSub, OpFMul, OpFDiv, OpFRem ... OpDot
+        const bool arithmetic = i.op == spv::OpFNegate || i.op == spv::OpFAdd || i.op == spv::OpFSub ||
+            i.op == spv::OpFMul || i.op == spv::OpFDiv || (i.op >= spv::OpFRem && i.op <= spv::OpDot);
         if (arithmetic && i.count > 2)
-            decorations.insert(decorations.end(), {3u << 16 | op_decorate, words[i.begin + 2], no_contraction});
+            decorations.insert(
+                decorations.end(),
+                {3u << spv::WordCountShift | spv::OpDecorate, words[i.begin + 2], spv::DecorationNoContraction});
     }
     std::vector<uint32_t> out(words.begin(), words.begin() + place);
     out.insert(out.end(), decorations.begin(), decorations.end());
@@ -373,38 +359,41 @@ SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, co
     out.reserve(words.size() + 16);
     auto emit = [&](std::initializer_list<uint32_t> instruction) { out.insert(out.end(), instruction); };
     if (images.needs_extended_formats())
-        emit({2u << 16 | op_capability, cap_extended_formats});
+        emit({2u << spv::WordCountShift | spv::OpCapability, spv::CapabilityStorageImageExtendedFormats});
     uint32_t spilled = 0;
     if (options.spill_push_constants)
         for (const Instruction& i : list)
-            if (i.op == op_variable && words[i.begin + 3] == class_push_constant)
+            if (i.op == spv::OpVariable && words[i.begin + 3] == spv::StorageClassPushConstant)
                 spilled = words[i.begin + 2];
     bool decorated = false;
     for (const Instruction& i : list) {
         uint32_t* w = &words[i.begin];
-        if (i.op == op_capability) {
-            if ((w[1] == cap_read_without_format && !core.shaderStorageImageReadWithoutFormat) ||
-                (w[1] == cap_write_without_format && !core.shaderStorageImageWriteWithoutFormat))
+        if (i.op == spv::OpCapability) {
+            if ((w[1] == spv::CapabilityStorageImageReadWithoutFormat && !core.shaderStorageImageReadWithoutFormat) ||
+                (w[1] == spv::CapabilityStorageImageWriteWithoutFormat && !core.shaderStorageImageWriteWithoutFormat))
                 continue;
-            if (options.spill_push_constants && (w[1] == cap_push16 || w[1] == cap_push8))
-                w[1] = w[1] == cap_push16 ? cap_uniform16 : cap_uniform8;
+            if (options.spill_push_constants &&
+                (w[1] == spv::CapabilityStoragePushConstant16 || w[1] == spv::CapabilityStoragePushConstant8))
+                w[1] = w[1] == spv::CapabilityStoragePushConstant16 ? spv::CapabilityUniformAndStorageBuffer16BitAccess
+                                                                    : spv::CapabilityUniformAndStorageBuffer8BitAccess;
             check_capability(w[1], options);
         }
         if (spilled) {
-            if (i.op == op_type_pointer && w[2] == class_push_constant)
-                w[2] = class_uniform;
-            if (i.op == op_variable && w[3] == class_push_constant)
-                w[3] = class_uniform;
-            if (!decorated && (i.op == op_decorate || i.op == op_member_decorate)) {
-                emit({4u << 16 | op_decorate, spilled, decoration_set, options.spill_set});
-                emit({4u << 16 | op_decorate, spilled, decoration_binding, 0});
+            if (i.op == spv::OpTypePointer && w[2] == spv::StorageClassPushConstant)
+                w[2] = spv::StorageClassUniform;
+            if (i.op == spv::OpVariable && w[3] == spv::StorageClassPushConstant)
+                w[3] = spv::StorageClassUniform;
+            if (!decorated && (i.op == spv::OpDecorate || i.op == spv::OpMemberDecorate)) {
+                emit({4u << spv::WordCountShift | spv::OpDecorate, spilled, spv::DecorationDescriptorSet,
+                      options.spill_set});
+                emit({4u << spv::WordCountShift | spv::OpDecorate, spilled, spv::DecorationBinding, 0});
                 decorated = true;
             }
         }
-        if (i.op == op_source && i.count > 1 && w[1] > last_known_language)
-            w[1] = 0; // older tools refuse languages they have not heard of, Slang among them
+        if (i.op == spv::OpSource && i.count > 1 && w[1] > spv::SourceLanguageCPP_for_OpenCL)
+            w[1] = spv::SourceLanguageUnknown; // older tools refuse languages they have not heard of, Slang among them
         images.rewrite(i);
-        if (i.op == op_variable) {
+        if (i.op == spv::OpVariable) {
             const std::vector<uint32_t>& types = images.types_before(w[2]);
             out.insert(out.end(), types.begin(), types.end());
         }
