@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ._native import BufferUsage, DeviceType, MemoryType
+from ._native import BufferUsage, DeviceType, DiffPair, MemoryType, ValueRef
 from .compiler.reload import modules_of
 from .compiler.session import SlangCompilerOptions
 from .device import Device, current
@@ -117,6 +117,17 @@ def _reduce_packed(packed: PackedArg) -> Any:
     return pack, (packed.module, packed.python_object)
 
 
+# --- values that calls write: a copy is written apart from what it was made of
+
+
+def _reduce_reference(reference: ValueRef) -> Any:
+    return type(reference), (reference.value,)
+
+
+def _reduce_pair(pair: DiffPair) -> Any:
+    return type(pair), (pair.primal, pair.grad, pair.needs_grad)
+
+
 # --- tensors
 
 
@@ -164,6 +175,8 @@ REDUCERS: dict[type, Callable[[Any], Any]] = {
     Struct: _reduce_struct,
     FunctionNode: _reduce_function,
     PackedArg: _reduce_packed,
+    ValueRef: _reduce_reference,
+    DiffPair: _reduce_pair,
     Tensor: _reduce_tensor,
 }
 for _class, _reduce in REDUCERS.items():

@@ -91,6 +91,26 @@ def test_encoder_states(device: spy.Device) -> None:
         device.wait_for_submit(second + 100)
 
 
+def test_with_block_submits(device: spy.Device) -> None:
+    buffer = device.create_buffer(size=16)
+    with device.create_command_encoder() as encoder:
+        with encoder.begin_compute_pass():
+            pass
+        encoder.fill_buffer(buffer, 0x01020304)
+    assert "finished = True" in repr(encoder)
+    assert buffer.to_numpy().view(np.uint32).tolist() == [0x01020304] * 4
+
+    with device.create_command_encoder() as finished:
+        commands = finished.finish()  # who finishes it submits it
+    assert device.submit_command_buffer(commands) > 0
+
+    with pytest.raises(KeyError), device.create_command_encoder() as broken:
+        broken.fill_buffer(buffer, 7)
+        raise KeyError("nothing is submitted")
+    assert "finished = False" in repr(broken)
+    assert buffer.to_numpy().view(np.uint32).tolist() == [0x01020304] * 4
+
+
 def test_later_methods_say_so(device: spy.Device) -> None:
     with pytest.raises(NotImplementedError, match="compute"):
         device.create_command_encoder().begin_render_pass()

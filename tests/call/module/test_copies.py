@@ -147,3 +147,16 @@ def test_what_cannot_travel(device: spy.Device) -> None:
     tensor = spy.Tensor.zeros(device, (2,), module.Pair)
     copied = copy.deepcopy(tensor)
     assert copied.dtype.full_name == "Pair"
+
+
+def test_references_and_pairs_are_copied(m: Any) -> None:
+    reference, pair = spy.floatRef(2.0), spy.DiffPair(np.float32([1, 2]), np.float32([3, 4]), False)
+    for copied in (copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))):
+        other = copied(reference)
+        assert other.value == 2.0
+        other.value = 5.0
+        assert reference.value == 2.0
+        twin = copied(pair)
+        assert twin.primal.tolist() == [1, 2] and twin.grad.tolist() == [3, 4] and twin.needs_grad is False
+        twin.grad = None
+        assert pair.grad.tolist() == [3, 4]

@@ -202,7 +202,17 @@ void bind_buffer_commands(EncoderClass& cls)
         .def("resolve_query", &E::resolve_query, nb::arg("query_pool"), nb::arg("index"), nb::arg("count"),
              nb::arg("buffer"), nb::arg("offset"), "Writes ticks as uint64.")
         .def("global_barrier", &E::global_barrier, "Everything recorded later sees everything before.")
-        .def("finish", &E::finish);
+        .def("finish", &E::finish,
+             "No command can be recorded after it. The result may be submitted any number of times.")
+        .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+        .def(
+            "__exit__",
+            [](nb::handle self, nb::handle error, nb::args) {
+                if (error.is_none() && !nb::cast<const E&>(self).is_finished())
+                    self.attr("device").attr("submit_command_buffer")(self.attr("finish")());
+            },
+            nb::arg("error").none(), nb::arg("details"),
+            "Finishes and submits what was recorded; after an exception nothing is submitted.");
 }
 
 /// States, which are hints, as barriers are implicit; markers; what the encoder is.
