@@ -1,6 +1,9 @@
 # Sets SPY_SLANG_INCLUDE_DIR, SPY_SLANG_LIBRARY (libslang-compiler) and SPY_SLANG_LIBRARY_DIR.
 # Order: SLANG_ROOT; a CMake package `slang` or the Vulkan SDK; one pinned wheel fetched by pip.
 set(SLANG_ROOT "$ENV{SLANG_ROOT}" CACHE PATH "Folder with include/slang.h and lib/libslang-compiler.so")
+if(DEFINED ENV{SLANG_ROOT} AND NOT SLANG_ROOT) # the build folder is older than the variable
+  set(SLANG_ROOT "$ENV{SLANG_ROOT}" CACHE PATH "" FORCE)
+endif()
 
 function(spy_use_slang root)
   find_path(include_dir slang.h PATHS "${root}/include" "${root}/include/slang" NO_DEFAULT_PATH NO_CACHE)
