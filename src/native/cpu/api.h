@@ -1,6 +1,7 @@
 #pragma once
 // What the CPU backend needs from the system: a C++ compiler and the dynamic loader.
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,9 @@ public:
     void* symbol(const std::string& name) const; ///< null when missing
 
 private:
+    struct File; ///< where the library lies while it is loaded, where that is a file
+
+    std::unique_ptr<File> m_file;
     void* m_handle = nullptr;
     int m_memory_file = -1; ///< stays open: the loader knows libraries by name, and this one's name is its number
 };

@@ -1,14 +1,22 @@
 #include "cpu/fibers.h"
 
-#include "../../slangpy/slang/fibers.h"
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <sys/mman.h>
 #include <vector>
+
+#ifdef _WIN32
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#else
+#include "../../slangpy/slang/fibers.h"
+
+#include <sys/mman.h>
+#endif
 
 namespace spy::cpu::fibers {
 namespace {
@@ -41,31 +49,83 @@ struct Wave {
 struct Fibers {
     std::vector<Fiber> fibers;
     std::vector<Wave> waves;
-    std::vector<std::pair<void*, size_t>> mappings;
+    std::vector<std::pair<void*, size_t>> mappings; ///< the stacks; on Windows its fibers, which own theirs
     uint32_t count = 0, lanes = 1, current = 0;
     void* scheduler = nullptr;
     void (*thread)(void*, uint32_t) = nullptr;
     void* data = nullptr;
 
-    ~Fibers()
-    {
-        for (auto [memory, size] : mappings)
-            munmap(memory, size);
-    }
+    ~Fibers();
     bool reserve(uint32_t wanted);
+    void begin(Fiber& fiber);
+    void switch_to(Fiber& fiber);
     void run();
     void run_wave(uint32_t first);
     bool release_wave(uint32_t first);
     bool release_group();
-    void wait(State state)
-    {
-        Fiber& self = fibers[current];
-        self.state = state;
-        spy_switch(&self.context, scheduler);
-    }
+    void wait(State state);
 };
 
 thread_local Fibers pool;
+
+#ifdef _WIN32
+
+/// The system knows fibers: each runs one thread of a group after the other, so that it is made once.
+void WINAPI fiber_main(void*)
+{
+    for (;;) {
+        pool.thread(pool.data, pool.current);
+        pool.fibers[pool.current].state = State::done;
+        SwitchToFiber(pool.scheduler);
+    }
+}
+
+Fibers::~Fibers()
+{
+    for (auto [fiber, size] : mappings)
+        DeleteFiber(fiber);
+}
+
+bool Fibers::reserve(uint32_t wanted)
+{
+    if (!scheduler)
+        scheduler = IsThreadAFiber() ? GetCurrentFiber() : ConvertThreadToFiber(nullptr);
+    while (scheduler && fibers.size() < wanted) {
+        void* fiber = CreateFiberEx(0, stack_size, FIBER_FLAG_FLOAT_SWITCH, fiber_main, nullptr);
+        if (!fiber)
+            return false;
+        mappings.push_back({fiber, 0});
+        fibers.emplace_back().context = fiber;
+    }
+    return scheduler != nullptr;
+}
+
+void Fibers::begin(Fiber& fiber) { fiber.state = State::ready; }
+
+void Fibers::switch_to(Fiber& fiber) { SwitchToFiber(fiber.context); }
+
+void Fibers::wait(State state)
+{
+    fibers[current].state = state;
+    SwitchToFiber(scheduler);
+}
+
+#else
+
+void fiber_main()
+{
+    pool.thread(pool.data, pool.current);
+    pool.fibers[pool.current].state = State::done;
+    void* ignored;
+    spy_switch(&ignored, pool.scheduler);
+    __builtin_unreachable();
+}
+
+Fibers::~Fibers()
+{
+    for (auto [memory, size] : mappings)
+        munmap(memory, size);
+}
 
 bool Fibers::reserve(uint32_t wanted)
 {
@@ -85,14 +145,22 @@ bool Fibers::reserve(uint32_t wanted)
     return true;
 }
 
-void fiber_main()
+void Fibers::begin(Fiber& fiber)
 {
-    pool.thread(pool.data, pool.current);
-    pool.fibers[pool.current].state = State::done;
-    void* ignored;
-    spy_switch(&ignored, pool.scheduler);
-    __builtin_unreachable();
+    fiber.context = spy_first_frame(static_cast<char*>(fiber.stack_top), fiber_main);
+    fiber.state = State::ready;
 }
+
+void Fibers::switch_to(Fiber& fiber) { spy_switch(&scheduler, fiber.context); }
+
+void Fibers::wait(State state)
+{
+    Fiber& self = fibers[current];
+    self.state = state;
+    spy_switch(&self.context, scheduler);
+}
+
+#endif
 
 /// When no lane of a wave can go on: those that wait at the earliest place of the text exchange what they show. So
 /// lanes in a branch or a loop come before those that wait behind it.
@@ -127,7 +195,7 @@ void Fibers::run_wave(uint32_t first)
             if (fibers[i].state != State::ready)
                 continue;
             current = i;
-            spy_switch(&scheduler, fibers[i].context);
+            switch_to(fibers[i]);
         }
     } while (release_wave(first));
 }
@@ -145,10 +213,8 @@ bool Fibers::release_group()
 
 void Fibers::run()
 {
-    for (uint32_t i = 0; i < count; ++i) {
-        fibers[i].context = spy_first_frame(static_cast<char*>(fibers[i].stack_top), fiber_main);
-        fibers[i].state = State::ready;
-    }
+    for (uint32_t i = 0; i < count; ++i)
+        begin(fibers[i]);
     do {
         for (uint32_t first = 0; first < count; first += lanes)
             run_wave(first);

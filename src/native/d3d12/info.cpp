@@ -9,6 +9,9 @@ namespace spy {
 
 namespace {
 
+constexpr uint32_t max_groups_per_dimension = 65535; // d3d12.h names both, but not everybody's d3d12.h
+constexpr uint32_t max_visible_samplers = 2048;
+
 DeviceLimits limits_of(const D3D12Context& context)
 {
     DeviceLimits to; // feature level 11 and later state them all
@@ -23,13 +26,13 @@ DeviceLimits limits_of(const D3D12Context& context)
     to.max_vertex_stream_stride = 2048;
     to.max_compute_threads_per_group = 1024;
     to.max_compute_thread_group_size = {1024, 1024, 64};
-    to.max_compute_dispatch_thread_groups.fill(D3D12_CS_DISPATCH_MAX_THREAD_GROUPS_PER_DIMENSION);
+    to.max_compute_dispatch_thread_groups.fill(max_groups_per_dimension);
     to.min_wave_size = context.features.options1.WaveLaneCountMin;
     to.max_wave_size = std::max(context.features.options1.WaveLaneCountMax, to.min_wave_size);
     to.max_viewports = D3D12_VIEWPORT_AND_SCISSORRECT_OBJECT_COUNT_PER_PIPELINE;
     to.max_viewport_dimensions = {D3D12_VIEWPORT_BOUNDS_MAX, D3D12_VIEWPORT_BOUNDS_MAX};
     to.max_framebuffer_dimensions = {D3D12_REQ_TEXTURE2D_U_OR_V_DIMENSION, D3D12_REQ_TEXTURE2D_U_OR_V_DIMENSION, 1};
-    to.max_shader_visible_samplers = D3D12_MAX_SHADER_VISIBLE_SAMPLER_HEAP_SIZE;
+    to.max_shader_visible_samplers = max_visible_samplers;
     to.max_entry_point_uniform_size = D3D12_REQ_CONSTANT_BUFFER_ELEMENT_COUNT * 16;
     to.max_buffer_size = (window_count / 2) * window_size;
     return to;

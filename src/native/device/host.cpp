@@ -8,9 +8,52 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+
+#ifdef _WIN32
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <malloc.h>
+#include <windows.h>
+#else
 #include <sys/mman.h>
+#endif
 
 namespace spy {
+
+namespace {
+
+constexpr size_t small_alignment = 64;
+
+#ifdef _WIN32
+
+/// Zeroed pages of their own; null: there is no memory.
+uint8_t* map_pages(uint64_t size)
+{
+    return static_cast<uint8_t*>(VirtualAlloc(nullptr, size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
+}
+void unmap_pages(uint8_t* data, uint64_t) { VirtualFree(data, 0, MEM_RELEASE); }
+void* allocate_small(uint64_t size) { return _aligned_malloc(size, small_alignment); }
+void free_small(void* data) { _aligned_free(data); }
+
+#else
+
+/// Zeroed pages of their own; null: there is no memory.
+uint8_t* map_pages(uint64_t size)
+{
+    void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED)
+        return nullptr;
+    madvise(block, size, MADV_HUGEPAGE);
+    return static_cast<uint8_t*>(block);
+}
+void unmap_pages(uint8_t* data, uint64_t size) { munmap(data, size); }
+void* allocate_small(uint64_t size) { return std::aligned_alloc(small_alignment, size); }
+void free_small(void* data) { std::free(data); }
+
+#endif
+
+} // namespace
 
 HostHeap::~HostHeap() { trim(); }
 
@@ -31,13 +74,11 @@ uint8_t* HostHeap::allocate(uint64_t& size, bool zero)
         if (zero)
             std::memset(data, 0, size);
     } else if (is_large) {
-        void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (block == MAP_FAILED)
+        data = map_pages(size);
+        if (!data)
             return nullptr;
-        madvise(block, size, MADV_HUGEPAGE);
-        data = static_cast<uint8_t*>(block);
     } else {
-        data = static_cast<uint8_t*>(std::aligned_alloc(64, std::max<uint64_t>(size, 64)));
+        data = static_cast<uint8_t*>(allocate_small(std::max<uint64_t>(size, small_alignment)));
         if (!data)
             return nullptr;
         if (zero)
@@ -54,16 +95,16 @@ void HostHeap::free(uint8_t* data, uint64_t size) noexcept
     m_in_use -= size;
     m_count -= 1;
     if (size < large) {
-        std::free(data);
+        free_small(data);
     } else if (m_cached + size <= max_cached) {
         try {
             m_cache.emplace(size, data);
             m_cached += size;
         } catch (const std::bad_alloc&) {
-            munmap(data, size);
+            unmap_pages(data, size);
         }
     } else {
-        munmap(data, size);
+        unmap_pages(data, size);
     }
 }
 
@@ -71,7 +112,7 @@ void HostHeap::trim() noexcept
 {
     std::lock_guard lock(m_mutex);
     for (auto [size, data] : m_cache)
-        munmap(data, size);
+        unmap_pages(data, size);
     m_cache.clear();
     m_cached = 0;
 }

@@ -1,5 +1,25 @@
 #include "slang/code_worker.h"
 
+#ifdef _WIN32
+
+// Windows has no such process yet: code is generated in the process that asks for it.
+namespace spy {
+
+std::shared_ptr<CodeWorker> CodeWorker::instance() { return nullptr; }
+void CodeWorker::enable(std::string) { }
+void CodeWorker::disable() { }
+CodeWorker::~CodeWorker() = default;
+uint64_t CodeWorker::life() { return 0; }
+bool CodeWorker::is_ready() { return false; }
+void CodeWorker::send(uint64_t, const std::string&) { }
+std::optional<wire::Code> CodeWorker::ask(uint64_t, const std::string&, const CompileLimits&) { return std::nullopt; }
+void CodeWorker::look_after() { }
+int CodeWorker::process_id() { return 0; }
+
+} // namespace spy
+
+#else
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -361,3 +381,5 @@ void CodeWorker::fail_dead()
 }
 
 } // namespace spy
+
+#endif

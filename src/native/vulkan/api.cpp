@@ -12,7 +12,9 @@
 #include <tuple>
 
 #ifdef _WIN32
+#ifndef NOMINMAX
 #define NOMINMAX
+#endif
 #include <windows.h>
 #undef CreateSemaphore // a function of Vulkan is called so, too
 #else
