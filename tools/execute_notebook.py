@@ -52,7 +52,8 @@ def run_cell(shell: InteractiveShell, source: str) -> list[dict[str, Any]]:
         shell.display_trap.hook = ignore if quiet else CapturingDisplayHook(shell=shell, outputs=captured._outputs)
         result = shell.run_cell(source)
         for number in pyplot.get_fignums():  # figures appear where they were drawn, as Jupyter does it
-            data, _ = shell.display_formatter.format(pyplot.figure(number))
+            formatter: Any = shell.display_formatter
+            data, _ = formatter.format(pyplot.figure(number))
             captured._outputs.append({"data": data, "metadata": {}})
         pyplot.close("all")
     result.raise_error()
