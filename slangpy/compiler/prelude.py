@@ -21,6 +21,13 @@ _MISSING = (b"asinh", b"acosh", b"atanh")
 _MATRIX_MINUS = b"result[i].rows[i][j] = op thisVal.rows[i][j];"
 
 
+# Slang 2026.12's own CUDA prelude: WaveMatch asks whether all lanes have one value, not which have this lane's.
+_WAVE_MATCH = (
+    (b"__match_all_sync(mask, val, &pred), 0", b"__match_any_sync(mask, val), 0"),
+    (b"matchBits & __match_all_sync(mask, src[i], &pred)", b"matchBits & __match_any_sync(mask, src[i])"),
+)
+
+
 @cache
 def _text(target: str) -> bytes:
     return b"".join(
@@ -65,6 +72,8 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         return with_halves(with_any_index(code))
     if target not in _FILES:
         return code
+    for wrong, right in _WAVE_MATCH if target == "cuda" else ():
+        code = code.replace(wrong, right, 1)
     if target == "cpp":
         code = with_host(code, defines.get("SPY_WAVE_LANES", "1"))
         if defines.get("SPY_BOUNDS_CHECKS") == "1":
