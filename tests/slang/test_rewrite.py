@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from slangpy._slang import inline_differentiable, rewrite_constraints, rewrite_loops, sanitize_name
+from slangpy._slang import inline_differentiable, rewrite_constraints, rewrite_loops, rewrite_scalars, sanitize_name
 
 
 @pytest.mark.parametrize(
@@ -241,3 +241,39 @@ def test_inlines_differentiable(source: str) -> None:
 def test_inlines_nothing_else(source: str) -> None:
     assert inline_differentiable(source).replace(_MARK, "") == source
     assert _MARK not in inline_differentiable(source) or source.endswith("{")
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("float d = 1; for (;;) d += a; v = v * d;", "float d = 1; for (;;) d += a; v = v * (-(-d));"),
+        ("float d = 1; for (;;) d += a; v *= d;", "float d = 1; for (;;) d += a; v *= (-(-d));"),
+        ("float d = 1; for (;;) d += a; v = (d) / v;", "float d = 1; for (;;) d += a; v = ((-(-d))) / v;"),
+        ("half d; while (c) step(d); v = d * v;", "half d; while (c) step(d); v = (-(-d)) * v;"),
+        ("for (;;) a = 2; v = v / a;", "for (;;) a = 2; v = v / (-(-a));"),
+    ],
+)
+def test_scalars_that_loops_change(body: str, expected: str) -> None:
+    head = "[Differentiable] void f(float a, inout float3 v) {{ {} }}"
+    assert rewrite_scalars(head.format(body)) == head.format(expected)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "float d = 1; d += a; v = v * d;",  # no loop
+        "for (;;) {} v = v * a;",  # never changed
+        "int d = 1; for (;;) d += 1; v = v * d;",
+        "float d = 1; for (;;) d *= a; d /= a;",
+        "float d = 1; for (;;) d += a; v = v * s.d * d.x * d[0] * d(1);",
+        "float d = 1; for (;;) d += a; v = v + d - d;",
+        "float d = 1; for (;;) d += a; float *e; float* d;",
+        "float d = 1; for (;;) d += a; // v * d",
+        "float d = 1; for (;;) d += a; x = 3 * d++;",
+        "float d = 1; for (;;) { d += a; ",
+    ],
+)
+def test_other_scalars_stay(body: str) -> None:
+    source = f"[Differentiable] void f(float a, inout float3 v) {{ {body} }}\nvoid g(S d) {{ for (;;) d = d * d; }}"
+    assert rewrite_scalars(source) == source
+    assert rewrite_scalars("void f(float d, float3 v) { for (;;) d = 2; v = v * d; }").count("-") == 0
