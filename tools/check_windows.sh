@@ -46,16 +46,20 @@ cat >"$work/common.h" <<'HEADERS'
 #include <variant>
 #include <vector>
 HEADERS
-options=(-std=c++20 -Wall -Wextra -Werror -Isrc/native -isystem "$nanobind" -isystem "$slang" -isystem "$work/include"
-    -DSPY_HAS_VULKAN=1 -DSPY_HAS_CUDA=1 -DSPY_HAS_D3D12=1)
+includes=(-Isrc/native -isystem "$nanobind" -isystem "$slang" -isystem "$work/include" -isystem third_party/dlpack
+    -isystem third_party/spirv-headers)
+options=(-std=c++20 -Wall -Wextra -Werror "${includes[@]}" -DSPY_HAS_VULKAN=1 -DSPY_HAS_CUDA=1 -DSPY_HAS_D3D12=1)
 
 if [ "${1:-}" = --run ]; then
-    build() { "$cxx" -std=c++20 -O1 -Isrc/native -isystem "$nanobind" -isystem "$work/include" \
-        -DSPY_HAS_VULKAN=1 -DSPY_HAS_D3D12=1 -c "$1" -o "$work/$(echo "$1" | tr / _).o"; }
+    build() {
+        "$cxx" -std=c++20 -O1 "${includes[@]}" -DSPY_HAS_VULKAN=1 -DSPY_HAS_D3D12=1 -c "$1" -o "$work/$(echo "$1" | tr / _).o"
+    }
     export -f build
-    export cxx work nanobind
+    export cxx work
+    declare -p includes >"$work/includes"
+    # without core/ref.cpp: the program defines the counter itself
     files=(src/native/{core,device,null,cpu,vulkan,d3d12}/*.cpp tests/device/contract.cpp)
-    printf '%s\n' "${files[@]}" | grep -v core/ref.cpp | xargs -P 2 -I{} bash -c 'build {}' # the program has its own counter
+    printf '%s\n' "${files[@]}" | grep -v core/ref.cpp | xargs -P 2 -I{} bash -c '. "$work/includes"; build {}'
     "$cxx" -static -o "$work/contract.exe" "$work"/*.o
     wine=$2 && shift 2
     [ $# -gt 0 ] || set -- null cpu
