@@ -11,7 +11,10 @@
 #include <unordered_map>
 #include <unordered_set>
 #ifndef _WIN32
+#include <cstdio>
+#include <cstdlib>
 #include <pthread.h>
+#include <unistd.h>
 #endif
 
 namespace spy {
@@ -64,9 +67,11 @@ Device::~Device()
 /// with a driver refuse every use, and neither they nor their objects are ever released.
 void Device::leave_behind()
 {
+    bool hardware = false;
     for (Device* device : all_devices().devices) {
         if (device->info().type == DeviceType::cpu || device->info().type == DeviceType::null)
             continue;
+        hardware |= !device->has_feature("software_device");
         device->inc_ref();
         device->m_closed = true;
         device->m_left_behind = true;
@@ -74,6 +79,11 @@ void Device::leave_behind()
         device->m_registry = std::make_unique<Registry>();
     }
     all_devices().mutex.unlock();
+#ifdef __GLIBC__
+    // Drivers' own handlers at exit() end the parent's device: NVIDIA's for Vulkan does.
+    if (hardware)
+        on_exit([](int status, void*) { std::fflush(nullptr), _exit(status); }, nullptr);
+#endif
 }
 
 Device::Use::Use(Device& device) : m_device(device)
