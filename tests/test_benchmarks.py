@@ -1,0 +1,40 @@
+"""`python -m benchmarks`: every program runs, is right, and its table is made from its JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(*arguments: str) -> str:
+    command = [sys.executable, "-m", "benchmarks", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_all_figures_run_and_are_right(tmp_path: Path) -> None:
+    output = tmp_path / "results.json"
+    printed = run("--quick", "--limit", "0.02", "--output", str(output))
+    results = json.loads(output.read_text())
+    assert len(results["figures"]) == 18 and not results["left_out"]
+    for figure in results["figures"]:
+        assert "slangpy" not in figure["failed"] and figure["seconds"]["slangpy"] > 0, figure
+        assert figure["error"] < 1e-3, figure
+        assert figure["name"] in printed
+    assert run("--table", str(output)) == printed
+
+
+def test_what_there_was_no_time_for_is_named(tmp_path: Path) -> None:
+    output = tmp_path / "results.json"
+    printed = run("--quick", "--limit", "0.01", "--total", "0", "--output", str(output))
+    results = json.loads(output.read_text())
+    assert results["figures"] == [] and len(results["left_out"]) == 18
+    assert "Not run: program 0" in printed
