@@ -16,6 +16,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from . import (
+    _built as _built,  # first: it names what is missing
     _native as _native,
     bindings as bindings,
     compat as compat,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import zlib
@@ -83,3 +84,15 @@ def test_import_loads_neither_torch_nor_the_compiler() -> None:
     code = "import slangpy, sys; print('libslang' in open('/proc/self/maps').read(), 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=FOLDER.parent, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_the_source_folder_says_that_it_is_not_built(tmp_path: Path) -> None:
+    """Python started in a clone finds the source before the installed package."""
+    source = tmp_path / "slangpy"
+    source.mkdir()
+    for name in ("__init__.py", "_built.py"):
+        shutil.copy(FOLDER / name, source / name)
+    command = [sys.executable, "-c", "import sys; sys.path.insert(0, ''); import slangpy"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"ImportError: slangpy was found in {source}" in done.stderr and "pip install ." in done.stderr
