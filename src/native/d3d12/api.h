@@ -41,28 +41,32 @@ const GUID& iid_of()
 #endif
 }
 
-/// Owns one reference of a COM object.
+/// Owns one reference of a COM object. A forked child leaves those of its parent alone: vkd3d would wait for threads
+/// that the child lacks.
 template <typename T>
 class Com {
 public:
     Com() = default;
     explicit Com(T* object) : m_object(object) { }
-    Com(const Com& other) : m_object(other.m_object)
+    Com(const Com& other) : m_object(other.m_object), m_forks(other.m_forks)
     {
-        if (m_object)
+        if (m_object && m_forks == fork_count())
             m_object->AddRef();
     }
-    Com(Com&& other) noexcept : m_object(std::exchange(other.m_object, nullptr)) { }
+    Com(Com&& other) noexcept : m_object(std::exchange(other.m_object, nullptr)), m_forks(other.m_forks) { }
     Com& operator=(Com other) noexcept
     {
         std::swap(m_object, other.m_object);
+        std::swap(m_forks, other.m_forks);
         return *this;
     }
     ~Com() { reset(); }
     void reset() noexcept
     {
-        if (T* object = std::exchange(m_object, nullptr))
+        T* object = std::exchange(m_object, nullptr);
+        if (object && m_forks == fork_count())
             object->Release();
+        m_forks = fork_count();
     }
     T* detach() { return std::exchange(m_object, nullptr); }
     T* get() const { return m_object; }
@@ -77,6 +81,7 @@ public:
 
 private:
     T* m_object = nullptr;
+    uint32_t m_forks = fork_count(); ///< when the object came
 };
 
 struct D3D12Functions {

@@ -31,6 +31,7 @@ struct Device::Registry {
 namespace {
 
 thread_local std::vector<Device*> used_here;
+std::atomic<uint32_t> forks = 0;
 
 /// Every device there is. Never destroyed, as devices may outlive static objects.
 struct AllDevices {
@@ -67,6 +68,7 @@ Device::~Device()
 /// with a driver refuse every use, and neither they nor their objects are ever released.
 void Device::leave_behind()
 {
+    ++forks;
     bool hardware = false;
     for (Device* device : all_devices().devices) {
         if (device->info().type == DeviceType::cpu || device->info().type == DeviceType::null)
@@ -85,6 +87,8 @@ void Device::leave_behind()
         on_exit([](int status, void*) { std::fflush(nullptr), _exit(status); }, nullptr);
 #endif
 }
+
+uint32_t fork_count() noexcept { return forks; }
 
 Device::Use::Use(Device& device) : m_device(device)
 {

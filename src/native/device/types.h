@@ -263,4 +263,8 @@ struct HeapReport {
     uint64_t num_pages = 0, total_allocated = 0, total_mem_usage = 0, num_allocations = 0;
 };
 
+/// How often a process with devices has forked on the way to this one: what a driver made at another count is the
+/// parent's.
+uint32_t fork_count() noexcept;
+
 } // namespace spy
