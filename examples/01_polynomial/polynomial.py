@@ -44,7 +44,7 @@ def save_plot(module: spy.Module, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="automatic", choices=["automatic", "cpu", "cuda", "vulkan"])
+    parser.add_argument("--device", default="automatic", choices=["automatic", "cpu", "cuda", "vulkan", "d3d12"])
     parser.add_argument("--plot", type=Path, default=Path("polynomial.png"))
     options = parser.parse_args()
 

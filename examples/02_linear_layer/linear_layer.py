@@ -63,7 +63,7 @@ def numpy_step(w: np.ndarray, b: np.ndarray, x: np.ndarray, t: np.ndarray, rate:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="automatic", choices=["automatic", "cpu", "cuda", "vulkan"])
+    parser.add_argument("--device", default="automatic", choices=["automatic", "cpu", "cuda", "vulkan", "d3d12"])
     parser.add_argument("--steps", type=int, default=200)
     options = parser.parse_args()
 

@@ -32,7 +32,7 @@ def fill_mips(module: spy.Module, texture: spy.Texture) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "vulkan"])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "vulkan", "d3d12"])
     parser.add_argument("--size", type=int, default=64, help="width and height, a power of two")
     options = parser.parse_args()
 

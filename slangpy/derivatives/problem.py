@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,13 @@ def _clone(value: Any) -> Any:
     return value
 
 
+def quiet_plan(node: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The plan of a call; derivatives take plain values for outputs, so nothing is said of these."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r".* is an output, and ", RuntimeWarning)
+        return node._plan_of(*args, **kwargs).plan
+
+
 class Problem:
     """The arguments of one call, with what can be differentiated in it.
 
@@ -50,7 +58,7 @@ class Problem:
         if isinstance(kwargs.get("_result"), (str, type)):
             kwargs = {name: value for name, value in kwargs.items() if name != "_result"}
         self.node, self.device = node, node.module.device
-        view = node._plan_of(*args, **kwargs).plan
+        view = quiet_plan(node, args, kwargs)
         plan = view.planned().vectorized
         self.resolved = plan.resolved
         self.call_rank: int = plan.call_rank

@@ -9,9 +9,11 @@ import numpy as np
 
 from .._native import DiffPair, TorchPair
 from ..optional import torch_for
+from ..packed import PackedArg
 from ..pytorch.integration import is_torch_tensor
-from ..references import diffPair
+from ..references import ValueRef, diffPair
 from ..tensor import Tensor
+from .problem import quiet_plan
 
 
 def jvp(function: Any, primals: Sequence[Any], tangents: Sequence[Any], **fixed: Any) -> tuple[Any, Any]:
@@ -42,15 +44,15 @@ def vjp(function: Any, primals: Sequence[Any], cotangents: Any, **fixed: Any) ->
     """The outputs of a function, and the gradients of sum(cotangent * output) by its arguments.
 
     function, primals, fixed: as for `jvp`. cotangents: one for each output in `jvp`'s order, as a list or tuple; a single
-    output takes its cotangent itself. None: zero.
+    output takes its cotangent itself; that of a struct may be a dict of its fields (left out: zero). None: zero.
 
     Returns (outputs, gradients): a gradient for each primal, of its kind; None for integers and others without
     derivative. The function runs twice, forwards and backwards.
     """
     call = _Call("vjp", function, primals, fixed)
-    copies = [_copy(primal) if i in call.written else primal for i, primal in enumerate(primals)]
+    copies = [_receiver(primal) if i in call.written else primal for i, primal in enumerate(primals)]
     made = call.run(function, copies)
-    outputs = ([made] if call.returns else []) + [copies[i] for i in call.written]
+    outputs = ([made] if call.returns else []) + [_received(copies[i]) for i in call.written]
     seeds = list(cotangents) if isinstance(cotangents, (list, tuple)) and len(outputs) != 1 else [cotangents]
     if len(seeds) != len(outputs):
         raise ValueError(f"vjp: {call.label} has {len(outputs)} outputs, got {len(seeds)} cotangents")
@@ -58,8 +60,10 @@ def vjp(function: Any, primals: Sequence[Any], cotangents: Any, **fixed: Any) ->
     duals = [call.receiver(i, primal, by_primal.get(i), i in by_primal) for i, primal in enumerate(primals)]
     more = {"_result": call.seed(made, seeds[0])} if call.returns and call.result_flows else {}
     function.bwds(*duals, **fixed, **more)
-    gradients = tuple(_gradient(dual, primal) for dual, primal in zip(duals, primals, strict=True))
-    return _bare([call.finish(output) for output in outputs]), gradients
+    gradients = [_gradient(dual, primal) for dual, primal in zip(duals, primals, strict=True)]
+    for i in call.not_read:
+        gradients[i] = _without_seed(duals[i], gradients[i])
+    return _bare([call.finish(output) for output in outputs]), tuple(gradients)
 
 
 class _Call:
@@ -74,7 +78,7 @@ class _Call:
             raise ValueError(f"{name}: the result is returned; leave _result out")
         self.name, self.label, self.fixed = name, function.label, fixed
         self.device = function.module.device
-        view = function._plan_of(*primals, **fixed).plan
+        view = quiet_plan(function, primals, fixed)
         planned = view.planned()
         resolved = planned.resolved
         views = {p.parameter: p.writes for p in planned.vectorized.placed if p.binding.view.startswith("Diff")}
@@ -83,11 +87,21 @@ class _Call:
         by_position = {a.position: p for p in resolved.parameters if (a := p.argument) is not None}
         written = [i - first for i in positions if _is_output(by_position[i], views)]
         self.written = [i for i in written if i >= 0]
+        self.not_read = [i for i in self.written if by_position[i + first].io == "out"]
+        self._check_written(primals)
         self.one_gradient = {i - first for i in positions if by_position[i].name in views}
         self.returns = resolved.return_type_name != "void"
         self.result_flows = self.returns and bool(resolved.return_type.differentiable)
         kinds = {_kind(primal) for primal in primals}
         self.kind = "torch" if "torch" in kinds else "tensor" if "tensor" in kinds else "numpy"
+
+    def _check_written(self, primals: Sequence[Any]) -> None:
+        for i in self.written:
+            if isinstance(primals[i], (list, tuple, PackedArg)):
+                raise TypeError(
+                    f"{self.name}: {self.label} writes primal {i}, and a {type(primals[i]).__name__} cannot be written; "
+                    "pass a NumPy array, a Tensor or a number"
+                )
 
     def run(self, node: Any, args: list[Any]) -> Any:
         if not self.returns:
@@ -192,6 +206,26 @@ def _copy(value: Any) -> Any:
     return value.copy() if isinstance(value, (Tensor, np.ndarray)) else value
 
 
+def _receiver(value: Any) -> Any:
+    """A copy that the function can write."""
+    if isinstance(value, dict):
+        return {key: item if key == "_type" else _receiver(item) for key, item in value.items()}
+    return ValueRef(value) if _is_number(value) else _copy(value)
+
+
+def _received(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _received(item) for key, item in value.items()}
+    return value.value if isinstance(value, ValueRef) else value
+
+
+def _without_seed(dual: Any, gradient: Any) -> Any:
+    """The gradient of an argument that is written and never read: zero, where a pair still holds the seed."""
+    if isinstance(dual, dict):
+        return {key: _without_seed(dual[key], value) for key, value in gradient.items()}
+    return gradient * 0 if isinstance(dual, DiffPair) and gradient is not None else gradient
+
+
 def _like_tensor(name: str, what: str, primal: Tensor, values: Any) -> Tensor:
     """The values as a tensor of the primal's derivative; None: zeros."""
     derivative = primal.dtype.derivative
@@ -201,13 +235,48 @@ def _like_tensor(name: str, what: str, primal: Tensor, values: Any) -> Tensor:
     zeros = _zeros(primal, derivative)
     if values is None:
         return zeros
-    expected = zeros.to_numpy()
-    array = np.asarray(values)
-    if derivative.kind != "struct":
-        array = array.astype(expected.dtype)
-        if array.shape != expected.shape:
-            raise ValueError(f"{name}: {what} has shape {list(expected.shape)}, its other half {list(array.shape)}")
+    if derivative.kind == "struct":
+        array = _like_structs(name, what, zeros.to_numpy(structured=True), values)
+    else:
+        array = _like_array(name, what, zeros.to_numpy(), values)
     return Tensor.from_numpy(primal.device, array, target_slang_dtype=derivative)
+
+
+def _like_structs(name: str, what: str, zeros: Any, values: Any) -> Any:
+    """Structs from a structured array of such, or from a dict with a value for each of some fields."""
+    if not isinstance(values, dict):
+        array = np.asarray(values)
+        if array.dtype.names is None:
+            raise TypeError(
+                f"{name}: {what} is a struct; its other half must be a dict of its fields {list(zeros.dtype.names)} or a "
+                f"structured array, got {type(values).__name__}"
+            )
+        return array
+    for field, value in values.items():
+        if field == "_type" or value is None:
+            continue
+        if field not in zeros.dtype.names:
+            raise ValueError(f"{name}: {what} has no field '{field}'; its fields are {', '.join(zeros.dtype.names)}")
+        like = _like_structs if zeros.dtype[field].names else _like_array
+        zeros[field] = like(name, f"{what}['{field}']", zeros[field], value)
+    return zeros
+
+
+def _like_array(name: str, what: str, zeros: Any, values: Any) -> Any:
+    """Numbers as an array like `zeros`."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "OSUMm":
+            raise TypeError
+        array = array.astype(zeros.dtype)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}: {what} is {zeros.dtype} of shape {list(zeros.shape)}; its other half must be a number or an array "
+            f"of that shape, got {type(values).__name__}"
+        ) from None
+    if array.shape != zeros.shape:
+        raise ValueError(f"{name}: {what} has shape {list(zeros.shape)}, its other half {list(array.shape)}")
+    return array
 
 
 def _zeros(like: Tensor, dtype: Any) -> Tensor:
@@ -227,6 +296,11 @@ def _like_torch(primal: Any, values: Any) -> Any:
     torch = torch_for("a torch tensor")
     if values is None:
         return torch.zeros_like(primal)
+    if isinstance(values, (dict, str)):
+        raise TypeError(
+            f"a {type(values).__name__} cannot be the tangent or cotangent of a torch tensor of {primal.dtype}; pass a "
+            "tensor, an array or a number"
+        )
     return torch.as_tensor(values, dtype=primal.dtype, device=primal.device)
 
 

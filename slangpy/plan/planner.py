@@ -128,9 +128,20 @@ def lacks_storage(request: Request, planned: Planned) -> bool:
     return request.options.bwds and not has_storage(planned.derivatives)
 
 
+def dropped_outputs(request: Request, planned: Planned) -> tuple[str, ...]:
+    """What to tell of outputs that go nowhere: plain values are legal in their place."""
+    return tuple(
+        f"{request.label}: {parameter.name} is an output, and a {parameter.argument.value.describe()} cannot receive it: "
+        "what the function writes there is dropped; pass a Tensor, a NumPy array or, for one value, a slangpy.ValueRef"
+        for parameter in planned.resolved.parameters
+        if parameter.io == "out" and parameter.argument is not None and not request.options.bwds
+        if not any(placed.writes for placed in planned.vectorized.placed if placed.parameter == parameter.name)
+    )
+
+
 def warnings_of(request: Request, planned: Planned) -> tuple[str, ...]:
-    """What to tell of derivatives that are lost or zero: at each process's first call with the plan."""
-    texts, call = [], f"{request.label}.{request.call_mode}"
+    """What to tell of outputs and derivatives that are lost or zero: at each process's first call with the plan."""
+    texts, call = list(dropped_outputs(request, planned)), f"{request.label}.{request.call_mode}"
     if lacks_storage(request, planned):
         missing = "has a tangent" if request.options.fwds else "has storage for a gradient"
         texts.append(f"{call}: no argument {missing}; attach one with with_grads() or a DiffPair")

@@ -33,7 +33,7 @@ ALLOWED = (
     spy.CallError, ValueError, TypeError, OverflowError, IndexError, NotImplementedError, RuntimeError, MemoryError
 )  # fmt: skip
 HANG_SECONDS = 30
-MOST_BUILDS = {"null": 100, "cpu": 100, "vulkan": 60, "cuda": 60}
+MOST_BUILDS = {"null": 100, "cpu": 100, "vulkan": 60, "d3d12": 60, "cuda": 60}
 
 
 def shown(value: Any) -> str:

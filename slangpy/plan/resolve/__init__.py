@@ -40,7 +40,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     found = [(o, a) for o, tries in attempts for a in tries if a.resolved is not None]
     sized = any(a.size_dependent for _, tries in attempts for a in tries)
     if not found:
-        if options.bwds and _none_differentiable(target, overloads, arguments, options):
+        if (options.bwds or options.fwds) and _none_differentiable(target, overloads, arguments, options):
             raise _not_differentiable(target)
         raise failure(attempts)
     check_arrays(target, attempts, found)
@@ -107,7 +107,7 @@ def _check_values(target: Target, arguments: tuple[Argument, ...], options: Opti
         for argument in arguments:
             _check_value(argument.value, argument.name or f"argument {argument.position}")
     except BoundVariableException:
-        if options.bwds and _none_differentiable(target, target.overloads, arguments, options):
+        if (options.bwds or options.fwds) and _none_differentiable(target, target.overloads, arguments, options):
             raise _not_differentiable(target) from None
         raise
 

@@ -124,6 +124,50 @@ def test_structs(m):
     assert d["t"].tolist() == [5, 0]
 
 
+def test_cotangents_of_structs_are_dicts(m):
+    """As the tangents that jvp gives of them; fields that are left out are zero."""
+    a, b = np.array([2, 3], np.float32), np.array([5, 7], np.float32)
+    y, pull = spy.vjp(m.spread, (a, b), {"t": np.array([1, 10]), "uv": np.ones((2, 2))})
+    _, tangent = spy.jvp(m.spread, (a, b), (np.ones(2), None))
+    check(pull[0], tangent["t"] * [1, 10] + tangent["uv"].sum(1))
+    _, only = spy.vjp(m.spread, (a, b), {"uv": np.ones((2, 2))})
+    check(only[0], tangent["uv"].sum(1))
+    one, (da, db) = spy.vjp(m.spread, (2.0, 5.0), {"_type": "Ray", "t": 1.0, "uv": spy.float2(1, 1)})
+    check([da, db, one["t"]], [tangent["t"][0] + tangent["uv"][0].sum(), spy.vjp(m.spread, (a, b), {
+        "t": np.array([1, 0]), "uv": np.array([[1, 1], [0, 0]])})[1][1][0], y["t"][0]])  # fmt: skip
+    with pytest.raises(ValueError, match="vjp: the result has no field 'w'; its fields are t, uv"):
+        spy.vjp(m.spread, (a, b), {"w": a})
+    with pytest.raises(ValueError, match=r"the result\['t'\] has shape \[2\], its other half \[3\]"):
+        spy.vjp(m.spread, (a, b), {"t": np.zeros(3)})
+    with pytest.raises(TypeError, match=r"the result is a struct; its other half must be a dict .*'t', 'uv'.*got float"):
+        spy.vjp(m.spread, (2.0, 5.0), 1.0)
+
+
+def test_numbers_that_are_written(m):
+    """A number in the place of an output gets the function's value, and a gradient of zero: nothing read it."""
+    outputs, gradients = spy.vjp(m.split, (2.0, 0.5, 0.25), (1.0, 10.0))
+    assert outputs == (4.0, 8.0) and gradients == (4 + 10 * 12, 0, 0)
+    assert spy.vjp(m.grow, (2.0, 3.0), 1.0) == (6.0, (3.0, 2.0))
+    for transform, other in ((spy.vjp, [1.0, 1.0]), (spy.jvp, (None, None, None))):
+        for place in ([1.0, 2.0], spy.pack(m, 1.0)):
+            with pytest.raises(TypeError, match=r"split writes primal 1, and a (list|PackedArg) cannot be written"):
+                transform(m.split, (np.ones(2, np.float32), place, np.zeros(2, np.float32)), other)
+
+
+@pytest.mark.parametrize("wrong", [{"x": 1.0}, "a", object(), [None]])
+def test_cotangents_that_are_no_numbers(m, wrong):
+    with pytest.raises(TypeError, match=r"vjp: the result is float32 of shape \[\]; its other half must be a number"):
+        spy.vjp(m.power, (3.0, 1.0), wrong)
+
+
+def test_torch_cotangents_that_are_no_numbers(m):
+    torch = pytest.importorskip("torch")
+    if m.device.info.type is spy.DeviceType.cuda:
+        pytest.skip("CPU tensors")
+    with pytest.raises(TypeError, match=r"a dict cannot be the tangent or cotangent of a torch tensor of torch.float32"):
+        spy.vjp(m.power, (torch.ones(3), 1.0), {"x": 1.0})
+
+
 def test_torch(m):
     torch = pytest.importorskip("torch")
     if m.device.info.type is spy.DeviceType.cuda:
