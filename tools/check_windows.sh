@@ -46,7 +46,7 @@ cat >"$work/common.h" <<'HEADERS'
 #include <variant>
 #include <vector>
 HEADERS
-includes=(-Isrc/native -isystem "$nanobind" -isystem "$slang" -isystem "$work/include" -isystem third_party/dlpack
+includes=(-Isrc/native -isystem "$nanobind" -isystem "$slang" -isystem "$work/include" -isystem third_party/dlpack -isystem third_party/nvtx
     -isystem third_party/spirv-headers)
 options=(-std=c++20 -Wall -Wextra -Werror "${includes[@]}" -DSPY_HAS_VULKAN=1 -DSPY_HAS_CUDA=1 -DSPY_HAS_D3D12=1)
 

@@ -28,6 +28,7 @@ from slangpy.device.current import (
 from slangpy.device.device import Device
 from slangpy.device.memory import MemoryUsage
 from slangpy.device.opening import SHADER_PATH, create_device
+from slangpy.device.profile import Profile, ProfileEvent, ProfileRow
 from slangpy.device.reports import ShaderCacheStats
 
 __all__ = [
@@ -37,6 +38,9 @@ __all__ = [
     "CommandRecordingEvent",
     "Device",
     "MemoryUsage",
+    "Profile",
+    "ProfileEvent",
+    "ProfileRow",
     "ShaderCacheStats",
     "ShaderHotReloadEvent",
     "compose_modules",

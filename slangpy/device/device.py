@@ -20,6 +20,7 @@ from slangpy.device import cuda, current, printing, reports
 from slangpy.device.backends import configure_backends
 from slangpy.device.commands import CommandRecordingEvent
 from slangpy.device.log import log_info, log_warn, log_warn_once
+from slangpy.device.profile import Profile
 from slangpy.device.state import DeviceCallbacks, DeviceState
 from slangpy.optional import torch_for
 from slangpy.shared import Shared
@@ -143,6 +144,8 @@ class Device(_native.Device, Shared):
         except BaseException:  # Ctrl-C: the device stays open
             self._is_closing = False
             raise
+        for profile in list(self._state.profiles):
+            profile._finish()
         failed = self._callbacks.close.run_all(self)
         current.note_closing(self)
         self._state = DeviceState()
@@ -364,6 +367,12 @@ class Device(_native.Device, Shared):
         """Waits, then returns what kernels have printed since the last flush."""
         self._check_open()
         return printing.flush(self)
+
+    def profile(self) -> Profile:
+        """`with device.profile() as p:` measures each kernel and copy that is submitted in the block, whoever submits it;
+        the end waits for the device. `print(p)`, `p.events`, `p.save("trace.json")`. Blocks may nest and overlap."""
+        self._check_open()
+        return Profile(self)
 
     @property
     def shader_cache_stats(self) -> reports.ShaderCacheStats:

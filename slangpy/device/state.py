@@ -38,6 +38,8 @@ class DeviceState:
     """Kernels that make levels of textures, by dimensions."""
     printed: str = ""
     """What kernels have printed and is on stdout, and was not yet asked for."""
+    profiles: list[Any] = field(default_factory=list)
+    """Measurements in progress."""
     caches: dict[str, Any] = field(default_factory=dict)
     """Disk caches by kind."""
 

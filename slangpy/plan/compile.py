@@ -49,10 +49,13 @@ class BuiltKernel:
     """What its source asks for beyond the module it belongs to (a prelude may): a record of `module_inputs`."""
 
 
-def build(program: Any, name: str, source: str, conformances: Any = (), link: Any = None) -> BuiltKernel:
+def build(
+    program: Any, name: str, source: str, conformances: Any = (), link: Any = None, label: str = ""
+) -> BuiltKernel:
     """Compiles the generated module `source` against the modules of `program` (a module.LoadedModule).
 
-    link: what makes target code and its layout of the source, if not the session of `program` does.
+    link: what makes target code and its layout of the source, if not the session of `program` does. label: what profiles
+    and debuggers show, if not the name.
     Raises KernelGenException when Slang rejects generated code, SlangCompileError for the user's own code.
     """
     global builds
@@ -67,7 +70,7 @@ def build(program: Any, name: str, source: str, conformances: Any = (), link: An
         text, layout = (link or _link)(program, name, source, conformances)
         made = make_executable(device, text, layout, name, target_options(device))
         builds += made.is_new
-        kernel = device.create_kernel(made.code, layout, name)
+        kernel = device.create_kernel(made.code, layout, label or name)
         used = used_slots(text, device.compile_target.format, layout)
         built = program.kernels[(source, conformances)] = BuiltKernel(
             source, kernel, layout, made.key, used, inputs.record()

@@ -118,9 +118,8 @@ class Kernels:
                 if not key >> SUMS:
                     self.code = source
                 link = ChildLink(request.module).link if request.options.second and not key >> SUMS else None
-                derivative = "" if request.call_mode == "prim" else f".{request.call_mode}"
-                with compiling(f"compiling {request.label}{derivative} for {request.module.device.info.type.name}"):
-                    built = build(program, request.label, source, request.options.conformances, link)
+                with compiling(f"compiling {request.kernel_label} for {request.module.device.info.type.name}"):
+                    built = build(program, request.label, source, request.options.conformances, link, request.kernel_label)
                 known = self.variants[key] = Variant(built, _items(request, self._plan, key))
             return known
 

@@ -46,6 +46,11 @@ class Request:
         return "bwds" if self.options.bwds else "fwds" if self.options.fwds else "prim"
 
     @property
+    def kernel_label(self) -> str:
+        """What profiles show."""
+        return self.label if self.call_mode == "prim" else f"{self.label}.{self.call_mode}"
+
+    @property
     def on_cpu(self) -> bool:
         return self.module.device.compile_target.format == "cpp"
 

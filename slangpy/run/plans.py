@@ -120,7 +120,7 @@ class PlanView:
         """Takes the plan from disk; False when it (or a kernel of it) is not there."""
         if not self.module.cacheable or self._has_marshalls:
             return False
-        found = plan_disk.load(self.module, self._disk_key(), self.label)
+        found = plan_disk.load(self.module, self._disk_key(), self.request.kernel_label)
         if found is None:
             return False
         self.spec = found.spec

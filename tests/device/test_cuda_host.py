@@ -60,11 +60,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(folder: Path):
-    def call(code: str) -> str:
+    def call(code: str, **environment: str) -> str:
         paths = [str(folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
         result = subprocess.run(
             [sys.executable, "-X", "faulthandler", "-c", BEGIN + code], capture_output=True, text=True, timeout=100, check=False,
-            env={**os.environ, "LD_LIBRARY_PATH": ":".join(paths)},
+            env={**os.environ, "LD_LIBRARY_PATH": ":".join(paths), **environment},
         )  # fmt: skip
         assert result.returncode == 0, result.stderr
         return result.stdout
@@ -320,3 +320,65 @@ fails(lambda: launchable.launchRaw(1, 1, "many"), ValueError, "k: 'sharedMem' mu
 fails(lambda: launchable.launchRaw(1, 1, 0, "one"), TypeError, "k: 'stream' must be an int handle, a torch stream")
 assert kernel.prepared == [("cuda", 3)]
 """)
+
+
+def test_profiles_stand_between_events(run) -> None:
+    """Of the stream that the launch goes to; a stream that is recorded into a graph gets none. All are given back."""
+    run("""
+device = spy.Device(type=spy.DeviceType.cuda, enable_hot_reload=False)
+code, program = kernel(device)
+buffer = device.create_buffer(size=1024, usage=RW)
+launch(device, code, buffer)
+device.wait()
+before = live()["event"]
+with device.profile() as p:
+    launch(device, code, buffer)
+    log()
+    launch(device, code, buffer)
+    done = log()
+    assert done == ["record 0", "launch 0", "record 0"], done
+    launch(device, code, buffer, 0x5000)
+    done = log()
+    at = done.index("launch 20480")
+    assert done[at - 1] == done[at + 1] == "record 20480", done
+    behave("capturing", 0x7000)
+    launch(device, code, buffer, 0x7000)
+    done = log()
+    assert done == ["launch 28672"], done
+    with device.create_command_encoder() as encoder:
+        encoder.clear_buffer(buffer)
+assert [(e.name, e.shape) for e in p.events] == [("main", (64, 1, 1))] * 3 + [("clear_buffer", (1024,))], p.events
+del p
+gc.collect()
+device.wait()
+assert live()["event"] <= before + 4, live()  # those that the queue keeps for later
+launch(device, code, buffer)
+log()
+launch(device, code, buffer)
+done = log()
+assert done == ["launch 0"], done
+device.close()
+assert not any(live().values()), live()
+""")
+
+
+def test_ranges_of_nvtx(run, tmp_path: Path) -> None:
+    """A tool that NVTX loads sees each launch in a range with the function's name; others see nothing."""
+    here = Path(__file__).parent
+    tool, record = tmp_path / "tool.so", tmp_path / "ranges"
+    headers = str(here.parents[1] / "third_party" / "nvtx")
+    command = ["gcc", "-shared", "-fPIC", "-I", headers, "-o", str(tool), str(here / "nvtx_recorder.c")]
+    subprocess.run(command, check=True, capture_output=True)
+    code = """
+device = spy.Device(type=spy.DeviceType.cuda, enable_hot_reload=False)
+code, program = kernel(device)
+buffer = device.create_buffer(size=1024, usage=RW)
+launch(device, code, buffer)
+launch(device, code, buffer, 0x5000)
+device.close()
+"""
+    run(code, NVTX_INJECTION64_PATH=str(tool), NVTX_RECORD=str(record))
+    assert record.read_text().splitlines() == ["domain slangpy", *["push main", "pop"] * 2]
+    record.unlink()
+    run(code, NVTX_RECORD=str(record))
+    assert not record.exists()

@@ -59,6 +59,7 @@ void start(const Call& call, const Measured& measured, const Variant& variant, c
     desc.kernel = variant.kernel.get();
     desc.group_count = count;
     desc.stream = measured.stream;
+    desc.shape = measured.shape.dims();
     ArgumentData data;
     if (globals) {
         globals->gather(data);
@@ -75,8 +76,8 @@ void start(const Call& call, const Measured& measured, const Variant& variant, c
     call.plan.device->launch(desc);
 }
 
-void record(const Call& call, const Variant& variant, const Groups& groups, const KernelArguments& arguments,
-            ShaderObject* globals)
+void record(const Call& call, const Measured& measured, const Variant& variant, const Groups& groups,
+            const KernelArguments& arguments, ShaderObject* globals)
 {
     nb::handle target(call.recorder);
     CommandEncoder* encoder = nullptr;
@@ -88,6 +89,7 @@ void record(const Call& call, const Variant& variant, const Groups& groups, cons
     command::Dispatch dispatch;
     dispatch.kernel = variant.kernel;
     dispatch.group_count = groups;
+    dispatch.shape.assign(measured.shape.begin(), measured.shape.end());
     if (globals)
         globals->copy_to(dispatch.scopes, dispatch.slots, dispatch.keep_alive);
     dispatch.scopes.resize(std::max<size_t>(dispatch.scopes.size(), 2));
@@ -117,7 +119,7 @@ void run(const Call& call, const Measured& measured, const Selected& selected, W
     const nb::object globals = find_globals(call);
     ShaderObject* object = globals.is_valid() && !globals.is_none() ? nb::cast<ShaderObject*>(globals) : nullptr;
     if (call.recorder)
-        record(call, variant, count, written.arguments, object);
+        record(call, measured, variant, count, written.arguments, object);
     else
         start(call, measured, variant, count, written.arguments, object);
     settle_sums(call, measured, written);

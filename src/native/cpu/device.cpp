@@ -4,6 +4,7 @@
 #include "cpu/fibers.h"
 #include "cpu/texel.h"
 #include "device/backend.h"
+#include "device/profile.h"
 #include "device/texel_format.h"
 
 #include <cstring>
@@ -194,9 +195,13 @@ void CpuDevice::launch(const LaunchDesc& desc)
     void* globals = kernel->scope(block, 0);
     void* entry_point = kernel->scope(block, 1);
     const uint64_t count = uint64_t(desc.group_count[0]) * desc.group_count[1] * desc.group_count[2];
+    Profiler* const profiler = this->profiler();
+    const uint64_t begin_ticks = profiler ? host_ticks() : 0;
     m_pool.run(count, [&](uint64_t begin, uint64_t end) {
         run_groups(kernel->function(), desc.group_count, begin, end, entry_point, globals);
     });
+    if (profiler)
+        profiler->note(work_of(desc), begin_ticks, host_ticks());
     ++m_submit_id;
     if (const char* error = fibers::take_error())
         fail_runtime(kernel->label(), ": ", error);

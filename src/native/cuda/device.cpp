@@ -1,6 +1,7 @@
 // Opening and closing a CUDA device, and what it makes.
 #include "cuda/device.h"
 #include "cuda/compile.h"
+#include "cuda/ranges.h"
 #include "device/backend.h"
 
 namespace spy {
@@ -18,6 +19,7 @@ CudaDevice::CudaDevice(const DeviceDesc& desc)
     m_desc = desc;
     m_desc.type = DeviceType::cuda;
     m_context.open(m_desc);
+    CudaRange::attach();
     try {
         CudaContext::Lock lock(m_context);
         m_memory.open();

@@ -69,7 +69,7 @@ private:
     CudaQueue m_queue{m_context, m_memory};
     CudaClock m_clock{m_context, m_queue};
     CudaLauncher m_launcher{*this};
-    CudaCommands m_commands{m_context, m_queue, m_memory, m_launcher, m_info};
+    CudaCommands m_commands{*this, m_context, m_queue, m_memory, m_launcher, m_info};
     CudaHostAccess m_host{m_context, m_queue, m_memory};
 };
 

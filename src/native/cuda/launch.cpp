@@ -2,6 +2,9 @@
 #include "cuda/launch.h"
 #include "cuda/device.h"
 #include "cuda/copy.h"
+#include "cuda/fence.h"
+#include "cuda/ranges.h"
+#include "device/profile.h"
 #include "device/resource.h"
 
 #include <algorithm>
@@ -23,9 +26,19 @@ void CudaLauncher::launch(const LaunchDesc& desc)
     m_context.ensure_usable();
     CUstream stream = cuda_stream_of(desc.stream);
     CudaQueue::Work work(m_queue, stream);
+    if (!work.tracked) // recorded into a graph: it does not run now
+        return launch_on(desc, stream, false);
+    timed(
+        m_device, desc,
+        [&](const command::WriteTimestamp& c) { static_cast<CudaQueryPool*>(c.pool.get())->write(c.index, stream); },
+        [&] { launch_on(desc, stream, true); });
+}
+
+void CudaLauncher::launch_on(const LaunchDesc& desc, CUstream stream, bool tracked)
+{
     CudaKernel& kernel = *static_cast<CudaKernel*>(desc.kernel);
     if (!desc.group_size[0]) {
-        run(kernel, desc.group_count, desc.arguments, stream, work.tracked);
+        run(kernel, desc.group_count, desc.arguments, stream, tracked);
         return;
     }
     if (!kernel.m_function || !kernel.m_plain)
@@ -57,6 +70,7 @@ void CudaLauncher::start(CudaKernel& kernel, const std::array<uint32_t, 3>& grou
     if (!size)
         size = kernel.m_layout->group_size;
     m_context.labels().note(kernel.m_label_index);
+    const CudaRange range(kernel.m_label);
     CUresult result = m_context.api().cuLaunchKernel(kernel.m_function, groups[0], groups[1], groups[2], size[0],
                                                      size[1], size[2], shared_memory, stream, nullptr,
                                                      kernel.m_parameter_bytes ? extra : nullptr);

@@ -17,6 +17,7 @@ public:
              bool tracked);
 
 private:
+    void launch_on(const LaunchDesc& desc, CUstream stream, bool tracked);
     /// A copy that is bound in place of a part of a texture that CUDA cannot address.
     struct Shadow {
         std::shared_ptr<CudaArray> copy;

@@ -2,6 +2,7 @@
 #include "cuda/transfer.h"
 #include "cuda/fence.h"
 #include "cuda/copy.h"
+#include "device/profile.h"
 
 #include <algorithm>
 #include <bit>
@@ -81,7 +82,7 @@ uint64_t CudaCommands::submit(const SubmitDesc& desc)
             static_cast<CudaFence*>(desc.wait_fences[i].get())->wait_on(stream, desc.wait_values[i]);
         for (CommandBuffer* buffer : desc.command_buffers)
             for (const Command& command : buffer->commands())
-                execute(command, stream, tracked, lock);
+                execute_timed(command, stream, tracked, lock);
         for (size_t i = 0; i < desc.signal_fences.size(); ++i)
             static_cast<CudaFence*>(desc.signal_fences[i].get())->signal_on(stream, desc.signal_values[i]);
     }
@@ -102,6 +103,16 @@ struct Overload : Cases... {
 };
 
 } // namespace
+
+void CudaCommands::execute_timed(const Command& command, CUstream stream, bool tracked, CudaContext::Lock& lock)
+{
+    if (!tracked) // recorded into a graph: it does not run now
+        return execute(command, stream, tracked, lock);
+    timed(
+        m_device, command,
+        [&](const command::WriteTimestamp& c) { static_cast<CudaQueryPool*>(c.pool.get())->write(c.index, stream); },
+        [&] { execute(command, stream, tracked, lock); });
+}
 
 void CudaCommands::execute(const Command& recorded, CUstream stream, bool tracked, CudaContext::Lock& lock)
 {

@@ -7,9 +7,10 @@ namespace spy {
 
 class CudaCommands {
 public:
-    CudaCommands(CudaContext& context, CudaQueue& queue, CudaMemory& memory, CudaLauncher& launcher,
+    CudaCommands(Device& device, CudaContext& context, CudaQueue& queue, CudaMemory& memory, CudaLauncher& launcher,
                  const DeviceInfo& info)
-        : m_context(context),
+        : m_device(device),
+          m_context(context),
           m_queue(queue),
           m_memory(memory),
           m_launcher(launcher),
@@ -19,6 +20,8 @@ public:
     uint64_t submit(const SubmitDesc& desc);
 
 private:
+    /// While somebody measures, between two timestamps.
+    void execute_timed(const Command& command, CUstream stream, bool tracked, CudaContext::Lock& lock);
     void execute(const Command& command, CUstream stream, bool tracked, CudaContext::Lock& lock);
     void copy(const command::CopyTexture& copy, CUstream stream);
     void copy(const command::CopyTextureToBuffer& copy, CUstream stream);
@@ -32,6 +35,7 @@ private:
                       const std::vector<std::vector<uint8_t>>& scopes, const std::vector<ref<Object>>& slots,
                       CUstream stream, bool tracked);
 
+    Device& m_device;
     CudaContext& m_context;
     CudaQueue& m_queue;
     CudaMemory& m_memory;

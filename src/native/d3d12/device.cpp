@@ -2,6 +2,7 @@
 #include "d3d12/device.h"
 
 #include "core/error.h"
+#include "device/profile.h"
 
 namespace spy {
 
@@ -78,8 +79,12 @@ void D3D12Device::launch(const LaunchDesc& desc)
              "a CUDA stream was given to a d3d12 device; devices that take one: cuda, vulkan");
     std::lock_guard lock(m_queue.mutex());
     require_open("launch");
-    m_recorder.record_launch(*static_cast<D3D12Kernel*>(desc.kernel), desc.group_count,
-                             {desc.arguments.scopes, desc.arguments.slots});
+    timed(
+        *this, desc, [&](const command::WriteTimestamp& c) { m_recorder.record(c); },
+        [&] {
+            m_recorder.record_launch(*static_cast<D3D12Kernel*>(desc.kernel), desc.group_count,
+                                     {desc.arguments.scopes, desc.arguments.slots});
+        });
     m_queue.flush_if_due();
 }
 
@@ -90,7 +95,7 @@ uint64_t D3D12Device::submit(const SubmitDesc& desc)
              "a CUDA stream was given to a d3d12 device; devices that take one: cuda, vulkan");
     std::unique_lock lock(m_queue.mutex());
     require_open("submit");
-    return m_queue.submit(desc, m_recorder, lock);
+    return m_queue.submit(*this, desc, m_recorder, lock);
 }
 
 uint64_t D3D12Device::last_submit_id()

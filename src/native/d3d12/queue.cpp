@@ -4,6 +4,7 @@
 #include "d3d12/recorder.h"
 
 #include "core/error.h"
+#include "device/profile.h"
 
 #include <algorithm>
 
@@ -226,9 +227,15 @@ void D3D12Queue::throttle_garbage()
 
 // --- submission
 
-uint64_t D3D12Queue::submit(const SubmitDesc& desc, D3D12Recorder& recorder, std::unique_lock<PoliteMutex>& lock)
+uint64_t D3D12Queue::submit(Device& device, const SubmitDesc& desc, D3D12Recorder& recorder,
+                            std::unique_lock<PoliteMutex>& lock)
 {
     flush(); // what came before does not wait for this submission's fences
+    const auto count = [&] {
+        Profiler* const profiler = device.profiler();
+        return profiler ? profiler->count() : 0;
+    };
+    size_t first = count(); // what is measured from here on runs only if the list is submitted
     open_list();
     m_waits = desc.wait_fences.empty() ? nullptr : &desc;
     try {
@@ -236,12 +243,16 @@ uint64_t D3D12Queue::submit(const SubmitDesc& desc, D3D12Recorder& recorder, std
             for (const Command& command : buffer->commands()) {
                 if (auto* callback = std::get_if<command::Callback>(&command)) {
                     flush();
+                    first = count();
                     run_callback(*callback, lock);
+                    first = count();
                 } else
-                    std::visit([&](const auto& c) { recorder.record(c); }, command);
+                    recorder.record_timed(device, command);
             }
     } catch (...) {
         m_waits = nullptr;
+        if (Profiler* const profiler = device.profiler())
+            profiler->drop_from(first);
         abandon_open_list(); // a submission runs whole or not at all (up to a callback)
         throw;
     }

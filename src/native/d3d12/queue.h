@@ -47,7 +47,8 @@ public:
     /// Submits the open list. With fences to wait for or to signal, an empty one, too.
     void flush(const SubmitDesc* signals = nullptr);
     void flush_if_due(); ///< an idle GPU starts at once; behind a busy one launches gather
-    uint64_t submit(const SubmitDesc& desc, D3D12Recorder& recorder, std::unique_lock<PoliteMutex>& lock);
+    uint64_t submit(Device& device, const SubmitDesc& desc, D3D12Recorder& recorder,
+                    std::unique_lock<PoliteMutex>& lock);
     uint64_t newest_id() const { return timeline.submitted() + (m_open ? 1 : 0); }
     /// Flushes, and waits until the oldest list in flight is done: what it holds is free then.
     void wait_for_oldest();

@@ -2,6 +2,7 @@
 #include "d3d12/device.h"
 
 #include "core/error.h"
+#include "device/profile.h"
 
 #include <algorithm>
 #include <cmath>
@@ -300,6 +301,13 @@ void D3D12Recorder::record(const command::WriteTimestamp& command)
     auto* pool = static_cast<D3D12QueryPool*>(command.pool.get());
     m_queue.begin_command()->EndQuery(pool->handle(), D3D12_QUERY_TYPE_TIMESTAMP, command.index);
     pool->mark_written(command.index, m_queue.timeline.submitted() + 1);
+}
+
+void D3D12Recorder::record_timed(Device& device, const Command& command)
+{
+    timed(
+        device, command, [&](const command::WriteTimestamp& c) { record(c); },
+        [&] { std::visit([&](const auto& c) { record(c); }, command); });
 }
 
 void D3D12Recorder::record(const command::ResolveQuery& command)

@@ -20,6 +20,7 @@ struct Dispatch {
     std::array<uint32_t, 3> group_count;
     std::vector<std::vector<uint8_t>> scopes;
     std::vector<ref<Object>> slots, keep_alive;
+    std::vector<int64_t> shape; ///< as in LaunchDesc
 };
 struct DispatchIndirect {
     ref<Kernel> kernel;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string_view>
 
@@ -15,6 +16,7 @@ namespace spy {
 
 class Device;
 class CommandBuffer;
+class Profiler;
 
 /// Base of everything a device creates. Holds its device, so the device outlives it.
 class DeviceObject : public Object {
@@ -195,6 +197,7 @@ struct LaunchDesc {
     NativeHandle stream;                  ///< CUstream to launch on instead of the device's own
     std::array<uint32_t, 3> group_size{}; ///< CUDA: threads of a group instead of those of the layout; 0: these
     uint32_t shared_memory = 0;           ///< CUDA: dynamic bytes of a group
+    std::span<const int64_t> shape;       ///< of the call, for who measures; empty: threads are all that is known
 };
 
 struct SubmitDesc {
@@ -295,6 +298,13 @@ public:
     /// The backend's device behind a validation device; itself otherwise.
     virtual Device* backend() { return this; }
 
+    /// Who measures what runs (device/profile.h); null: nobody does. Asked of a backend's device.
+    Profiler* profiler() const { return m_profiler.load(std::memory_order_acquire); }
+    /// Another measurement: number of its first event.
+    size_t start_profile();
+    /// The end of one: where its events are.
+    std::shared_ptr<Profiler> leave_profile();
+
     /// Live objects, for close() and reports.
     void add_object(DeviceObject* object);
     /// Takes an object out for its destructor. False when close() has released it; waits while it does.
@@ -325,6 +335,10 @@ private:
     bool m_left_behind = false; ///< opened before a fork, in the parent
 
     std::atomic<uint32_t> m_users{0};
+    std::atomic<Profiler*> m_profiler{nullptr};
+    std::shared_ptr<Profiler> m_profile; ///< stays once it was made: launches may be at it
+    std::mutex m_profile_mutex;
+    size_t m_profile_users = 0;
     DiscardedCallback m_discarded;
     struct Registry;
     std::unique_ptr<Registry> m_registry;

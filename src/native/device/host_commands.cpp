@@ -2,6 +2,7 @@
 #include "device/host.h"
 
 #include "core/error.h"
+#include "device/profile.h"
 #include "device/texel_format.h"
 
 #include <algorithm>
@@ -45,17 +46,21 @@ struct Executor {
 
     void launch(const ref<Kernel>& kernel, std::array<uint32_t, 3> groups,
                 const std::vector<std::vector<uint8_t>>& scope_bytes, const std::vector<ref<Object>>& slots,
-                const std::vector<ref<Object>>& keep_alive)
+                const std::vector<ref<Object>>& keep_alive, std::span<const int64_t> shape = {})
     {
         std::vector<std::span<const uint8_t>> scopes(scope_bytes.begin(), scope_bytes.end());
         LaunchDesc desc;
         desc.kernel = kernel.get();
         desc.group_count = groups;
         desc.arguments = {scopes, slots, keep_alive};
+        desc.shape = shape;
         device.launch(desc);
     }
 
-    void operator()(const command::Dispatch& c) { launch(c.kernel, c.group_count, c.scopes, c.slots, c.keep_alive); }
+    void operator()(const command::Dispatch& c)
+    {
+        launch(c.kernel, c.group_count, c.scopes, c.slots, c.keep_alive, c.shape);
+    }
 
     void operator()(const command::DispatchIndirect& c)
     {
@@ -175,6 +180,17 @@ void Executor::operator()(const command::ClearTexture& c)
         }
 }
 
+void execute(HostDevice& device, const Command& command)
+{
+    const bool is_launch = std::holds_alternative<command::Dispatch>(command) ||
+        std::holds_alternative<command::DispatchIndirect>(command);
+    Profiler* const profiler = is_launch ? nullptr : device.profiler(); // launches are measured one by one
+    const uint64_t begin = profiler ? host_ticks() : 0;
+    std::visit(Executor{device}, command);
+    if (profiler)
+        profiler->note(work_of(command), begin, host_ticks());
+}
+
 } // namespace
 
 uint64_t HostDevice::submit(const SubmitDesc& desc)
@@ -183,7 +199,7 @@ uint64_t HostDevice::submit(const SubmitDesc& desc)
         while (!desc.wait_fences[i]->wait(desc.wait_values[i], 100'000'000)) { }
     for (CommandBuffer* buffer : desc.command_buffers)
         for (const Command& command : buffer->commands())
-            std::visit(Executor{*this}, command);
+            execute(*this, command);
     for (size_t i = 0; i < desc.signal_fences.size(); ++i)
         desc.signal_fences[i]->signal(desc.signal_values[i]);
     return ++m_submit_id;

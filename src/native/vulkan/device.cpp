@@ -2,6 +2,7 @@
 #include "vulkan/device.h"
 
 #include "core/error.h"
+#include "device/profile.h"
 
 namespace spy {
 
@@ -79,8 +80,12 @@ void VulkanDevice::launch(const LaunchDesc& desc)
     require_open("launch");
     if (on_stream)
         sync_to_stream(desc.stream);
-    m_recorder.record_launch(*static_cast<VulkanKernel*>(desc.kernel), desc.group_count,
-                             {desc.arguments.scopes, desc.arguments.slots});
+    timed(
+        *this, desc, [&](const command::WriteTimestamp& c) { m_recorder.record(c); },
+        [&] {
+            m_recorder.record_launch(*static_cast<VulkanKernel*>(desc.kernel), desc.group_count,
+                                     {desc.arguments.scopes, desc.arguments.slots});
+        });
     if (on_stream)
         return sync_stream_to(desc.stream);
     m_queue.flush_if_due();
@@ -93,7 +98,7 @@ uint64_t VulkanDevice::submit(const SubmitDesc& desc)
     require_open("submit");
     if (on_stream)
         sync_to_stream(desc.stream);
-    const uint64_t id = m_queue.submit(desc, m_recorder, lock);
+    const uint64_t id = m_queue.submit(*this, desc, m_recorder, lock);
     if (on_stream)
         sync_stream_to(desc.stream);
     return id;

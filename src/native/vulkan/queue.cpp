@@ -4,6 +4,7 @@
 #include "vulkan/recorder.h"
 
 #include "core/error.h"
+#include "device/profile.h"
 
 #include <algorithm>
 
@@ -284,9 +285,15 @@ void VulkanQueue::throttle_garbage()
 
 // --- submission
 
-uint64_t VulkanQueue::submit(const SubmitDesc& desc, VulkanRecorder& recorder, std::unique_lock<PoliteMutex>& lock)
+uint64_t VulkanQueue::submit(Device& device, const SubmitDesc& desc, VulkanRecorder& recorder,
+                             std::unique_lock<PoliteMutex>& lock)
 {
     flush(); // what came before does not wait for this submission's fences
+    const auto count = [&] {
+        Profiler* const profiler = device.profiler();
+        return profiler ? profiler->count() : 0;
+    };
+    size_t first = count(); // what is measured from here on runs only if the list is submitted
     const SubmitDesc* waits = desc.wait_fences.empty() ? nullptr : &desc;
     open_list();
     m_in_submit = true;
@@ -295,12 +302,16 @@ uint64_t VulkanQueue::submit(const SubmitDesc& desc, VulkanRecorder& recorder, s
             for (const Command& command : buffer->commands()) {
                 if (auto* callback = std::get_if<command::Callback>(&command)) {
                     flush(std::exchange(waits, nullptr));
+                    first = count();
                     run_callback(*callback, lock);
+                    first = count();
                 } else
-                    std::visit([&](const auto& c) { recorder.record(c); }, command);
+                    recorder.record_timed(device, command);
             }
     } catch (...) {
         m_in_submit = false;
+        if (Profiler* const profiler = device.profiler())
+            profiler->drop_from(first);
         abandon_open_list(); // a submission runs whole or not at all (up to a callback)
         throw;
     }

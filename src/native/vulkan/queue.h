@@ -56,7 +56,8 @@ public:
     /// Submits the open list. `waits` and `signals` name fences; with either, an empty list is submitted too.
     void flush(const SubmitDesc* waits = nullptr, const SubmitDesc* signals = nullptr);
     void flush_if_due(); ///< an idle GPU starts at once; behind a busy one launches gather
-    uint64_t submit(const SubmitDesc& desc, VulkanRecorder& recorder, std::unique_lock<PoliteMutex>& lock);
+    uint64_t submit(Device& device, const SubmitDesc& desc, VulkanRecorder& recorder,
+                    std::unique_lock<PoliteMutex>& lock);
     uint64_t newest_id() const { return timeline.submitted() + (m_open ? 1 : 0); }
     bool is_idle();
     const CommandList* oldest_pending() const { return m_pending.empty() ? nullptr : m_pending.front().get(); }

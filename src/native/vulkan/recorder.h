@@ -38,6 +38,8 @@ public:
     void record(const command::Barrier& command);
     void record(const command::DebugMarker& command);
     void record(const command::Callback&) { } // the queue runs it
+    /// While somebody measures, between two timestamps.
+    void record_timed(Device& device, const Command& command);
     void record_launch(VulkanKernel& kernel, const std::array<uint32_t, 3>& groups, const ArgumentView& arguments);
     void record_texture_upload(VulkanTexture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
                                const void* data, uint64_t size);

@@ -2,6 +2,7 @@
 #include "vulkan/recorder.h"
 
 #include "core/error.h"
+#include "device/profile.h"
 
 #include <algorithm>
 #include <cstring>
@@ -205,6 +206,13 @@ void VulkanRecorder::record(const command::WriteTimestamp& command)
     m_context.vk.CmdResetQueryPool(commands, pool->handle(), command.index, 1);
     m_context.vk.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, pool->handle(), command.index);
     pool->mark_written(command.index, m_queue.timeline.submitted() + 1);
+}
+
+void VulkanRecorder::record_timed(Device& device, const Command& command)
+{
+    timed(
+        device, command, [&](const command::WriteTimestamp& c) { record(c); },
+        [&] { std::visit([&](const auto& c) { record(c); }, command); });
 }
 
 void VulkanRecorder::record(const command::ResolveQuery& command)

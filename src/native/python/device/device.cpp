@@ -3,6 +3,7 @@
 
 #include "cpu/api.h"
 #include "device/backend.h"
+#include "device/profile.h"
 #include "null/device.h"
 
 #include <nanobind/ndarray.h>
@@ -281,6 +282,26 @@ nb::list take_launches(Device& d)
     return out;
 }
 
+/// Ends a measurement: (name, start, duration, shape) of each event in the order in which the device ran them, times in
+/// seconds from the first of them; and how many found no room. Without `read`, what was measured is dropped.
+nb::tuple stop_profile(Device& device, size_t first, bool read)
+{
+    const std::shared_ptr<Profiler> profiler = device.backend()->leave_profile();
+    Profiler::Result result;
+    {
+        GilRelease release;
+        result = profiler->stop(first, read);
+    }
+    std::stable_sort(result.events.begin(), result.events.end(),
+                     [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    const double tick = 1.0 / double(std::max<uint64_t>(1, device.info().timestamp_frequency));
+    nb::list events;
+    for (const Profiler::Event& event : result.events)
+        events.append(nb::make_tuple(event.work.name, double(event.begin - result.events[0].begin) * tick,
+                                     double(event.end - event.begin) * tick, nb::tuple(nb::cast(event.work.shape))));
+    return nb::make_tuple(events, result.lost);
+}
+
 /// What the Python class builds on.
 void bind_private(DeviceClass& cls)
 {
@@ -299,6 +320,14 @@ void bind_private(DeviceClass& cls)
         .def(
             "_check_open", [](Device& d) { check_open(&d); }, "RuntimeError when it is closed.")
         .def("_take_printed", &take_printed)
+        .def(
+            "_start_profile",
+            [](Device& d) {
+                check_open(&d);
+                return d.backend()->start_profile();
+            },
+            "Measures what runs from now on: the number of the first event.")
+        .def("_stop_profile", &stop_profile, nb::arg("first"), nb::arg("read"))
         .def("_live_objects",
              [](Device& d) {
                  std::vector<std::string> out;
