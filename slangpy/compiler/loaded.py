@@ -64,15 +64,16 @@ class LoadedModule:
 
 
 def session_for(device: Any, link: Any, defines: dict[str, str]) -> Any:
-    """The compiler session for a new module: its own, where it has macros of its own; that of a module it is linked with;
-    else one of the device's."""
+    """The compiler session for a new module: its own, where it has macros of its own; that of what it is linked
+    with; else one of the device's."""
     if defines:
         return new_session(device, defines)
-    for item in link:
-        is_ours = hasattr(item, "loaded")
-        linked = item.loaded.main if is_ours else item
-        if is_ours or linked.name in linked.session.__dict__.get("_sources", {}):
-            return linked.session
+    modules = [item for item in link if hasattr(item, "loaded")]
+    foreign = [item for item in link if not hasattr(item, "loaded")]
+    if foreign:  # which no other session has; a Module is loaded where it is needed
+        return foreign[0].session
+    if modules:
+        return modules[0].loaded.main.session
     state = device._state
     session = state.functional_session
     if session is None:

@@ -174,7 +174,8 @@ class PlanView:
     def call(self, options: Any, *args: Any, **kwargs: Any) -> Any:
         """Calls the function with this plan's modifiers; `options` is not used: values of globals belong to nodes."""
         del options
-        changes = {field.name: getattr(self.request.options, field.name) for field in fields(Options)}
+        ours = [field.name for field in fields(Options) if field.name not in ("deterministic", "check_bounds")]
+        changes = {name: getattr(self.request.options, name) for name in ours}  # the device says the other two
         return self.request.function.node()._with(**changes)(*args, **kwargs)
 
     @property

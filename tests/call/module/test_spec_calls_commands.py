@@ -215,6 +215,23 @@ def test_link_time_constants(device: Any) -> None:
     assert source(device, "spec_link_b", text, link=[other]).n(2) == 20
 
 
+def test_modules_of_the_device_are_linked(device: Any, tmp_path: Any) -> None:
+    """1.2: a link may be a SlangModule, from a file or from text, beside modules, in any order."""
+    text = "extern static const int N = 1; extern static const int M = 1; int n(int x) { return x * N + M; }"
+    (tmp_path / "spec_link_of_file.slang").write_text("export static const int N = 5;")
+    mine = source(device, "spec_link_m", "export static const int M = 100;")
+    of_text = device.load_module_from_source("spec_link_of_text", "export static const int N = 7; int six() { return 6; }")
+    of_file = device.load_module(str(tmp_path / "spec_link_of_file.slang"))
+    apart = device.create_slang_session({}).load_module_from_source("spec_link_apart", "export static const int N = 9;")
+    assert source(device, "spec_link_c", text, link=[of_text]).n(2) == 15
+    assert source(device, "spec_link_d", text, link=[of_file]).n(2) == 11
+    assert source(device, "spec_link_e", text, link=[apart]).n(2) == 19
+    both = source(device, "spec_link_f", text, link=[of_text, mine])
+    assert both.n(2) == 114 and both.six() == 6
+    assert source(device, "spec_link_g", text, link=[mine, of_text]).n(2) == 114
+    assert spy.Module(of_text).six() == 6
+
+
 def test_link_time_types(device: Any) -> None:
     thing = "interface IThing { int go(); } "
     text = thing + "extern struct K : IThing; int go() { K k; return k.go(); }"

@@ -262,6 +262,8 @@ def test_debug_build_call_data(m: Any) -> None:
     assert m.poly.debug_build_call_data(5.0, array(7)) is data
     m.poly(5.0, array(7))
     assert tuple(data.last_call_shape) == (7,)
+    data.call(spy.core.native.NativeCallRuntimeOptions(), 5.0, array(4))
+    assert tuple(data.last_call_shape) == (4,), "the plan itself was called"
     explicit = m.poly.map((), (0,)).debug_build_call_data(5.0, array(7))
     assert explicit is not data and explicit.pipeline is data.pipeline
     assert "poly" in spy.explain(m.poly, 2.0, array(3)) and "call dims" in spy.explain(m.poly, 2.0, array(3))
