@@ -122,6 +122,8 @@ std::vector<std::string> take_d3d12_messages();
 
 /// HLSL to a signed DXIL container. Throws ErrorKind::slang_compile with the compiler's text when it refuses.
 std::string compile_hlsl(std::string_view source, const std::vector<std::string>& arguments, const std::string& label);
+/// Text of DXIL in which no phi is read by another of its block; each edge must have a block of its own.
+std::string with_copies_of_phis(std::string_view code);
 /// Version of the compiler; throws when it is missing.
 const std::string& dxc_version();
 

@@ -40,6 +40,25 @@ struct DxcBuffer {
 struct DxcCompiler3 : DxcUnknown {
     virtual HRESULT SPY_DXC_CALL Compile(const DxcBuffer* source, const wchar_t** arguments, UINT32 argument_count,
                                          DxcUnknown* include_handler, const GUID& iid, void** result) = 0;
+    virtual HRESULT SPY_DXC_CALL Disassemble(const DxcBuffer* code, const GUID& iid, void** result) = 0;
+};
+struct DxcLibrary : DxcUnknown {
+    virtual HRESULT SPY_DXC_CALL SetMalloc(void* allocator) = 0;
+    virtual HRESULT SPY_DXC_CALL CreateBlobFromBlob(DxcBlob* blob, UINT32 offset, UINT32 size, DxcBlob** result) = 0;
+    virtual HRESULT SPY_DXC_CALL CreateBlobFromFile(const wchar_t* path, UINT32* encoding, DxcBlob** result) = 0;
+    virtual HRESULT SPY_DXC_CALL CreateBlobWithEncodingFromPinned(const void* data, UINT32 size, UINT32 encoding,
+                                                                  DxcBlob** result) = 0;
+    virtual HRESULT SPY_DXC_CALL CreateBlobWithEncodingOnHeapCopy(const void* data, UINT32 size, UINT32 encoding,
+                                                                  DxcBlob** result) = 0;
+};
+struct DxcOptimizer : DxcUnknown {
+    virtual HRESULT SPY_DXC_CALL GetAvailablePassCount(UINT32* count) = 0;
+    virtual HRESULT SPY_DXC_CALL GetAvailablePass(UINT32 index, DxcUnknown** pass) = 0;
+    virtual HRESULT SPY_DXC_CALL RunOptimizer(DxcBlob* code, const wchar_t** passes, UINT32 count, DxcBlob** changed,
+                                              DxcBlob** text) = 0;
+};
+struct DxcAssembler : DxcUnknown {
+    virtual HRESULT SPY_DXC_CALL AssembleToContainer(DxcBlob* code, DxcOperationResult** result) = 0;
 };
 struct DxcVersionInfo : DxcUnknown {
     virtual HRESULT SPY_DXC_CALL GetVersion(UINT32* major, UINT32* minor) = 0;
@@ -54,6 +73,18 @@ namespace {
 constexpr GUID clsid_compiler{0x73e22d93, 0xe6ce, 0x47f3, {0xb5, 0xbf, 0xf0, 0x66, 0x4f, 0x39, 0xc1, 0xb0}};
 constexpr GUID iid_compiler3{0x228b4687, 0x5a6a, 0x4730, {0x90, 0x0c, 0x97, 0x02, 0xb2, 0x20, 0x3f, 0x54}};
 constexpr GUID iid_operation_result{0xcedb484a, 0xd4e9, 0x445a, {0xb9, 0x91, 0xca, 0x21, 0xca, 0x15, 0x7d, 0xc2}};
+[[maybe_unused]] constexpr GUID clsid_optimizer{
+    0xae2cd79f, 0xcc22, 0x453f, {0x9b, 0x6b, 0xb1, 0x24, 0xe7, 0xa5, 0x20, 0x4c}};
+[[maybe_unused]] constexpr GUID iid_optimizer{
+    0x25740e2e, 0x9cba, 0x401b, {0x91, 0x19, 0x4f, 0xb4, 0x2f, 0x39, 0xf2, 0x70}};
+[[maybe_unused]] constexpr GUID clsid_assembler{
+    0xd728db68, 0xf903, 0x4f80, {0x94, 0xcd, 0xdc, 0xcf, 0x76, 0xec, 0x71, 0x51}};
+[[maybe_unused]] constexpr GUID iid_assembler{
+    0x091f7a26, 0x1c1f, 0x4948, {0x90, 0x4b, 0xe6, 0xe3, 0xa8, 0xa7, 0x71, 0xd5}};
+[[maybe_unused]] constexpr GUID clsid_library{
+    0x6245d6af, 0x66e0, 0x48fd, {0x80, 0xb4, 0x4d, 0x27, 0x17, 0x96, 0x74, 0x8c}};
+[[maybe_unused]] constexpr GUID iid_library{
+    0xe5204dc7, 0xd18c, 0x4c3c, {0xbd, 0xfb, 0x85, 0x16, 0x73, 0x98, 0x0f, 0xe7}};
 constexpr GUID iid_version_info{0xb04f5b50, 0x2059, 0x4f12, {0xa8, 0xff, 0xa1, 0xe0, 0xcd, 0xe1, 0xcc, 0x7e}};
 constexpr GUID iid_version_info2{0xfb6904c4, 0x42f0, 0x4b62, {0x9c, 0x46, 0x98, 0x3a, 0xf7, 0xda, 0x7c, 0x83}};
 
@@ -76,6 +107,11 @@ CreateInstance create_instance()
         return found;
     }();
     return function;
+}
+
+std::string text_of(DxcBlob* blob)
+{
+    return blob ? std::string(static_cast<const char*>(blob->GetBufferPointer()), blob->GetBufferSize()) : "";
 }
 
 #ifndef _WIN32
@@ -124,16 +160,63 @@ std::string sign(std::string_view code, const std::string& label)
     return text;
 }
 
+Com<DxcBlob> result_of(DxcOperationResult* result, const char* what)
+{
+    HRESULT status = E_FAIL;
+    d3d12_check(result->GetStatus(&status), what);
+    d3d12_check(status, what);
+    Com<DxcBlob> blob;
+    d3d12_check(result->GetResult(blob.put()), what);
+    return blob;
+}
+
+std::string disassemble(DxcCompiler3* compiler, DxcBlob* code)
+{
+    const DxcBuffer buffer{code->GetBufferPointer(), code->GetBufferSize(), 0};
+    Com<DxcOperationResult> result;
+    d3d12_check(compiler->Disassemble(&buffer, iid_operation_result, result.put_void()), "IDxcCompiler3::Disassemble");
+    std::string text = text_of(result_of(result.get(), "IDxcCompiler3::Disassemble").get());
+    text.resize(std::strlen(text.c_str())); // there may be a zero at its end
+    return text;
+}
+
+Com<DxcBlob> assemble(DxcBlob* code)
+{
+    Com<DxcAssembler> assembler;
+    Com<DxcOperationResult> result;
+    d3d12_check(create_instance()(clsid_assembler, iid_assembler, assembler.put_void()), "DxcCreateInstance");
+    d3d12_check(assembler->AssembleToContainer(code, result.put()), "IDxcAssembler::AssembleToContainer");
+    return result_of(result.get(), "IDxcAssembler::AssembleToContainer");
+}
+
+/// The same code as vkd3d 2.1 understands it: its moves into phis come before a block's branch, and one after the
+/// other.
+Com<DxcBlob> for_vkd3d(DxcCompiler3* compiler, Com<DxcBlob> code)
+{
+    if (disassemble(compiler, code.get()).find(" = phi ") == std::string::npos)
+        return code;
+    Com<DxcOptimizer> optimizer;
+    Com<DxcBlob> split, text;
+    Com<DxcLibrary> library;
+    d3d12_check(create_instance()(clsid_optimizer, iid_optimizer, optimizer.put_void()), "DxcCreateInstance");
+    d3d12_check(create_instance()(clsid_library, iid_library, library.put_void()), "DxcCreateInstance");
+    const wchar_t* passes[] = {L"-break-crit-edges"};
+    d3d12_check(optimizer->RunOptimizer(code.get(), passes, 1, split.put(), text.put()), "IDxcOptimizer::RunOptimizer");
+    const std::string changed = with_copies_of_phis(disassemble(compiler, assemble(split.get()).get()));
+    Com<DxcBlob> blob;
+    constexpr UINT utf8 = 65001;
+    d3d12_check(library->CreateBlobWithEncodingOnHeapCopy(changed.data(), UINT32(changed.size()), utf8, blob.put()),
+                "IDxcLibrary::CreateBlobWithEncodingOnHeapCopy");
+    return assemble(blob.get());
+}
+
 #else
 
 std::string sign(std::string_view code, const std::string&) { return std::string(code); } // dxil.dll has done so
 
-#endif
+Com<DxcBlob> for_vkd3d(DxcCompiler3*, Com<DxcBlob> code) { return code; }
 
-std::string text_of(DxcBlob* blob)
-{
-    return blob ? std::string(static_cast<const char*>(blob->GetBufferPointer()), blob->GetBufferSize()) : "";
-}
+#endif
 
 } // namespace
 
@@ -166,7 +249,7 @@ std::string compile_hlsl(std::string_view source, const std::vector<std::string>
              hresult_text(status), "):\n", errors);
     }
     d3d12_check(result->GetResult(blob.put()), "IDxcOperationResult::GetResult");
-    return sign(text_of(blob.get()), label);
+    return sign(text_of(for_vkd3d(compiler.get(), std::move(blob)).get()), label);
 }
 
 const std::string& dxc_version()

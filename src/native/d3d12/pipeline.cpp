@@ -184,7 +184,7 @@ std::string D3D12Device::compiler_fingerprint()
 {
     require_open("compiler_fingerprint");
     // DXIL does not depend on the driver, which makes its own code of it.
-    return cat("d3d12 2 ", dxc_version(), " sm ", m_context.features.shader_model, " 16 bit ",
+    return cat("d3d12 3 ", dxc_version(), " sm ", m_context.features.shader_model, " 16 bit ",
                int(m_context.features.native_16bit), " windows ", window_count);
 }
 
