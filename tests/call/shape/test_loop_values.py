@@ -107,7 +107,7 @@ def test_carried_values(device: spy.Device, program: Any, type_: str) -> None:
     if type_ == "double" and not device.has_feature(spy.Feature.double):
         pytest.skip("no double on this device")
     dtype, tail = TYPES[type_]
-    text = f"typealias T = {type_};\n" + "".join(f"static const T {n} = T({i});" for n, i in zip(("one", "two", "three"), (1, 2, 3)))
+    text = f"typealias T = {type_};\nstatic const T one = T(1); static const T two = T(2); static const T three = T(3);"
     f = source(device, f"carried_{program.__name__}_{type_}", f"{text}\nT f(T a, T b, int n) {{ {PROGRAMS[program]} }}").f
     a, b = np.arange(3 * int(np.prod(tail)), dtype=dtype).reshape(3, *tail), dtype(7) + np.zeros((3, *tail), dtype)
     for n in (0, 1, 2, 3, 5, 8):
