@@ -100,6 +100,7 @@ from .references import (
     floatRef as floatRef,
     intRef as intRef,
 )
+from .run.prepared import PreparedCall as PreparedCall
 from .struct import Struct as Struct
 from .tensor import Tensor as Tensor, TensorDesc as TensorDesc
 from .tensor.show import texture_png as _texture_png

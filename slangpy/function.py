@@ -21,6 +21,7 @@ from .plan.resolve.target import MemberWise, Target
 from .reflection import SlangType
 from .run.globals import answered, asks, write_globals
 from .run.plans import plan_call
+from .run.prepared import PreparedCall
 from .run.raw import dispatch as raw_dispatch
 from .run.snapshots import frozen
 from .shared import Shared
@@ -424,6 +425,10 @@ class FunctionNode(_native.CallSite, Shared):
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The same as calling the node."""
         return self(*args, **kwargs)
+
+    def prepare(self, *args: Any, **kwargs: Any) -> PreparedCall:
+        """A call whose arguments are read once, now: what is returned only launches (see PreparedCall)."""
+        return PreparedCall(self, args, kwargs)
 
     def append_to(self, encoder: Any, *args: Any, **kwargs: Any) -> None:
         """Records the call into a command encoder; nothing runs before it is submitted."""

@@ -10,11 +10,6 @@
 
 namespace spy {
 
-namespace {
-
-using Groups = std::array<uint32_t, 3>;
-
-/// Groups of the launch; writes what the kernel must know of them.
 Groups share_out(const Call& call, const Measured& measured, const Selected& selected, const Variant& variant,
                  KernelArguments& arguments)
 {
@@ -42,7 +37,6 @@ Groups share_out(const Call& call, const Measured& measured, const Selected& sel
     return count;
 }
 
-/// The call's slots over those of the globals.
 void merge_slots(std::vector<ref<Object>>& slots, const std::vector<ref<Object>>& own)
 {
     slots.resize(std::max(slots.size(), own.size()));
@@ -50,6 +44,19 @@ void merge_slots(std::vector<ref<Object>>& slots, const std::vector<ref<Object>>
         if (own[i])
             slots[i] = own[i];
 }
+
+nb::object find_globals(const Call& call)
+{
+    if (call.globals)
+        return *call.globals;
+    if (call.options.has_uniforms())
+        return call.options.uniforms(call.plan.view);
+    if (call.plan.traits.needs_globals)
+        call.plan.view.attr("fail_unset")();
+    return {};
+}
+
+namespace {
 
 void start(const Call& call, const Measured& measured, const Variant& variant, const Groups& count,
            const KernelArguments& arguments, ShaderObject* globals)
@@ -97,16 +104,6 @@ void record(const Call& call, const Measured& measured, const Variant& variant, 
     merge_slots(dispatch.slots, arguments.slots);
     dispatch.keep_alive.insert(dispatch.keep_alive.end(), arguments.keep.begin(), arguments.keep.end());
     encoder->add(std::move(dispatch));
-}
-
-/// The values of globals, or nothing.
-nb::object find_globals(const Call& call)
-{
-    if (call.options.has_uniforms())
-        return call.options.uniforms(call.plan.view);
-    if (call.plan.traits.needs_globals)
-        call.plan.view.attr("fail_unset")();
-    return {};
 }
 
 void run(const Call& call, const Measured& measured, const Selected& selected, Written& written)

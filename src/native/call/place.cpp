@@ -18,6 +18,8 @@ void bump_versions(const Call& call)
 /// A number beside CUDA tensors goes to the GPU, as in torch.
 void move_number(const Call& call, const Measured& measured, const LeafPlan& plan, Leaf& leaf)
 {
+    refuse_prepared(call, "argument ", plan.name, " is a CPU tensor that is copied to the GPU at each call; pass a ",
+                    "Python number or ", plan.name, ".cuda()");
     refuse_in_capture(call, measured, "argument ", plan.name,
                       " is a CPU tensor that is copied to the GPU (pass a Python number or ", plan.name, ".cuda())");
     nb::object moved = nb::handle(leaf.object).attr("to")(nb::handle(measured.torch_like->object).attr("device"));
@@ -129,6 +131,8 @@ void place_torch(const Call& call, const Measured& measured, size_t index, bool 
 void share_leaves(const Call& call, const Measured& measured, Placed& placed)
 {
     const char* api = call.plan.device->info().api_name.c_str();
+    refuse_prepared(call, "torch tensors of a GPU are copied for a ", api,
+                    " device at each call; pass slangpy.Tensors, or use a cuda device");
     if (call.recorder)
         fail(ErrorKind::not_implemented, call.plan.label,
              ": torch tensors of a GPU cannot be appended to a command encoder of a ", api,

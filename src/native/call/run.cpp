@@ -120,22 +120,28 @@ bool joins_graph(const CallSite& site, const CallPlan& plan, const Signature& si
     return false;
 }
 
+/// The arguments of a call that begins, after a reload where sources changed.
+void begin(nb::handle self, CallSite& site, Gathered& gathered, Signature& signature, std::vector<ArgumentPart>* parts)
+{
+    gathered.take_this();
+    if (site.watcher && site.watcher->changed())
+        self.attr("_reload")();
+    walk(signature, gathered.arguments, parts);
+    if (signature.has_torch_pairs && !site.is_bwds)
+        fail(ErrorKind::type, nb::str(self.attr("label")).c_str(),
+             ": diff_pair belongs to .bwds() and .fwds(); pass the tensor itself");
+    add_determinism(site, signature);
+}
+
 nb::object call_with(nb::handle self, nb::args args, nb::kwargs given, std::span<PyObject* const> slots)
 {
     CallSite& site = *nb::inst_ptr<CallSite>(self);
     Gathered gathered(self, site, args, given);
     CallArguments& arguments = gathered.arguments;
     arguments.slots = slots;
-    gathered.take_this();
-    if (site.watcher && site.watcher->changed())
-        self.attr("_reload")();
     SignatureLease lease;
     Signature& signature = *lease.signature;
-    walk(signature, arguments);
-    if (signature.has_torch_pairs && !site.is_bwds)
-        fail(ErrorKind::type, nb::str(self.attr("label")).c_str(),
-             ": diff_pair belongs to .bwds() and .fwds(); pass the tensor itself");
-    add_determinism(site, signature);
+    begin(self, site, gathered, signature, nullptr);
     PlanTable& table = *nb::cast<PlanTable*>(site.table);
     std::shared_ptr<CallPlan> plan = find_plan(site, self, table, signature, arguments);
     if (site.is_bwds)
@@ -218,6 +224,21 @@ nb::object call_function(nb::handle self, nb::args args, nb::kwargs kwargs, std:
     } catch (const Error& error) {
         fail_labelled(self, error);
     }
+}
+
+PlannedCall plan_prepared(nb::handle self, nb::args args, nb::kwargs kwargs, Signature& signature,
+                          std::vector<ArgumentPart>& parts)
+{
+    CallSite& site = *nb::inst_ptr<CallSite>(self);
+    Gathered gathered(self, site, args, kwargs);
+    begin(self, site, gathered, signature, &parts);
+    if (signature.reserved.append_to)
+        fail(ErrorKind::not_implemented, nb::str(self.attr("label")).c_str(),
+             ": prepare: _append_to is for one call; record the call with append_to, or prepare it without");
+    PlannedCall call;
+    call.plan = find_plan(site, self, *nb::cast<PlanTable*>(site.table), signature, gathered.arguments);
+    call.given = returned(*call.plan, gathered.arguments, signature, nb::none());
+    return call;
 }
 
 nb::object plan_of(nb::handle self, nb::args args, nb::kwargs kwargs)

@@ -11,6 +11,16 @@ nb::object plan_of(nb::handle self, nb::args args, nb::kwargs kwargs);
 /// The arguments as the planner sees them.
 nb::object describe_call(nb::handle self, nb::args args, nb::kwargs kwargs);
 
+/// A call up to its launch: its plan, and what it returns where that is an argument.
+struct PlannedCall {
+    std::shared_ptr<CallPlan> plan;
+    nb::object given;
+};
+/// Walks the arguments into `signature` and `parts`, for a call that is launched later. What the leaves borrow from
+/// `args` and `kwargs` is the caller's to keep.
+PlannedCall plan_prepared(nb::handle self, nb::args args, nb::kwargs kwargs, Signature& signature,
+                          std::vector<ArgumentPart>& parts);
+
 /// Plans calls from now on with checks of the indices into tensors.
 void set_check_bounds(bool enabled);
 /// Whether an index outside is an error.

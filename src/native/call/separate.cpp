@@ -217,6 +217,8 @@ void separate_from(const Call& call, const Measured& measured, const Access& wri
     if (both_torch || in_place || (!other.reads && !other.writes) || (written.adds && other.adds) ||
         is_same_view(call, measured, written, other) || !shares_memory(written.memory(), other.memory()))
         return;
+    refuse_prepared(call, access_name(call, written), " and ", access_name(call, other),
+                    " overlap, and one of them would be copied at each call; pass a copy");
     if (!other.writes) {
         if (leaf.kind != ValueKind::tensor)
             leaf.is_apart = true;

@@ -12,8 +12,10 @@ struct Call {
     CallPlan& plan;
     Signature& signature;
     const RunOptions& options;
-    bool on_host;       ///< the device's memory is the host's
-    PyObject* recorder; ///< the command encoder that the call is appended to; null: it runs at once
+    bool on_host;                        ///< the device's memory is the host's
+    PyObject* recorder;                  ///< the command encoder that the call is appended to; null: it runs at once
+    bool is_prepared = false;            ///< launched again with the same memory: nothing may be copied for one launch
+    const nb::object* globals = nullptr; ///< known beforehand; null: they are asked for
 
     size_t leaf_count() const { return plan.leaves.size(); }
     Leaf& leaf(size_t index) const { return signature.leaves[index]; }
@@ -47,6 +49,14 @@ void refuse_in_capture(const Call& call, const Measured& measured, const What&..
 {
     if (measured.stream.value && call.plan.device->is_capturing(measured.stream))
         fail_runtime(call.plan.label, ": ", what..., ", which cannot be recorded into a CUDA graph");
+}
+
+/// Raises when the call is being prepared: what is copied for one launch would be old in the next.
+template <typename... What>
+void refuse_prepared(const Call& call, const What&... what)
+{
+    if (call.is_prepared)
+        fail(ErrorKind::not_implemented, call.plan.label, ": prepare: ", what...);
 }
 
 // --- place: what memory the kernel works on
@@ -159,10 +169,14 @@ struct Sums {
 
 struct Written {
     KernelArguments arguments;
+    std::vector<size_t> keep_ends; ///< prepared calls: where in arguments.keep each leaf's own begins, and the end
     std::vector<Sums> sums;
     Pending pending;
 };
 Written write(const Call& call, const Measured& measured, const Selected& selected, Placed&& placed);
+/// Bytes, slots and keep of some leaves anew, into arguments that were written before.
+void rewrite(const Call& call, const Measured& measured, const Selected& selected, size_t first, size_t count,
+             Written& written);
 
 // --- dispatch, finish
 

@@ -1,14 +1,25 @@
 #pragma once
-// What the dispatch stage does beside the kernel itself: gradients summed beside their memory, and checks of indices.
+// What the dispatch stage is made of: groups and globals of a launch, gradients summed beside their memory, checks of
+// indices.
 #include "call/stages.h"
 
 #include <array>
 
 namespace spy {
 
+using Groups = std::array<uint32_t, 3>;
+
 const Variant& variant_of(const Call& call, VariantKey key);
 /// Groups of a launch as the device takes them.
-std::array<uint32_t, 3> group_grid(const Call& call, const Measured& measured, int64_t groups);
+Groups group_grid(const Call& call, const Measured& measured, int64_t groups);
+
+/// Groups of the launch; writes what the kernel must know of them.
+Groups share_out(const Call& call, const Measured& measured, const Selected& selected, const Variant& variant,
+                 KernelArguments& arguments);
+/// The values of globals, or nothing.
+nb::object find_globals(const Call& call);
+/// The call's slots over those of the globals.
+void merge_slots(std::vector<ref<Object>>& slots, const std::vector<ref<Object>>& own);
 
 /// Makes the sums of this launch and their table.
 void prepare_sums(const Call& call, const Measured& measured, Written& written);

@@ -17,6 +17,20 @@ void write_named(Writing& w, size_t index)
     }
 }
 
+void write_leaves(Writing& w, size_t first, size_t count)
+{
+    auto note = [&] {
+        if (w.call.is_prepared)
+            w.out.keep_ends.push_back(w.out.arguments.keep.size());
+    };
+    note();
+    for (size_t i = first; i < first + count; ++i) {
+        write_named(w, i);
+        note();
+    }
+    finish_tables(w);
+}
+
 /// Gradients that kernels add to begin at zero; those that they store may hold anything.
 void clear_gradients(Writing& w)
 {
@@ -45,6 +59,15 @@ void write_empty(Writing& w)
 }
 
 } // namespace
+
+void rewrite(const Call& call, const Measured& measured, const Selected& selected, size_t first, size_t count,
+             Written& written)
+{
+    Placed placed;
+    Writing w{call, measured, selected, placed, std::move(written)};
+    write_leaves(w, first, count);
+    written = std::move(w.out);
+}
 
 void write_leaf(Writing& w, size_t index)
 {
@@ -112,9 +135,7 @@ Written write(const Call& call, const Measured& measured, const Selected& select
     clear_gradients(w);
     prepare_result(w);
     if (measured.total > 0 || call.recorder) {
-        for (size_t i = 0; i < call.leaf_count(); ++i)
-            write_named(w, i);
-        finish_tables(w);
+        write_leaves(w, 0, call.leaf_count());
         write_call_fields(w);
     } else {
         write_empty(w);

@@ -81,7 +81,7 @@ void write_tensor(Writing& w, size_t index, const ViewPlan& view)
         write_source(w, index, view, ViewSource(i), apart ? apart->address : tensor.address(), tensor.shape,
                      tensor.strides);
         w.put<int64_t>(slot.first, apart ? apart->first : tensor.offset);
-        if (!w.call.on_host || w.call.recorder)
+        if (!w.call.on_host || w.call.recorder || w.call.is_prepared)
             w.keep(ref<Object>(tensor.storage.get()));
     }
 }
@@ -122,6 +122,8 @@ uint64_t stage_gradient(Writing& w, size_t index, const ViewPlan& view, const Te
 
 void stage_gradients(Writing& w, size_t index, const ViewPlan& view)
 {
+    refuse_prepared(w.call, "argument ", w.plan(index).name,
+                    " is a torch tensor that is copied to the device and back at each call; pass a Tensor");
     const auto grads = gradients(view, w.leaf(index));
     const bool shared = grads[0] && grads[1] && grads[0]->raw_address == grads[1]->raw_address;
     uint64_t address = 0;
@@ -161,6 +163,8 @@ void write_array(Writing& w, size_t index, const ViewPlan& view)
     if (plan.writes && w.call.recorder)
         fail_value(w.label(), ": argument ", plan.name, leaf.device_type ? " is a torch tensor" : " is a NumPy array",
                    " that would have to be read back; pass a Tensor when appending to a command encoder");
+    refuse_prepared(w.call, "argument ", plan.name, leaf.device_type ? " is a torch tensor" : " is a NumPy array",
+                    " that is copied for the kernel at each call; pass a Tensor");
     uint64_t address;
     if (Upload* other = upload_of(w, index)) {
         other->write_back |= plan.writes;

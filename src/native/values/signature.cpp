@@ -99,6 +99,7 @@ void walk_all(Walk& walk, const CallArguments& arguments, Each&& each)
     if (arguments.self) {
         signature.key.push_back('.');
         walk.argument = "this";
+        const PartScope part(walk);
         each(ArgumentPlace::self, nullptr, walk_argument(walk, arguments.self));
     }
     char position = '0';
@@ -106,6 +107,7 @@ void walk_all(Walk& walk, const CallArguments& arguments, Each&& each)
         signature.key.push_back(',');
         walk.argument.assign(1, position);
         position = position < '9' ? char(position + 1) : '9';
+        const PartScope part(walk);
         each(ArgumentPlace::positional, nullptr, walk_argument(walk, value));
     }
     PyObject *key, *value;
@@ -118,6 +120,7 @@ void walk_all(Walk& walk, const CallArguments& arguments, Each&& each)
         walk.argument.assign(name);
         signature.key.append(name);
         signature.key.push_back('\0');
+        const PartScope part(walk);
         each(ArgumentPlace::named, key, walk_argument(walk, value));
     }
     if (PyObject* type = signature.reserved.result_type; type && arguments.keywords) {
@@ -131,10 +134,19 @@ void walk_all(Walk& walk, const CallArguments& arguments, Each&& each)
 
 } // namespace
 
-void walk(Signature& signature, const CallArguments& arguments)
+void walk(Signature& signature, const CallArguments& arguments, std::vector<ArgumentPart>* parts)
 {
     Walk walk(signature, WalkMode::key, nullptr);
+    walk.parts = parts;
     walk_all(walk, arguments, [](ArgumentPlace, PyObject*, const nb::object&) { });
+}
+
+void walk_part(Signature& signature, PyObject* value, std::string_view name, PyObject* node)
+{
+    Walk walk(signature, WalkMode::key, nullptr);
+    walk.node = node;
+    walk.argument = name;
+    walk_argument(walk, value);
 }
 
 nb::list describe(const CallArguments& arguments, const Signature* walked)

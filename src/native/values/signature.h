@@ -58,7 +58,17 @@ struct CallArguments {
     std::span<PyObject* const> slots; ///< what TorchSlots stand for, in walk order
 };
 
-void walk(Signature& signature, const CallArguments& arguments);
+/// An argument, or a field of one: what of the key and which leaves are its own.
+struct ArgumentPart {
+    std::string path; ///< name or number of the argument, and fields: "params.a"
+    std::string key;
+    size_t first = 0, count = 0; ///< leaves
+};
+
+/// `parts` (may be null) receives every argument and field.
+void walk(Signature& signature, const CallArguments& arguments, std::vector<ArgumentPart>* parts = nullptr);
+/// Walks one more value, as an argument of `node` (for messages) with that name.
+void walk_part(Signature& signature, PyObject* value, std::string_view name, PyObject* node);
 
 /// The same walk as Python data for the planner: a list of (name or None, value) where value is
 /// (kind, type name, details: dict, leaf index or -1, fields: list of (name, value)).

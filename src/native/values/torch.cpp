@@ -335,6 +335,18 @@ void bump_torch_version(PyObject* tensor)
         PyErr_Clear(); // subclasses without a version
 }
 
+void bump_torch_versions(PyObject* tensors)
+{
+    static PyObject* function = nullptr;
+    if (!function) // what increment_version() calls
+        function = nb::getattr(torch().attr("_C"), "_increment_version", nb::none()).release().ptr();
+    if (function != Py_None && nb::steal(PyObject_CallOneArg(function, tensors)).is_valid())
+        return;
+    PyErr_Clear(); // of a torch that takes one tensor at a time
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i)
+        bump_torch_version(PyTuple_GET_ITEM(tensors, i));
+}
+
 void set_torch_python_fallback(bool enabled) { force_python = enabled; }
 bool torch_uses_python_fallback() { return force_python; }
 

@@ -36,6 +36,8 @@ bool torch_is_deterministic();
 void refuse_tangent(PyObject* tensor);
 /// Tells autograd that a tensor's content was changed in place.
 void bump_torch_version(PyObject* tensor);
+/// The same of a tuple of tensors for which it was done before.
+void bump_torch_versions(PyObject* tensors);
 /// Forces the Python protocol, for tests.
 void set_torch_python_fallback(bool enabled);
 bool torch_uses_python_fallback();

@@ -153,6 +153,24 @@ nb::object walk_unsupported(Walk& w, PyObject* value, const char* reason)
     return w.described(value, ValueKind::unsupported, details, w.last_leaf());
 }
 
+void PartScope::begin()
+{
+    m_index = m_walk->parts->size();
+    const Signature& signature = m_walk->signature;
+    std::string path = m_walk->argument;
+    for (std::string_view field : m_walk->path)
+        path += cat(".", field);
+    // until the end: where the key begins
+    m_walk->parts->push_back({std::move(path), std::string(), signature.leaf_count, signature.key.size()});
+}
+
+void PartScope::end()
+{
+    ArgumentPart& part = (*m_walk->parts)[m_index];
+    part.key = m_walk->signature.key.substr(part.count);
+    part.count = m_walk->signature.leaf_count - part.first;
+}
+
 std::string Walk::label() const
 {
     return node ? nb::cast<std::string>(nb::str(nb::getattr(nb::handle(node), "label", nb::str("")))) + ": " : "";

@@ -30,11 +30,12 @@ public:
     const Signature* const walked; ///< of the same arguments: objects are not asked again; null: there is none
     const bool describes, strips;
 
-    std::string argument;               ///< name or index of the argument at hand, for messages
-    std::vector<std::string_view> path; ///< fields inside it
-    PyObject* node = nullptr;           ///< the FunctionNode, for messages
-    std::span<PyObject* const> slots;   ///< what TorchSlots that are still to come stand for
-    bool in_packed = false;             ///< inside a packed value: read-only, without gradients
+    std::string argument;                       ///< name or index of the argument at hand, for messages
+    std::vector<std::string_view> path;         ///< fields inside it
+    PyObject* node = nullptr;                   ///< the FunctionNode, for messages
+    std::span<PyObject* const> slots;           ///< what TorchSlots that are still to come stand for
+    bool in_packed = false;                     ///< inside a packed value: read-only, without gradients
+    std::vector<ArgumentPart>* parts = nullptr; ///< where each argument and field is noted; null: nowhere
     int depth = 0;
 
     void put(char c) { signature.key.push_back(c); }
@@ -82,6 +83,30 @@ public:
 
 private:
     [[noreturn]] void throw_bound(const std::string& text) const;
+};
+
+/// Notes an argument or field, which is walked while this lives.
+class PartScope {
+public:
+    explicit PartScope(Walk& walk) : m_walk(walk.parts && !walk.in_packed ? &walk : nullptr)
+    {
+        if (m_walk) [[unlikely]]
+            begin();
+    }
+    ~PartScope()
+    {
+        if (m_walk) [[unlikely]]
+            end();
+    }
+    PartScope(const PartScope&) = delete;
+    PartScope& operator=(const PartScope&) = delete;
+
+private:
+    void begin();
+    void end();
+
+    Walk* m_walk;
+    size_t m_index = 0;
 };
 
 /// One argument of the call; only here a packed value may stand.

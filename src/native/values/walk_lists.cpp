@@ -249,6 +249,7 @@ nb::object walk_fields(Walk& w, PyObject* value, int64_t own, const DictFields& 
             continue;
         }
         w.path.push_back(name);
+        const PartScope part(w);
         nb::object child = walk_value(w, item);
         w.path.pop_back();
         if (w.strips)

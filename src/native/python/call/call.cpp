@@ -100,6 +100,7 @@ void bind_call(nb::module_& m)
     bind_graph(m);
     bind_torch(m);
     bind_raw(m);
+    bind_prepared(m);
     bind_plans(m);
     bind_site(m);
     m.def("_set_check_bounds", &set_check_bounds, nb::arg("enabled"),
