@@ -14,7 +14,7 @@ from .globals_used import used_slots
 from .host_code import host_text, with_host
 from .prelude_hlsl import check_hlsl, with_any_index, with_halves
 
-_FILES = {"cpp": ("prelude_integers.h", "prelude_cpp.h"), "cuda": ("prelude_integers.h", "prelude_cuda.h")}
+_FILES = {"cpp": ("prelude_integers.h", "adds_cpp.h", "prelude_cpp.h"), "cuda": ("prelude_integers.h", "prelude_cuda.h")}
 
 _MISSING = (b"asinh", b"acosh", b"atanh")
 # Slang 2026.12's own C++ prelude: the unary operators of matrices take a row of a row, and do not compile.
@@ -79,7 +79,8 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         if defines.get("SPY_BOUNDS_CHECKS") == "1":
             code = _checks() + _checked_parts(code)
         code = _half_operators(code).replace(_MATRIX_MINUS, _MATRIX_MINUS.replace(b"result[i].", b"result."))
-    return _text(target) + _double_functions(code, target)
+    adds = b"#define SPY_HAS_ADDS\n" if target == "cpp" and b"_spy_atomic_add_" in code else b""
+    return adds + _text(target) + _double_functions(code, target)
 
 
 def _double_functions(code: bytes, target: str) -> bytes:

@@ -59,14 +59,16 @@ nb::object find_globals(const Call& call)
 namespace {
 
 void start(const Call& call, const Measured& measured, const Variant& variant, const Groups& count,
-           const KernelArguments& arguments, ShaderObject* globals)
+           const Written& written, ShaderObject* globals)
 {
+    const KernelArguments& arguments = written.arguments;
     std::span<const uint8_t> scopes[2] = {{}, {arguments.bytes.data(), arguments.bytes.size()}};
     LaunchDesc desc;
     desc.kernel = variant.kernel.get();
     desc.group_count = count;
     desc.stream = measured.stream;
     desc.shape = measured.shape.dims();
+    desc.added = written.added;
     ArgumentData data;
     if (globals) {
         globals->gather(data);
@@ -118,7 +120,7 @@ void run(const Call& call, const Measured& measured, const Selected& selected, W
     if (call.recorder)
         record(call, measured, variant, count, written.arguments, object);
     else
-        start(call, measured, variant, count, written.arguments, object);
+        start(call, measured, variant, count, written, object);
     settle_sums(call, measured, written);
     if (report.is_asked)
         check_bounds(call, report);

@@ -23,6 +23,34 @@ void ReadyLaunch::merge(ShaderObject* object)
     has_globals = true;
 }
 
+void ReadyLaunch::take_uploads(Pending& pending)
+{
+    for (Upload& upload : pending.uploads)
+        if (!upload.buffer)
+            uploads.emplace_back(upload.leaf, std::make_shared<std::vector<uint8_t>>(std::move(upload.bytes)));
+}
+
+namespace {
+
+/// Arguments by position get the names of their parameters.
+void name_parts(std::vector<ArgumentPart>& parts, const CallPlan& plan)
+{
+    std::erase_if(parts, [&](const ArgumentPart& part) {
+        return part.count == 0 || part.first + part.count > plan.leaves.size();
+    });
+    for (ArgumentPart& part : parts) {
+        const size_t end = std::min(part.path.find('.'), part.path.size());
+        if (part.path.find_first_not_of("0123456789") < end)
+            continue;
+        std::string name;
+        for (size_t i = part.first; name.empty() && i < plan.leaves.size(); ++i)
+            name = plan.leaves[i].name; // of a dict, its first field's
+        part.path = name.substr(0, name.find_first_of(".[")) + part.path.substr(end);
+    }
+}
+
+} // namespace
+
 PreparedCall::PreparedCall(nb::handle node, nb::args args, nb::kwargs kwargs) : m_node(nb::borrow(node))
 {
     m_options = nb::inst_ptr<CallSite>(node)->run;
@@ -31,7 +59,7 @@ PreparedCall::PreparedCall(nb::handle node, nb::args args, nb::kwargs kwargs) : 
     m_given = std::move(planned.given);
     if (m_signature.reserved.thread_count)
         m_signature.keep.push_back(nb::borrow(m_signature.reserved.thread_count));
-    name_parts();
+    name_parts(m_parts, *m_plan);
     prepare();
 }
 
@@ -52,23 +80,6 @@ void PreparedCall::check_open() const
         fail_runtime("the prepared call was already cleared");
     if (m_plan->device->is_closed())
         m_plan->device->fail_closed();
-}
-
-/// Arguments by position get the names of their parameters.
-void PreparedCall::name_parts()
-{
-    std::erase_if(m_parts, [&](const ArgumentPart& part) {
-        return part.count == 0 || part.first + part.count > m_plan->leaves.size();
-    });
-    for (ArgumentPart& part : m_parts) {
-        const size_t end = std::min(part.path.find('.'), part.path.size());
-        if (part.path.find_first_not_of("0123456789") < end)
-            continue;
-        std::string name;
-        for (size_t i = part.first; name.empty() && i < m_signature.leaf_count; ++i)
-            name = m_plan->leaves[i].name; // of a dict, its first field's
-        part.path = name.substr(0, name.find_first_of(".[")) + part.path.substr(end);
-    }
 }
 
 void PreparedCall::check_leaf(size_t index, const Leaf& leaf) const
@@ -112,24 +123,23 @@ void PreparedCall::own(size_t first, size_t count, std::span<const nb::object> k
         m_owners[first].keep.insert(m_owners[first].keep.end(), keep.begin(), keep.end());
 }
 
-/// What was kept while leaves were written goes to their owners; gives the rest.
-std::vector<ref<Object>> PreparedCall::give_keep(size_t first, std::vector<ref<Object>>& keep,
-                                                 const std::vector<size_t>& ends)
+std::vector<ref<Object>> give_keep(std::span<LeafOwner> owners, std::vector<ref<Object>>& keep,
+                                   std::span<const size_t> ends)
 {
     std::vector<ref<Object>> rest = std::exchange(keep, {});
     for (size_t i = 0; i + 1 < ends.size(); ++i)
-        m_owners[first + i].natives.assign(rest.begin() + ptrdiff_t(ends[i]), rest.begin() + ptrdiff_t(ends[i + 1]));
+        owners[i].natives.assign(rest.begin() + ptrdiff_t(ends[i]), rest.begin() + ptrdiff_t(ends[i + 1]));
     if (!ends.empty())
         rest.erase(rest.begin() + ptrdiff_t(ends.front()), rest.begin() + ptrdiff_t(ends.back()));
     return rest;
 }
 
-/// All that a launch keeps alive.
-void PreparedCall::gather_keep(std::vector<ref<Object>>& keep) const
+std::vector<ref<Object>> all_kept(const std::vector<ref<Object>>& natives, std::span<const LeafOwner> owners)
 {
-    keep = m_natives;
-    for (const LeafOwner& owner : m_owners)
+    std::vector<ref<Object>> keep = natives;
+    for (const LeafOwner& owner : owners)
         keep.insert(keep.end(), owner.natives.begin(), owner.natives.end());
+    return keep;
 }
 
 void PreparedCall::prepare()
@@ -152,7 +162,7 @@ void PreparedCall::prepare()
     m_selected = select(call, m_measured);
     Written written = write(call, m_measured, m_selected, std::move(placed));
     own(0, count, {});
-    m_natives = give_keep(0, written.arguments.keep, written.keep_ends);
+    m_natives = give_keep(m_owners, written.arguments.keep, written.keep_ends);
     m_container = std::move(written.pending.result);
     m_tangent = std::move(written.pending.tangent);
     make_ready(call, written);
@@ -174,16 +184,10 @@ void PreparedCall::make_ready(const Call& call, Written& written)
             m_globals = nb::none();
     }
     m_ready->arguments = std::move(written.arguments);
-    take_uploads(written.pending);
-    gather_keep(m_ready->arguments.keep);
+    m_ready->added = std::move(written.added);
+    m_ready->take_uploads(written.pending);
+    m_ready->arguments.keep = all_kept(m_natives, m_owners);
     m_ready->merge(globals());
-}
-
-void PreparedCall::take_uploads(Pending& pending)
-{
-    for (Upload& upload : pending.uploads)
-        if (!upload.buffer)
-            m_ready->uploads.emplace_back(upload.leaf, std::make_shared<std::vector<uint8_t>>(std::move(upload.bytes)));
 }
 
 ShaderObject* PreparedCall::globals() const
@@ -258,6 +262,8 @@ nb::object PreparedCall::launch()
     desc.kernel = ready->kernel.get();
     desc.group_count = ready->groups;
     desc.stream = stream;
+    desc.shape = m_measured.shape.dims();
+    desc.added = ready->added;
     desc.arguments = ready->has_globals ? ready->globals.arguments() : Arguments{scopes, own.slots, own.keep};
     {
         GilRelease release;
@@ -279,6 +285,7 @@ nb::object PreparedCall::launch_staged(const ReadyLaunch& ready, NativeHandle st
     Writing w{call, measured, m_selected, placed};
     w.out.arguments = ready.arguments;
     w.out.sums = m_sums;
+    w.out.added = ready.added;
     if (m_plan->result.mode == ResultMode::value) {
         prepare_result(w); // memory of this launch
     } else {

@@ -22,13 +22,38 @@ struct ReadyLaunch {
     std::array<uint32_t, 3> groups{};
     ArgumentData globals; ///< with the call's own; empty without globals
     bool has_globals = false;
+    std::vector<AddedRange> added;
     /// Lists on the CPU, by leaf.
     std::vector<std::pair<size_t, std::shared_ptr<std::vector<uint8_t>>>> uploads;
     std::vector<LeafOwner> retired; ///< what was replaced while a launch was under way
 
     /// Globals and the call's own, side by side.
     void merge(ShaderObject* object);
+    void take_uploads(Pending& pending);
 };
+
+/// A new value for a part of the arguments, walked into a signature of its own.
+struct PreparedChange {
+    ArgumentPart* part;
+    nb::object value;
+    size_t leaf, keep, keep_end; ///< in the walked signature
+    std::vector<ref<Object>> natives{};
+    std::vector<size_t> ends{}; ///< of natives, as in Written
+};
+
+/// What replaces parts of the launch that is ready.
+struct PreparedNext {
+    Written written;
+    Selected selected;
+    ref<Kernel> kernel;
+    Groups groups;
+};
+
+/// What was kept while leaves were written goes to their owners; gives the rest.
+std::vector<ref<Object>> give_keep(std::span<LeafOwner> owners, std::vector<ref<Object>>& keep,
+                                   std::span<const size_t> ends);
+/// All that a launch keeps alive: `natives` of the call, and those of its leaves.
+std::vector<ref<Object>> all_kept(const std::vector<ref<Object>>& natives, std::span<const LeafOwner> owners);
 
 class PreparedCall {
 public:
@@ -40,7 +65,6 @@ public:
     void set(nb::handle values);
 
     const Shape& shape() const { return m_measured.shape; }
-    CallPlan& plan() const { return *m_plan; }
     const nb::object& node() const { return m_node; }
     /// The names that set() takes.
     std::vector<std::string> names() const;
@@ -69,18 +93,11 @@ public:
     void clear();
 
 private:
-    struct Change;
-    struct Next;
-
     Call as_call() const;
     void check_open() const;
-    void name_parts();
     /// Refuses what a prepared call cannot hold.
     void check_leaf(size_t index, const Leaf& leaf) const;
     void own(size_t first, size_t count, std::span<const nb::object> keep);
-    std::vector<ref<Object>> give_keep(size_t first, std::vector<ref<Object>>& keep, const std::vector<size_t>& ends);
-    void take_uploads(Pending& pending);
-    void gather_keep(std::vector<ref<Object>>& keep) const;
     ShaderObject* globals() const;
     void prepare();
     void make_ready(const Call& call, Written& written);
@@ -88,17 +105,12 @@ private:
     void note_written();
     nb::object launch_staged(const ReadyLaunch& ready, NativeHandle stream);
 
-    ArgumentPart& part_of(PyObject* name);
-    Change read_change(Signature& scratch, PyObject* name, PyObject* value);
-    void check_change(const Change& change, Signature& scratch) const;
-    void check_result(const Change& change) const;
-    void check_gradients() const;
-    void check_apart(const std::vector<Change>& changes) const;
-    void swap_leaves(Signature& scratch, const std::vector<Change>& changes);
-    Selected select_again(const Call& call, const std::vector<Change>& changes);
-    Next write_next(std::vector<Change>& changes);
-    void replace_owners(Change& change, Signature& scratch, std::vector<LeafOwner>& old);
-    void settle(Next& next, std::vector<Change>& changes, Signature& scratch);
+    PreparedChange read_change(Signature& scratch, PyObject* name, PyObject* value);
+    void check_change(const PreparedChange& change, Signature& scratch) const;
+    Selected select_again(const Call& call, const std::vector<PreparedChange>& changes);
+    PreparedNext write_next(std::vector<PreparedChange>& changes);
+    void replace_owners(PreparedChange& change, Signature& scratch, std::vector<LeafOwner>& old);
+    void settle(PreparedNext& next, std::vector<PreparedChange>& changes, Signature& scratch);
 
     nb::object m_node, m_given, m_globals, m_result;
     std::shared_ptr<CallPlan> m_plan;

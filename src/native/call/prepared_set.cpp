@@ -9,23 +9,6 @@
 
 namespace spy {
 
-/// A new value for a part of the arguments, walked into a signature of its own.
-struct PreparedCall::Change {
-    ArgumentPart* part;
-    nb::object value;
-    size_t leaf, keep, keep_end; ///< in the walked signature
-    std::vector<ref<Object>> natives{};
-    std::vector<size_t> ends{}; ///< of natives, as in Written
-};
-
-/// What replaces parts of the launch that is ready.
-struct PreparedCall::Next {
-    Written written;
-    Selected selected;
-    ref<Kernel> kernel;
-    Groups groups;
-};
-
 namespace {
 
 /// What a value is, for messages.
@@ -85,28 +68,80 @@ std::pair<uint64_t, uint64_t> reach_of(const Container& made)
     return {tensor.address, tensor.address + uint64_t(tensor.shape.element_count()) * scalar_info(tensor.scalar).size};
 }
 
-} // namespace
-
-ArgumentPart& PreparedCall::part_of(PyObject* name)
+ArgumentPart& find_part(std::vector<ArgumentPart>& parts, PyObject* name, const std::string& label)
 {
     Py_ssize_t size = 0;
     const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, &size) : nullptr;
     if (!text)
         PyErr_Clear();
     const std::string_view path = text ? std::string_view(text, size_t(size)) : std::string_view();
-    for (ArgumentPart& part : m_parts)
+    for (ArgumentPart& part : parts)
         if (part.path == path)
             return part;
     std::string known;
-    for (const ArgumentPart& part : m_parts)
+    for (const ArgumentPart& part : parts)
         known += cat(known.empty() ? "" : ", ", part.path);
-    fail(ErrorKind::type, m_plan->label, ": set: no argument '", path, "' of the prepared call; it has ",
+    fail(ErrorKind::type, label, ": set: no argument '", path, "' of the prepared call; it has ",
          known.empty() ? std::string("none") : known, ": prepare the call again with it");
 }
 
-PreparedCall::Change PreparedCall::read_change(Signature& scratch, PyObject* name, PyObject* given)
+/// A result that the call made must not be what it reads: the next launch writes it.
+void check_result(const CallPlan& plan, const Signature& signature, const PreparedChange& change,
+                  std::initializer_list<const Container*> results)
 {
-    ArgumentPart& part = part_of(name);
+    for (const Container* made : results) {
+        const auto [begin, end] = reach_of(*made);
+        for (size_t i = change.part->first; i < change.part->first + change.part->count; ++i) {
+            const Leaf& leaf = signature.leaves[i];
+            bool meets = made->object.is_valid() && !made->object.is_none() && made->object.is(leaf.object);
+            if (leaf.tensor || leaf.device_type || leaf.kind == ValueKind::array) {
+                const auto [first, last] = reach_of(leaf);
+                meets |= first < end && begin < last;
+            }
+            if (meets)
+                fail_value(plan.label, ": set: argument ", plan.leaves[i].name,
+                           " shares memory with the result of the prepared call, which each launch writes; pass a "
+                           "copy, or prepare the call with _result=");
+        }
+    }
+}
+
+/// Gradients of a Tensor can be replaced on the object itself.
+void check_gradients(const CallPlan& plan, const Signature& signature, std::span<const LeafOwner> owners)
+{
+    for (size_t i = 0; i < owners.size(); ++i) {
+        const Leaf& leaf = signature.leaves[i];
+        const auto& grads = owners[i].grads;
+        if (leaf.tensor && owners[i].object.is(leaf.object) && grads[0].is_valid() &&
+            (!grads[0].is(leaf.tensor->grad_in) || !grads[1].is(leaf.tensor->grad_out)))
+            fail_value(plan.label, ": set: the gradients of argument ", plan.leaves[i].name,
+                       " are others than when the call was prepared: prepare it again");
+    }
+}
+
+/// New leaves into their places, or back.
+void swap_leaves(Signature& signature, Signature& scratch, const std::vector<PreparedChange>& changes)
+{
+    for (const PreparedChange& change : changes)
+        for (size_t i = 0; i < change.part->count; ++i)
+            std::swap(signature.leaves[change.part->first + i], scratch.leaves[change.leaf + i]);
+}
+
+/// A field and the argument that it is of cannot both be set at once.
+void check_apart(const std::vector<PreparedChange>& changes, const std::string& label)
+{
+    for (const PreparedChange& a : changes)
+        for (const PreparedChange& b : changes)
+            if (&a != &b && b.part->path.starts_with(a.part->path + "."))
+                fail_value(label, ": set: got both ", a.part->path, " and ", b.part->path,
+                           ", which is part of it: set one of them");
+}
+
+} // namespace
+
+PreparedChange PreparedCall::read_change(Signature& scratch, PyObject* name, PyObject* given)
+{
+    ArgumentPart& part = find_part(m_parts, name, m_plan->label);
     nb::object value = nb::borrow(given);
     const bool was_float = part.count == 1 && m_signature.leaves[part.first].kind == ValueKind::floating;
     if (was_float && PyLong_CheckExact(given)) // 3 for 3.0
@@ -115,7 +150,7 @@ PreparedCall::Change PreparedCall::read_change(Signature& scratch, PyObject* nam
         throw nb::python_error();
     const size_t key = scratch.key.size(), leaf = scratch.leaf_count, keep = scratch.keep.size();
     walk_part(scratch, value.ptr(), part.path, m_node.ptr());
-    const Change change{&part, std::move(value), leaf, keep, scratch.keep.size()};
+    const PreparedChange change{&part, std::move(value), leaf, keep, scratch.keep.size()};
     const Leaf& old = m_signature.leaves[part.first];
     if (scratch.key.compare(key, std::string::npos, part.key) != 0 || scratch.leaf_count - leaf != part.count) {
         const std::string expected = describe_leaf(old);
@@ -129,7 +164,7 @@ PreparedCall::Change PreparedCall::read_change(Signature& scratch, PyObject* nam
 }
 
 /// What is not in the key: sizes, and what a prepared call cannot hold.
-void PreparedCall::check_change(const Change& change, Signature& scratch) const
+void PreparedCall::check_change(const PreparedChange& change, Signature& scratch) const
 {
     const ArgumentPart& part = *change.part;
     for (size_t i = 0; i < part.count; ++i) {
@@ -158,53 +193,12 @@ void PreparedCall::check_change(const Change& change, Signature& scratch) const
              Py_TYPE(change.value.ptr())->tp_name, ") has update_this(): prepare the call again for it");
 }
 
-/// A result that the call made must not be what it reads: the next launch writes it.
-void PreparedCall::check_result(const Change& change) const
-{
-    for (const Container* made : {&m_container, &m_tangent}) {
-        const auto [begin, end] = reach_of(*made);
-        for (size_t i = change.part->first; i < change.part->first + change.part->count; ++i) {
-            const Leaf& leaf = m_signature.leaves[i];
-            bool meets = made->object.is_valid() && !made->object.is_none() && made->object.is(leaf.object);
-            if (leaf.tensor || leaf.device_type || leaf.kind == ValueKind::array) {
-                const auto [first, last] = reach_of(leaf);
-                meets |= first < end && begin < last;
-            }
-            if (meets)
-                fail_value(m_plan->label, ": set: argument ", m_plan->leaves[i].name,
-                           " shares memory with the result of the prepared call, which each launch writes; pass a "
-                           "copy, or prepare the call with _result=");
-        }
-    }
-}
-
-/// Gradients of a Tensor can be replaced on the object itself.
-void PreparedCall::check_gradients() const
-{
-    for (size_t i = 0; i < m_owners.size(); ++i) {
-        const Leaf& leaf = m_signature.leaves[i];
-        const auto& grads = m_owners[i].grads;
-        if (leaf.tensor && m_owners[i].object.is(leaf.object) && grads[0].is_valid() &&
-            (!grads[0].is(leaf.tensor->grad_in) || !grads[1].is(leaf.tensor->grad_out)))
-            fail_value(m_plan->label, ": set: the gradients of argument ", m_plan->leaves[i].name,
-                       " are others than when the call was prepared: prepare it again");
-    }
-}
-
-/// New leaves into their places, or back.
-void PreparedCall::swap_leaves(Signature& scratch, const std::vector<Change>& changes)
-{
-    for (const Change& change : changes)
-        for (size_t i = 0; i < change.part->count; ++i)
-            std::swap(m_signature.leaves[change.part->first + i], scratch.leaves[change.leaf + i]);
-}
-
 /// Checks of the views that a launch will see; gives which kernel runs.
-Selected PreparedCall::select_again(const Call& call, const std::vector<Change>& changes)
+Selected PreparedCall::select_again(const Call& call, const std::vector<PreparedChange>& changes)
 {
-    check_gradients();
-    for (const Change& change : changes)
-        check_result(change);
+    check_gradients(*m_plan, m_signature, m_owners);
+    for (const PreparedChange& change : changes)
+        check_result(*m_plan, m_signature, change, {&m_container, &m_tangent});
     const size_t kept = m_signature.keep.size();
     const Measured measured = measure(call);
     m_signature.keep.resize(kept);
@@ -220,19 +214,19 @@ Selected PreparedCall::select_again(const Call& call, const std::vector<Change>&
 }
 
 /// The next launch's part of what changes; changes nothing that the call has.
-PreparedCall::Next PreparedCall::write_next(std::vector<Change>& changes)
+PreparedNext PreparedCall::write_next(std::vector<PreparedChange>& changes)
 {
     const Call call = as_call();
     bool moves = false;
-    for (const Change& change : changes)
+    for (const PreparedChange& change : changes)
         for (size_t i = 0; i < change.part->count; ++i)
             moves |= is_view(m_plan->leaves[change.part->first + i]);
-    Next next{{}, moves ? select_again(call, changes) : m_selected, m_ready->kernel, m_ready->groups};
+    PreparedNext next{{}, moves ? select_again(call, changes) : m_selected, m_ready->kernel, m_ready->groups};
     if (m_measured.total == 0)
         return next;
     next.written.arguments.bytes = m_ready->arguments.bytes;
     next.written.arguments.slots = m_ready->arguments.slots;
-    for (Change& change : changes) {
+    for (PreparedChange& change : changes) {
         rewrite(call, m_measured, next.selected, change.part->first, change.part->count, next.written);
         change.natives = std::exchange(next.written.arguments.keep, {});
         change.ends = std::exchange(next.written.keep_ends, {});
@@ -246,26 +240,26 @@ PreparedCall::Next PreparedCall::write_next(std::vector<Change>& changes)
 }
 
 /// What the leaves of a change live from; gives what those before it lived from.
-void PreparedCall::replace_owners(Change& change, Signature& scratch, std::vector<LeafOwner>& old)
+void PreparedCall::replace_owners(PreparedChange& change, Signature& scratch, std::vector<LeafOwner>& old)
 {
     const size_t first = change.part->first, count = change.part->count;
     for (size_t i = first; i < first + count; ++i)
         old.push_back(std::exchange(m_owners[i], {}));
     own(first, count, {scratch.keep.data() + change.keep, change.keep_end - change.keep});
-    std::vector<ref<Object>> rest = give_keep(first, change.natives, change.ends);
+    std::vector<ref<Object>> rest = give_keep(std::span(m_owners).subspan(first), change.natives, change.ends);
     auto& natives = m_owners[first].natives;
     natives.insert(natives.end(), rest.begin(), rest.end());
     if (change.part->path == "_result")
         m_result = m_given = change.value;
 }
 
-void PreparedCall::settle(Next& next, std::vector<Change>& changes, Signature& scratch)
+void PreparedCall::settle(PreparedNext& next, std::vector<PreparedChange>& changes, Signature& scratch)
 {
     std::vector<LeafOwner> old; // goes last: it may run Python code
-    for (Change& change : changes)
+    for (PreparedChange& change : changes)
         replace_owners(change, scratch, old);
     auto is_replaced = [&](size_t leaf) {
-        for (const Change& change : changes)
+        for (const PreparedChange& change : changes)
             if (leaf >= change.part->first && leaf < change.part->first + change.part->count)
                 return true;
         return false;
@@ -274,13 +268,16 @@ void PreparedCall::settle(Next& next, std::vector<Change>& changes, Signature& s
     if (before.use_count() > 2) { // a launch of another thread is under way
         m_ready = std::make_shared<ReadyLaunch>();
         m_ready->uploads = before->uploads;
+        m_ready->added = before->added;
     }
     std::erase_if(m_sums, [&](const Sums& sums) { return is_replaced(sums.leaf); });
     m_sums.insert(m_sums.end(), next.written.sums.begin(), next.written.sums.end());
+    std::erase_if(m_ready->added, [&](const AddedRange& range) { return is_replaced(range.leaf); });
+    m_ready->added.insert(m_ready->added.end(), next.written.added.begin(), next.written.added.end());
     std::erase_if(m_ready->uploads, [&](const auto& upload) { return is_replaced(upload.first); });
-    take_uploads(next.written.pending);
+    m_ready->take_uploads(next.written.pending);
     m_ready->arguments = std::move(next.written.arguments);
-    gather_keep(m_ready->arguments.keep);
+    m_ready->arguments.keep = all_kept(m_natives, m_owners);
     m_ready->kernel = std::move(next.kernel);
     m_ready->groups = next.groups;
     m_ready->merge(globals());
@@ -299,7 +296,7 @@ void PreparedCall::set(nb::handle values)
         fail_runtime(m_plan->label, ": set: another thread is setting arguments of this prepared call");
     SignatureLease lease;
     Signature& scratch = *lease.signature;
-    std::vector<Change> changes;
+    std::vector<PreparedChange> changes;
     struct Guard {
         bool& flag;
         explicit Guard(bool& flag) : flag(flag) { flag = true; }
@@ -310,25 +307,15 @@ void PreparedCall::set(nb::handle values)
         changes.push_back(read_change(scratch, name, value));
         check_change(changes.back(), scratch);
     }
-    check_apart(changes);
-    swap_leaves(scratch, changes);
+    check_apart(changes, m_plan->label);
+    swap_leaves(m_signature, scratch, changes);
     try {
-        Next next = write_next(changes);
+        PreparedNext next = write_next(changes);
         settle(next, changes, scratch);
     } catch (...) {
-        swap_leaves(scratch, changes);
+        swap_leaves(m_signature, scratch, changes);
         throw;
     }
-}
-
-/// A field and the argument that it is of cannot both be set at once.
-void PreparedCall::check_apart(const std::vector<Change>& changes) const
-{
-    for (const Change& a : changes)
-        for (const Change& b : changes)
-            if (&a != &b && b.part->path.starts_with(a.part->path + "."))
-                fail_value(m_plan->label, ": set: got both ", a.part->path, " and ", b.part->path,
-                           ", which is part of it: set one of them");
 }
 
 } // namespace spy

@@ -171,6 +171,7 @@ struct Written {
     KernelArguments arguments;
     std::vector<size_t> keep_ends; ///< prepared calls: where in arguments.keep each leaf's own begins, and the end
     std::vector<Sums> sums;
+    std::vector<AddedRange> added; ///< CPU: gradients that invocations add to anywhere
     Pending pending;
 };
 Written write(const Call& call, const Measured& measured, const Selected& selected, Placed&& placed);

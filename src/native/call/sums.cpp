@@ -97,6 +97,10 @@ void prepare_sums(const Call& call, const Measured& measured, Written& written)
         clear_buffer(call, measured, buffer);
     for (Sums& sums : written.sums) {
         sums.sums += address;
+        constexpr uint32_t halves_in_floats = 2;
+        if (sums.plan.ratio == halves_in_floats && sums.plan.item == 2 &&
+            call.plan.device->info().type == DeviceType::cpu && !call.recorder)
+            written.added.push_back({sums.leaf, sums.sums, sums.count * sizeof(float), false});
         table.insert(table.end(), {sums.begin, sums.begin + sums.count * sums.plan.item, sums.sums, sums.plan.ratio});
     }
     call.plan.device->write_buffer(buffer, 0, table.data(), table.size() * sizeof(uint64_t));

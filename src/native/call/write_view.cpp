@@ -55,13 +55,49 @@ const Apart* apart_of(const Placed& placed, size_t leaf, ViewSource source)
     return nullptr;
 }
 
+/// A gradient that the function adds to at places of its choice: a CPU's threads have copies of it.
+void note_added(Writing& w, size_t index, const ViewPlan& view, uint64_t address, const Shape& shape,
+                const Shape& strides)
+{
+    const Call& call = w.call;
+    const Leaf& leaf = w.leaf(index);
+    const bool is_read = view.has(ViewSource::grad_in); // what was added must be there at once
+    if (!w.plan(index).whole || is_read || call.recorder || call.signature.deterministic || view.sums.ratio ||
+        call.plan.device->info().type != DeviceType::cpu || call.plan.traits.is_forward_mode)
+        return;
+    ScalarType scalar = ScalarType::none;
+    uint32_t item = 0;
+    if (leaf.tensor) {
+        const TypeLayout& layout = *tensor_of(leaf, ViewSource::grad_out).layout;
+        const bool is_plain = layout.kind == TypeKind::scalar || layout.kind == TypeKind::vector;
+        scalar = is_plain ? layout.scalar : ScalarType::none;
+        item = layout.stride;
+    } else if (leaf.grads[1]) {
+        scalar = ScalarType(leaf.grads[1]->type_id);
+        item = leaf.grads[1]->raw_item;
+    }
+    if (scalar != ScalarType::float32 && scalar != ScalarType::float64)
+        return;
+    int64_t low = 0, high = 0;
+    for (size_t i = 0; i < shape.size(); ++i) {
+        if (shape[i] == 0)
+            return;
+        (strides[i] < 0 ? low : high) += (shape[i] - 1) * strides[i];
+    }
+    w.out.added.push_back({index, address + uint64_t(low * int64_t(item)), uint64_t(high - low + 1) * item,
+                           scalar == ScalarType::float64});
+}
+
 /// One view of a leaf; sums of its gradient are noted.
 void write_source(Writing& w, size_t index, const ViewPlan& view, ViewSource source, uint64_t address,
                   const Shape& shape, const Shape& strides)
 {
     write_view(w, w.plan(index), view.views[size_t(source)], address, shape, strides, view.vectors);
-    if (view.sums.ratio && source == ViewSource::grad_out)
+    if (source != ViewSource::grad_out)
+        return;
+    if (view.sums.ratio)
         note_sums(w, index, view.sums, address, shape, strides);
+    note_added(w, index, view, address, shape, strides);
 }
 
 void write_tensor(Writing& w, size_t index, const ViewPlan& view)

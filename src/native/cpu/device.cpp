@@ -130,7 +130,11 @@ CpuDevice::CpuDevice(const DeviceDesc& desc) : m_pool(thread_count())
 
 CpuDevice::~CpuDevice() = default;
 
-void CpuDevice::close_backend() noexcept { m_pool.stop(); }
+void CpuDevice::close_backend() noexcept
+{
+    m_pool.stop();
+    m_spare.clear();
+}
 
 ref<Texture> CpuDevice::create_texture(const TextureDesc& desc)
 {
@@ -175,6 +179,23 @@ std::string CpuDevice::compiler_fingerprint()
 
 ref<Kernel> CpuDevice::create_kernel(const KernelDesc& desc) { return new CpuKernel(this, desc); }
 
+void CpuDevice::run(const CpuKernel& kernel, const LaunchDesc& desc, void* entry_point, void* globals)
+{
+    const uint64_t count = uint64_t(desc.group_count[0]) * desc.group_count[1] * desc.group_count[2];
+    auto run = [&](uint64_t begin, uint64_t end) {
+        run_groups(kernel.function(), desc.group_count, begin, end, entry_point, globals);
+    };
+    if (!kernel.set_adds())
+        return m_pool.run(count, run);
+    SharedAdds adds(kernel.set_adds(), desc.added, m_pool, m_spare);
+    auto run_adding = [&](uint64_t begin, uint64_t end) {
+        const SharedAdds::Piece piece(adds);
+        run(begin, end);
+    };
+    m_pool.run(count, run_adding, &adds);
+    adds.settle();
+}
+
 void CpuDevice::launch(const LaunchDesc& desc)
 {
     if (m_closed) // the code is unloaded
@@ -194,12 +215,9 @@ void CpuDevice::launch(const LaunchDesc& desc)
     kernel->fill_block(desc.arguments, block);
     void* globals = kernel->scope(block, 0);
     void* entry_point = kernel->scope(block, 1);
-    const uint64_t count = uint64_t(desc.group_count[0]) * desc.group_count[1] * desc.group_count[2];
     Profiler* const profiler = this->profiler();
     const uint64_t begin_ticks = profiler ? host_ticks() : 0;
-    m_pool.run(count, [&](uint64_t begin, uint64_t end) {
-        run_groups(kernel->function(), desc.group_count, begin, end, entry_point, globals);
-    });
+    run(*kernel, desc, entry_point, globals);
     if (profiler)
         profiler->note(work_of(desc), begin_ticks, host_ticks());
     ++m_submit_id;

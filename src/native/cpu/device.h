@@ -1,4 +1,5 @@
 #pragma once
+#include "cpu/adds.h"
 #include "cpu/api.h"
 #include "cpu/thread_pool.h"
 #include "device/host.h"
@@ -6,6 +7,8 @@
 #include <atomic>
 
 namespace spy::cpu {
+
+class CpuKernel;
 
 class CpuDevice final : public HostDevice {
 public:
@@ -24,7 +27,10 @@ protected:
     void close_backend() noexcept override;
 
 private:
+    void run(const CpuKernel& kernel, const LaunchDesc& desc, void* entry_point, void* globals);
+
     ThreadPool m_pool;
+    SpareCopies m_spare; ///< for additions of several threads
 };
 
 /// Arguments of the function that Slang emits for an entry point: the groups to run, in the three dimensions.
@@ -41,6 +47,8 @@ public:
     void release() noexcept override { m_library.reset(); }
 
     Function function() const { return m_function; }
+    /// Says how the calling thread adds to shared memory; null where the code adds nothing.
+    SetAdds set_adds() const { return m_set_adds; }
     /// Whether a launch since the last question left the bounds of an array (code that keeps no count of it: false).
     bool overran() const { return m_overrun && m_overrun->exchange(0, std::memory_order_relaxed) != 0; }
     /// Whether a launch, the first that did, used an index outside of a buffer or an array.
@@ -60,6 +68,7 @@ public:
 private:
     std::unique_ptr<Library> m_library;
     Function m_function = nullptr;
+    SetAdds m_set_adds = nullptr;
     std::atomic<int>* m_overrun = nullptr; ///< in the library: see slangpy/slang/bounds_cpp.h
     std::atomic<int>* m_outside = nullptr; ///< in the library: see slangpy/slang/indices_cpp.h
     mutable std::atomic<bool> m_told{false};

@@ -103,6 +103,7 @@ CpuKernel::CpuKernel(ref<Device> device, const KernelDesc& desc)
     std::memcpy(&m_function, &symbol, sizeof(symbol));
     if (auto* host = static_cast<const SpyHost**>(m_library->symbol("_spy_host")))
         *host = &host_functions();
+    m_set_adds = find_set_adds(*m_library);
     m_outside = static_cast<std::atomic<int>*>(m_library->symbol("_spy_outside"));
     m_overrun = static_cast<std::atomic<int>*>(m_library->symbol("_spy_overrun"));
 

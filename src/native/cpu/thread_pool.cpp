@@ -36,7 +36,7 @@ void relax()
 
 } // namespace
 
-void ThreadPool::run_erased(uint64_t count, Call call, const void* body)
+void ThreadPool::run_erased(uint64_t count, Call call, const void* body, Sharing* sharing)
 {
     if (count == 1)
         return call(body, 0, 1); // nothing to share, nothing to time
@@ -59,7 +59,8 @@ void ThreadPool::run_erased(uint64_t count, Call call, const void* body)
             const uint64_t enough = uint64_t(2000.0 / per_index) + 1;
             const uint64_t most = std::max(enough, uint64_t(longest_piece_ns / per_index));
             const uint64_t chunk = std::clamp((count - done) / (uint64_t(m_thread_count) * 8), enough, most);
-            run_shared(done, count, std::min(chunk, count - done), call, body);
+            run_shared(done, per_index * double(count - done), {call, body, count, std::min(chunk, count - done)},
+                       sharing);
             return;
         }
         piece = size * 4;
@@ -68,17 +69,17 @@ void ThreadPool::run_erased(uint64_t count, Call call, const void* body)
         call(body, done, count);
 }
 
-void ThreadPool::run_shared(uint64_t begin, uint64_t count, uint64_t chunk, Call call, const void* body)
+void ThreadPool::run_shared(uint64_t begin, double rest, const Job& job, Sharing* sharing)
 {
     leave_parent();
     std::unique_lock lock(m_job_mutex, std::try_to_lock);
-    if (!lock) { // another launch has the workers
+    if (!lock || m_thread_count == 1 || (sharing && !sharing->begin(rest))) { // or another launch has the workers
         std::atomic<uint64_t> next{begin};
-        drain_interruptible({call, body, count, chunk}, next);
+        drain_interruptible(job, next);
         return;
     }
     start_workers();
-    m_job = {call, body, count, chunk};
+    m_job = job;
     m_next.store(begin, std::memory_order_relaxed);
     {
         std::lock_guard sleep_lock(m_sleep_mutex);
@@ -93,7 +94,7 @@ void ThreadPool::run_shared(uint64_t begin, uint64_t count, uint64_t chunk, Call
     try {
         drain_interruptible(m_job, m_next);
     } catch (...) { // Ctrl-C: pieces that have begun end, no other begins
-        m_next.store(count, std::memory_order_relaxed);
+        m_next.store(job.count, std::memory_order_relaxed);
         finish();
         throw;
     }

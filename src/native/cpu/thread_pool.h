@@ -9,6 +9,14 @@
 
 namespace spy {
 
+/// Asked before a job goes to several threads.
+class Sharing {
+public:
+    virtual ~Sharing() = default;
+    /// Whether it shall. `rest`: nanoseconds that the rest would take on this thread alone.
+    virtual bool begin(double rest) = 0;
+};
+
 class ThreadPool {
 public:
     /// `thread_count` includes the calling thread. Workers start at the first job that needs them.
@@ -22,11 +30,11 @@ public:
     /// Calls body(begin, end) over pieces of [0, count), each index once, from several threads. Small jobs run on the
     /// calling thread alone: a first piece is timed and tells whether the rest is worth waking anybody.
     template <typename Body>
-    void run(uint64_t count, const Body& body)
+    void run(uint64_t count, const Body& body, Sharing* sharing = nullptr)
     {
         run_erased(
             count, [](const void* b, uint64_t begin, uint64_t end) { (*static_cast<const Body*>(b))(begin, end); },
-            &body);
+            &body, sharing);
     }
 
     /// Ends the workers. The pool may be used again.
@@ -40,8 +48,8 @@ private:
         uint64_t count = 0, chunk = 1;
     };
 
-    void run_erased(uint64_t count, Call call, const void* body);
-    void run_shared(uint64_t begin, uint64_t count, uint64_t chunk, Call call, const void* body);
+    void run_erased(uint64_t count, Call call, const void* body, Sharing* sharing);
+    void run_shared(uint64_t begin, double rest, const Job& job, Sharing* sharing);
     void work();
     void start_workers();
     void leave_parent() noexcept;

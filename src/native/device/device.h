@@ -190,6 +190,13 @@ struct Arguments {
     std::span<const ref<Object>> keep_alive;          ///< buffers reached by pointer
 };
 
+/// Memory of float or double that invocations of a launch add to at places of their own choice.
+struct AddedRange {
+    size_t leaf; ///< of the call, where it is one
+    uint64_t begin, size;
+    bool is_double;
+};
+
 struct LaunchDesc {
     Kernel* kernel = nullptr;
     std::array<uint32_t, 3> group_count{1, 1, 1};
@@ -198,6 +205,7 @@ struct LaunchDesc {
     std::array<uint32_t, 3> group_size{}; ///< CUDA: threads of a group instead of those of the layout; 0: these
     uint32_t shared_memory = 0;           ///< CUDA: dynamic bytes of a group
     std::span<const int64_t> shape;       ///< of the call, for who measures; empty: threads are all that is known
+    std::span<const AddedRange> added;    ///< CPU: all of it, or nothing that is known
 };
 
 struct SubmitDesc {

@@ -1,0 +1,136 @@
+"""Gradients that many invocations add to at places of their choice: exact sums, whatever the threads do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import slangpy as spy
+
+pytestmark = pytest.mark.needs_kernels
+
+SOURCE = """
+[Differentiable] float gather(IDiffTensor<float, 1> x, no_diff int i) { return x[i]; }
+[Differentiable] float twice(IDiffTensor<float, 1> x, IDiffTensor<float, 1> y, no_diff int i) { return 2 * x[i] + y[i]; }
+[Differentiable] float3 gather3(IDiffTensor<float3, 1> x, no_diff int i) { return x[i]; }
+[Differentiable] half gather_half(IDiffTensor<half, 1> x, no_diff int i) { return x[i]; }
+[Differentiable] float stencil(IDiffTensor<float, 2> x, no_diff int2 at)
+{
+    float sum = 0;
+    [ForceUnroll] for (int k = -1; k < 2; k++) sum += x[clamp(at.y + k, 0, 299), at.x] * (k + 2);
+    return sum;
+}
+"""
+COUNT = 400_000  # enough for several threads
+
+
+def module_of(device: spy.Device) -> spy.Module:
+    return spy.Module.load_from_source(device, "scattered", SOURCE)
+
+
+def tensor(device: spy.Device, values: Any) -> spy.Tensor:
+    return spy.Tensor.from_numpy(device, np.ascontiguousarray(values))
+
+
+def seeded(device: spy.Device, seeds: np.ndarray, **kind: Any) -> spy.Tensor:
+    """A result whose gradient is `seeds`."""
+    y = spy.Tensor.from_numpy(device, np.zeros_like(seeds), **kind)
+    return y.with_grads(grad_in=spy.Tensor.from_numpy(device, seeds, **kind))
+
+
+def sums(index: np.ndarray, seeds: np.ndarray, count: int) -> np.ndarray:
+    return np.bincount(index, weights=seeds.astype(np.float64), minlength=count)
+
+
+@pytest.mark.parametrize("targets", [1, 7, 4096, COUNT // 4, 4 * COUNT])
+def test_gather(device: spy.Device, targets: int) -> None:
+    rng = np.random.default_rng()
+    index, seeds = rng.integers(0, targets, COUNT, np.int32), rng.random(COUNT, np.float32)
+    before = rng.random(targets, np.float32)
+    grad = tensor(device, before)
+    x = tensor(device, np.zeros(targets, np.float32)).with_grads(grad_in=grad, grad_out=grad)
+    i, y = tensor(device, index), seeded(device, seeds)
+    gather = module_of(device).gather.bwds
+    expected = sums(index, seeds, targets)
+    for calls in (1, 2, 3):
+        gather(x, i, _result=y)
+        np.testing.assert_allclose(x.grad.to_numpy(), before + calls * expected, rtol=1e-3, atol=1e-4)
+    prepared = gather.prepare(x, i, _result=y)
+    prepared()
+    other = tensor(device, np.zeros(targets, np.float32)).with_grads(zero=True)
+    prepared(x=other)
+    np.testing.assert_allclose(x.grad.to_numpy(), before + 4 * expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(other.grad.to_numpy(), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_memory_between_elements_stays(device: spy.Device) -> None:
+    """A gradient with gaps, in reverse: what lies between its elements is another's."""
+    rng = np.random.default_rng()
+    index, seeds = rng.integers(0, 100, COUNT, np.int32), rng.random(COUNT, np.float32)
+    memory = tensor(device, np.full(302, -3.0, np.float32))
+    view = memory[1:301][::-3]
+    assert view.shape == (100,)
+    x = tensor(device, np.zeros(100, np.float32)).with_grads(grad_in=view, grad_out=view)
+    module_of(device).gather.bwds(x, tensor(device, index), _result=seeded(device, seeds))
+    found = memory.to_numpy()
+    np.testing.assert_allclose(found[1:301][::-3], sums(index, seeds, 100) - 3, rtol=1e-4)
+    rest = np.ones(302, bool)
+    rest[np.arange(302)[1:301][::-3]] = False
+    assert (found[rest] == -3).all()
+
+
+def test_one_gradient_of_two_arguments(device: spy.Device) -> None:
+    rng = np.random.default_rng()
+    index, seeds = rng.integers(0, 50, COUNT, np.int32), rng.random(COUNT, np.float32)
+    grad = tensor(device, np.zeros(60, np.float32))
+    x = tensor(device, np.zeros(50, np.float32)).with_grads(grad_in=grad[0:50], grad_out=grad[0:50])
+    y = tensor(device, np.zeros(50, np.float32)).with_grads(grad_in=grad[10:60], grad_out=grad[10:60])
+    module_of(device).twice.bwds(x, y, tensor(device, index), _result=seeded(device, seeds))
+    expected = np.zeros(60)
+    expected[:50] += 2 * sums(index, seeds, 50)
+    expected[10:] += sums(index, seeds, 50)
+    np.testing.assert_allclose(grad.to_numpy(), expected, rtol=1e-4)
+
+
+def test_vectors_halves_and_stencils(device: spy.Device) -> None:
+    rng = np.random.default_rng()
+    index, seeds = rng.integers(0, 11, COUNT, np.int32), rng.random((COUNT, 3), np.float32)
+    module = module_of(device)
+    x = spy.Tensor.from_numpy(device, np.zeros((11, 3), np.float32), target_slang_dtype="float3").with_grads(zero=True)
+    y = seeded(device, seeds, target_slang_dtype="float3")
+    module.gather3.bwds(x, tensor(device, index), _result=y)
+    expected = np.stack([sums(index, seeds[:, k], 11) for k in range(3)], 1)
+    np.testing.assert_allclose(x.grad.to_numpy(), expected, rtol=1e-4)
+    image = tensor(device, np.zeros((300, 300), np.float32)).with_grads(zero=True)
+    weights = rng.random((300, 300), np.float32)
+    module.stencil.bwds(image, spy.grid((300, 300)), _result=seeded(device, weights))
+    wanted = np.zeros((300, 300))
+    rows, columns = np.mgrid[0:300, 0:300]
+    for k in (-1, 0, 1):
+        # grid() gives (row, column) as (y, x) in this order: the first call dimension is at.y
+        np.add.at(wanted, (np.clip(rows + k, 0, 299), columns), weights * (k + 2.0))
+    np.testing.assert_allclose(image.grad.to_numpy(), wanted, rtol=1e-4, atol=1e-5)
+    if device.has_feature(spy.Feature.half):
+        few, small = index[:2000], rng.random(2000, np.float32).astype(np.float16)
+        z = tensor(device, np.zeros(11, np.float16)).with_grads(zero=True)
+        module.gather_half.bwds(z, tensor(device, few), _result=seeded(device, small))
+        np.testing.assert_allclose(z.grad.to_numpy(), sums(few, small, 11), rtol=2e-3)
+
+
+def test_deterministic_sums_stay_equal(device_type: spy.DeviceType) -> None:
+    device = spy.create_device(type=device_type)
+    device.deterministic = True
+    rng = np.random.default_rng()
+    index, seeds = rng.integers(0, 64, COUNT, np.int32), rng.standard_normal(COUNT, np.float32)
+    i, y = tensor(device, index), seeded(device, seeds)
+    found = []
+    for _ in range(3):
+        x = tensor(device, np.zeros(64, np.float32)).with_grads(zero=True)
+        module_of(device).gather.bwds(x, i, _result=y)
+        found.append(x.grad.to_numpy())
+    assert (found[0] == found[1]).all()
+    assert (found[0] == found[2]).all()
+    np.testing.assert_allclose(found[0], sums(index, seeds, 64), rtol=1e-4, atol=1e-2)
+    device.close()
