@@ -107,7 +107,7 @@ def _compiled(request: dict[str, Any]) -> dict[str, Any]:
             session.load_module_from_blob("slangpy", str(LIBRARY_PATH / "slangpy.slang"), request["library"])
         modules: list[Any] = []
         for name, path, source in request["modules"]:
-            load_texts(device, session, name, " ".join(request["texts"]))
+            load_texts(device, session, name, "\n".join(f"import {text}" for text in request["texts"]))
             modules.append(_load(session, name, path, source))
         program = SimpleNamespace(session=session, import_names=[m.name for m in modules], modules=modules)
         module = load_generated(program, request["name"], request["source"])

@@ -24,12 +24,16 @@ def texts(device: Any) -> dict[str, str]:
     return device._state.texts
 
 
-def load_texts(device: Any, session: Any, name: str, text: str) -> None:
-    """Loads the modules made of text that a module may import: a known manifest had spared them the compiler."""
-    words = set(re.findall(r"\w+", text))
+_IMPORTED_WORDS = re.compile(r"\b(?:import|implementing|__include|include)\b([^;\n]*)")
+
+
+def load_texts(device: Any, session: Any, name: str, text: str, importers: frozenset[str] = frozenset()) -> None:
+    """Loads the modules made of text that a module imports: a known manifest had spared them the compiler."""
+    importers |= {name}
+    words = {word for names in _IMPORTED_WORDS.findall(text) for word in re.findall(r"\w+", names)}
     for other, source in list(texts(device).items()):  # other threads add some
-        if other != name and other in words and other not in session.__dict__.get("_sources", {}):
-            load_texts(device, session, other, source)
+        if other in words and other not in importers and other not in session.__dict__.get("_sources", {}):
+            load_texts(device, session, other, source, importers)
             load_source(session, other, source)
 
 

@@ -44,8 +44,12 @@ def _checks() -> bytes:
 _PARTS = (
     (b"{ return *((T*)(this) + index); }", b"{ return *_spy_part((T*)(this), index, sizeof(*this) / sizeof(T)); }"),
     (b"{ return index == 0 ? x : y; }", b"{ return index == 0 ? x : index == 1 ? y : *_spy_nowhere((T*)&y); }"),
-    (b"    Vector<T, COLS> rows[ROWS];\n", b"    FixedArray<Vector<T, COLS>, ROWS> rows;\n"),
-)
+    (b"    Vector<T, COLS> rows[ROWS];\n", b"""    struct Rows : FixedArray<Vector<T, COLS>, ROWS>
+    {
+        Vector<T, COLS>* operator+(int i) { return &(*this)[i]; } // a row that a function writes
+    } rows;
+"""),
+)  # fmt: skip
 
 
 def _checked_parts(code: bytes) -> bytes:

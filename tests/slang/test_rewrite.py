@@ -6,7 +6,14 @@ import re
 
 import pytest
 
-from slangpy._slang import inline_differentiable, rewrite_constraints, rewrite_loops, rewrite_scalars, sanitize_name
+from slangpy._slang import (
+    inline_differentiable,
+    rewrite_constraints,
+    rewrite_loops,
+    rewrite_outs,
+    rewrite_scalars,
+    sanitize_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -277,3 +284,46 @@ def test_other_scalars_stay(body: str) -> None:
     source = f"[Differentiable] void f(float a, inout float3 v) {{ {body} }}\nvoid g(S d) {{ for (;;) d = d * d; }}"
     assert rewrite_scalars(source) == source
     assert rewrite_scalars("void f(float d, float3 v) { for (;;) d = 2; v = v * d; }").count("-") == 0
+
+
+OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} void s(inout S y) {}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("float c; g(a, c); for (;;) a += c;", "float c; g(a, c); c = -(-c); for (;;) a += c;"),
+        ("float c; int i = g(a, c) + 1; while (b) a += c;", "float c; int i = g(a, c) + 1; c = -(-c); while (b) a += c;"),
+        ("if (g(a, c.d) > 0) { do a += c.d; while (b); }", "if (g(a, c.d) > 0) { c.d = -(-c.d); do a += c.d; while (b); }"),
+        ("if (b) g(a, c[1]); else { g(1, c[k]); } for (;;) {}", "if (b) g(a, c[1]); else { g(1, c[k]); c[k] = -(-c[k]); } for (;;) {}"),
+        ("float3 c; unknown(c); for (;;) {}", "float3 c; unknown(c); c = -(-c); for (;;) {}"),
+        ("vector<half, 3> c; unknown(c, c.x); for (;;) {}", "vector<half, 3> c; unknown(c, c.x); c = -(-c); for (;;) {}"),
+        ("float2 c = { g(a, b), 1 }; for (;;) {}", "float2 c = { g(a, b), 1 }; b = -(-b); for (;;) {}"),
+    ],
+)
+def test_what_calls_write_before_loops(body: str, expected: str) -> None:
+    head = "[Differentiable] void f(float a, float b) {{ {} }}"
+    assert rewrite_outs(OUTS + head.format(body)) == OUTS + head.format(expected)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "float c; g(a, c);",  # no loop
+        "for (;;) { float c; g(a, c); }",  # none behind it
+        "float c = sin(a); c = h(a) + h(c); for (;;) {}",  # nothing is written
+        "float c; unknown(c + 1, float2(c, c), -c); for (;;) {}",
+        "const float c = a; unknown(c); for (;;) {}",
+        "float c; { S c; unknown(c); } for (;;) {}",  # the name of two
+        "float c[2]; unknown(c); for (;;) {}",
+        "S c; s(c); unknown(c, c.x); for (;;) {}",
+        "g(a, c[i++]); g(a, c[k + 1]); for (;;) {}",
+        "if (b) g(a, b); else b = 1; for (;;) {}",
+        "[MaxIters(2)] do g(a, b); while (b); for (;;) {}",
+        "for (float c = g(a, b); ; ) a += b; while (b) {}",
+        "g(a, b); for (;;) { ",  # brackets do not match
+    ],
+)
+def test_what_calls_leave_stays(body: str) -> None:
+    source = OUTS + f"[Differentiable] void f(float a, float b) {{ {body} }}"
+    assert rewrite_outs(source) == source

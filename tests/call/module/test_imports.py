@@ -60,3 +60,21 @@ def test_code_that_does_not_compile_never_loads(device: Any, tmp_path: Path, as_
     assert module.f.module is module
     if device.type is not spy.DeviceType.null:
         assert module.f(2.0) == 6.0
+
+
+def test_texts_that_use_each_others_names(device: Any) -> None:
+    """A module that another one merely mentions is not loaded for it; the words are looked for in imports."""
+    for _ in range(2):
+        other = spy.Module.load_from_source(device, "scaled", "float offset(float scaled) { return scaled + 1; }")
+        module = spy.Module.load_from_source(
+            device, "offset", "float f(float x) { float scaled = x; return 2 * scaled; }"
+        )
+    if device.type is not spy.DeviceType.null:
+        assert module.f(3.0) == 6.0 and other.offset(3.0) == 4.0
+    with pytest.raises(spy.SlangCompileError, match="broken"):
+        spy.Module.load_from_source(device, "broken", "float f() { return nothing; }")
+    user = spy.Module.load_from_source(
+        device, "user", "import scaled;\nfloat g(float broken) { return offset(broken) * 2; }"
+    )
+    if device.type is not spy.DeviceType.null:
+        assert user.g(1.0) == 4.0

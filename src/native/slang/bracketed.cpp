@@ -1,0 +1,91 @@
+#include "slang/bracketed.h"
+
+#include <algorithm>
+
+namespace spy {
+
+bool is_float_word(std::string_view word)
+{
+    static constexpr std::string_view types[] = {"float", "half", "double", "float16_t", "float32_t", "float64_t"};
+    return std::find(std::begin(types), std::end(types), word) != std::end(types);
+}
+
+BracketedText::BracketedText(std::string_view text) : m_text(text), m_tokens(tokens_of(text, false))
+{
+    match_brackets();
+}
+
+std::string_view BracketedText::at(size_t i) const
+{
+    return i < m_tokens.size() ? m_text.substr(m_tokens[i].begin, m_tokens[i].end - m_tokens[i].begin)
+                               : std::string_view();
+}
+
+std::string_view BracketedText::text(size_t first, size_t last) const
+{
+    return m_text.substr(m_tokens[first].begin, m_tokens[last].end - m_tokens[first].begin);
+}
+
+bool BracketedText::joined(size_t i) const
+{
+    return i + 1 < m_tokens.size() && m_tokens[i].end == m_tokens[i + 1].begin;
+}
+
+void BracketedText::match_brackets()
+{
+    m_match.assign(m_tokens.size(), npos);
+    m_around.assign(m_tokens.size(), npos);
+    std::vector<size_t> open;
+    for (size_t i = 0; i < m_tokens.size(); ++i) {
+        const std::string_view sign = at(i);
+        const size_t kind = std::string_view(")]}").find(sign);
+        if (kind != npos) {
+            if (open.empty() || at(open.back())[0] != "([{"[kind]) {
+                m_balanced = false;
+                return;
+            }
+            m_match[i] = open.back();
+            m_match[open.back()] = i;
+            open.pop_back();
+        }
+        m_around[i] = open.empty() ? npos : open.back();
+        if (sign == "(" || sign == "[" || sign == "{")
+            open.push_back(i);
+    }
+    m_balanced = open.empty();
+}
+
+std::vector<FunctionBody> BracketedText::bodies() const
+{
+    std::vector<FunctionBody> result;
+    for (size_t i = 0; m_balanced && i < m_tokens.size(); ++i) {
+        const size_t begin = at(i) == "{" ? parameters_before(i) : npos;
+        if (begin == npos)
+            continue;
+        result.push_back({begin, i, m_match[i]});
+        i = m_match[i];
+    }
+    return result;
+}
+
+/// The "(" of the function whose body opens at a token; npos where none does.
+size_t BracketedText::parameters_before(size_t open) const
+{
+    for (size_t i = open; i-- > 0;) { // semantics and constraints may stand between
+        if (at(i) == ")")
+            return m_match[i];
+        if (at(i) == ";" || at(i) == "{" || at(i) == "}" || at(i) == "struct" || at(i) == "interface")
+            return npos;
+    }
+    return npos;
+}
+
+/// The name behind the comma that ends the declaration of name i; npos where none does.
+size_t BracketedText::next_name(size_t i, size_t end) const
+{
+    for (++i; i < end && at(i) != "," && at(i) != ";" && at(i) != ")"; ++i)
+        i = m_match[i] != npos && m_match[i] > i ? m_match[i] : i;
+    return at(i) == "," ? i + 1 : npos;
+}
+
+} // namespace spy

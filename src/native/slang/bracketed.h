@@ -1,0 +1,74 @@
+#pragma once
+// A source as words and signs whose brackets have found each other, for changes within the bodies of functions.
+#include "slang/tokens.h"
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spy {
+
+/// The body of a function, as tokens: `begin` is the "(" of its parameters, `open` the "{", `end` the "}".
+struct FunctionBody {
+    size_t begin, open, end;
+};
+
+class BracketedText {
+public:
+    static constexpr size_t npos = std::string_view::npos;
+    using Names = std::set<std::string_view>;
+
+    explicit BracketedText(std::string_view text);
+
+    bool balanced() const { return m_balanced; } ///< false, for example, where the branches of an #if each open one
+    size_t size() const { return m_tokens.size(); }
+    /// The text of a token; empty outside.
+    std::string_view at(size_t i) const;
+    std::string_view text(size_t first, size_t last) const; ///< of the tokens and what lies between them
+    const Token& token(size_t i) const { return m_tokens[i]; }
+    size_t match(size_t i) const { return m_match[i]; }   ///< the other bracket; npos where there is none
+    size_t around(size_t i) const { return m_around[i]; } ///< the innermost bracket that is open there, or npos
+    bool joined(size_t i) const;                          ///< whether nothing lies between tokens i and i + 1
+
+    /// Functions hold no functions: nothing within a body is listed.
+    std::vector<FunctionBody> bodies() const;
+    /// Words that the parameters and the body declare behind a type. `type_end` gives the token behind a type that
+    /// begins at i, or i where none does. Arrays are left out.
+    template <class TypeEnd>
+    Names declared(const FunctionBody& body, TypeEnd type_end) const;
+
+private:
+    void match_brackets();
+    size_t parameters_before(size_t open) const;
+    size_t next_name(size_t i, size_t end) const;
+
+    std::string_view m_text;
+    std::vector<Token> m_tokens;
+    std::vector<size_t> m_match, m_around;
+    bool m_balanced = true;
+};
+
+bool is_float_word(std::string_view word); ///< float, half, double and their long names
+inline bool is_word(std::string_view text) { return !text.empty() && starts_word(text[0]); }
+inline bool is_loop_word(std::string_view word) { return word == "for" || word == "while" || word == "do"; }
+
+template <class TypeEnd>
+BracketedText::Names BracketedText::declared(const FunctionBody& body, TypeEnd type_end) const
+{
+    Names names;
+    for (size_t i = body.begin; i + 1 < body.end; ++i) {
+        const size_t first = type_end(i);
+        if (first == i)
+            continue;
+        for (size_t j = first; j < body.end && is_word(at(j)); j = next_name(j, body.end)) {
+            if (at(j + 1) != "[" && at(j + 1) != "(")
+                names.insert(at(j));
+            if (i < m_match[body.begin])
+                break; // a parameter: behind the comma is the next one's type
+        }
+    }
+    return names;
+}
+
+} // namespace spy

@@ -1,0 +1,239 @@
+#include "slang/rewrite_outs.h"
+
+#include "slang/bracketed.h"
+#include "slang/changed_lines.h"
+
+#include <map>
+
+namespace spy {
+namespace {
+
+using Names = BracketedText::Names;
+constexpr size_t npos = BracketedText::npos;
+
+/// Functions of Slang's core module that write none of their arguments, and what else stands before brackets.
+bool only_reads(std::string_view function)
+{
+    static const Names names = {
+        "abs",    "acos",     "all",         "any",        "asfloat", "asin",    "asuint", "atan",      "atan2",
+        "ceil",   "clamp",    "cos",         "cosh",       "cross",   "degrees", "detach", "dot",       "exp",
+        "exp2",   "floor",    "fma",         "fmod",       "frac",    "isinf",   "isnan",  "length",    "lerp",
+        "log",    "log10",    "log2",        "mad",        "max",     "min",     "mul",    "normalize", "pow",
+        "printf", "radians",  "rcp",         "reflect",    "refract", "round",   "rsqrt",  "saturate",  "select",
+        "sign",   "sin",      "sinh",        "smoothstep", "sqrt",    "step",    "tan",    "tanh",      "transpose",
+        "trunc",  "distance", "determinant", "diffPair",   "print",   "load",    "if",     "for",       "while",
+        "switch", "return",   "float",       "half",       "double",  "int",     "uint",   "bool"};
+    return names.count(function) > 0;
+}
+
+/// float, half3, double2x2 and the like.
+bool is_float_type(std::string_view word)
+{
+    return is_float_word(word) || is_float_word(word.substr(0, word.find_last_not_of("1234x") + 1));
+}
+
+class OutScanner {
+public:
+    explicit OutScanner(std::string_view text) : m_text(text) { }
+
+    /// Where a name is to be passed through an operation: byte in the source -> names.
+    std::map<size_t, Names> found()
+    {
+        std::map<size_t, Names> places;
+        if (!m_text.balanced())
+            return places;
+        find_functions();
+        for (const FunctionBody& body : m_text.bodies())
+            search(body, places);
+        return places;
+    }
+
+private:
+    std::string_view at(size_t i) const { return m_text.at(i); }
+
+    enum class Use { read, written, written_float }; ///< the last: with a scalar, vector or matrix type of its own
+
+    struct Argument {
+        size_t first, last; ///< tokens
+        bool empty() const { return last < first; }
+    };
+
+    std::vector<Argument> arguments(size_t open) const
+    {
+        std::vector<Argument> result;
+        size_t first = open + 1;
+        for (size_t i = open + 1; i <= m_text.match(open); ++i)
+            if (i == m_text.match(open) || (at(i) == "," && m_text.around(i) == open)) {
+                result.push_back({first, i - 1});
+                first = i + 1;
+            }
+        return result;
+    }
+
+    /// How the functions declared here use their parameters.
+    void find_functions()
+    {
+        for (const FunctionBody& body : m_text.bodies()) {
+            std::string_view name = at(body.begin - 1);
+            if (name == ">") // of generic parameters
+                for (size_t i = body.begin - 1; i-- > 0 && at(i + 1) != "<";)
+                    name = at(i);
+            std::vector<Use> uses;
+            for (const Argument& parameter : arguments(body.begin))
+                uses.push_back(use_of(parameter));
+            m_overloads[name].push_back(std::move(uses));
+        }
+        if (!m_overloads.count("sincos"))
+            m_overloads["sincos"] = {{Use::read, Use::written_float, Use::written_float}};
+    }
+
+    Use use_of(const Argument& parameter) const
+    {
+        bool writes = false;
+        for (size_t i = parameter.first; i <= parameter.last; ++i) {
+            writes = writes || at(i) == "out" || at(i) == "inout" || at(i).ends_with("ref");
+            const size_t end = writes ? type_end(i) : i;
+            if (end != i && is_word(at(end)) && at(end + 1) != "[")
+                return Use::written_float;
+        }
+        return writes ? Use::written : Use::read;
+    }
+
+    void search(const FunctionBody& body, std::map<size_t, Names>& places) const
+    {
+        size_t last_loop = npos;
+        for (size_t i = body.open; i < body.end; ++i)
+            if (is_loop_word(at(i)))
+                last_loop = i;
+        if (last_loop == npos)
+            return;
+        const Names names = writable(body);
+        for (size_t open = body.open + 1; open < last_loop; ++open) {
+            if (at(open) != "(" || !(is_word(at(open - 1)) || at(open - 1) == ">"))
+                continue;
+            const std::vector<Argument> given = arguments(open);
+            for (size_t k = 0; k < given.size(); ++k) {
+                const Argument& argument = given[k];
+                if (argument.empty() || !may_be_written(open, given.size(), k, argument, names))
+                    continue;
+                const size_t place = place_behind(open, body);
+                if (place != npos && place < last_loop)
+                    places[m_text.token(place).end].insert(m_text.text(argument.first, argument.last));
+            }
+        }
+    }
+
+    /// Whether a call may write argument k of `count`, so that `x = -(-x)` is right behind it.
+    bool may_be_written(size_t open, size_t count, size_t k, const Argument& argument, const Names& names) const
+    {
+        const bool is_local = argument.first == argument.last && names.count(at(argument.first));
+        const auto found = m_overloads.find(at(open - 1));
+        if (found == m_overloads.end())
+            return is_local && !only_reads(at(open - 1)) && !is_float_type(at(open - 1));
+        bool may = false, does = true;
+        for (const std::vector<Use>& uses : found->second) {
+            const Use use = k < uses.size() ? uses[k] : Use::read;
+            may = may || use != Use::read;
+            does = does && (uses.size() != count || use == Use::written_float);
+        }
+        return may && (is_local || (does && is_path(argument)));
+    }
+
+    /// `a`, `a.b`, `a[1].b[i]`
+    bool is_path(const Argument& argument) const
+    {
+        bool named = is_word(at(argument.first));
+        for (size_t i = argument.first + 1; i <= argument.last && named; ++i) {
+            const bool index = at(i) == "[" && i + 2 == m_text.match(i);
+            named = index || (at(i) == "." && is_word(at(i + 1)));
+            i += index ? 2 : 1;
+        }
+        return named;
+    }
+
+    /// Local scalars, vectors and matrices; not constants, nor names that another declaration uses.
+    Names writable(const FunctionBody& body) const
+    {
+        Names names = m_text.declared(body, [this](size_t i) { return type_end(i); });
+        for (size_t i = body.begin; i < body.end; ++i) {
+            const bool other = is_word(at(i - 1)) ? !is_float_type(at(i - 1)) && !stands_before_values(at(i - 1))
+                                                  : at(i - 1) == "]" && at(i + 1) == "=";
+            if (other || (is_float_type(at(i - 1)) && at(i + 1) == "["))
+                names.erase(at(i));
+        }
+        return names;
+    }
+    static bool stands_before_values(std::string_view word)
+    {
+        return word == "return" || word == "else" || word == "do" || word == "case" || word == "no_diff";
+    }
+
+    size_t type_end(size_t i) const
+    {
+        static const Names may_stand_before = {"(", ",", "{", "}", ";", ":", "in", "out", "inout"};
+        if (i == 0 || !may_stand_before.count(at(i - 1)))
+            return i;
+        if (is_float_type(at(i)))
+            return i + 1;
+        if ((at(i) != "vector" && at(i) != "matrix") || at(i + 1) != "<" || !is_float_word(at(i + 2)))
+            return i;
+        size_t end = i + 3;
+        while (at(end) == "," || is_word(at(end)) || (!at(end).empty() && at(end)[0] >= '0' && at(end)[0] <= '9'))
+            ++end;
+        return at(end) == ">" ? end + 1 : i;
+    }
+
+    /// The ";" or "{" behind which the argument has its new value; npos where no statement can stand.
+    size_t place_behind(size_t i, const FunctionBody& body) const
+    {
+        size_t begin = i;
+        while (m_text.around(begin) != npos && (at(m_text.around(begin)) != "{" || is_list(m_text.around(begin))))
+            begin = m_text.around(begin);
+        size_t end = begin;
+        while (end < body.end && at(end) != ";" && at(end) != "}" && (at(end) != "{" || is_list(end)))
+            end = m_text.match(end) != npos && m_text.match(end) > end ? m_text.match(end) + 1 : end + 1;
+        if (at(end) == "{")
+            return end;
+        while (begin > body.open + 1 && at(begin - 1) != ";" && at(begin - 1) != "{" && at(begin - 1) != "}")
+            begin = m_text.match(begin - 1) != npos ? m_text.match(begin - 1) : begin - 1;
+        while (at(begin) == "[")
+            begin = m_text.match(begin) + 1; // attributes
+        const std::string_view first = at(begin);
+        if (at(end) != ";" || at(end + 1) == "else" || first == "for" || first == "do" || first == "return")
+            return npos;
+        return end;
+    }
+    bool is_list(size_t open) const
+    {
+        const std::string_view before = at(open - 1);
+        return before == "=" || before == "," || before == "(" || before == "return" ||
+            (before == "{" && is_list(open - 1));
+    }
+
+    BracketedText m_text;
+    std::map<std::string_view, std::vector<std::vector<Use>>> m_overloads;
+};
+
+} // namespace
+
+std::string rewrite_outs(std::string_view source)
+{
+    std::map<size_t, Names> places;
+    if (source.find("ifferentiable") != source.npos && source.find("out") != source.npos)
+        places = OutScanner(source).found();
+    if (places.empty())
+        return std::string(source);
+    std::string result;
+    size_t done = 0;
+    for (const auto& [place, names] : places) {
+        result.append(source.substr(done, place - done));
+        for (const std::string_view name : names)
+            result.append(" ").append(name).append(" = -(-").append(name).append(");");
+        done = place;
+    }
+    result.append(source.substr(done));
+    remember_lines(source, result);
+    return result;
+}
+
+} // namespace spy

@@ -1,0 +1,13 @@
+#pragma once
+// Variables that calls wrote and loops read, as Slang differentiates them rightly.
+#include <string>
+#include <string_view>
+
+namespace spy {
+
+/// `f(a, c);` -> `f(a, c); c = -(-c);`, where c is a local scalar, vector or matrix, f may write it, and a loop
+/// follows: Slang 2026.12 counts the gradient of such a c once when the loop adds it in each iteration (`a += c`). It
+/// is right where any operation lies between, and this one gives the same number. Lines stay.
+std::string rewrite_outs(std::string_view source);
+
+} // namespace spy
