@@ -51,6 +51,7 @@ from .config import (
     set_dump_generated_shaders as set_dump_generated_shaders,
     set_dump_slang_intermediates as set_dump_slang_intermediates,
     set_print_generated_shaders as set_print_generated_shaders,
+    set_shipped_cache as set_shipped_cache,
 )
 from .device import *  # noqa: F403
 from .device.log import *  # noqa: F403

@@ -16,6 +16,7 @@ import slangpy as spy
 
 from . import libslang
 from .compiler.cache import cache
+from .compiler.cache_export import export
 from .config import config
 from .module_stubs import stubs_of
 
@@ -114,6 +115,13 @@ def cache_clear(options: argparse.Namespace) -> int:
     return 0
 
 
+def cache_export(options: argparse.Namespace) -> int:
+    """Copies what holds on other machines into a folder that can be shipped, for SLANGPY_SHIPPED_CACHE."""
+    count, size = export(cache, Path(options.folder))
+    print(f"{count} entries, {_mib(size)} in {options.folder}")
+    return 0
+
+
 # --- Slang files
 
 
@@ -187,6 +195,7 @@ def parser() -> argparse.ArgumentParser:
     add(inner, "info", cache_info)
     add(inner, "prune", cache_prune).add_argument("-v", "--verbose", action="store_true", help="say what is left")
     add(inner, "clear", cache_clear)
+    add(inner, "export", cache_export).add_argument("folder", metavar="FOLDER", help="made where it is not there")
     for name, function in (("compile", compile_file), ("check", check), ("stubs", stubs)):
         command = add(commands, name, function)
         command.add_argument("file", metavar="FILE", help="a .slang file")

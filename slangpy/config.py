@@ -67,6 +67,11 @@ def _default_cache_dir() -> Path:
     return Path(base) / "slangpy"
 
 
+def _shipped_cache() -> Path | None:
+    given = os.environ.get("SLANGPY_SHIPPED_CACHE", "").strip()
+    return Path(given) if given else None
+
+
 def _default_data_dir() -> Path:
     if sys.platform == "win32":
         base = _folder("LOCALAPPDATA") or str(_home() / "AppData" / "Local")
@@ -92,6 +97,8 @@ class Config:
     cache_size: int = 1 << 30
     cache_shared: bool = field(default_factory=lambda: _flag("SLANGPY_CACHE_SHARED"))
     """Whether a cache that root owns is used as well: one that an administrator made for all, who only read it."""
+    shipped_cache: Path | None = field(default_factory=_shipped_cache)
+    """Folder of a cache that came with a program, which is read where the user's own has nothing, and never written."""
     cxx: str = field(default_factory=lambda: os.environ.get("CXX", "").strip())
     cuda_folders: tuple[str, ...] = field(default_factory=lambda: _paths("CUDA_HOME", "CUDA_PATH"))
     cpu_threads: int = field(default_factory=lambda: _number("SLANGPY_CPU_THREADS"))
@@ -132,6 +139,14 @@ def set_check_bounds(enabled: bool) -> None:
     first, unless the environment has SLANGPY_CHECK_BOUNDS=1. Calls that are recorded skip what lies outside."""
     config.check_bounds = bool(enabled)
     _native._set_check_bounds(config.check_bounds)
+
+
+def set_shipped_cache(folder: str | os.PathLike[str] | None) -> None:
+    """Reads kernels from a folder that `python -m slangpy cache export` wrote, where the user's own cache has none; None:
+    from nowhere else. An absolute path; at first what SLANGPY_SHIPPED_CACHE says."""
+    if folder is not None and not os.path.isabs(folder):
+        raise ValueError(f"set_shipped_cache: expected an absolute path, got {os.fspath(folder)!r}")
+    config.shipped_cache = None if folder is None else Path(folder)
 
 
 def set_dump_slang_intermediates(enabled: bool) -> None:

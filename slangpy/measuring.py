@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ._native import BufferUsage
+from ._native import BufferUsage, DeviceType
 from .function import FunctionNode
 from .tensor import Tensor
 
@@ -50,6 +50,10 @@ class Benchmark:
     """From call to call, the device's work included."""
     host_seconds: float
     """Until the call returns; on the CPU device that is when its work is done."""
+    device_seconds: float
+    """Of the call's kernels and copies, by the device's clock (`device.profile()`); 0 on the null device."""
+    overhead: float
+    """Until a call returns that finds the device idle, without the kernels where these run meanwhile (CPU device)."""
     bytes: int
     """Of all tensors and arrays among the arguments and of the result, each counted once."""
     copy_bandwidth: float
@@ -65,19 +69,30 @@ class Benchmark:
         """Of the bandwidth of the copy; nan where nothing is moved."""
         return self.bandwidth / self.copy_bandwidth if self.copy_bandwidth else math.nan
 
-    def __str__(self) -> str:
-        lines = [
-            f"{self.function} on {self.device}, {self.calls} calls",
-            f"  time        {_time(self.seconds)}",
-            f"  host        {_time(self.host_seconds)}",
-            f"  moved       {self.bytes / 1e6:.6g} MB, {self.bandwidth / 1e9:.4g} GB/s",
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """What is printed: names and values with units."""
+        rows = [
+            ("time", _time(self.seconds)),
+            ("host", _time(self.host_seconds)),
+            ("kernels", _time(self.device_seconds)),
+            ("overhead", _time(self.overhead)),
+            ("moved", f"{self.bytes / 1e6:.6g} MB, {self.bandwidth / 1e9:.4g} GB/s"),
         ]
         if self.copy_bandwidth:
-            lines.append(f"  of a copy   {self.share:.2f} ({self.copy_bandwidth / 1e9:.4g} GB/s)")
-        return "\n".join(lines)
+            rows.append(("of a copy", f"{self.share:.2f} ({self.copy_bandwidth / 1e9:.4g} GB/s)"))
+        return rows
+
+    @property
+    def _title(self) -> str:
+        return f"{self.function} on {self.device}, {self.calls} calls"
+
+    def __str__(self) -> str:
+        return "\n".join([self._title, *(f"  {name:10}  {value}" for name, value in self.rows)])
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in self.rows)
+        return f"<table><caption>{html.escape(self._title)}</caption><tbody>{rows}</tbody></table>"
 
 
 def _time(seconds: float) -> str:
@@ -99,9 +114,11 @@ def benchmark(function: FunctionNode, *args: Any, seconds: float = 0.5, **kwargs
     device.wait()
     returned = isinstance(kwargs.get("_result"), (str, type, type(None)))  # else it stands among the arguments
     moved = sum(_sizes([*args, *kwargs.values(), *([result] if returned else [])]))
-    calls, whole, host = _measure(device, functools.partial(function, *args, **kwargs), seconds)
+    call = functools.partial(function, *args, **kwargs)
+    calls, whole, host = _measure(device, call, seconds)
+    kernels, overhead = _apart(device, call, seconds / 4)
     copied = _copy_bandwidth(device, moved, seconds / 4) if moved else 0.0
-    return Benchmark(function.label, device.info.adapter_name, calls, whole, host, moved, copied)
+    return Benchmark(function.label, device.info.adapter_name, calls, whole, host, kernels, overhead, moved, copied)
 
 
 def _sizes(values: Iterable[Any]) -> Iterable[int]:
@@ -135,6 +152,24 @@ def _measure(device: Any, call: Callable[[], Any], seconds: float) -> tuple[int,
         whole.append((time.perf_counter() - start) / batch)
         host.append((returned - start) / batch)
     return batch * len(whole), statistics.median(whole), statistics.median(host)
+
+
+def _apart(device: Any, call: Callable[[], Any], seconds: float) -> tuple[float, float]:
+    """Median time of a call's kernels, and of what a call that finds the device idle takes beside kernels that it waits for."""
+    kernels: list[float] = []
+    returned: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(kernels) < 3 or (len(kernels) < 100 and time.perf_counter() < end):
+        device.wait()
+        start = time.perf_counter()
+        call()
+        returned.append(time.perf_counter() - start)
+        with device.profile() as profile:
+            call()
+        kernels.append(sum(event.duration for event in profile.events))
+    median = statistics.median(kernels)
+    waits = median if device.info.type == DeviceType.cpu else 0.0
+    return median, max(statistics.median(returned) - waits, 0.0)
 
 
 def _copy_bandwidth(device: Any, moved: int, seconds: float) -> float:

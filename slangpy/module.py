@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .compiler import module_inputs
+from .compiler import module_inputs, portable
 from .compiler.cache import cache_of, digest
 from .compiler.loaded import KernelStore, LoadedModule, declared_names, new_session, session_for
 from .compiler.module_files import (
@@ -226,11 +226,19 @@ class Module(Shared):
 
     def _manifest_key(self) -> str:
         where = str(self._path) if self._path is not None else "source:" + self.name
-        links = [m._manifest_key() if isinstance(m, Module) else repr(m) for m in self.link]
-        return digest(
-            where, self._source, repr(module_inputs.search_folders(self.device)), library_hash(), planner_hash(),
-            options_key(self.device), repr(sorted(self.defines.items())), *links,
-        )  # fmt: skip
+        return digest(where, self._source, repr(module_inputs.search_folders(self.device)), *self._key_parts())
+
+    def _key_parts(self, anywhere: bool = False) -> list[str]:
+        """What the keys of both records of a module hold beside its text and where it lies."""
+        links = [m._portable_key() if anywhere else m._manifest_key() for m in self.link if isinstance(m, Module)]
+        return [library_hash(), planner_hash(), options_key(self.device), repr(sorted(self.defines.items())), *links]
+
+    def _portable_key(self) -> str:
+        return portable.portable_key(self.device, self._path, self.name, self._source, *self._key_parts(True))
+
+    @property
+    def _folder(self) -> str | None:
+        return None if self._path is None else str(self._path.parent)
 
     def _load_manifest(self) -> dict[str, Any] | None:
         """Names and inputs as an earlier process found them; None when an input has changed since."""
@@ -238,7 +246,10 @@ class Module(Shared):
             return None
         record = self._stored_manifest()
         if record is None or not module_inputs.still_holds(self.device, record, self.name, self._source):
-            return None
+            kept = cache_of(self.device, "module_cache").read("module", self._portable_key())
+            record = None if kept is None else portable.from_portable(kept, self.device, self._folder)
+            if record is None or not module_inputs.still_holds(self.device, record, self.name, self._source):
+                return None
         self._manifest = record
         self._seen = dict(record["files"])
         watch(self.device, list(self._seen))
@@ -259,6 +270,8 @@ class Module(Shared):
             cache.write("manifest", key, {"by_cwd": True})
             key = digest(key, record["cwd"])
         cache.write("manifest", key, record)
+        if record["moved"] is not None:
+            cache.write("module", self._portable_key(), {**record, "looked": (), "files": (), "cwd": ""})
 
     def _write_manifest(self, main: Any) -> None:
         if self._gathered is None:
@@ -270,7 +283,8 @@ class Module(Shared):
         record = module_inputs.collect(self.device, main.session, since, scan, dependencies, self.name, self._source)
         record["files"] = [(path, self._hash_compiled(path, known)) for path, known in record["files"]]
         known = self._manifest or {"names": {}}
-        self._manifest = {**record, "names": known["names"], "module_name": main.name}
+        moved = portable.to_portable(self.device, record, scan, self._folder)
+        self._manifest = {**record, "moved": moved, "names": known["names"], "module_name": main.name}
         self._content_key = None
         self._seen = {path: self._seen.get(path) or found for path, found in record["files"]}
         watch(self.device, list(self._seen))
@@ -290,8 +304,11 @@ class Module(Shared):
             assert record is not None
             links = [m.content_key if isinstance(m, Module) else repr(m) for m in self.link]
             inputs = [sorted(map(tuple, record[name])) for name in ("files", "texts", "looked")]
+            if record["moved"] is not None:
+                inputs = [sorted(map(tuple, record["texts"])), *(record["moved"][name] for name in ("files", "looked"))]
+            where = record["cwd"] if record["moved"] is None else ""
             defines = repr(sorted(self.defines.items()))
-            self._content_key = digest(self.name, self._source, repr(inputs), record["cwd"], defines, *links)
+            self._content_key = digest(self.name, self._source, repr(inputs), where, defines, *links)
         return self._content_key
 
     def type_from_layout(self, name: str, layout: Any) -> SlangType:

@@ -7,6 +7,7 @@ else may have written is refused (cache_trust.py).
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 import marshal
@@ -41,8 +42,9 @@ def digest(*parts: str | bytes) -> str:
 class DiskCache:
     """Values of plain data (marshal) and bytes under hashed names, least recently used ones removed first."""
 
-    def __init__(self, folder: Path | None = None, size: int | None = None) -> None:
+    def __init__(self, folder: Path | None = None, size: int | None = None, shipped: bool = False) -> None:
         self._folder = folder
+        self._shipped = shipped
         self._size = size
         self._lock = threading.Lock()
         self._trusted: dict[str, bool] = {}  # folders that were looked at
@@ -58,6 +60,10 @@ class DiskCache:
     def size(self) -> int:
         """Bytes that entries may take."""
         return config.cache_size if self._size is None else self._size
+
+    @property
+    def _trusts_root(self) -> bool:
+        return self._shipped or config.cache_shared
 
     # --- trust
     def _usable(self, kind: str, create: bool) -> str | None:
@@ -80,7 +86,7 @@ class DiskCache:
             for path in (folder, own):
                 if create:
                     _make(path)
-                check_folder(path, config.cache_shared)
+                check_folder(path, self._trusts_root)
         except Untrusted as error:
             self._trusted[own] = False
             self._complain(
@@ -114,6 +120,8 @@ class DiskCache:
     def read_bytes(self, kind: str, key: str) -> bytes | None:
         """The entry's bytes, or None when it is missing, its checksum is wrong, or others could have written it."""
         data = self._read(kind, key) if config.cache_enabled else None
+        if data is None and config.cache_enabled and config.shipped_cache is not None:
+            data = _shipped_cache(config.shipped_cache)._read(kind, key)
         if data is None:
             self.misses += config.cache_enabled
         else:
@@ -126,7 +134,7 @@ class DiskCache:
             return None
         path = os.path.join(folder, key)
         try:
-            handle, info = open_file(path, config.cache_shared)
+            handle, info = open_file(path, self._trusts_root)
             with open(handle, "rb", buffering=0) as file:
                 data = file.read()
         except Untrusted as error:
@@ -138,7 +146,7 @@ class DiskCache:
         if len(data) < 32 or _checksum(kind, key, content) != data[:32]:
             _log.warning("cache entry %s is damaged; it is built anew", path)
             return None
-        if time.time() - info.st_mtime > _USED_EVERY:
+        if time.time() - info.st_mtime > _USED_EVERY and not self._shipped:
             with suppress(OSError):  # a read-only cache still serves reads
                 os.utime(path)
         return content
@@ -157,8 +165,7 @@ class DiskCache:
                     return
             handle, temporary = tempfile.mkstemp(dir=folder, prefix=TEMPORARY)
             with os.fdopen(handle, "wb") as file:
-                file.write(_checksum(kind, key, data))
-                file.write(data)
+                file.write(entry(kind, key, data))
             os.replace(temporary, os.path.join(folder, key))
             temporary = ""
             if note_written(self.folder, len(data) + 32, self.size):
@@ -212,6 +219,11 @@ def _make(folder: str) -> None:
         _make(folder)
 
 
+def entry(kind: str, key: str, data: bytes) -> bytes:
+    """The bytes of an entry's file."""
+    return _checksum(kind, key, data) + data
+
+
 def _checksum(kind: str, key: str, data: bytes) -> bytes:
     """Of an entry under its name, so that no entry can take the place of another."""
     state = hashlib.sha256(f"{kind}/{key}\n".encode())
@@ -220,6 +232,14 @@ def _checksum(kind: str, key: str, data: bytes) -> bytes:
 
 
 cache = DiskCache()
+
+
+@functools.cache
+def _shipped_cache(folder: Path) -> DiskCache:
+    """What came with a program (`cache_export.py`): read where the user's own has nothing, never written."""
+    if not folder.is_dir():
+        _log.warning("SLANGPY_SHIPPED_CACHE: there is no folder %s", folder)
+    return DiskCache(folder, shipped=True)
 
 
 def cache_of(device: Any, kind: str = "shader_cache") -> DiskCache:

@@ -90,37 +90,60 @@ def users(lookups: list[Any]) -> list[Any]:
 
 
 class Scan:
-    """What sources ask for, as far as it can be read off them, and where it is found."""
+    """What sources ask for, as far as it can be read off them, and where it is found.
 
-    def __init__(self, device: Any, sources: list[tuple[str, str]]) -> None:
+    sources: (place, folder, text). Places name folders: "module" that of the module's file, "cwd" the working folder, where
+    the imports of texts begin, numbers those of the include path.
+    """
+
+    def __init__(self, device: Any, sources: list[tuple[str, str, str]]) -> None:
         self.folders = search_folders(device)
         self.asked: dict[str, str] = {}
         self.by_importer: list[tuple[str, list[str]]] = []
         """The folder of who asks, and the candidates of one import."""
         self.found: dict[str, bytes] = {}
         """Real paths of the files that a compiler without a past would take, with their contents."""
-        self._seen: set[tuple[str, str]] = set()
-        todo = list(sources)
+        self.places: dict[str, set[tuple[str, str]]] = {}
+        """What was asked for as the sources do: place, and path from there."""
+        self.words: set[str] = set()
+        """What is imported or included, without quotes."""
+        self._seen: set[tuple[str, str, str]] = set()
+        todo = [(place, folder, "", text) for place, folder, text in sources]
         while todo:
-            folder, text = todo.pop()
+            place, folder, inner, text = todo.pop()
             for word in imports_of(text):
-                if (folder, word) not in self._seen:
-                    self._seen.add((folder, word))
-                    todo += self._follow(folder, word)
+                if (place, inner, word) not in self._seen:
+                    self._seen.add((place, inner, word))
+                    self.words.add(word.strip('"<>'))
+                    todo += self._follow(place, folder, inner, word)
 
-    def _follow(self, folder: str, word: str) -> list[tuple[str, str]]:
-        candidates = [os.path.join(f, n) for n in _names(word) for f in (folder, *self.folders)]
-        candidates = [c for c in dict.fromkeys(candidates) if not c.startswith(_LIBRARY)]
-        self.by_importer.append((folder, candidates))
+    def knows(self, asked: str, real: str) -> bool:
+        """Whether a lookup of the compiler is one of those that the sources ask for, as far as that can be read off them."""
+        return asked in self.asked or real in self.found
+
+    def _follow(self, place: str, folder: str, inner: str, word: str) -> list[tuple[str, str, str, str]]:
+        origins = [(place, folder, inner), *((str(i), f, "") for i, f in enumerate(self.folders))]
+        candidates: list[str] = []
+        for name in _names(word):
+            for origin, base, within in origins:
+                candidate = os.path.join(base, within, name)
+                if not candidate.startswith(_LIBRARY):
+                    candidates.append(candidate)
+                    self.places.setdefault(candidate, set()).add((origin, os.path.join(within, name)))
+        candidates = list(dict.fromkeys(candidates))
+        self.by_importer.append((os.path.join(folder, inner) if inner else folder, candidates))
         for candidate in candidates:
             if candidate not in self.asked:
                 self.asked[candidate] = os.path.realpath(candidate) if os.path.isfile(candidate) else ""
         first = next((c for c in candidates if self.asked[c]), None)
-        if first is None or self.asked[first] in self.found:
+        if first is None:
             return []
-        data = read(self.asked[first]) or b""
-        self.found[self.asked[first]] = data
-        return [(os.path.dirname(first), _decoded(data))]
+        real = self.asked[first]
+        if real not in self.found:
+            self.found[real] = read(real) or b""
+        bases = {origin: base for origin, base, _ in reversed(origins)}
+        text = _decoded(self.found[real])
+        return [(origin, bases[origin], os.path.dirname(path), text) for origin, path in self.places[first] if origin in bases]
 
 
 def collect(device: Any, session: Any, since: int, scan: Scan, dependencies: list[str], own: str, text: str) -> Record:
@@ -143,9 +166,12 @@ def collect(device: Any, session: Any, since: int, scan: Scan, dependencies: lis
         if not any(c in fresh and os.path.dirname(c).startswith(folder) for c in candidates):
             looked.update((c, scan.asked[c]) for c in candidates)  # known by name before, so it was not looked for
     relative |= bool(looked) and any(not os.path.isabs(path) for path in include_paths(device))
-    relative |= any(folder == os.getcwd() for folder, _ in scan.by_importer)
+    in_cwd = any(folder == os.getcwd() for folder, _ in scan.by_importer)
     record = _fingerprint(device, session, list(dict.fromkeys(real)), own, text)
-    return {**record, "looked": sorted(looked.items()), "cwd": os.getcwd() if relative else ""}
+    return {
+        **record, "looked": sorted(looked.items()), "cwd": os.getcwd() if relative or in_cwd else "",
+        "is_known": all(scan.knows(*item) for item in looked.items() if item[1] or item[0] in fresh),
+    }  # fmt: skip
 
 
 def _fingerprint(device: Any, session: Any, real: list[str], own: str, text: str) -> Record:
@@ -188,13 +214,14 @@ def scan_of(module: Any) -> tuple[Scan, str]:
     device, path = module.device, module._path
     data = module._source.encode() if path is None else read(str(path)) or b""
     text, here = _decoded(data), os.getcwd()
-    own = (here if path is None else str(path.parent), text)
+    own = ("cwd", here, text) if path is None else ("module", str(path.parent), text)
     scan = Scan(device, [own])
     used = texts_used(device, module.name, "\n".join([text, *map(_decoded, scan.found.values())]))
     if used:
-        scan = Scan(device, [own, *((here, source) for source in used.values())])
+        scan = Scan(device, [own, *(("cwd", here, source) for source in used.values())])
     if path is not None:
         scan.found[str(path)] = data
+        scan.places.setdefault(str(path), set()).add(("module", path.name))
     return scan, text
 
 

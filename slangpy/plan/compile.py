@@ -95,7 +95,7 @@ class GeneratedInputs:
         session, device = self.program.session, self.program.device
         if not self.text and not module_inputs.users(session.lookups(self.since)[1]):
             return None
-        scan = module_inputs.Scan(device, [(os.getcwd(), self.text)])
+        scan = module_inputs.Scan(device, [("cwd", os.getcwd(), self.text)])
         files = [path for path in session.read_files if path in scan.found]
         record = module_inputs.collect(device, session, self.since, scan, files, "", self.text)
         given = session.__dict__.get("_sources", {})

@@ -83,7 +83,10 @@ def test_benchmark(m: Any, device: spy.Device) -> None:
     assert 0 < report.seconds < 1 and 0 < report.host_seconds <= report.seconds
     assert report.bandwidth == pytest.approx(report.bytes / report.seconds)
     assert report.share == pytest.approx(report.bandwidth / report.copy_bandwidth) and report.share > 0
-    assert "measured::square" in str(report) and "GB/s" in str(report) and str(report) in report._repr_html_()
+    assert "measured::square" in str(report) and "GB/s" in str(report)
+    page = report._repr_html_()
+    assert page.startswith("<table>") and all(f"<td>{value}</td>" in page for _, value in report.rows)
+    assert 0 <= report.overhead < 1 and (report.device_seconds > 0) == (device.info.type != spy.DeviceType.null)
     np.testing.assert_allclose(y.to_numpy(), 2 * x.to_numpy() ** 2, rtol=1e-6)
     alone = spy.benchmark(m.square, 2.0, 3.0, seconds=0.02)
     assert alone.bytes == 0 and math.isnan(alone.share) and "of a copy" not in str(alone)
