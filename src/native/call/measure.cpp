@@ -58,7 +58,10 @@ void measure_leaf(const Call& call, Measured& measured, size_t index)
 {
     const LeafPlan& plan = call.plan.leaves[index];
     const Leaf& leaf = call.leaf(index);
-    if (plan.as<ViewPlan>() || plan.as<PackedPlan>()) {
+    if (plan.as<ViewPlan>() && (leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch)) {
+        check_inner(call, index, leaf.shape);
+        merge_shape(call, measured, index, leaf.shape);
+    } else if (plan.as<ViewPlan>() || plan.as<PackedPlan>()) {
         const Shape shape = shape_of(plan, leaf);
         check_inner(call, index, shape);
         merge_shape(call, measured, index, shape);

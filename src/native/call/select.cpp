@@ -83,19 +83,41 @@ bool flattens(const Measured& measured, const Reach& reach)
 std::array<const TensorBase*, 2> gradients_of(const LeafPlan& plan, const Leaf& leaf)
 {
     const auto* view = plan.as<ViewPlan>();
-    if (!view || (!leaf.tensor && !leaf.device_type))
+    if (!view || (!view->has(ViewSource::grad_in) && !view->has(ViewSource::grad_out)) ||
+        (!leaf.tensor && !leaf.device_type))
         return {};
     return gradients(*view, leaf);
 }
 
+/// The most common view, found at once: elements of tensors, one for each invocation, in the order of the call. It is
+/// linear, and flattens.
+bool is_dense(const Measured& measured, const LeafPlan& plan, const Leaf& leaf)
+{
+    const size_t rank = measured.shape.size();
+    if ((leaf.kind != ValueKind::tensor && leaf.kind != ValueKind::torch) || rank == 0 || !plan.as<ViewPlan>() ||
+        !plan.inner.empty() || plan.map.size() != rank || leaf.shape.size() != rank)
+        return false;
+    const int64_t *sizes = leaf.shape.begin(), *strides = leaf.strides.begin(), *call = measured.shape.begin();
+    int64_t step = 1;
+    for (size_t i = rank; i-- > 0;) {
+        if (plan.map[i] != i || sizes[i] != call[i] || strides[i] != step)
+            return false;
+        step *= sizes[i];
+    }
+    return true;
+}
+
 bool flattens_leaf(const Call& call, const Measured& measured, const LeafPlan& plan, const Leaf& leaf, bool has_class)
 {
+    const auto grads = gradients_of(plan, leaf);
+    if (!grads[0] && !grads[1] && is_dense(measured, plan, leaf))
+        return true;
     const Reach reach = reach_of(call, plan, leaf);
     if (!flattens(measured, reach))
         return false;
     if (!has_class && classify(measured, reach, true) != AccessClass::linear)
-        return false; // the key has no room for it: the kernel takes it to advance
-    for (const TensorBase* grad : gradients_of(plan, leaf)) { // one flat index must serve the gradients too
+        return false;                      // the key has no room for it: the kernel takes it to advance
+    for (const TensorBase* grad : grads) { // one flat index must serve the gradients too
         if (!grad)
             continue;
         const Reach steps = reach_of(plan, leaf, *grad);
@@ -163,7 +185,8 @@ void select_leaf(const Call& call, const Measured& measured, Selected& selected,
 {
     const LeafPlan& plan = call.plan.leaves[index];
     const Leaf& leaf = call.leaf(index);
-    AccessClass access = classify(measured, reach_of(call, plan, leaf), flatten);
+    AccessClass access = is_dense(measured, plan, leaf) ? AccessClass::linear
+                                                        : classify(measured, reach_of(call, plan, leaf), flatten);
     const bool in_place = leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch ||
         (call.on_host && leaf.kind == ValueKind::array);
     selected.aligned &= access == AccessClass::uniform || !in_place || leaf.address % 16 == 0;

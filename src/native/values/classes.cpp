@@ -1,5 +1,8 @@
 #include "values/classes.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <unordered_map>
 
 namespace spy {
@@ -119,15 +122,26 @@ ClassEntry classify(PyTypeObject* type)
 
 } // namespace
 
+/// Classes met of late, in front of the table.
+struct Recent {
+    PyTypeObject* type;
+    const ClassEntry* entry;
+};
+static Recent recent[16];
+
 const ClassEntry& class_of(PyObject* value)
 {
     auto& table = class_table();
     PyTypeObject* type = Py_TYPE(value);
+    Recent& place = recent[reinterpret_cast<uintptr_t>(type) >> 6 & (std::size(recent) - 1)];
+    if (place.type == type)
+        return *place.entry;
     auto found = table.find(type);
     if (found == table.end()) {
         Py_INCREF(type); // the table's pointer must never be reused by another class
         found = table.emplace(type, classify(type)).first;
     }
+    place = {type, &found->second};
     return found->second;
 }
 
@@ -139,6 +153,10 @@ void set_custom_types(nb::dict registry, nb::dict signatures)
     clear_type_cache();
 }
 
-void clear_type_cache() { class_table().clear(); }
+void clear_type_cache()
+{
+    std::fill(std::begin(recent), std::end(recent), Recent{});
+    class_table().clear();
+}
 
 } // namespace spy

@@ -5,6 +5,8 @@
 
 #include <nanobind/ndarray.h>
 
+#include <cstring>
+
 namespace spy {
 
 /// The types of ml_dtypes, which NumPy itself does not have.
@@ -141,7 +143,7 @@ static nb::dict tensor_details(const Walk& w, const TensorBase& tensor, uint8_t 
 
 nb::object walk_tensor(Walk& w, PyObject* value)
 {
-    auto* tensor = nb::cast<TensorBase*>(nb::handle(value));
+    auto* tensor = nb::inst_ready(value) ? nb::inst_ptr<TensorBase>(value) : nb::cast<TensorBase*>(nb::handle(value));
     uint8_t flags = tensor->writable && !w.in_packed ? value_flag::writable : 0;
     if (!tensor->grad_in.is_none())
         flags |= value_flag::grad_in;
@@ -149,10 +151,11 @@ nb::object walk_tensor(Walk& w, PyObject* value)
         flags |= value_flag::grad_out;
     if (flags & value_flag::grad_in && tensor->grad_in.is(tensor->grad_out))
         flags |= value_flag::shared_grad;
-    w.put('t');
-    w.put32(tensor->type_id);
-    w.put(char(tensor->shape.size()));
-    w.put(char(flags));
+    char code[7] = {'t'};
+    std::memcpy(code + 1, &tensor->type_id, 4);
+    code[5] = char(tensor->shape.size());
+    code[6] = char(flags);
+    w.signature.key.append(code, sizeof code);
     if (flags & value_flag::grad_in)
         w.put32(nb::inst_ptr<TensorBase>(tensor->grad_in)->type_id);
     if (flags & value_flag::grad_out)
