@@ -28,8 +28,8 @@ class PreparedCall(_native.PreparedLaunch):
 
     Refused by name: values that are copied for every launch (NumPy arrays on a GPU, arguments that overlap what is
     written), ValueRef and DiffPair, objects of registered classes, and torch tensors that require grad, as prepared
-    calls join no graph. Launches by several threads are safe, but write the same result. RuntimeError when the device
-    is closed.
+    calls join no graph. Launches by several threads are safe, but write the same result. `device.check_gradients`
+    checks ordinary calls only. RuntimeError when the device is closed.
     """
 
     @property
