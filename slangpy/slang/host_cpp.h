@@ -12,10 +12,16 @@ struct SpyTexture {
     uint32_t dimensions;     ///< 1, 2, 3; 4 is a cube
     uint32_t layer, layer_count, mip, mip_count, mip_stride;
     uint32_t format;
+    /// Mip 0 of the view, which kernels read themselves where `plain` is not 0: textures of two dimensions with as many
+    /// channels of 32-bit floats, or (spy_plain_bytes) with four bytes from 0 to 1.
+    const uint8_t* first;
+    uint32_t width, height, plain;
 };
+constexpr uint32_t spy_plain_bytes = 5;
 
 struct SpySampler {
     bool linear_min, linear_mag, linear_mip;
+    bool is_bilinear; ///< levels up to 0 are the weighted mean of the nearest texels of mip 0
     uint8_t reduction;  ///< spy::TextureReductionOp
     uint8_t address[3]; ///< spy::TextureAddressingMode
     uint8_t comparison; ///< spy::ComparisonFunc

@@ -103,15 +103,82 @@ template <class T, class X, class U> T _spy_fetch_compare(const _spy_texel_ref<T
     return _spy_fetch_compare(to.pointer(), T(expected), T(v));
 }
 
+// --- what kernels read themselves
+
+typedef float _spy_four __attribute__((vector_size(16)));
+
+/// Texels of `channels` floats.
+template <int channels> struct _spy_plain_floats {
+    static constexpr uint32_t kind = channels, bytes = 4 * channels;
+    static _spy_four read(const uint8_t* from)
+    {
+        _spy_four v = {0, 0, 0, 1};
+        memcpy(&v, from, bytes);
+        return v;
+    }
+};
+struct _spy_plain_bytes {
+    static constexpr uint32_t kind = spy_plain_bytes, bytes = 4;
+    static _spy_four read(const uint8_t* from)
+    {
+        typedef uint8_t Four __attribute__((vector_size(4)));
+        Four v;
+        memcpy(&v, from, 4);
+        return __builtin_convertvector(v, _spy_four) / 255.0f;
+    }
+};
+
+/// The weighted mean of four texels; false beside the edges, which the device knows about.
+template <class Plain>
+inline bool _spy_bilinear(const SpyTexture& t, float x, float y, int32_t dx, int32_t dy, _spy_four& out)
+{
+    if (t.plain != Plain::kind)
+        return false;
+    const double u = double(x) * int32_t(t.width) - 0.5, v = double(y) * int32_t(t.height) - 0.5;
+    if (!(u >= 0 && v >= 0 && u < 65536 && v < 65536))
+        return false;
+    const int32_t low_u = int32_t(u), low_v = int32_t(v);
+    const uint32_t i = uint32_t(low_u) + uint32_t(dx), j = uint32_t(low_v) + uint32_t(dy);
+    if (i >= t.width - 1 || j >= t.height - 1)
+        return false;
+    const float right = float(u - low_u), below = float(v - low_v), left = 1 - right, above = 1 - below;
+    const uint64_t row = uint64_t(t.width) * Plain::bytes;
+    const uint8_t* at = t.first + j * row + i * uint64_t(Plain::bytes);
+    // a texel of no weight may be infinite
+    const auto part = [](float w, _spy_four texel) { return w ? w * texel : _spy_four{}; };
+    out = part(left * above, Plain::read(at)) + part(right * above, Plain::read(at + Plain::bytes));
+    out += part(left * below, Plain::read(at + row));
+    out += part(right * below, Plain::read(at + row + Plain::bytes));
+    return true;
+}
+
+template <class T>
+T _spy_from_four(_spy_four v)
+{
+    T value;
+    for (int i = 0; i < _spy_texel_type<T>::count; i++)
+        _spy_texel_type<T>::at(value, i) = typename _spy_texel_type<T>::element(v[i]);
+    return value;
+}
+
 // --- textures of `axes` dimensions; cubes are sampled by 3 coordinates
 
 template <class T, int axes, bool is_cube, bool is_array>
 struct _spy_texture_base {
     SpyTexture* texture;
     static constexpr int coordinates = is_cube ? 3 : axes;
+    /// Its texels may be such as kernels read themselves.
+    static constexpr bool is_plane = axes == 2 && !is_cube && !is_array && !_spy_is_integer<T>;
+    typedef _spy_plain_floats<_spy_texel_type<T>::count> Floats;
 
     T load_at(const int32_t* place, int32_t mip) const
     {
+        if constexpr (is_plane) {
+            const SpyTexture& t = *texture;
+            const uint32_t x = uint32_t(place[0]), y = uint32_t(place[1]);
+            if (t.plain == Floats::kind && mip == 0 && x < t.width && y < t.height)
+                return _spy_from_four<T>(Floats::read(t.first + (y * uint64_t(t.width) + x) * Floats::bytes));
+        }
         SpyTexel texel;
         _spy_host->load_texel(texture, place, place[3], mip, _spy_is_integer<T>, &texel);
         return _spy_from_texel<T>(texel);
@@ -227,6 +294,22 @@ struct _spy_texture : _spy_texture_base<T, axes, is_cube, is_array> {
     }
     template <class L> T SampleLevel(SamplerState s, const L& l, float level) const { return SampleLevel(s, l, level, 0); }
     template <class L, class O> T SampleLevel(SamplerState s, const L& l, float level, const O& o) const
+    {
+        if constexpr (Base::is_plane) {
+            const float x = float(_spy_part(l, 0)), y = float(_spy_part(l, 1));
+            const int32_t dx = int32_t(_spy_part(o, 0)), dy = int32_t(_spy_part(o, 1));
+            const bool is_base = reinterpret_cast<const SpySampler*>(s.state)->is_bilinear &&
+                (level <= 0 || texture->mip_count == 1);
+            _spy_four four;
+            if (is_base && _spy_bilinear<typename Base::Floats>(*texture, x, y, dx, dy, four))
+                return _spy_from_four<T>(four);
+            if (is_base && _spy_bilinear<_spy_plain_bytes>(*texture, x, y, dx, dy, four))
+                return _spy_from_four<T>(four);
+        }
+        return sample_level(s, l, level, o);
+    }
+    template <class L, class O>
+    __attribute__((noinline)) T sample_level(SamplerState s, const L& l, float level, const O& o) const
     {
         SpySample sample = request(l);
         sample.lod = level;

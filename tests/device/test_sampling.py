@@ -207,3 +207,50 @@ def test_filters_agree_with_numpy_on_gpus(device: spy.Device) -> None:
                     good &= np.abs(u * 2 - np.round(u * 2)) > 0.02
             error = np.abs(found[row] - expected[row])[good].max()
             assert good.sum() > N / 4 and error < 0.03, f"seed {seed}, {case.format}, row {row}: {error}"
+
+
+VIEWED = """
+[shader("compute")]
+[numthreads(32, 1, 1)]
+void main(uint3 thread : SV_DispatchThreadID, Texture2D<float4> image, SamplerState s, StructuredBuffer<float2> at,
+          RWStructuredBuffer<float4> o, uniform uint n, uniform float level)
+{
+    if (thread.x < n)
+        o[thread.x] = image.SampleLevel(s, at[thread.x], level);
+}
+"""
+
+
+@pytest.mark.parametrize("format_", [F.rgba32_float, F.rgba8_unorm, F.rgba16_float], ids=str)
+def test_a_view_of_smaller_mips_is_sampled_from_its_first(device: spy.Device, format_: F) -> None:
+    rng = np.random.default_rng(5)
+    texture, mips = filled(device, rng, format_, (32, 24))
+    view = texture.create_view(mip=1, mip_count=2)
+    edge = spy.TextureAddressingMode.clamp_to_edge
+    sampler = device.create_sampler(address_u=edge, address_v=edge)
+    places = (rng.integers(-16, 300, (N, 2)) / 256).astype(np.float32)
+    at = device.create_buffer(data=places, struct_size=8, usage=RW)
+    out = device.create_buffer(element_count=N, struct_size=16, usage=RW)
+    program = kernel(device, VIEWED)
+    model = Model(mips[1:3], modes=(edge, edge, edge), linear=(True, True, True))
+    tolerance = 1e-6 if device.info.type is spy.DeviceType.cpu else 0.03
+    for level in (-1.0, 0.0, 0.5, 1.0):
+        program.dispatch(N, image=view, s=sampler, at=at, o=out, n=N, level=level)
+        expected = model.sample(places, np.full(N, level, np.float32))
+        np.testing.assert_allclose(out.to_numpy().view(np.float32).reshape(N, 4), expected, 0, tolerance)
+
+
+def test_texels_without_weight_do_not_count_on_the_cpu() -> None:
+    """An infinite neighbour of the texel that is hit in its middle, inside and beside the edge."""
+    device = spy.Device(type=spy.DeviceType.cpu)
+    pixels = np.full((4, 4, 4), np.inf, np.float32)
+    pixels[1, 1], pixels[3, 3] = 2, 3
+    texture = device.create_texture(
+        format=F.rgba32_float, width=4, height=4, usage=spy.TextureUsage.shader_resource, data=pixels
+    )
+    places = np.array([(1.5 / 4, 1.5 / 4), (3.5 / 4, 3.5 / 4)], np.float32)
+    at = device.create_buffer(data=places, struct_size=8, usage=RW)
+    out = device.create_buffer(element_count=2, struct_size=16, usage=RW)
+    kernel(device, VIEWED).dispatch(2, image=texture, s=device.create_sampler(), at=at, o=out, n=2, level=0.0)
+    assert out.to_numpy().view(np.float32).reshape(2, 4).tolist() == [[2] * 4, [3] * 4]
+    device.close()

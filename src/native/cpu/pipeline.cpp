@@ -54,6 +54,19 @@ uint32_t dimensions_of(TextureType type)
     }
 }
 
+/// How kernels read texels of a format themselves; 0: they ask the device.
+uint32_t plain_kind(Format format)
+{
+    switch (format) {
+    case Format::r32_float: return 1;
+    case Format::rg32_float: return 2;
+    case Format::rgb32_float: return 3;
+    case Format::rgba32_float: return 4;
+    case Format::rgba8_unorm: return spy_plain_bytes;
+    default: return 0;
+    }
+}
+
 void describe(const HostTexture& texture, const TextureView* view, SpyTexture& out)
 {
     const TextureDesc& desc = texture.desc();
@@ -72,7 +85,11 @@ void describe(const HostTexture& texture, const TextureView* view, SpyTexture& o
            range.mip,
            range.mip_count,
            desc.mip_count,
-           uint32_t(format)};
+           uint32_t(format),
+           texture.subresource(range.layer, range.mip),
+           std::max(1u, desc.width >> range.mip),
+           std::max(1u, desc.height >> range.mip),
+           dimensions_of(desc.type) == 2 ? plain_kind(format) : 0};
 }
 
 void describe(const SamplerDesc& desc, SpySampler& out)
@@ -89,6 +106,8 @@ void describe(const SamplerDesc& desc, SpySampler& out)
     out.lod_bias = desc.mip_lod_bias;
     out.min_lod = desc.min_lod;
     out.max_lod = desc.max_lod;
+    out.is_bilinear = out.linear_min && out.linear_mag && desc.reduction_op == TextureReductionOp::average &&
+        out.lod_bias == 0 && out.min_lod <= 0;
 }
 
 } // namespace
