@@ -69,11 +69,11 @@ void main(uint3 thread : SV_DispatchThreadID, uint i : SV_GroupIndex, uint3 loca
 }
 """
 PRODUCT = """
-groupshared float left[T][T];
+groupshared float left[H][T];
 groupshared float right[T][T + 1];
 
 [shader("compute")]
-[numthreads(T, T, 1)]
+[numthreads(T, H, 1)]
 void main(uint3 thread : SV_DispatchThreadID, uint3 local : SV_GroupThreadID, StructuredBuffer<float> a, StructuredBuffer<float> b,
           RWStructuredBuffer<float> c, uniform uint n)
 {
@@ -81,12 +81,32 @@ void main(uint3 thread : SV_DispatchThreadID, uint3 local : SV_GroupThreadID, St
     for (uint k = 0; k < n; k += T)
     {
         left[local.y][local.x] = thread.y < n && k + local.x < n ? a[thread.y * n + k + local.x] : 0;
-        right[local.y][local.x] = thread.x < n && k + local.y < n ? b[(k + local.y) * n + thread.x] : 0;
+        for (uint row = local.y; row < T; row += H)
+            right[row][local.x] = thread.x < n && k + row < n ? b[(k + row) * n + thread.x] : 0;
         GroupMemoryBarrierWithGroupSync();
         for (uint j = 0; j < T; j++) sum += left[local.y][j] * right[j][local.x];
         GroupMemoryBarrierWithGroupSync();
     }
     if (thread.x < n && thread.y < n) c[thread.y * n + thread.x] = sum;
+}
+"""
+SINGLE = """
+groupshared float ARRAY;
+
+[shader("compute")]
+[numthreads(64, 1, 1)]
+void main(uint3 thread : SV_DispatchThreadID, uint i : SV_GroupIndex, RWStructuredBuffer<float> values)
+{
+    float own[64]; // of each thread
+    own[i] = values[thread.x];
+    own[63 - i] = own[i];
+    for (uint turn = 0; turn < 64; turn++)
+    {
+        if (i == turn) SHARED = own[63 - i];
+        GroupMemoryBarrierWithGroupSync();
+        if (i == 63 - turn) values[thread.x] = READ;
+        GroupMemoryBarrierWithGroupSync();
+    }
 }
 """
 WAVES = """
@@ -151,14 +171,28 @@ def test_reduce_scan_sort(device: spy.Device, size: int) -> None:
     np.testing.assert_array_equal(out["count"].to_numpy().view(np.uint32), (x < 0.5).sum(1))
 
 
-def test_tiled_product(device: spy.Device) -> None:
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (33, 1), (16, 16), (32, 32)])
+def test_tiled_product(device: spy.Device, width: int, height: int) -> None:
+    """Groups of 1, 33, 256 and 1024 threads."""
+    if width * height > largest_group(device):
+        pytest.skip("groups are smaller")
     n, rng = 83, np.random.default_rng(2)
     a, b = rng.random((2, n, n)).astype(np.float32)
     c = buffer(device, np.zeros(n * n, np.float32))
-    run = kernel(device, "static const uint T = 16;\n" + PRODUCT)
+    run = kernel(device, f"static const uint T = {width}, H = {height};\n" + PRODUCT)
     run.dispatch([n, n], a=buffer(device, a.ravel()), b=buffer(device, b.ravel()), c=c, n=n)
     expected = a.astype(np.float64) @ b.astype(np.float64)
     np.testing.assert_allclose(c.to_numpy().view(np.float32).reshape(n, n), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("array", "written", "read"), [("kept[64]", "kept[i]", "kept[turn]"), ("kept", "kept", "kept")])
+def test_one_shared_variable_alone(device: spy.Device, array: str, written: str, read: str) -> None:
+    """Slang's C++ has nothing that tells such a one from a variable of the thread."""
+    x = np.random.default_rng(6).random(128).astype(np.float32)
+    values = buffer(device, x)
+    kernel(device, SINGLE.replace("ARRAY", array).replace("SHARED", written).replace("READ", read)).dispatch(128, values=values)
+    found = values.to_numpy().view(np.float32).reshape(2, 64)
+    np.testing.assert_array_equal(found, x.reshape(2, 64)[:, ::-1])
 
 
 def check_waves(device: spy.Device, lanes: int | None = None) -> None:
