@@ -14,7 +14,7 @@ from .code import target_code
 from .executable import make_executable
 from .globals_used import all_used_slots
 from .literals import remember
-from .progress import compiling
+from .progress import compiling, why_slow
 from .reports import report_step
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> tuple[Any, bytes]:
     """A linked entry point as the device's executable kernel, through the disk cache, and the target code of it."""
     start = time.perf_counter()
-    with compiling(f"compiling {label} for {device.info.type.name}"):
+    with compiling(f"compiling {label} for {device.info.type.name}", why_slow(device)):
         text = target_code(device, program, entry_point, label)
         remember(device, program)
         if device.desc.enable_compilation_reports:

@@ -7,24 +7,25 @@ import threading
 import time
 from typing import Any
 
+from .._native import DeviceType
 from ..config import config
 
-_FIRST, _STEP = 1.0, 0.25
-"""Seconds before the line appears, and between its updates where lines can be written anew."""
+_FIRST, _STEP, _LONG = 1.0, 0.25, 5.0
+"""Seconds before the line appears, between its updates where lines can be written anew, and before it says why."""
 _state = threading.local()
 
 
 class compiling:
-    """Around work of the compiler; `what` is shown. Of nested ones the outermost speaks."""
+    """Around work of the compiler; `what` is shown, and `why` where it takes long. Of nested ones the outermost speaks."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, what: str, why: str = "") -> None:
+        self._what, self._why = what, why
         self._line: _Line | None = None
 
     def __enter__(self) -> None:
         if config.progress and not getattr(_state, "busy", False) and sys.stderr is not None:
             _state.busy = True
-            self._line = _Line(self._what)
+            self._line = _Line(self._what, self._why)
 
     def __exit__(self, *error: Any) -> None:
         if self._line is not None:
@@ -35,7 +36,8 @@ class compiling:
 class _Line:
     """One line of stderr, written by a thread of its own while another compiles."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, why: str) -> None:
+        self._why = f" ({why})" if why else ""
         self._text, self._stream, self._start = f"slangpy: {what} ...", sys.stderr, time.monotonic()
         self._done = threading.Event()
         self._shown = False
@@ -51,8 +53,13 @@ class _Line:
         self._shown = True
         rewrites = _can_rewrite(self._stream)
         self._write(self._text)
-        while rewrites and not self._done.wait(_STEP):
-            self._write(f"\r{self._text} {self._seconds()}")
+        while (rewrites or self._why) and not self._done.wait(_STEP):
+            if self._why and time.monotonic() - self._start > _LONG:
+                self._text += self._why
+                self._write("" if rewrites else self._why)
+                self._why = ""
+            if rewrites:
+                self._write(f"\r{self._text} {self._seconds()}")
 
     def _write(self, text: str) -> None:
         try:
@@ -68,6 +75,13 @@ class _Line:
         self._thread.join()
         start = f"\r{self._text}" if _can_rewrite(self._stream) else ""
         self._write(f"{start} {self._seconds()}{how}\n")
+
+
+def why_slow(device: Any) -> str:
+    """What `compiling` says of a device whose compiler takes minutes once."""
+    if device.info.type is not DeviceType.cpu or "ziglang" not in device.compiler_fingerprint:
+        return ""
+    return "the first use of ziglang builds its C++ library, once, which takes minutes"
 
 
 def _can_rewrite(stream: Any) -> bool:

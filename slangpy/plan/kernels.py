@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compiler.child_link import ChildLink
-from ..compiler.progress import compiling
+from ..compiler.progress import compiling, why_slow
 from ..compiler.reload import code_lock
 from ..errors import KernelGenException
 from .compile import BuiltKernel, build
@@ -118,7 +118,8 @@ class Kernels:
                 if not key >> SUMS:
                     self.code = source
                 link = ChildLink(request.module).link if request.options.second and not key >> SUMS else None
-                with compiling(f"compiling {request.kernel_label} for {request.module.device.info.type.name}"):
+                device = request.module.device
+                with compiling(f"compiling {request.kernel_label} for {device.info.type.name}", why_slow(device)):
                     built = build(program, request.label, source, request.options.conformances, link, request.kernel_label)
                 known = self.variants[key] = Variant(built, _items(request, self._plan, key))
             return known

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -21,6 +22,19 @@ std::string read_file(const std::string& path)
 {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// Whether the name of a program has a part, whatever the folders are called that it lies in.
+bool is_named(const std::string& path, std::string_view part)
+{
+    const size_t folder = path.find_last_of("/\\");
+    return path.find(part, folder == std::string::npos ? 0 : folder + 1) != std::string::npos;
+}
+
+/// A command may go through others ("ccache clang++", "python -m ziglang c++").
+bool any_is_named(const std::vector<std::string>& command, std::string_view part)
+{
+    return std::any_of(command.begin(), command.end(), [&](const std::string& word) { return is_named(word, part); });
 }
 
 } // namespace
@@ -51,13 +65,15 @@ const Compiler& compiler()
         std::string program = find_program(command[0]);
         if (program.empty())
             continue;
-        found_compiler = {command, "", false};
+        found_compiler = {command, "", false, false};
         found_compiler.command[0] = program;
         found_compiler.identity = file_identity(program);
+        found_compiler.is_zig = is_named(program, "zig") || any_is_named(command, "zig");
+        // "g++" and "c++" may lead to clang; the identity ends in two numbers
+        found_compiler.is_clang = found_compiler.is_zig || any_is_named(command, "clang") ||
+            is_named(found_compiler.identity, "clang");
         for (size_t i = 1; i < command.size(); ++i)
             found_compiler.identity += " " + command[i];
-        found_compiler.is_clang = found_compiler.identity.find("clang") != std::string::npos ||
-            found_compiler.identity.find("zig") != std::string::npos;
         compiler_known = true;
         return found_compiler;
     }

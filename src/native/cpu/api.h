@@ -19,9 +19,9 @@ Config config();
 void set_config(Config config);
 
 struct Compiler {
-    std::vector<std::string> command; ///< absolute program, then leading arguments
-    std::string identity;             ///< path, size and date of the program: changes when the compiler does
-    bool is_clang = false;
+    std::vector<std::string> command;      ///< absolute program, then leading arguments
+    std::string identity;                  ///< path, size and date of the program: changes when the compiler does
+    bool is_clang = false, is_zig = false; ///< zig's is a clang, too
 };
 /// The first of Config::compilers that exists; throws spy::Error "no C++ compiler found ...".
 const Compiler& compiler();

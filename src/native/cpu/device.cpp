@@ -74,6 +74,10 @@ std::vector<std::string> compiler_flags(const CompileDesc& desc)
     // nor calls a function that was too large to be put in its place.
     if (!compiler().is_clang)
         flags.insert(flags.end(), {"--param=max-completely-peel-times=15", "--param=max-inline-insns-auto=200"});
+#if defined(__GLIBC__) && defined(__x86_64__)
+    else if (!compiler().is_zig && desc.float_mode != CompileDesc::FloatMode::precise)
+        flags.push_back("-fveclib=libmvec"); // as the prelude's declarations do for GCC
+#endif
     if (desc.float_mode >= CompileDesc::FloatMode::uncontracted)
         flags.push_back("-ffp-contract=off");
     if (desc.float_mode == CompileDesc::FloatMode::precise)
