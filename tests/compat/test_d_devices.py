@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -320,3 +322,20 @@ def test_render_targets_without_rasterisation(device: spy.Device) -> None:
     usage = spy.TextureUsage.render_target | TEXTURE
     texture = device.create_texture(format=spy.Format.rgba8_unorm, width=4, height=4, usage=usage)
     assert texture.desc.usage & usage == usage
+
+
+def test_missing_debug_layers(device_type: spy.DeviceType, tmp_path: Path) -> None:
+    """H1: a machine without Vulkan's validation layer says so once, names the package, and goes on."""
+    if device_type is not spy.DeviceType.vulkan:
+        pytest.skip("the layer is Vulkan's")
+    program = """
+import slangpy as spy
+for _ in range(2):
+    device = spy.create_device(type=spy.DeviceType.vulkan, enable_debug_layers=True)
+    print(spy.Module.load_from_source(device, "layers", "float twice(float x) { return 2 * x; }").twice(4.0))
+"""
+    empty = {**os.environ, "VK_LAYER_PATH": str(tmp_path), "VK_ADD_LAYER_PATH": ""}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=empty, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["8.0", "8.0"]
+    assert done.stderr.count("enable_debug_layers has no effect") == 1 and "vulkan-validationlayers" in done.stderr

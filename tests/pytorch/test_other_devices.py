@@ -115,3 +115,59 @@ def test_appended_outputs(rules: Any) -> None:
     encoder = rules.device.create_command_encoder()
     with pytest.raises(ValueError, match="argument y is a torch tensor that would have to be read back"):
         rules.poly_out(2, 8, -1, torch.ones(4), torch.zeros(4), _append_to=encoder)
+
+
+DERIVED = """
+[Differentiable] float wave(float x, float y) { return x * x * x * y + sin(y * x); }
+[Differentiable] float sum_of_powers(float x)
+{
+    float s = 0;
+    [MaxIters(8)] for (int i = 0; i < 4; i++) s = s * x + x;
+    return s;
+}
+"""
+
+
+@pytest.fixture
+def derived(device: Any) -> Any:
+    if device.info.type is spy.DeviceType.cuda:
+        pytest.skip("takes CUDA tensors")
+    return spy.Module.load_from_source(device, "torch_derived_copies", DERIVED)
+
+
+def wave(x: Any, y: Any) -> Any:
+    return x**3 * y + torch.sin(y * x)
+
+
+def test_second_derivatives(derived: Any) -> None:
+    def mixed(function: Any, x: Any, y: Any) -> Any:
+        by_x, by_y = torch.autograd.grad(function(x, y).sum(), (x, y), create_graph=True)
+        return torch.autograd.grad((by_x * by_x).sum() + by_y.sum(), x)[0]
+
+    x, y = torch.linspace(0.1, 1, 5, requires_grad=True), torch.linspace(1, 2, 5, requires_grad=True)
+    expected = mixed(wave, x.detach().double().requires_grad_(), y.detach().double().requires_grad_())
+    torch.testing.assert_close(mixed(derived.wave, x, y).double(), expected, rtol=1e-5, atol=1e-4)
+
+    (by_x,) = torch.autograd.grad(derived.sum_of_powers(x).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(by_x.sum(), x)
+    torch.testing.assert_close(second, 2 + 6 * x.detach() + 12 * x.detach() ** 2)
+
+
+def test_compiled_and_exported(derived: Any) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return derived.wave(x, y)
+
+    x, y = torch.linspace(0.1, 1, 5), torch.linspace(1, 2, 5)
+    compiled = torch.compile(lambda x, y: derived.wave(x, y) * 2, backend="aot_eager")
+    leaf, other = x.clone().requires_grad_(), x.clone().requires_grad_()
+    compiled(leaf, y).sum().backward()
+    (wave(other, y) * 2).sum().backward()
+    torch.testing.assert_close(leaf.grad, other.grad)
+    torch.testing.assert_close(compiled(x, y), wave(x, y) * 2)
+    torch.testing.assert_close(torch.export.export(Model(), (x, y)).module()(x, y), wave(x, y))
+
+
+def test_bfloat16_read_as_float(derived: Any) -> None:
+    x = torch.linspace(0, 1, 5).bfloat16()
+    torch.testing.assert_close(derived.wave.convert("safe")(x, 1.0), wave(x.float(), torch.tensor(1.0)))
