@@ -1,6 +1,6 @@
 """Values and gradients of 2x^2 + 8x - 1, and a plot of both.
 
-python polynomial.py [--device cpu|cuda|vulkan] [--plot file.png]
+python polynomial.py [--device cpu|cuda|vulkan|d3d12] [--plot file.png]
 """
 
 from __future__ import annotations

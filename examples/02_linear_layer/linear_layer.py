@@ -1,6 +1,6 @@
 """Trains a linear layer written in Slang, beside the same training in NumPy.
 
-    python linear_layer.py [--device cpu|cuda|vulkan] [--steps 200]
+    python linear_layer.py [--device cpu|cuda|vulkan|d3d12] [--steps 200]
 
 Layer, loss and optimiser are functions for one element; `.bwds` gives the gradients of weights and bias, summed over
 all outputs and samples that read them.

@@ -1,6 +1,6 @@
 """A texture's mip levels, each made from the one before, and a tone-mapped copy in another format.
 
-    python mipmaps.py [--device cpu|cuda|vulkan] [--size 64]
+    python mipmaps.py [--device cpu|cuda|vulkan|d3d12] [--size 64]
 """
 
 from __future__ import annotations
