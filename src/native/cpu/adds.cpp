@@ -46,6 +46,12 @@ SetAdds find_set_adds(const Library& library)
     return set;
 }
 
+PoliteMutex& adding()
+{
+    static PoliteMutex mutex;
+    return mutex;
+}
+
 SpareCopies::Copy SpareCopies::take(uint64_t size)
 {
     {

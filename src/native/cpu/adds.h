@@ -3,6 +3,7 @@
 // other thread runs, they are plain. Else kernels compare and swap (slangpy/slang/prelude_cpp.h).
 #include "../../slangpy/slang/adds_cpp.h"
 
+#include "core/interrupt.h"
 #include "cpu/api.h"
 #include "cpu/thread_pool.h"
 #include "device/device.h"
@@ -18,6 +19,9 @@ namespace spy::cpu {
 using SetAdds = void (*)(const SpyAdds* adds);
 /// Null for a kernel that adds to no shared memory.
 SetAdds find_set_adds(const Library& library);
+
+/// Held by a launch that adds; of the process, because two devices may be given the same memory.
+PoliteMutex& adding();
 
 /// Copies of memory for launches to come; all zero.
 class SpareCopies {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -134,3 +135,16 @@ def test_deterministic_sums_stay_equal(device_type: spy.DeviceType) -> None:
     assert (found[0] == found[2]).all()
     np.testing.assert_allclose(found[0], sums(index, seeds, 64), rtol=1e-4, atol=1e-2)
     device.close()
+
+
+def test_calls_of_two_threads_add_to_one_gradient(device: spy.Device) -> None:
+    rng = np.random.default_rng()
+    index, seeds = rng.integers(0, 5, COUNT, np.int32), rng.random(COUNT, np.float32)
+    x = tensor(device, np.zeros(5, np.float32)).with_grads(zero=True)
+    i, y = tensor(device, index), seeded(device, seeds)
+    gather = module_of(device).gather.bwds
+    gather(x, i, _result=y)
+    with ThreadPoolExecutor(3) as threads:
+        for done in [threads.submit(gather, x, i, _result=y) for _ in range(12)]:
+            done.result()
+    np.testing.assert_allclose(x.grad.to_numpy(), 13 * sums(index, seeds, 5), rtol=1e-3)

@@ -64,11 +64,9 @@ def test_code_that_does_not_compile_never_loads(device: Any, tmp_path: Path, as_
 
 def test_texts_that_use_each_others_names(device: Any) -> None:
     """A module that another one merely mentions is not loaded for it; the words are looked for in imports."""
-    for _ in range(2):
-        other = spy.Module.load_from_source(device, "scaled", "float offset(float scaled) { return scaled + 1; }")
-        module = spy.Module.load_from_source(
-            device, "offset", "float f(float x) { float scaled = x; return 2 * scaled; }"
-        )
+    spy.Module.load_from_source(device, "offset", "float f(float x) { float scaled = x; return scaled; }")
+    other = spy.Module.load_from_source(device, "scaled", "float offset(float scaled) { return scaled + 1; }")
+    module = spy.Module.load_from_source(device, "offset", "float f(float x) { float scaled = x; return 2 * scaled; }")
     if device.type is not spy.DeviceType.null:
         assert module.f(3.0) == 6.0 and other.offset(3.0) == 4.0
     with pytest.raises(spy.SlangCompileError, match="broken"):
