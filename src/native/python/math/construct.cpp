@@ -7,8 +7,7 @@ namespace spy::math {
 
 std::string describe(PyObject* object)
 {
-    std::string name = nb::cast<std::string>(
-        nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object))).attr("__name__"));
+    std::string name = nb::cast<std::string>(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object))).attr("__name__"));
     nb::object text = nb::steal(PyObject_Repr(object));
     if (!text.is_valid()) {
         PyErr_Clear();
