@@ -124,7 +124,7 @@ class Module(Shared):
         """Makes a module from text; `name` is its name in messages and for `import`. `defines`: macros for it and all
         that it imports, beside those of the device."""
         module = Module.__new__(Module)
-        module._setup(device, name, None, source, options, link, defines)
+        module._setup(device, name, None, source or "\n", options, link, defines)  # no text: Module(SlangModule)
         if module._load_manifest() is None:
             module.loaded
         return module
@@ -328,6 +328,8 @@ class Module(Shared):
         return found
 
     def __getattr__(self, name: str) -> Any:
+        if hasattr(type(self), name):  # a property that failed by an AttributeError of its own
+            return object.__getattribute__(self, name)
         if name.startswith(("__", "_repr_", "_ipython_")) or "_names" not in self.__dict__:
             raise AttributeError(name)
         found = self[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,10 @@ from .globals_used import used_slots
 from .host_code import host_text, with_host
 from .prelude_hlsl import check_hlsl, with_any_index, with_halves
 
-_FILES = {"cpp": ("prelude_integers.h", "adds_cpp.h", "prelude_cpp.h"), "cuda": ("prelude_integers.h", "prelude_cuda.h")}
+_FILES = {
+    "cpp": ("prelude_integers.h", "adds_cpp.h", "prelude_cpp.h"),
+    "cuda": ("prelude_integers.h", "prelude_cuda.h"),
+}
 
 _MISSING = (b"asinh", b"acosh", b"atanh")
 # Slang 2026.12's own C++ prelude: the unary operators of matrices take a row of a row, and do not compile.
@@ -83,8 +87,28 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         if defines.get("SPY_BOUNDS_CHECKS") == "1":
             code = _checks() + _checked_parts(code)
         code = _half_operators(code).replace(_MATRIX_MINUS, _MATRIX_MINUS.replace(b"result[i].", b"result."))
+    code = _with_last_returns(code)
     adds = b"#define SPY_HAS_ADDS\n" if target == "cpp" and b"_spy_atomic_add_" in code else b""
     return adds + _text(target) + _double_functions(code, target)
+
+
+# A function that Slang wrote, which number their names, and whose result is no reference.
+_FUNCTION = re.compile(
+    rb"^(?!(?:static |__device__ )*void )[A-Za-z_][^\n;&=]*? +\*?\w+_\d+\([^\n]*\)\n\{\n", re.MULTILINE
+)
+
+
+def _with_last_returns(code: bytes) -> bytes:
+    """Functions that may end without a value return zeros: Slang only warns, and C++ compilers let the processor run on
+    into what follows."""
+    parts, done = [], 0
+    for function in _FUNCTION.finditer(code):
+        end = code.find(b"\n}\n", function.end() - 1)
+        last = code[code.rfind(b"\n", 0, end) + 1 : end]
+        if end >= function.end() and not last.startswith(b"    return"):
+            parts.append(code[done : end + 1] + b"    return {};\n")
+            done = end + 1
+    return b"".join(parts) + code[done:]
 
 
 def _double_functions(code: bytes, target: str) -> bytes:

@@ -1,6 +1,7 @@
 #include "core/error.h"
 #include "core/warning.h"
 #include "cpu/device.h"
+#include "cpu/division.h"
 #include "cpu/fibers.h"
 #include "cpu/texel.h"
 #include "device/backend.h"
@@ -73,7 +74,9 @@ std::vector<std::string> compiler_flags(const CompileDesc& desc)
     // GCC vectorises a loop when it has neither been written out before, as the loops that fill a cache line would be,
     // nor calls a function that was too large to be put in its place.
     if (!compiler().is_clang)
-        flags.insert(flags.end(), {"--param=max-completely-peel-times=15", "--param=max-inline-insns-auto=200"});
+        flags.insert(flags.end(),
+                     {"--param=max-completely-peel-times=15", "--param=max-inline-insns-auto=200",
+                      "-fno-isolate-erroneous-paths-dereference"});
 #if defined(__GLIBC__) && defined(__x86_64__)
     else if (!compiler().is_zig && desc.float_mode != CompileDesc::FloatMode::precise)
         flags.push_back("-fveclib=libmvec"); // as the prelude's declarations do for GCC
@@ -187,6 +190,7 @@ void CpuDevice::run(const CpuKernel& kernel, const LaunchDesc& desc, void* entry
 {
     const uint64_t count = uint64_t(desc.group_count[0]) * desc.group_count[1] * desc.group_count[2];
     auto run = [&](uint64_t begin, uint64_t end) {
+        const DivisionScope scope(kernel.divided());
         run_groups(kernel.function(), desc.group_count, begin, end, entry_point, globals);
     };
     if (!kernel.set_adds())
@@ -235,6 +239,8 @@ void CpuDevice::launch(const LaunchDesc& desc)
             "loop takes more trips than its [MaxIters(n)] says (make n larger), or is nested in another loop and the "
             "length of one of them is not written as a number or constant of its file (give both loops "
             "[MaxIters(n)] with the larger n)");
+    if (kernel->divided().load(std::memory_order_relaxed) && !kernel->told_of_division())
+        warn(cat(kernel->label(), ": an integer was divided by zero: the result is 0 (told once for each kernel)"));
     if (kernel->went_outside())
         warn(
             cat(kernel->label(),

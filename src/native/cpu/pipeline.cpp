@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "cpu/division.h"
 #include "cpu/device.h"
 #include "cpu/host.h"
 #include "device/texel_format.h"
@@ -123,6 +124,7 @@ CpuKernel::CpuKernel(ref<Device> device, const KernelDesc& desc)
     if (auto* host = static_cast<const SpyHost**>(m_library->symbol("_spy_host")))
         *host = &host_functions();
     m_set_adds = find_set_adds(*m_library);
+    install_division_handler();
     m_outside = static_cast<std::atomic<int>*>(m_library->symbol("_spy_outside"));
     m_overrun = static_cast<std::atomic<int>*>(m_library->symbol("_spy_overrun"));
 

@@ -76,3 +76,12 @@ def test_texts_that_use_each_others_names(device: Any) -> None:
     )
     if device.type is not spy.DeviceType.null:
         assert user.g(1.0) == 4.0
+
+
+def test_an_empty_text(device: Any) -> None:
+    module = spy.Module.load_from_source(device, "empty_text", "")
+    with pytest.raises(AttributeError, match="Module 'empty_text' has no function or type named 'anything'"):
+        module.anything
+    used = spy.Module.load_from_source(device, "empty_user", "import empty_text; float f() { return 2; }")
+    if device.type is not spy.DeviceType.null:
+        assert used.f() == 2
