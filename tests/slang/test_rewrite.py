@@ -9,6 +9,7 @@ import pytest
 from slangpy._slang import (
     inline_differentiable,
     rewrite_constraints,
+    rewrite_elements,
     rewrite_loops,
     rewrite_outs,
     rewrite_scalars,
@@ -293,11 +294,23 @@ OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} v
     ("body", "expected"),
     [
         ("float c; g(a, c); for (;;) a += c;", "float c; g(a, c); c = -(-c); for (;;) a += c;"),
-        ("float c; int i = g(a, c) + 1; while (b) a += c;", "float c; int i = g(a, c) + 1; c = -(-c); while (b) a += c;"),
-        ("if (g(a, c.d) > 0) { do a += c.d; while (b); }", "if (g(a, c.d) > 0) { c.d = -(-c.d); do a += c.d; while (b); }"),
-        ("if (b) g(a, c[1]); else { g(1, c[k]); } for (;;) {}", "if (b) g(a, c[1]); else { g(1, c[k]); c[k] = -(-c[k]); } for (;;) {}"),
+        (
+            "float c; int i = g(a, c) + 1; while (b) a += c;",
+            "float c; int i = g(a, c) + 1; c = -(-c); while (b) a += c;",
+        ),
+        (
+            "if (g(a, c.d) > 0) { do a += c.d; while (b); }",
+            "if (g(a, c.d) > 0) { c.d = -(-c.d); do a += c.d; while (b); }",
+        ),
+        (
+            "if (b) g(a, c[1]); else { g(1, c[k]); } for (;;) {}",
+            "if (b) g(a, c[1]); else { g(1, c[k]); c[k] = -(-c[k]); } for (;;) {}",
+        ),
         ("float3 c; unknown(c); for (;;) {}", "float3 c; unknown(c); c = -(-c); for (;;) {}"),
-        ("vector<half, 3> c; unknown(c, c.x); for (;;) {}", "vector<half, 3> c; unknown(c, c.x); c = -(-c); for (;;) {}"),
+        (
+            "vector<half, 3> c; unknown(c, c.x); for (;;) {}",
+            "vector<half, 3> c; unknown(c, c.x); c = -(-c); for (;;) {}",
+        ),
         ("float2 c = { g(a, b), 1 }; for (;;) {}", "float2 c = { g(a, b), 1 }; b = -(-b); for (;;) {}"),
     ],
 )
@@ -327,3 +340,37 @@ def test_what_calls_write_before_loops(body: str, expected: str) -> None:
 def test_what_calls_leave_stays(body: str) -> None:
     source = OUTS + f"[Differentiable] void f(float a, float b) {{ {body} }}"
     assert rewrite_outs(source) == source
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("if (n) { v.y = w.y; }", "if (n) { { v = -(-v); v.y = w.y; } }"),
+        (
+            "if (n) v[1] += f(w[0]); else v.xy *= w;",
+            "if (n) { v = -(-v); v[1] += f(w[0]); } else { v = -(-v); v.xy *= w; }",
+        ),
+        ("if (n) return; half2x2 m; m[0][1]++;", "if (n) return; half2x2 m; { m = -(-m); m[0][1]++; }"),
+        ("switch (n) { case 1: v.y = 2; }", "switch (n) { case 1: { v = -(-v); v.y = 2; } }"),
+    ],
+)
+def test_elements_written_beside_branches(body: str, expected: str) -> None:
+    head = "[Differentiable] void f(int n, float3 w, inout float3 v) {{ {} }}"
+    assert rewrite_elements(head.format(body)) == head.format(expected)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "v.y = w.y;",  # no branch
+        "if (v.y == w.y) { v = w; a = v.y; }",
+        "if (n) { s.q.y = 1; other.y = 2; }",  # not of this function
+        "if (n) { int3 i; i.y = 2; float h[3]; h[0] = 1; }",
+        "for (v.y = 0; v.y < 2; v.y += 1) { if (n) v.f(2); }",
+        "float x = v.y = 2; if (n) x = 1;",
+        "if (n) { v.y = 2; ",  # brackets do not match
+    ],
+)
+def test_other_elements_stay(body: str) -> None:
+    source = f"[Differentiable] void f(int n, float3 w, inout float3 v) {{ {body} }}"
+    assert rewrite_elements(source) == source

@@ -10,6 +10,11 @@ bool is_float_word(std::string_view word)
     return std::find(std::begin(types), std::end(types), word) != std::end(types);
 }
 
+bool is_float_type(std::string_view word)
+{
+    return is_float_word(word) || is_float_word(word.substr(0, word.find_last_not_of("1234x") + 1));
+}
+
 BracketedText::BracketedText(std::string_view text) : m_text(text), m_tokens(tokens_of(text, false))
 {
     match_brackets();
@@ -86,6 +91,41 @@ size_t BracketedText::next_name(size_t i, size_t end) const
     for (++i; i < end && at(i) != "," && at(i) != ";" && at(i) != ")"; ++i)
         i = m_match[i] != npos && m_match[i] > i ? m_match[i] : i;
     return at(i) == "," ? i + 1 : npos;
+}
+
+size_t BracketedText::float_type_end(size_t i) const
+{
+    static const Names may_stand_before = {"(", ",", "{", "}", ";", ":", "in", "out", "inout"};
+    if (i == 0 || !may_stand_before.count(at(i - 1)))
+        return i;
+    if (is_float_type(at(i)))
+        return i + 1;
+    if ((at(i) != "vector" && at(i) != "matrix") || at(i + 1) != "<" || !is_float_word(at(i + 2)))
+        return i;
+    size_t end = i + 3;
+    while (at(end) == "," || is_word(at(end)) || (!at(end).empty() && at(end)[0] >= '0' && at(end)[0] <= '9'))
+        ++end;
+    return at(end) == ">" ? end + 1 : i;
+}
+
+BracketedText::Names BracketedText::local_floats(const FunctionBody& body) const
+{
+    static const Names before_values = {"return", "else", "do", "case", "no_diff"};
+    Names names = declared(body, [this](size_t i) { return float_type_end(i); });
+    for (size_t i = body.begin; i < body.end; ++i) {
+        const bool other = is_word(at(i - 1)) ? !is_float_type(at(i - 1)) && !before_values.count(at(i - 1))
+                                              : at(i - 1) == "]" && at(i + 1) == "=";
+        if (other || (is_float_type(at(i - 1)) && at(i + 1) == "["))
+            names.erase(at(i));
+    }
+    return names;
+}
+
+bool BracketedText::is_list(size_t open) const
+{
+    const std::string_view before = at(open - 1);
+    return before == "=" || before == "," || before == "(" || before == "return" ||
+        (before == "{" && is_list(open - 1));
 }
 
 } // namespace spy

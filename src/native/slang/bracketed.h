@@ -37,6 +37,12 @@ public:
     /// begins at i, or i where none does. Arrays are left out.
     template <class TypeEnd>
     Names declared(const FunctionBody& body, TypeEnd type_end) const;
+    /// The token behind a scalar, vector or matrix type of floating-point numbers that a declaration begins with at i;
+    /// i where none does.
+    size_t float_type_end(size_t i) const;
+    /// Variables and parameters of such a type; not constants, nor names that another declaration uses.
+    Names local_floats(const FunctionBody& body) const;
+    bool is_list(size_t open) const; ///< whether a "{" opens an initializer
 
 private:
     void match_brackets();
@@ -50,6 +56,7 @@ private:
 };
 
 bool is_float_word(std::string_view word); ///< float, half, double and their long names
+bool is_float_type(std::string_view word); ///< float, half3, double2x2 and the like
 inline bool is_word(std::string_view text) { return !text.empty() && starts_word(text[0]); }
 inline bool is_loop_word(std::string_view word) { return word == "for" || word == "while" || word == "do"; }
 

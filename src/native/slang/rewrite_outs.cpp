@@ -26,12 +26,6 @@ bool only_reads(std::string_view function)
     return names.count(function) > 0;
 }
 
-/// float, half3, double2x2 and the like.
-bool is_float_type(std::string_view word)
-{
-    return is_float_word(word) || is_float_word(word.substr(0, word.find_last_not_of("1234x") + 1));
-}
-
 class OutScanner {
 public:
     explicit OutScanner(std::string_view text) : m_text(text) { }
@@ -92,7 +86,7 @@ private:
         bool writes = false;
         for (size_t i = parameter.first; i <= parameter.last; ++i) {
             writes = writes || at(i) == "out" || at(i) == "inout" || at(i).ends_with("ref");
-            const size_t end = writes ? type_end(i) : i;
+            const size_t end = writes ? m_text.float_type_end(i) : i;
             if (end != i && is_word(at(end)) && at(end + 1) != "[")
                 return Use::written_float;
         }
@@ -107,7 +101,7 @@ private:
                 last_loop = i;
         if (last_loop == npos)
             return;
-        const Names names = writable(body);
+        const Names names = m_text.local_floats(body);
         for (size_t open = body.open + 1; open < last_loop; ++open) {
             if (at(open) != "(" || !(is_word(at(open - 1)) || at(open - 1) == ">"))
                 continue;
@@ -151,46 +145,15 @@ private:
         return named;
     }
 
-    /// Local scalars, vectors and matrices; not constants, nor names that another declaration uses.
-    Names writable(const FunctionBody& body) const
-    {
-        Names names = m_text.declared(body, [this](size_t i) { return type_end(i); });
-        for (size_t i = body.begin; i < body.end; ++i) {
-            const bool other = is_word(at(i - 1)) ? !is_float_type(at(i - 1)) && !stands_before_values(at(i - 1))
-                                                  : at(i - 1) == "]" && at(i + 1) == "=";
-            if (other || (is_float_type(at(i - 1)) && at(i + 1) == "["))
-                names.erase(at(i));
-        }
-        return names;
-    }
-    static bool stands_before_values(std::string_view word)
-    {
-        return word == "return" || word == "else" || word == "do" || word == "case" || word == "no_diff";
-    }
-
-    size_t type_end(size_t i) const
-    {
-        static const Names may_stand_before = {"(", ",", "{", "}", ";", ":", "in", "out", "inout"};
-        if (i == 0 || !may_stand_before.count(at(i - 1)))
-            return i;
-        if (is_float_type(at(i)))
-            return i + 1;
-        if ((at(i) != "vector" && at(i) != "matrix") || at(i + 1) != "<" || !is_float_word(at(i + 2)))
-            return i;
-        size_t end = i + 3;
-        while (at(end) == "," || is_word(at(end)) || (!at(end).empty() && at(end)[0] >= '0' && at(end)[0] <= '9'))
-            ++end;
-        return at(end) == ">" ? end + 1 : i;
-    }
-
     /// The ";" or "{" behind which the argument has its new value; npos where no statement can stand.
     size_t place_behind(size_t i, const FunctionBody& body) const
     {
         size_t begin = i;
-        while (m_text.around(begin) != npos && (at(m_text.around(begin)) != "{" || is_list(m_text.around(begin))))
+        while (m_text.around(begin) != npos &&
+               (at(m_text.around(begin)) != "{" || m_text.is_list(m_text.around(begin))))
             begin = m_text.around(begin);
         size_t end = begin;
-        while (end < body.end && at(end) != ";" && at(end) != "}" && (at(end) != "{" || is_list(end)))
+        while (end < body.end && at(end) != ";" && at(end) != "}" && (at(end) != "{" || m_text.is_list(end)))
             end = m_text.match(end) != npos && m_text.match(end) > end ? m_text.match(end) + 1 : end + 1;
         if (at(end) == "{")
             return end;
@@ -203,13 +166,6 @@ private:
             return npos;
         return end;
     }
-    bool is_list(size_t open) const
-    {
-        const std::string_view before = at(open - 1);
-        return before == "=" || before == "," || before == "(" || before == "return" ||
-            (before == "{" && is_list(open - 1));
-    }
-
     BracketedText m_text;
     std::map<std::string_view, std::vector<std::vector<Use>>> m_overloads;
 };

@@ -1,0 +1,103 @@
+#include "slang/rewrite_elements.h"
+
+#include "slang/bracketed.h"
+#include "slang/changed_lines.h"
+
+#include <map>
+
+namespace spy {
+namespace {
+
+using Names = BracketedText::Names;
+
+class ElementScanner {
+public:
+    explicit ElementScanner(std::string_view text) : m_text(text) { }
+
+    /// What to put where: byte in the source -> text.
+    std::map<size_t, std::string> found() const
+    {
+        std::map<size_t, std::string> places;
+        for (const FunctionBody& body : m_text.bodies())
+            search(body, places);
+        return places;
+    }
+
+private:
+    std::string_view at(size_t i) const { return m_text.at(i); }
+
+    void search(const FunctionBody& body, std::map<size_t, std::string>& places) const
+    {
+        bool branches = false;
+        for (size_t i = body.open; i < body.end && !branches; ++i)
+            branches = at(i) == "if" || at(i) == "switch";
+        if (!branches)
+            return;
+        const Names names = m_text.local_floats(body);
+        for (size_t i = body.open + 1; i < body.end; ++i) {
+            const size_t end = names.count(at(i)) && begins_statement(i) ? end_of_write(i, body.end) : body.end;
+            if (end == body.end)
+                continue;
+            const std::string name(at(i));
+            places[m_text.token(i).begin] += "{ " + name + " = -(-" + name + "); ";
+            places[m_text.token(end).end] += " }";
+        }
+    }
+
+    bool begins_statement(size_t i) const
+    {
+        static const Names may_stand_before = {";", "{", "}", ")", ":", "else", "do"};
+        const size_t around = m_text.around(i);
+        return may_stand_before.count(at(i - 1)) && at(around) == "{" && !m_text.is_list(around);
+    }
+
+    /// The ";" of a statement that writes an element of variable i; `limit` for any other statement.
+    size_t end_of_write(size_t i, size_t limit) const
+    {
+        size_t next = i + 1;
+        while (at(next) == "." || at(next) == "[")
+            next = at(next) == "." ? next + 2 : m_text.match(next) + 1;
+        if (next == i + 1 || !is_assignment(next))
+            return limit;
+        while (next < limit && at(next) != ";") {
+            const size_t match = m_text.match(next);
+            if (match != BracketedText::npos && match < next)
+                return limit;
+            next = match != BracketedText::npos ? match + 1 : next + 1;
+        }
+        return next;
+    }
+
+    bool is_assignment(size_t i) const
+    {
+        const std::string_view sign = at(i), second = at(i + 1);
+        if (sign == "=")
+            return second != "=" || !m_text.joined(i);
+        const bool is_operator = sign == "+" || sign == "-" || sign == "*" || sign == "/";
+        return is_operator && m_text.joined(i) && (second == "=" || ((sign == "+" || sign == "-") && second == sign));
+    }
+
+    BracketedText m_text;
+};
+
+} // namespace
+
+std::string rewrite_elements(std::string_view source)
+{
+    std::map<size_t, std::string> places;
+    if (source.find("ifferentiable") != source.npos)
+        places = ElementScanner(source).found();
+    if (places.empty())
+        return std::string(source);
+    std::string result;
+    size_t done = 0;
+    for (const auto& [place, text] : places) {
+        result.append(source.substr(done, place - done)).append(text);
+        done = place;
+    }
+    result.append(source.substr(done));
+    remember_lines(source, result);
+    return result;
+}
+
+} // namespace spy

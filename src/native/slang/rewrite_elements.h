@@ -1,0 +1,13 @@
+#pragma once
+// Elements of vectors and matrices written beside branches, as Slang differentiates them rightly.
+#include <string>
+#include <string_view>
+
+namespace spy {
+
+/// `v.y = e;` -> `{ v = -(-v); v.y = e; }` for a local vector or matrix v of a function with branches: Slang 2026.12
+/// takes the gradient of another vector for that of v where a branch writes an element of v and reads one of a vector
+/// made of v. It is right where an operation lies before, and this one gives the same number. Lines stay.
+std::string rewrite_elements(std::string_view source);
+
+} // namespace spy

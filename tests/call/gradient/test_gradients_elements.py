@@ -1,0 +1,56 @@
+"""Elements of vectors and matrices written in branches: Slang 2026.12 takes the gradient of one vector for that of another,
+so sources are changed before it sees them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import slangpy as spy
+
+MADE = "float2 v = float2(a, b); float2 w = v * 2;"
+SUM = "return v.x * 3 + v.y;"
+BODIES = {
+    "written": f"{MADE} if (n > 1) {{ v.y = w.y; }} {SUM}",
+    "by an index": f"{MADE} if (n > 1) {{ v[1] = w[0]; }} {SUM}",
+    "by an index at run time": f"{MADE} if (n > 1) {{ v[n - 2] = w[0]; }} {SUM}",
+    "without braces": f"{MADE} if (n > 1) v.y = sin(w.y); {SUM}",
+    "without braces, else": f"{MADE} if (n > 1) v.y = w.y; else v.x = w.x; {SUM}",
+    "else if": f"{MADE} if (n > 2) v.y = w.y; else if (n > 1) {{ v.x = w.x; v.y += w.y * w.x; }} else v.y -= w.x; {SUM}",
+    "behind an early return": f"{MADE} if (n > 1) return a; v.y = w.y; {SUM}",
+    "switch": f"{MADE} switch (n) {{ case 2: v.y = w.y; break; case 1: v.x *= w.y; break; default: v.y /= 2 + w.x; break; }} {SUM}",
+    "several elements": f"{MADE} if (n > 1) {{ v.yx = w; v.xy += w.yy * 2; }} {SUM}",
+    "in a loop": f"{MADE} [MaxIters(4)] for (int i = 0; i < n; i++) {{ if (i > 0) v.y += w.y; if (i == 2) break; v.x = w.y; }} {SUM}",
+    "matrix": f"float2x2 m = float2x2(a, b, a * b, b); float2x2 k = m * 2; if (n > 1) {{ m[1][0] = k[1][1]; m[0] = k[1]; }} float2 v = m[0] + m[1]; {SUM}",
+    "a parameter": f"{MADE} return elements(v, w, n);",
+    "an inout parameter": f"{MADE} changed(v, w, n); {SUM}",
+    "field of a struct": f"{MADE} S s = {{ v }}; if (n > 1) {{ s.q.y = w.y; }} v = s.q; {SUM}",
+    "one name for two": "float y = a; if (n > 1) { float2 y = float2(a, b); y.x = b; a = y.x * y.y; } { S y = { float2(a, b) }; y.q.x = b; b = y.q.x; } return a * y + b;",
+}
+HEAD = """
+struct S : IDifferentiable { float2 q; }
+[Differentiable] float elements(float2 v, float2 w, int n) { if (n > 1) { v.y = w.y; } else v.x = w.y; return v.x * 3 + v.y; }
+[Differentiable] void changed(inout float2 v, float2 w, int n) { if (n > 1) { v.y = w.y * v.x; } else v.x += w.y; }
+"""
+
+
+@pytest.mark.needs_kernels
+@pytest.mark.parametrize("name", BODIES)
+def test_gradients(device: spy.Device, name: str) -> None:
+    source = f"{HEAD}[Differentiable] float f(float a, float b, int n)\n{{\n    {BODIES[name]}\n}}"
+    label = f"elements_{list(BODIES).index(name)}"
+    f = spy.Module.load_from_source(device, label, source).f
+    exact = spy.Module.load_from_source(spy.Device(type="cpu"), label + "d", source.replace("float", "double")).f
+    a, b, step = np.array([0.3, 0.5, 0.9, 0.7]), np.array([0.2, 0.7, 0.45, 0.8]), 1e-6
+    n = np.array([0, 1, 2, 3], np.int32)
+    if "run time" in name:
+        n = np.array([2, 3, 1, 2], np.int32)
+    x, y = (spy.Tensor.from_numpy(device, v.astype(np.float32)).with_grads(zero=True) for v in (a, b))
+    seed = spy.Tensor.from_numpy(device, np.zeros(4, np.float32)).with_grads()
+    seed.grad.copy_from_numpy(np.ones(4, np.float32))
+    f.bwds(x, y, n, _result=seed)
+    by_a = (exact(a + step, b, n, _result="numpy") - exact(a - step, b, n, _result="numpy")) / (2 * step)
+    by_b = (exact(a, b + step, n, _result="numpy") - exact(a, b - step, n, _result="numpy")) / (2 * step)
+    np.testing.assert_allclose(x.grad.to_numpy(), by_a, rtol=2e-4, atol=1e-5)
+    np.testing.assert_allclose(y.grad.to_numpy(), by_b, rtol=2e-4, atol=1e-5)
+    np.testing.assert_allclose(f(x, y, n, _result="numpy"), exact(a, b, n, _result="numpy"), rtol=1e-5, atol=1e-6)
