@@ -351,6 +351,11 @@ def test_what_calls_leave_stays(body: str) -> None:
             "if (n) { v = -(-v); v[1] += f(w[0]); } else { v = -(-v); v.xy *= w; }",
         ),
         ("if (n) return; half2x2 m; m[0][1]++;", "if (n) return; half2x2 m; { m = -(-m); m[0][1]++; }"),
+        ("if (n) { ++v.y; --v; }", "if (n) { { v = -(-v); ++v.y; } --v; }"),
+        (
+            "var a = 2 * v.zyx; var i = int3(1, 2, 3); if (n) { a.y = 1; i.y = 2; }",
+            "var a = 2 * v.zyx; var i = int3(1, 2, 3); if (n) { { a = -(-a); a.y = 1; } i.y = 2; }",
+        ),
         ("switch (n) { case 1: v.y = 2; }", "switch (n) { case 1: { v = -(-v); v.y = 2; } }"),
     ],
 )

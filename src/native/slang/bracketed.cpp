@@ -110,8 +110,11 @@ size_t BracketedText::float_type_end(size_t i) const
 
 BracketedText::Names BracketedText::local_floats(const FunctionBody& body) const
 {
-    static const Names before_values = {"return", "else", "do", "case", "no_diff"};
+    static const Names before_values = {"return", "else", "do", "case", "no_diff", "var"};
     Names names = declared(body, [this](size_t i) { return float_type_end(i); });
+    for (size_t i = body.open; i < body.end; ++i)
+        if (at(i) == "var" && at(i + 2) == "=" && is_made_of(i + 3, names))
+            names.insert(at(i + 1));
     for (size_t i = body.begin; i < body.end; ++i) {
         const bool other = is_word(at(i - 1)) ? !is_float_type(at(i - 1)) && !before_values.count(at(i - 1))
                                               : at(i - 1) == "]" && at(i + 1) == "=";
@@ -119,6 +122,20 @@ BracketedText::Names BracketedText::local_floats(const FunctionBody& body) const
             names.erase(at(i));
     }
     return names;
+}
+
+/// Whether the expression at i has numbers, such variables, their elements and constructors of such types only.
+bool BracketedText::is_made_of(size_t i, const Names& floats) const
+{
+    static const Names signs = {"+", "-", "*", "/", "(", ")", ",", "."};
+    for (; at(i) != ";"; ++i) {
+        const std::string_view word = at(i);
+        const bool is_number = !word.empty() && word[0] >= '0' && word[0] <= '9';
+        if (word.empty() ||
+            !(is_number || signs.count(word) || floats.count(word) || is_float_type(word) || at(i - 1) == "."))
+            return false;
+    }
+    return true;
 }
 
 bool BracketedText::is_list(size_t open) const

@@ -46,6 +46,7 @@ public:
 
 private:
     void match_brackets();
+    bool is_made_of(size_t i, const Names& floats) const;
     size_t parameters_before(size_t open) const;
     size_t next_name(size_t i, size_t end) const;
 

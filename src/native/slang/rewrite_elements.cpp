@@ -35,13 +35,21 @@ private:
             return;
         const Names names = m_text.local_floats(body);
         for (size_t i = body.open + 1; i < body.end; ++i) {
-            const size_t end = names.count(at(i)) && begins_statement(i) ? end_of_write(i, body.end) : body.end;
+            if (!names.count(at(i)))
+                continue;
+            const size_t begin = is_stepped(i) ? i - 2 : i; // ++v.y
+            const size_t end = begins_statement(begin) ? end_of_write(i, begin != i, body.end) : body.end;
             if (end == body.end)
                 continue;
             const std::string name(at(i));
-            places[m_text.token(i).begin] += "{ " + name + " = -(-" + name + "); ";
+            places[m_text.token(begin).begin] += "{ " + name + " = -(-" + name + "); ";
             places[m_text.token(end).end] += " }";
         }
+    }
+
+    bool is_stepped(size_t i) const
+    {
+        return i > 2 && (at(i - 1) == "+" || at(i - 1) == "-") && at(i - 2) == at(i - 1) && m_text.joined(i - 2);
     }
 
     bool begins_statement(size_t i) const
@@ -52,12 +60,12 @@ private:
     }
 
     /// The ";" of a statement that writes an element of variable i; `limit` for any other statement.
-    size_t end_of_write(size_t i, size_t limit) const
+    size_t end_of_write(size_t i, bool is_stepped, size_t limit) const
     {
         size_t next = i + 1;
         while (at(next) == "." || at(next) == "[")
             next = at(next) == "." ? next + 2 : m_text.match(next) + 1;
-        if (next == i + 1 || !is_assignment(next))
+        if (next == i + 1 || !(is_stepped ? at(next) == ";" : is_assignment(next)))
             return limit;
         while (next < limit && at(next) != ";") {
             const size_t match = m_text.match(next);

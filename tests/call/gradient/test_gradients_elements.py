@@ -25,6 +25,7 @@ BODIES = {
     "a parameter": f"{MADE} return elements(v, w, n);",
     "an inout parameter": f"{MADE} changed(v, w, n); {SUM}",
     "field of a struct": f"{MADE} S s = {{ v }}; if (n > 1) {{ s.q.y = w.y; }} v = s.q; {SUM}",
+    "var": f"var v = float2(a, b); var w = 2 * v.xy + (v - v); if (n > 1) {{ ++v.y; v.y += w.y; }} {SUM}",
     "one name for two": "float y = a; if (n > 1) { float2 y = float2(a, b); y.x = b; a = y.x * y.y; } { S y = { float2(a, b) }; y.q.x = b; b = y.q.x; } return a * y + b;",
 }
 HEAD = """
