@@ -1,6 +1,11 @@
 """Gradients of random programs of copies, sums and calls that write, known exactly (linear_programs.py).
 
-More of them: SLANGPY_TEST_LINEAR_PROGRAMS=5000 pytest tests/property/test_linear_gradients.py -s"""
+More of them: SLANGPY_TEST_LINEAR_PROGRAMS=5000 pytest tests/property/test_linear_gradients.py -s
+
+Known to be wrong still: seeds 1068 and 3002. In 3002 one branch writes an element of `v`, and the other gives `v.x` to a call
+that writes: `if (n > 1) { v.y = w[1] - v.y; } else { add_to(b, v.x); } return v.y;` loses the gradient of `v` in the second.
+`v = -(-v);` at the start of that branch, or before the `if`, makes it right; rewrite_elements.cpp does not write that yet.
+Copies of whole structs (copies_of_structs=True) are wrong more often; docs/gradients.md."""
 
 from __future__ import annotations
 
