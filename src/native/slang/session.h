@@ -82,6 +82,7 @@ struct SessionState {
     ComPtr<SourceFiles> files;
     ComPtr<slang::ISession> session;
     bool valid = true;
+    bool kept_for_ever = false;
     uint64_t generation = 0;
 
     struct CacheKey {
@@ -111,6 +112,8 @@ struct SessionState {
     /// Whether another module than this has its name.
     bool is_taken(const ModuleData& module);
     void take(const ModuleData& module);
+    /// Slang holds pointers into the session from now on. Under the lock.
+    void keep_for_ever();
 
     SessionState();
     ~SessionState();

@@ -156,6 +156,13 @@ void release(Compiler& compiler, ComPtr<T>& object)
 
 SessionState::SessionState() = default;
 
+void SessionState::keep_for_ever()
+{
+    if (!kept_for_ever)
+        session->addRef();
+    kept_for_ever = true;
+}
+
 SessionState::~SessionState()
 {
     if (!compiler || !session)
