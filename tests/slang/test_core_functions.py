@@ -42,7 +42,9 @@ print("ended")
 def test_types_of_ended_sessions_are_not_read() -> None:
     """Slang specialises core functions in a session of its own, which outlives the types that it was asked with."""
     environment = {**os.environ, "MALLOC_PERTURB_": "165"}
-    ended = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300)
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300
+    )
     assert ended.returncode == 0 and ended.stdout == "ended\n", (ended.returncode, ended.stderr[-3000:])
 
 
@@ -63,3 +65,14 @@ Pair max(Pair x, Pair y) { return { max(x.a, y.a), max(x.b, y.b) }; }
     np.testing.assert_allclose(module.min(x, -2 * x, _result="numpy"), -x, rtol=1e-6)
     assert module.max({"a": 1, "b": 4}, {"a": 2, "b": 3}) == {"a": 2, "b": 4}
     np.testing.assert_allclose(module.abs(x, _result="numpy"), np.abs(x))
+
+
+@pytest.mark.needs_kernels
+def test_core_functions_of_vectors_and_matrices(device) -> None:
+    module = spy.Module.load_from_source(device, "core_only", "float own(float x) { return x; }")
+    rng = np.random.default_rng(1)
+    a = rng.standard_normal((31, 3)).astype(np.float32)
+    lengths = module.length.map("float3")(a, _result="numpy")
+    np.testing.assert_allclose(lengths, np.linalg.norm(a.astype(np.float64), axis=1), rtol=1e-5)
+    m = rng.standard_normal((5, 2, 3)).astype(np.float32)
+    np.testing.assert_allclose(module.transpose.map("float2x3")(m, _result="numpy"), m.swapaxes(1, 2))

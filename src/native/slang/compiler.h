@@ -15,6 +15,8 @@
 
 namespace spy {
 
+class CoreTypes;
+
 class Compiler : public std::enable_shared_from_this<Compiler> {
 public:
     /// The one in use. A new one is made when the last was abandoned in a compile that never ended, or when a fork()
@@ -95,6 +97,8 @@ private:
 
     std::recursive_timed_mutex m_mutex;
     ComPtr<slang::IGlobalSession> m_global_session;
+    friend class CoreTypes;
+    std::shared_ptr<CoreTypes> m_core_types;
 
     std::mutex m_queue_mutex;
     std::condition_variable m_queue_changed;

@@ -1,3 +1,4 @@
+#include "slang/reflection_core_types.h"
 #include "slang/reflection_util.h"
 
 namespace spy {
@@ -53,29 +54,6 @@ std::vector<ref<FunctionReflection>> FunctionReflection::overloads() const
                                      [this](unsigned i) { return slang()->getOverload(i); });
 }
 
-namespace {
-
-/// Whether Slang's core module declares it: `any`, `max`, `sin`, ...
-bool is_core(slang::GenericReflection* generic)
-{
-    slang::DeclReflection* root = generic ? generic->asDecl() : nullptr;
-    while (root && root->getParent())
-        root = root->getParent();
-    return root && to_text(root->getName()) == "core";
-}
-
-bool is_core(slang::FunctionReflection* function)
-{
-    if (!function->isOverloaded())
-        return is_core(function->getGenericContainer());
-    for (unsigned i = 0; i < function->getOverloadCount(); ++i)
-        if (function->getOverload(i) && is_core(function->getOverload(i)))
-            return true;
-    return false;
-}
-
-} // namespace
-
 ref<FunctionReflection>
 FunctionReflection::specialize_with_arg_types(const std::vector<ref<TypeReflection>>& types) const
 {
@@ -94,13 +72,7 @@ FunctionReflection::specialize_with_arg_types(const std::vector<ref<TypeReflecti
         key += cat(",", type->pointer());
     }
     const auto known = m_layout->found.find(key);
-    // Slang 2026.12 specialises functions of its core module in a session of its own, and what that notes of our types
-    // it looks at again after our session has ended.
-    if (known == m_layout->found.end() && is_core(slang()))
-        m_layout->state->keep_for_ever();
-    void* found = known != m_layout->found.end()
-        ? known->second
-        : slang()->specializeWithArgTypes(unsigned(arguments.size()), arguments.data());
+    void* found = known != m_layout->found.end() ? known->second : specialize(*m_layout->state, slang(), arguments);
     m_layout->found[key] = found;
     return view<FunctionReflection>(static_cast<slang::FunctionReflection*>(found));
 }
