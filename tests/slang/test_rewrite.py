@@ -357,6 +357,14 @@ def test_what_calls_leave_stays(body: str) -> None:
             "var a = 2 * v.zyx; var i = int3(1, 2, 3); if (n) { { a = -(-a); a.y = 1; } i.y = 2; }",
         ),
         ("switch (n) { case 1: v.y = 2; }", "switch (n) { case 1: { v = -(-v); v.y = 2; } }"),
+        (  # the other branch, which gives an element to a call
+            "if (n) { v.y = w.y; } else { f(w.x, v.x); }",
+            "if (n) { { v = -(-v); v.y = w.y; } } else { v = -(-v); f(w.x, v.x); }",
+        ),
+        (
+            "if (n) { float2 w; v.y = 1; } else if (v.x) { f(v.x); } else { float2 v; f(v.x); }",
+            "if (n) { float2 w; { v = -(-v); v.y = 1; } } else if (v.x) { v = -(-v); f(v.x); } else { float2 v; f(v.x); }",
+        ),
     ],
 )
 def test_elements_written_beside_branches(body: str, expected: str) -> None:

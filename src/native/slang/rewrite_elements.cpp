@@ -1,5 +1,6 @@
 #include "slang/rewrite_elements.h"
 
+#include "core/error.h"
 #include "slang/bracketed.h"
 #include "slang/changed_lines.h"
 
@@ -34,6 +35,7 @@ private:
         if (!branches)
             return;
         const Names names = m_text.local_floats(body);
+        Names written;
         for (size_t i = body.open + 1; i < body.end; ++i) {
             if (!names.count(at(i)))
                 continue;
@@ -44,7 +46,44 @@ private:
             const std::string name(at(i));
             places[m_text.token(begin).begin] += "{ " + name + " = -(-" + name + "); ";
             places[m_text.token(end).end] += " }";
+            written.insert(at(i));
         }
+        for (size_t i = body.open + 1; i < body.end; ++i)
+            if (at(i) == "{" && is_branch(i))
+                for (const std::string_view name : written)
+                    if (reads_element(i, name, places) && is_declared_before(body, i, name))
+                        places[m_text.token(i).end] += cat(" ", name, " = -(-", name, ");");
+    }
+
+    bool is_branch(size_t open) const
+    {
+        const size_t condition = at(open - 1) == ")" ? m_text.match(open - 1) : BracketedText::npos;
+        return at(open - 1) == "else" || (condition != BracketedText::npos && at(condition - 1) == "if");
+    }
+
+    /// Whether a block uses elements of a variable, and not first of all writes one.
+    bool reads_element(size_t open, std::string_view name, const std::map<size_t, std::string>& places) const
+    {
+        for (size_t i = open + 1; i < m_text.match(open); ++i)
+            if (at(i) == name && at(i - 1) != "." && (at(i + 1) == "." || at(i + 1) == "["))
+                return !places.count(m_text.token(is_stepped(i) ? i - 2 : i).begin);
+        return false;
+    }
+
+    bool declares(size_t i) const { return is_float_type(at(i - 1)) || at(i - 1) == "var" || at(i - 1) == ">"; }
+
+    /// Whether a name stands for one variable in all of the block, and for that in front of it.
+    bool is_declared_before(const FunctionBody& body, size_t open, std::string_view name) const
+    {
+        bool before = false;
+        for (size_t i = body.begin; i < m_text.match(open); ++i) {
+            if (at(i) != name || !declares(i))
+                continue;
+            if (i > open)
+                return false;
+            before = before || i < body.open || m_text.match(m_text.around(i)) > open;
+        }
+        return before;
     }
 
     bool is_stepped(size_t i) const
