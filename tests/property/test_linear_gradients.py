@@ -2,9 +2,7 @@
 
 More of them: SLANGPY_TEST_LINEAR_PROGRAMS=5000 pytest tests/property/test_linear_gradients.py -s
 
-Known to be wrong still: seeds 1068 and 3002. In 3002 one branch writes an element of `v`, and the other gives `v.x` to a call
-that writes: `if (n > 1) { v.y = w[1] - v.y; } else { add_to(b, v.x); } return v.y;` loses the gradient of `v` in the second.
-`v = -(-v);` at the start of that branch, or before the `if`, makes it right; rewrite_elements.cpp does not write that yet.
+Known to be wrong still: seed 1068 (n = 3: the gradient by c is 1, right is 0); the cause is not found.
 Copies of whole structs (copies_of_structs=True) are wrong more often; docs/gradients.md."""
 
 from __future__ import annotations
