@@ -362,6 +362,10 @@ def test_what_calls_leave_stays(body: str) -> None:
             "if (n) { { v = -(-v); v.y = w.y; } } else { v = -(-v); f(w.x, v.x); }",
         ),
         (
+            "if (n) { v.y = 1; } else { f(v.x, a > v.x); }",
+            "if (n) { { v = -(-v); v.y = 1; } } else { v = -(-v); f(v.x, a > v.x); }",
+        ),
+        (
             "if (n) { float2 w; v.y = 1; } else if (v.x) { f(v.x); } else { float2 v; f(v.x); }",
             "if (n) { float2 w; { v = -(-v); v.y = 1; } } else if (v.x) { v = -(-v); f(v.x); } else { float2 v; f(v.x); }",
         ),

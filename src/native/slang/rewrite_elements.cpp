@@ -70,7 +70,11 @@ private:
         return false;
     }
 
-    bool declares(size_t i) const { return is_float_type(at(i - 1)) || at(i - 1) == "var" || at(i - 1) == ">"; }
+    bool declares(size_t i) const
+    {
+        const bool is_element = at(i + 1) == "." || at(i + 1) == "["; // vector<float, 2> v; but not a > v.x
+        return is_float_type(at(i - 1)) || at(i - 1) == "var" || (at(i - 1) == ">" && !is_element);
+    }
 
     /// Whether a name stands for one variable in all of the block, and for that in front of it.
     bool is_declared_before(const FunctionBody& body, size_t open, std::string_view name) const
