@@ -1,6 +1,6 @@
 """The loadModule API: loading cold and in a second process, and one launch beside torch.mul(out=).
 
-    python benchmarks/slangtorch_api.py [--device cuda]
+python benchmarks/slangtorch_api.py [--device cuda]
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ SOURCE = """
     return y;
 }
 """
-LAUNCH = {"blockSize": (32, 1, 1), "gridSize": (1, 1, 1)}
 
 
 def load_and_launch(path: str, device: str) -> None:
@@ -44,7 +43,7 @@ def load_and_launch(path: str, device: str) -> None:
     begin = time.perf_counter()
     m = slangpy.loadModule(path)
     loaded = time.perf_counter()
-    m.square(input=x, output=y).launchRaw(**LAUNCH)
+    m.square(input=x, output=y).launchRaw(blockSize=(32, 1, 1), gridSize=(1, 1, 1))
     if x.is_cuda:
         torch.cuda.synchronize()
     print(f"{loaded - begin:.4f} {time.perf_counter() - loaded:.4f} {'slangpy._slang' in sys.modules}")
@@ -77,8 +76,10 @@ def main(device: str) -> None:
         gx, gy = torch.zeros(4, device=device), torch.ones(4, device=device)
         calls = {
             "torch.mul(out=)": lambda: torch.mul(x, x, out=y),
-            "launchRaw": lambda: m.square(input=x, output=y).launchRaw(**LAUNCH),
-            "launchRaw, .bwd with two pairs": lambda: m.square.bwd(input=(x, gx), output=(y, gy)).launchRaw(**LAUNCH),
+            "launchRaw": lambda: m.square(input=x, output=y).launchRaw(blockSize=(32, 1, 1), gridSize=(1, 1, 1)),
+            "launchRaw, .bwd with two pairs": lambda: m.square.bwd(input=(x, gx), output=(y, gy)).launchRaw(
+                blockSize=(32, 1, 1), gridSize=(1, 1, 1)
+            ),
             "host function with one dispatch": lambda: m.scale(x, 2.0),
         }
         times = {name: per_call(run, 2000) for name, run in calls.items()}

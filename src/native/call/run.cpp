@@ -81,7 +81,8 @@ struct Gathered {
     /// `_this` stands for the bound object.
     void take_this()
     {
-        PyObject* value = arguments.keywords ? PyDict_GetItemString(arguments.keywords, "_this") : nullptr;
+        static PyObject* const name = PyUnicode_InternFromString("_this");
+        PyObject* value = arguments.keywords ? PyDict_GetItem(arguments.keywords, name) : nullptr;
         if (!value)
             return;
         bound = nb::borrow(value);
@@ -207,7 +208,8 @@ nb::object returned(const CallPlan& plan, const CallArguments& arguments, const 
 {
     if (plan.result.mode != ResultMode::leaf || signature.reserved.append_to)
         return result;
-    PyObject* given = arguments.keywords ? PyDict_GetItemString(arguments.keywords, "_result") : nullptr;
+    static PyObject* const name = PyUnicode_InternFromString("_result");
+    PyObject* given = arguments.keywords ? PyDict_GetItem(arguments.keywords, name) : nullptr;
     if (given && nb::isinstance<ValueRef>(nb::handle(given)))
         return nb::cast<ValueRef*>(nb::handle(given))->value;
     return given ? nb::borrow(given) : nb::none();

@@ -73,6 +73,10 @@ bool FileWatcher::changed()
     std::lock_guard lock(m_mutex);
 #if defined(__linux__)
     if (m_notify >= 0) {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - m_checked < std::chrono::microseconds(5))
+            return false;
+        m_checked = now;
         alignas(inotify_event) char buffer[4096];
         bool seen = false;
         for (;;) {

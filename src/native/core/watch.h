@@ -1,6 +1,7 @@
 #pragma once
 #include "core/ref.h"
 
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -9,7 +10,8 @@
 namespace spy {
 
 /// Tells whether watched files were written, replaced, created or removed. A check costs one system call where the
-/// platform has notifications (Linux); elsewhere the files' times are compared.
+/// platform has notifications (Linux); elsewhere the files' times are compared. Calls that follow each other at once
+/// share a check: nobody writes a file in the 5 us between them.
 class FileWatcher : public Object {
 public:
     FileWatcher();
@@ -29,6 +31,7 @@ private:
     bool compare_stamps();
 
     std::mutex m_mutex;
+    std::chrono::steady_clock::time_point m_checked; ///< when the last check was
     int m_notify = -1;
     std::unordered_map<int, std::string> m_folders; ///< watch descriptor -> folder
     std::unordered_map<std::string, int> m_descriptors;

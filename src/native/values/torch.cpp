@@ -227,8 +227,17 @@ void set_torch(Leaf& leaf, PyObject* object, const TorchTensor& tensor, uint8_t 
 
 bool torch_is_negated(PyObject* tensor)
 {
-    static PyObject* name = PyUnicode_InternFromString("is_neg");
-    nb::object value = nb::steal(PyObject_CallMethodNoArgs(tensor, name));
+    static PyObject* const name = PyUnicode_InternFromString("is_neg");
+    // torch's own method without the search for it: calls ask once for each tensor
+    static PyObject* const type = nb::object(torch().attr("Tensor")).release().ptr();
+    static const PyCFunction method = [] {
+        const nb::object found = nb::getattr(type, name);
+        const bool is_plain = Py_IS_TYPE(found.ptr(), &PyMethodDescr_Type) &&
+            reinterpret_cast<PyMethodDescrObject*>(found.ptr())->d_method->ml_flags == METH_NOARGS;
+        return is_plain ? reinterpret_cast<PyMethodDescrObject*>(found.ptr())->d_method->ml_meth : nullptr;
+    }();
+    const bool is_direct = method && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == type;
+    nb::object value = nb::steal(is_direct ? method(tensor, nullptr) : PyObject_CallMethodNoArgs(tensor, name));
     if (!value.is_valid())
         throw nb::python_error();
     return value.ptr() == Py_True;
@@ -317,32 +326,59 @@ void refuse_tangent(PyObject* tensor)
              "reverse mode");
 }
 
-void bump_torch_version(PyObject* tensor)
+namespace {
+
+/// torch's way for several tensors in a tuple; false where this torch has none.
+bool bump_at_once(PyObject* tensors)
 {
-    static PyObject* function = nullptr;
-    static PyObject* is_inference = nullptr;
-    if (!function) {
-        function = nb::object(torch().attr("autograd").attr("graph").attr("increment_version")).release().ptr();
-        is_inference = PyUnicode_InternFromString("is_inference");
-    }
-    nb::object inference = nb::steal(PyObject_CallMethodNoArgs(tensor, is_inference));
-    if (inference.ptr() == Py_True && torch().attr("is_inference_mode_enabled")().ptr() != Py_True)
+    static PyObject* const function =
+        nb::object(nb::getattr(torch().attr("_C"), "_increment_version", nb::none())).release().ptr();
+    if (function != Py_None && nb::steal(PyObject_CallOneArg(function, tensors)).is_valid())
+        return true;
+    PyErr_Clear(); // of a torch that takes one tensor at a time
+    return false;
+}
+
+/// Inference tensors have no version, and must not be written outside of inference mode.
+void bump_without_version(PyObject* tensor)
+{
+    const nb::object inference = nb::steal(PyObject_CallMethod(tensor, "is_inference", nullptr));
+    if (!inference.is_valid())
+        PyErr_Clear(); // a subclass
+    else if (inference.ptr() == Py_True && torch().attr("is_inference_mode_enabled")().ptr() != Py_True)
         fail_runtime("Inplace update to inference tensor outside InferenceMode is not allowed."
                      "You can make a clone to get a "
                      "normal tensor before doing inplace update.");
-    nb::object done = nb::steal(PyObject_CallOneArg(function, tensor));
-    if (!inference.is_valid() || !done.is_valid())
+}
+
+void bump_through_python(PyObject* tensor)
+{
+    static PyObject* const function =
+        nb::object(torch().attr("autograd").attr("graph").attr("increment_version")).release().ptr();
+    if (!nb::steal(PyObject_CallOneArg(function, tensor)).is_valid())
         PyErr_Clear(); // subclasses without a version
+}
+
+} // namespace
+
+void bump_torch_version(PyObject* tensor)
+{
+    static PyObject* const name = PyUnicode_InternFromString("_version");
+    if (!nb::steal(PyObject_GetAttr(tensor, name)).is_valid()) {
+        PyErr_Clear();
+        return bump_without_version(tensor);
+    }
+    const nb::object one = nb::steal(PyTuple_Pack(1, tensor));
+    if (!one.is_valid())
+        throw nb::python_error();
+    if (!bump_at_once(one.ptr()))
+        bump_through_python(tensor);
 }
 
 void bump_torch_versions(PyObject* tensors)
 {
-    static PyObject* function = nullptr;
-    if (!function) // what increment_version() calls
-        function = nb::getattr(torch().attr("_C"), "_increment_version", nb::none()).release().ptr();
-    if (function != Py_None && nb::steal(PyObject_CallOneArg(function, tensors)).is_valid())
+    if (bump_at_once(tensors))
         return;
-    PyErr_Clear(); // of a torch that takes one tensor at a time
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i)
         bump_torch_version(PyTuple_GET_ITEM(tensors, i));
 }

@@ -98,7 +98,7 @@ NativeHandle stream_of(const RawLaunch& launch, nb::handle given)
         TorchTensor on;
         on.device_type = 2;
         on.device_index = launch.packed.place.index;
-        value = torch_stream(launch.packed.keep[0].ptr(), on);
+        value = torch_stream(launch.packed.keep.data()->ptr(), on);
     } else {
         value = nb::cast<uint64_t>(launch.kernel.attr("_stream")(launch.packed.place.index));
     }
@@ -115,7 +115,7 @@ static_assert(sizeof(Header) == raw_header);
 
 void run_host(const RawLaunch& launch, const RawKernel::Target& target, const Sizes& block, const Sizes& grid)
 {
-    const std::vector<uint8_t>& given = launch.packed.bytes; // other threads may launch the same arguments
+    const auto& given = launch.packed.bytes; // other threads may launch the same arguments
     std::array<uint8_t, 1024> few;
     std::vector<uint8_t> many(given.size() > few.size() ? given.size() : 0);
     const std::span<uint8_t> bytes(many.empty() ? few.data() : many.data(), given.size());
@@ -143,12 +143,12 @@ void run_host(const RawLaunch& launch, const RawKernel::Target& target, const Si
 
 } // namespace
 
-bool pack_raw(nb::handle self, nb::handle args, nb::handle kwargs, Packed& out)
+bool pack_raw(nb::handle self, const GivenArguments& given, Packed& out)
 {
     const RawKernel& kernel = *nb::inst_ptr<RawKernel>(self);
     const Packing packing{kernel.parameters, raw_header, kernel.size, kernel.is_derivative, self.ptr(), spare_address};
     try {
-        return pack_arguments(packing, args.ptr(), kwargs.ptr(), out);
+        return pack_arguments(packing, given, out);
     } catch (const Error&) { // of reading a tensor: Python says what it is
         return false;
     } catch (const TracedTensor&) {
@@ -160,14 +160,30 @@ bool pack_raw(nb::handle self, nb::handle args, nb::handle kwargs, Packed& out)
     }
 }
 
-nb::object call_raw(nb::handle self, nb::handle args, nb::handle kwargs)
+nb::object call_raw(nb::handle self, const GivenArguments& given)
 {
     const RawKernel& kernel = *nb::inst_ptr<RawKernel>(self);
-    Packed packed;
-    if (kernel.is_plain && pack_raw(self, args, kwargs, packed) && packed.place.type &&
-        (packed.place.type == 1 || kernel.size <= raw_most_bytes))
-        return nb::cast(RawLaunch(nb::borrow(self), std::move(packed)));
-    return self.attr("_convert")(args, kwargs.is_valid() ? nb::borrow(kwargs) : nb::object(nb::dict()));
+    if (kernel.is_plain) {
+        static const nb::handle type = nb::type<RawLaunch>();
+        nb::object made = nb::inst_alloc(type);
+        RawLaunch* launch = new (nb::inst_ptr<RawLaunch>(made)) RawLaunch(nb::borrow(self));
+        nb::inst_mark_ready(made);
+        const Packed& packed = launch->packed;
+        launch->is_launched = true; // no warning if it comes to nothing
+        if (pack_raw(self, given, launch->packed) && packed.place.type &&
+            (packed.place.type == 1 || kernel.size <= raw_most_bytes)) {
+            launch->is_launched = false;
+            return made;
+        }
+    }
+    nb::list args;
+    nb::dict kwargs;
+    for (size_t i = 0; i < given.count; ++i)
+        args.append(nb::handle(given.values[i]));
+    const Py_ssize_t named = given.names ? PyTuple_GET_SIZE(given.names) : 0;
+    for (Py_ssize_t i = 0; i < named; ++i)
+        kwargs[nb::handle(PyTuple_GET_ITEM(given.names, i))] = nb::handle(given.values[given.count + size_t(i)]);
+    return self.attr("_convert")(nb::tuple(args), kwargs);
 }
 
 RawLaunch::~RawLaunch()
@@ -241,7 +257,8 @@ void run_raw(RawLaunch& launch, const Sizes& block, const Sizes& grid, nb::handl
             named_stream(launch, stream); // has no use here
         return run_host(launch, found, block, grid);
     }
-    const std::span<const uint8_t> scopes[2] = {{}, std::span(launch.packed.bytes).subspan(raw_header)};
+    const std::span<const uint8_t> scopes[2] = {
+        {}, std::span<const uint8_t>(launch.packed.bytes.data() + raw_header, launch.packed.bytes.size() - raw_header)};
     LaunchDesc desc;
     desc.kernel = found.kernel.get();
     desc.group_count = grid;

@@ -8,6 +8,7 @@ namespace spy {
 /// of the plain cases; `_prepare(place)`, the device and the compiled kernel; `_spare(place)`, an address;
 /// `_stream(index)`.
 struct RawKernel {
+    vectorcallfunc call = nullptr; ///< where Python's vector calls look: see take_vector_call
     struct Target {
         TensorPlace place;
         ref<Device> device;
@@ -29,14 +30,8 @@ constexpr uint32_t raw_most_bytes = 32764;
 
 /// Arguments of a kernel, ready to be launched, more than once if need be.
 struct RawLaunch {
-    RawLaunch(nb::object kernel, Packed packed) : kernel(std::move(kernel)), packed(std::move(packed)) { }
-    RawLaunch(RawLaunch&& other) noexcept
-        : kernel(std::move(other.kernel)),
-          packed(std::move(other.packed)),
-          is_launched(other.is_launched)
-    {
-        other.is_launched = true;
-    }
+    explicit RawLaunch(nb::object kernel) : kernel(std::move(kernel)) { }
+    RawLaunch(const RawLaunch&) = delete;
     ~RawLaunch(); ///< warns where it never ran
 
     const RawKernel& get() const { return *nb::inst_ptr<RawKernel>(kernel); }
@@ -49,9 +44,9 @@ struct RawLaunch {
 using Sizes = std::array<uint32_t, 3>;
 
 /// The arguments of a call as bytes; false where Python must convert them.
-bool pack_raw(nb::handle self, nb::handle args, nb::handle kwargs, Packed& out);
+bool pack_raw(nb::handle self, const GivenArguments& given, Packed& out);
 /// Calls a RawKernel: a RawLaunch.
-nb::object call_raw(nb::handle self, nb::handle args, nb::handle kwargs);
+nb::object call_raw(nb::handle self, const GivenArguments& given);
 /// Up to three sizes from Python; ValueError names kernel and parameter.
 Sizes raw_sizes(const RawLaunch& launch, const char* name, nb::handle value, uint32_t least);
 /// Blocks that make up `total` threads.

@@ -214,20 +214,17 @@ size_t find(std::span<const PackParameter> parameters, PyObject* name)
 }
 
 /// One value for each parameter; false where one is missing, unknown or given twice.
-bool match(std::span<const PackParameter> parameters, PyObject* args, PyObject* kwargs, std::span<PyObject*> values)
+bool match(std::span<const PackParameter> parameters, const GivenArguments& given, std::span<PyObject*> values)
 {
-    const size_t given = size_t(PyTuple_GET_SIZE(args));
-    if (given > parameters.size())
+    if (given.count > parameters.size())
         return false;
-    for (size_t i = 0; i < given; ++i)
-        values[i] = PyTuple_GET_ITEM(args, Py_ssize_t(i));
-    PyObject *name = nullptr, *value = nullptr;
-    Py_ssize_t position = 0;
-    while (kwargs && PyDict_Next(kwargs, &position, &name, &value)) {
-        const size_t i = find(parameters, name);
-        if (i == parameters.size() || values[i])
+    std::copy_n(given.values, given.count, values.begin());
+    const size_t named = given.names ? size_t(PyTuple_GET_SIZE(given.names)) : 0;
+    for (size_t i = 0; i < named; ++i) {
+        const size_t at = find(parameters, PyTuple_GET_ITEM(given.names, Py_ssize_t(i)));
+        if (at == parameters.size() || values[at])
             return false;
-        values[i] = value;
+        values[at] = given.values[given.count + i];
     }
     for (size_t i = 0; i < parameters.size(); ++i) {
         if (!values[i])
@@ -240,7 +237,7 @@ bool match(std::span<const PackParameter> parameters, PyObject* args, PyObject* 
 
 } // namespace
 
-bool pack_arguments(const Packing& packing, PyObject* args, PyObject* kwargs, Packed& out)
+bool pack_arguments(const Packing& packing, const GivenArguments& given, Packed& out)
 {
     constexpr size_t most = 32;
     PyObject* few[most] = {};
@@ -250,10 +247,9 @@ bool pack_arguments(const Packing& packing, PyObject* args, PyObject* kwargs, Pa
         many.resize(packing.parameters.size());
         values = many;
     }
-    if (!match(packing.parameters, args, kwargs, values))
+    if (!match(packing.parameters, given, values))
         return false;
-    out.bytes.resize(packing.header + packing.size);
-    out.keep.reserve(values.size() * 2);
+    out.bytes.reset(packing.header + packing.size);
     Writer writer{packing, out};
     for (size_t i = 0; i < values.size(); ++i) {
         const PackType& type = packing.parameters[i].type;

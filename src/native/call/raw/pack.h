@@ -3,6 +3,9 @@
 // Python's Packing knows every form and every message; here are its plain cases, and "no" for all others.
 #include "values/torch.h"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
 #include <vector>
 
 namespace spy {
@@ -33,12 +36,57 @@ struct TensorPlace {
     bool operator==(const TensorPlace&) const = default;
 };
 
+/// A list whose first `N` items need no memory of their own: calls are short, and an allocation costs a tenth of one.
+template <typename T, size_t N>
+class ShortList {
+public:
+    size_t size() const { return m_size; }
+    T* data() { return m_size > N ? m_many.data() : m_few.data(); }
+    const T* data() const { return m_size > N ? m_many.data() : m_few.data(); }
+    T* begin() { return data(); }
+    T* end() { return data() + m_size; }
+    const T* begin() const { return data(); }
+    const T* end() const { return data() + m_size; }
+    /// As many new items, in place of all there were.
+    void reset(size_t size)
+    {
+        m_many.clear();
+        if (size > N)
+            m_many.resize(size);
+        else
+            std::fill_n(m_few.begin(), size, T());
+        m_size = size;
+    }
+    void push_back(T item)
+    {
+        if (m_size == N)
+            m_many.assign(std::make_move_iterator(m_few.begin()), std::make_move_iterator(m_few.end()));
+        if (m_size >= N)
+            m_many.push_back(std::move(item));
+        else
+            m_few[m_size] = std::move(item);
+        ++m_size;
+    }
+
+private:
+    std::array<T, N> m_few;
+    std::vector<T> m_many; ///< all items, once there are more than N
+    size_t m_size = 0;
+};
+
 /// The bytes of one call.
 struct Packed {
-    std::vector<uint8_t> bytes;
-    std::vector<nb::object> keep; ///< what the bytes point into
+    ShortList<uint8_t, 320> bytes;
+    ShortList<nb::object, 4> keep; ///< what the bytes point into
     TensorPlace place;
     bool has_torch = false; ///< the first that is kept is a torch tensor
+};
+
+/// Arguments as vector calls give them: `count` by position, then one for each of `names` (a tuple, or null).
+struct GivenArguments {
+    PyObject* const* values;
+    size_t count;
+    PyObject* names;
 };
 
 /// Where a tensor of 16 bytes lies that calls without gradients point at; 0: Python must say.
@@ -53,6 +101,6 @@ struct Packing {
 };
 
 /// False where an argument is none of the plain cases: Python then converts all of them, or says what is wrong.
-bool pack_arguments(const Packing& packing, PyObject* args, PyObject* kwargs, Packed& out);
+bool pack_arguments(const Packing& packing, const GivenArguments& given, Packed& out);
 
 } // namespace spy

@@ -19,21 +19,65 @@ int visit_objects(RawLaunch& launch, const Visit& visit)
 inline void clear_objects(RawLaunch& launch)
 {
     auto old = std::move(launch.packed.keep); // the kernel stays: it leads to no launch
-    launch.packed.keep.clear();
+    launch.packed.keep.reset(0);
 }
 
 namespace {
 
+PyObject* vector_call(PyObject* self, PyObject* const* values, size_t count, PyObject* names)
+{
+    try {
+        return call_raw(self, {values, size_t(PyVectorcall_NARGS(count)), names}).release().ptr();
+    } catch (...) {
+        set_error_in_flight();
+        return nullptr;
+    }
+}
+
+/// A tuple and a dict as vector calls give them.
+struct Spread {
+    Spread(PyObject* args, PyObject* kwargs)
+        : values(&PyTuple_GET_ITEM(args, 0), &PyTuple_GET_ITEM(args, 0) + PyTuple_GET_SIZE(args)),
+          count(values.size())
+    {
+        nb::list keys;
+        PyObject *name = nullptr, *value = nullptr;
+        for (Py_ssize_t position = 0; kwargs && PyDict_Next(kwargs, &position, &name, &value);) {
+            keys.append(nb::handle(name));
+            values.push_back(value);
+        }
+        names = nb::tuple(keys);
+    }
+    GivenArguments get() const { return {values.data(), count, names.ptr()}; }
+
+    std::vector<PyObject*> values;
+    size_t count;
+    nb::object names;
+};
+
 PyObject* call_slot(PyObject* self, PyObject* args, PyObject* kwargs)
 {
     try {
-        return call_raw(self, args, kwargs).release().ptr();
+        return call_raw(self, Spread(args, kwargs).get()).release().ptr();
     } catch (...) {
         set_error_in_flight();
         return nullptr;
     }
 }
 PyType_Slot raw_slots[] = {{Py_tp_call, reinterpret_cast<void*>(&call_slot)}, {0, nullptr}};
+
+/// From the first instance of a class on, calls of its instances need no tuple and no dict for the arguments.
+void take_vector_calls(PyObject* kernel, RawKernel& raw)
+{
+    PyTypeObject* const type = Py_TYPE(kernel);
+    const Py_ssize_t offset = reinterpret_cast<char*>(&raw.call) - reinterpret_cast<char*>(kernel);
+    if (offset <= 0 || offset + Py_ssize_t(sizeof(raw.call)) > type->tp_basicsize ||
+        (type->tp_vectorcall_offset && type->tp_vectorcall_offset != offset))
+        return; // it lies elsewhere: the call slot does the same
+    raw.call = vector_call;
+    type->tp_vectorcall_offset = offset;
+    type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+}
 
 PackKind kind_from(const std::string& name)
 {
@@ -79,9 +123,11 @@ PackType type_from(nb::handle plain)
     return type;
 }
 
-void init_kernel(RawKernel* self, std::string label, nb::object parameters, uint32_t size, bool is_derivative)
+void init_kernel(nb::pointer_and_handle<RawKernel> made, std::string label, nb::object parameters, uint32_t size,
+                 bool is_derivative)
 {
-    new (self) RawKernel();
+    RawKernel* const self = new (made.p) RawKernel();
+    take_vector_calls(made.h.ptr(), *self);
     self->label = std::move(label);
     self->size = size;
     self->is_derivative = is_derivative;
@@ -101,15 +147,14 @@ void init_launch(RawLaunch* self, nb::object kernel, nb::tuple place, nb::bytes 
 {
     if (!nb::isinstance<RawKernel>(kernel))
         fail(ErrorKind::type, "Launchable: comes from calling a kernel of loadModule");
-    Packed packed;
+    RawLaunch* const launch = new (self) RawLaunch(std::move(kernel));
+    Packed& packed = launch->packed;
     packed.place.type = nb::cast<std::string>(place[0]) == "cuda" ? 2 : 1;
     packed.place.index = nb::cast<int32_t>(place[1]);
-    packed.bytes.resize(raw_header);
-    const auto* data = static_cast<const uint8_t*>(parameters.data());
-    packed.bytes.insert(packed.bytes.end(), data, data + parameters.size());
+    packed.bytes.reset(raw_header + parameters.size());
+    std::memcpy(packed.bytes.data() + raw_header, parameters.data(), parameters.size());
     for (nb::handle value : keep)
         packed.keep.push_back(nb::borrow(value));
-    new (self) RawLaunch(std::move(kernel), std::move(packed));
 }
 
 size_t rank_of(nb::handle sizes)
@@ -189,7 +234,7 @@ void bind_raw(nb::module_& m)
         [](nb::handle kernel, nb::tuple args, nb::dict kwargs) -> nb::object {
             RawKernel& raw = *nb::inst_ptr<RawKernel>(kernel);
             Packed packed;
-            if (!raw.is_plain || !pack_raw(kernel, args, kwargs, packed))
+            if (!raw.is_plain || !pack_raw(kernel, Spread(args.ptr(), kwargs.ptr()).get(), packed))
                 return nb::none();
             return nb::bytes(packed.bytes.data() + raw_header, packed.bytes.size() - raw_header);
         },
