@@ -50,6 +50,13 @@ def pytest_configure(config: pytest.Config) -> None:
     os.chdir(folder.name)
 
 
+def pytest_collection_finish() -> None:
+    """Whatever is there before the first test stays to the end: collections of garbage need not look through a million
+    objects of pytest, torch and JAX each time."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device_type" not in metafunc.fixturenames:
         return
