@@ -1,6 +1,7 @@
 """C++ code of kernels on the CPU: groups whose threads wait for each other, group-shared memory, waves, textures.
 
-Slang emits a loop over the threads of a group around a function of one thread, in which group-shared variables are local.
+Slang emits a function of one thread, in which group-shared variables are local, and around it loops over the threads of a
+group and over groups, all of them exported.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ _LOOP = re.compile(
     rb"void\* entryPointParams, void\* globalParams\)\n\{\n.*?\b(\w+)\(&threadInput, entryPointParams, globalParams\);.*?\n\}\n",
     re.DOTALL,
 )
+_PARAMETERS = rb"varyingInput, void\* entryPointParams, void\* globalParams\)\n"
+_OF_ONE_THREAD = re.compile(
+    rb"// \[numthreads\([^\n]*\)\]\nSLANG_PRELUDE_EXPORT\nvoid \w+_Thread\(ComputeThreadVaryingInput\* " + _PARAMETERS +
+    rb"\{\n    (\w+)\(varyingInput, entryPointParams, globalParams\);\n\}\n"
+)  # fmt: skip
+_OF_A_GROUP = re.compile(rb"SLANG_PRELUDE_EXPORT\n(void \w+_Group\(ComputeVaryingInput\* " + _PARAMETERS + rb")")
 _FIBERS = b"""
 static void %(name)s_fiber(void* data, uint32_t index)
 {
@@ -79,3 +86,16 @@ def with_host(code: bytes, wave_lanes: str) -> bytes:
 def _fibers(match: re.Match[bytes]) -> bytes:
     x, y, z, name, thread = match.groups()
     return _FIBERS % {b"x": x, b"y": y, b"z": z, b"name": name, b"thread": thread}
+
+
+def with_one_entry(code: bytes) -> bytes:
+    """Code in which the loop over groups, the only function that the device calls, is the only one exported.
+
+    The C++ compiler made each kernel up to four times: for one thread, for one group, for all groups, and by itself.
+    """
+    exported = _OF_ONE_THREAD.search(code)
+    if exported is None:
+        return code
+    thread = re.compile(rb"^(?=void %s\(void\* )" % exported[1], re.MULTILINE)
+    head = thread.sub(b"static ", code[: exported.start()], 1)
+    return head + _OF_A_GROUP.sub(rb"static \1", code[exported.end() :])

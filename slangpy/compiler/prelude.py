@@ -12,7 +12,7 @@ from .. import _native
 from ..folders import LIBRARY_PATH
 from .cache import digest
 from .globals_used import used_slots
-from .host_code import host_text, with_host
+from .host_code import host_text, with_host, with_one_entry
 from .prelude_hlsl import check_hlsl, with_any_index, with_halves
 
 _FILES = {
@@ -83,7 +83,7 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
     for wrong, right in _WAVE_MATCH if target == "cuda" else ():
         code = code.replace(wrong, right, 1)
     if target == "cpp":
-        code = with_host(code, defines.get("SPY_WAVE_LANES", "1"))
+        code = with_one_entry(with_host(code, defines.get("SPY_WAVE_LANES", "1")))
         if defines.get("SPY_BOUNDS_CHECKS") == "1":
             code = _checks() + _checked_parts(code)
         code = _half_operators(code).replace(_MATRIX_MINUS, _MATRIX_MINUS.replace(b"result[i].", b"result."))

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from device_kernels import RW
 
 import slangpy as spy
 from slangpy import _native
+from slangpy.compiler.prelude import with_prelude
 
 SOURCE = """
 #include <cstddef>
@@ -54,6 +56,24 @@ def test_compile_error_keeps_source(cpu: spy.Device) -> None:
     assert kept and os.path.exists(kept[1])
     os.unlink(kept[1])
     os.rmdir(os.path.dirname(kept[1]))
+
+
+@pytest.mark.parametrize(
+    ("threads", "barrier"), [(1, ""), (64, ""), (64, "GroupMemoryBarrierWithGroupSync();")], ids=["one", "group", "fibers"]
+)
+def test_kernels_export_one_function(cpu: spy.Device, threads: int, barrier: str) -> None:
+    source = f"""
+        [shader("compute")] [numthreads({threads}, 1, 1)]
+        void add_Thread(uint3 tid : SV_DispatchThreadID, RWStructuredBuffer<uint> y) {{ {barrier} y[tid.x] += 1; }}"""
+    module = cpu.load_module_from_source(f"exports_{threads}_{len(barrier)}", source)
+    program = cpu.link_program([module], [module.entry_point("add_Thread")])
+    kernel = cpu.create_compute_kernel(program)
+    buffer = cpu.create_buffer(data=np.arange(64, dtype=np.uint32), struct_size=4, usage=RW)
+    kernel.dispatch([64, 1, 1], y=buffer)
+    np.testing.assert_array_equal(buffer.to_numpy().view(np.uint32), np.arange(64) + 1)
+    text = with_prelude(program.code(0), "cpp", {})
+    assert re.findall(rb"SLANG_PRELUDE_EXPORT\nvoid (\w+)\(", text) == [b"add_Thread"]
+    assert re.findall(rb"^void (\w+)\(", text, re.MULTILINE) == [b"add_Thread"]
 
 
 def test_missing_function(cpu: spy.Device) -> None:
