@@ -176,6 +176,7 @@ class CallOffsets:
     block: int = -1
     flags: int = -1
     shape: int = -1
+    divisor: int = -1
     period: int = -1
     redirects: int = -1
     bounds: int = -1

@@ -68,7 +68,7 @@ def test_every_kind_is_told(given: Any, kind: type):
 
 
 def test_generators():
-    assert spec_of(module().place, grid(4, 5)).leaves[0].kind == GeneratorSpec(64, 80, -1, -1, -1, "int")
+    assert spec_of(module().place, grid(4, 5)).leaves[0].kind == GeneratorSpec(80, 96, -1, -1, -1, "int")
 
 
 def test_parts_of_structs_are_leaves():

@@ -94,6 +94,8 @@ def _page(kernel: Kernel, wrapper: list[str], wide: Wide | None) -> list[str]:
 def _header(facts: Facts) -> list[str]:
     """The fields that all kernels have, and those of backward calls, checks and sums."""
     header = ["int64_t _total", "int64_t _block", "int64_t _flags", f"int64_t _shape[{max(facts.rank, 1)}]"]
+    if facts.divides_by_products:
+        header.append(f"uint64_t _divisor[{facts.rank}]")
     if facts.options.bwds:
         header.append("int64_t _period")
     if facts.checks_bounds:

@@ -16,11 +16,25 @@ def _split(kernel: Kernel, flat: str) -> list[str]:
         return []
     if facts.rank == 1:
         return [f"{kind} _c0 = {flat};"]
+    if facts.divides_by_products and not facts.shape.wide:
+        return _split_by_products(facts.rank, flat)
     lines = [f"{kind} _rest = {flat};"]
     for dim in range(facts.rank - 1, 0, -1):
         size = f"{kind}(_call._shape[{dim}])"
         lines += [f"{kind} _c{dim} = _rest % {size};", f"_rest = _rest / {size};"]
     return [*lines, f"{kind} _c0 = _rest;"]
+
+
+def _split_by_products(rank: int, flat: str) -> list[str]:
+    """The same without divisions, each of which takes a GPU as long as the rest of a short call."""
+    lines = [f"uint _rest = uint({flat});"]
+    for dim in range(rank - 1, 0, -1):
+        lines += [
+            f"uint _quotient{dim} = _spy_quotient(_rest, _call._divisor[{dim}]);",
+            f"int _c{dim} = int(_rest - _quotient{dim} * uint(_call._shape[{dim}]));",
+            f"_rest = _quotient{dim};",
+        ]
+    return [*lines, "int _c0 = int(_rest);"]
 
 
 def _call_index(kernel: Kernel) -> list[str]:

@@ -32,6 +32,11 @@ class Facts:
         return "int64_t" if self.shape.wide or self.shape.cpu else "int"
 
     @property
+    def divides_by_products(self) -> bool:
+        """Whether native code writes the divisors that split a flat index into call indices."""
+        return not self.shape.cpu and self.rank > 1 and not self.plan.tile
+
+    @property
     def thread(self) -> str:
         """The variable that counts invocations as they are dispatched."""
         return "_d" if self.plan.tile else "_i"

@@ -164,7 +164,7 @@ constexpr VariantKey settle_variant = 1ull << 63;
 
 /// Where the fields of the call itself lie in the argument bytes; -1 = not stored.
 struct CallOffsets {
-    int32_t total = -1, block = -1, flags = -1, shape = -1, period = -1, redirects = -1, bounds = -1;
+    int32_t total = -1, block = -1, flags = -1, shape = -1, divisor = -1, period = -1, redirects = -1, bounds = -1;
 };
 
 struct PlanTraits {

@@ -180,8 +180,8 @@ ResultPlan read_result(const Fields& fields)
 
 CallOffsets read_offsets(const Fields& fields)
 {
-    return {fields.offset("total"),  fields.offset("block"),     fields.offset("flags"), fields.offset("shape"),
-            fields.offset("period"), fields.offset("redirects"), fields.offset("bounds")};
+    return {fields.offset("total"),   fields.offset("block"),  fields.offset("flags"),     fields.offset("shape"),
+            fields.offset("divisor"), fields.offset("period"), fields.offset("redirects"), fields.offset("bounds")};
 }
 
 } // namespace

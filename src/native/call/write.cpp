@@ -2,6 +2,8 @@
 #include "call/writing.h"
 #include "values/writer.h"
 
+#include <bit>
+
 namespace spy {
 
 namespace {
@@ -41,6 +43,18 @@ void clear_gradients(Writing& w)
             clear_fresh(w.leaf(i));
 }
 
+/// What a kernel multiplies by instead of dividing by a size: n / size is (n * m / 2^32 + n) / 2^s for n below 2^31,
+/// with 2^s the least power of two that is not below size, and m = 2^32 (2^s - size) / size + 1 (Granlund and
+/// Montgomery, Division by Invariant Integers using Multiplication, 1994). m in the low bits, s above.
+uint64_t divisor_of(int64_t size)
+{
+    if (size < 1 || size > int64_t(1) << 31)
+        return 0; // such calls have 64-bit indices, or none
+    const uint32_t shift = uint32_t(std::bit_width(uint64_t(size - 1)));
+    const uint64_t multiplier = (((uint64_t(1) << shift) - uint64_t(size)) << 32) / uint64_t(size) + 1;
+    return uint64_t(shift) << 32 | multiplier;
+}
+
 void write_call_fields(Writing& w)
 {
     const CallOffsets& offsets = w.call.plan.offsets;
@@ -48,6 +62,8 @@ void write_call_fields(Writing& w)
     w.put<int64_t>(offsets.total, tiles(w.call, w.measured));
     for (size_t i = 0; i < shape.size() && offsets.shape >= 0; ++i)
         w.put<int64_t>(offsets.shape + int32_t(8 * i), shape[i]);
+    for (size_t i = 1; i < shape.size() && offsets.divisor >= 0; ++i)
+        w.put<uint64_t>(offsets.divisor + int32_t(8 * i), divisor_of(shape[i]));
 }
 
 /// Of a call without invocations: a sum over nothing is zero.

@@ -6,6 +6,10 @@
 #include <cstring>
 #include <vector>
 
+#if defined(__linux__)
+#include <dlfcn.h>
+#endif
+
 namespace spy {
 
 namespace {
@@ -225,22 +229,82 @@ void set_torch(Leaf& leaf, PyObject* object, const TorchTensor& tensor, uint8_t 
     leaf.device_index = tensor.device_index;
 }
 
+namespace {
+
+/// torch's C++ function of that name, for its own classes. Tensor.is_neg() gives up the interpreter lock and takes it
+/// again, which costs more than reading a tensor.
+class NegationTest {
+public:
+    NegationTest() : m_name(PyUnicode_InternFromString("is_neg"))
+    {
+#if defined(__linux__)
+        void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+        void* const function = library ? dlsym(library, "_ZN2at6native6is_negERKNS_6TensorE") : nullptr;
+        find_address();
+        if (function && m_address && is_right(reinterpret_cast<Function>(function)))
+            m_function = reinterpret_cast<Function>(function);
+#endif
+    }
+
+    bool operator()(PyObject* tensor) const
+    {
+        if (m_function && (Py_TYPE(tensor) == m_tensor || Py_TYPE(tensor) == m_parameter))
+            if (const void* const found = address_of(tensor))
+                return m_function(&found);
+        const nb::object value = nb::steal(PyObject_CallMethodNoArgs(tensor, m_name));
+        if (!value.is_valid())
+            throw nb::python_error();
+        return value.ptr() == Py_True;
+    }
+
+private:
+    /// Takes an at::Tensor, which is a pointer to its implementation.
+    using Function = bool (*)(const void* const*);
+
+    /// `_cdata` is the address of the implementation.
+    void find_address()
+    {
+        const nb::object tensor = torch().attr("Tensor"), parameter = torch().attr("nn").attr("Parameter");
+        const nb::object found = nb::getattr(tensor, "_cdata", nb::none());
+        if (Py_IS_TYPE(found.ptr(), &PyGetSetDescr_Type))
+            m_address = reinterpret_cast<PyGetSetDescrObject*>(found.ptr())->d_getset;
+        m_tensor = reinterpret_cast<PyTypeObject*>(nb::object(tensor).release().ptr());
+        m_parameter = reinterpret_cast<PyTypeObject*>(nb::object(parameter).release().ptr());
+    }
+
+    const void* address_of(PyObject* tensor) const
+    {
+        const nb::object address = nb::steal(m_address->get(tensor, m_address->closure));
+        const void* const found = address.is_valid() ? PyLong_AsVoidPtr(address.ptr()) : nullptr;
+        if (!found)
+            PyErr_Clear();
+        return found;
+    }
+
+    /// Tried on tensors of both kinds before it is trusted.
+    bool is_right(Function function) const
+    {
+        try {
+            const nb::object plain = torch().attr("zeros")(2), negated = torch().attr("_neg_view")(plain);
+            const void *first = address_of(plain.ptr()), *second = address_of(negated.ptr());
+            return first && second && !function(&first) && function(&second);
+        } catch (nb::python_error&) { // a torch without them
+            return false;
+        }
+    }
+
+    PyObject* m_name;
+    PyTypeObject *m_tensor = nullptr, *m_parameter = nullptr;
+    const PyGetSetDef* m_address = nullptr;
+    Function m_function = nullptr;
+};
+
+} // namespace
+
 bool torch_is_negated(PyObject* tensor)
 {
-    static PyObject* const name = PyUnicode_InternFromString("is_neg");
-    // torch's own method without the search for it: calls ask once for each tensor
-    static PyObject* const type = nb::object(torch().attr("Tensor")).release().ptr();
-    static const PyCFunction method = [] {
-        const nb::object found = nb::getattr(type, name);
-        const bool is_plain = Py_IS_TYPE(found.ptr(), &PyMethodDescr_Type) &&
-            reinterpret_cast<PyMethodDescrObject*>(found.ptr())->d_method->ml_flags == METH_NOARGS;
-        return is_plain ? reinterpret_cast<PyMethodDescrObject*>(found.ptr())->d_method->ml_meth : nullptr;
-    }();
-    const bool is_direct = method && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == type;
-    nb::object value = nb::steal(is_direct ? method(tensor, nullptr) : PyObject_CallMethodNoArgs(tensor, name));
-    if (!value.is_valid())
-        throw nb::python_error();
-    return value.ptr() == Py_True;
+    static const NegationTest test;
+    return test(tensor);
 }
 
 nb::object new_torch(const TorchTensor& like, PyObject* like_object, ScalarType scalar, const Shape& shape)
