@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,12 @@ import numpy as np
 import slangpy as spy
 
 FOLDER = Path(__file__).parent
-_modules: dict[Any, spy.Module] = {}
 
 
+@cache
 def load(device: Any, name: str) -> spy.Module:
     """The module `calls_<name>.slang`, one per device."""
-    key = (id(device), name)
-    if key not in _modules:
-        _modules[key] = spy.Module.load_from_file(device, FOLDER / f"calls_{name}.slang")
-    return _modules[key]
+    return spy.Module.load_from_file(device, FOLDER / f"calls_{name}.slang")
 
 
 def source(device: Any, name: str, text: str, **options: Any) -> spy.Module:

@@ -16,9 +16,11 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fstream>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,6 +53,40 @@ bool write_whole(int file, std::string_view bytes)
     }
     return true;
 }
+
+/// Waits for a child process: asleep until it ends, where Linux can tell, else with looks at it again and again.
+class ChildWait {
+public:
+    explicit ChildWait(pid_t child)
+    {
+#ifdef SYS_pidfd_open
+        m_handle = int(syscall(SYS_pidfd_open, child, 0u));
+#else
+        (void)child;
+#endif
+    }
+    ~ChildWait()
+    {
+        if (m_handle >= 0)
+            close(m_handle);
+    }
+    ChildWait(const ChildWait&) = delete;
+    ChildWait& operator=(const ChildWait&) = delete;
+
+    /// Returns when the child has ended, or earlier. Throws on Ctrl-C.
+    void pause()
+    {
+        if (m_handle < 0)
+            return m_patience.pause();
+        pollfd item = {m_handle, POLLIN, 0};
+        if (::poll(&item, 1, 50) <= 0)
+            poll_interrupt();
+    }
+
+private:
+    int m_handle = -1;
+    PatientWait m_patience;
+};
 
 } // namespace
 
@@ -133,7 +169,7 @@ int run(const std::vector<std::string>& command, const std::string& log)
     if (error)
         fail_runtime("cannot start the C++ compiler ", command[0], ": ", std::strerror(error));
     int status = 0;
-    PatientWait patience;
+    ChildWait wait(child);
     for (;;) {
         const pid_t ended = waitpid(child, &status, WNOHANG);
         if (ended == child)
@@ -141,7 +177,7 @@ int run(const std::vector<std::string>& command, const std::string& log)
         if (ended < 0 && errno != EINTR)
             fail_runtime("lost track of the C++ compiler ", command[0], ": ", std::strerror(errno));
         try {
-            patience.pause();
+            wait.pause();
         } catch (...) { // Ctrl-C
             kill(-child, SIGKILL);
             waitpid(child, &status, 0);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from gradcheck import load, same, tensor
@@ -47,14 +49,14 @@ def m(device):
     return load(device)
 
 
-_wrong: dict[int, spy.Module] = {}
+@cache
+def wrong_module(device: spy.Device) -> spy.Module:
+    return spy.Module.load_from_source(device, "wrong_gradients", WRONG)
 
 
 @pytest.fixture
 def wrong(device):
-    if id(device) not in _wrong:
-        _wrong[id(device)] = spy.Module.load_from_source(device, "wrong_gradients", WRONG)
-    return _wrong[id(device)]
+    return wrong_module(device)
 
 
 def f32(*shape):

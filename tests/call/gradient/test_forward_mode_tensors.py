@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -55,14 +56,14 @@ def dual(device: Any, values: Any, tangent: Any, dtype: str = "float", element: 
     return tensor(device, values, dtype, element).with_grads(grad_in=tensor(device, tangent, dtype, element))
 
 
-_modules: dict[int, Any] = {}
+@cache
+def loaded(device: spy.Device) -> spy.Module:
+    return spy.Module.load_from_source(device, "forward_mode_tensors", source())
 
 
 @pytest.fixture
 def own(device):
-    if id(device) not in _modules:
-        _modules[id(device)] = spy.Module.load_from_source(device, "forward_mode_tensors", source())
-    return _modules[id(device)]
+    return loaded(device)
 
 
 @pytest.fixture
