@@ -132,7 +132,9 @@ def bare_cpu(library: ctypes.CDLL, x: np.ndarray, y: np.ndarray) -> dict[str, Bl
     }
 
 
-def variants(device: spy.Device, library: ctypes.CDLL | None, check: list[Callable[[], np.ndarray]]) -> dict[str, Block]:
+def variants(
+    device: spy.Device, library: ctypes.CDLL | None, check: list[Callable[[], np.ndarray]]
+) -> dict[str, Block]:
     module = spy.Module.load_from_source(device, "prepare", SOURCE)
     values, host = np.random.default_rng().standard_normal(COUNT, dtype=np.float32), np.zeros(COUNT, np.float32)
     x, other = spy.Tensor.from_numpy(device, values), spy.Tensor.from_numpy(device, values)

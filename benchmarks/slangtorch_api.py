@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -49,17 +50,18 @@ def load_and_launch(path: str, device: str) -> None:
     print(f"{loaded - begin:.4f} {time.perf_counter() - loaded:.4f} {'slangpy._slang' in sys.modules}")
 
 
-def per_call(run, count: int) -> float:
-    """Microseconds, the best of several rounds."""
-    best = float("inf")
-    for _ in range(7):
-        begin = time.perf_counter()
-        for _ in range(count):
-            run()
-        best = min(best, time.perf_counter() - begin)
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-    return best / count * 1e6
+def per_call(calls: dict[str, Callable[[], object]], count: int) -> dict[str, float]:
+    """Microseconds, the best of several rounds; each round runs all calls, so that all meet the same machine."""
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(15):
+        for name, run in calls.items():
+            begin = time.perf_counter()
+            for _ in range(count):
+                run()
+            best[name] = min(best[name], time.perf_counter() - begin)
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+    return {name: seconds / count * 1e6 for name, seconds in best.items()}
 
 
 def main(device: str) -> None:
@@ -82,7 +84,7 @@ def main(device: str) -> None:
             ),
             "host function with one dispatch": lambda: m.scale(x, 2.0),
         }
-        times = {name: per_call(run, 2000) for name, run in calls.items()}
+        times = per_call(calls, 1000)
         for name, value in times.items():
             print(f"{name}: {value:.2f} us, {value / times['torch.mul(out=)']:.2f} x torch.mul(out=)")
 

@@ -15,7 +15,7 @@ from .constants import render_constants
 from .derive.sums import sums_source
 from .emit import emit
 from .emit.sums import group_limit
-from .emit.variants import decode_variant, guess_variant, vector_width
+from .emit.variants import decode_variant, guess_variant, loads_elements, vector_width
 from .explain import table
 from .planner import Planned, Request
 from .text import avoid_names, product
@@ -40,9 +40,14 @@ def group_size(request: Request) -> int:
 
 
 def can_widen(request: Request, planned: Planned) -> bool:
-    """Whether flat kernels of this plan may move several neighbours per thread (GPU devices only)."""
+    """Whether threads of this plan's kernels may handle several elements each (GPU devices only)."""
     derives = request.options.bwds or request.options.fwds
     return not request.on_cpu and not derives and vector_width(planned.vectorized) > 1
+
+
+def can_space(request: Request, planned: Planned) -> bool:
+    """The same of kernels that are not flat: their elements are no neighbours."""
+    return can_widen(request, planned) and loads_elements(planned.vectorized)
 
 
 def default_variant(request: Request, planned: Planned) -> int:
@@ -132,4 +137,4 @@ class Kernels:
                 self.code = variant.built.source
 
 
-__all__ = ["Kernels", "Variant", "can_widen", "default_variant", "group_size", "kernel_source"]
+__all__ = ["Kernels", "Variant", "can_space", "can_widen", "default_variant", "group_size", "kernel_source"]

@@ -197,6 +197,7 @@ class Specification:
     tile: tuple[int, ...]
     label: str = ""
     can_widen: bool = False
+    can_space: bool = False
     warnings: tuple[str, ...] = ()
     """Told at each process's first call with the plan."""
     used_globals: tuple[int, ...] = ()

@@ -156,7 +156,7 @@ ASKS = ("position", "position_groups")
 CHECKED = ("tensor_written", "bwds_tensor")
 """Calls whose kernels are kept with checks of what they index, too."""
 MORE = {
-    "elements_2d": {"64-bit indices": 2},
+    "elements_2d": {"64-bit indices": 2, "any strides, several elements": 4},
     "bwds_rows": {"a repeated row": 3 << 3 | 1 << 5 | 1 << 7},
     "bwds_vectors": {"one row for all": 2 << 3 | 1 << 5},
 }
@@ -171,7 +171,8 @@ def sources(target: str, name: str) -> dict[str, str]:
     found = {"as these arguments are": plan.kernels.source(guessed)}
     if guessed != GENERAL:
         found["any strides"] = plan.kernels.source(GENERAL)
-    found.update({what: plan.kernels.source(key) for what, key in MORE.get(name, {}).items()})
+    more = {what: key for what, key in MORE.get(name, {}).items() if target != "cpp" or not key & 4}
+    found.update({what: plan.kernels.source(key) for what, key in more.items()})
     if name in CHECKED:
         plan = PlanView(replace(plan.request, options=replace(plan.request.options, check_bounds=True)))
         found["checked"] = plan.kernels.source(guessed)

@@ -103,7 +103,7 @@ def _flat_group() -> str:
 
 
 def gpu_body(kernel: Kernel, wide: Wide | None) -> list[str]:
-    """The body of one thread: one invocation, several neighbours, or every so many invocations."""
+    """The body of one thread: one invocation, several of them, or every so many."""
     facts = kernel.facts
     if facts.plan.tile:
         strides = group_limit(facts.plan, facts.grads, facts.shape) > 0
@@ -111,7 +111,7 @@ def gpu_body(kernel: Kernel, wide: Wide | None) -> list[str]:
             kernel.hoisted, kernel.row + kernel.body, kernel.after, strides
         )
     if wide is not None:
-        return _wide_body(kernel, wide)
+        return _wide_body(kernel, wide) if facts.shape.flat else _spaced_body(kernel, wide)
     if group_limit(facts.plan, facts.grads, facts.shape):
         return _striding_body(kernel)
     size = facts.shape.group_size
@@ -151,6 +151,35 @@ def _wide_body(kernel: Kernel, wide: Wide) -> list[str]:
         f"    for ({kind} _i = _begin; _i < {kind}(_call._total); _i++)",
         "    {",
         *indent(indent(_call_index(kernel) + kernel.body)),
+        "    }",
+        "}",
+    ]
+
+
+def _spaced_body(kernel: Kernel, wide: Wide) -> list[str]:
+    """Each thread handles `width` elements, a group's width apart, and stores when all are there: so their loads are under
+    way together, and the neighbours of a group still lie side by side."""
+    facts = kernel.facts
+    size, kind, width = facts.shape.group_size, facts.index, facts.shape.width
+    each = [
+        f"[ForceUnroll] for (int _k = 0; _k < {width}; _k++)",
+        "{",
+        f"    if (_k * {size} < {kind}(_call._total) - _begin)",
+        "    {",
+    ]
+    split = _split(kernel, "_i") if facts.rank > 1 else [f"{kind} _c0 = _i;"]
+    return [
+        f"{kind} _begin = ({kind}(_group.x) + {kind}(_group.y) * {kind}(_call._block)) * {size * width} + {kind}(_thread);",
+        f"if (_begin >= {kind}(_call._total)) return;",
+        *kernel.hoisted,
+        *wide.loads,
+        *each,
+        f"        {kind} _i = _begin + _k * {size};",
+        *indent(indent([*split, *kernel.row, *wide.body])),
+        "    }",
+        "}",
+        *each,
+        *indent(indent(wide.stores)),
         "    }",
         "}",
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import textures
 from ..bind.base import fixed_size
 from ..kernel import Kernel
-from ..kernel.elements import strided, wide_store
+from ..kernel.elements import keep, strided, wide_store
 from ..kinds import KINDS
 from ..kinds.texel import declare_texture, write_texel
 from ..records import Placed
@@ -30,13 +30,17 @@ def store_result(kernel: Kernel) -> None:
     if mode == "value":
         kernel.body.append("_call._out.write(0, _r);")
     elif mode in ("tensor", "numpy", "torch"):
-        if kernel.wide is not None:
+        if kernel.wide is not None and kernel.facts.shape.flat:
             wide_store(kernel, "_out", kernel.facts.plan.resolved.return_type_name, "_r", False)
             return
         if kernel.facts.shape.flat:
             at = "int64_t(_i)"
         else:
             at = strided(kernel, "_out_lead", tuple(range(kernel.facts.rank))) if kernel.facts.rank else "0"
+        if kernel.wide is not None:
+            kept, at = keep(kernel, "_out", "_spy_R", "_r", at)
+            kernel.wide.stores.append(f"_call._out.write({at}, {kept});")
+            return
         kernel.body.append(f"_call._out.write({at}, _r);")
     elif mode == "texture":
         _store_texture_result(kernel)

@@ -47,7 +47,12 @@ def guess_variant(plan: Vectorized, can_widen: bool) -> int:
         if not uniform and (len(placed.map) != plan.call_rank or (placed.binding.rank > 0 and placed.map)):
             key &= ~1
         position += 1
-    return key | 4 if key & 1 and can_widen else key
+    return key | 4 if can_widen and (key & 1 or loads_elements(plan)) else key
+
+
+def loads_elements(plan: Vectorized) -> bool:
+    """Whether invocations load elements of their own, which several of a thread then wait for together."""
+    return any(p.reads and p.map and classed(p) for p in plan.placed)
 
 
 def can_flatten(plan: Vectorized) -> bool:
@@ -72,7 +77,7 @@ def streams(plan: Vectorized, classes: dict[str, int]) -> bool:
 
 
 def vector_width(plan: Vectorized) -> int:
-    """Elements that one thread of a flat GPU kernel handles at once; 1 where the arguments do not allow it."""
+    """Elements that one thread of a GPU kernel handles; 1 where the arguments do not allow more."""
     sizes: set[int] = set()
     if plan.tile or plan.positions:
         return 1

@@ -64,7 +64,8 @@ class Facts:
 
 @dataclass
 class Wide:
-    """Lines for neighbours that one thread moves together: before and after the loop over them, and inside."""
+    """Lines for several elements of one thread: before and after the loop over them, and inside. Flat kernels load and
+    store neighbours together; others keep what they store until all is loaded."""
 
     loads: list[str] = field(default_factory=list)
     stores: list[str] = field(default_factory=list)

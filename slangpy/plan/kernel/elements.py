@@ -151,6 +151,15 @@ def wide_store(kernel: Kernel, name: str, stored: str, value: str, loaded: bool)
     wide.stores.append(f"_call.{name}.cast<{kind}>().write(_q, _w_{name});")
 
 
+def keep(kernel: Kernel, name: str, type_name: str, value: str, at: str) -> tuple[str, str]:
+    """Keeps what is written to one of several elements, and where; gives both as the lines of `stores` name them."""
+    wide, width = kernel.wide, kernel.facts.shape.width
+    assert wide is not None
+    wide.loads += [f"{type_name} _kept_{name}[{width}];", f"int64_t _at_{name}[{width}];"]
+    kernel.body += [f"_kept_{name}[_k] = {value};", f"_at_{name}[_k] = {at};"]
+    return f"_kept_{name}[_k]", f"_at_{name}[_k]"
+
+
 def _narrow_element(storage: str, var: str, type_: SlangType, at: str, load: bool, add: str) -> str:
     """An element stored as BFloat16: read as float, summed in float, rounded when it is stored."""
     if load:

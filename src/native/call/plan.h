@@ -155,8 +155,8 @@ struct Variant {
     uint32_t max_groups = 0;      ///< 0 = any; else each thread handles every (groups * items)-th invocation
 };
 
-/// bit 0: flattened to one dimension; bit 1: more than 2^31 invocations; bit 2: wide accesses (16-byte aligned views);
-/// then 2 bits for each classed leaf.
+/// bit 0: flattened to one dimension; bit 1: more than 2^31 invocations; bit 2: several elements of a thread,
+/// moved together where it is flat (views are aligned to 16 bytes); then 2 bits for each classed leaf.
 using VariantKey = uint64_t;
 constexpr uint32_t max_classed_leaves = 30;
 /// Not a form of the kernel: settles the sums of the leaf in the low bits.
@@ -171,7 +171,8 @@ struct PlanTraits {
     bool size_dependent = false;  ///< list lengths belong to the key
     bool shape_dependent = false; ///< so do the sizes of containers
     bool can_flatten = false;
-    bool can_widen = false;       ///< flat kernels may move several neighbours per thread
+    bool can_widen = false;       ///< threads of flat GPU kernels may move several neighbours together
+    bool can_space = false;       ///< threads of others may handle several elements each
     bool is_forward_mode = false; ///< gradients are tangents: stored, never added up
     bool needs_globals = false;   ///< the kernel uses global resources
 };

@@ -205,20 +205,22 @@ void select_leaf(const Call& call, const Measured& measured, Selected& selected,
 
 } // namespace
 
+/// The last group of a call may count some thousand invocations beyond its end.
+constexpr int64_t narrow_limit = (int64_t(1) << 31) - 8192;
+
 Selected select(const Call& call, const Measured& measured)
 {
     Selected selected;
     if (measured.total == 0)
         return selected; // nothing runs
     const bool flatten = can_flatten(call, measured);
-    selected.key = (flatten ? 1 : 0) |
-        (tiles(call, measured) * call.plan.tile.element_count() >= (int64_t(1) << 31) ? 2 : 0);
+    selected.key = (flatten ? 1 : 0) | (tiles(call, measured) * call.plan.tile.element_count() >= narrow_limit ? 2 : 0);
     selected.aligned = true;
     uint32_t position = 0;
     for (size_t i = 0; i < call.leaf_count(); ++i)
         if (call.plan.leaves[i].classed)
             select_leaf(call, measured, selected, i, position++, flatten);
-    if (flatten && call.plan.traits.can_widen && selected.aligned)
+    if (flatten ? call.plan.traits.can_widen && selected.aligned : call.plan.traits.can_space)
         selected.key |= 4;
     return selected;
 }

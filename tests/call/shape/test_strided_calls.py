@@ -1,4 +1,5 @@
-"""GPU kernels split flat indices by multiplication: the quotients, and strided calls of odd shapes."""
+"""GPU kernels split flat indices by multiplication, and threads of strided calls handle several elements: quotients, odd
+shapes, and what is read and written by every stride."""
 
 from __future__ import annotations
 
@@ -50,3 +51,39 @@ def test_odd_shapes(device: spy.Device, shape: tuple[int, ...]) -> None:
     x = spy.Tensor.from_numpy(device, values).permute(*axes)
     module = spy.Module.load_from_source(device, "divisors", SOURCE)
     np.testing.assert_array_equal(module.same(x, _result="numpy"), values.transpose(axes))
+
+
+TYPES = {
+    "float": np.float32,
+    "half": np.float16,
+    "int8_t": np.int8,
+    "uint16_t": np.uint16,
+    "double": np.float64,
+    "int64_t": np.int64,
+}
+
+
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("shape", [(3, 5), (33, 31), (257, 4, 3), (1, 2049)], ids=str)
+def test_strided_outputs(device: spy.Device, type_: str, shape: tuple[int, ...]) -> None:
+    needs = {"double": spy.Feature.double, "half": spy.Feature.half}
+    if type_ in needs and not device.has_feature(needs[type_]):
+        pytest.skip(f"no {type_} on this device")
+    rng = np.random.default_rng()
+    dtype = TYPES[type_]
+    x, y = (rng.integers(0, 9, (*shape[:-1], 2 * shape[-1])).astype(dtype) for _ in range(2))
+    z = np.zeros_like(x)
+    module = spy.Module.load_from_source(
+        device,
+        f"strided_{type_}",
+        f"void mix(inout {type_} x, {type_} y, out {type_} z) {{ z = x; x = {type_}(x + y); }}",
+    )
+    tensors = [spy.Tensor.from_numpy(device, values) for values in (x, y, z)]
+    a, b, c = (t[..., ::2] for t in tensors)
+    module.mix(a, b[..., ::-1], c)
+    expected, copied = x.copy(), z.copy()
+    expected[..., ::2] = x[..., ::2] + y[..., ::2][..., ::-1]
+    copied[..., ::2] = x[..., ::2]
+    np.testing.assert_array_equal(tensors[0].to_numpy(), expected)
+    np.testing.assert_array_equal(tensors[1].to_numpy(), y)
+    np.testing.assert_array_equal(tensors[2].to_numpy(), copied)
