@@ -65,11 +65,9 @@ class Device(_native.Device, Shared):
         self._check_gradients = None
         self._is_closing = False
         current.note_opened(self)
-        if desc.enable_debug_layers and self.info.type.name == "vulkan" and _native._vulkan_layer_missing():
-            log_warn_once(
-                "enable_debug_layers has no effect: the Vulkan validation layer VK_LAYER_KHRONOS_validation is not installed "
-                "(package vulkan-validationlayers)"
-            )
+        missing = _native._missing_layer(self.info.type) if desc.enable_debug_layers else ""
+        if missing:
+            log_warn_once(f"enable_debug_layers has no effect: {missing}")
         return self
 
     # --- what it is

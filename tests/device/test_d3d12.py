@@ -48,7 +48,9 @@ def test_polynomial_of_any_size_and_stride(module):
     np.testing.assert_allclose(module.polynomial(2, 8, -1, x, _result="numpy"), expected, rtol=1e-6, atol=1e-6)
     tensor = spy.Tensor.from_numpy(module.device, x)
     part = tensor[5:1000:7]
-    np.testing.assert_allclose(module.polynomial(2, 8, -1, part, _result="numpy"), expected[5:1000:7], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        module.polynomial(2, 8, -1, part, _result="numpy"), expected[5:1000:7], rtol=1e-6, atol=1e-6
+    )
     back = tensor[::-1]
     np.testing.assert_allclose(module.polynomial(2, 8, -1, back, _result="numpy"), expected[::-1], rtol=1e-6, atol=1e-6)
 
@@ -120,3 +122,12 @@ def test_linear_layer(module):
     module.row.bwds(rows, w, v, _result=result)
     np.testing.assert_allclose(w.grad_out.to_numpy(), np.outer(np.arange(7), values), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(v.grad_out.to_numpy(), weights.T @ np.arange(7), rtol=1e-5, atol=1e-5)
+
+
+def test_missing_debug_layer_is_told(module, caplog):
+    with spy.Device(type=spy.DeviceType.d3d12, enable_debug_layers=True) as device:
+        missing = spy._native._missing_layer(device.info.type)
+        module = spy.Module.load_from_source(device, "layered", "float twice(float x) { return 2 * x; }")
+        assert module.twice(4.0) == 8
+    assert spy._native._missing_layer(spy.DeviceType.cpu) == ""
+    assert f"enable_debug_layers has no effect: {missing}" in caplog.text if missing else "no effect" not in caplog.text

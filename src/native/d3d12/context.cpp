@@ -3,18 +3,20 @@
 
 #include "core/error.h"
 
+#include <atomic>
+
 namespace spy {
 
 namespace {
 
+std::atomic<bool> layer_missing{false};
+
 void enable_debug_layer()
 {
     Com<ID3D12Debug> debug;
-    const HRESULT result = d3d12_loader().get_debug_interface(iid_of<ID3D12Debug>(), debug.put_void());
-    if (FAILED(result))
-        fail_runtime("enable_debug_layers: there is no Direct3D 12 debug layer here (", hresult_text(result),
-                     "; on Windows it is the optional feature \"Graphics Tools\", and vkd3d has none)");
-    debug->EnableDebugLayer();
+    layer_missing = FAILED(d3d12_loader().get_debug_interface(iid_of<ID3D12Debug>(), debug.put_void()));
+    if (!layer_missing)
+        debug->EnableDebugLayer();
 }
 
 template <typename T>
@@ -43,6 +45,8 @@ D3D12Features features_of(ID3D12Device* device)
 }
 
 } // namespace
+
+bool d3d12_layer_missing() { return layer_missing; }
 
 void D3D12Context::open(const DeviceDesc& desc)
 {

@@ -17,6 +17,30 @@ std::string cuda_compile(const CompileDesc& desc);
 std::vector<std::string> take_vulkan_debug_messages();
 bool vulkan_layer_missing();
 #endif
+#if SPY_HAS_D3D12
+bool d3d12_layer_missing();
+#endif
+
+namespace {
+
+/// What there is to install; empty where no layer is missing.
+std::string missing_layer(DeviceType type)
+{
+#if SPY_HAS_VULKAN
+    if (type == DeviceType::vulkan && vulkan_layer_missing())
+        return "the Vulkan validation layer VK_LAYER_KHRONOS_validation is not installed (package "
+               "vulkan-validationlayers)";
+#endif
+#if SPY_HAS_D3D12
+    if (type == DeviceType::d3d12 && d3d12_layer_missing())
+        return "there is no Direct3D 12 debug layer (on Windows it is the optional feature \"Graphics Tools\"; "
+               "libvkd3d "
+               "has none)";
+#endif
+    return {};
+}
+
+} // namespace
 
 void bind_backends(nb::module_& m)
 {
@@ -51,16 +75,8 @@ void bind_backends(nb::module_& m)
 #endif
         },
         "Messages of the Vulkan validation layers since the last call.");
-    m.def(
-        "_vulkan_layer_missing",
-        [] {
-#if SPY_HAS_VULKAN
-            return vulkan_layer_missing();
-#else
-            return false;
-#endif
-        },
-        "Whether debug layers were asked for and are not installed.");
+    m.def("_missing_layer", &missing_layer, nb::arg("type"),
+          "Why debug layers that were asked for do nothing; empty where they work.");
 }
 
 } // namespace spy
