@@ -146,6 +146,8 @@ def test_bitmap_conversion() -> None:
      ("png", np.uint16, 1), ("png", np.uint16, 4)],
 )  # fmt: skip
 def test_files(tmp_path: Path, name: str, dtype: Any, channels: int) -> None:
+    if name == "exr":
+        pytest.importorskip("OpenEXR")
     bitmap = Bitmap(picture(dtype, channels))
     bitmap.write(tmp_path / f"image.{name}")
     found = Bitmap(tmp_path / f"image.{name}")
@@ -168,6 +170,7 @@ def test_files_that_lose(tmp_path: Path) -> None:
 
 
 def test_many_files(tmp_path: Path) -> None:
+    pytest.importorskip("OpenEXR")
     bitmap = Bitmap(picture(np.float32, 6), channel_names=["a.B", "a.G", "a.R", "b.X", "b.Y", "z"])
     bitmap.write(tmp_path / "many.exr")
     found = Bitmap(tmp_path / "many.exr")
@@ -181,6 +184,7 @@ def test_many_files(tmp_path: Path) -> None:
 
 
 def test_bad_files(tmp_path: Path) -> None:
+    pytest.importorskip("OpenEXR")
     with pytest.raises(RuntimeError, match="no such image file"):
         Bitmap(tmp_path / "missing.png")
     with pytest.raises(RuntimeError, match="extension"):

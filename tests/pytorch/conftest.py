@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,9 @@ import pytest
 def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A torch device whose tensors a slangpy device takes in place."""
     torch = pytest.importorskip("torch")
+    asked = os.environ.get("SLANGPY_TEST_DEVICES", "")
+    if asked and request.param not in asked.split(","):
+        pytest.skip(f"SLANGPY_TEST_DEVICES is {asked}")
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("torch has no CUDA device")
     enabled = torch.are_deterministic_algorithms_enabled

@@ -4,6 +4,7 @@
 #include "core/gil.h"
 #include "device/encoder.h"
 #include "device/shader_object.h"
+#include "core/class_name.h"
 
 #include <algorithm>
 #include <numeric>
@@ -91,7 +92,7 @@ void record(const Call& call, const Measured& measured, const Variant& variant, 
     nb::handle target(call.recorder);
     CommandEncoder* encoder = nullptr;
     if (!nb::try_cast(target, encoder) || !encoder)
-        fail_value("Expected _append_to to be a CommandEncoder, got ", Py_TYPE(target.ptr())->tp_name);
+        fail_value("Expected _append_to to be a CommandEncoder, got ", class_name(target.ptr()));
     encoder->check_recording("append_to");
     if (call.options.stream.value)
         fail_value(call.plan.label, ": Cannot specify a CUDA stream when appending to a command encoder");

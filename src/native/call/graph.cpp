@@ -6,6 +6,7 @@
 #include "call/run.h"
 #include "values/classes.h"
 #include "values/torch.h"
+#include "core/class_name.h"
 
 namespace spy {
 
@@ -215,8 +216,7 @@ void check_count(const SavedCall& call, nb::handle saved)
     const bool is_tuple = PyTuple_Check(saved.ptr());
     if (!is_tuple || size_t(PyTuple_GET_SIZE(saved.ptr())) != call.tensors.size())
         fail(ErrorKind::type, call.plan->label, ": the saved tensors of a call are a tuple of ", call.tensors.size(),
-             ", got ",
-             is_tuple ? cat("one of ", PyTuple_GET_SIZE(saved.ptr())) : std::string(Py_TYPE(saved.ptr())->tp_name));
+             ", got ", is_tuple ? cat("one of ", PyTuple_GET_SIZE(saved.ptr())) : std::string(class_name(saved.ptr())));
 }
 
 /// Memory for a gradient, laid out as its tensor.

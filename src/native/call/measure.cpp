@@ -2,6 +2,7 @@
 #include "call/leaves.h"
 #include "values/torch.h"
 #include "values/writer.h"
+#include "core/class_name.h"
 
 namespace spy {
 
@@ -111,7 +112,7 @@ void apply_thread_count(const Call& call, Measured& measured)
         return;
     const std::string& label = call.plan.label;
     if (!PyLong_Check(count) || PyBool_Check(count))
-        fail_value(label, ": _thread_count must be a positive int, got ", Py_TYPE(count)->tp_name);
+        fail_value(label, ": _thread_count must be a positive int, got ", class_name(count));
     int64_t threads = PyLong_AsLongLong(count);
     if (threads <= 0) {
         PyErr_Clear();

@@ -5,6 +5,7 @@
 #include "call/writing.h"
 #include "core/gil.h"
 #include "values/torch.h"
+#include "core/class_name.h"
 
 #include <utility>
 
@@ -87,11 +88,11 @@ void PreparedCall::check_leaf(size_t index, const Leaf& leaf) const
     const Call call = as_call();
     const LeafPlan& plan = m_plan->leaves[index];
     if (leaf.kind == ValueKind::value_ref || leaf.kind == ValueKind::diff_pair)
-        refuse_prepared(call, "argument ", plan.name, " is a ", Py_TYPE(leaf.object)->tp_name,
+        refuse_prepared(call, "argument ", plan.name, " is a ", class_name(leaf.object),
                         ", which is read and written on the host at each call; pass a Tensor (of shape () for one "
                         "value)");
     if (plan.as<CustomPlan>())
-        refuse_prepared(call, "argument ", plan.name, " is a ", Py_TYPE(leaf.object)->tp_name,
+        refuse_prepared(call, "argument ", plan.name, " is a ", class_name(leaf.object),
                         ", whose class is asked at each call; pass what it stands for");
     const bool is_derivative = nb::inst_ptr<CallSite>(m_node)->is_bwds;
     if (leaf.device_type && !is_derivative && torch_requires_grad(leaf.object))

@@ -4,6 +4,7 @@
 #include "call/run.h"
 #include "values/numpy.h"
 #include "values/torch.h"
+#include "core/class_name.h"
 
 #include <utility>
 
@@ -27,7 +28,7 @@ std::string describe_leaf(const Leaf& leaf)
     case ValueKind::none: return "None";
     case ValueKind::vector: return cat("a vector", scalar, " with ", leaf.cols, " components");
     case ValueKind::matrix: return cat("a ", leaf.rows, " x ", leaf.cols, " matrix", scalar);
-    case ValueKind::unsupported: return cat("a ", Py_TYPE(leaf.object)->tp_name);
+    case ValueKind::unsupported: return cat("a ", class_name(leaf.object));
     default: return cat("a ", to_string(leaf.kind), scalar);
     }
 }
@@ -156,7 +157,7 @@ PreparedChange PreparedCall::read_change(Signature& scratch, PyObject* name, PyO
         const std::string expected = describe_leaf(old);
         std::string got = describe_leaf(scratch.leaves[leaf]);
         if (got == expected)
-            got += cat(" (", Py_TYPE(given)->tp_name, ") whose fields, gradients or writability differ");
+            got += cat(" (", class_name(given), ") whose fields, gradients or writability differ");
         fail(ErrorKind::type, m_plan->label, ": set: argument ", part.path, ": expected ", expected, ", got ", got,
              ": prepare the call again for it");
     }
@@ -190,7 +191,7 @@ void PreparedCall::check_change(const PreparedChange& change, Signature& scratch
                  " is a NumPy array of swapped byte order; pass a copy");
     if (!scratch.updates.empty())
         fail(ErrorKind::not_implemented, m_plan->label, ": set: argument ", part.path, " (",
-             Py_TYPE(change.value.ptr())->tp_name, ") has update_this(): prepare the call again for it");
+             class_name(change.value.ptr()), ") has update_this(): prepare the call again for it");
 }
 
 /// Checks of the views that a launch will see; gives which kernel runs.

@@ -2,6 +2,7 @@
 #include "call/writing.h"
 #include "values/math.h"
 #include "values/writer.h"
+#include "core/class_name.h"
 
 #include <algorithm>
 
@@ -165,7 +166,7 @@ uint64_t readback_memory(Writing& w, const std::string& name, PyObject* object, 
 {
     const uint64_t size = layout.stride;
     if (w.call.recorder)
-        fail_value(w.label(), ": argument ", name, " (", object ? Py_TYPE(object)->tp_name : "result",
+        fail_value(w.label(), ": argument ", name, " (", object ? class_name(object) : "result",
                    ") would have to be read back on the host; pass a Tensor when appending to a command encoder");
     Readback readback{&layout, object, to, {}, {}};
     uint64_t address;
@@ -227,7 +228,7 @@ void write_kind(Writing& w, size_t index, const PointerPlan& pointer)
         owner = ref<Object>(leaf.tensor->storage.get());
     } else if (!pointer_from_python(leaf.object, address, owner, ValuePath{nullptr, plan.name, 0})) {
         fail(ErrorKind::type, w.label(), ": argument ", plan.name, " must be an address, Buffer or Tensor, got ",
-             Py_TYPE(leaf.object)->tp_name);
+             class_name(leaf.object));
     }
     w.put<uint64_t>(pointer.value.offset, address);
     if (owner)
@@ -239,7 +240,7 @@ void write_kind(Writing& w, size_t index, const CustomPlan& custom)
     const LeafPlan& plan = w.plan(index);
     const Leaf& leaf = w.leaf(index);
     if (plan.writes && w.call.recorder)
-        fail_value(w.label(), ": argument ", plan.name, " (", Py_TYPE(leaf.object)->tp_name,
+        fail_value(w.label(), ": argument ", plan.name, " (", class_name(leaf.object),
                    ") would have to be read back on the host; pass a Tensor when appending to a command encoder");
     for (const CustomShape& known : w.measured.custom) {
         if (known.leaf != index)

@@ -227,7 +227,9 @@ namespace {
 /// Whether one of the two was opened on the handles of the other, so that both work on the same memory.
 bool share_handles(Device* a, Device* b)
 {
-    const auto is_given = [](const Device* device) { return device->desc().existing_device_handles[0].value != 0; };
+    const auto is_given = [](const Device* device) { // the number of a CUDA device may be 0
+        return device->desc().existing_device_handles[0].type != NativeHandleType::undefined;
+    };
     if (a->info().type != b->info().type || !(is_given(a) || is_given(b)))
         return false;
     check_open(a);

@@ -5,6 +5,7 @@
 #include "core/interrupt.h"
 #include "core/warning.h"
 #include "python/math/bindings.h"
+#include "core/class_name.h"
 
 #include <algorithm>
 #include <cstring>
@@ -110,7 +111,7 @@ void set_error_in_flight() noexcept
     }
 }
 
-std::string type_name_of(nb::handle value) { return Py_TYPE(value.ptr())->tp_name; }
+std::string type_name_of(nb::handle value) { return class_name(value.ptr()); }
 
 std::string short_text(nb::handle value)
 {

@@ -1,4 +1,5 @@
 #include "values/torch.h"
+#include "core/class_name.h"
 
 #include <dlpack/dlpack.h>
 
@@ -85,7 +86,7 @@ bool truth(nb::handle object, const char* method)
 /// torch.export runs Python code on stand-ins for tensors.
 bool is_traced(nb::handle tensor)
 {
-    std::string_view type = Py_TYPE(tensor.ptr())->tp_name;
+    std::string_view type = class_name(tensor.ptr());
     if (!type.starts_with("Fake") && !type.starts_with("Functional"))
         return false;
     return torch().attr("compiler").attr("is_compiling")().ptr() == Py_True;
@@ -100,7 +101,7 @@ void refuse_special(nb::handle tensor)
         fail(ErrorKind::not_implemented,
              "transforms of torch.func (vmap, grad, jvp) do not reach into Slang functions; "
              "use torch.autograd");
-    const char* type = Py_TYPE(tensor.ptr())->tp_name;
+    const char* type = class_name(tensor.ptr());
     if (truth(tensor, "is_nested"))
         fail(ErrorKind::type, "Unsupported torch layout: ", type,
              " is a nested tensor; pass its parts or a padded one");
@@ -111,7 +112,7 @@ void refuse_special(nb::handle tensor)
 
 [[noreturn]] void refuse_wrapper(nb::handle tensor)
 {
-    fail(ErrorKind::type, "Unsupported torch tensor type ", Py_TYPE(tensor.ptr())->tp_name,
+    fail(ErrorKind::type, "Unsupported torch tensor type ", class_name(tensor.ptr()),
          ": it has no memory of its own (a wrapper, or a batch of vmap or is_grads_batched); "
          "pass the tensor that it wraps");
 }
@@ -140,7 +141,7 @@ void read_through_python(PyObject* object, TorchTensor& out)
     nb::object device = tensor.attr("device");
     std::string type = text_of(nb::object(device.attr("type")));
     if (type != "cpu" && type != "cuda")
-        fail(ErrorKind::type, "Unsupported torch device ", type, " of ", Py_TYPE(object)->tp_name,
+        fail(ErrorKind::type, "Unsupported torch device ", type, " of ", class_name(object),
              "; pass a CPU or CUDA tensor");
     out.device_type = type == "cpu" ? 1 : 2;
     nb::object index = device.attr("index");

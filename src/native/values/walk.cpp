@@ -1,6 +1,7 @@
 // The walk itself: each value by its class, packed arguments, and what the functions of the walk share.
 #include "values/numpy.h"
 #include "values/walk.h"
+#include "core/class_name.h"
 
 #include <cstring>
 
@@ -107,8 +108,7 @@ nb::object walk_value(Walk& w, PyObject* value)
     try {
         return walk_as(w, value, entry);
     } catch (const std::bad_cast&) { // an instance of a native class whose __init__ never ran
-        w.fail_bound("this ", Py_TYPE(value)->tp_name,
-                     " was never initialised (a subclass without super().__init__()?)");
+        w.fail_bound("this ", class_name(value), " was never initialised (a subclass without super().__init__()?)");
     }
 }
 
@@ -127,7 +127,7 @@ PyObject* Walk::hold(nb::object object)
 
 nb::object Walk::described(PyObject* value, ValueKind kind, nb::dict details, int64_t leaf, nb::list fields) const
 {
-    return nb::make_tuple(to_string(kind), Py_TYPE(value)->tp_name, details, leaf, fields);
+    return nb::make_tuple(to_string(kind), class_name(value), details, leaf, fields);
 }
 
 nb::object walk_simple(Walk& w, PyObject* value, ValueKind kind, char code)
@@ -140,7 +140,7 @@ nb::object walk_simple(Walk& w, PyObject* value, ValueKind kind, char code)
 nb::object walk_unsupported(Walk& w, PyObject* value, const char* reason)
 {
     w.put('U');
-    w.signature.key.append(Py_TYPE(value)->tp_name);
+    w.signature.key.append(class_name(value));
     w.signature.key.append(reason);
     w.put('\0');
     w.add_leaf(ValueKind::unsupported, value);

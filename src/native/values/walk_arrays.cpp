@@ -2,6 +2,7 @@
 #include "values/numpy.h"
 #include "values/walk.h"
 #include "device/resource.h"
+#include "core/class_name.h"
 
 #include <nanobind/ndarray.h>
 
@@ -114,7 +115,7 @@ nb::object walk_foreign(Walk& w, PyObject* value)
         nb::object found = walk_dlpack(w, value);
         if (w.signature.leaf_count > leaves)
             return found;
-        w.fail_bound("this ", Py_TYPE(value)->tp_name, " cannot be read as an array: ", nb::str(error.value()).c_str());
+        w.fail_bound("this ", class_name(value), " cannot be read as an array: ", nb::str(error.value()).c_str());
     }
     return w.instead(value, walk_numpy(w, w.hold(std::move(array))));
 }

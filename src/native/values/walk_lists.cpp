@@ -1,5 +1,6 @@
 // The walk over dicts and lists: numbers become one leaf, dicts their fields, other lists their elements.
 #include "values/walk.h"
+#include "core/class_name.h"
 
 #include <algorithm>
 
@@ -27,7 +28,7 @@ std::string type_text(const Walk& w, PyObject* item)
         return text_of(item);
     nb::object name = nb::getattr(nb::handle(item), "full_name", nb::none());
     if (!PyUnicode_Check(name.ptr()))
-        w.fail_bound("_type must be the name of a Slang type or a Struct, got ", Py_TYPE(item)->tp_name);
+        w.fail_bound("_type must be the name of a Slang type or a Struct, got ", class_name(item));
     return text_of(name.ptr());
 }
 

@@ -1,5 +1,6 @@
 // The walk over objects that stand for a value: references, get_this(), registered classes.
 #include "values/walk.h"
+#include "core/class_name.h"
 
 namespace spy {
 
@@ -48,7 +49,7 @@ nb::object ask_this(Walk& w, PyObject* value)
 {
     nb::object held = w.answer([&] { return nb::handle(value).attr("get_this")(); });
     if (held.ptr() == value)
-        w.fail_bound("get_this() of ", Py_TYPE(value)->tp_name, " returned the object itself");
+        w.fail_bound("get_this() of ", class_name(value), " returned the object itself");
     if (!w.describes && nb::hasattr(nb::handle(value), "update_this"))
         w.signature.updates.push_back({nb::borrow(value), held});
     return held;

@@ -5,6 +5,7 @@
 
 #include "device/shader_object.h"
 #include "device/value_io.h"
+#include "core/class_name.h"
 
 #include <string_view>
 
@@ -141,6 +142,6 @@ const NumpyTypes& numpy_types();
 
 /// repr(), cut at about 80 characters; never throws.
 std::string short_repr(PyObject* value);
-inline const char* type_name(PyObject* value) { return Py_TYPE(value)->tp_name; }
+inline const char* type_name(PyObject* value) { return class_name(value); }
 
 } // namespace spy

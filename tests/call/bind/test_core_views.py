@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,7 +118,9 @@ def test_host_functions_need_slangs_view(device):
 float first(TensorView<float> x) { return x[0]; }
 """
     m = spy.Module.load_from_source(device, "views_of_host_functions", source)
-    with pytest.raises(spy.ResolveException, match=r"host functions \(\[TorchEntryPoint\]\); put those into another file"):
+    with pytest.raises(
+        spy.ResolveException, match=r"host functions \(\[TorchEntryPoint\]\); put those into another file"
+    ):
         m.first(np.zeros(2, np.float32))
 
 
@@ -171,18 +174,28 @@ def test_products_and_checks(device: spy.Device, kind: str) -> None:
     if kind == "torch":
         torch = pytest.importorskip("torch")
     module = spy.Module.load_from_source(device, "in_place_views", IN_PLACE)
+    place = device.torch_device if device.info.type is spy.DeviceType.cuda else "cpu"
 
     def given(values: np.ndarray) -> object:
-        return tensor(device, values) if kind == "tensor" else torch.from_numpy(values) if kind == "torch" else values
+        return (
+            tensor(device, values)
+            if kind == "tensor"
+            else torch.from_numpy(values).to(place)
+            if kind == "torch"
+            else values
+        )
+
+    def host(value: Any) -> np.ndarray:
+        return np.asarray(value.cpu() if kind == "torch" else value)
 
     x, seeds = np.arange(1, 5, dtype=np.float32), np.array([1, -2, 3, 0.5], np.float32)
     y, cotangents, at = np.zeros(4, np.float32), given(seeds.copy()), spy.grid((4,))
     _, gradients = spy.vjp(module.cube, (at, given(x), given(y)), cotangents)
-    assert np.asarray(gradients[1]).tolist() == (3 * x * x * seeds).tolist() and not np.asarray(gradients[2]).any()
+    assert host(gradients[1]).tolist() == (3 * x * x * seeds).tolist() and not host(gradients[2]).any()
     made, gradients = spy.vjp(module.square, (at, given(x.copy())), cotangents)
-    assert np.asarray(made).tolist() == (x * x).tolist()
-    assert np.asarray(gradients[1]).tolist() == (2 * x * seeds).tolist()
-    assert np.asarray(cotangents).tolist() == seeds.tolist()  # read, not consumed
+    assert host(made).tolist() == (x * x).tolist()
+    assert host(gradients[1]).tolist() == (2 * x * seeds).tolist()
+    assert host(cotangents).tolist() == seeds.tolist()  # read, not consumed
     if kind != "numpy":
         spy.check_gradients(module.cube, at, given(x), given(y))
         spy.check_gradients(module.square, at, given(x))

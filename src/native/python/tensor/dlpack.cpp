@@ -3,6 +3,7 @@
 
 #include "device/resource.h"
 #include "device/value_io.h"
+#include "core/class_name.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -185,7 +186,7 @@ nb::object import_tensor(ref<Device> device, nb::handle value)
         fail(ErrorKind::type,
              "from_dlpack: expected an array that speaks DLPack (numpy, torch, cupy, jax, ...) or an "
              "unused DLPack capsule, got ",
-             Py_TYPE(value.ptr())->tp_name, "; torch tensors that require a gradient must be detached");
+             class_name(value.ptr()), "; torch tensors that require a gradient must be detached");
     const ScalarType scalar = scalar_of(read_only);
     return is_host_memory(read_only.device_type()) ? as_numpy(read_only, scalar) : nb::none();
 }

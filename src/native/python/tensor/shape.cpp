@@ -1,5 +1,6 @@
 // Shape for Python.
 #include "python/tensor/bindings.h"
+#include "core/class_name.h"
 
 #include <nanobind/stl/string.h>
 
@@ -12,7 +13,7 @@ int64_t dim_from(nb::handle item)
     nb::object index = nb::steal(PyNumber_Index(item.ptr()));
     if (!index.is_valid()) {
         PyErr_Clear();
-        fail(ErrorKind::type, "a shape holds ints, got ", Py_TYPE(item.ptr())->tp_name);
+        fail(ErrorKind::type, "a shape holds ints, got ", class_name(item.ptr()));
     }
     const long long dim = PyLong_AsLongLong(index.ptr());
     if (dim == -1 && PyErr_Occurred()) {

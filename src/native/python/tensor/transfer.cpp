@@ -4,6 +4,7 @@
 
 #include "device/resource.h"
 #include "device/value_io.h"
+#include "core/class_name.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -188,7 +189,7 @@ void transfer(const TensorBase& tensor, nb::handle array, bool to_device)
 {
     NumpyArray host;
     if (!read_numpy(array.ptr(), host))
-        fail(ErrorKind::type, "expected a NumPy array, got ", Py_TYPE(array.ptr())->tp_name);
+        fail(ErrorKind::type, "expected a NumPy array, got ", class_name(array.ptr()));
     Transfer t = plan_transfer(tensor, to_device);
     bool matches = size_t(host.ndim) == t.axes.size() && int64_t(scalar_info(host.scalar).size) == t.host_item &&
         !host.swapped && (to_device || host.writable);

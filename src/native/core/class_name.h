@@ -1,0 +1,17 @@
+#pragma once
+// How messages name the class of a Python object.
+#include <nanobind/nanobind.h>
+
+#include <string_view>
+
+namespace spy {
+
+/// Python 3.12 and newer have the module in front of the names of native classes; users know them without.
+inline const char* class_name(const PyObject* object)
+{
+    constexpr std::string_view own = "slangpy._native.";
+    const char* const name = Py_TYPE(const_cast<PyObject*>(object))->tp_name;
+    return std::string_view(name).starts_with(own) ? name + own.size() : name;
+}
+
+} // namespace spy
