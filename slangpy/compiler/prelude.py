@@ -87,6 +87,7 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         if defines.get("SPY_BOUNDS_CHECKS") == "1":
             code = _checks() + _checked_parts(code)
         code = _half_operators(code).replace(_MATRIX_MINUS, _MATRIX_MINUS.replace(b"result[i].", b"result."))
+        code = _with_prototypes(_with_mixed_operators(code))
     code = _with_last_returns(code)
     adds = b"#define SPY_HAS_ADDS\n" if target == "cpp" and b"_spy_atomic_add_" in code else b""
     return adds + _text(target) + _double_functions(code, target)
@@ -126,6 +127,47 @@ def _half_operators(code: bytes) -> bytes:
         if kind in code:
             code = code.replace(line, line + macro + b"(half)\n", 1)
     return code
+
+
+# Before the matrices of Slang's C++ prelude, whose operators take two vectors or two matrices only: in constants, Slang
+# leaves a number beside them.
+_BEFORE_MATRICES = b"\n#undef SLANG_FLOAT_VECTOR_MOD\n"
+_MIXED = b"""template<typename T, int ROWS, int COLS> struct Matrix;
+template<typename T> struct _spy_same { typedef T type; };
+"""
+_MIXED_OPERATOR = b"""
+template<typename T, int N>
+inline auto operator@(const Vector<T, N>& a, typename _spy_same<T>::type b) { return a @ Vector<T, N>(b); }
+template<typename T, int N>
+inline auto operator@(typename _spy_same<T>::type a, const Vector<T, N>& b) { return Vector<T, N>(a) @ b; }
+template<typename T, int R, int C>
+inline auto operator@(const Matrix<T, R, C>& a, typename _spy_same<T>::type b) { return a @ Matrix<T, R, C>(b); }
+template<typename T, int R, int C>
+inline auto operator@(typename _spy_same<T>::type a, const Matrix<T, R, C>& b) { return Matrix<T, R, C>(a) @ b; }
+"""
+_OPERATORS = (b"+", b"-", b"*", b"/", b"%", b"&", b"|", b"^", b"<<", b">>", b"<", b"<=", b">", b">=", b"==", b"!=")
+
+
+def _with_mixed_operators(code: bytes) -> bytes:
+    operators = b"".join(_MIXED_OPERATOR.replace(b"@", operator) for operator in _OPERATORS)
+    return code.replace(_BEFORE_MATRICES, _BEFORE_MATRICES + _MIXED + operators, 1)
+
+
+_CONSTANT = re.compile(rb"^static const [^;]*?=[^;]*;", re.MULTILINE)
+_CALL = re.compile(rb"\b(\w+_\d+)\(")
+
+
+def _with_prototypes(code: bytes) -> bytes:
+    """Before constants of a C++ program, the functions that make them, which Slang may define after them."""
+    parts, done, known = [], 0, set()
+    for constant in _CONSTANT.finditer(code):
+        for name in _CALL.findall(constant.group()):
+            head = re.compile(rb"^([^\n;{}=#]+\b%s\([^\n;{}]*\))\n\{" % name, re.MULTILINE).search(code, constant.end())
+            if head and name not in known:
+                parts += [code[done : constant.start()], head.group(1), b";\n"]
+                done = constant.start()
+                known.add(name)
+    return b"".join(parts) + code[done:] if parts else code
 
 
 _ON_CPU = ("structured_buffer", "byte_address_buffer", "texture", "sampler", "combined_texture_sampler")

@@ -1,6 +1,7 @@
 // CUDA source to machine code with NVRTC.
 #include "cuda/compile.h"
 #include "cuda/api.h"
+#include "cuda/constants.h"
 #include "cuda/supplement.h"
 
 #include <algorithm>
@@ -212,7 +213,8 @@ Preparation prepare(const CompileDesc& desc, const Nvrtc& nvrtc)
     std::string supplement = complete(program, desc.label);
     out.source = without_unused_parts(library, program);
     out.source += supplement;
-    out.source += program;
+    const bool is_slang = contains(library, "SLANG_PRELUDE"); // no text of somebody's own
+    out.source += is_slang ? cuda_constants_supplement + cuda_mend_constants(program) : program;
     out.source += conversion_marks(program);
     return out;
 }
@@ -328,8 +330,8 @@ std::string cuda_fingerprint(const std::string& arch)
 {
     const Nvrtc& nvrtc = Nvrtc::get();
     uint64_t hash = 14695981039346656037ull; // FNV-1a of the code that this backend adds
-    for (std::string_view part :
-         {cuda_fetch_supplement, cuda_half_sampling_supplement, cuda_comparison_sampler_supplement})
+    for (std::string_view part : {cuda_fetch_supplement, cuda_half_sampling_supplement,
+                                  cuda_comparison_sampler_supplement, cuda_constants_supplement})
         for (char c : part)
             hash = (hash ^ uint8_t(c)) * 1099511628211ull;
     std::string text = cat("nvrtc ", nvrtc.major, ".", nvrtc.minor, " ", architecture_option(nvrtc, arch),

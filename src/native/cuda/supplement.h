@@ -72,4 +72,99 @@ SPY_HALF_SAMPLE(texCubemapLayeredLod, SPY_LIST(float x, float y, float z, int l,
 inline constexpr const char* cuda_comparison_sampler_supplement =
     "\ntypedef SamplerStateUnused* SamplerComparisonState;\n";
 
+/// For constants (see constants.h): vectors that the compiler makes, and the operators between a vector or matrix and a
+/// number, which Slang writes out in functions and leaves as they are in constants.
+inline constexpr const char* cuda_constants_supplement = R"(
+template<typename V> using _spy_component = decltype(V::x);
+template<typename V, typename A> __device__ constexpr V _spy_made1(A a) { return V{_spy_component<V>(a)}; }
+template<typename V, typename A> __device__ constexpr V _spy_made2(A a) { return V{_spy_component<V>(a), _spy_component<V>(a)}; }
+template<typename V, typename A, typename B> __device__ constexpr V _spy_made2(A a, B b)
+{
+    return V{_spy_component<V>(a), _spy_component<V>(b)};
+}
+template<typename V, typename A> __device__ constexpr V _spy_made3(A a)
+{
+    return V{_spy_component<V>(a), _spy_component<V>(a), _spy_component<V>(a)};
+}
+template<typename V, typename A, typename B, typename C> __device__ constexpr V _spy_made3(A a, B b, C c)
+{
+    return V{_spy_component<V>(a), _spy_component<V>(b), _spy_component<V>(c)};
+}
+template<typename V, typename A> __device__ constexpr V _spy_made4(A a)
+{
+    return V{_spy_component<V>(a), _spy_component<V>(a), _spy_component<V>(a), _spy_component<V>(a)};
+}
+template<typename V, typename A, typename B, typename C, typename D> __device__ constexpr V _spy_made4(A a, B b, C c, D d)
+{
+    return V{_spy_component<V>(a), _spy_component<V>(b), _spy_component<V>(c), _spy_component<V>(d)};
+}
+template<typename V> __device__ inline auto _spy_set_y(V& v, _spy_component<V> s, int) -> decltype(void(v.y = s)) { v.y = s; }
+template<typename V> __device__ inline void _spy_set_y(V&, _spy_component<V>, long) { }
+template<typename V> __device__ inline auto _spy_set_z(V& v, _spy_component<V> s, int) -> decltype(void(v.z = s)) { v.z = s; }
+template<typename V> __device__ inline void _spy_set_z(V&, _spy_component<V>, long) { }
+template<typename V> __device__ inline auto _spy_set_w(V& v, _spy_component<V> s, int) -> decltype(void(v.w = s)) { v.w = s; }
+template<typename V> __device__ inline void _spy_set_w(V&, _spy_component<V>, long) { }
+template<typename V> __device__ inline V _spy_splat(_spy_component<V> s)
+{
+    V v;
+    v.x = s;
+    _spy_set_y(v, s, 0);
+    _spy_set_z(v, s, 0);
+    _spy_set_w(v, s, 0);
+    return v;
+}
+template<typename T> struct _spy_same { typedef T type; };
+#define SPY_OPERATOR(op)                                                                                               \
+    template<typename V> __device__ inline auto operator op(const V& a, _spy_component<V> b) { return a op _spy_splat<V>(b); } \
+    template<typename V> __device__ inline auto operator op(_spy_component<V> a, const V& b) { return _spy_splat<V>(a) op b; } \
+    template<typename T, int R, int C>                                                                                 \
+    __device__ inline auto operator op(const Matrix<T, R, C>& a, typename _spy_same<T>::type b)                        \
+    {                                                                                                                  \
+        return a op makeMatrix<T, R, C>(b);                                                                            \
+    }                                                                                                                  \
+    template<typename T, int R, int C>                                                                                 \
+    __device__ inline auto operator op(typename _spy_same<T>::type a, const Matrix<T, R, C>& b)                        \
+    {                                                                                                                  \
+        return makeMatrix<T, R, C>(a) op b;                                                                            \
+    }
+SPY_OPERATOR(+)
+SPY_OPERATOR(-)
+SPY_OPERATOR(*)
+SPY_OPERATOR(/)
+SPY_OPERATOR(%)
+SPY_OPERATOR(&)
+SPY_OPERATOR(|)
+SPY_OPERATOR(^)
+SPY_OPERATOR(<<)
+SPY_OPERATOR(>>)
+SPY_OPERATOR(<)
+SPY_OPERATOR(<=)
+SPY_OPERATOR(>)
+SPY_OPERATOR(>=)
+SPY_OPERATOR(==)
+SPY_OPERATOR(!=)
+#undef SPY_OPERATOR
+#if SLANG_CUDA_ENABLE_HALF
+/// Rounds to nearest, ties to even.
+__device__ constexpr unsigned short _spy_half_bits(double v)
+{
+    if (v != v)
+        return 0x7fff;
+    const unsigned short sign = v < 0 ? 0x8000 : 0;
+    v = v < 0 ? -v : v;
+    if (v >= 65520)
+        return sign | 0x7c00;
+    int exponent = -14;
+    double scaled = v * 16777216; // in units of the smallest half
+    for (; scaled >= 2048; ++exponent)
+        scaled /= 2;
+    unsigned bits = unsigned(scaled);
+    const double rest = scaled - bits;
+    bits += rest > 0.5 || (rest == 0.5 && (bits & 1)) ? 1 : 0;
+    return sign | ((exponent + 14 << 10) + bits);
+}
+__device__ constexpr __half _spy_half(double v) { return __half(__half_raw{_spy_half_bits(v)}); }
+#endif
+)";
+
 } // namespace spy

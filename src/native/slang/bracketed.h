@@ -1,6 +1,6 @@
 #pragma once
 // A source as words and signs whose brackets have found each other, for changes within the bodies of functions.
-#include "slang/tokens.h"
+#include "core/tokens.h"
 
 #include <set>
 #include <string>

@@ -1,6 +1,6 @@
 #include "slang/constants.h"
 
-#include "slang/tokens.h"
+#include "core/tokens.h"
 
 #include <algorithm>
 #include <cctype>

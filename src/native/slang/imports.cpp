@@ -1,8 +1,8 @@
 #include "slang/imports.h"
 
+#include "core/tokens.h"
 #include "slang/changed_lines.h"
 #include "slang/files.h"
-#include "slang/tokens.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,7 +1,7 @@
 #include "slang/rewrite.h"
 
+#include "core/tokens.h"
 #include "slang/changed_lines.h"
-#include "slang/tokens.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "slang/rewrite_host.h"
 
-#include "slang/tokens.h"
+#include "core/tokens.h"
 
 #include <algorithm>
 #include <string_view>

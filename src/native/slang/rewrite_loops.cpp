@@ -1,8 +1,8 @@
 #include "slang/rewrite_loops.h"
 
+#include "core/tokens.h"
 #include "slang/changed_lines.h"
 #include "slang/constants.h"
-#include "slang/tokens.h"
 
 #include <slang.h>
 

@@ -1,8 +1,8 @@
 #include "slang/rewrite_no_diff.h"
 
+#include "core/tokens.h"
 #include "slang/changed_lines.h"
 #include "slang/rewrite.h"
-#include "slang/tokens.h"
 
 #include <algorithm>
 #include <optional>

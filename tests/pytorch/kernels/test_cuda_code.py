@@ -15,7 +15,18 @@ from slangpy.testing import nvrtc_available
 from . import test_arguments, test_blocks, test_host_functions, test_loading, test_programs, test_square, test_views
 
 pytestmark = pytest.mark.skipif(not nvrtc_available(), reason="NVRTC is not installed")
+CONSTANTS = """
+static const float3 splat = float3(2);
+static const float3 table[3] = { float3(1, 2, 3), float3(int3(4)), splat * 2 };
+static const float roots[2] = { 1, sqrt(3.0) };
+[CUDAKernel] [AutoPyBindCUDA] void go(TensorView<float> x)
+{
+    let i = cudaThreadIdx().x;
+    x[i] = x[i] * table[i % 3].y + roots[i % 2] + splat.x;
+}
+"""
 SOURCES = {
+    "constants": CONSTANTS,
     "square": test_square.SOURCE,
     "layout": test_arguments.LAYOUT,
     "structs": test_arguments.STRUCTS,

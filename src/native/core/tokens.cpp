@@ -1,4 +1,4 @@
-#include "slang/tokens.h"
+#include "core/tokens.h"
 
 #include <algorithm>
 #include <cctype>

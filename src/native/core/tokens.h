@@ -1,5 +1,5 @@
 #pragma once
-// The words and signs of a Slang source, for changes of its text.
+// The words and signs of a source in Slang or CUDA, for changes of its text.
 #include <string_view>
 #include <vector>
 
