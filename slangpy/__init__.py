@@ -220,7 +220,9 @@ def _find(name: str):
         globals()[name] = missing
         return missing
     known = [*globals(), *_OF_COMPILER, *_OF_IMAGES, *_LAZY]
-    close = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1)
+    close = []
+    if not name.startswith("_"):  # nobody wrote that: tools ask modules for __test__, __wrapped__ and the like
+        close = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1)
     raise AttributeError(f"module 'slangpy' has no attribute '{name}'{f'; did you mean {close[0]}?' if close else ''}")
 
 
