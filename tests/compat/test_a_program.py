@@ -168,6 +168,28 @@ def test_constructors_by_name(device: spy.Device) -> None:
     assert found is not None and [p.name for p in found.parameters] == ["q", "r"]
 
 
+def test_constructors_of_the_compilers_layout(device: spy.Device) -> None:
+    """A9: `ProgramLayout` knows them as `module.layout` does, and only them by this name."""
+    source = """struct One { float a; __init(float q) { a = q; } }
+    struct Two { float a; int b; __init(float q) { a = q; b = 0; } __init(float q, int r) { a = q; b = r; } }
+    float init(float x) { return x; }"""
+    layout = device.load_module_from_source("constructed_by_compiler", source).layout
+    one = layout.find_function_by_name_in_type(layout.find_type_by_name("One"), "$init")
+    assert one is not None and [p.name for p in one.parameters] == ["q"] and not one.is_overloaded
+    assert layout.find_function_by_name_in_type(layout.find_type_by_name("One"), "__init").name == "$init"
+    two = layout.find_function_by_name_in_type(layout.find_type_by_name("Two"), "$init")
+    assert two is not None and two.is_overloaded
+    assert sorted(len(overload.parameters) for overload in two.overloads) == [1, 2]
+    found = two.specialize_with_arg_types([layout.find_type_by_name("float"), layout.find_type_by_name("int")])
+    assert found is not None and [p.name for p in found.parameters] == ["q", "r"]
+    vector = layout.find_function_by_name_in_type(layout.find_type_by_name("float3"), "$init")
+    assert vector is None or all(len(overload.parameters) <= 3 for overload in vector.overloads)
+    for name in ("$", "$in", "init$", "$init2"):
+        assert layout.find_function_by_name_in_type(layout.find_type_by_name("Two"), name) is None
+    assert layout.find_function_by_name_in_type(layout.find_type_by_name("One[3]"), "$init") is None
+    assert layout.find_function_by_name("$init") is None
+
+
 REPORT = {
     "label", "alive", "create_time", "compile_time", "compile_slang_time", "compile_downstream_time",
     "create_pipeline_time", "entry_point_reports", "pipeline_reports",

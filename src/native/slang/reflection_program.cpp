@@ -57,6 +57,12 @@ ref<FunctionReflection> ProgramReflection::find_function_by_name_in_type(const T
 {
     const auto lock = enter();
     check_own(type, "find_function_by_name_in_type");
+    if (name == "$init" || name == "__init") { // Slang's name of constructors, which no other function can have
+        const std::string key = cat("method:", type.pointer(), ":$init");
+        if (!m_layout->found.count(key))
+            m_layout->found[key] = slang()->findFunctionByNameInType(type.slang(), "$init");
+        return view<FunctionReflection>(static_cast<slang::FunctionReflection*>(m_layout->found[key]));
+    }
     return view<FunctionReflection>(
         look_up<slang::FunctionReflection>(*m_layout, cat("method:", type.pointer(), ":"), name, [&](const char* text) {
             return slang()->findFunctionByNameInType(type.slang(), text);
