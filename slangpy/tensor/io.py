@@ -111,12 +111,15 @@ def _is_short_vector(values: np.ndarray[Any, Any], shape: tuple[int, ...], host:
 
 
 def _copy_bytes(tensor: Tensor, data: np.ndarray[Any, Any], host: HostFormat, what: str, noun: str) -> None:
-    """Bytes in the device's layout: structured arrays, uint8, or an array of any type that fills the tensor."""
+    """Bytes in the device's layout: structured arrays, uint8, or an array of any type that fills the tensor, with or
+    without the gaps between fields, which differ between devices."""
     if data.dtype.names is not None and (host.scalar or data.dtype.itemsize != tensor.layout.stride):
         raise TypeError(
             f"{what}: the array's items of {data.dtype.itemsize} bytes do not match elements of type "
             f"{tensor.dtype.full_name} with {tensor.layout.stride} bytes"
         )
+    if data.dtype.names is None and data.dtype != np.uint8 and not data.dtype.hasobject:
+        data = _with_gaps(tensor, data)
     if data.dtype.names is None and data.dtype != np.uint8 and (data.nbytes != tensor.nbytes or data.dtype.hasobject):
         raise TypeError(
             f"{what}: an array of {data.dtype} with {data.nbytes} bytes cannot be copied to elements of type "
@@ -125,6 +128,28 @@ def _copy_bytes(tensor: Tensor, data: np.ndarray[Any, Any], host: HostFormat, wh
     if data.nbytes > tensor.nbytes:
         raise TensorError(f"{noun} is larger than the tensor ({data.nbytes} > {tensor.nbytes} bytes)")
     _native._write_tensor_bytes(tensor, data.reshape(-1).view(np.uint8))
+
+
+def _with_gaps(tensor: Tensor, data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array that fills the fields of a tensor of structs, as bytes in the device's layout; others as they are."""
+    if data.nbytes == tensor.nbytes or tensor.layout.kind.name != "struct":
+        return data
+    places = _value_bytes(structured_dtype(tensor.layout), 0)
+    if data.nbytes != len(places) * tensor.element_count:
+        return data
+    spread = np.zeros((tensor.element_count, tensor.layout.stride), np.uint8)
+    spread[:, places] = data.reshape(-1).view(np.uint8).reshape(tensor.element_count, len(places))
+    return spread
+
+
+def _value_bytes(dtype: np.dtype[Any], begin: int) -> list[int]:
+    """The bytes of an item that hold values; the others are gaps."""
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return [at for k in range(math.prod(shape)) for at in _value_bytes(base, begin + k * base.itemsize)]
+    if dtype.fields is not None:
+        return [at for field in dtype.fields.values() for at in _value_bytes(field[0], begin + field[1])]
+    return list(range(begin, begin + dtype.itemsize))
 
 
 def _copy_prefix(tensor: Tensor, scalars: np.ndarray[Any, Any], host: HostFormat, per_element: int) -> None:

@@ -404,6 +404,34 @@ def test_completion_shows_the_users_names(running: spy.Device) -> None:
     assert {"sq", "S"} <= set(names) and not [name for name in names if "$" in name or name.startswith("_spy")]
 
 
+def test_values_fill_a_struct_tensor_with_gaps(running: spy.Device) -> None:
+    """H5: an array without the gaps, which are a matter of the device."""
+    module = spy.Module.load_from_source(
+        running,
+        "h5_gaps",
+        "struct In { int2 v; uint8_t b; };\nstruct S { float a; float2 b; In n[2]; };\n"
+        "float f(S s) { return s.a + 10 * s.b.y + 100 * s.n[1].v.y + s.n[1].b; }"
+        if running.type is not spy.DeviceType.d3d12
+        else "struct S { float a; float2 b; };\nfloat f(S s) { return s.a + 10 * s.b.y; }",
+    )
+    items: list[Any] = [("a", "<f4"), ("b", "<f4", 2)]
+    if running.type is not spy.DeviceType.d3d12:
+        items.append(("n", [("v", "<i4", 2), ("b", "u1")], 2))
+    packed = np.zeros(3, items)
+    packed["a"], packed["b"] = [1, 2, 3], np.arange(6).reshape(3, 2)
+    expected = packed["a"] + 10 * packed["b"][:, 1]
+    if len(items) == 3:
+        packed["n"]["v"], packed["n"]["b"] = np.arange(12).reshape(3, 2, 2), [[7, 8], [9, 10], [11, 12]]
+        expected = expected + 100 * packed["n"]["v"][:, 1, 1] + packed["n"]["b"][:, 1]
+    tensor = spy.Tensor.empty(running, (3,), module.S)
+    tensor.copy_from_numpy(np.frombuffer(packed.tobytes(), np.int16))
+    assert module.f(tensor, _result="numpy").tolist() == expected.tolist()
+    tensor.copy_from_numpy(np.zeros(tensor.nbytes // 4, np.float32))  # with them
+    assert module.f(tensor, _result="numpy").tolist() == [0] * 3
+    with pytest.raises(TypeError, match=f"{tensor.nbytes} bytes"):
+        tensor.copy_from_numpy(np.zeros(packed.nbytes // 2 + 1, np.int16))
+
+
 def test_bytes_fill_a_struct_tensor(running: spy.Device) -> None:
     """H5"""
     module = spy.Module.load_from_source(
@@ -423,5 +451,7 @@ def test_bytes_fill_a_struct_tensor(running: spy.Device) -> None:
             data=tensor.to_numpy(),
         )
         assert texture.to_numpy().reshape(-1).tolist() == list(range(4 * width))
+    tensor.copy_from_numpy(np.arange(12, dtype=np.float32).reshape(4, 3))  # without a gap, on every device
+    assert module.f(tensor, _result="numpy").tolist() == [20, 53, 86, 119]
     with pytest.raises(TypeError, match=f"{16 * width} bytes"):
         tensor.copy_from_numpy(np.zeros(11, np.float32))
