@@ -311,6 +311,10 @@ OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} v
             "vector<half, 3> c; unknown(c, c.x); for (;;) {}",
             "vector<half, 3> c; unknown(c, c.x); c = -(-c); for (;;) {}",
         ),
+        (  # an element that a call writes behind a loop
+            "float2 c = a; for (;;) { b += c.x; } g(a, c.y);",
+            "float2 c = a; for (;;) { b += c.x; } c = -(-c); g(a, c.y);",
+        ),
         ("float2 c = { g(a, b), 1 }; for (;;) {}", "float2 c = { g(a, b), 1 }; b = -(-b); for (;;) {}"),
     ],
 )
@@ -332,6 +336,7 @@ def test_what_calls_write_before_loops(body: str, expected: str) -> None:
         "S c; s(c); unknown(c, c.x); for (;;) {}",
         "g(a, c[i++]); g(a, c[k + 1]); for (;;) {}",
         "if (b) g(a, b); else b = 1; for (;;) {}",
+        "for (;;) { S c; } g(a, c.y); float2 d = a; g(d.x, b);",
         "[MaxIters(2)] do g(a, b); while (b); for (;;) {}",
         "for (float c = g(a, b); ; ) a += b; while (b) {}",
         "g(a, b); for (;;) { ",  # brackets do not match
@@ -357,6 +362,7 @@ def test_what_calls_leave_stays(body: str) -> None:
             "var a = 2 * v.zyx; var i = int3(1, 2, 3); if (n) { { a = -(-a); a.y = 1; } i.y = 2; }",
         ),
         ("switch (n) { case 1: v.y = 2; }", "switch (n) { case 1: { v = -(-v); v.y = 2; } }"),
+        ("v.x = a; for (;;) { a += v.y; } v.y = w.y;", "v.x = a; for (;;) { a += v.y; } { v = -(-v); v.y = w.y; }"),
         (  # the other branch, which gives an element to a call
             "if (n) { v.y = w.y; } else { f(w.x, v.x); }",
             "if (n) { { v = -(-v); v.y = w.y; } } else { v = -(-v); f(w.x, v.x); }",
@@ -371,7 +377,7 @@ def test_what_calls_leave_stays(body: str) -> None:
         ),
     ],
 )
-def test_elements_written_beside_branches(body: str, expected: str) -> None:
+def test_elements_written_beside_branches_and_behind_loops(body: str, expected: str) -> None:
     head = "[Differentiable] void f(int n, float3 w, inout float3 v) {{ {} }}"
     assert rewrite_elements(head.format(body)) == head.format(expected)
 
@@ -380,6 +386,7 @@ def test_elements_written_beside_branches(body: str, expected: str) -> None:
     "body",
     [
         "v.y = w.y;",  # no branch
+        "v.y = w.y; for (;;) { a += v.y; }",  # none, and no loop before
         "if (v.y == w.y) { v = w; a = v.y; }",
         "if (n) { s.q.y = 1; other.y = 2; }",  # not of this function
         "if (n) { int3 i; i.y = 2; float h[3]; h[0] = 1; }",

@@ -4,6 +4,7 @@
 #include "slang/bracketed.h"
 #include "slang/changed_lines.h"
 
+#include <algorithm>
 #include <map>
 
 namespace spy {
@@ -13,7 +14,9 @@ using Names = BracketedText::Names;
 
 class ElementScanner {
 public:
-    explicit ElementScanner(std::string_view text) : m_text(text) { }
+    explicit ElementScanner(std::string_view text)
+        : m_text(text),
+          m_writes_arguments(text.find("out ") != text.npos) { }
 
     /// What to put where: byte in the source -> text.
     std::map<size_t, std::string> found() const
@@ -30,13 +33,16 @@ private:
     void search(const FunctionBody& body, std::map<size_t, std::string>& places) const
     {
         bool branches = false;
-        for (size_t i = body.open; i < body.end && !branches; ++i)
+        size_t first_loop = body.end;
+        for (size_t i = body.open; i < body.end && !branches; ++i) {
             branches = at(i) == "if" || at(i) == "switch";
-        if (!branches)
+            first_loop = is_loop_word(at(i)) ? std::min(first_loop, i) : first_loop;
+        }
+        if (!branches && (first_loop == body.end || !m_writes_arguments))
             return;
         const Names names = m_text.local_floats(body);
         Names written;
-        for (size_t i = body.open + 1; i < body.end; ++i) {
+        for (size_t i = branches ? body.open + 1 : first_loop; i < body.end; ++i) {
             if (!names.count(at(i)))
                 continue;
             const size_t begin = is_stepped(i) ? i - 2 : i; // ++v.y
@@ -129,6 +135,7 @@ private:
     }
 
     BracketedText m_text;
+    bool m_writes_arguments; ///< a function here may
 };
 
 } // namespace

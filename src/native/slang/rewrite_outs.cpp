@@ -26,14 +26,16 @@ bool only_reads(std::string_view function)
     return names.count(function) > 0;
 }
 
+using Places = std::map<size_t, Names>;
+
 class OutScanner {
 public:
     explicit OutScanner(std::string_view text) : m_text(text) { }
 
-    /// Where a name is to be passed through an operation: byte in the source -> names.
-    std::map<size_t, Names> found()
+    /// Where names are to be passed through an operation: byte in the source -> names.
+    Places found()
     {
-        std::map<size_t, Names> places;
+        Places places;
         if (!m_text.balanced())
             return places;
         find_functions();
@@ -93,16 +95,18 @@ private:
         return writes ? Use::written : Use::read;
     }
 
-    void search(const FunctionBody& body, std::map<size_t, Names>& places) const
+    void search(const FunctionBody& body, Places& places) const
     {
-        size_t last_loop = npos;
+        size_t first_loop = npos, last_loop = npos;
         for (size_t i = body.open; i < body.end; ++i)
-            if (is_loop_word(at(i)))
+            if (is_loop_word(at(i))) {
+                first_loop = first_loop == npos ? i : first_loop;
                 last_loop = i;
+            }
         if (last_loop == npos)
             return;
         const Names names = m_text.local_floats(body);
-        for (size_t open = body.open + 1; open < last_loop; ++open) {
+        for (size_t open = body.open + 1; open < body.end; ++open) {
             if (at(open) != "(" || !(is_word(at(open - 1)) || at(open - 1) == ">"))
                 continue;
             const std::vector<Argument> given = arguments(open);
@@ -110,9 +114,14 @@ private:
                 const Argument& argument = given[k];
                 if (argument.empty() || !may_be_written(open, given.size(), k, argument, names))
                     continue;
-                const size_t place = place_behind(open, body);
-                if (place != npos && place < last_loop)
-                    places[m_text.token(place).end].insert(m_text.text(argument.first, argument.last));
+                const Place place = place_of(open, body);
+                if (place.behind == npos)
+                    continue;
+                if (place.behind < last_loop)
+                    places[m_text.token(place.behind).end].insert(m_text.text(argument.first, argument.last));
+                const bool is_element = argument.first != argument.last && names.count(at(argument.first));
+                if (is_element && first_loop < open && place.before != npos)
+                    places[m_text.token(place.before).end].insert(at(argument.first));
             }
         }
     }
@@ -145,8 +154,13 @@ private:
         return named;
     }
 
-    /// The ";" or "{" behind which the argument has its new value; npos where no statement can stand.
-    size_t place_behind(size_t i, const FunctionBody& body) const
+    struct Place {
+        size_t before = npos, behind = npos;
+    };
+
+    /// The tokens behind which a statement can stand: in front of that of the call, and where the argument has its new
+    /// value; npos where none can.
+    Place place_of(size_t i, const FunctionBody& body) const
     {
         size_t begin = i;
         while (m_text.around(begin) != npos &&
@@ -156,16 +170,18 @@ private:
         while (end < body.end && at(end) != ";" && at(end) != "}" && (at(end) != "{" || m_text.is_list(end)))
             end = m_text.match(end) != npos && m_text.match(end) > end ? m_text.match(end) + 1 : end + 1;
         if (at(end) == "{")
-            return end;
+            return {npos, end};
         while (begin > body.open + 1 && at(begin - 1) != ";" && at(begin - 1) != "{" && at(begin - 1) != "}")
             begin = m_text.match(begin - 1) != npos ? m_text.match(begin - 1) : begin - 1;
+        const size_t before = begin - 1;
         while (at(begin) == "[")
             begin = m_text.match(begin) + 1; // attributes
         const std::string_view first = at(begin);
         if (at(end) != ";" || at(end + 1) == "else" || first == "for" || first == "do" || first == "return")
-            return npos;
-        return end;
+            return {};
+        return {first == "case" || first == "default" || first == "else" ? npos : before, end};
     }
+
     BracketedText m_text;
     std::map<std::string_view, std::vector<std::vector<Use>>> m_overloads;
 };
@@ -174,7 +190,7 @@ private:
 
 std::string rewrite_outs(std::string_view source)
 {
-    std::map<size_t, Names> places;
+    Places places;
     if (source.find("ifferentiable") != source.npos && source.find("out") != source.npos)
         places = OutScanner(source).found();
     if (places.empty())

@@ -8,6 +8,8 @@ namespace spy {
 /// `f(a, c);` -> `f(a, c); c = -(-c);`, where c is a local scalar, vector or matrix, f may write it, and a loop
 /// follows: Slang 2026.12 counts the gradient of such a c once when the loop adds it in each iteration (`a += c`). It
 /// is right where any operation lies between, and this one gives the same number. Lines stay.
+/// `f(a, v.y);` -> `v = -(-v); f(a, v.y);` behind a loop, where v is such a vector or matrix: Slang counts the gradient
+/// of a v that the loop adds in each iteration once too often, and loses that of its other elements.
 std::string rewrite_outs(std::string_view source);
 
 } // namespace spy

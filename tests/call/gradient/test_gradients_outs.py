@@ -38,6 +38,9 @@ BODIES = {
     "overloads": f"float c = b; twice(c); twice(c, a); {LOOP} {{ a = a + c; }} return a;",
     "in a for's header": f"{LOOP.replace('i', 'k').replace('knt', 'int').replace('Maxkters', 'MaxIters')} {{ [MaxIters(1)] for (float c = b, d = half_of(a, c); d > 10; d = 0) a += c; }} {LOOP} {{ a += b; }} return a;",
     "constants and other types of the name": f"{{ const float c = a; a = sum(c, other(c)); }} {{ Pair c = {{ a, b }}; a += second(c); }} {{ float c[2] = {{ a, b }}; a += last(c); }} {LOOP} {{ a += b; }} return a;",
+    "an element behind the loop": f"float2 c = float2(a, b); float2 r = 0; {LOOP} {{ r += c; }} made(a, c.y); return r.y * c.x + r.x - c.y;",
+    "an element behind the loop, by hand": f"float2 c = float2(a, b); float2 r = 0; {LOOP} {{ r += c; }} float t; made(a, t); c.y = t; return r.y - c.y + c.x;",
+    "an element of three behind the loop": f"float3 c = float3(a, b, 1); float3 r = 0; {LOOP} {{ r += c; }} half_of(a, c[0]); return r.y * r.x - c.x + c.y;",
     "an initializer list": f"float c = b; float2 d = {{ half_of(a, c), 1 }}; {LOOP} {{ a += c; }} return a * d.x;",
 }
 HEAD = """
