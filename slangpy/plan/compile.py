@@ -160,6 +160,12 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"{name}: no type conformances found for an interface; name the types with .type_conformances([...])\n"
             + text
         )
+    short = name.rpartition("::")[2]
+    if "E41022" in text and f"function `{short}`" in text and short not in program.declared_names:
+        return ResolveException(
+            f"{name}: Could not call function '{short}': Function is not differentiable: Slang has no derivative of its own "
+            "function for these types"
+        )
     shared = [word for word in re.findall(r"ambiguous reference to '(\w+)'", text) if word in program.declared_names]
     if not shared and any(t in text for t in ("expected a type", "generic argument", "member not found")):
         # a generic type of the user's own that is called like one of the library

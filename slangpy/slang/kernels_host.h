@@ -358,6 +358,7 @@ SPY_INLINE void F64_asint(double v, int32_t* low, int32_t* high) { F64_asuint(v,
     SPY_INLINE S I##_abs(S v) { return S(v < 0 ? 0 - v : v); } \
     SPY_INLINE S I##_min(S a, S b) { return a < b ? a : b; } \
     SPY_INLINE S I##_max(S a, S b) { return a > b ? a : b; } \
+    SPY_INLINE int I##_sign(S v) { return int(v > 0) - int(v < 0); } \
     SPY_INLINE T U##_abs(T v) { return v; } \
     SPY_INLINE T U##_min(T a, T b) { return a < b ? a : b; } \
     SPY_INLINE T U##_max(T a, T b) { return a > b ? a : b; } \

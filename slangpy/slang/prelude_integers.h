@@ -1,4 +1,4 @@
-// What Slang's C++ and CUDA preludes have for integers of 32 and 64 bits only.
+// What Slang's C++ and CUDA preludes have for integers of 32 and 64 bits only, or for none.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -7,6 +7,10 @@
 #define _SPY_INLINE inline
 #endif
 
+_SPY_INLINE int I8_sign(signed char v) { return (v > 0) - (v < 0); }
+_SPY_INLINE int I16_sign(short v) { return (v > 0) - (v < 0); }
+_SPY_INLINE int I32_sign(int v) { return (v > 0) - (v < 0); }
+_SPY_INLINE int I64_sign(long long v) { return (v > 0) - (v < 0); }
 _SPY_INLINE signed char I8_abs(signed char v) { return static_cast<signed char>(v < 0 ? -v : v); }
 _SPY_INLINE signed char I8_min(signed char a, signed char b) { return a < b ? a : b; }
 _SPY_INLINE signed char I8_max(signed char a, signed char b) { return a < b ? b : a; }

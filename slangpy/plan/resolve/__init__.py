@@ -7,14 +7,13 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from ... import libslang
 from ...errors import BoundVariableException, ResolveException, UnmappedNone
 from ..bind.base import TENSOR
 from ..records import Argument, Options, Resolved, Value
 from .bind import Attempt
 from .generic import try_overload
 from .maps import map_entry
-from .rank import best_of, by_position, by_sizes, check_arrays, failure
+from .rank import best_of, by_position, by_sizes, by_slang, check_arrays, failure
 from .target import Target, parameters_of, place
 
 MARK = "; mark it [Differentiable] in the Slang source"
@@ -46,7 +45,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     check_arrays(target, attempts, found)
     found = by_position(found)
     found, shaped = by_sizes(found)
-    best = best_of(found)
+    best = best_of(by_slang(target, found))
     resolved = best.resolved
     assert resolved is not None
     type_ = resolved.return_type
@@ -68,7 +67,7 @@ def _none_differentiable(
 ) -> bool:
     """Whether arguments fit the parameters of overloads by number, none of which has a derivative."""
     fitting = [o for o in overloads if not place(target, o, arguments, options)[2]]
-    return bool(fitting) and not any(o.has_modifier(libslang.ModifierID.differentiable) for o in fitting)
+    return bool(fitting) and not any(target.may_differentiate(o) for o in fitting)
 
 
 def _check_entry_point(target: Target) -> None:

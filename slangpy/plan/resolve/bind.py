@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import libslang
@@ -10,7 +10,7 @@ from ...reflection import SlangType
 from ..bind import Context, NoMatch, RankTooSmall, bind, candidates
 from ..bind.aggregate import is_plain, is_writable
 from ..bind.array import torch_advice
-from ..bind.base import converts_whole
+from ..bind.base import converts_whole, number_cost
 from ..records import Argument, Binding, Options, Parameter, Resolved, Value
 from ..text import slang_name
 from .maps import MapMismatch, check_map, map_entry, mapped_type, unknown_map_type
@@ -127,13 +127,21 @@ def _bind_one(value: Value, type_: SlangType, io: str, entry: Any, context: Cont
     writes = io != "in"
     context.writable = writes and is_writable(value)
     context.reads = io != "out"
+    stated = None
     if wanted and wanted != type_.full_name:
-        found = context.find(wanted)
-        if found is None:
+        stated = context.find(wanted)
+        if stated is None:
             raise unknown_map_type(wanted, name, context)
-        if found.full_name != type_.full_name and not (io == "in" and converts_whole(found, type_, context)):
-            raise NoMatch(f"the mapped type '{wanted}' ({found.full_name}) does not match slang type {type_.full_name}")
+        if stated.full_name != type_.full_name and not (io == "in" and converts_whole(stated, type_, context)):
+            raise NoMatch(
+                f"the mapped type '{wanted}' ({stated.full_name}) does not match slang type {type_.full_name}"
+            )
     binding = bind(value, type_, context)
+    if wanted:  # what the value is read as says how near an overload is, not what the value holds
+        kind = (
+            0 if stated is None or stated.full_name == type_.full_name else 1 + number_cost(stated.scalar, type_.scalar)
+        )
+        binding = replace(binding, cost=(kind, binding.cost[1]))
     if entry is not None:
         check_map(binding, entry, name)
     return binding
@@ -161,7 +169,6 @@ def _finish(
     target: Target, function: Any, parameters: list[Parameter], result: Argument | None, options: Options, attempt: Attempt
 ) -> Attempt:  # fmt: skip
     """The record of a call whose arguments are all bound, `_result` among them."""
-    m = libslang.ModifierID
     return_type = target.struct if target.is_constructor else target.layout.wrap(function.return_type)
     return_name = return_type.full_name if return_type is not None else "void"
     if result is not None:
@@ -185,7 +192,7 @@ def _finish(
         return_name,
         _call_kind(target, function),
         target.struct.full_name if target.struct is not None else "",
-        function.has_modifier(m.differentiable),
+        target.may_differentiate(function),
     )
     attempt.dims = tuple(leaf.dims for p in parameters for leaf in p.binding.leaves())
     return attempt

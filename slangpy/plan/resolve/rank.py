@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from ...errors import BoundVariableException, ResolveException, ShapeError
@@ -64,6 +65,33 @@ def _has_sizes(leaf: Binding) -> bool:
     shape = components_shape(leaf.value)
     trailing = shape[len(shape) - len(leaf.inner) :]
     return all(want in (-1, got) for got, want in zip(trailing, leaf.inner, strict=False))
+
+
+def by_slang(target: Target, found: list[tuple[Any, Attempt]]) -> list[tuple[Any, Attempt]]:
+    """One for all overloads that are the same call with the same types, where Slang's own rule picks one of those.
+
+    The kernel calls by name: `max` for floating-point numbers and `max` for all that compares are one call of floats.
+    Kept is that of an overload which takes the values in one way only, where there is one."""
+    ways = Counter(id(overload) for overload, _ in found)
+    groups: dict[Any, list[tuple[Any, Attempt]]] = {}
+    for overload, attempt in found:
+        resolved = attempt.resolved
+        assert resolved is not None
+        types = tuple((p.name, p.type_name, p.io, p.no_diff) for p in resolved.parameters)
+        key = types, attempt.dims, resolved.return_type_name, resolved.kind
+        groups.setdefault(key, []).append((overload, attempt))
+    kept: list[tuple[Any, Attempt]] = []
+    for group in groups.values():
+        one = len(group) == 1 or _decided(target, group)
+        kept += [min(group, key=lambda item: ways[id(item[0])])] if one else group
+    return kept
+
+
+def _decided(target: Target, group: list[tuple[Any, Attempt]]) -> bool:
+    resolved = group[0][1].resolved
+    assert resolved is not None
+    types = [p.type.type_reflection for p in resolved.parameters if p.io != "return" and not p.is_this]
+    return target.reflection.is_overloaded and target.reflection.specialize_with_arg_types(types) is not None
 
 
 def best_of(found: list[tuple[Any, Attempt]]) -> Attempt:

@@ -31,6 +31,18 @@ class Target:
         found = self.reflection.overloads if self.reflection.is_overloaded else [self.reflection]
         return [overload for overload in found if overload is not None]
 
+    def may_differentiate(self, function: Any) -> bool:
+        """Whether a function is marked so. Slang's own are not (their derivatives stand beside them): the compiler tells."""
+        if function.has_modifier(libslang.ModifierID.differentiable):
+            return True
+        return self.struct is None and self.module is not None and self.is_slangs_own
+
+    @property
+    def is_slangs_own(self) -> bool:
+        """Whether the name is one of Slang's core module, that the user's modules do not declare."""
+        name = self.name.partition("<")[0].partition("::")[0].strip()
+        return name not in self.module.loaded.declared_names
+
     def context(self, options: Options, writable: bool = False) -> Context:
         return Context(self.layout, options.convert or "none", writable, module=self.module)
 
@@ -97,7 +109,9 @@ def mentions_generic(type_: SlangType) -> bool:
     if kind in ("generic_type_parameter", "interface", "none"):
         return True
     if kind in ("vector", "matrix", "array"):
-        count_known = reflection.element_count > 0 if kind != "matrix" else min(reflection.row_count, reflection.col_count) > 0
+        count_known = (
+            reflection.element_count > 0 if kind != "matrix" else min(reflection.row_count, reflection.col_count) > 0
+        )
         element = reflection.element_type
         if not count_known or element is None:
             return True
