@@ -51,6 +51,8 @@ def state(owner: str, name: str) -> str:
             getattr(slangpy, name)
         except AttributeError:
             return "works" if _is_module(name) else "absent"
+        except ImportError:
+            return "works"  # once the package is installed that the message names
         return "works"
     cls = _owner(owner)
     return "works" if hasattr(cls, name) or name in getattr(cls, "__annotations__", {}) else "absent"
