@@ -167,7 +167,6 @@ def _spaced_body(kernel: Kernel, wide: Wide) -> list[str]:
         f"    if (_k * {size} < {kind}(_call._total) - _begin)",
         "    {",
     ]
-    split = _split(kernel, "_i") if facts.rank > 1 else [f"{kind} _c0 = _i;"]
     return [
         f"{kind} _begin = ({kind}(_group.x) + {kind}(_group.y) * {kind}(_call._block)) * {size * width} + {kind}(_thread);",
         f"if (_begin >= {kind}(_call._total)) return;",
@@ -175,7 +174,7 @@ def _spaced_body(kernel: Kernel, wide: Wide) -> list[str]:
         *wide.loads,
         *each,
         f"        {kind} _i = _begin + _k * {size};",
-        *indent(indent([*split, *kernel.row, *wide.body])),
+        *indent(indent([*_split(kernel, "_i"), *kernel.row, *wide.body])),
         "    }",
         "}",
         *each,

@@ -1,10 +1,10 @@
 // The launch: its kernel, its groups, its globals.
 #include "call/stages.h"
 #include "call/sums.h"
+#include "core/class_name.h"
 #include "core/gil.h"
 #include "device/encoder.h"
 #include "device/shader_object.h"
-#include "core/class_name.h"
 
 #include <algorithm>
 #include <numeric>

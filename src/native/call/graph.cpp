@@ -4,9 +4,9 @@
 #include "call/graph.h"
 
 #include "call/run.h"
+#include "core/class_name.h"
 #include "values/classes.h"
 #include "values/torch.h"
-#include "core/class_name.h"
 
 namespace spy {
 

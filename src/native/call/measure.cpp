@@ -1,8 +1,8 @@
 // How large a call is: its shape from the shapes of its arguments.
 #include "call/leaves.h"
+#include "core/class_name.h"
 #include "values/torch.h"
 #include "values/writer.h"
-#include "core/class_name.h"
 
 namespace spy {
 

@@ -3,9 +3,9 @@
 
 #include "call/run.h"
 #include "call/writing.h"
+#include "core/class_name.h"
 #include "core/gil.h"
 #include "values/torch.h"
-#include "core/class_name.h"
 
 #include <utility>
 

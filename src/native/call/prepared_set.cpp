@@ -2,9 +2,9 @@
 #include "call/leaves.h"
 #include "call/prepared.h"
 #include "call/run.h"
+#include "core/class_name.h"
 #include "values/numpy.h"
 #include "values/torch.h"
-#include "core/class_name.h"
 
 #include <utility>
 

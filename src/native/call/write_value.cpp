@@ -1,8 +1,8 @@
 // Values as arguments: numbers, lists, generators, pointers, references.
 #include "call/writing.h"
+#include "core/class_name.h"
 #include "values/math.h"
 #include "values/writer.h"
-#include "core/class_name.h"
 
 #include <algorithm>
 

@@ -7,10 +7,10 @@
 namespace spy {
 
 /// Python 3.12 and newer have the module in front of the names of native classes; users know them without.
-inline const char* class_name(const PyObject* object)
+inline const char* class_name(nanobind::handle object)
 {
     constexpr std::string_view own = "slangpy._native.";
-    const char* const name = Py_TYPE(const_cast<PyObject*>(object))->tp_name;
+    const char* const name = Py_TYPE(object.ptr())->tp_name;
     return std::string_view(name).starts_with(own) ? name + own.size() : name;
 }
 

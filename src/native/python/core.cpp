@@ -5,7 +5,6 @@
 #include "core/interrupt.h"
 #include "core/warning.h"
 #include "python/math/bindings.h"
-#include "core/class_name.h"
 
 #include <algorithm>
 #include <cstring>
@@ -111,8 +110,6 @@ void set_error_in_flight() noexcept
     }
 }
 
-std::string type_name_of(nb::handle value) { return class_name(value.ptr()); }
-
 std::string short_text(nb::handle value)
 {
     std::string text = nb::cast<std::string>(nb::repr(value));
@@ -122,9 +119,8 @@ std::string short_text(nb::handle value)
 void fail_field(const char* what, nb::handle value, const char* expected)
 {
     if (expected)
-        fail(ErrorKind::type, what, ": expected ", expected, ", got ", short_text(value), " (", type_name_of(value),
-             ")");
-    fail(ErrorKind::type, what, ": cannot use ", short_text(value), " (", type_name_of(value), ")");
+        fail(ErrorKind::type, what, ": expected ", expected, ", got ", short_text(value), " (", class_name(value), ")");
+    fail(ErrorKind::type, what, ": cannot use ", short_text(value), " (", class_name(value), ")");
 }
 
 uint64_t uint_from(nb::handle value, const char* what, uint64_t most)

@@ -1,6 +1,7 @@
 #pragma once
 // Descriptor classes from one table each: constructor from fields, a dict or another descriptor; properties; repr; and
 // the same fields as keyword arguments of the create_* methods.
+#include "core/class_name.h"
 #include "python/bindings.h"
 
 #include <nanobind/stl/string.h>
@@ -14,7 +15,6 @@
 
 namespace spy {
 
-std::string type_name_of(nb::handle value);
 /// repr cut to a length that fits a message.
 std::string short_text(nb::handle value);
 
@@ -144,7 +144,7 @@ struct Fields {
             return nb::cast<T>(value);
         if (!PyDict_Check(value.ptr()))
             fail(ErrorKind::type, function, ": expected a ", name, " or a dict, got ", short_text(value), " (",
-                 type_name_of(value), ")");
+                 class_name(value), ")");
         T desc;
         set_all(desc, value, function);
         return desc;

@@ -1,8 +1,8 @@
 // The walk over containers in memory: NumPy arrays and what reads as one, tensors, buffers, textures.
+#include "core/class_name.h"
 #include "values/numpy.h"
 #include "values/walk.h"
 #include "device/resource.h"
-#include "core/class_name.h"
 
 #include <nanobind/ndarray.h>
 

@@ -3,9 +3,9 @@
 // of spec/device.md section 7 with the numbers of spec/values.md section 2.
 #include "values/nb.h" // first
 
+#include "core/class_name.h"
 #include "device/shader_object.h"
 #include "device/value_io.h"
-#include "core/class_name.h"
 
 #include <string_view>
 

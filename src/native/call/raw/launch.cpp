@@ -115,18 +115,14 @@ static_assert(sizeof(Header) == raw_header);
 
 void run_host(const RawLaunch& launch, const RawKernel::Target& target, const Sizes& block, const Sizes& grid)
 {
-    const auto& given = launch.packed.bytes; // other threads may launch the same arguments
-    std::array<uint8_t, 1024> few;
-    std::vector<uint8_t> many(given.size() > few.size() ? given.size() : 0);
-    const std::span<uint8_t> bytes(many.empty() ? few.data() : many.data(), given.size());
-    std::copy(given.begin() + raw_header, given.end(), bytes.begin() + raw_header);
+    auto bytes = launch.packed.bytes; // other threads may launch the same arguments
     uint32_t failed = 0;
     Header header;
     std::copy(block.begin(), block.end(), header.block);
     std::copy(grid.begin(), grid.end(), header.grid);
     header.failed = &failed;
     std::memcpy(bytes.data(), &header, sizeof(header));
-    const std::span<const uint8_t> scopes[2] = {{}, bytes};
+    const std::span<const uint8_t> scopes[2] = {{}, {bytes.data(), bytes.size()}};
     LaunchDesc desc;
     desc.kernel = target.kernel.get();
     desc.group_count = grid;

@@ -8,7 +8,7 @@ namespace spy {
 /// of the plain cases; `_prepare(place)`, the device and the compiled kernel; `_spare(place)`, an address;
 /// `_stream(index)`.
 struct RawKernel {
-    vectorcallfunc call = nullptr; ///< where Python's vector calls look: see take_vector_call
+    vectorcallfunc call = nullptr; ///< where Python's vector calls look: see take_vector_calls
     struct Target {
         TensorPlace place;
         ref<Device> device;

@@ -239,14 +239,9 @@ bool match(std::span<const PackParameter> parameters, const GivenArguments& give
 
 bool pack_arguments(const Packing& packing, const GivenArguments& given, Packed& out)
 {
-    constexpr size_t most = 32;
-    PyObject* few[most] = {};
-    std::vector<PyObject*> many;
-    std::span<PyObject*> values(few, std::min(packing.parameters.size(), most));
-    if (packing.parameters.size() > most) {
-        many.resize(packing.parameters.size());
-        values = many;
-    }
+    ShortList<PyObject*, 32> found;
+    found.reset(packing.parameters.size());
+    const std::span<PyObject*> values(found.data(), found.size());
     if (!match(packing.parameters, given, values))
         return false;
     out.bytes.reset(packing.header + packing.size);

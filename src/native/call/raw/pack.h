@@ -53,8 +53,7 @@ public:
         m_many.clear();
         if (size > N)
             m_many.resize(size);
-        else
-            std::fill_n(m_few.begin(), size, T());
+        std::fill_n(m_few.begin(), std::min(std::max(size, m_size), N), T());
         m_size = size;
     }
     void push_back(T item)

@@ -34,8 +34,7 @@ std::string missing_layer(DeviceType type)
 #if SPY_HAS_D3D12
     if (type == DeviceType::d3d12 && d3d12_layer_missing())
         return "there is no Direct3D 12 debug layer (on Windows it is the optional feature \"Graphics Tools\"; "
-               "libvkd3d "
-               "has none)";
+               "libvkd3d has none)";
 #endif
     return {};
 }

@@ -40,7 +40,7 @@ ref<Kernel> kernel_from(nb::handle pipeline)
     ref<Kernel> kernel;
     if (value.is_none() || !nb::try_cast(value, kernel))
         fail(ErrorKind::type, "bind_pipeline: expected a compute pipeline, got ", short_text(pipeline), " (",
-             type_name_of(pipeline), ")");
+             class_name(pipeline), ")");
     return kernel;
 }
 
@@ -324,7 +324,7 @@ uint64_t submit_buffers(Device* device, nb::handle buffers, nb::handle wait_fenc
             fail(ErrorKind::type, "submit: got a CommandEncoder; submit what its finish() returns");
         ref<CommandBuffer> buffer;
         if (!nb::try_cast(item, buffer) || !buffer)
-            fail(ErrorKind::type, "submit: expected a CommandBuffer, got ", short_text(item), " (", type_name_of(item),
+            fail(ErrorKind::type, "submit: expected a CommandBuffer, got ", short_text(item), " (", class_name(item),
                  ")");
         request.command_buffers.push_back(std::move(buffer));
     }

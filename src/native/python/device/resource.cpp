@@ -39,8 +39,8 @@ void check_array(nb::handle data, const TextureDesc& desc, uint32_t mip)
     const auto [shape, dtype] = array_form(desc, mip);
     const nb::object shape_of_data = nb::getattr(data, "shape", nb::none());
     if (!PyTuple_Check(shape_of_data.ptr()) || !nb::hasattr(data, "dtype"))
-        fail(ErrorKind::type, "copy_from_numpy: expected a NumPy array, got ", short_text(data), " (",
-             type_name_of(data), ")");
+        fail(ErrorKind::type, "copy_from_numpy: expected a NumPy array, got ", short_text(data), " (", class_name(data),
+             ")");
     const nb::tuple given = nb::borrow<nb::tuple>(shape_of_data);
     if (given.size() != shape.size())
         fail_value("numpy array has wrong number of dimensions (expected ", shape.size(), ")");
@@ -259,7 +259,7 @@ HostBytes::HostBytes(nb::handle value, const char* function) : m_owner(nb::borro
 {
     if (!PyObject_CheckBuffer(value.ptr()))
         fail(ErrorKind::type, function, ": expected a contiguous NumPy array, got ", short_text(value), " (",
-             type_name_of(value), ")");
+             class_name(value), ")");
     if (PyObject_GetBuffer(value.ptr(), &m_view, PyBUF_ND) == 0)
         return;
     PyErr_Clear();

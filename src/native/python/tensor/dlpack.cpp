@@ -1,9 +1,9 @@
 // Tensor memory for other libraries and theirs for us, through DLPack.
 #include "python/tensor/bindings.h"
 
+#include "core/class_name.h"
 #include "device/resource.h"
 #include "device/value_io.h"
-#include "core/class_name.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>

@@ -1,10 +1,10 @@
 // Between the elements of a tensor view and packed host arrays: strides, padding, and the size of bool.
+#include "core/class_name.h"
 #include "values/numpy.h"
 #include "python/tensor/bindings.h"
 
 #include "device/resource.h"
 #include "device/value_io.h"
-#include "core/class_name.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
