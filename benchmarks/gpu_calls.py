@@ -1,13 +1,15 @@
 """Functional calls on a GPU device beside a plain device-to-device copy and an empty launch, in one run.
 
-    python benchmarks/gpu_calls.py [cuda|vulkan|cpu] [--small]
+    python benchmarks/gpu_calls.py [cuda|vulkan|d3d12|cpu] [--bits 28]
+
+Arrays have 2^bits elements; one of 2^27 floats is the most that a d3d12 device over libvkd3d takes.
 
 Prints a table last. Inputs are fresh random numbers, outputs are poisoned and compared with NumPy float64.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from collections.abc import Callable
 
@@ -66,14 +68,17 @@ def empty_launch() -> Callable[[], None] | None:
 
 
 def main() -> None:
-    name = next((a for a in sys.argv[1:] if not a.startswith("-")), "cuda")
-    small = "--small" in sys.argv
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device", nargs="?", default="cuda", choices=["cuda", "vulkan", "d3d12", "cpu"])
+    parser.add_argument("--bits", type=int, default=28)
+    options = parser.parse_args()
+    name = options.device
     device = spy.create_device(spy.DeviceType[name])
     module = spy.Module.load_from_source(device, "gpu_calls", SOURCE)
     rng = np.random.default_rng()
     rows: list[tuple[str, str]] = [("device", device.info.adapter_name)]
 
-    count = 1 << (20 if small else 28)
+    count = 1 << options.bits
     chunk = rng.random(min(count, 1 << 26), dtype=np.float32)
     x = spy.Tensor.from_numpy(device, np.tile(chunk, count // chunk.size))
     y = spy.Tensor.empty(device, (count,), "float")
@@ -98,7 +103,7 @@ def main() -> None:
     )
     del x, y
 
-    count = 1 << (18 if small else 25)
+    count = 1 << (options.bits - 3)
     data = rng.random((count, 3), dtype=np.float32)
     v = spy.Tensor.from_numpy(device, data, target_slang_dtype="float3")
     w = spy.Tensor.from_numpy(device, data[::-1].copy(), target_slang_dtype="float3")
