@@ -77,7 +77,8 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
     defines: those of the compile target.
     """
     if target == "hlsl":
-        return with_halves(with_any_index(code))
+        code = code.replace(b"[noinline]", b"")  # DXC: "Vector type is not allowed", of such a function's parameters
+        return _with_last_returns(with_halves(with_any_index(code)), b"    return (%s)0;\n")
     if target not in _FILES:
         return code
     for wrong, right in _WAVE_MATCH if target == "cuda" else ():
@@ -95,19 +96,19 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
 
 # A function that Slang wrote, which number their names, and whose result is no reference.
 _FUNCTION = re.compile(
-    rb"^(?!(?:static |__device__ )*void )[A-Za-z_][^\n;&=]*? +\*?\w+_\d+\([^\n]*\)\n\{\n", re.MULTILINE
+    rb"^(?!(?:static |__device__ )*void )([A-Za-z_][^\n;&=]*?) +\*?\w+_\d+\([^\n]*\)\n\{\n", re.MULTILINE
 )
 
 
-def _with_last_returns(code: bytes) -> bytes:
+def _with_last_returns(code: bytes, text: bytes = b"    return {};\n") -> bytes:
     """Functions that may end without a value return zeros: Slang only warns, and C++ compilers let the processor run on
-    into what follows."""
+    into what follows; DXC refuses them. `text`: the statement, may name the type by %s."""
     parts, done = [], 0
     for function in _FUNCTION.finditer(code):
         end = code.find(b"\n}\n", function.end() - 1)
         last = code[code.rfind(b"\n", 0, end) + 1 : end]
-        if end >= function.end() and not last.startswith(b"    return"):
-            parts.append(code[done : end + 1] + b"    return {};\n")
+        if end >= 0 and not last.startswith(b"    return"):
+            parts.append(code[done : end + 1] + (text % function[1] if b"%s" in text else text))
             done = end + 1
     return b"".join(parts) + code[done:]
 
