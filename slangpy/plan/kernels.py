@@ -12,10 +12,10 @@ from ..compiler.reload import code_lock
 from ..errors import KernelGenException
 from .compile import BuiltKernel, build
 from .constants import render_constants
-from .derive.sums import sums_source
+from .derive.sums import adds_anywhere, private_source, sums_source
 from .emit import emit
 from .emit.sums import group_limit
-from .emit.variants import decode_variant, guess_variant, loads_elements, vector_width
+from .emit.variants import PRIVATE, decode_variant, guess_variant, loads_elements, vector_width
 from .explain import table
 from .planner import Planned, Request
 from .text import avoid_names, product
@@ -50,6 +50,12 @@ def can_space(request: Request, planned: Planned) -> bool:
     return can_widen(request, planned) and loads_elements(planned.vectorized)
 
 
+def can_privatize(request: Request, planned: Planned) -> bool:
+    """Whether there are kernels that add to copies of small gradients (Facts.can_privatize)."""
+    has_addresses = not request.on_cpu and request.module.device.compile_target.format != "hlsl"
+    return has_addresses and request.options.bwds and adds_anywhere(planned.vectorized, planned.derivatives)
+
+
 def default_variant(request: Request, planned: Planned) -> int:
     """Variant that the shapes at hand most likely need, so that the first build is the right one."""
     return guess_variant(planned.vectorized, can_widen(request, planned))
@@ -59,6 +65,8 @@ def kernel_source(request: Request, planned: Planned, program: Any, key: int) ->
     """Generated Slang of a variant. `program`: the module as it is compiled (compiler.loaded.LoadedModule)."""
     plan, target = planned.vectorized, request.module.device.compile_target
     imports = ["slangpy", *program.import_names]
+    if key >> SUMS and key >> PRIVATE & 1:
+        return private_source("double" if key & 1 else "float", imports)
     if key >> SUMS:
         leaf = next(p for p in plan.placed if p.leaf == key & 0xFFFFFFFF)
         return sums_source(planned.derivatives[leaf.ident].sums, request.on_cpu, imports, target.format == "hlsl")
@@ -137,4 +145,4 @@ class Kernels:
                 self.code = variant.built.source
 
 
-__all__ = ["Kernels", "Variant", "can_space", "can_widen", "default_variant", "group_size", "kernel_source"]
+__all__ = ["Kernels", "Variant", "can_privatize", "can_space", "can_widen", "default_variant", "group_size", "kernel_source"]

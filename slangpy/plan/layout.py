@@ -13,7 +13,7 @@ from .bind.base import enum_storage, fixed_size
 from .compile import BuiltKernel
 from .derive.gradients import NONE, carriers
 from .emit.variants import can_flatten
-from .kernels import can_space, can_widen
+from .kernels import can_privatize, can_space, can_widen
 from .kinds import KINDS
 from .kinds.kind import Specs
 from .planner import Planned, Request, warnings_of
@@ -77,6 +77,7 @@ def specification(request: Request, planned: Planned, built: BuiltKernel, find_l
         label=request.label,
         can_widen=can_widen(request, planned),
         can_space=can_space(request, planned),
+        can_privatize=can_privatize(request, planned),
         warnings=warnings_of(request, planned),
         used_globals=built.used_globals,
         is_forward_mode=request.options.fwds,

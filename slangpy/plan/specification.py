@@ -198,6 +198,7 @@ class Specification:
     label: str = ""
     can_widen: bool = False
     can_space: bool = False
+    can_privatize: bool = False
     warnings: tuple[str, ...] = ()
     """Told at each process's first call with the plan."""
     used_globals: tuple[int, ...] = ()

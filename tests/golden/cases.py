@@ -159,6 +159,7 @@ MORE = {
     "elements_2d": {"64-bit indices": 2, "any strides, several elements": 4},
     "bwds_rows": {"a repeated row": 3 << 3 | 1 << 5 | 1 << 7},
     "bwds_vectors": {"one row for all": 2 << 3 | 1 << 5},
+    "bwds_tensor": {"copies of gradients": 1 << 62, "copies added up": 1 << 62 | 1 << 63},
 }
 """Other variants: the bits are those of VariantKey in src/native/call/plan.h."""
 
@@ -171,7 +172,7 @@ def sources(target: str, name: str) -> dict[str, str]:
     found = {"as these arguments are": plan.kernels.source(guessed)}
     if guessed != GENERAL:
         found["any strides"] = plan.kernels.source(GENERAL)
-    more = {what: key for what, key in MORE.get(name, {}).items() if target != "cpp" or not key & 4}
+    more = {what: key for what, key in MORE.get(name, {}).items() if target != "cpp" or not key & (4 | 1 << 62)}
     found.update({what: plan.kernels.source(key) for what, key in more.items()})
     if name in CHECKED:
         plan = PlanView(replace(plan.request, options=replace(plan.request.options, check_bounds=True)))

@@ -1,22 +1,26 @@
 """Gradients that are summed beside their memory: which, how much memory that takes, and the kernel that settles them.
 
-Two modes (slangpy/slang/exact.slang): half-precision gradients that many invocations add to are summed in float32 and
-rounded once; in deterministic calls all sums are exact, so that the order of threads does not show.
+Modes (slangpy/slang/exact.slang): half-precision gradients that many invocations add to are summed in float32 and
+rounded once; in deterministic calls all sums are exact, so that the order of threads does not show; and the threads of a
+GPU add to copies of small gradients, where fewer of them wait for each other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...compiler.generated import import_statement
 from ...reflection import SlangType
 from ...scalars import SCALARS
-from ..records import Derivative, Placed
+from ..records import Derivative, Placed, Vectorized
 from ..text import entry_point, from_memory, stored_name
 
-HALF, EXACT = 1, 2
+HALF, EXACT, PRIVATE = 1, 2, 3
 _EXACT_BYTES = {"half": 48, "BFloat16": 48, "float": 48, "double": 280}
 """Bytes of an exact sum: 32-bit words for the whole range of the format, two for infinities."""
+_COPIES = 16
+"""That one thread adds up: private_copies_per_thread in src/native/call/sums.h."""
 _NARROW = ("half", "BFloat16")
 _FLOAT_BYTES = {"half": 4, "BFloat16": 4}
 
@@ -45,6 +49,12 @@ def sums_of(placed: Placed, grad: Derivative, deterministic: bool) -> Sums | Non
     mode, bytes_of = (EXACT, _EXACT_BYTES) if deterministic else (HALF, _FLOAT_BYTES)
     ratio = max(bytes_of[name] // SCALARS[name].size for name in names if name in bytes_of)
     return Sums(mode, ratio, type_.element_layout.stride, parts)
+
+
+def adds_anywhere(plan: Vectorized, grads: Mapping[str, Derivative]) -> bool:
+    """Whether invocations add to gradients at places of their choice, and to none beside its memory."""
+    found = [grads[placed.ident] for placed in plan.placed if placed.binding.rank >= 0 and placed.ident in grads]
+    return any(g.target and not g.forward for g in found) and all(g.sums is None for g in grads.values())
 
 
 def target_type(placed: Placed, grad: Derivative) -> SlangType | None:
@@ -121,4 +131,28 @@ def sums_source(sums: Sums, cpu: bool, imports: list[str], in_memory: bool = Fal
     return "\n".join(lines) + "\n"
 
 
-__all__ = ["EXACT", "HALF", "Sums", "own_addition", "scalars_of", "sums_source", "sums_of", "target_type"]
+def private_source(scalar: str, imports: list[str]) -> str:
+    """The kernel that adds the copies of a gradient to it: each thread some copies of one scalar. SettleArguments in
+    src/native/call/privates.cpp."""
+    name, size = ("f64", 8) if scalar == "double" else ("f32", 4)
+    return "\n".join([
+        *(import_statement(name) for name in imports),
+        "struct _spy_Call", "{", "    int64_t _count;", "    int64_t _block;", "    uint64_t _begin;",
+        "    uint64_t _copies;", "    uint64_t _pitch;", "}", '[shader("compute")]', "[numthreads(256, 1, 1)]",
+        *entry_point("uint3 _group : SV_GroupID, uint _thread : SV_GroupIndex"),
+        "    int64_t _i = int64_t(_group.x) * 256 + int64_t(_thread);",
+        "    if (_i >= _call._block) return;",
+        f"    uint64_t _at = uint64_t(_i % _call._count) * {size};",
+        f"    uint64_t _copy = _call._copies + uint64_t(_i / _call._count) * {_COPIES} * _call._pitch + _at;",
+        f"    {scalar} _sum = 0;",
+        f"    [ForceUnroll] for (int _k = 0; _k < {_COPIES}; _k++)",
+        f"        _sum += _spy_Ptr<{scalar}>(_copy + uint64_t(_k) * _call._pitch)[0];",
+        f"    if (_sum != 0) _spy_plain_add_{name}(_spy_Ptr<{scalar}>(_call._begin + _at), _sum);",
+        "}",
+    ]) + "\n"  # fmt: skip
+
+
+__all__ = [
+    "EXACT", "HALF", "PRIVATE", "Sums", "adds_anywhere", "own_addition", "private_source", "scalars_of", "sums_source",
+    "sums_of", "target_type",
+]  # fmt: skip

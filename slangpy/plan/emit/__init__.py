@@ -100,7 +100,8 @@ def _header(facts: Facts) -> list[str]:
         header.append("int64_t _period")
     if facts.checks_bounds:
         header.append("uint64_t _bounds")
-    return [*header, "uint64_t _redirects"] if any(g.sums is not None for g in facts.grads.values()) else header
+    redirects = facts.can_privatize or any(g.sums is not None for g in facts.grads.values())
+    return [*header, "uint64_t _redirects"] if redirects else header
 
 
 def _entry_point(kernel: Kernel, wide: Wide | None) -> list[str]:

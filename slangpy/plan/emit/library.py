@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...reflection import SlangType
 from ..derive.accumulate import atomic_hook
 from ..derive.gradients import NONE
+from ..derive.sums import PRIVATE
 from ..kernel import Kernel
 from ..kernel.shape import LINEAR
 
@@ -49,7 +50,9 @@ def _atomic_types(kernel: Kernel) -> list[SlangType]:
 
 
 def sum_mode(kernel: Kernel) -> int:
-    """Which gradients this kernel adds to sums beside them: sums.HALF, sums.EXACT or none (0)."""
+    """Which gradients this kernel adds to sums beside them: sums.HALF, EXACT, PRIVATE or none (0)."""
+    if kernel.facts.shape.privatized:
+        return PRIVATE
     modes = [
         grad.sums.mode
         for placed in kernel.facts.plan.placed
@@ -62,4 +65,9 @@ def sum_mode(kernel: Kernel) -> int:
 def set_globals(kernel: Kernel) -> list[str]:
     """Statements at the begin of the entry point that fill the library's variables."""
     lines = ["_spy_bounds = _call._bounds;"] if kernel.facts.checks_bounds else []
-    return [*lines, "_spy_redirects = _call._redirects;"] if sum_mode(kernel) else lines
+    mode = sum_mode(kernel)
+    if mode:
+        lines.append("_spy_redirects = _call._redirects;")
+    if mode == PRIVATE:
+        lines.append(f"_spy_choose_copy(_group.x * {kernel.facts.shape.group_size} + _thread);")
+    return lines

@@ -7,6 +7,10 @@ from ..kernel.shape import GENERAL, LINEAR, UNIFORM, Shape
 from ..kinds import KINDS
 from ..records import Placed, Vectorized
 
+PRIVATE = 62
+"""The bit of variants that add to copies of small gradients; with SUMS, of the kernel that adds the copies up."""
+_MOST_CLASSED = 29
+
 
 def classed(placed: Placed) -> bool:
     """Whether the run-time access class of a leaf decides its code."""
@@ -18,13 +22,13 @@ def decode_variant(key: int, plan: Vectorized, cpu: bool, group_size: int) -> Sh
     position = 0
     for placed in sorted(plan.placed, key=lambda p: p.leaf):
         if classed(placed):
-            bits = key >> (3 + 2 * position) & 3 if position < 30 else GENERAL
+            bits = key >> (3 + 2 * position) & 3 if position < _MOST_CLASSED else GENERAL
             classes[placed.ident] = bits
             position += 1
     width = vector_width(plan) if key & 4 else 1
     if cpu and key & 1 and streams(plan, classes):
         width = 64 // SIZES[plan.resolved.return_type_name]
-    return Shape(bool(key & 1), bool(key & 2), classes, cpu, group_size, width)
+    return Shape(bool(key & 1), bool(key & 2), classes, cpu, group_size, width, bool(key >> PRIVATE & 1))
 
 
 def guess_variant(plan: Vectorized, can_widen: bool) -> int:
@@ -42,7 +46,7 @@ def guess_variant(plan: Vectorized, can_widen: bool) -> int:
             continue
         lead = shapes.get(placed.ident, ())[: len(placed.map)]
         uniform = all(size == 1 != sizes[dim] for dim, size in zip(placed.map, lead, strict=False))
-        if position < 30:
+        if position < _MOST_CLASSED:
             key |= (UNIFORM if uniform else LINEAR) << (3 + 2 * position)
         if not uniform and (len(placed.map) != plan.call_rank or (placed.binding.rank > 0 and placed.map)):
             key &= ~1

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ..derive.sums import adds_anywhere
 from ..records import Derivative, Options, Placed, Vectorized
 from .shape import GENERAL, UNIFORM, Shape
 
@@ -48,6 +49,11 @@ class Facts:
     @property
     def on_d3d12(self) -> bool:
         return "hlsl" in self.capabilities
+
+    @property
+    def can_privatize(self) -> bool:
+        """Whether there is a form of this kernel that adds to copies of small gradients."""
+        return not (self.shape.cpu or self.on_d3d12) and self.options.bwds and adds_anywhere(self.plan, self.grads)
 
     @property
     def checks_bounds(self) -> bool:

@@ -20,3 +20,4 @@ class Shape:
     cpu: bool
     group_size: int = 256
     width: int = 1  # consecutive elements of one thread, moved by one wide access
+    privatized: bool = False  # adds to copies of small gradients

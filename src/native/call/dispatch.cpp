@@ -111,8 +111,11 @@ void record(const Call& call, const Measured& measured, const Variant& variant, 
 
 void run(const Call& call, const Measured& measured, const Selected& selected, Written& written)
 {
-    const Variant& variant = variant_of(call, selected.key);
+    const uint64_t copies = private_copies(call, measured, written);
+    const Variant& variant = variant_of(call, copies ? selected.key | private_variant : selected.key);
     prepare_sums(call, measured, written);
+    if (copies)
+        prepare_privates(call, measured, copies, written);
     BoundsReport report;
     prepare_bounds(call, measured, written.arguments, report);
     const Groups count = share_out(call, measured, selected, variant, written.arguments);
@@ -123,6 +126,8 @@ void run(const Call& call, const Measured& measured, const Selected& selected, W
     else
         start(call, measured, variant, count, written, object);
     settle_sums(call, measured, written);
+    if (copies)
+        settle_privates(call, measured, copies, written);
     if (report.is_asked)
         check_bounds(call, report);
 }

@@ -158,7 +158,11 @@ struct Variant {
 /// bit 0: flattened to one dimension; bit 1: more than 2^31 invocations; bit 2: several elements of a thread,
 /// moved together where it is flat (views are aligned to 16 bytes); then 2 bits for each classed leaf.
 using VariantKey = uint64_t;
-constexpr uint32_t max_classed_leaves = 30;
+constexpr uint32_t max_classed_leaves = 29;
+/// Adds to copies of small gradients (privates.cpp).
+constexpr VariantKey private_variant = 1ull << 62;
+/// Fewest invocations whose gradients are worth copies: a clearing and a second launch take as long as these add.
+constexpr int64_t private_least = 1 << 17;
 /// Not a form of the kernel: settles the sums of the leaf in the low bits.
 constexpr VariantKey settle_variant = 1ull << 63;
 
@@ -173,6 +177,7 @@ struct PlanTraits {
     bool can_flatten = false;
     bool can_widen = false;       ///< threads of flat GPU kernels may move several neighbours together
     bool can_space = false;       ///< threads of others may handle several elements each
+    bool can_privatize = false;   ///< GPU kernels may add to copies of small gradients
     bool is_forward_mode = false; ///< gradients are tangents: stored, never added up
     bool needs_globals = false;   ///< the kernel uses global resources
 };

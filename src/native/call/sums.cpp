@@ -25,12 +25,7 @@ void clear_buffer(const Call& call, const Measured& measured, const ref<Buffer>&
 {
     ref<CommandEncoder> encoder(new CommandEncoder(call.plan.device));
     encoder->fill_buffer(buffer, 0, {});
-    ref<CommandBuffer> commands = encoder->finish();
-    CommandBuffer* list[] = {commands.get()};
-    SubmitDesc submission;
-    submission.command_buffers = list;
-    submission.stream = measured.stream;
-    call.plan.device->submit(submission);
+    submit_to(call, measured, encoder->finish());
 }
 
 void settle(const Call& call, const Measured& measured, const Sums& sums, const std::vector<ref<Object>>& keep)
@@ -43,6 +38,23 @@ void settle(const Call& call, const Measured& measured, const Sums& sums, const 
     const SettleArguments values{count, cpu ? per_group : int64_t(groups[0]), sums.begin, sums.sums};
     std::vector<uint8_t> bytes(sizeof values);
     std::memcpy(bytes.data(), &values, sizeof values);
+    launch_settling(call, measured, variant, groups, std::move(bytes), keep);
+}
+
+} // namespace
+
+void submit_to(const Call& call, const Measured& measured, ref<CommandBuffer> commands)
+{
+    CommandBuffer* list[] = {commands.get()};
+    SubmitDesc submission;
+    submission.command_buffers = list;
+    submission.stream = measured.stream;
+    call.plan.device->submit(submission);
+}
+
+void launch_settling(const Call& call, const Measured& measured, const Variant& variant, const Groups& groups,
+                     std::vector<uint8_t> bytes, const std::vector<ref<Object>>& keep)
+{
     if (call.recorder) {
         command::Dispatch dispatch;
         dispatch.kernel = variant.kernel;
@@ -62,8 +74,6 @@ void settle(const Call& call, const Measured& measured, const Sums& sums, const 
     GilRelease release;
     call.plan.device->launch(desc);
 }
-
-} // namespace
 
 void note_sums(Writing& w, size_t leaf, const SumPlan& plan, uint64_t address, const Shape& shape, const Shape& strides)
 {

@@ -55,7 +55,7 @@ const Apart* apart_of(const Placed& placed, size_t leaf, ViewSource source)
     return nullptr;
 }
 
-/// A gradient that the function adds to at places of its choice: a CPU's threads have copies of it.
+/// A gradient that the function adds to at places of its choice: threads may have copies of it.
 void note_added(Writing& w, size_t index, const ViewPlan& view, uint64_t address, const Shape& shape,
                 const Shape& strides)
 {
@@ -63,7 +63,10 @@ void note_added(Writing& w, size_t index, const ViewPlan& view, uint64_t address
     const Leaf& leaf = w.leaf(index);
     const bool is_read = view.has(ViewSource::grad_in); // what was added must be there at once
     if (!w.plan(index).whole || is_read || call.recorder || call.signature.deterministic || view.sums.ratio ||
-        call.plan.device->info().type != DeviceType::cpu || call.plan.traits.is_forward_mode)
+        call.plan.traits.is_forward_mode)
+        return;
+    const bool on_cpu = call.plan.device->info().type == DeviceType::cpu;
+    if (!on_cpu && !(call.plan.traits.can_privatize && w.measured.total >= private_least))
         return;
     ScalarType scalar = ScalarType::none;
     uint32_t item = 0;

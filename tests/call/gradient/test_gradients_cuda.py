@@ -73,6 +73,14 @@ def test_checked_indices_compile(cpu, module):
     assert built.kernel[:4] == b"\x7fELF"
 
 
+def test_copies_of_small_gradients_compile(cpu, module):
+    function, arguments = CALLS["linear"][0](cpu, module)
+    view = module.device.build(function.bwds, *arguments)
+    assert view.spec.can_privatize
+    for key in (1 << 62, 1 << 62 | 1 << 63, 1 << 62 | 1 << 63 | 1):  # the adding kernel; sums of floats, of doubles
+        assert view.kernels.build(key).built.kernel[:4] == b"\x7fELF"
+
+
 @pytest.mark.parametrize("name", [n for n in CALLS if n != "own_addition"])
 def test_deterministic_kernels_compile(cpu, module, name):
     make, key = CALLS[name]

@@ -66,6 +66,34 @@ def test_gather(device: spy.Device, targets: int) -> None:
     np.testing.assert_allclose(other.grad.to_numpy(), expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize(("dtype", "scalar"), [("float", np.float32), ("double", np.float64)])
+@pytest.mark.parametrize(("count", "targets"), [(COUNT, 33), (COUNT, 4096), (1000, 33)])
+def test_copies_where_many_threads_meet(device: spy.Device, count: int, targets: int, dtype: str, scalar: Any) -> None:
+    """Kernels of GPUs add to copies of small gradients, where that is worth a second kernel."""
+    if dtype == "double" and device.info.type == spy.DeviceType.d3d12:
+        pytest.skip("functions of double")
+    rng = np.random.default_rng()
+    index, seeds = rng.integers(0, targets, count, np.int32), rng.random(count).astype(scalar)
+    before = rng.random(targets).astype(scalar)
+    grad = tensor(device, before)
+    x = tensor(device, np.zeros(targets, scalar)).with_grads(grad_out=grad)
+    i, y = tensor(device, index), seeded(device, seeds)
+    source = SOURCE.replace("float gather(IDiffTensor<float", f"{dtype} gather(IDiffTensor<{dtype}")
+    module = spy.Module.load_from_source(device, f"meeting_{dtype}_{count}_{targets}", source)
+    for calls in (1, 2):
+        module.gather.bwds(x, i, _result=y)
+        expected = before + calls * sums(index, seeds, targets)
+        np.testing.assert_allclose(grad.to_numpy(), expected, rtol=1e-4 if dtype == "float" else 1e-13)
+    kernels = module.gather.bwds.debug_build_call_data(x, i, _result=y).kernels.variants
+    has_addresses = device.info.type in (spy.DeviceType.cuda, spy.DeviceType.vulkan)
+    assert any(key >> 62 == 1 for key in kernels) == (has_addresses and (count, targets) == (COUNT, 33))
+    recorded = device.create_command_encoder()
+    module.gather.bwds(x, i, _result=y, _append_to=recorded)
+    device.submit_command_buffer(recorded.finish())
+    expected = before + 3 * sums(index, seeds, targets)
+    np.testing.assert_allclose(grad.to_numpy(), expected, rtol=1e-4 if dtype == "float" else 1e-13)
+
+
 def test_memory_between_elements_stays(device: spy.Device) -> None:
     """A gradient with gaps, in reverse: what lies between its elements is another's."""
     rng = np.random.default_rng()
