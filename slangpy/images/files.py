@@ -39,6 +39,19 @@ def _package(name: str, path: str) -> Any:
     return found
 
 
+_BEGINS = {
+    b"\x89PNG": FileFormat.png, b"\xff\xd8\xff": FileFormat.jpg, b"BM": FileFormat.bmp, b"#?": FileFormat.hdr,
+    b"\x76\x2f\x31\x01": FileFormat.exr,
+}  # fmt: skip
+
+
+def _format_of_content(path: str) -> FileFormat | None:
+    """How a file begins says its format, whatever its name."""
+    with open(path, "rb") as file:
+        begin = file.read(4)
+    return next((kind for start, kind in _BEGINS.items() if begin.startswith(start)), None)
+
+
 def _format_of(path: str, format: FileFormat) -> FileFormat:
     if format not in (FileFormat.auto, FileFormat.unknown):
         return format
@@ -54,7 +67,7 @@ def read_image(path: str, format: FileFormat) -> tuple[Array, list[str], bool]:
     """Pixels (height, width, channels), names of the channels, and whether they follow the curve of sRGB."""
     if not os.path.isfile(path):
         raise RuntimeError(f"{path}: no such image file")
-    kind = _format_of(path, FileFormat(format))
+    kind = _format_of_content(path) or _format_of(path, FileFormat(format))
     try:
         if kind == FileFormat.exr:
             return _read_exr(path)
@@ -97,6 +110,8 @@ def _read_pillow(path: str) -> tuple[Array, list[str], bool]:
 
 
 def _write_pillow(path: str, kind: FileFormat, pixels: Array, quality: int) -> None:
+    if kind == FileFormat.bmp and pixels.shape[2] == 4:
+        return _write_opencv(path, pixels, [])  # with the header that says that there is alpha
     if kind in (FileFormat.jpg, FileFormat.bmp) and pixels.shape[2] in (2, 4):
         pixels = pixels[:, :, :-1]  # these have no alpha
     shaped = np.ascontiguousarray(pixels if pixels.shape[2] > 1 else pixels[:, :, 0])

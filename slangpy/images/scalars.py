@@ -30,7 +30,8 @@ def store(values: Array, dtype: Any, normalized: bool = False) -> Array:
     """Doubles (or integers) as `dtype`: integers are rounded to the nearest, halves away from zero, and saturate."""
     wanted = np.dtype(dtype)
     if wanted.kind == "f":
-        return values.astype(wanted)
+        with np.errstate(over="ignore"):  # infinity, as in every conversion of floats
+            return values.astype(wanted)
     info = np.iinfo(wanted)
     if values.dtype.kind in "iu" and not normalized:
         low = max(int(info.min), int(np.iinfo(values.dtype).min))

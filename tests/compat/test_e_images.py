@@ -141,7 +141,7 @@ def test_bitmap_conversion() -> None:
 
 @pytest.mark.parametrize(
     ("name", "dtype", "channels"),
-    [("exr", np.float16, 3), ("exr", np.float32, 4), ("exr", np.uint32, 1), ("bmp", np.uint8, 3), ("tga", np.uint8, 3),
+    [("exr", np.float16, 3), ("exr", np.float32, 4), ("exr", np.uint32, 1), ("bmp", np.uint8, 3), ("bmp", np.uint8, 4), ("tga", np.uint8, 3),
      ("tga", np.uint8, 4), ("png", np.uint8, 1), ("png", np.uint8, 3), ("png", np.uint8, 4), ("png", np.uint16, 3),
      ("png", np.uint16, 1), ("png", np.uint16, 4)],
 )  # fmt: skip
@@ -167,6 +167,15 @@ def test_files_that_lose(tmp_path: Path) -> None:
     for level in (0, 9):
         Bitmap(smooth).write(tmp_path / f"{level}.png", quality=level)
     assert (tmp_path / "0.png").stat().st_size > (tmp_path / "9.png").stat().st_size
+
+
+def test_files_of_any_name(tmp_path: Path) -> None:
+    bitmap = Bitmap(picture(np.uint8, 3))
+    bitmap.write(tmp_path / "image.bin", Bitmap.FileFormat.png)
+    assert Bitmap(tmp_path / "image.bin") == bitmap
+    (tmp_path / "other.bin").write_bytes(b"nothing that is known")
+    with pytest.raises(RuntimeError, match=r"no image format has the extension 'bin'; known: png"):
+        Bitmap(tmp_path / "other.bin")
 
 
 def test_many_files(tmp_path: Path) -> None:
