@@ -6,7 +6,7 @@ import enum
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -83,7 +83,8 @@ class Bitmap:
                 f"Bitmap: expected an array of shape (height, width) or (height, width, channels) of numbers, got shape "
                 f"{data.shape} of {data.dtype}"
             )
-        pixels = np.array(data if data.ndim == 3 else data[:, :, None], order="C", copy=True)
+        native = data.dtype.newbyteorder("=")
+        pixels = np.array(data if data.ndim == 3 else data[:, :, None], native, order="C", copy=True)
         count = pixels.shape[2]
         guess = [PixelFormat.y, PixelFormat.rg, PixelFormat.rgb, PixelFormat.rgba]
         chosen = pixel_format if pixel_format is not None else guess[count - 1] if count <= 4 else None
@@ -220,25 +221,29 @@ class Bitmap:
             values[:, :, colour] = to_linear(values[:, :, colour])
         return values
 
+    @overload
     def resample(
-        self, width: int | Bitmap, height: int = 0, filter: Any = None,
-        bc: Any = (FilterBoundaryCondition.clamp, FilterBoundaryCondition.clamp),
-        clamp: tuple[float, float] = (-float("inf"), float("inf")),
-    ) -> Bitmap:  # fmt: skip
-        """The image in another size; a Bitmap in place of the width is filled, and gives the size.
+        self, width: int, height: int, filter: Any = None, bc: Any = ..., clamp: tuple[float, float] = ...
+    ) -> Bitmap: ...
+    @overload
+    def resample(
+        self, target: Bitmap, filter: Any = None, bc: Any = ..., clamp: tuple[float, float] = ...
+    ) -> Bitmap: ...
+    def resample(self, *args: Any, **kwargs: Any) -> Bitmap:
+        """The image in another size, `resample(width, height, ...)`; or `resample(target, ...)` fills another image.
 
-        filter: TentFilter() and the like (default: LanczosFilter is not assumed; a box). bc: what lies beside the image,
-        horizontally and vertically. clamp: range of the result. RuntimeError for integers and for empty images.
+        filter: TentFilter() and the like; a box if not given. bc: what lies beside the image, horizontally and
+        vertically. clamp: range of the result. RuntimeError for integers and for empty images.
         """
-        if isinstance(width, Bitmap):
-            target, columns, rows = width, width.width, width.height
-        else:
-            target, columns, rows = None, width, height
-        if self._pixels.dtype.name not in ("float16", "float32") or (
-            target is not None and target.component_type != self.component_type
-        ):
+        filled = "target" in kwargs or (len(args) > 0 and isinstance(args[0], Bitmap))
+        target, columns, rows, filter, bc, clamp = (_into if filled else _sized)(*args, **kwargs)
+        if self._pixels.dtype.name not in ("float16", "float32"):
             raise RuntimeError(
                 f"resample: pixels must be float16 or float32, got {self.component_type.name}; use convert() first"
+            )
+        if target is not None and target.component_type != self.component_type:
+            raise RuntimeError(
+                f"resample: the target has {target.component_type.name}, expected {self.component_type.name} as the image"
             )
         if self.empty() or columns < 1 or rows < 1:
             raise RuntimeError(f"resample: cannot make {columns} x {rows} pixels of {self.width} x {self.height}")
@@ -271,6 +276,22 @@ class Bitmap:
     def read_multiple(paths: Sequence[str | os.PathLike[str]], format: FileFormat = FileFormat.auto) -> list[Bitmap]:
         """Reads several files at once."""
         return list(_writers.map(lambda path: Bitmap(path, format), paths))
+
+
+_BESIDE = (FilterBoundaryCondition.clamp, FilterBoundaryCondition.clamp)
+_ALL_NUMBERS = (-float("inf"), float("inf"))
+
+
+def _sized(width: int, height: int, filter: Any = None, bc: Any = _BESIDE, clamp: Any = _ALL_NUMBERS) -> tuple[Any, ...]:
+    """The arguments of `resample(width, height, ...)`."""
+    return None, width, height, filter, bc, clamp
+
+
+def _into(target: Bitmap, filter: Any = None, bc: Any = _BESIDE, clamp: Any = _ALL_NUMBERS) -> tuple[Any, ...]:
+    """The arguments of `resample(target, ...)`."""
+    if not isinstance(target, Bitmap):
+        raise TypeError(f"resample: 'target' must be a Bitmap, got {type(target).__name__}")
+    return target, target.width, target.height, filter, bc, clamp
 
 
 def _with_channels(values: Array, names: list[str], wanted: list[str]) -> Array:

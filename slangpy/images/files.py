@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import os
+import re
+import struct
 from typing import Any
 
 import numpy as np
@@ -52,6 +54,11 @@ def _format_of_content(path: str) -> FileFormat | None:
     return next((kind for start, kind in _BEGINS.items() if begin.startswith(start)), None)
 
 
+def _is_dds(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(4) == b"DDS "
+
+
 def _format_of(path: str, format: FileFormat) -> FileFormat:
     if format not in (FileFormat.auto, FileFormat.unknown):
         return format
@@ -67,6 +74,8 @@ def read_image(path: str, format: FileFormat) -> tuple[Array, list[str], bool]:
     """Pixels (height, width, channels), names of the channels, and whether they follow the curve of sRGB."""
     if not os.path.isfile(path):
         raise RuntimeError(f"{path}: no such image file")
+    if _is_dds(path):
+        return _read_dds(path)
     kind = _format_of_content(path) or _format_of(path, FileFormat(format))
     try:
         if kind == FileFormat.exr:
@@ -107,6 +116,21 @@ def _read_pillow(path: str) -> tuple[Array, list[str], bool]:
         pixels = np.asarray(image)
     pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
     return np.ascontiguousarray(pixels), _COLOUR[pixels.shape[2]], True
+
+
+def _read_dds(path: str) -> tuple[Array, list[str], bool]:
+    """The largest mip of the first image of a DDS file, without its block compression."""
+    try:
+        with _package("PIL.Image", path).open(path, formats=["DDS"]) as image:
+            if str(getattr(image, "pixel_format", "")).startswith("BC6H"):
+                raise RuntimeError("its BC6H texels go beyond 1, which 8 bits do not hold; convert it to exr")
+            srgb = "gamma" in image.info
+            image = image.convert("RGBA") if image.mode == "P" else image
+            pixels = np.asarray(image)
+    except (OSError, ValueError, SyntaxError, RuntimeError, struct.error) as error:
+        raise RuntimeError(f"{path}: cannot be read as dds: {error}") from error
+    pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
+    return np.ascontiguousarray(pixels), _COLOUR[pixels.shape[2]], srgb
 
 
 def _write_pillow(path: str, kind: FileFormat, pixels: Array, quality: int) -> None:
@@ -168,11 +192,32 @@ def _write_hdr(path: str, pixels: Array, names: list[str]) -> None:
 
 
 # --- OpenEXR
+def _in_order(names: list[str]) -> list[str]:
+    """Channels, which files sort by name: group by group, colours as R, G, B, Y, A, others by their names and numbers."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(name.rpartition(".")[0], []).append(name)
+    ordered: list[str] = []
+    for prefix in sorted(groups):
+        lasts = [name.rpartition(".")[2] for name in groups[prefix]]
+        colours = set(lasts) <= set("RGBYA")
+        ordered += sorted(groups[prefix], key=_colour if colours else _numbered)
+    return ordered
+
+
+def _colour(name: str) -> int:
+    return "RGBYA".index(name[-1])
+
+
+def _numbered(name: str) -> list[tuple[int, str]]:
+    """C2 comes before C10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
 def _read_exr(path: str) -> tuple[Array, list[str], bool]:
     with _package("OpenEXR", path).File(path, separate_channels=True) as file:
         channels = {name: channel.pixels for name, channel in file.channels().items()}
-    order = {"R": 0, "G": 1, "B": 2, "Y": 3, "A": 4}
-    names = sorted(channels, key=lambda name: (name.rpartition(".")[0], order.get(name.rpartition(".")[2], 9), name))
+    names = _in_order(list(channels))
     return np.stack([channels[name] for name in names], axis=2), names, False
 
 

@@ -89,6 +89,7 @@ class LanczosFilter(Filter):
     """A windowed sinc."""
 
     def __init__(self, lobes: int = 3) -> None:
+        self.lobes = lobes
         self.radius = _positive("LanczosFilter", "lobes", lobes)
 
     def weights(self, x: Array) -> Array:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .._native import Format, TextureType, TextureUsage
+from .._native import Format, FormatSupport, TextureType, TextureUsage
 from .bitmap import Bitmap, PixelFormat
 from .records import DataType
 from .scalars import Array
@@ -25,10 +25,11 @@ class YAHandling(enum.IntEnum):
     __str__ = enum.Enum.__str__
 
 
-@dataclass
+@dataclass(init=False)
 class Options:
     """load_as_normalized: integers of 8 and 16 bits are read as 0 to 1. load_as_srgb: 8-bit images with the curve of sRGB
-    are read as light, where the device has such a format. extend_alpha: rgb becomes rgba where there is no rgb format.
+    are read as light, where the device has such a format. extend_alpha: rgb becomes rgba where the device has no rgb
+    format for this usage. `Options(load_as_srgb=False)`, or a dict of the fields.
     """
 
     load_as_normalized: bool = True
@@ -37,19 +38,22 @@ class Options:
     allocate_mips: bool = False
     generate_mips: bool = False
     usage: TextureUsage = TextureUsage.shader_resource
-    ya_handling: YAHandling = field(default=YAHandling.expand_to_rgba)
+    ya_handling: YAHandling = YAHandling.expand_to_rgba
+
+    def __init__(self, values: Mapping[str, Any] | None = None, **named: Any) -> None:
+        if values is not None and not isinstance(values, Mapping):
+            raise TypeError(f"TextureLoader.Options: expected a dict or names, got {type(values).__name__}")
+        for name, value in {**(values or {}), **named}.items():
+            if name not in Options.__dataclass_fields__:
+                raise TypeError(
+                    f"TextureLoader: no option {name!r}; the options are {', '.join(Options.__dataclass_fields__)}"
+                )
+            setattr(self, name, value)
 
     @staticmethod
     def of(value: Options | Mapping[str, Any] | None) -> Options:
         """From options, a dict of their fields, or None."""
-        if isinstance(value, Options):
-            return value
-        unknown = sorted(set(value or {}) - set(Options.__dataclass_fields__))
-        if unknown:
-            raise TypeError(
-                f"TextureLoader: no option {unknown[0]!r}; the options are {', '.join(Options.__dataclass_fields__)}"
-            )
-        return Options(**(value or {}))
+        return value if isinstance(value, Options) else Options(value)
 
 
 class TextureLoader:
@@ -61,23 +65,28 @@ class TextureLoader:
     def __init__(self, device: Any) -> None:
         self.device = device
 
-    def load_texture(self, source: Any, options: Any = None) -> Any:
+    def load_texture(self, source: Any = None, options: Any = None, *, bitmap: Any = None, path: Any = None) -> Any:
         """A texture of a Bitmap or the path of a file."""
         chosen = Options.of(options)
-        pixels, format_ = texels(as_bitmap(source), chosen)
+        pixels, format_ = self._texels(as_bitmap(_given(source, bitmap, path)), chosen)
         return self._create(pixels, format_, chosen, False)
 
-    def load_textures(self, sources: Sequence[Any], options: Any = None) -> list[Any]:
+    def load_textures(
+        self, sources: Sequence[Any] | None = None, options: Any = None, *, bitmaps: Any = None, paths: Any = None
+    ) -> list[Any]:
         """A texture of each; options: for all, or a list with one for each."""
+        sources = list(_given(sources, bitmaps, paths, ()))
         each = list(options) if isinstance(options, (list, tuple)) else [options] * len(sources)
         if len(each) != len(sources):
             raise ValueError(f"load_textures: {len(each)} options for {len(sources)} images")
         return [self.load_texture(source, option) for source, option in zip(_bitmaps(sources), each, strict=True)]
 
-    def load_texture_array(self, sources: Sequence[Any], options: Any = None) -> Any:
+    def load_texture_array(
+        self, sources: Sequence[Any] | None = None, options: Any = None, *, bitmaps: Any = None, paths: Any = None
+    ) -> Any:
         """One texture with a layer of each; ValueError where sizes or formats differ."""
         chosen = Options.of(options)
-        parts = [texels(bitmap, chosen) for bitmap in _bitmaps(sources)]
+        parts = [self._texels(bitmap, chosen) for bitmap in _bitmaps(_given(sources, bitmaps, paths, ()))]
         kinds = {(pixels.shape, format_.name) for pixels, format_ in parts}
         if len(kinds) != 1:
             raise ValueError(
@@ -85,10 +94,23 @@ class TextureLoader:
             )
         return self._create(np.stack([pixels for pixels, _ in parts]), parts[0][1], chosen, True)
 
+    def _texels(self, bitmap: Bitmap, options: Options) -> tuple[Array, Format]:
+        """The pixels as a texture of this device has them, and its format."""
+        plain = _find_format(np.asarray(bitmap).dtype, 3, options.load_as_normalized, False)
+        alpha = options.extend_alpha and bitmap.channel_count == 3 and not self._serves(plain, options.usage)
+        return texels(bitmap, options, alpha)
+
+    def _serves(self, format: Format | None, usage: TextureUsage) -> bool:
+        """Whether this device has textures of a format for a usage."""
+        support = FormatSupport.none if format is None else self.device.get_format_support(format)
+        needs = FormatSupport.texture
+        for flag, need in _NEEDS.items():
+            needs |= need if usage & flag else FormatSupport.none
+        return support & needs == needs
+
     def _create(self, pixels: Array, format_: Format, options: Options, is_array: bool) -> Any:
         height, width = pixels.shape[1:3] if is_array else pixels.shape[:2]
         mips = max(height, width).bit_length() if options.allocate_mips or options.generate_mips else 1
-        usage = options.usage | (TextureUsage.unordered_access if options.generate_mips else TextureUsage.none)
         texture = self.device.create_texture(
             type=TextureType.texture_2d_array if is_array else TextureType.texture_2d,
             width=width,
@@ -96,7 +118,7 @@ class TextureLoader:
             array_length=len(pixels) if is_array else 1,
             mip_count=mips,
             format=format_,
-            usage=usage,
+            usage=options.usage,
         )
         for layer in range(len(pixels) if is_array else 1):
             texture.copy_from_numpy(pixels[layer] if is_array else pixels, layer=layer, mip=0)
@@ -106,6 +128,18 @@ class TextureLoader:
                 encoder.generate_mips(texture, layer)
             self.device.submit_command_buffer(encoder.finish())
         return texture
+
+
+_NEEDS = {
+    TextureUsage.shader_resource: FormatSupport.shader_load,
+    TextureUsage.unordered_access: FormatSupport.shader_uav_store,
+    TextureUsage.render_target: FormatSupport.render_target,
+}
+
+
+def _given(*values: Any) -> Any:
+    """The first that is not None: what came by position or by a name."""
+    return next((value for value in values if value is not None), None)
 
 
 def as_bitmap(source: Any) -> Bitmap:
@@ -120,25 +154,27 @@ def _bitmaps(sources: Sequence[Any]) -> list[Bitmap]:
     return [as_bitmap(source) for source in sources]
 
 
-def texels(bitmap: Bitmap, options: Options) -> tuple[Array, Format]:
-    """The pixels as a texture has them, and its format."""
+def texels(bitmap: Bitmap, options: Options, alpha: bool) -> tuple[Array, Format]:
+    """The pixels as a texture has them, and its format. alpha: with one more channel, of ones."""
     if bitmap.pixel_format == PixelFormat.multi_channel and bitmap.channel_count > 4:
         raise ValueError(
             f"TextureLoader: textures have up to 4 channels, the image has {bitmap.channel_count}; split() it"
         )
     pixels = np.asarray(bitmap).reshape(bitmap.height, bitmap.width, -1)
-    count = pixels.shape[2]
     if bitmap.pixel_format == PixelFormat.ya and options.ya_handling == YAHandling.expand_to_rgba:
         pixels = pixels[:, :, [0, 0, 0, 1]]
-    elif count == 3 and (options.extend_alpha or pixels.dtype.itemsize < 4):
+    elif alpha:
         one: Any = np.iinfo(pixels.dtype).max if pixels.dtype.kind in "iu" else 1.0
         pixels = np.concatenate([pixels, np.full((*pixels.shape[:2], 1), one, pixels.dtype)], axis=2)
     srgb = options.load_as_srgb and bitmap.srgb_gamma
-    format_ = _format(pixels.dtype, pixels.shape[2], options.load_as_normalized, srgb)
+    format_ = _find_format(pixels.dtype, pixels.shape[2], options.load_as_normalized, srgb)
+    if format_ is None:
+        advice = "leave extend_alpha True" if pixels.shape[2] == 3 else "convert() the image first"
+        raise ValueError(f"TextureLoader: no format for {pixels.shape[2]} channels of {pixels.dtype}; {advice}")
     return np.ascontiguousarray(pixels if pixels.shape[2] > 1 else pixels[:, :, 0]), format_
 
 
-def _format(dtype: Any, count: int, normalized: bool, srgb: bool) -> Format:
+def _find_format(dtype: Any, count: int, normalized: bool, srgb: bool) -> Format | None:
     bits, letters = 8 * dtype.itemsize, ["r", "rg", "rgb", "rgba"][count - 1]
     kind = {"f": "float", "u": "uint", "i": "sint"}[dtype.kind]
     if dtype.kind in "iu" and normalized and bits < 32:
@@ -146,9 +182,7 @@ def _format(dtype: Any, count: int, normalized: bool, srgb: bool) -> Format:
     name = f"{letters}{bits}_{kind}"
     if srgb and name == "rgba8_unorm":
         name = "rgba8_unorm_srgb"
-    if name not in Format.__members__:
-        raise ValueError(f"TextureLoader: no format for {count} channels of {dtype}; convert() the image first")
-    return Format[name]
+    return Format[name] if name in Format.__members__ else None
 
 
 def texture_to_bitmap(texture: Any, layer: int = 0, mip: int = 0) -> Bitmap:
