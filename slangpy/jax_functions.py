@@ -85,7 +85,7 @@ class _Bridge:
         label = self._function.label
         for i, array in enumerate(arrays):
             if str(array.dtype) not in BY_DTYPE:
-                raise TypeError(f"{label}: argument {i} is an array of {array.dtype}, which Slang has not")
+                raise TypeError(f"{label}: argument {i} is an array of {array.dtype}, which Slang does not have; pass another dtype")
         # Arrays without memory of their own: a plan reads types, ranks and sizes only.
         stand_ins = [_argument(np.broadcast_to(np.zeros((), a.dtype), a.shape)) for a in arrays]
         named = dict(zip(self._names, stand_ins, strict=False))
@@ -95,7 +95,7 @@ class _Bridge:
         result = plan.resolved.return_type
         scalar = SCALARS.get(result.scalar or "") if result is not None and result.kind != "struct" else None
         if result is None or scalar is None or plan.resolved.return_type_name == "void":
-            raise TypeError(f"{label}: returns {plan.resolved.return_type_name}, which no JAX array holds")
+            raise TypeError(f"{label}: returns {plan.resolved.return_type_name}, which cannot be a JAX array")
         sizes = [1] * plan.call_rank
         by_name = {p.name: i for i, p in enumerate(p for p in plan.resolved.parameters if p.name not in self._fixed)}
         for placed in plan.placed:

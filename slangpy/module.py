@@ -432,8 +432,8 @@ def _check_defines(defines: Mapping[str, Any] | None, link: Any) -> dict[str, st
     for item in link or ():
         if isinstance(item, Module) and item.defines != values:
             raise ValueError(
-                f"modules that are linked are compiled with the same macros, but '{item.name}' has the defines "
-                f"{item.defines}, and this module {values}"
+                f"linked modules must have the same defines, but '{item.name}' has {item.defines} and this module has "
+                f"{values}; load both with the same 'defines'"
             )
     return values
 

@@ -24,7 +24,7 @@ def _options(line: str) -> argparse.Namespace:
     parser.add_argument("--convert", default="none", choices=("none", "safe", "any"))
     options = parser.parse_args(shlex.split(line))
     if not options.name.isidentifier():
-        raise ValueError(f"%%slang: {options.name!r} is no name of a variable; usage: {_USAGE}")
+        raise ValueError(f"%%slang: {options.name!r} is not a valid name of a variable; usage: {_USAGE}")
     return options
 
 
@@ -51,7 +51,7 @@ class SlangCells:
         if name:
             device = self._shell.user_ns.get(name)
             if not isinstance(device, Device):
-                raise ValueError(f"%%slang: '{name}' is no device: the notebook has {type(device).__name__} under that name")
+                raise ValueError(f"%%slang: '{name}' is not a device, but a {type(device).__name__}")
             return device
         device = current.top()
         if device is None or device.is_closed:

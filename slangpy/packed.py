@@ -150,7 +150,7 @@ def _freeze_dict(module: Any, value: dict[Any, Any], path: str) -> dict[str, Any
     unknown = [key for key in value if not isinstance(key, str)]
     if unknown:
         raise BoundVariableException(
-            f"pack: {path}: Unsupported type dict with the key {unknown[0]!r}, which is no string"
+            f"pack: {path}: Unsupported type dict with the key {unknown[0]!r}, which is not a string; use the names of the struct's fields"
         )
     frozen = {key: item if key == "_type" else _freeze(module, item, f"{path}.{key}") for key, item in value.items()}
     if "_type" in value:

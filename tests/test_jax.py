@@ -95,9 +95,9 @@ def test_vmap_and_training(m: Any) -> None:
 
 
 def test_errors(m: Any) -> None:
-    with pytest.raises(TypeError, match="returns void, which no JAX array holds"):
+    with pytest.raises(TypeError, match="returns void, which cannot be a JAX array"):
         spy.jax_function(m.nothing)(1.0)
-    with pytest.raises(TypeError, match="returns Line, which no JAX array holds"):
+    with pytest.raises(TypeError, match="returns Line, which cannot be a JAX array"):
         spy.jax_function(m.made)(1.0)
     with pytest.raises(TypeError, match="expected a function of a module"):
         spy.jax_function(np.sin)

@@ -54,7 +54,7 @@ def test_errors_count_the_lines_of_the_cell(shell: Any, device: spy.Device) -> N
         run(shell, "%%slang wrong --device mine\nfloat f(float x) { return x; }\nfloat g(float x) { return y; }")
     assert "wrong" not in shell.user_ns
     for line, text in (
-        ("", "required: name.*usage: %%slang NAME"), ("9", "'9' is no name"), ("a --device nothing", "'nothing' is no device"),
+        ("", "required: name.*usage: %%slang NAME"), ("9", "'9' is not a valid name"), ("a --device nothing", "'nothing' is not a device"),
         ("a --convert all", "invalid choice"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=text):

@@ -55,7 +55,7 @@ def vjp(function: Any, primals: Sequence[Any], cotangents: Any, **fixed: Any) ->
     outputs = ([made] if call.returns else []) + [_received(copies[i]) for i in call.written]
     seeds = list(cotangents) if isinstance(cotangents, (list, tuple)) and len(outputs) != 1 else [cotangents]
     if len(seeds) != len(outputs):
-        raise ValueError(f"vjp: {call.label} has {len(outputs)} outputs, got {len(seeds)} cotangents")
+        raise ValueError(f"vjp: {call.label} has {len(outputs)} outputs, got {len(seeds)} cotangents; pass one for each")
     by_primal = dict(zip(call.written, seeds[len(seeds) - len(call.written) :], strict=True))
     duals = [call.receiver(i, primal, by_primal.get(i), i in by_primal) for i, primal in enumerate(primals)]
     more = {"_result": call.seed(made, seeds[0])} if call.returns and call.result_flows else {}
@@ -165,7 +165,7 @@ class _Call:
         if other is None:
             return
         if not isinstance(other, dict):
-            raise TypeError(f"{self.name}: {what} is a dict, so its other half must be one, got {type(other).__name__}")
+            raise TypeError(f"{self.name}: {what} is a dict, so its {_other(self.name)} must be a dict, too, got {type(other).__name__}")
         unknown = [key for key in other if key not in primal]
         if unknown:
             raise ValueError(f"{self.name}: {what} has no field '{unknown[0]}'; its fields are {', '.join(primal)}")
@@ -226,6 +226,10 @@ def _without_seed(dual: Any, gradient: Any) -> Any:
     return gradient * 0 if isinstance(dual, DiffPair) and gradient is not None else gradient
 
 
+def _other(name: str) -> str:
+    return "tangent" if name == "jvp" else "cotangent"
+
+
 def _like_tensor(name: str, what: str, primal: Tensor, values: Any) -> Tensor:
     """The values as a tensor of the primal's derivative; None: zeros."""
     derivative = primal.dtype.derivative
@@ -248,7 +252,7 @@ def _like_structs(name: str, what: str, zeros: Any, values: Any) -> Any:
         array = np.asarray(values)
         if array.dtype.names is None:
             raise TypeError(
-                f"{name}: {what} is a struct; its other half must be a dict of its fields {list(zeros.dtype.names)} or a "
+                f"{name}: {what} is a struct; its {_other(name)} must be a dict of its fields {list(zeros.dtype.names)} or a "
                 f"structured array, got {type(values).__name__}"
             )
         return array
@@ -271,11 +275,11 @@ def _like_array(name: str, what: str, zeros: Any, values: Any) -> Any:
         array = array.astype(zeros.dtype)
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name}: {what} is {zeros.dtype} of shape {list(zeros.shape)}; its other half must be a number or an array "
+            f"{name}: {what} is {zeros.dtype} of shape {list(zeros.shape)}; its {_other(name)} must be a number or an array "
             f"of that shape, got {type(values).__name__}"
         ) from None
     if array.shape != zeros.shape:
-        raise ValueError(f"{name}: {what} has shape {list(zeros.shape)}, its other half {list(array.shape)}")
+        raise ValueError(f"{name}: {what} has shape {list(zeros.shape)}, its {_other(name)} {list(array.shape)}")
     return array
 
 

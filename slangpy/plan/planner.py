@@ -136,8 +136,8 @@ def lacks_storage(request: Request, planned: Planned) -> bool:
 def dropped_outputs(request: Request, planned: Planned) -> tuple[str, ...]:
     """What to tell of outputs that go nowhere: plain values are legal in their place."""
     return tuple(
-        f"{request.label}: {parameter.name} is an output, and a {parameter.argument.value.describe()} cannot receive it: "
-        "what the function writes there is dropped; pass a Tensor, a NumPy array or, for one value, a slangpy.ValueRef"
+        f"{request.label}: {parameter.name} is an output, and the {parameter.argument.value.describe()} passed for it "
+        "cannot receive it: what the function writes there is dropped; pass a Tensor, a NumPy array or, for one value, a slangpy.ValueRef"
         for parameter in planned.resolved.parameters
         if parameter.io == "out" and parameter.argument is not None and not request.options.bwds
         if not any(placed.writes for placed in planned.vectorized.placed if placed.parameter == parameter.name)

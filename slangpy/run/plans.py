@@ -182,7 +182,7 @@ class PlanView:
     def last_call_shape(self) -> Any:
         callbacks = self._callbacks() if self._callbacks is not None else None
         if callbacks is None:
-            raise RuntimeError(f"{self.label}: no call has run with this plan, or its code was replaced since")
+            raise RuntimeError(f"{self.label}: no call has run with this plan since its code was made; call the function first")
         return _native.Shape(callbacks.native.last_call_shape)
 
 

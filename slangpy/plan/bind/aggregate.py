@@ -167,7 +167,7 @@ def _array_of(type_: SlangType) -> tuple[SlangType, tuple[int, ...]]:
 def _check_resources(value: Value, type_: SlangType, struct: SlangType) -> None:
     resource = _missing_resource(struct, {str(name) for name, _ in value.fields})
     if resource:
-        raise no_match(value, type_, f"field '{resource}' is a resource, which has no zero: pass one")
+        raise no_match(value, type_, f"field '{resource}' is a resource, which has no default: pass one")
 
 
 def _bind_vector(value: Value, type_: SlangType, context: Context) -> Binding:
@@ -187,15 +187,15 @@ def bind_items(value: Value, type_: SlangType, context: Context) -> Binding:
     """A list of buffers, tensors, textures, ...: an array of them."""
     element = type_.element_type
     if type_.kind != "array" or element is None:
-        raise no_match(value, type_, "a list of resources binds to an array of them only")
+        raise no_match(value, type_, "a list of resources needs a parameter that is an array of them")
     if type_.shape[0] < 0:
-        raise no_match(value, type_, "arrays of resources need a size in Slang: name it in the parameter")
+        raise no_match(value, type_, "declare the array of resources with a size, such as Texture2D<float4> textures[4]")
     if len(value.fields) != type_.shape[0]:
         raise no_match(value, type_, f"it has {len(value.fields)} elements, the parameter takes {type_.shape[0]}")
     if element.kind != "array" and any(
         child.kind == "list" and child.details.get("items") for _, child in value.fields
     ):
-        raise no_match(value, type_, "lists of arrays of resources are not available: the array is the whole list")
+        raise no_match(value, type_, "an array of resources takes one list; lists of such lists are not available")
     bound: list[tuple[str, Binding]] = []
     for index, (_, child) in enumerate(value.fields):
         item = _bind_child(child, element, context, f"element [{index}]")

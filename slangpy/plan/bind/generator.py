@@ -31,7 +31,8 @@ def _bind(value: Value, type_: SlangType, context: Context) -> Binding:
         or scalar not in wanted
         or (type_.kind == "array" and kind in ("thread_id", "wang_hash", "rand_float"))
     ):
-        raise no_match(value, type_, f"{kind} makes {'floats' if kind == 'rand_float' else 'integers'}")
+        made, name = ("floats", "float") if kind == "rand_float" else ("integers", "int")
+        raise no_match(value, type_, f"{kind} makes {made}; declare the parameter as {name} or a vector of it")
     demanded = value.details["dims"]
     rank = len(value.shape) if kind in ("range", "grid") else 0
     if kind == "range" and type_.kind != "scalar":

@@ -82,8 +82,8 @@ def _check_bits(value: Value, type_: SlangType, wanted: textures.TextureType, co
 def _bind_whole(value: Value, type_: SlangType, wanted: textures.TextureType, context: Context) -> Binding:
     details = value.details
     if not _shape_fits(value, wanted.shape):
-        advice = "" if details["single_layer"] else "; pass a texture of that dimension, or a view of one layer"
-        raise no_match(value, type_, f"a {details['texture_type']} has another dimension than {wanted.base}{advice}")
+        advice = "" if details["single_layer"] else "; pass a texture of that type, or a view of one layer"
+        raise no_match(value, type_, f"a {details['texture_type']} cannot be bound to a {wanted.base}{advice}")
     if wanted.access not in ("", "RW"):
         raise no_match(value, type_, "only Texture and RWTexture parameters can be bound")
     if wanted.writable and not details["writable"]:

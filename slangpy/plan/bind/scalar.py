@@ -36,7 +36,7 @@ def _bind_number(value: Value, type_: SlangType, context: Context) -> Binding:
     source = value.details["scalar"]
     if type_.kind == "scalar":
         if value.kind == "float" and type_.scalar == "bool":
-            raise no_match(value, type_, "a float is no bool")
+            raise no_match(value, type_, "a float cannot be passed as a bool")
         cost = number_cost(source, type_.scalar)
         return Binding("value", value, type_.full_name, type_, stored=fixed_size(type_.full_name), cost=(cost, 0))
     if type_.kind == "enum":
@@ -144,7 +144,7 @@ def _bind_numbers(value: Value, type_: SlangType, element: SlangType, inner: lis
         hint = f"its trailing shape {trailing} does not match the expected shape {inner}"
         raise WrongSize(str(no_match(value, type_, hint)))
     if -1 in inner:
-        raise NoMatch(f"{value.describe()} cannot give {type_.full_name} its size")
+        raise NoMatch(f"{value.describe()} does not say which size {type_.full_name} has; name the type with map")
     cost = number_cost(scalar, element.full_name) if scalar and not cols else 0
     if rank - len(inner) < context.list_dims and not cols:
         if type_.kind != "vector" or rank != context.list_dims:
@@ -163,7 +163,7 @@ def _bind_empty(value: Value, type_: SlangType, inner: list[int], context: Conte
     shape = value.shape
     context.size_dependent = True
     if -1 in inner:
-        raise NoMatch(f"{value.describe()} cannot give {type_.full_name} its size")
+        raise NoMatch(f"{value.describe()} does not say which size {type_.full_name} has; name the type with map")
     return Binding("packed", value, type_.full_name, type_, len(shape), (), type_.full_name, cost=(0, 1))
 
 

@@ -22,7 +22,7 @@ def bind_table(value: Value, type_: SlangType, context: Context) -> Binding:
     if not kinds <= {*_CONTAINERS, *_RESOURCES, "int", "scalar", "generator"} or (
         "generator" in kinds and len(kinds) > 1
     ):
-        raise no_match(value, type_, "its elements are no containers, resources or generators of one kind")
+        raise no_match(value, type_, "its elements must be containers, resources or generators, all of one kind")
     bound: list[tuple[str, Binding]] = []
     for path, item in items:
         try:

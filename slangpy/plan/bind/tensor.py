@@ -75,8 +75,8 @@ def _check_layout(value: Value, context: Context) -> None:
     found = context.find(value.details["type_name"])
     if found is not None and found.element_layout.serialize() != made_for:
         raise NoMatch(
-            f"{value.describe()} was made for another struct {found.full_name}, with other fields (of another module, or "
-            "before its source was edited): make the tensor anew"
+            f"{value.describe()} was made for another struct {found.full_name} with other fields (from another module, or "
+            "from the source before it was edited): make the tensor again"
         )
 
 

@@ -60,8 +60,8 @@ def lost_share_warnings(module: Any, name: str, label: str) -> list[str]:
     """What to tell of function `name`, or of one that it calls, for each of the faulty pairs that it has."""
     return [
         f"{label}.bwds: '{found.function}' uses '{found.first}' and '{found.second}' of one value '{found.variable}'. "
-        "Where both are the same element, Slang 2026.12 loses the share of one in the reverse derivative, without a "
-        "word. Read the element of the run-time index in a function of its own, '[Differentiable] T pick(V v, int i) "
+        "Where both are the same element, Slang 2026.12 loses the share of one in the reverse derivative, without an "
+        "error. Read the element with the run-time index in a separate function, '[Differentiable] T pick(V v, int i) "
         "{ return v[i]; }'; a copy of the variable does not help. SLANGPY_CHECK_GRADIENTS=1 checks the numbers; see "
         "'What stays faulty' in docs/gradients.md"
         for found in lost_shares(module, name)

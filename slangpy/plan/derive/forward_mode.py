@@ -13,7 +13,7 @@ def tangents(plan: Vectorized) -> dict[str, Derivative]:
     """By leaf ident. Raises for read-write tensors with two tangents, and for types without tangents."""
     if plan.result_mode in ("texture", "custom") and plan.resolved.return_type.differentiable:
         raise NotImplementedError(
-            f"fwds of '{plan.resolved.call_name}': a {plan.result_mode} result has no room for a tangent; use "
+            f"fwds of '{plan.resolved.call_name}': a {plan.result_mode} result cannot hold a tangent; use "
             "_result='tensor' or pass a Tensor with gradients"
         )
     parameters = {p.name: p for p in plan.resolved.parameters}

@@ -27,7 +27,7 @@ def second_derivatives(plan: Vectorized, module: Any, deterministic: bool) -> di
     resolved = plan.resolved
     name = custom_derivative(module, resolved.call_name)
     if name:
-        raise _refusal(f"'{name}' has a custom derivative, which Slang would differentiate as if it had none")
+        raise _refusal(f"'{name}' has a custom derivative, which Slang would ignore")
     for parameter in resolved.parameters:
         _check_parameter(parameter)
     parameters = {p.name: p for p in resolved.parameters}
@@ -52,14 +52,14 @@ def _check_parameter(parameter: Parameter) -> None:
     if parameter.io in ("out", "inout"):
         raise _refusal(f"it writes its parameter '{name}'")
     if parameter.binding.rank >= 0 or TENSOR.match(kind) or VIEW.match(kind):
-        raise _refusal(f"it reads its parameter '{name}' of type {kind} by itself")
+        raise _refusal(f"it indexes its parameter '{name}' of type {kind} itself")
     if parameter.binding.pair:
-        raise _refusal(f"its parameter '{name}' is a {parameter.binding.type_name}")
+        raise _refusal(f"its parameter '{name}' is of type {parameter.binding.type_name}")
     if any(leaf.rank >= 0 for leaf in parameter.binding.leaves()):
-        raise _refusal(f"its parameter '{name}' holds a tensor that it reads by itself")
+        raise _refusal(f"its parameter '{name}' holds a tensor that it indexes itself")
     if differentiable(parameter) and parts_in(parameter.binding.type) is None:
         raise _refusal(f"its parameter '{name}' of type {kind} is not made of at most {MAX_PARTS} differentiable numbers "
-                       "under the names of their derivatives")  # fmt: skip
+                       "whose derivatives have the same field names")  # fmt: skip
 
 
 def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
@@ -67,7 +67,7 @@ def _of_leaf(parameter: Parameter, placed: Placed) -> Derivative:
     if value is None or not takes_part(parameter, placed):
         return NONE
     if binding.marshall is not None and binding.marshall.has_derivative:
-        raise _refusal(f"'{placed.path}' is of a registered class that loads itself")
+        raise _refusal(f"'{placed.path}' is of a class that is registered with slangpy and loads its values itself")
     details = value.details
     if not details.get("torch"):
         return NONE

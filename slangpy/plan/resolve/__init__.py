@@ -51,7 +51,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     type_ = resolved.return_type
     if type_ is not None and (type_.kind in ("resource", "sampler_state") or TENSOR.match(type_.full_name)):
         raise ResolveException(
-            f"'{target.name}' returns a {type_.full_name}, which a call cannot return: write into a parameter"
+            f"'{target.name}' returns a {type_.full_name}, which a call cannot return: make it a parameter and write into that"
         )
     if (options.bwds or options.fwds) and not resolved.differentiable:
         raise _not_differentiable(target)
@@ -130,7 +130,7 @@ def _check_value(value: Value, path: str) -> None:
         detail = f" with dtype {value.details['dtype']}" if reason == "dtype" and "dtype" in value.details else ""
         nearest = {"str": "a number", "complex": "a float2", "ndarray": "an array of numbers", "set": "a list"}
         if reason == "dict keys":
-            raise BoundVariableException(f"{path}: Unsupported type dict with keys that are no strings")
+            raise BoundVariableException(f"{path}: Unsupported type dict with keys that are not strings; use field names")
         raise BoundVariableException(
             f"{path}: Unsupported type {value.python_type}{detail}; nearest supported: "
             f"{nearest.get(value.python_type, 'a number, list, dict, numpy array or Tensor')}"

@@ -48,7 +48,7 @@ def check_map(binding: Binding, entry: Any, name: str) -> None:
     prefix = "Explicit vectorization raised exception: "
     if kind == "dict":
         if binding.kind != "struct":
-            raise MapMismatch(f"{prefix}parameter {name} is mapped by fields, but it is no struct")
+            raise MapMismatch(f"{prefix}parameter {name} is mapped with a dict of fields, but it is not a struct; map it with a tuple")
         children = dict(binding.fields)
         for field, inner in content:
             if field == "$type":
@@ -65,12 +65,12 @@ def check_map(binding: Binding, entry: Any, name: str) -> None:
     if any(index < 0 for index in content):
         raise BoundVariableException(f"{prefix}parameter {name} maps to a negative call dimension: {content}")
     if any(index >= MAX_CALL_DIMS for index in content):
-        raise BoundVariableException(f"{prefix}parameter {name} maps to call dimension {max(content)}; calls have 16")
+        raise BoundVariableException(f"{prefix}parameter {name} maps to call dimension {max(content)}; the last one is 15")
     if binding.kind == "struct":
         details = binding.value.details if binding.value is not None else {}
         lists = details.get("list_depth", 0) - binding.lifted
         if lists != len(content) or any(leaf.dims != lists for leaf in binding.leaves()):
-            raise BoundVariableException(f"{prefix}parameter {name} is a struct: map its fields with a dict")
+            raise BoundVariableException(f"{prefix}parameter {name} is a struct: map its fields with a dict, such as {{'field': (0,)}}")
         return
     if len(content) != binding.dims:
         value = binding.value

@@ -63,7 +63,7 @@ class AutogradFunction:
         for name in found:
             if name not in self._pairs:
                 raise ValueError(
-                    f"autograd_function: '{name}' is no DiffTensorView parameter of {self._kernel._label}; there are: "
+                    f"autograd_function: '{name}' is not a DiffTensorView parameter of {self._kernel._label}; there are: "
                     f"{', '.join(self._pairs)}"
                 )
         return found

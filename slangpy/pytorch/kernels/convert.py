@@ -222,7 +222,7 @@ def _pack_tuple(type_: KernelType, value: Any, call: Packing, path: str, out: by
 def _pack_pointer(type_: KernelType, value: Any, call: Packing, path: str, out: bytearray, at: int) -> None:
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < 1 << 64:
-            raise TypeError(f"{call.where(path)}: {value} is no address")
+            raise TypeError(f"{call.where(path)}: {value} is not an address, which is a number of 64 bits")
         struct.pack_into("Q", out, at, value)
         return
     where = call.where(path)

@@ -63,7 +63,7 @@ class KernelModule:
             return items[name]
         unclear = self.__dict__.get("_unclear", {}).get(name)
         if unclear:
-            raise AttributeError(f"'{name}' stands for several types here: {', '.join(unclear)}")
+            raise AttributeError(f"'{name}' is the name of several types of this file; use one of: {', '.join(unclear)}")
         if name.startswith("__"):
             raise AttributeError(name)
         near = difflib.get_close_matches(name, items, 1)

@@ -97,7 +97,7 @@ def _defines(values: Any) -> tuple[tuple[str, str], ...]:
 
 def _define(name: Any, value: Any) -> str:
     if not isinstance(name, str) or not _NAME.match(name):
-        raise ValueError(f"loadModule: 'defines' has the name {name!r}, which is no identifier")
+        raise ValueError(f"loadModule: 'defines' has the name {name!r}, which is not an identifier")
     if value is None or isinstance(value, (bool, np.bool_)):
         return "1" if value is None or value else "0"
     if isinstance(value, str):
@@ -107,7 +107,7 @@ def _define(name: Any, value: Any) -> str:
     if isinstance(value, float) or (hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0):
         number = float(value)
         if not math.isfinite(number):
-            raise ValueError(f"loadModule: 'defines' gives {name} the value {number}, which no source text can say")
+            raise ValueError(f"loadModule: 'defines' gives {name} the value {number}, which is not a finite number")
         return repr(number)
     raise TypeError(
         f"loadModule: 'defines' gives {name} a {type(value).__name__}; expected int, float, bool, str or None"

@@ -67,7 +67,7 @@ def check_view(type_: KernelType, info: TensorInfo, where: str) -> tuple[int, ..
         _check_bytes(type_, info, bytes_, align, where)
     if max(shape, default=0) >= _LIMIT:
         raise TensorError(
-            f"{where}: {describe(info.value)} has a size of 2^32 or more, more than a view can say; reshape it"
+            f"{where}: {describe(info.value)} has a size of 2^32 or more, which a view cannot hold; reshape it"
         )
     return tuple([b if 0 <= b < _LIMIT else 0 for b in bytes_])  # strides that lead nowhere may be anything
 
@@ -83,7 +83,7 @@ def _check_bytes(type_: KernelType, info: TensorInfo, strides: tuple[int, ...], 
                               f"bytes that {type_.name} is aligned to; pass tensor.contiguous()")  # fmt: skip
         if size > 1 and stride >= _LIMIT:
             raise TensorError(f"{where}: {describe(info.value)} has a stride of 2^32 bytes or more in one "
-                              "dimension, more than a view can say; reshape it")  # fmt: skip
+                              "dimension, which a view cannot hold; reshape it")  # fmt: skip
 
 
 def _check_element(type_: KernelType, element: KernelType, info: TensorInfo, where: str) -> int:
@@ -181,8 +181,8 @@ def _pack_wrapper(wrapper: KernelType, gradient: Any, call: Any, path: str, out:
     if read_tensor(gradient, call.where(path)) is not None:
         if len(views) != 1:
             raise ValueError(
-                f"{call.where(path)}: the gradient of {wrapper.name} is that struct; it has {len(views)} views, so one "
-                "tensor will not do"
+                f"{call.where(path)}: the gradient of {wrapper.name} is a struct with {len(views)} views; pass such a "
+                "struct, not one tensor"
             )
         pack_view(views[0][1], gradient, call, f"{path}.grad", out, at + views[0][0])
         return

@@ -38,16 +38,16 @@ def heard(call: Any) -> list[str]:
 
 
 PLAIN = {
-    "number": ("b", lambda m: m.split(1.0, 2.0), "a float cannot receive it"),
-    "integer": ("b", lambda m: m.split(1.0, 7), "a int cannot receive it"),
+    "number": ("b", lambda m: m.split(1.0, 2.0), "the float passed for it cannot receive it"),
+    "integer": ("b", lambda m: m.split(1.0, 7), "the int passed for it cannot receive it"),
     "vectorised": ("b", lambda m: m.split(array(3), np.float32(2)), "cannot receive it"),
-    "by name": ("b", lambda m: m.split(b=True, a=1.0), "a bool cannot receive it"),
-    "packed": ("b", lambda m: m.split(np.float16(1), spy.pack(m, 2.0)), "a PackedArg of float cannot receive it"),
-    "list": ("b", lambda m: m.split(array(3), [1.0, 2.0, 3.0]), "a list [3] cannot receive it"),
-    "vector": ("b", lambda m: m.split3(1.0, spy.float3(1)), "a float3 cannot receive it"),
-    "array": ("b", lambda m: m.fill(1.0, [1.0, 2.0]), "a list [2] cannot receive it"),
-    "dict": ("p", lambda m: m.both(1.0, {"x": 1.0, "y": 2.0}), "a dict{x, y} cannot receive it"),
-    "empty dict": ("p", lambda m: m.both(1.0, {}), "a dict{} cannot receive it"),
+    "by name": ("b", lambda m: m.split(b=True, a=1.0), "the bool passed for it cannot receive it"),
+    "packed": ("b", lambda m: m.split(np.float16(1), spy.pack(m, 2.0)), "the PackedArg of float passed for it cannot receive it"),
+    "list": ("b", lambda m: m.split(array(3), [1.0, 2.0, 3.0]), "the list [3] passed for it cannot receive it"),
+    "vector": ("b", lambda m: m.split3(1.0, spy.float3(1)), "the float3 passed for it cannot receive it"),
+    "array": ("b", lambda m: m.fill(1.0, [1.0, 2.0]), "the list [2] passed for it cannot receive it"),
+    "dict": ("p", lambda m: m.both(1.0, {"x": 1.0, "y": 2.0}), "the dict{x, y} passed for it cannot receive it"),
+    "empty dict": ("p", lambda m: m.both(1.0, {}), "the dict{} passed for it cannot receive it"),
     "list of dicts": ("p", lambda m: m.both(1.0, [{"x": 1.0, "y": 2.0}]), "cannot receive it"),
 }
 

@@ -104,7 +104,7 @@ CALLS: list[tuple[str, type[Exception], tuple[str, ...]]] = [
     ("m.add([spy.float3(1), spy.float2(1)], 1)", Bound, ("one kind",)),
     ("m.add(recursive(), 1)", Bound, ("16 levels",)),
     ("m.particle(nested_dict(100))", Bound, ("64 levels",)),
-    ("m.particle({1: 2})", Bound, ("keys that are no strings",)),
+    ("m.particle({1: 2})", Bound, ("keys that are not strings",)),
     ("m.particle({'_type': 'Nope'})", Bound, ("Could not find type 'Nope'",)),
     ("m.particle({'_type': 'Partcle'})", Bound, ("Could not find type 'Partcle'", "Particle")),
     ("m.particle({'w': 1})", Gen, ("has no field 'w'", "pos", "vel")),

@@ -137,9 +137,9 @@ def test_cotangents_of_structs_are_dicts(m):
         "t": np.array([1, 0]), "uv": np.array([[1, 1], [0, 0]])})[1][1][0], y["t"][0]])  # fmt: skip
     with pytest.raises(ValueError, match="vjp: the result has no field 'w'; its fields are t, uv"):
         spy.vjp(m.spread, (a, b), {"w": a})
-    with pytest.raises(ValueError, match=r"the result\['t'\] has shape \[2\], its other half \[3\]"):
+    with pytest.raises(ValueError, match=r"the result\['t'\] has shape \[2\], its cotangent \[3\]"):
         spy.vjp(m.spread, (a, b), {"t": np.zeros(3)})
-    with pytest.raises(TypeError, match=r"the result is a struct; its other half must be a dict .*'t', 'uv'.*got float"):
+    with pytest.raises(TypeError, match=r"the result is a struct; its cotangent must be a dict .*'t', 'uv'.*got float"):
         spy.vjp(m.spread, (2.0, 5.0), 1.0)
 
 
@@ -156,7 +156,7 @@ def test_numbers_that_are_written(m):
 
 @pytest.mark.parametrize("wrong", [{"x": 1.0}, "a", object(), [None]])
 def test_cotangents_that_are_no_numbers(m, wrong):
-    with pytest.raises(TypeError, match=r"vjp: the result is float32 of shape \[\]; its other half must be a number"):
+    with pytest.raises(TypeError, match=r"vjp: the result is float32 of shape \[\]; its cotangent must be a number"):
         spy.vjp(m.power, (3.0, 1.0), wrong)
 
 
@@ -202,7 +202,7 @@ def test_errors(device, m):
     x = np.zeros(4, np.float32)
     with pytest.raises(ValueError, match="2 primals need as many tangents, got 1"):
         spy.jvp(m.power, (x, 1.0), (x,))
-    with pytest.raises(ValueError, match=r"jvp: primal 0 has shape \[4\], its other half \[3\]"):
+    with pytest.raises(ValueError, match=r"jvp: primal 0 has shape \[4\], its tangent \[3\]"):
         spy.jvp(m.power, (x, 1.0), (np.zeros(3), None))
     with pytest.raises(TypeError, match="primal 0 is a GridArg|primal 0 is a .*no derivative"):
         spy.jvp(m.sq, (spy.grid((4,)), x), (x, None))

@@ -114,7 +114,7 @@ def test_structs_follow_an_edit(device_type: spy.DeviceType, tmp_path: Path) -> 
     assert module.New(3.0) == {"x": 3.0} and module.added() == 7
     assert module.layout.generation > generation
     for _ in range(2):  # the second time the plan of new tensors is known
-        with pytest.raises(spy.ResolveException, match="made for another struct Pair.*make the tensor anew"):
+        with pytest.raises(spy.ResolveException, match="made for another struct Pair.*make the tensor again"):
             module.total(old)
         new = spy.Tensor.zeros(device, (2,), module.Pair)
         assert module.total(new).to_numpy().tolist() == [0, 0]

@@ -32,7 +32,7 @@ struct Inner { float2 v; int n; };
         ({"verbose": "x"}, TypeError, "'verbose' must be a bool"),
         ({"cudaFastMath": None}, TypeError, "'cudaFastMath' must be a bool"),
         ({"defines": []}, TypeError, "'defines' must be a dict"),
-        ({"defines": {"a b": 1}}, ValueError, "no identifier"),
+        ({"defines": {"a b": 1}}, ValueError, "is not an identifier"),
         ({"defines": {"A": float("nan")}}, ValueError, "A the value nan"),
         ({"includePaths": "abc"}, TypeError, "'includePaths' must be a list"),
         ({"extraSlangFlags": ["-o"]}, ValueError, "has '-o'"),

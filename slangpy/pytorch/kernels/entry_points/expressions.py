@@ -171,7 +171,7 @@ class Calls:
         inner = read.group("(", ")")  # (const void*)
         kernel = read.group("(", ")")
         if [t.text for t in inner][-1:] != ["*"] or len(kernel) != 1:
-            raise Untranslatable("a launch of what is no kernel")
+            raise Untranslatable("a launch of something that is not a kernel")
         read.expect(",")
         sizes = []
         for _ in range(2):
