@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from ..errors import NativeValueError
 from .files import FileFormat, read_image, write_image
 from .filters import BoxFilter, FilterBoundaryCondition, resample_axis
 from .records import DataType
@@ -68,9 +70,9 @@ class Bitmap:
         fixed = _CHANNELS.get(PixelFormat(pixel_format))
         count = len(fixed) if fixed is not None else (channel_count or len(channel_names))
         if fixed is None and count < 1:
-            raise ValueError("Bitmap: a multi_channel image needs channel_count or channel_names")
+            raise NativeValueError("Bitmap: a multi_channel image needs channel_count or channel_names")
         if width < 0 or height < 0:
-            raise ValueError(f"Bitmap: width and height must be at least 0, got {width} x {height}")
+            raise NativeValueError(f"Bitmap: width and height must be at least 0, got {width} x {height}")
         pixels = np.zeros((height, width, count), np.dtype(DataType(component_type).name))
         self._setup(pixels, PixelFormat(pixel_format), list(channel_names), srgb_gamma)
 
@@ -78,8 +80,8 @@ class Bitmap:
         self, data: Array, pixel_format: PixelFormat | None = None, channel_names: Sequence[str] | None = None,
         srgb_gamma: bool | None = None,
     ) -> None:  # fmt: skip
-        if data.ndim not in (2, 3) or data.dtype.name not in DataType.__members__:
-            raise ValueError(
+        if data.ndim not in (2, 3) or data.shape[2:] == (0,) or data.dtype.name not in DataType.__members__:
+            raise NativeValueError(
                 f"Bitmap: expected an array of shape (height, width) or (height, width, channels) of numbers, got shape "
                 f"{data.shape} of {data.dtype}"
             )
@@ -91,7 +93,7 @@ class Bitmap:
         chosen = PixelFormat.multi_channel if chosen is None or (channel_names and pixel_format is None) else chosen
         wanted = _CHANNELS.get(PixelFormat(chosen))
         if wanted is not None and len(wanted) != count:
-            raise ValueError(f"Bitmap: {PixelFormat(chosen)} has {len(wanted)} channels, the array has {count}")
+            raise NativeValueError(f"Bitmap: {PixelFormat(chosen)} has {len(wanted)} channels, the array has {count}")
         self._setup(pixels, PixelFormat(chosen), list(channel_names or ()), srgb_gamma)
 
     def _init_file(self, path: str | os.PathLike[str], format: FileFormat = FileFormat.auto) -> None:
@@ -104,7 +106,7 @@ class Bitmap:
         self._kind = kind
         self._names = list(_CHANNELS.get(kind, names)) or [f"C{i}" for i in range(pixels.shape[2])]
         if len(self._names) != pixels.shape[2]:
-            raise ValueError(f"Bitmap: {len(self._names)} channel names for {pixels.shape[2]} channels")
+            raise NativeValueError(f"Bitmap: {len(self._names)} channel names for {pixels.shape[2]} channels")
         self.srgb_gamma: bool = pixels.dtype == np.uint8 if srgb_gamma is None else bool(srgb_gamma)
         """Whether the numbers follow the curve of sRGB (alpha never does)."""
 
@@ -200,7 +202,7 @@ class Bitmap:
         type_ = self.component_type if component_type is None else DataType(component_type)
         curve = self.srgb_gamma if srgb_gamma is None else srgb_gamma
         if kind == PixelFormat.multi_channel and kind != self._kind:
-            raise ValueError("convert: multi_channel is not a format to convert to; make Bitmap(array, channel_names=...)")
+            raise NativeValueError("convert: multi_channel is not a format to convert to; make Bitmap(array, channel_names=...)")
         if (kind, type_, curve) == (self._kind, self.component_type, self.srgb_gamma):
             return Bitmap(self._pixels, kind, self._names, curve)
         values = self._linear()
@@ -268,9 +270,12 @@ class Bitmap:
     def write_async(
         self, path: str | os.PathLike[str], format: FileFormat = FileFormat.auto, quality: int = -1
     ) -> Future[None]:  # fmt: skip
-        """The same on another thread, of the pixels as they are now; `result()` of what it returns waits."""
+        """The same on another thread, of the pixels as they are now; `result()` of what it returns waits. What fails is
+        also logged."""
         copy = Bitmap(self._pixels, self._kind, self._names, self.srgb_gamma)
-        return _writers.submit(copy.write, path, format, quality)
+        pending = _writers.submit(copy.write, path, format, quality)
+        pending.add_done_callback(_log_failure)
+        return pending
 
     @staticmethod
     def read_multiple(paths: Sequence[str | os.PathLike[str]], format: FileFormat = FileFormat.auto) -> list[Bitmap]:
@@ -280,6 +285,12 @@ class Bitmap:
 
 _BESIDE = (FilterBoundaryCondition.clamp, FilterBoundaryCondition.clamp)
 _ALL_NUMBERS = (-float("inf"), float("inf"))
+
+
+def _log_failure(pending: Future[None]) -> None:
+    error = None if pending.cancelled() else pending.exception()
+    if error is not None:
+        logging.getLogger("slangpy").error("write_async: %s", error)
 
 
 def _sized(width: int, height: int, filter: Any = None, bc: Any = _BESIDE, clamp: Any = _ALL_NUMBERS) -> tuple[Any, ...]:
@@ -297,6 +308,8 @@ def _into(target: Bitmap, filter: Any = None, bc: Any = _BESIDE, clamp: Any = _A
 def _with_channels(values: Array, names: list[str], wanted: list[str]) -> Array:
     """The channels of another pixel format: Y of R, G and B by luminance, R, G and B of Y, alpha 1."""
     by_name = {name: values[:, :, i] for i, name in enumerate(names)}
+    if not set(by_name) & ({"Y", *wanted} if wanted[0] != "Y" else {"Y", "R"}):
+        raise NativeValueError(f"convert: none of the channels {names} gives {wanted}; split() the image, or name its channels")
     result = np.zeros((*values.shape[:2], len(wanted)))
     for i, name in enumerate(wanted):
         if name in by_name:

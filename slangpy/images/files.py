@@ -91,6 +91,15 @@ def write_image(
     path: str, format: FileFormat, pixels: Array, names: list[str], srgb_gamma: bool, quality: int
 ) -> None:  # fmt: skip
     kind = _format_of(path, format)
+    if pixels.size == 0:
+        raise RuntimeError(f"{path}: an image without pixels cannot be written, got {pixels.shape[1]} x {pixels.shape[0]}")
+    try:
+        _write(path, kind, pixels, names, quality)
+    except OSError as error:
+        raise RuntimeError(f"{path}: cannot be written as {kind.name}: {error}") from error
+
+
+def _write(path: str, kind: FileFormat, pixels: Array, names: list[str], quality: int) -> None:
     if kind == FileFormat.exr:
         return _write_exr(path, pixels, names)
     if kind == FileFormat.hdr:

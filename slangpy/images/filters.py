@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import NativeValueError
 from .scalars import Array
 
 
@@ -98,7 +99,7 @@ class LanczosFilter(Filter):
 
 def _positive(name: str, what: str, value: float) -> float:
     if not value > 0:
-        raise ValueError(f"{name}: {what} must be greater than 0, got {value!r}")
+        raise NativeValueError(f"{name}: {what} must be greater than 0, got {value!r}")
     return float(value)
 
 

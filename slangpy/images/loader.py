@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._native import Format, FormatSupport, TextureType, TextureUsage
+from ..errors import NativeValueError
 from .bitmap import Bitmap, PixelFormat
 from .records import DataType
 from .scalars import Array
@@ -78,7 +79,7 @@ class TextureLoader:
         sources = list(_given(sources, bitmaps, paths, ()))
         each = list(options) if isinstance(options, (list, tuple)) else [options] * len(sources)
         if len(each) != len(sources):
-            raise ValueError(f"load_textures: {len(each)} options for {len(sources)} images")
+            raise NativeValueError(f"load_textures: {len(each)} options for {len(sources)} images")
         return [self.load_texture(source, option) for source, option in zip(_bitmaps(sources), each, strict=True)]
 
     def load_texture_array(
@@ -89,7 +90,7 @@ class TextureLoader:
         parts = [self._texels(bitmap, chosen) for bitmap in _bitmaps(_given(sources, bitmaps, paths, ()))]
         kinds = {(pixels.shape, format_.name) for pixels, format_ in parts}
         if len(kinds) != 1:
-            raise ValueError(
+            raise NativeValueError(
                 f"load_texture_array: the images must have one size and format, got {sorted(kinds, key=str)}"
             )
         return self._create(np.stack([pixels for pixels, _ in parts]), parts[0][1], chosen, True)
@@ -157,7 +158,7 @@ def _bitmaps(sources: Sequence[Any]) -> list[Bitmap]:
 def texels(bitmap: Bitmap, options: Options, alpha: bool) -> tuple[Array, Format]:
     """The pixels as a texture has them, and its format. alpha: with one more channel, of ones."""
     if bitmap.pixel_format == PixelFormat.multi_channel and bitmap.channel_count > 4:
-        raise ValueError(
+        raise NativeValueError(
             f"TextureLoader: textures have up to 4 channels, the image has {bitmap.channel_count}; split() it"
         )
     pixels = np.asarray(bitmap).reshape(bitmap.height, bitmap.width, -1)
@@ -170,7 +171,7 @@ def texels(bitmap: Bitmap, options: Options, alpha: bool) -> tuple[Array, Format
     format_ = _find_format(pixels.dtype, pixels.shape[2], options.load_as_normalized, srgb)
     if format_ is None:
         advice = "leave extend_alpha True" if pixels.shape[2] == 3 else "convert() the image first"
-        raise ValueError(f"TextureLoader: no format for {pixels.shape[2]} channels of {pixels.dtype}; {advice}")
+        raise NativeValueError(f"TextureLoader: no format for {pixels.shape[2]} channels of {pixels.dtype}; {advice}")
     return np.ascontiguousarray(pixels if pixels.shape[2] > 1 else pixels[:, :, 0]), format_
 
 
@@ -190,10 +191,10 @@ def texture_to_bitmap(texture: Any, layer: int = 0, mip: int = 0) -> Bitmap:
     name = texture.format.name
     pixels = texture.to_numpy(layer=layer, mip=mip)
     if pixels.ndim not in (2, 3) or texture.type.name.startswith(("texture_1d", "texture_3d")):
-        raise ValueError(f"to_bitmap: expected a 2-D texture, got {texture.type.name}")
+        raise NativeValueError(f"to_bitmap: expected a 2-D texture, got {texture.type.name}")
     pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
     if pixels.dtype.name not in DataType.__members__:
-        raise ValueError(f"to_bitmap: texels of format {name} are no numbers of one type")
+        raise NativeValueError(f"to_bitmap: texels of format {name} are no numbers of one type")
     if name.startswith("bgra"):
         pixels = pixels[:, :, [2, 1, 0, 3]]
     kinds = [PixelFormat.r, PixelFormat.rg, PixelFormat.rgb, PixelFormat.rgba]

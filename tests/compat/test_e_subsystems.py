@@ -3,7 +3,9 @@ lines of logs, the numbers of keys."""
 
 from __future__ import annotations
 
+import logging
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,48 @@ def test_dds_files(tmp_path: Path) -> None:
     (tmp_path / "bad.dds").write_bytes(b"DDS and nothing that follows is right")
     with pytest.raises(RuntimeError, match=r"bad\.dds: cannot be read as dds"):
         B(tmp_path / "bad.dds")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("png", np.uint8), ("png", np.uint16), ("jpg", np.uint8), ("hdr", np.float32), ("exr", np.float32)],
+)
+def test_what_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, dtype: Any) -> None:
+    """RuntimeError for every format; what fails later is logged."""
+    if name == "exr":
+        pytest.importorskip("OpenEXR")
+    path = tmp_path / "missing" / f"a.{name}"
+    with pytest.raises(RuntimeError, match=rf"a\.{name}"):
+        B(numbers(dtype, 2, 2, 3)).write(path)
+    with pytest.raises(RuntimeError, match="without pixels cannot be written, got 0 x 3"):
+        B(numbers(dtype, 3, 0, 3)).write(tmp_path / f"a.{name}")
+    with caplog.at_level(logging.ERROR, "slangpy"):
+        with pytest.raises(RuntimeError, match=rf"a\.{name}"):
+            B(numbers(dtype, 2, 2, 3)).write_async(path).result(timeout=60)
+        for _ in range(600):  # callbacks run after those who wait have been woken
+            if caplog.messages:
+                break
+            time.sleep(0.01)
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith("write_async: ") and f"a.{name}" in caplog.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: B(np.zeros((2, 2, 0), np.float32)), r"expected an array .* got shape \(2, 2, 0\)"),
+        (lambda: B(np.zeros((2, 2), bool)), "of bool"),
+        (lambda: B(P.multi_channel, C.uint8, 2, 2), "channel_count or channel_names"),
+        (lambda: B(np.zeros((2, 2, 5), np.float32)).convert(P.rgb), r"none of the channels \['C0', .* gives \['R'"),
+        (lambda: B(np.zeros((2, 2, 2), np.float32), channel_names=["u", "v"]).convert(P.y), "none of the channels"),
+        (lambda: spy.TentFilter(-1), "radius must be greater than 0"),
+    ],
+)
+def test_errors_are_both(make: Any, text: str) -> None:
+    """A5: RuntimeError as there, and the class that says more."""
+    for kind in (RuntimeError, ValueError):
+        with pytest.raises(kind, match=text):
+            make()
 
 
 # --- E1: records
