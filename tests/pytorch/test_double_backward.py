@@ -286,7 +286,7 @@ def test_physics_informed(where: str) -> None:
 
 REFUSED = {
     "calls_own": ("custom derivative", ((4,),)),
-    "total": ("reads its parameter 'row'", ((5,), (4,))),
+    "total": ("indexes its parameter 'row'", ((5,), (4,))),
     "large": ("parameter 'w'", ((2, 300),)),
     "of_field": ("the Slang compiler", ((4,), (4,))),
     "of_sincos": ("the Slang compiler", ((4,),)),
