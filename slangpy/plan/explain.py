@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from .records import Argument, Vectorized
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from .records import Argument, Value, Vectorized
 
 
-def table(arguments: tuple[Argument, ...], plan: Vectorized | None, gradients: dict[str, str] | None = None) -> str:
+def _describe(value: Value, shapes: Sequence[Any]) -> str:
+    if value.kind in ("array", "tensor") and 0 <= value.leaf < len(shapes):
+        shape = tuple(shapes[value.leaf])
+        if len(shape) == len(value.shape):
+            value = replace(value, details={**value.details, "shape": shape})
+    return value.describe()
+
+
+def table(
+    arguments: tuple[Argument, ...],
+    plan: Vectorized | None,
+    gradients: dict[str, str] | None = None,
+    shapes: Sequence[Any] = (),
+) -> str:
     """One line per argument: name, Python type and shape, Slang parameter, bound type, dimensions, mapping.
 
     gradients: what a backward call does with each leaf's gradient, by ident; one more column.
+    shapes: of the leaves in the call at hand; a plan has those of the call for which it was made.
     """
     rows = [("argument", "value", "parameter", "bound type", "dims", "call dims", "gradient" if gradients else "")]
     if plan is None:
         for argument in arguments:
-            rows.append((argument.name or f"[{argument.position}]", argument.value.describe(), "", "", "", "", ""))
+            rows.append(
+                (argument.name or f"[{argument.position}]", _describe(argument.value, shapes), "", "", "", "", "")
+            )
     else:
         for placed in plan.placed:
             binding = placed.binding
             parameter = next(p for p in plan.resolved.parameters if p.name == placed.parameter)
-            text = binding.value.describe() if binding.value is not None else ""
+            text = _describe(binding.value, shapes) if binding.value is not None else ""
             rows.append(
                 (
                     placed.path,

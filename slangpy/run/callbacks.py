@@ -102,7 +102,7 @@ class Callbacks:
                 f"{dim} does not match {self._expected(leaf)} shape: the parameter takes {expected} there"
             )
         shown = ", ".join(f"{leaves[i].name} {list(s)}" for i, s in enumerate(shapes) if i < len(leaves))
-        raise ShapeError(f"{self.label}: {text}\nshapes: {shown}\n{self.plan.explain()}")
+        raise ShapeError(f"{self.label}: {text}\nshapes: {shown}\n{self.plan.explain(shapes)}")
 
     def fail_device(self, leaf: int, what: str, theirs: str) -> None:
         name = self.plan.spec.leaves[leaf].name

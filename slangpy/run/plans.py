@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -136,17 +137,17 @@ class PlanView:
         return [leaves[i] if i < len(leaves) else unused for i in torch_leaves(self.arguments)]
 
     # --- what users see (debug_build_call_data)
-    def explain(self) -> str:
-        """How each argument is bound, as a table."""
+    def explain(self, shapes: Sequence[Any] = ()) -> str:
+        """How each argument is bound, as a table. shapes: of the leaves, if not those of the call that was planned."""
         if self._planned is None:
-            return table(self.arguments, None)
+            return table(self.arguments, None, shapes=shapes)
         plan, grads, request = self._planned.vectorized, self._planned.derivatives, self.request
         if not request.options.bwds:
-            return table(self.arguments, plan)
+            return table(self.arguments, plan, shapes=shapes)
         shape = decode_variant(default_variant(request, self._planned), plan, request.on_cpu, group_size(request))
         classes = {p.ident: gradient_class(p, grads[p.ident], shape) for p in plan.placed if p.ident in grads}
         mode = "deterministic (exact sums)" if request.options.deterministic else "in any order"
-        return f"{table(self.arguments, plan, classes)}\ngradients: {mode}"
+        return f"{table(self.arguments, plan, classes, shapes)}\ngradients: {mode}"
 
     @property
     def code(self) -> str:

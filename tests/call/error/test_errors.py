@@ -263,3 +263,14 @@ def test_closed_device() -> None:
     device.close()
     with pytest.raises(RuntimeError, match="closed"):
         module.f(array(3))
+
+
+def test_table_of_a_later_call_has_its_shapes(device: spy.Device) -> None:
+    """The plan is that of the first call, the shapes in the table are those of the call that failed."""
+    module = source(device, "shapes_of_later_calls", "float first(float3 v, float w) { return v.x * w; }")
+    module.first(array(4, 3), array(4))
+    for v, w in ((array(5, 2), array(5)), (array(6, 3), array(7))):
+        with pytest.raises(spy.ShapeError) as caught:
+            module.first(v, w)
+        table = str(caught.value).split("argument ")[1]
+        assert f"ndarray<float> {list(v.shape)}" in table and f"ndarray<float> {list(w.shape)}" in table
