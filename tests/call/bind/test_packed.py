@@ -239,7 +239,7 @@ def test_a_packed_value_stands_at_the_top(module: Any, wrap: Any) -> None:
         ([{"x": 1.0}], ValueError, "_type"),
         ({"_type": "Nope"}, BoundVariableException, "Could not find type 'Nope'"),
         ({"_type": "S", "w": 1}, ValueError, "has no field 'w'"),
-        ({"_type": "S", 3: 1}, BoundVariableException, "no string"),
+        ({"_type": "S", 3: 1}, BoundVariableException, "is not a string"),
         ("text", BoundVariableException, "Unsupported type str"),
         (None, BoundVariableException, "Unsupported type NoneType"),
         ({"_type": "S", "x": object()}, BoundVariableException, "value.x: Unsupported type object"),
