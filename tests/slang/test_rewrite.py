@@ -12,6 +12,7 @@ from slangpy._slang import (
     rewrite_elements,
     rewrite_loops,
     rewrite_outs,
+    rewrite_reads,
     rewrite_scalars,
     sanitize_name,
 )
@@ -398,3 +399,57 @@ def test_elements_written_beside_branches_and_behind_loops(body: str, expected: 
 def test_other_elements_stay(body: str) -> None:
     source = f"[Differentiable] void f(int n, float3 w, inout float3 v) {{ {body} }}"
     assert rewrite_elements(source) == source
+
+
+PICKED = [
+    # the variable, the statement, and what becomes of it
+    ("float v[3]", "y = v[n] + v[0];", "y = PICK(v, int(n)) + v[0];"),
+    ("float2x3 v", "y = v[n][1] + v[0].x;", "y = PICK(v, int(n), int(1)) + v[0].x;"),
+    ("float3 v", "v.x = v[n];", "v.x = PICK(v, int(n));"),
+    ("float v[4]", "y = v[int(v[n])];", "y = PICK(v, int(int(PICK(v, int(n)))));"),
+    ("float3 v", "for (int i = 0; i < n; i++) { v[i] += v.y; }", "for (int i = 0; i < n; i++) { v[i] += PICK(v, 1); }"),
+    ("float v[2][3]", "y = v[n][i] + v[0][0];", "y = PICK(v, int(n), int(i)) + v[0][0];"),
+    ("float v[3]", "y = sin(v[n]) * v[i];", "y = sin(PICK(v, int(n))) * PICK(v, int(i));"),
+]
+STAYS = [
+    ("float v[3]", "y = v[n] * v[n];"),  # always one element
+    ("float v[3]", "v[n] = y; v[0] += y; ++v[n];"),  # writes
+    ("float v[3]", "set(v[n], v[0]);"),  # may write
+    ("float v[3]", "for (int i = 0; i < n; i++) { y += v[i] * v[0]; }"),
+    ("float v[SIZE]", "y = v[n] + v[0];"),  # not known here
+    ("int v[3]", "y = v[n] + v[0];"),
+    ("float v", "y = t[n] + t[0];"),
+    ("float v[3]", "if (n > 1) { float v[2]; y = v[n] + v[0]; }"),  # two of one name
+    ("float v[3]", "[ForceUnroll] for (int i = 0; i < 3; i++) { y += v[i] * v[0]; }"),
+]
+
+
+@pytest.mark.parametrize(("variable", "body", "expected"), PICKED)
+def test_elements_that_are_read_by_run_time_indices(variable: str, body: str, expected: str) -> None:
+    head = "[Differentiable]\nfloat f(%s, int n, int i, float y) { %s return y; }\n"
+    found = rewrite_reads(head % (variable, body))
+    pick = re.search(r"_spy_pick_\w+", found)
+    assert pick and found.count("\n") == 2
+    lines = found.replace(pick[0], "PICK").split("\n")
+    assert lines[0].startswith(f"[Differentiable] float PICK({variable}") or variable in lines[0]
+    assert lines[1] == (head % (variable, expected)).split("\n")[1]
+
+
+@pytest.mark.parametrize(("variable", "body"), STAYS)
+def test_other_elements_stay(variable: str, body: str) -> None:
+    source = f"[Differentiable] float f({variable}, int n, float y) {{ {body} return y; }}"
+    assert rewrite_reads(source) == source
+    mixed = f"float f(float v[3], int n, float y) {{ {PICKED[0][1]} return y; }} // Differentiable"
+    assert rewrite_reads(mixed) == mixed
+
+
+def test_methods_and_scopes_have_their_own_reads() -> None:
+    body = "{ return v[n] + v[0]; }"
+    source = (
+        f"struct S {{ [Differentiable] float f(float v[3], int n) {body} [Differentiable] float g(float v[3], int n) {body} }}\n"
+        f"[Differentiable] float h(float v[3], int n) {body}\ninterface I {{ [Differentiable] float k(float v[3], int n) {body} }}\n"
+    )
+    found = rewrite_reads(source)
+    assert found.count("[Differentiable] static float _spy_pick_") == 1  # for both methods
+    assert found.split("\n")[1].startswith("[Differentiable] float _spy_pick_")
+    assert found.split("\n")[2] == source.split("\n")[2]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ... import libslang
 from ...errors import ResolveException
 from ...folders import LIBRARY_PATH
 
@@ -62,7 +63,7 @@ def survey_of(module: Any) -> Survey:
     if known is None:
         known = Survey()
         for text in _texts(module):
-            _scan(_COMMENT.sub(" ", text), known)
+            _scan(_COMMENT.sub(" ", libslang.rewrite_reads(text)), known)
         known.lacking -= known.given
         loaded._forward_survey = known
     return known

@@ -15,6 +15,20 @@ bool is_float_type(std::string_view word)
     return is_float_word(word) || is_float_word(word.substr(0, word.find_last_not_of("1234x") + 1));
 }
 
+bool only_reads_arguments(std::string_view function)
+{
+    static const BracketedText::Names names = {
+        "abs",    "acos",     "all",         "any",        "asfloat", "asin",    "asuint", "atan",      "atan2",
+        "ceil",   "clamp",    "cos",         "cosh",       "cross",   "degrees", "detach", "dot",       "exp",
+        "exp2",   "floor",    "fma",         "fmod",       "frac",    "isinf",   "isnan",  "length",    "lerp",
+        "log",    "log10",    "log2",        "mad",        "max",     "min",     "mul",    "normalize", "pow",
+        "printf", "radians",  "rcp",         "reflect",    "refract", "round",   "rsqrt",  "saturate",  "select",
+        "sign",   "sin",      "sinh",        "smoothstep", "sqrt",    "step",    "tan",    "tanh",      "transpose",
+        "trunc",  "distance", "determinant", "diffPair",   "print",   "load",    "if",     "for",       "while",
+        "switch", "return",   "float",       "half",       "double",  "int",     "uint",   "bool"};
+    return names.count(function) > 0;
+}
+
 BracketedText::BracketedText(std::string_view text) : m_text(text), m_tokens(tokens_of(text, false))
 {
     match_brackets();
@@ -143,6 +157,37 @@ bool BracketedText::is_list(size_t open) const
     const std::string_view before = at(open - 1);
     return before == "=" || before == "," || before == "(" || before == "return" ||
         (before == "{" && is_list(open - 1));
+}
+
+size_t BracketedText::header_of(const FunctionBody& body) const
+{
+    size_t i = body.begin;
+    while (i > 0 && at(i - 1) != ";" && at(i - 1) != "{" && at(i - 1) != "}")
+        i = at(i - 1) == "]" || at(i - 1) == ")" ? match(i - 1) : i - 1;
+    return i;
+}
+
+std::string_view BracketedText::scope_word(size_t begin) const
+{
+    const size_t open = around(begin);
+    for (size_t i = open; open != npos && i-- > 0 && at(i) != ";" && at(i) != "}" && at(i) != "{";)
+        if (at(i) == "struct" || at(i) == "class" || at(i) == "extension" || at(i) == "interface")
+            return at(i);
+    return {};
+}
+
+bool BracketedText::is_assignment(size_t i) const
+{
+    const std::string_view sign = at(i), second = at(i + 1);
+    if (sign == "=")
+        return second != "=" || !joined(i);
+    const bool is_operator = sign == "+" || sign == "-" || sign == "*" || sign == "/" || sign == "%";
+    return is_operator && joined(i) && (second == "=" || ((sign == "+" || sign == "-") && second == sign));
+}
+
+bool BracketedText::is_stepped(size_t i) const
+{
+    return (at(i - 1) == "+" || at(i - 1) == "-") && at(i - 2) == at(i - 1) && joined(i - 2);
 }
 
 } // namespace spy

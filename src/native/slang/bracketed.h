@@ -42,7 +42,11 @@ public:
     size_t float_type_end(size_t i) const;
     /// Variables and parameters of such a type; not constants, nor names that another declaration uses.
     Names local_floats(const FunctionBody& body) const;
-    bool is_list(size_t open) const; ///< whether a "{" opens an initializer
+    bool is_list(size_t open) const;                  ///< whether a "{" opens an initializer
+    size_t header_of(const FunctionBody& body) const; ///< the first token of a function: of its attributes
+    std::string_view scope_word(size_t begin) const;  ///< "struct", ..., around a function; empty in namespaces
+    bool is_assignment(size_t i) const;               ///< whether =, += and the like stand there
+    bool is_stepped(size_t i) const;                  ///< whether ++ or -- stands before i
 
 private:
     void match_brackets();
@@ -58,6 +62,8 @@ private:
 
 bool is_float_word(std::string_view word); ///< float, half, double and their long names
 bool is_float_type(std::string_view word); ///< float, half3, double2x2 and the like
+/// Functions of Slang's core module that write none of their arguments, and what else stands before brackets.
+bool only_reads_arguments(std::string_view function);
 inline bool is_word(std::string_view text) { return !text.empty() && starts_word(text[0]); }
 inline bool is_loop_word(std::string_view word) { return word == "for" || word == "while" || word == "do"; }
 

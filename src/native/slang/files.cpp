@@ -7,6 +7,7 @@
 #include "slang/rewrite_no_diff.h"
 #include "slang/rewrite_elements.h"
 #include "slang/rewrite_outs.h"
+#include "slang/rewrite_reads.h"
 #include "slang/rewrite_scalars.h"
 
 #include <filesystem>
@@ -74,7 +75,7 @@ std::string SourceFiles::prepared(const std::string& source, const std::string& 
     const Surroundings around = m_imports.around(source, name, path);
     const std::string imported = around.cyclic.empty() ? source : name_cyclic_imports(source, around);
     std::string text = rewrite_no_diff(prepare_source(imported, around, m_has_library));
-    text = rewrite_elements(rewrite_outs(rewrite_scalars(rewrite_loops(text))));
+    text = rewrite_reads(rewrite_elements(rewrite_outs(rewrite_scalars(rewrite_loops(text)))));
     if (m_rewrites.for_host && m_has_library)
         text = import_host(std::move(text));
     if (m_rewrites.prints && m_has_library)

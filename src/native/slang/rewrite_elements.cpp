@@ -45,7 +45,7 @@ private:
         for (size_t i = branches ? body.open + 1 : first_loop; i < body.end; ++i) {
             if (!names.count(at(i)))
                 continue;
-            const size_t begin = is_stepped(i) ? i - 2 : i; // ++v.y
+            const size_t begin = m_text.is_stepped(i) ? i - 2 : i; // ++v.y
             const size_t end = begins_statement(begin) ? end_of_write(i, begin != i, body.end) : body.end;
             if (end == body.end)
                 continue;
@@ -72,7 +72,7 @@ private:
     {
         for (size_t i = open + 1; i < m_text.match(open); ++i)
             if (at(i) == name && at(i - 1) != "." && (at(i + 1) == "." || at(i + 1) == "["))
-                return !places.count(m_text.token(is_stepped(i) ? i - 2 : i).begin);
+                return !places.count(m_text.token(m_text.is_stepped(i) ? i - 2 : i).begin);
         return false;
     }
 
@@ -96,11 +96,6 @@ private:
         return before;
     }
 
-    bool is_stepped(size_t i) const
-    {
-        return i > 2 && (at(i - 1) == "+" || at(i - 1) == "-") && at(i - 2) == at(i - 1) && m_text.joined(i - 2);
-    }
-
     bool begins_statement(size_t i) const
     {
         static const Names may_stand_before = {";", "{", "}", ")", ":", "else", "do"};
@@ -114,7 +109,7 @@ private:
         size_t next = i + 1;
         while (at(next) == "." || at(next) == "[")
             next = at(next) == "." ? next + 2 : m_text.match(next) + 1;
-        if (next == i + 1 || !(is_stepped ? at(next) == ";" : is_assignment(next)))
+        if (next == i + 1 || !(is_stepped ? at(next) == ";" : m_text.is_assignment(next)))
             return limit;
         while (next < limit && at(next) != ";") {
             const size_t match = m_text.match(next);
@@ -123,15 +118,6 @@ private:
             next = match != BracketedText::npos ? match + 1 : next + 1;
         }
         return next;
-    }
-
-    bool is_assignment(size_t i) const
-    {
-        const std::string_view sign = at(i), second = at(i + 1);
-        if (sign == "=")
-            return second != "=" || !m_text.joined(i);
-        const bool is_operator = sign == "+" || sign == "-" || sign == "*" || sign == "/";
-        return is_operator && m_text.joined(i) && (second == "=" || ((sign == "+" || sign == "-") && second == sign));
     }
 
     BracketedText m_text;

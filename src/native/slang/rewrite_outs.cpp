@@ -11,21 +11,6 @@ namespace {
 using Names = BracketedText::Names;
 constexpr size_t npos = BracketedText::npos;
 
-/// Functions of Slang's core module that write none of their arguments, and what else stands before brackets.
-bool only_reads(std::string_view function)
-{
-    static const Names names = {
-        "abs",    "acos",     "all",         "any",        "asfloat", "asin",    "asuint", "atan",      "atan2",
-        "ceil",   "clamp",    "cos",         "cosh",       "cross",   "degrees", "detach", "dot",       "exp",
-        "exp2",   "floor",    "fma",         "fmod",       "frac",    "isinf",   "isnan",  "length",    "lerp",
-        "log",    "log10",    "log2",        "mad",        "max",     "min",     "mul",    "normalize", "pow",
-        "printf", "radians",  "rcp",         "reflect",    "refract", "round",   "rsqrt",  "saturate",  "select",
-        "sign",   "sin",      "sinh",        "smoothstep", "sqrt",    "step",    "tan",    "tanh",      "transpose",
-        "trunc",  "distance", "determinant", "diffPair",   "print",   "load",    "if",     "for",       "while",
-        "switch", "return",   "float",       "half",       "double",  "int",     "uint",   "bool"};
-    return names.count(function) > 0;
-}
-
 using Places = std::map<size_t, Names>;
 
 class OutScanner {
@@ -132,7 +117,7 @@ private:
         const bool is_local = argument.first == argument.last && names.count(at(argument.first));
         const auto found = m_overloads.find(at(open - 1));
         if (found == m_overloads.end())
-            return is_local && !only_reads(at(open - 1)) && !is_float_type(at(open - 1));
+            return is_local && !only_reads_arguments(at(open - 1)) && !is_float_type(at(open - 1));
         bool may = false, does = true;
         for (const std::vector<Use>& uses : found->second) {
             const Use use = k < uses.size() ? uses[k] : Use::read;

@@ -9,6 +9,7 @@
 #include "slang/rewrite_loops.h"
 #include "slang/rewrite_elements.h"
 #include "slang/rewrite_outs.h"
+#include "slang/rewrite_reads.h"
 #include "slang/rewrite_scalars.h"
 #include "slang/type_layout.h"
 
@@ -263,6 +264,9 @@ void bind_slang_session(nb::module_& m)
     m.def(
         "rewrite_elements", [](const std::string& source) { return rewrite_elements(source); }, nb::arg("source"),
         "Source text with elements of vectors written beside branches, which Slang differentiates rightly.");
+    m.def(
+        "rewrite_reads", [](const std::string& source) { return rewrite_reads(source); }, nb::arg("source"),
+        "Source text with elements read by run-time indices, which Slang differentiates rightly.");
     m.def(
         "rewrite_outs", [](const std::string& source) { return rewrite_outs(source); }, nb::arg("source"),
         "Source text with variables that calls write and loops read, which Slang differentiates rightly.");
