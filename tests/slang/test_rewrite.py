@@ -436,7 +436,7 @@ def test_elements_that_are_read_by_run_time_indices(variable: str, body: str, ex
 
 
 @pytest.mark.parametrize(("variable", "body"), STAYS)
-def test_other_elements_stay(variable: str, body: str) -> None:
+def test_other_reads_stay(variable: str, body: str) -> None:
     source = f"[Differentiable] float f({variable}, int n, float y) {{ {body} return y; }}"
     assert rewrite_reads(source) == source
     mixed = f"float f(float v[3], int n, float y) {{ {PICKED[0][1]} return y; }} // Differentiable"
