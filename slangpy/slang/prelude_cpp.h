@@ -97,22 +97,25 @@ inline Integer update(Integer* to, Function f)
 
 } // namespace spy_atomics
 
+/// T, without a say in what T is: Slang's 64-bit literals are of another type than its 64-bit integers.
+template<class T> struct _spy_of_type { typedef T type; };
+template<class T> using _spy_given = typename _spy_of_type<T>::type;
 template<class T>
-inline T _spy_fetch_add(T* to, T v) { return spy_atomics::update(to, [v](T x) { return T(x + v); }); }
+inline T _spy_fetch_add(T* to, _spy_given<T> v) { return spy_atomics::update(to, [v](T x) { return T(x + v); }); }
 template<class T>
-inline T _spy_fetch_min(T* to, T v) { return spy_atomics::update(to, [v](T x) { return x < v ? x : v; }); }
+inline T _spy_fetch_min(T* to, _spy_given<T> v) { return spy_atomics::update(to, [v](T x) { return x < v ? x : v; }); }
 template<class T>
-inline T _spy_fetch_max(T* to, T v) { return spy_atomics::update(to, [v](T x) { return x > v ? x : v; }); }
+inline T _spy_fetch_max(T* to, _spy_given<T> v) { return spy_atomics::update(to, [v](T x) { return x > v ? x : v; }); }
 template<class T>
-inline T _spy_fetch_and(T* to, T v) { return spy_atomics::update(to, [v](T x) { return T(x & v); }); }
+inline T _spy_fetch_and(T* to, _spy_given<T> v) { return spy_atomics::update(to, [v](T x) { return T(x & v); }); }
 template<class T>
-inline T _spy_fetch_or(T* to, T v) { return spy_atomics::update(to, [v](T x) { return T(x | v); }); }
+inline T _spy_fetch_or(T* to, _spy_given<T> v) { return spy_atomics::update(to, [v](T x) { return T(x | v); }); }
 template<class T>
-inline T _spy_fetch_xor(T* to, T v) { return spy_atomics::update(to, [v](T x) { return T(x ^ v); }); }
+inline T _spy_fetch_xor(T* to, _spy_given<T> v) { return spy_atomics::update(to, [v](T x) { return T(x ^ v); }); }
 template<class T>
-inline T _spy_fetch_exchange(T* to, T v) { return spy_atomics::update(to, [v](T) { return v; }); }
+inline T _spy_fetch_exchange(T* to, _spy_given<T> v) { return spy_atomics::update(to, [v](T) { return v; }); }
 template<class T>
-inline T _spy_fetch_compare(T* to, T expected, T v)
+inline T _spy_fetch_compare(T* to, _spy_given<T> expected, _spy_given<T> v)
 {
     return spy_atomics::update(to, [expected, v](T x) { return x == expected ? v : x; });
 }

@@ -245,3 +245,23 @@ def test_wrong_number_of_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "cpu_wave_lanes", 8)
     with pytest.raises(ValueError, match=r"waves of 1 or 32 lanes \(SLANGPY_CPU_WAVE_LANES\), not of 8"):
         configure_cpu()
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("uint", np.uint32), ("int", np.int32), ("uint64_t", np.uint64), ("int64_t", np.int64)])
+@pytest.mark.parametrize("fetched", [False, True])
+def test_atomics_with_literals(device: spy.Device, kind: str, dtype: type, fetched: bool) -> None:
+    """`3` is an int, whatever the word is."""
+    if np.dtype(dtype).itemsize == 8 and not device.has_feature(spy.Feature.atomic_int64):
+        pytest.skip("no atomics of 64 bits")
+    names = ["Add", "Min", "Max", "And", "Or", "Xor", "Exchange"]
+    calls = " ".join(f"Interlocked{name}(y[{i}], 3{', before' * fetched});" for i, name in enumerate(names))
+    source = (
+        f'[shader("compute")] [numthreads(64, 1, 1)] void k(RWStructuredBuffer<{kind}> y) {{ {kind} before; {calls} }}'
+    )
+    loaded = device.load_module_from_source(f"literals_{kind}_{fetched}", source)
+    kernel = device.create_compute_kernel(device.link_program([loaded], [loaded.entry_point("k")]))
+    usage = spy.BufferUsage.shader_resource | spy.BufferUsage.unordered_access
+    words = device.create_buffer(data=np.full(8, 6, dtype), struct_size=np.dtype(dtype).itemsize, usage=usage)
+    kernel.dispatch([64, 1, 1], y=words)
+    found = words.to_numpy().view(dtype)
+    assert found.tolist() == [6 + 3 * 64, 3, 6, 6 & 3, 6 | 3, 6, 3, 6]

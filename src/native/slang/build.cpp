@@ -51,7 +51,8 @@ std::string unsupported_on_cpu(const std::string& text)
     else if (operation.starts_with("Wave") || operation.starts_with("Quad") || operation.starts_with("wave"))
         feature = cat("wave operations (", operation, ")");
     return cat(generated ? "the function" : cat("function '", function, "'"), " uses ", feature,
-               ", which the cpu device cannot run; devices that can: cuda, vulkan, d3d12");
+               ", which the cpu device cannot run; devices that can: ",
+               operation.starts_with("cuda") ? "cuda" : "cuda, vulkan, d3d12");
 }
 
 } // namespace
