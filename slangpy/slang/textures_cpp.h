@@ -404,6 +404,39 @@ struct _spy_rw_texture : _spy_texture_base<T, axes, false, is_array> {
     template <class L> T Load(const L& location) const { return (*this)[location]; }
 };
 
+/// Buffer<T> and RWBuffer<T>: textures of one dimension.
+template <class T> struct _spy_Buffer : _spy_texture<T, 1, false, false> {
+    template <class L> T Load(L location) const { return (*this)[location]; }
+    uint32_t count() const { return this->extent(0, 0); }
+};
+/// An element whose components may be changed one by one: written back, when it was, at the end of the expression.
+template <class T, class Texture>
+struct _spy_element_ref : _spy_texel_ref<T, Texture> {
+    T value = {};
+    bool is_held = false;
+    explicit _spy_element_ref(const _spy_texel_ref<T, Texture>& ref) : _spy_texel_ref<T, Texture>(ref) {}
+    _spy_element_ref(const _spy_element_ref&) = delete;
+    ~_spy_element_ref()
+    {
+        if (is_held)
+            this->texture.store_at(this->place, value);
+    }
+    T& operator*()
+    {
+        is_held = true;
+        return value = this->texture.load_at(this->place, 0);
+    }
+};
+template <class T> struct _spy_RWBuffer : _spy_rw_texture<T, 1, false> {
+    typedef _spy_rw_texture<T, 1, false> Texture;
+    template <class L> _spy_element_ref<T, typename Texture::Base> operator[](L location) const
+    {
+        return _spy_element_ref<T, typename Texture::Base>(Texture::operator[](location));
+    }
+    template <class L> void Store(L location, const T& v) const { Texture::operator[](location) = v; }
+    uint32_t count() const { return this->extent(0, 0); }
+};
+
 template <class T> using _spy_Texture1D = _spy_texture<T, 1, false, false>;
 template <class T> using _spy_Texture2D = _spy_texture<T, 2, false, false>;
 template <class T> using _spy_Texture3D = _spy_texture<T, 3, false, false>;
@@ -417,6 +450,8 @@ template <class T> using _spy_RWTexture3D = _spy_rw_texture<T, 3, false>;
 template <class T> using _spy_RWTexture1DArray = _spy_rw_texture<T, 1, true>;
 template <class T> using _spy_RWTexture2DArray = _spy_rw_texture<T, 2, true>;
 
+#define Buffer _spy_Buffer
+#define RWBuffer _spy_RWBuffer
 #define Texture1D _spy_Texture1D
 #define Texture2D _spy_Texture2D
 #define Texture3D _spy_Texture3D

@@ -2,6 +2,7 @@
 #include "cpu/division.h"
 #include "cpu/device.h"
 #include "cpu/host.h"
+#include "cpu/texel.h"
 #include "device/texel_format.h"
 
 #include <algorithm>
@@ -31,6 +32,9 @@ bool has_texture(const SlotLayout& slot)
 {
     return slot.kind == SlotKind::texture || slot.kind == SlotKind::combined_texture_sampler;
 }
+
+/// Buffer<T> or RWBuffer<T>: to kernels a texture of one dimension.
+bool is_typed_buffer(const SlotLayout& slot) { return slot.kind == SlotKind::texel_buffer; }
 
 bool has_sampler(const SlotLayout& slot)
 {
@@ -93,6 +97,28 @@ void describe(const HostTexture& texture, const TextureView* view, SpyTexture& o
            dimensions_of(desc.type) == 2 ? plain_kind(format) : 0};
 }
 
+/// What is behind the last whole element does not count.
+void describe(const Buffer& buffer, const std::string& path, bool is_writable, SpyTexture& out)
+{
+    static const uint64_t no_offset = 0;
+    const Format format = buffer.desc().format;
+    if (format == Format::undefined)
+        fail_value("parameter '", path, "' takes a buffer that was created with a format, and this one has none: give ",
+                   "create_buffer a format, such as Format.r32_float");
+    const TexelCodec& codec = texel_codec(format);
+    if (!codec.decode || (is_writable && !codec.encode))
+        fail_value("parameter '", path, "': the cpu device cannot ", codec.decode ? "write" : "read",
+                   " buffers of format ", format_name(format));
+    const uint64_t count = std::min<uint64_t>(buffer.desc().size / codec.bytes, 0x7fffffff);
+    out.data = static_cast<uint8_t*>(buffer.host_pointer());
+    out.offsets = &no_offset;
+    out.size[0] = uint32_t(count);
+    out.size[1] = out.size[2] = count ? 1 : 0;
+    out.dimensions = 1;
+    out.layer_count = out.mip_count = out.mip_stride = 1;
+    out.format = uint32_t(format);
+}
+
 void describe(const SamplerDesc& desc, SpySampler& out)
 {
     out.linear_min = desc.min_filter == TextureFilteringMode::linear;
@@ -136,7 +162,7 @@ CpuKernel::CpuKernel(ref<Device> device, const KernelDesc& desc)
     m_block_size = std::max<uint64_t>(m_block_size, 64);
     for (size_t i = 0; i < m_layout->slots.size(); ++i) {
         const SlotLayout& slot = m_layout->slots[i];
-        if (!is_buffer(slot) && !has_texture(slot) && !has_sampler(slot))
+        if (!is_buffer(slot) && !has_texture(slot) && !has_sampler(slot) && !is_typed_buffer(slot))
             continue; // a global that the kernel does not reach (slangpy/compiler/prelude.py): its place stays empty
         const uint64_t size = is_buffer(slot) ? sizeof(BufferView) : has_texture(slot) && has_sampler(slot) ? 16 : 8;
         if (slot.scope >= m_layout->scopes.size() || slot.offset + size > m_layout->scopes[slot.scope].size + 16)
@@ -191,7 +217,13 @@ void CpuKernel::fill_resource(const Resource& resource, Object* object, uint8_t*
     auto* descriptors = new (block + resource.offset) Descriptors{};
     uint8_t* handle = scope(block, slot.scope) + slot.offset;
     const Sampler* sampler = nullptr;
-    if (has_texture(slot)) {
+    if (is_typed_buffer(slot)) {
+        descriptors->texture.mip_count = 1;
+        if (object)
+            describe(*static_cast<const Buffer*>(object), slot.path, slot.writable, descriptors->texture);
+        const SpyTexture* pointer = &descriptors->texture;
+        std::memcpy(handle, &pointer, 8);
+    } else if (has_texture(slot)) {
         descriptors->texture.mip_count = 1;
         if (auto* view = dynamic_cast<TextureView*>(object)) {
             describe(*static_cast<const HostTexture*>(view->texture()), view, descriptors->texture);

@@ -236,7 +236,10 @@ private:
         }
         case ResourceShape::byte_address_buffer: slot.kind = SlotKind::byte_address_buffer; return;
         case ResourceShape::acceleration_structure: slot.kind = SlotKind::acceleration_structure; return;
-        case ResourceShape::texture_buffer: slot.kind = SlotKind::texel_buffer; break;
+        case ResourceShape::texture_buffer:
+            slot.kind = SlotKind::texel_buffer;
+            slot.element_stride = is_of_host(layout->getType());
+            break;
         default:
             slot.kind = unsigned(shape) & SLANG_TEXTURE_COMBINED_FLAG ? SlotKind::combined_texture_sampler
                                                                       : SlotKind::texture;
@@ -246,6 +249,17 @@ private:
             slot.channels = texel->getKind() == slang::TypeReflection::Kind::Vector ? uint32_t(texel->getElementCount())
                                                                                     : 1;
         }
+    }
+
+    /// Buffer<T, 1>: slangpy_host.slang's, not Slang's own.
+    static bool is_of_host(slang::TypeReflection* type)
+    {
+        ISlangBlob* name = nullptr;
+        if (!type || SLANG_FAILED(type->getFullName(&name)) || !name)
+            return false;
+        const std::string text(static_cast<const char*>(name->getBufferPointer()), name->getBufferSize());
+        name->release();
+        return text.find(", 1>") != text.npos;
     }
 
     ProgramLayout& m_result;

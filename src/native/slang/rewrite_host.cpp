@@ -17,6 +17,8 @@ constexpr std::string_view heads[] = {"Wave",
                                       "DeviceMemoryBarrier",
                                       "GroupMemoryBarrier",
                                       "CalculateLevelOfDetail"};
+/// Types of slangpy_host.slang.
+constexpr std::string_view types[] = {"Buffer", "RWBuffer"};
 
 bool is_host_name(std::string_view word)
 {
@@ -33,13 +35,29 @@ bool names(std::string_view source, const Test& is_wanted)
     });
 }
 
+/// Whether a source names Buffer<T> or RWBuffer<T> and has no struct of its own of such a name.
+bool names_typed_buffers(std::string_view source)
+{
+    const std::vector<Token> tokens = tokens_of(source);
+    const auto text = [&](size_t i) { return source.substr(tokens[i].begin, tokens[i].end - tokens[i].begin); };
+    bool found = false;
+    for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+        if (std::find(std::begin(types), std::end(types), text(i)) == std::end(types))
+            continue;
+        if (i > 0 && (text(i - 1) == "struct" || text(i - 1) == "interface" || text(i - 1) == "typealias"))
+            return false;
+        found |= text(i + 1) == "<";
+    }
+    return found;
+}
+
 } // namespace
 
 std::string import_host(std::string source)
 {
-    const bool may = std::any_of(std::begin(heads), std::end(heads),
-                                 [&](std::string_view head) { return source.find(head) != source.npos; });
-    return may && names(source, is_host_name) ? source + "\nimport slangpy_host;\n" : source;
+    const auto is_in = [&](std::string_view head) { return source.find(head) != source.npos; };
+    const bool is_named = std::any_of(std::begin(heads), std::end(heads), is_in) && names(source, is_host_name);
+    return is_named || (is_in("Buffer") && names_typed_buffers(source)) ? source + "\nimport slangpy_host;\n" : source;
 }
 
 std::string import_printing(std::string source)
