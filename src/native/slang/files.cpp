@@ -77,7 +77,7 @@ std::string SourceFiles::prepared(const std::string& source, const std::string& 
     std::string text = rewrite_no_diff(prepare_source(imported, around, m_has_library));
     text = rewrite_reads(rewrite_elements(rewrite_outs(rewrite_scalars(rewrite_loops(text)))));
     if (m_rewrites.for_host && m_has_library)
-        text = import_host(std::move(text));
+        text = import_host(std::move(text), around);
     if (m_rewrites.prints && m_has_library)
         text = import_printing(std::move(text));
     return m_rewrites.inlines_differentiable ? inline_differentiable(text) : text;

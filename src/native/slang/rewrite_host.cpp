@@ -35,9 +35,12 @@ bool names(std::string_view source, const Test& is_wanted)
     });
 }
 
-/// Whether a source names Buffer<T> or RWBuffer<T> and has no struct of its own of such a name.
-bool names_typed_buffers(std::string_view source)
+/// Whether a source names Buffer<T> or RWBuffer<T>, and neither it nor what it imports declares such a name.
+bool names_typed_buffers(std::string_view source, const Surroundings& around)
 {
+    if (std::any_of(std::begin(types), std::end(types),
+                    [&](std::string_view type) { return around.declared.contains(type); }))
+        return false;
     const std::vector<Token> tokens = tokens_of(source);
     const auto text = [&](size_t i) { return source.substr(tokens[i].begin, tokens[i].end - tokens[i].begin); };
     bool found = false;
@@ -53,11 +56,12 @@ bool names_typed_buffers(std::string_view source)
 
 } // namespace
 
-std::string import_host(std::string source)
+std::string import_host(std::string source, const Surroundings& around)
 {
     const auto is_in = [&](std::string_view head) { return source.find(head) != source.npos; };
     const bool is_named = std::any_of(std::begin(heads), std::end(heads), is_in) && names(source, is_host_name);
-    return is_named || (is_in("Buffer") && names_typed_buffers(source)) ? source + "\nimport slangpy_host;\n" : source;
+    return is_named || (is_in("Buffer") && names_typed_buffers(source, around)) ? source + "\nimport slangpy_host;\n"
+                                                                                : source;
 }
 
 std::string import_printing(std::string source)

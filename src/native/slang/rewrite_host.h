@@ -1,12 +1,14 @@
 #pragma once
 // Sources that use functions of Slang's own module which our library has for more targets.
+#include "slang/imports.h"
+
 #include <string>
 
 namespace spy {
 
 /// Adds `import slangpy_host;` behind a source that names barriers, wave operations, atomics, or methods of textures
 /// that Slang's C++ target lacks. Lines and columns stay.
-std::string import_host(std::string source);
+std::string import_host(std::string source, const Surroundings& around);
 
 /// Adds `import slangpy_print;` behind a source that calls printf(), which the compiler then finds there for all
 /// targets.

@@ -156,3 +156,9 @@ def test_slangs_own_type_is_refused_on_the_cpu(device: Any) -> None:
     with pytest.raises((NotImplementedError, spy.ResolveException, RuntimeError)):
         module = spy.Module(device.load_module_from_source("typed_buffers_bare", source))
         module.at(made(device, np.zeros(4, np.float32), F.rgba32_float))
+
+
+def test_a_generic_struct_of_that_name(device: spy.Device) -> None:
+    """The kernel of a call names the user's type, which an imported module declares."""
+    source = "struct Buffer<T : __BuiltinFloatingPointType> { T x; T y; }\nfloat f(Buffer<float> b) { return b.x + 2 * b.y; }"
+    assert spy.Module.load_from_source(device, "own_generic_buffer", source).f({"x": 1.0, "y": 2.0}) == 5
