@@ -127,7 +127,7 @@ struct SlotLayout {
     uint32_t set = 0, binding = 0, array_index = 0; ///< Vulkan, D3D12 (register space, register)
     uint32_t scope = 0;                             ///< CPU, CUDA: where the handle is stored ...
     uint64_t offset = 0, size = 0;                  ///< ... in that scope's bytes
-    uint64_t element_stride = 0;                    ///< structured buffers; of texel buffers 1 for slangpy_host.slang's, else 0
+    uint64_t element_stride = 0; ///< structured buffers; of texel buffers 1 for slangpy_host.slang's, else 0
     ResourceShape shape = ResourceShape::none;
     ScalarType scalar = ScalarType::none; ///< texel scalar of textures
     uint32_t channels = 0;                ///< texel components of textures
