@@ -21,8 +21,8 @@ from .compiler.module_files import (
     imported_paths,
     load_path,
     load_source,
-    load_texts,
-    texts,
+    load_text_modules,
+    text_modules,
 )
 from .compiler.options import options_key
 from .compiler.package_files import library_hash, planner_hash
@@ -87,7 +87,7 @@ class Module(Shared):
         self._seen: dict[str, str] = {}  # hashes of the files when the compiler was last given them
         self.kernel_store = KernelStore(device)
         if source:
-            texts(device)[name] = source
+            text_modules(device)[name] = source
         register(self)
 
     # --- construction
@@ -174,11 +174,11 @@ class Module(Shared):
 
     def load_in(self, session: Any) -> Any:
         """The module's source as it is now, compiled in a session."""
-        if texts(self.device):
+        if text_modules(self.device):
             paths = [path for path, _ in self._manifest["files"]] if self._manifest is not None else []
             paths += [str(self._path)] if self._path is not None else []
             files = [Path(path).read_text("utf-8", "replace") for path in paths if os.path.exists(path)]
-            load_texts(self.device, session, self.name, "\n".join([self._source, *files]))
+            load_text_modules(self.device, session, self.name, "\n".join([self._source, *files]))
         if self._path is not None:
             return load_path(session, self._path)
         if self._source:

@@ -17,7 +17,7 @@ from ..errors import SlangCompileError
 from ..folders import LIBRARY_PATH
 from .generated import generated_name, load_generated, with_bounds
 from .library import library_blob
-from .module_files import load_texts, texts
+from .module_files import load_text_modules, text_modules
 from .options import session_options
 from .session import session_values
 
@@ -50,7 +50,7 @@ class ChildLink:
             "target": target,
             "options": {**values, "inline_differentiable": True},
             "library": library_blob(device),
-            "texts": {other: texts(device)[other] for item in modules for other in _texts_of(item)},
+            "texts": {other: text_modules(device)[other] for item in modules for other in _text_modules_of(item)},
             "modules": [
                 (known, str(item._path or ""), item._source)
                 for known, item in zip(program.import_names, modules, strict=True)
@@ -99,7 +99,7 @@ def serve() -> None:
 
 def _compiled(request: dict[str, Any]) -> dict[str, Any]:
     session: Any = libslang.SlangSession(request["target"], request["options"])
-    device = SimpleNamespace(_state=SimpleNamespace(texts=request["texts"]))
+    device = SimpleNamespace(_state=SimpleNamespace(text_modules=request["texts"]))
     try:
         if request["library"] is None:
             session.load_module("slangpy")
@@ -107,7 +107,7 @@ def _compiled(request: dict[str, Any]) -> dict[str, Any]:
             session.load_module_from_blob("slangpy", str(LIBRARY_PATH / "slangpy.slang"), request["library"])
         modules: list[Any] = []
         for name, path, source in request["modules"]:
-            load_texts(device, session, name, "\n".join(f"import {text}" for text in request["texts"]))
+            load_text_modules(device, session, name, "\n".join(f"import {text}" for text in request["texts"]))
             modules.append(_load(session, name, path, source))
         program = SimpleNamespace(session=session, import_names=[m.name for m in modules], modules=modules)
         module = load_generated(program, request["name"], request["source"])
@@ -118,7 +118,7 @@ def _compiled(request: dict[str, Any]) -> dict[str, Any]:
         return {"error": str(error)}
 
 
-def _texts_of(module: Any) -> list[str]:
+def _text_modules_of(module: Any) -> list[str]:
     """The modules made of text that a module imports."""
     return [name for name, _ in (module._manifest or {}).get("texts", ())]
 

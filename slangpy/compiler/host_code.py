@@ -54,7 +54,7 @@ def _file(name: str) -> bytes:
 
 
 @cache
-def host_text() -> bytes:
+def host_inputs() -> bytes:
     """All that decides what `with_host` makes of kernels; part of what names them in the disk cache."""
     return _file("host_cpp.h") + _file("groups_cpp.h") + _file("textures_cpp.h") + Path(__file__).read_bytes()
 

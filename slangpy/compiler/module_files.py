@@ -19,21 +19,21 @@ def include_paths(device: Any) -> list[str]:
     return [os.fspath(p) for p in options.get("include_paths", [])]
 
 
-def texts(device: Any) -> dict[str, str]:
+def text_modules(device: Any) -> dict[str, str]:
     """Sources of modules made of text by the name that `import` knows them by: the last of each name."""
-    return device._state.texts
+    return device._state.text_modules
 
 
 _IMPORTED_WORDS = re.compile(r"\b(?:import|implementing|__include|include)\b([^;\n]*)")
 
 
-def load_texts(device: Any, session: Any, name: str, text: str, importers: frozenset[str] = frozenset()) -> None:
+def load_text_modules(device: Any, session: Any, name: str, text: str, importers: frozenset[str] = frozenset()) -> None:
     """Loads the modules made of text that a module imports: a known manifest had spared them the compiler."""
     importers |= {name}
     words = {word for names in _IMPORTED_WORDS.findall(text) for word in re.findall(r"\w+", names)}
-    for other, source in list(texts(device).items()):  # other threads add some
+    for other, source in list(text_modules(device).items()):  # other threads add some
         if other in words and other not in importers and other not in session.__dict__.get("_sources", {}):
-            load_texts(device, session, other, source, importers)
+            load_text_modules(device, session, other, source, importers)
             load_source(session, other, source)
 
 

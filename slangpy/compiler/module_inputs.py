@@ -13,7 +13,7 @@ from .. import libslang
 from ..errors import SlangCompileError
 from ..folders import LIBRARY
 from .cache import digest
-from .module_files import include_paths, texts
+from .module_files import include_paths, text_modules
 
 _LIBRARY = os.path.join(LIBRARY, "")
 _IMPORT = re.compile(r'(?:\bimport\b|\b__include\b|#\s*include\b)[\s\\]*("[^"\n]+"|<[^>\n]+>|[\w.]+)')
@@ -44,9 +44,9 @@ def _decoded(data: bytes | None) -> str:
 # --- texts
 
 
-def texts_used(device: Any, own: str, text: str) -> dict[str, str]:
+def text_modules_used(device: Any, own: str, text: str) -> dict[str, str]:
     """The modules made of text that stand as words in a text, or in one that does; without `own`."""
-    known = texts(device)
+    known = text_modules(device)
     if not known or (len(known) == 1 and own in known):
         return {}
     candidates = dict(known)
@@ -184,7 +184,7 @@ def _fingerprint(device: Any, session: Any, real: list[str], own: str, text: str
         changed = data is None or (expected is not None and libslang._content_hash(data) != expected)
         files.append((path, digest(data or b"", str(time.time_ns())) if changed else digest(data or b"")))
         contents.append(_decoded(data))
-    used = texts_used(device, own, "\n".join(contents))
+    used = text_modules_used(device, own, "\n".join(contents))
     return {"files": files, "texts": sorted((name, digest(source)) for name, source in used.items())}
 
 
@@ -200,9 +200,9 @@ def still_holds(device: Any, record: Record, own: str, text: str) -> bool:
         data = read(path)
         if data is None or digest(data) != expected:
             return False
-        if len(texts(device)) > 1:
+        if len(text_modules(device)) > 1:
             contents.append(_decoded(data))
-    used = texts_used(device, own, "\n".join(contents))
+    used = text_modules_used(device, own, "\n".join(contents))
     return sorted((name, digest(source)) for name, source in used.items()) == [tuple(t) for t in record["texts"]]
 
 
@@ -216,7 +216,7 @@ def scan_of(module: Any) -> tuple[Scan, str]:
     text, here = _decoded(data), os.getcwd()
     own = ("cwd", here, text) if path is None else ("module", str(path.parent), text)
     scan = Scan(device, [own])
-    used = texts_used(device, module.name, "\n".join([text, *map(_decoded, scan.found.values())]))
+    used = text_modules_used(device, module.name, "\n".join([text, *map(_decoded, scan.found.values())]))
     if used:
         scan = Scan(device, [own, *(("cwd", here, source) for source in used.values())])
     if path is not None:
@@ -251,12 +251,12 @@ def is_behind(device: Any, session: Any, scan: Scan, own: str, text: str) -> boo
     for path, data in scan.found.items():
         if path in known and Path(path) not in failed and libslang._content_hash(data) != known[path]:
             return True
-    used = texts_used(device, own, "\n".join([text, *map(_decoded, scan.found.values())]))
+    used = text_modules_used(device, own, "\n".join([text, *map(_decoded, scan.found.values())]))
     given = session.__dict__.get("_sources", {})
     if any(given.get(name, source) != source for name, source in used.items()):
         return True
     loaded = set(session.loaded_names)  # files of these names
-    return any(name in loaded and name not in given for name in (*used, own) if name in texts(device))
+    return any(name in loaded and name not in given for name in (*used, own) if name in text_modules(device))
 
 
 def took_others(scan: Scan, session: Any, since: int, dependencies: list[str]) -> bool:

@@ -12,7 +12,7 @@ from .. import _native
 from ..folders import LIBRARY_PATH
 from .cache import digest
 from .globals_used import used_slots
-from .host_code import host_text, with_host, with_one_entry
+from .host_code import host_inputs, with_host, with_one_entry
 from .prelude_hlsl import check_hlsl, with_any_index, with_halves
 
 _FILES = {
@@ -33,7 +33,7 @@ _WAVE_MATCH = (
 
 
 @cache
-def _text(target: str) -> bytes:
+def _prelude_of(target: str) -> bytes:
     return b"".join(
         (LIBRARY_PATH / name).read_bytes().replace(b"#pragma once", b"", 1) + b"\n" for name in _FILES[target]
     )
@@ -67,7 +67,7 @@ def prelude_key(target: str) -> str:
     """Hash of all that `with_prelude` adds for a target; part of what names a kernel in the disk cache."""
     return digest(
         Path(__file__).read_bytes(), Path(__file__).with_name("prelude_hlsl.py").read_bytes(),
-        _text(target) if target in _FILES else b"", host_text() + _checks() if target == "cpp" else b"",
+        _prelude_of(target) if target in _FILES else b"", host_inputs() + _checks() if target == "cpp" else b"",
     )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         code = _with_prototypes(_with_mixed_operators(code))
     code = _with_last_returns(code)
     adds = b"#define SPY_HAS_ADDS\n" if target == "cpp" and b"_spy_atomic_add_" in code else b""
-    return adds + _text(target) + _double_functions(code, target)
+    return adds + _prelude_of(target) + _double_functions(code, target)
 
 
 # A function that Slang wrote, which number their names, and whose result is no reference.

@@ -22,7 +22,7 @@ _READS = ("size", "dims", "stride", "load", "loadOnce")
 _KEYWORDS = ("if", "for", "while", "switch", "return")
 
 
-def _text(module: Any) -> str | None:
+def _source_of(module: Any) -> str | None:
     """The sources of a module, of what it imports and is linked with; None where one is not at hand."""
     parts = [module._source] if module._source else []
     for loaded in module.loaded.modules:
@@ -32,7 +32,7 @@ def _text(module: Any) -> str | None:
             return None
         parts += [p.read_text("utf-8", "replace") for p in files if p.resolve().parent != LIBRARY_PATH]
     for linked in module.link:
-        other = _text(linked) if hasattr(linked, "loaded") else ""
+        other = _source_of(linked) if hasattr(linked, "loaded") else ""
         if other is None:
             return None
         parts.append(other)
@@ -159,7 +159,7 @@ def writes_view(module: Any, function: str, index: int, fields: tuple[str, ...])
     loaded = module.loaded
     known = getattr(loaded, "_view_writes", None)
     if known is None:
-        text = _text(module)
+        text = _source_of(module)
         known = loaded._view_writes = ViewWrites("" if text is None else text)
     return known.writes(function.rpartition(".")[2].partition("<")[0], index, fields)
 

@@ -90,7 +90,7 @@ class Problem:
             items = [self._argument(child, item) for (_, child), item in zip(value.fields, given, strict=True)]
             return lambda found: [build(found) for build in items]
         if value.kind == "dict":
-            self.untried.append(f"a {value.describe()}")
+            self.untried.append(f"a {value.summary()}")
         placed = None if value.kind == "dict" else self._placed.get(value.leaf)
         if placed is None:
             return lambda found: given

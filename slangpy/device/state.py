@@ -20,7 +20,7 @@ class DeviceState:
     """The default session and those that users made."""
     functional_session: Any = None
     """The session of the newest modules of functional calls."""
-    texts: dict[str, str] = field(default_factory=dict)
+    text_modules: dict[str, str] = field(default_factory=dict)
     """Sources of modules made of text by the name that `import` knows them by: the last of each name."""
     modules: Any = None
     """Census of the modules that take part in hot reload."""

@@ -18,7 +18,7 @@ from ..compiler.generated import generated_name, load_generated, with_bounds
 from ..compiler.globals_used import used_slots
 from ..compiler.library import load_library
 from ..compiler.literals import remember
-from ..compiler.module_files import load_texts
+from ..compiler.module_files import load_text_modules
 from ..compiler.options import target_options
 from ..compiler.reports import report_step
 from ..config import config
@@ -87,7 +87,7 @@ class GeneratedInputs:
         words = module_inputs.imports_of(source)
         self.text = "\n".join(f"import {word};" for word in words if word.strip('"<>') not in known)
         if self.text:
-            load_texts(program.device, program.session, "", self.text)
+            load_text_modules(program.device, program.session, "", self.text)
         self.since = program.session.lookups(0)[0]
 
     def record(self) -> dict[str, Any] | None:
@@ -99,7 +99,7 @@ class GeneratedInputs:
         files = [path for path in session.read_files if path in scan.found]
         record = module_inputs.collect(device, session, self.since, scan, files, "", self.text)
         given = session.__dict__.get("_sources", {})
-        used = module_inputs.texts_used(device, "", self.text)
+        used = module_inputs.text_modules_used(device, "", self.text)
         behind = any(given.get(name) != text for name, text in used.items())
         return {**record, "text": self.text, "behind": behind}
 

@@ -42,7 +42,7 @@ def render_constants(loaded: Any, label: str, constants: tuple[tuple[str, Consta
             known = ", ".join(sorted(other for other in declared if not other.startswith("_spy_"))) or "none"
             raise ValueError(f"{label}: no constant named '{name}' is declared extern; there are: {known}")
         type_name = declared[name]
-        lines.append(f"export static const {type_name} {name} = {_text(label, name, type_name, numbers)};")
+        lines.append(f"export static const {type_name} {name} = {_value_text(label, name, type_name, numbers)};")
     return lines
 
 
@@ -81,7 +81,7 @@ def _collect(decl: Any, found: dict[str, str]) -> None:
             found.setdefault(child.name, child.as_variable().type.full_name)
 
 
-def _text(label: str, name: str, type_name: str, numbers: tuple[Any, ...]) -> str:
+def _value_text(label: str, name: str, type_name: str, numbers: tuple[Any, ...]) -> str:
     vector = _VECTOR.match(type_name)
     scalar, count = (vector.group(1), int(vector.group(2))) if vector else (type_name, 1)
     if scalar not in SIZES or len(numbers) not in (1, count):

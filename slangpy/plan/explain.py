@@ -9,12 +9,12 @@ from typing import Any
 from .records import Argument, Value, Vectorized
 
 
-def _describe(value: Value, shapes: Sequence[Any]) -> str:
+def _summary(value: Value, shapes: Sequence[Any]) -> str:
     if value.kind in ("array", "tensor") and 0 <= value.leaf < len(shapes):
         shape = tuple(shapes[value.leaf])
         if len(shape) == len(value.shape):
             value = replace(value, details={**value.details, "shape": shape})
-    return value.describe()
+    return value.summary()
 
 
 def table(
@@ -32,13 +32,13 @@ def table(
     if plan is None:
         for argument in arguments:
             rows.append(
-                (argument.name or f"[{argument.position}]", _describe(argument.value, shapes), "", "", "", "", "")
+                (argument.name or f"[{argument.position}]", _summary(argument.value, shapes), "", "", "", "", "")
             )
     else:
         for placed in plan.placed:
             binding = placed.binding
             parameter = next(p for p in plan.resolved.parameters if p.name == placed.parameter)
-            text = _describe(binding.value, shapes) if binding.value is not None else ""
+            text = _summary(binding.value, shapes) if binding.value is not None else ""
             rows.append(
                 (
                     placed.path,

@@ -18,7 +18,7 @@ from .emit.sums import group_limit
 from .emit.variants import PRIVATE, decode_variant, guess_variant, loads_elements, vector_width
 from .explain import table
 from .planner import Planned, Request
-from .text import avoid_names, product
+from .slang_text import avoid_names, product
 
 SUMS = 63
 """The bit of variants that bring the sums beside a leaf's gradient into the gradient; the low bits name the leaf."""

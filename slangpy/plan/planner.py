@@ -136,7 +136,7 @@ def lacks_storage(request: Request, planned: Planned) -> bool:
 def dropped_outputs(request: Request, planned: Planned) -> tuple[str, ...]:
     """What to tell of outputs that go nowhere: plain values are legal in their place."""
     return tuple(
-        f"{request.label}: {parameter.name} is an output, and the {parameter.argument.value.describe()} passed for it "
+        f"{request.label}: {parameter.name} is an output, and the {parameter.argument.value.summary()} passed for it "
         "cannot receive it: what the function writes there is dropped; pass a Tensor, a NumPy array or, for one value, a slangpy.ValueRef"
         for parameter in planned.resolved.parameters
         if parameter.io == "out" and parameter.argument is not None and not request.options.bwds

@@ -36,18 +36,18 @@ class Value:
         for _, child in self.fields:
             yield from child.walk()
 
-    def describe(self) -> str:
+    def summary(self) -> str:
         """Short text for messages: class, dtype and shape, never contents."""
         details = self.details
         if details.get("packed"):
-            return f"PackedArg of {replace(self, details={**details, 'packed': False}).describe()}"
+            return f"PackedArg of {replace(self, details={**details, 'packed': False}).summary()}"
         text = self.python_type
         if self.kind == "tensor":
             return f"{text}<{details['type_name']}> {list(self.shape)}"
         if self.kind == "array":
             return f"{text}<{details['scalar']}> {list(self.shape)}"
         if self.kind == "list" and self.details.get("items"):
-            return f"{text}[" + ", ".join(child.describe() for _, child in self.fields) + "]"
+            return f"{text}[" + ", ".join(child.summary() for _, child in self.fields) + "]"
         if self.kind == "list":
             return f"{text} {list(self.shape)}"
         if self.kind == "generator":

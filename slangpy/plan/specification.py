@@ -178,7 +178,7 @@ class CallOffsets:
     shape: int = -1
     divisor: int = -1
     period: int = -1
-    redirects: int = -1
+    sum_table: int = -1
     bounds: int = -1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..reflection import SlangType
-from .text import indent
+from .slang_text import indent
 
 
 def indexed(path: str) -> str:

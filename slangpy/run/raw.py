@@ -14,7 +14,7 @@ from ..compiler.kernel import ComputePipeline, _thread_count
 from ..compiler.reload import source_changed
 from ..plan.bind.base import TENSOR
 from ..plan.constants import render_constants
-from ..plan.text import slang_name
+from ..plan.slang_text import slang_name
 from ..tensor import Tensor
 from .globals import apply_globals, put, write_named
 

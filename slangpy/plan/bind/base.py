@@ -62,7 +62,7 @@ def register(kinds: tuple[str, ...], bind_: Bind, candidates_: Candidates) -> No
 def bind(value: Value, type_: SlangType, context: Context) -> Binding:
     """How `value` is passed where one invocation receives `type_`."""
     if value.kind not in _FAMILIES:
-        raise NoMatch(f"{value.describe()} does not match slang type {type_.full_name}")
+        raise NoMatch(f"{value.summary()} does not match slang type {type_.full_name}")
     return _FAMILIES[value.kind][0](value, type_, context)
 
 
@@ -108,7 +108,7 @@ def tensor_candidates(element: str, shape: tuple[int, ...], pattern: Any, contex
 
 
 def no_match(value: Value, type_: SlangType, hint: str = "") -> NoMatch:
-    text = f"{value.describe()} does not match slang type {display(type_)}"
+    text = f"{value.summary()} does not match slang type {display(type_)}"
     return NoMatch(text + (f" ({hint})" if hint else ""))
 
 

@@ -28,7 +28,7 @@ def _bind(value: Value, type_: SlangType, context: Context) -> Binding:
         raise no_match(value, type_, "a reference holds numbers, vectors, matrices, lists or dicts")
     bound = bind(inner, type_, Context(context.layout, context.convert))
     if bound.dims:
-        raise NoMatch(f"{value.describe()} holding {inner.describe()} does not match slang type {type_.full_name}")
+        raise NoMatch(f"{value.summary()} holding {inner.summary()} does not match slang type {type_.full_name}")
     return Binding("reference", value, type_.full_name, type_, stored=type_.full_name, cost=bound.cost)
 
 

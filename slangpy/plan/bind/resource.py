@@ -126,12 +126,12 @@ def _check_access(value: Value, type_: SlangType, context: Context) -> None:
     details = value.details
     if context.writable and "cube" in details["texture_type"]:
         raise NoMatch(
-            f"{value.describe()} does not match slang type {type_.full_name}: the texels of a cube are read only; "
+            f"{value.summary()} does not match slang type {type_.full_name}: the texels of a cube are read only; "
             "write to a view of a 2-D array, or bind the cube to a RWTexture2DArray parameter"
         )
     if context.writable and not details["writable"]:
         raise NoMatch(
-            f"{value.describe()} does not match slang type {type_.full_name}: Cannot write to read-only texture: create "
+            f"{value.summary()} does not match slang type {type_.full_name}: Cannot write to read-only texture: create "
             "it with TextureUsage.unordered_access"
         )
     if not details["readable"] and not details["writable"]:

@@ -144,7 +144,7 @@ def _bind_numbers(value: Value, type_: SlangType, element: SlangType, inner: lis
         hint = f"its trailing shape {trailing} does not match the expected shape {inner}"
         raise WrongSize(str(no_match(value, type_, hint)))
     if -1 in inner:
-        raise NoMatch(f"{value.describe()} does not say which size {type_.full_name} has; name the type with map")
+        raise NoMatch(f"{value.summary()} does not say which size {type_.full_name} has; name the type with map")
     cost = number_cost(scalar, element.full_name) if scalar and not cols else 0
     if rank - len(inner) < context.list_dims and not cols:
         if type_.kind != "vector" or rank != context.list_dims:
@@ -163,7 +163,7 @@ def _bind_empty(value: Value, type_: SlangType, inner: list[int], context: Conte
     shape = value.shape
     context.size_dependent = True
     if -1 in inner:
-        raise NoMatch(f"{value.describe()} does not say which size {type_.full_name} has; name the type with map")
+        raise NoMatch(f"{value.summary()} does not say which size {type_.full_name} has; name the type with map")
     return Binding("packed", value, type_.full_name, type_, len(shape), (), type_.full_name, cost=(0, 1))
 
 

@@ -46,20 +46,20 @@ def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
     writes = access in ("RW", "W", "Atomic")
     if writes and not value.details["writable"]:
         raise NoMatch(
-            f"{value.describe()} does not match slang type {type_.full_name}: Can't pass a read-only "
+            f"{value.summary()} does not match slang type {type_.full_name}: Can't pass a read-only "
             f"{'tensor' if value.kind == 'tensor' else 'array'} to a writable tensor ({type_.full_name}): create it with "
             "BufferUsage.unordered_access, or set flags.writeable of an array"
         )
     if own.replace(" ", "") != element.replace(" ", ""):
         raise NoMatch(
-            f"{value.describe()} does not match slang type {type_.full_name}: Can't convert tensor with element type "
+            f"{value.summary()} does not match slang type {type_.full_name}: Can't convert tensor with element type "
             f"{own} to tensor with element type {element} ({type_.full_name}); convert the container, or take elements as parameters "
             "with .convert()"
         )
     dims = len(value.shape) - rank
     if dims < 0:
         raise RankTooSmall(
-            f"Could not resolve dimensionality: {value.describe()} has {len(value.shape)} dimensions, "
+            f"Could not resolve dimensionality: {value.summary()} has {len(value.shape)} dimensions, "
             f"{type_.full_name} takes {rank}"
         )
     return Binding(
@@ -75,7 +75,7 @@ def _check_layout(value: Value, context: Context) -> None:
     found = context.find(value.details["type_name"])
     if found is not None and found.element_layout.serialize() != made_for:
         raise NoMatch(
-            f"{value.describe()} was made for another struct {found.full_name} with other fields (from another module, or "
+            f"{value.summary()} was made for another struct {found.full_name} with other fields (from another module, or "
             "from the source before it was edited): make the tensor again"
         )
 
@@ -115,7 +115,7 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
     dims = len(value.shape) - len(inner)
     if dims < 0:
         raise RankTooSmall(
-            f"Could not resolve dimensionality: {value.describe()} has {len(value.shape)} dimensions, "
+            f"Could not resolve dimensionality: {value.summary()} has {len(value.shape)} dimensions, "
             f"{type_.full_name} takes {len(inner)}"
         )
     scalar = element if element in SIZES else getattr(context.find(element), "scalar", "")

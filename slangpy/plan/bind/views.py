@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...reflection import SlangType
 from ..records import Binding, Value
-from ..text import slang_name
+from ..slang_text import slang_name
 from .base import Context, NoMatch, no_match
 
 VIEW = re.compile(r"^(Diff|)TensorView<(.*?)(?:, ?\w+)?>$")
@@ -39,7 +39,7 @@ def bind_tensor_view(
     if wanted.replace(" ", "") != element.replace(" ", "") and (diff or not vectors or not rank):
         raise no_match(value, type_, f"element type {element}, expected {wanted}")
     if rank > MAX_RANK:
-        raise NoMatch(f"{value.describe()} does not match slang type {type_.full_name}: at most {MAX_RANK} dimensions")
+        raise NoMatch(f"{value.summary()} does not match slang type {type_.full_name}: at most {MAX_RANK} dimensions")
     inner = context.find(f"{'IRWTensor' if diff else 'RWTensor'}<{element}, {rank}>")
     if inner is None:
         raise no_match(value, type_)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import ResolveException
 from ...reflection import SlangType
-from ..text import indent, slang_name
+from ..slang_text import indent, slang_name
 
 ATOMIC_SCALARS = ("int", "uint", "int64_t", "uint64_t", "half", "float", "double")
 MAX_PARTS = 64

@@ -241,7 +241,7 @@ def _check_result(plan: Vectorized, found: dict[str, Derivative]) -> None:
     held = next((p.binding.value for p in results if p.binding.value and p.binding.value.kind in CONTAINERS), None)
     if held is not None and not any(found[p.ident].seed for p in results):
         raise ResolveException(
-            f"bwds of '{resolved.call_name}': _result has no gradient to read: it is {held.describe()}; attach one with "
+            f"bwds of '{resolved.call_name}': _result has no gradient to read: it is {held.summary()}; attach one with "
             "with_grads() or pass a DiffPair"
         )
 

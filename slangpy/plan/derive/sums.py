@@ -1,4 +1,4 @@
-"""Gradients that are summed beside their memory: which, how much memory that takes, and the kernel that settles them.
+"""Gradients that are summed beside their memory: which, how much memory that takes, and the kernel that adds them to their gradients.
 
 Modes (slangpy/slang/exact.slang): half-precision gradients that many invocations add to are summed in float32 and
 rounded once; in deterministic calls all sums are exact, so that the order of threads does not show; and the threads of a
@@ -14,7 +14,7 @@ from ...compiler.generated import import_statement
 from ...reflection import SlangType
 from ...scalars import SCALARS
 from ..records import Derivative, Placed, Vectorized
-from ..text import entry_point, from_memory, stored_name
+from ..slang_text import entry_point, from_memory, stored_name
 
 HALF, EXACT, PRIVATE = 1, 2, 3
 _EXACT_BYTES = {"half": 48, "BFloat16": 48, "float": 48, "double": 280}
@@ -98,41 +98,41 @@ def own_addition(type_: SlangType) -> str:
 
 
 def sums_source(sums: Sums, cpu: bool, imports: list[str], in_memory: bool = False) -> str:
-    """The kernel that adds the sums of one gradient to it. SettleArguments in src/native/call/sums.cpp."""
+    """The kernel that adds the sums of one gradient to it. AdditionArguments in src/native/call/sums.cpp."""
     lines = [import_statement(name) for name in imports]
     if sums.mode == EXACT:
-        lines.append(f"export static const int _spy_redirect = {EXACT};")
+        lines.append(f"export static const int _spy_sum_mode = {EXACT};")
     lines += [
         "struct _spy_Call", "{", "    int64_t _count;", "    int64_t _block;", "    uint64_t _begin;",
-        "    uint64_t _sums;", *from_memory(in_memory), "}", "void _settle_element(int64_t i, _spy_Call call)", "{",
+        "    uint64_t _sums;", *from_memory(in_memory), "}", "void _add_sums_of_element(int64_t i, _spy_Call call)", "{",
         f"    uint64_t at = uint64_t(i) * {sums.stride};",
     ]  # fmt: skip
     for offset, name in sums.parts:
         place = f"call._begin + at + {offset}, call._sums + (at + {offset}) * {sums.ratio}"
         if sums.mode == EXACT:
-            lines.append(f"    {stored_name(name)}._settle({place});")
+            lines.append(f"    {stored_name(name)}._add_sum({place});")
         elif name in _NARROW:
-            lines.append(f"    {stored_name(name)}._settle_narrow({place});")
+            lines.append(f"    {stored_name(name)}._add_float_sum({place});")
     lines += ["}", '[shader("compute")]']
     if cpu:
         lines += [
             "[numthreads(1, 1, 1)]", *entry_point("uint3 _group : SV_GroupID"),
             "    int64_t _first = (int64_t(_group.x) + int64_t(_group.y) * 0xffffffffll) * _call._block;",
             "    int64_t _last = _first + _call._block;", "    if (_last > _call._count) _last = _call._count;",
-            "    for (int64_t _i = _first; _i < _last; _i++)", "        _settle_element(_i, _call);", "}",
+            "    for (int64_t _i = _first; _i < _last; _i++)", "        _add_sums_of_element(_i, _call);", "}",
         ]  # fmt: skip
     else:
         lines += [
             "[numthreads(256, 1, 1)]",
             *entry_point("uint3 _group : SV_GroupID, uint _thread : SV_GroupIndex", in_memory=in_memory),
             "    int64_t _i = (int64_t(_group.x) + int64_t(_group.y) * _call._block) * 256 + int64_t(_thread);",
-            "    if (_i < _call._count)", "        _settle_element(_i, _call);", "}",
+            "    if (_i < _call._count)", "        _add_sums_of_element(_i, _call);", "}",
         ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
 def private_source(scalar: str, imports: list[str]) -> str:
-    """The kernel that adds the copies of a gradient to it: each thread some copies of one scalar. SettleArguments in
+    """The kernel that adds the copies of a gradient to it: each thread some copies of one scalar. AdditionArguments in
     src/native/call/privates.cpp."""
     name, size = ("f64", 8) if scalar == "double" else ("f32", 4)
     return "\n".join([

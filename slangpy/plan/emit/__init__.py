@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from ...compiler.generated import import_statement
 from ..kernel import Facts, Kernel, Wide
-from ..kernel.shape import Shape
+from ..kernel.variant import VariantTraits
 from ..kinds.table import over_places
 from ..kinds.texel import texture_imports
 from ..records import Derivative, Options, Vectorized
-from ..text import entry_point, from_memory, indent
+from ..slang_text import entry_point, from_memory, indent
 from .backward import emit_backward
 from .forward import declare, emit_forward
 from .forward_mode import emit_forward_mode
@@ -26,13 +26,13 @@ from .second_order import emit_second_order
 
 
 def emit(
-    plan: Vectorized, grads: dict[str, Derivative], options: Options, shape: Shape, imports: list[str],
+    plan: Vectorized, grads: dict[str, Derivative], options: Options, variant: VariantTraits, imports: list[str],
     capabilities: Iterable[str] = (), result_format: str = "",
 ) -> str:  # fmt: skip
     """Complete source of the generated module; its entry point is `_spy_main`. `result_format`: of a texture result."""
     if options.fwds:
-        shape = replace(shape, width=1)
-    facts = Facts(plan, grads, options, shape, tuple(imports), frozenset(capabilities), result_format)
+        variant = replace(variant, width=1)
+    facts = Facts(plan, grads, options, variant, tuple(imports), frozenset(capabilities), result_format)
     kernel = Kernel(facts)
     for placed in plan.placed:
         declare(kernel, placed)
@@ -60,7 +60,7 @@ def _write_call(kernel: Kernel) -> list[str]:
 
 def _write_neighbours(facts: Facts) -> Wide | None:
     """The same call for neighbours that one thread moves together."""
-    if facts.shape.width == 1 or facts.options.bwds:
+    if facts.variant.width == 1 or facts.options.bwds:
         return None
     wide = Wide()
     kernel = Kernel(facts, wide=wide)
@@ -100,19 +100,19 @@ def _header(facts: Facts) -> list[str]:
         header.append("int64_t _period")
     if facts.checks_bounds:
         header.append("uint64_t _bounds")
-    redirects = facts.can_privatize or any(g.sums is not None for g in facts.grads.values())
-    return [*header, "uint64_t _redirects"] if redirects else header
+    sum_table = facts.can_privatize or any(g.sums is not None for g in facts.grads.values())
+    return [*header, "uint64_t _sum_table"] if sum_table else header
 
 
 def _entry_point(kernel: Kernel, wide: Wide | None) -> list[str]:
-    shape, thread = kernel.facts.shape, ""
-    body = cpu_loop(kernel, wide) if shape.cpu else gpu_body(kernel, wide)
-    if not shape.cpu:
+    variant, thread = kernel.facts.variant, ""
+    body = cpu_loop(kernel, wide) if variant.cpu else gpu_body(kernel, wide)
+    if not variant.cpu:
         thread = ", uint _thread : SV_GroupIndex"
     extra = "".join(f", {parameter}" for parameter in kernel.extra)
     return [
         '[shader("compute")]',
-        f"[numthreads({1 if shape.cpu else shape.group_size}, 1, 1)]",
+        f"[numthreads({1 if variant.cpu else variant.group_size}, 1, 1)]",
         *entry_point(f"uint3 _group : SV_GroupID{thread}", extra, kernel.facts.on_d3d12),
         *indent([*set_globals(kernel), *body]),
         "}",

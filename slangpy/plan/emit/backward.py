@@ -6,10 +6,10 @@ from ..derive.accumulate import parts_of
 from ..derive.gradients import NONE
 from ..kernel import Kernel
 from ..kernel.elements import offset_of, transfer
-from ..kernel.shape import LINEAR
+from ..kernel.variant import LINEAR
 from ..kinds.custom import custom_context
 from ..records import Derivative, Parameter, Placed
-from ..text import indent, slang_name
+from ..slang_text import indent, slang_name
 from .forward import argument_value, call_expression, named_type
 from .sums import reduce, reduces, sum_runs
 
@@ -132,7 +132,7 @@ def _accumulate_leaf(kernel: Kernel, placed: Placed, grad: Derivative, value: st
     derivative = placed.binding.type.derivative
     assert derivative is not None
     view = f"{placed.ident}_out" if grad.target == "reference" else f"{placed.ident}_go"
-    if reduces(placed, grad, kernel.facts.shape):
+    if reduces(placed, grad, kernel.facts.variant):
         reduce(kernel, placed, grad, view, derivative, value)
         return
     kernel.body.append(f"let _g_{view} = {value};")
@@ -149,7 +149,7 @@ def _accumulate_leaf(kernel: Kernel, placed: Placed, grad: Derivative, value: st
     if owned and not placed.binding.inner and grad.grad_type == derivative.full_name:
         kernel.body.append(f"_spy_add<_spy_T_{placed.ident}>(_call.{view}.at(_o_{view}), _g_{view});")
         return
-    if kernel.facts.shape.cpu and not owned and parts_of(derivative) is not None:
+    if kernel.facts.variant.cpu and not owned and parts_of(derivative) is not None:
         sum_runs(kernel, placed, grad, view, derivative)
         return
     add = "plain" if owned else "near" if _adds_by_wave(kernel, grad.grad_type) else "atomic"
@@ -171,7 +171,7 @@ def _accumulate_leaf(kernel: Kernel, placed: Placed, grad: Derivative, value: st
 def _adds_by_wave(kernel: Kernel, stored: str) -> bool:
     """Whether lanes that meet in one element may be summed first."""
     return (
-        not kernel.facts.shape.cpu
+        not kernel.facts.variant.cpu
         and not kernel.facts.options.deterministic
         and (stored == "float" or stored.startswith("vector<float,"))
     )

@@ -6,8 +6,8 @@ from ..bind.views import view_argument
 from ..kernel import Kernel
 from ..kinds import KINDS
 from ..records import Parameter, Placed
+from ..slang_text import global_name, slang_name
 from ..struct_arrays import holder, spread
-from ..text import global_name, slang_name
 from .result import store_leaf, store_result
 from .zeros import zero_missing
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..derive.gradients import NONE
 from ..kernel import Kernel
 from ..kernel.elements import offset_of, strided, transfer
-from ..kernel.shape import UNIFORM
+from ..kernel.variant import UNIFORM
 from ..records import Derivative, Parameter, Placed
-from ..text import indent, slang_name
+from ..slang_text import indent, slang_name
 from .forward import argument_value, call_expression, named_type, store_parameter
 from .result import store_result
 
@@ -156,7 +156,7 @@ def _store_result_tangent(kernel: Kernel) -> None:
         _store_tangents(kernel, kernel.facts.leaves.get("_result", []), "_dual.d", len("_result"))
     elif mode == "value":
         kernel.body.append("_call._out_tangent.write(0, _dual.d);")
-    elif kernel.facts.shape.flat:
+    elif kernel.facts.variant.flat:
         kernel.body.append("_call._out_tangent.write(int64_t(_i), _dual.d);")
     else:
         at = strided(kernel, "_out_lead", tuple(range(kernel.facts.rank))) if kernel.facts.rank else "0"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import KernelGenException
-from ..text import indent, product
+from ..slang_text import indent, product
 
 
 def tile_shape(given: tuple[int, ...] | None, rank: int, limit: int) -> tuple[int, ...]:

@@ -7,14 +7,14 @@ from ..derive.accumulate import atomic_hook
 from ..derive.gradients import NONE
 from ..derive.sums import PRIVATE
 from ..kernel import Kernel
-from ..kernel.shape import LINEAR
+from ..kernel.variant import LINEAR
 
 
 def library_settings(kernel: Kernel) -> list[str]:
     """Exports that tell the Slang library about the device and about elements it cannot add atomically by itself."""
     lines = atomic_hook(_atomic_types(kernel))
     if mode := sum_mode(kernel):
-        lines.append(f"export static const int _spy_redirect = {mode};")
+        lines.append(f"export static const int _spy_sum_mode = {mode};")
     if not (lines or kernel.facts.options.bwds) or "spirv" not in kernel.facts.capabilities:
         return lines
     for name, capability, default in (
@@ -51,7 +51,7 @@ def _atomic_types(kernel: Kernel) -> list[SlangType]:
 
 def sum_mode(kernel: Kernel) -> int:
     """Which gradients this kernel adds to sums beside them: sums.HALF, EXACT, PRIVATE or none (0)."""
-    if kernel.facts.shape.privatized:
+    if kernel.facts.variant.privatized:
         return PRIVATE
     modes = [
         grad.sums.mode
@@ -67,7 +67,7 @@ def set_globals(kernel: Kernel) -> list[str]:
     lines = ["_spy_bounds = _call._bounds;"] if kernel.facts.checks_bounds else []
     mode = sum_mode(kernel)
     if mode:
-        lines.append("_spy_redirects = _call._redirects;")
+        lines.append("_spy_sum_table = _call._sum_table;")
     if mode == PRIVATE:
-        lines.append(f"_spy_choose_copy(_group.x * {kernel.facts.shape.group_size} + _thread);")
+        lines.append(f"_spy_choose_copy(_group.x * {kernel.facts.variant.group_size} + _thread);")
     return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..kernel import Kernel, Wide
-from ..text import indent
+from ..slang_text import indent
 from .groups import TileLoops
 from .sums import group_limit
 
@@ -16,7 +16,7 @@ def _split(kernel: Kernel, flat: str) -> list[str]:
         return []
     if facts.rank == 1:
         return [f"{kind} _c0 = {flat};"]
-    if facts.divides_by_products and not facts.shape.wide:
+    if facts.divides_by_products and not facts.variant.wide:
         return _split_by_products(facts.rank, flat)
     lines = [f"{kind} _rest = {flat};"]
     for dim in range(facts.rank - 1, 0, -1):
@@ -53,7 +53,7 @@ def cpu_loop(kernel: Kernel, wide: Wide | None) -> list[str]:
     ]
     if facts.plan.tile:
         return [*lines, *TileLoops(facts.plan.tile, facts.index).cpu(kernel.row, kernel.body), *kernel.after]
-    if facts.shape.flat or facts.rank <= 1:
+    if facts.variant.flat or facts.rank <= 1:
         begin = "_first"
         if wide is not None:
             begin = "_at"
@@ -81,7 +81,7 @@ def cpu_loop(kernel: Kernel, wide: Wide | None) -> list[str]:
 
 def _streaming_loop(kernel: Kernel, wide: Wide) -> list[str]:
     """Large results: computed in small pieces that are written around the caches."""
-    width = kernel.facts.shape.width
+    width = kernel.facts.variant.width
     return [
         "int64_t _at = _first;",
         "if (_call._flags != 0)",
@@ -106,21 +106,21 @@ def gpu_body(kernel: Kernel, wide: Wide | None) -> list[str]:
     """The body of one thread: one invocation, several of them, or every so many."""
     facts = kernel.facts
     if facts.plan.tile:
-        strides = group_limit(facts.plan, facts.grads, facts.shape) > 0
+        strides = group_limit(facts.plan, facts.grads, facts.variant) > 0
         return TileLoops(facts.plan.tile, facts.index).gpu(
             kernel.hoisted, kernel.row + kernel.body, kernel.after, strides
         )
     if wide is not None:
-        return _wide_body(kernel, wide) if facts.shape.flat else _spaced_body(kernel, wide)
-    if group_limit(facts.plan, facts.grads, facts.shape):
+        return _wide_body(kernel, wide) if facts.variant.flat else _spaced_body(kernel, wide)
+    if group_limit(facts.plan, facts.grads, facts.variant):
         return _striding_body(kernel)
-    size = facts.shape.group_size
+    size = facts.variant.group_size
     kind = facts.index
     lines = [
         f"{kind} _i = ({kind}(_group.x) + {kind}(_group.y) * {kind}(_call._block)) * {size} + {kind}(_thread);",
         f"if (_i >= {kind}(_call._total)) return;",
     ]
-    if not facts.shape.flat:
+    if not facts.variant.flat:
         lines += _split(kernel, "_i")
     elif facts.rank == 1:
         lines.append(f"{kind} _c0 = _i;")
@@ -130,7 +130,7 @@ def gpu_body(kernel: Kernel, wide: Wide | None) -> list[str]:
 def _wide_body(kernel: Kernel, wide: Wide) -> list[str]:
     """Each thread moves `width` neighbours with one access each; the last thread may have fewer."""
     facts = kernel.facts
-    size, kind, width = facts.shape.group_size, facts.index, facts.shape.width
+    size, kind, width = facts.variant.group_size, facts.index, facts.variant.width
     return [
         f"{kind} _q = ({kind}(_group.x) + {kind}(_group.y) * {kind}(_call._block)) * {size} + {kind}(_thread);",
         f"{kind} _begin = _q * {width};",
@@ -160,7 +160,7 @@ def _spaced_body(kernel: Kernel, wide: Wide) -> list[str]:
     """Each thread handles `width` elements, a group's width apart, and stores when all are there: so their loads are under
     way together, and the neighbours of a group still lie side by side."""
     facts = kernel.facts
-    size, kind, width = facts.shape.group_size, facts.index, facts.shape.width
+    size, kind, width = facts.variant.group_size, facts.index, facts.variant.width
     each = [
         f"[ForceUnroll] for (int _k = 0; _k < {width}; _k++)",
         "{",
@@ -187,10 +187,10 @@ def _spaced_body(kernel: Kernel, wide: Wide) -> list[str]:
 def _striding_body(kernel: Kernel) -> list[str]:
     """All threads live to the end, where groups sum: each handles every `_stride`-th invocation."""
     facts = kernel.facts
-    size, kind = facts.shape.group_size, facts.index
-    unsigned = "uint64_t" if facts.shape.wide else "uint"
+    size, kind = facts.variant.group_size, facts.index
+    unsigned = "uint64_t" if facts.variant.wide else "uint"
     lines = [f"{kind} _i = {kind}(_n);"]
-    if not facts.shape.flat:
+    if not facts.variant.flat:
         lines += _split(kernel, "_i")
     elif facts.rank == 1:
         lines.append(f"{kind} _c0 = _i;")

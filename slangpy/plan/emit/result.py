@@ -9,7 +9,7 @@ from ..kernel.elements import keep, strided, wide_store
 from ..kinds import KINDS
 from ..kinds.texel import declare_texture, write_texel
 from ..records import Placed
-from ..text import slang_name
+from ..slang_text import slang_name
 
 
 def declare_result(kernel: Kernel) -> None:
@@ -30,10 +30,10 @@ def store_result(kernel: Kernel) -> None:
     if mode == "value":
         kernel.body.append("_call._out.write(0, _r);")
     elif mode in ("tensor", "numpy", "torch"):
-        if kernel.wide is not None and kernel.facts.shape.flat:
+        if kernel.wide is not None and kernel.facts.variant.flat:
             wide_store(kernel, "_out", kernel.facts.plan.resolved.return_type_name, "_r", False)
             return
-        if kernel.facts.shape.flat:
+        if kernel.facts.variant.flat:
             at = "int64_t(_i)"
         else:
             at = strided(kernel, "_out_lead", tuple(range(kernel.facts.rank))) if kernel.facts.rank else "0"

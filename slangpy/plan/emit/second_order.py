@@ -14,7 +14,7 @@ from ..derive.gradients import NONE
 from ..derive.second_order import part_name, parts_in
 from ..kernel import Kernel
 from ..records import Parameter
-from ..text import indent, slang_name
+from ..slang_text import indent, slang_name
 from .backward import accumulate, seed_of, wants_gradient
 from .forward import argument_value, call_expression, named_type
 

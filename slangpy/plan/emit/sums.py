@@ -9,26 +9,26 @@ from ..derive.accumulate import Part, byte_offsets, has_half, parts_of, sum_type
 from ..derive.sums import own_addition
 from ..kernel import Kernel
 from ..kernel.elements import strided, transfer
-from ..kernel.shape import LINEAR, MAX_PERIOD, PERIODIC, UNIFORM, Shape
+from ..kernel.variant import LINEAR, MAX_PERIOD, PERIODIC, UNIFORM, VariantTraits
 from ..records import Derivative, Placed, Vectorized
-from ..text import indent, slang_name
+from ..slang_text import indent, slang_name
 
 MAX_GROUPS = 1024
 """Groups of a GPU kernel that ends in a reduction: each thread strides over the call and each group adds once."""
 
 
-def reduces(placed: Placed, grad: Derivative, shape: Shape) -> bool:
+def reduces(placed: Placed, grad: Derivative, variant: VariantTraits) -> bool:
     """Whether the gradient of a leaf is summed over the invocations before it is added to memory."""
     if not grad.target or grad.forward or placed.binding.rank >= 0:
         return False
-    access = UNIFORM if grad.target == "reference" or not placed.map else shape.classes.get(placed.ident, UNIFORM)
+    access = UNIFORM if grad.target == "reference" or not placed.map else variant.classes.get(placed.ident, UNIFORM)
     if access not in (UNIFORM, PERIODIC):
         return False
     derivative = placed.binding.type.derivative
     return derivative is not None and parts_of(derivative) is not None
 
 
-def gradient_class(placed: Placed, grad: Derivative, shape: Shape) -> str:
+def gradient_class(placed: Placed, grad: Derivative, variant: VariantTraits) -> str:
     """What `explain` says of a leaf: where its gradient comes from, and how what invocations add meets."""
     words = ["read"] if grad.seed else []
     if not grad.target:
@@ -37,21 +37,21 @@ def gradient_class(placed: Placed, grad: Derivative, shape: Shape) -> str:
         words.append("written")
     elif placed.binding.rank >= 0:
         words.append("scattered")
-    elif reduces(placed, grad, shape):
+    elif reduces(placed, grad, variant):
         words.append("reduced")
-    elif grad.target == "view" and placed.map and shape.classes.get(placed.ident) == LINEAR:
+    elif grad.target == "view" and placed.map and variant.classes.get(placed.ident) == LINEAR:
         words.append("direct")
     else:
         words.append("scattered")
     return ", ".join(words)
 
 
-def group_limit(plan: Vectorized, grads: Mapping[str, Derivative], shape: Shape) -> int:
+def group_limit(plan: Vectorized, grads: Mapping[str, Derivative], variant: VariantTraits) -> int:
     """Most groups (CPU: blocks) that a kernel of this variant may be launched with; 0: no limit."""
-    reduced = [p for p in plan.placed if p.ident in grads and reduces(p, grads[p.ident], shape)]
+    reduced = [p for p in plan.placed if p.ident in grads and reduces(p, grads[p.ident], variant)]
     if any(_rounds(placed, grads[placed.ident]) for placed in reduced):
         return 1
-    return MAX_GROUPS if reduced and not shape.cpu else 0
+    return MAX_GROUPS if reduced and not variant.cpu else 0
 
 
 def _rounds(placed: Placed, grad: Derivative) -> bool:
@@ -115,10 +115,10 @@ def reduce(kernel: Kernel, placed: Placed, grad: Derivative, view: str, derivati
             add += _add_parts(kernel, f"{kernel.base_of(view)}.{view}.at({offset})", derivative, total)
         else:
             transfer(kernel, placed, view, total, summed, offset, 0, add, grad.grad_type, load=False, add="summed")
-    if periodic and kernel.facts.shape.cpu:
+    if periodic and kernel.facts.variant.cpu:
         head = "for (int64_t _residue = 0; _residue < _call._period; _residue++)"
         kernel.after += [head, "{", *indent(_split_residue(kernel) + lines + add), "}"]
-    elif kernel.facts.shape.cpu:
+    elif kernel.facts.variant.cpu:
         kernel.after += ["{", *indent(lines + add), "}"]
     elif periodic:
         kernel.after += [*lines, "if (_thread < uint(_call._period))", "{", *indent(_split_residue(kernel) + add), "}"]
@@ -137,27 +137,27 @@ def _add_parts(kernel: Kernel, storage: str, type_: SlangType, total: str) -> li
 
 
 def _summed(kernel: Kernel, name: str, periodic: bool) -> str:
-    size = kernel.facts.shape.group_size
+    size = kernel.facts.variant.group_size
     if periodic:
         whole = f"_spy_period_sum({name}, _thread, {size}, uint(_call._period))"
-        return f"{name}[_residue]" if kernel.facts.shape.cpu else whole
-    return name if kernel.facts.shape.cpu else f"_spy_group_sum({name}, _thread, {size})"
+        return f"{name}[_residue]" if kernel.facts.variant.cpu else whole
+    return name if kernel.facts.variant.cpu else f"_spy_group_sum({name}, _thread, {size})"
 
 
 def _split_residue(kernel: Kernel) -> list[str]:
     """Call indices _e0 ... of the first invocation that adds to the same elements."""
-    thread = f"(_group.x * {kernel.facts.shape.group_size} + _thread) % uint(_call._period)"
-    lines = [f"int64_t _rest = {'_residue' if kernel.facts.shape.cpu else thread};"]
+    thread = f"(_group.x * {kernel.facts.variant.group_size} + _thread) % uint(_call._period)"
+    lines = [f"int64_t _rest = {'_residue' if kernel.facts.variant.cpu else thread};"]
     for dim in range(kernel.facts.plan.call_rank - 1, 0, -1):
         lines += [f"int64_t _e{dim} = _rest % _call._shape[{dim}];", f"_rest = _rest / _call._shape[{dim}];"]
     return [*lines, "int64_t _e0 = _rest;"]
 
 
 def _sum_part(kernel: Kernel, part: Part, name: str, value: str, periodic: bool) -> None:
-    scalar = "double" if kernel.facts.shape.cpu or part.type.scalar == "double" else "float"
+    scalar = "double" if kernel.facts.variant.cpu or part.type.scalar == "double" else "float"
     wide = part.widened(scalar)
     target = name
-    if periodic and kernel.facts.shape.cpu:  # the elements change from one invocation to the next: one sum for each
+    if periodic and kernel.facts.variant.cpu:  # the elements change from one invocation to the next: one sum for each
         last = kernel.facts.plan.call_rank - 1
         row = f"int64_t _row_residue = _i % _call._period - _c{last};"
         if row not in kernel.row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...scalars import SIZES
-from ..kernel.shape import GENERAL, LINEAR, UNIFORM, Shape
+from ..kernel.variant import GENERAL, LINEAR, UNIFORM, VariantTraits
 from ..kinds import KINDS
 from ..records import Placed, Vectorized
 
@@ -17,7 +17,7 @@ def classed(placed: Placed) -> bool:
     return KINDS[placed.binding.kind].is_classed
 
 
-def decode_variant(key: int, plan: Vectorized, cpu: bool, group_size: int) -> Shape:
+def decode_variant(key: int, plan: Vectorized, cpu: bool, group_size: int) -> VariantTraits:
     classes: dict[str, int] = {}
     position = 0
     for placed in sorted(plan.placed, key=lambda p: p.leaf):
@@ -28,7 +28,7 @@ def decode_variant(key: int, plan: Vectorized, cpu: bool, group_size: int) -> Sh
     width = vector_width(plan) if key & 4 else 1
     if cpu and key & 1 and streams(plan, classes):
         width = 64 // SIZES[plan.resolved.return_type_name]
-    return Shape(bool(key & 1), bool(key & 2), classes, cpu, group_size, width, bool(key >> PRIVATE & 1))
+    return VariantTraits(bool(key & 1), bool(key & 2), classes, cpu, group_size, width, bool(key >> PRIVATE & 1))
 
 
 def guess_variant(plan: Vectorized, can_widen: bool) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...reflection import SlangType
 from ..records import Binding
-from ..text import indent, slang_name
+from ..slang_text import indent, slang_name
 
 
 def zero_missing(var: str, binding: Binding) -> list[str]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ..derive.sums import adds_anywhere
 from ..records import Derivative, Options, Placed, Vectorized
-from .shape import GENERAL, UNIFORM, Shape
+from .variant import GENERAL, UNIFORM, VariantTraits
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Facts:
     plan: Vectorized
     grads: Mapping[str, Derivative]
     options: Options
-    shape: Shape
+    variant: VariantTraits
     imports: tuple[str, ...]
     capabilities: frozenset[str] = frozenset()
     result_format: str = ""
@@ -30,12 +30,12 @@ class Facts:
     @property
     def index(self) -> str:
         """The type of call indices."""
-        return "int64_t" if self.shape.wide or self.shape.cpu else "int"
+        return "int64_t" if self.variant.wide or self.variant.cpu else "int"
 
     @property
     def divides_by_products(self) -> bool:
         """Whether native code writes the divisors that split a flat index into call indices."""
-        return not self.shape.cpu and self.rank > 1 and not self.plan.tile
+        return not self.variant.cpu and self.rank > 1 and not self.plan.tile
 
     @property
     def thread(self) -> str:
@@ -53,7 +53,7 @@ class Facts:
     @property
     def can_privatize(self) -> bool:
         """Whether there is a form of this kernel that adds to copies of small gradients."""
-        return not (self.shape.cpu or self.on_d3d12) and self.options.bwds and adds_anywhere(self.plan, self.grads)
+        return not (self.variant.cpu or self.on_d3d12) and self.options.bwds and adds_anywhere(self.plan, self.grads)
 
     @property
     def checks_bounds(self) -> bool:
@@ -110,4 +110,4 @@ class Kernel:
         """How a leaf is reached, see shape."""
         if placed.ident in self.bases:
             return GENERAL
-        return self.facts.shape.classes.get(placed.ident, UNIFORM)
+        return self.facts.variant.classes.get(placed.ident, UNIFORM)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...reflection import SlangType
 from ..records import Placed
-from ..text import indent, product, slang_name, vector_name
+from ..slang_text import indent, product, slang_name, vector_name
 from . import Kernel
-from .shape import UNIFORM
+from .variant import UNIFORM
 
 
 def offset_of(kernel: Kernel, placed: Placed, name: str) -> str:
@@ -14,7 +14,7 @@ def offset_of(kernel: Kernel, placed: Placed, name: str) -> str:
     access = kernel.access_of(placed)
     if access == UNIFORM or not placed.map:
         return "0"
-    if kernel.facts.shape.flat:
+    if kernel.facts.variant.flat:
         count = 1
         for size in placed.binding.inner:
             count *= size
@@ -24,7 +24,7 @@ def offset_of(kernel: Kernel, placed: Placed, name: str) -> str:
 
 def strided(kernel: Kernel, strides: str, dims: tuple[int, ...], index: str = "_c") -> str:
     last = kernel.facts.rank - 1
-    split_rows = kernel.facts.shape.cpu and kernel.facts.rank > 1 and index == "_c" and strides[:-5] not in kernel.bases
+    split_rows = kernel.facts.variant.cpu and kernel.facts.rank > 1 and index == "_c" and strides[:-5] not in kernel.bases
     terms, row_terms = [], []
     for position, dim in enumerate(dims):
         term = f"int64_t({index}{dim}) * int64_t({kernel.base_of(strides[:-5])}.{strides}[{position}])"
@@ -39,7 +39,7 @@ def strided(kernel: Kernel, strides: str, dims: tuple[int, ...], index: str = "_
 
 
 def _inner_stride(kernel: Kernel, placed: Placed, name: str, position: int) -> str:
-    if not kernel.facts.shape.flat or kernel.access_of(placed) == UNIFORM:
+    if not kernel.facts.variant.flat or kernel.access_of(placed) == UNIFORM:
         return f"int64_t({kernel.base_of(name)}.{name}_inner[{position}])"
     count = 1
     for size in placed.binding.inner[position + 1 :]:
@@ -129,7 +129,7 @@ def wide_load(kernel: Kernel, placed: Placed) -> str:
     wide = kernel.wide
     assert wide is not None
     ident, stored = placed.ident, placed.binding.stored
-    kind = vector_name(stored, kernel.facts.shape.width)
+    kind = vector_name(stored, kernel.facts.variant.width)
     wide.loads.append(f"{kind} _w_{ident} = _call.{ident}.cast<{kind}>().read(_q);")
     kernel.body.append(f"_spy_T_{ident} _v_{ident} = _spy_T_{ident}(_w_{ident}[_k]);")
     return f"_v_{ident}"
@@ -139,12 +139,12 @@ def wide_store(kernel: Kernel, name: str, stored: str, value: str, loaded: bool)
     """Keeps what is written to neighbours until all are there."""
     wide = kernel.wide
     assert wide is not None
-    if kernel.facts.shape.cpu:
-        wide.loads.append(f"{stored} _w_{name}[{kernel.facts.shape.width}];")
+    if kernel.facts.variant.cpu:
+        wide.loads.append(f"{stored} _w_{name}[{kernel.facts.variant.width}];")
         kernel.body.append(f"_w_{name}[_k] = {stored}({value});")
-        wide.stores.append(f"_spy_stream<{stored}, {kernel.facts.shape.width}>(_call.{name}.at(_at), _w_{name});")
+        wide.stores.append(f"_spy_stream<{stored}, {kernel.facts.variant.width}>(_call.{name}.at(_at), _w_{name});")
         return
-    kind = vector_name(stored, kernel.facts.shape.width)
+    kind = vector_name(stored, kernel.facts.variant.width)
     if not loaded:
         wide.loads.append(f"{kind} _w_{name};")
     kernel.body.append(f"_w_{name}[_k] = {stored}({value});")
@@ -153,7 +153,7 @@ def wide_store(kernel: Kernel, name: str, stored: str, value: str, loaded: bool)
 
 def keep(kernel: Kernel, name: str, type_name: str, value: str, at: str) -> tuple[str, str]:
     """Keeps what is written to one of several elements, and where; gives both as the lines of `stores` name them."""
-    wide, width = kernel.wide, kernel.facts.shape.width
+    wide, width = kernel.wide, kernel.facts.variant.width
     assert wide is not None
     wide.loads += [f"{type_name} _kept_{name}[{width}];", f"int64_t _at_{name}[{width}];"]
     kernel.body += [f"_kept_{name}[_k] = {value};", f"_at_{name}[_k] = {at};"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..bind.base import TENSOR
 from ..derive.gradients import NONE
 from ..records import Placed
-from ..text import slang_name, stored_name
+from ..slang_text import slang_name, stored_name
 from . import Kernel
 from .elements import offset_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ...scalars import INTEGERS
 from ..kernel import Kernel
 from ..records import Derivative, Placed
+from ..slang_text import slang_name
 from ..slots import Slots
 from ..specification import GeneratorSpec
-from ..text import slang_name
 from .kind import LeafKind
 
 _FIELDS = ("offset", "stride", "seed", "min", "max")

@@ -7,9 +7,9 @@ from dataclasses import replace
 from ..derive.gradients import NONE
 from ..kernel import Kernel
 from ..records import Derivative, Placed
+from ..slang_text import slang_name
 from ..slots import Slots
 from ..specification import ReferenceSpec
-from ..text import slang_name
 from .kind import LeafKind
 
 

@@ -7,9 +7,9 @@ from .. import textures
 from ..bind.base import structured_element
 from ..kernel import Kernel
 from ..records import Derivative, Placed
+from ..slang_text import slang_name
 from ..slots import Slots
 from ..specification import Element, ResourceSpec
-from ..text import slang_name
 from .kind import LeafKind
 
 

@@ -11,9 +11,9 @@ from ..kernel import Kernel
 from ..kernel.elements import load_element
 from ..kernel.views import declare_view, tensor_value
 from ..records import Derivative, Placed
+from ..slang_text import indent
 from ..slots import Slots
 from ..specification import NO_VIEW, LeafSpec, PointerSpec, SkipSpec, TableSpec, ViewSpec
-from ..text import indent
 from .generator import declare_generator, generator_value
 from .kind import LeafKind, Specs, never
 from .resource import whole_format

@@ -10,9 +10,9 @@ from __future__ import annotations
 from .. import textures
 from ..kernel import Facts, Kernel
 from ..records import Derivative, Placed
+from ..slang_text import slang_name
 from ..slots import Slots
 from ..specification import ResourceSpec
-from ..text import slang_name
 from .kind import LeafKind, up_to_one
 
 _STORED = {("unorm", 8): "uint8_t", ("unorm", 16): "uint16_t", ("snorm", 8): "int8_t", ("snorm", 16): "int16_t",

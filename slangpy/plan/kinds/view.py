@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...scalars import NARROW_SIZES, SIZES
 from ..kernel import Kernel
 from ..kernel.elements import keep, load_element, offset_of, transfer, wide_load, wide_store
-from ..kernel.shape import UNIFORM
+from ..kernel.variant import UNIFORM
 from ..kernel.views import declare_views, tensor_value
 from ..records import Derivative, Placed
 from ..slots import Slots
@@ -19,7 +19,7 @@ def value(kernel: Kernel, placed: Placed) -> str:
     if binding.rank >= 0:
         return tensor_value(kernel, placed)
     is_uniform = kernel.access_of(placed) == UNIFORM and not placed.writes
-    if kernel.wide is not None and not is_uniform and kernel.facts.shape.flat and not kernel.facts.shape.cpu:
+    if kernel.wide is not None and not is_uniform and kernel.facts.variant.flat and not kernel.facts.variant.cpu:
         return wide_load(kernel, placed)
     lines = kernel.hoisted if is_uniform else kernel.body
     load_element(kernel, placed, ident, binding.stored, f"_v_{ident}", lines, binding.type)
@@ -28,7 +28,7 @@ def value(kernel: Kernel, placed: Placed) -> str:
 
 def _store(kernel: Kernel, placed: Placed, var: str) -> None:
     binding, ident = placed.binding, placed.ident
-    if kernel.wide is not None and kernel.facts.shape.flat:
+    if kernel.wide is not None and kernel.facts.variant.flat:
         wide_store(kernel, ident, binding.stored, var, placed.reads)
         return
     if kernel.wide is not None:

@@ -12,7 +12,7 @@ from ..bind.aggregate import is_plain, is_writable
 from ..bind.array import torch_advice
 from ..bind.base import converts_whole, number_cost
 from ..records import Argument, Binding, Options, Parameter, Resolved, Value
-from ..text import slang_name
+from ..slang_text import slang_name
 from .maps import MapMismatch, check_map, map_entry, mapped_type, unknown_map_type
 from .target import Declared, Target, mentions_generic, parameters_of
 
@@ -157,11 +157,11 @@ def _behind_interface(value: Value, type_: SlangType, context: Context, wanted: 
         found = [stated]
     if not found:
         hint = ": give the dict a _type" if value.kind == "dict" else ""
-        raise NoMatch(f"{value.describe()} does not match slang type {type_.full_name}{hint}")
+        raise NoMatch(f"{value.summary()} does not match slang type {type_.full_name}{hint}")
     fitting = [t for t in found if context.layout.native.is_sub_type(t.type_reflection, type_.type_reflection)]
     if not fitting:
         names = ", ".join(t.full_name for t in found)
-        raise NoMatch(f"{value.describe()} does not match slang type {type_.full_name}: {names} does not conform to it")
+        raise NoMatch(f"{value.summary()} does not match slang type {type_.full_name}: {names} does not conform to it")
     return fitting[0]
 
 
@@ -203,7 +203,7 @@ def _bind_result(
 ) -> Binding | None:
     if not is_writable(result.value):
         attempt.reason = (
-            f"_result could not be resolved: {result.value.describe()} cannot hold a result; pass a Tensor, an array, "
+            f"_result could not be resolved: {result.value.summary()} cannot hold a result; pass a Tensor, an array, "
             "a ValueRef or a dict of such"
         )
         return None

@@ -43,7 +43,7 @@ def _try_generic(
         choices[name] = _concrete_choices(placed[name].value, type_, entry, context, name, function.generic)
         if not choices[name]:
             text = (
-                f"Argument {name} could not be resolved: {placed[name].value.describe()} does not match slang type "
+                f"Argument {name} could not be resolved: {placed[name].value.summary()} does not match slang type "
                 f"{type_.full_name}{_open_hint(placed[name].value, type_)}"
             )
             return [Attempt(reason=text, size_dependent=context.size_dependent)]

@@ -74,7 +74,7 @@ def check_map(binding: Binding, entry: Any, name: str) -> None:
         return
     if len(content) != binding.dims:
         value = binding.value
-        text = value.describe() if value is not None else name
+        text = value.summary() if value is not None else name
         raise MapMismatch(
             f"{prefix}parameter {name} maps {len(content)} dimensions {content}, but {text} bound to "
             f"{binding.type_name} has {binding.dims} to map"

@@ -20,6 +20,6 @@ def check_torch_outputs(resolved: Any, options: Options) -> None:
         scalar = getattr(type_, "scalar", "")
         if scalar and parameter.binding.rank < 0 and value.details.get("scalar") != scalar:
             raise ResolveException(
-                f"{parameter.name}: {value.describe()} does not match slang type {display(type_)}: a tensor that is written "
+                f"{parameter.name}: {value.summary()} does not match slang type {display(type_)}: a tensor that is written "
                 f"needs the dtype of {scalar}"
             )

@@ -10,7 +10,7 @@ from typing import Any
 
 from slangpy import _native
 from slangpy.errors import TensorError
-from slangpy.pytorch.kernels.tensors import TensorInfo, describe, read_tensor, torch_module
+from slangpy.pytorch.kernels.tensors import TensorInfo, read_tensor, summary, torch_module
 from slangpy.pytorch.kernels.types import SCALARS, KernelType, python_name
 from slangpy.pytorch.kernels.views import check_view, pack_diff_view, pack_view
 
@@ -41,8 +41,8 @@ class Packing:
         elif self.device != info.device:
             first, value = self._first
             raise TensorError(
-                f"{self.label}: the tensors lie on different devices: {first} is {describe(value)}, {path} is "
-                f"{describe(info.value)}; move them to one device"
+                f"{self.label}: the tensors lie on different devices: {first} is {summary(value)}, {path} is "
+                f"{summary(info.value)}; move them to one device"
             )
         self.keep.append(info.value)
 
@@ -69,7 +69,7 @@ def _element(value: Any, call: Packing, path: str) -> Any:
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         return value.item()
     if hasattr(value, "shape") and getattr(value, "ndim", 0):
-        raise TypeError(f"{call.where(path)}: expected a number, got {describe(value)}")
+        raise TypeError(f"{call.where(path)}: expected a number, got {summary(value)}")
     return value
 
 
@@ -79,7 +79,7 @@ def to_number(scalar: str, value: Any, call: Packing, path: str) -> Any:
     limits = _LIMITS.get(scalar)
     if limits is not None:
         if isinstance(value, (float, str)) or not hasattr(value, "__index__"):
-            raise TypeError(f"{call.where(path)}: expected an integer for {scalar}, got {describe(value)}")
+            raise TypeError(f"{call.where(path)}: expected an integer for {scalar}, got {summary(value)}")
         number = operator.index(value)
         if not limits[0] <= number <= limits[1]:
             name = {"int": "int32_t", "uint": "uint32_t"}.get(scalar, scalar)
@@ -92,13 +92,13 @@ def to_number(scalar: str, value: Any, call: Packing, path: str) -> Any:
             return bool(value)
         if type(value).__name__ in ("bool_", "bool"):
             return bool(value)
-        raise TypeError(f"{call.where(path)}: expected a bool, got {describe(value)}")
+        raise TypeError(f"{call.where(path)}: expected a bool, got {summary(value)}")
     if isinstance(value, (str, bytes)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
-        raise TypeError(f"{call.where(path)}: expected a number for {scalar}, got {describe(value)}")
+        raise TypeError(f"{call.where(path)}: expected a number for {scalar}, got {summary(value)}")
     try:
         return float(value) if hasattr(value, "__float__") else float(operator.index(value))
     except OverflowError:
-        raise TypeError(f"{call.where(path)}: {describe(value)} is more than any {scalar} can be") from None
+        raise TypeError(f"{call.where(path)}: {summary(value)} is more than any {scalar} can be") from None
 
 
 def put_number(scalar: str, number: Any, out: bytearray, at: int) -> None:
@@ -136,7 +136,7 @@ def _sequence(type_: KernelType, value: Any, count: int, call: Packing, path: st
         value = tuple(value)  # slangpy.float3 and the like
     if not isinstance(value, (tuple, list)):
         raise TypeError(
-            f"{call.where(path)}: expected a tuple or list of {count} for {type_.name}, got {describe(value)}"
+            f"{call.where(path)}: expected a tuple or list of {count} for {type_.name}, got {summary(value)}"
         )
     if len(value) != count:
         raise error(f"{call.where(path)}: expected {count} values for {type_.name}, got {len(value)}")
@@ -186,7 +186,7 @@ def fields_of(type_: KernelType, value: Any, where: str) -> list[Any]:
             return [getattr(value, python_name(n), None) for n in names]
     raise ValueError(
         f"{where}: expected a {type_.name} (a tuple of its fields, a dict, its namedtuple or a dataclass: {listed}), "
-        f"got {describe(value)}"
+        f"got {summary(value)}"
     )
 
 
@@ -228,7 +228,7 @@ def _pack_pointer(type_: KernelType, value: Any, call: Packing, path: str, out: 
     where = call.where(path)
     info = read_tensor(value, where)
     if info is None:
-        raise TypeError(f"{where}: expected an address or a contiguous tensor for {type_.name}, got {describe(value)}")
+        raise TypeError(f"{where}: expected an address or a contiguous tensor for {type_.name}, got {summary(value)}")
     call.use(info, path)
     element = type_.element
     assert element is not None
@@ -238,7 +238,7 @@ def _pack_pointer(type_: KernelType, value: Any, call: Packing, path: str, out: 
     for size, stride in zip(reversed(info.shape), reversed(info.strides), strict=True):
         if size > 1 and stride != expected:
             raise TensorError(
-                f"{where}: a pointer needs a contiguous tensor, got {describe(value)}; pass tensor.contiguous()"
+                f"{where}: a pointer needs a contiguous tensor, got {summary(value)}; pass tensor.contiguous()"
             )
         expected *= size
     struct.pack_into("Q", out, at, info.address)

@@ -46,7 +46,7 @@ def _torch_dtypes() -> dict[Any, tuple[str, int]]:
     return found
 
 
-def describe(value: Any) -> str:
+def summary(value: Any) -> str:
     """For messages: "float64 cuda:0 (3, 4)"; what is no tensor by its type and text."""
     shape = getattr(value, "shape", None)
     if shape is None or not hasattr(value, "dtype"):
@@ -76,7 +76,7 @@ def _read_torch(torch: Any, value: Any, where: str) -> TensorInfo:
         )
     known = _torch_dtypes().get(value.dtype)
     if known is None:
-        raise TensorError(f"{where}: {describe(value)}; kernels have no such element type")
+        raise TensorError(f"{where}: {summary(value)}; kernels have no such element type")
     if type(value).__module__.startswith("torch._subclasses."):
         raise TensorError(f"{where}: a {type(value).__name__} without memory of its own; pass a real tensor")
     try:
@@ -109,7 +109,7 @@ def _read_numpy(value: Any, where: str, writable: bool = False) -> TensorInfo | 
     if not hasattr(value, "shape") or value.dtype.name not in DTYPES:
         if getattr(value, "ndim", 1) == 0:
             return None
-        raise TensorError(f"{where}: {describe(value)}; kernels have no such element type")
+        raise TensorError(f"{where}: {summary(value)}; kernels have no such element type")
     if value.ndim and not (writable or value.flags.writeable):
         raise TensorError(f"{where}: a read-only array; pass a copy")
     item = value.dtype.itemsize

@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from slangpy.errors import TensorError
-from slangpy.pytorch.kernels.tensors import DTYPES, TensorInfo, describe, read_tensor
+from slangpy.pytorch.kernels.tensors import DTYPES, TensorInfo, read_tensor, summary
 from slangpy.pytorch.kernels.types import SCALARS, KernelType
 
 MAX_RANK = 5
@@ -23,7 +23,7 @@ def pack_view(type_: KernelType, value: Any, call: Any, path: str, out: bytearra
     where = call.where(path)
     info = read_tensor(value, where)
     if info is None:
-        raise TensorError(f"{where}: expected a tensor for {type_.name}, got {describe(value)}")
+        raise TensorError(f"{where}: expected a tensor for {type_.name}, got {summary(value)}")
     call.use(info, path)
     strides = check_view(type_, info, where)
     put_view(out, at, info.address if 0 not in info.shape else 0, strides, info.shape)
@@ -47,18 +47,18 @@ def check_view(type_: KernelType, info: TensorInfo, where: str) -> tuple[int, ..
     if info.scalar != scalar and _SIGNED.get(scalar) != info.scalar:
         name = _TORCH[scalar]
         raise TensorError(
-            f"{where}: expected {name} for {type_.name}, got {describe(info.value)}; convert it with .to(torch.{name})"
+            f"{where}: expected {name} for {type_.name}, got {summary(info.value)}; convert it with .to(torch.{name})"
         )
     rank = len(shape)
     if rank > MAX_RANK:
         raise TensorError(
-            f"{where}: {describe(info.value)} has {rank} dimensions, a view at most {MAX_RANK}; reshape it"
+            f"{where}: {summary(info.value)} has {rank} dimensions, a view at most {MAX_RANK}; reshape it"
         )
     if 0 not in shape:
         for size, stride in zip(shape, strides, strict=True):
             if stride <= 0 and size > 1:
                 what = "is broadcast (a stride is 0)" if stride == 0 else "has a negative stride"
-                raise TensorError(f"{where}: {describe(info.value)} {what}; pass tensor.contiguous()")
+                raise TensorError(f"{where}: {summary(info.value)} {what}; pass tensor.contiguous()")
     align = item
     if element.kind != "scalar" and element.kind != "enum":
         align = _check_element(type_, element, info, where)
@@ -67,22 +67,22 @@ def check_view(type_: KernelType, info: TensorInfo, where: str) -> tuple[int, ..
         _check_bytes(type_, info, bytes_, align, where)
     if max(shape, default=0) >= _LIMIT:
         raise TensorError(
-            f"{where}: {describe(info.value)} has a size of 2^32 or more, which a view cannot hold; reshape it"
+            f"{where}: {summary(info.value)} has a size of 2^32 or more, which a view cannot hold; reshape it"
         )
     return tuple([b if 0 <= b < _LIMIT else 0 for b in bytes_])  # strides that lead nowhere may be anything
 
 
 def _check_bytes(type_: KernelType, info: TensorInfo, strides: tuple[int, ...], align: int, where: str) -> None:
     if info.address % align:
-        raise TensorError(f"{where}: the data of {describe(info.value)} is not aligned to the {align} bytes of "
+        raise TensorError(f"{where}: the data of {summary(info.value)} is not aligned to the {align} bytes of "
                           f"{type_.name}; pass tensor.clone()")  # fmt: skip
     inner = 0 if type_.element.kind in ("scalar", "enum") else 1 if type_.element.kind == "vector" else 2  # type: ignore[union-attr]
     for axis, (size, stride) in enumerate(zip(info.shape, strides, strict=True)):
         if axis < len(strides) - inner and size > 1 and stride % align:
-            raise TensorError(f"{where}: stride {stride} bytes of {describe(info.value)} is no multiple of the {align} "
+            raise TensorError(f"{where}: stride {stride} bytes of {summary(info.value)} is no multiple of the {align} "
                               f"bytes that {type_.name} is aligned to; pass tensor.contiguous()")  # fmt: skip
         if size > 1 and stride >= _LIMIT:
-            raise TensorError(f"{where}: {describe(info.value)} has a stride of 2^32 bytes or more in one "
+            raise TensorError(f"{where}: {summary(info.value)} has a stride of 2^32 bytes or more in one "
                               "dimension, which a view cannot hold; reshape it")  # fmt: skip
 
 
@@ -91,10 +91,10 @@ def _check_element(type_: KernelType, element: KernelType, info: TensorInfo, whe
     shape, strides = info.shape, info.strides
     inner = (element.count,) if element.kind == "vector" else (element.count, element.columns)
     if shape[len(shape) - len(inner) :] != inner or len(shape) < len(inner):
-        raise TensorError(f"{where}: the last dimensions of a {type_.name} are {inner}, got {describe(info.value)}")
+        raise TensorError(f"{where}: the last dimensions of a {type_.name} are {inner}, got {summary(info.value)}")
     wanted = (1,) if len(inner) == 1 else (inner[1], 1)
     if any(size > 1 and s != w for size, s, w in zip(inner, strides[len(strides) - len(inner) :], wanted, strict=True)):
-        raise TensorError(f"{where}: the elements of {type_.name} do not lie side by side in {describe(info.value)}; "
+        raise TensorError(f"{where}: the elements of {type_.name} do not lie side by side in {summary(info.value)}; "
                           "pass tensor.contiguous()")  # fmt: skip
     return alignment(element.scalar, inner[-1])
 
@@ -140,7 +140,7 @@ def _parts(type_: KernelType, value: Any, call: Any, path: str) -> tuple[Any, An
     if isinstance(value, (tuple, list, dict)) or read_tensor(value, call.where(path)) is None:
         raise ValueError(
             f"{call.where(path)}: expected a tensor, (tensor,), (tensor, gradient) or (tensor, None) for a DiffTensorView, "
-            f"got {describe(value)}"
+            f"got {summary(value)}"
         )
     return value, None, False
 

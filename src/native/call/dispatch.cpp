@@ -125,9 +125,9 @@ void run(const Call& call, const Measured& measured, const Selected& selected, W
         record(call, measured, variant, count, written.arguments, object);
     else
         start(call, measured, variant, count, written, object);
-    settle_sums(call, measured, written);
+    add_sums(call, measured, written);
     if (copies)
-        settle_privates(call, measured, copies, written);
+        add_private_copies(call, measured, copies, written);
     if (report.is_asked)
         check_bounds(call, report);
 }

@@ -163,12 +163,12 @@ constexpr uint32_t max_classed_leaves = 29;
 constexpr VariantKey private_variant = 1ull << 62;
 /// Fewest invocations whose gradients are worth copies: a clearing and a second launch take as long as these add.
 constexpr int64_t private_least = 1 << 17;
-/// Not a form of the kernel: settles the sums of the leaf in the low bits.
-constexpr VariantKey settle_variant = 1ull << 63;
+/// Not a form of the kernel: adds the sums of the leaf in the low bits to its gradient.
+constexpr VariantKey addition_variant = 1ull << 63;
 
 /// Where the fields of the call itself lie in the argument bytes; -1 = not stored.
 struct CallOffsets {
-    int32_t total = -1, block = -1, flags = -1, shape = -1, divisor = -1, period = -1, redirects = -1, bounds = -1;
+    int32_t total = -1, block = -1, flags = -1, shape = -1, divisor = -1, period = -1, sum_table = -1, bounds = -1;
 };
 
 struct PlanTraits {

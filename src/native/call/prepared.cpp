@@ -273,7 +273,7 @@ nb::object PreparedCall::launch()
     return result;
 }
 
-/// With what comes back to the host, sums to settle or indices to check.
+/// With what comes back to the host, sums to add up or indices to check.
 nb::object PreparedCall::launch_staged(const ReadyLaunch& ready, NativeHandle stream)
 {
     const Call call = as_call();

@@ -110,7 +110,7 @@ private:
     Selected select_again(const Call& call, const std::vector<PreparedChange>& changes);
     PreparedNext write_next(std::vector<PreparedChange>& changes);
     void replace_owners(PreparedChange& change, Signature& scratch, std::vector<LeafOwner>& old);
-    void settle(PreparedNext& next, std::vector<PreparedChange>& changes, Signature& scratch);
+    void take_over(PreparedNext& next, std::vector<PreparedChange>& changes, Signature& scratch);
 
     nb::object m_node, m_given, m_globals, m_result;
     std::shared_ptr<CallPlan> m_plan;

@@ -13,7 +13,7 @@ namespace spy {
 namespace {
 
 /// What a value is, for messages.
-std::string describe_leaf(const Leaf& leaf)
+std::string leaf_summary(const Leaf& leaf)
 {
     const std::string scalar = leaf.scalar == ScalarType::none ? "" : cat(" of ", scalar_info(leaf.scalar).slang_name);
     const std::string shape = cat(" with shape ", leaf.shape.str());
@@ -154,8 +154,8 @@ PreparedChange PreparedCall::read_change(Signature& scratch, PyObject* name, PyO
     const PreparedChange change{&part, std::move(value), leaf, keep, scratch.keep.size()};
     const Leaf& old = m_signature.leaves[part.first];
     if (scratch.key.compare(key, std::string::npos, part.key) != 0 || scratch.leaf_count - leaf != part.count) {
-        const std::string expected = describe_leaf(old);
-        std::string got = describe_leaf(scratch.leaves[leaf]);
+        const std::string expected = leaf_summary(old);
+        std::string got = leaf_summary(scratch.leaves[leaf]);
         if (got == expected)
             got += cat(" (", class_name(given), ") whose fields, gradients or writability differ");
         fail(ErrorKind::type, m_plan->label, ": set: argument ", part.path, ": expected ", expected, ", got ", got,
@@ -174,7 +174,7 @@ void PreparedCall::check_change(const PreparedChange& change, Signature& scratch
         const LeafPlan& plan = m_plan->leaves[part.first + i];
         if (!(leaf.shape == old.shape) || leaf.rows != old.rows || leaf.cols != old.cols)
             fail_value(m_plan->label, ": set: argument ", part.count == 1 ? part.path : plan.name, ": expected ",
-                       describe_leaf(old), ", got ", describe_leaf(leaf), ": prepare the call again for it");
+                       leaf_summary(old), ", got ", leaf_summary(leaf), ": prepare the call again for it");
         check_leaf(part.first + i, leaf);
         int32_t table = -1;
         if (const auto* view = plan.as<ViewPlan>())
@@ -254,7 +254,7 @@ void PreparedCall::replace_owners(PreparedChange& change, Signature& scratch, st
         m_result = m_given = change.value;
 }
 
-void PreparedCall::settle(PreparedNext& next, std::vector<PreparedChange>& changes, Signature& scratch)
+void PreparedCall::take_over(PreparedNext& next, std::vector<PreparedChange>& changes, Signature& scratch)
 {
     std::vector<LeafOwner> old; // goes last: it may run Python code
     for (PreparedChange& change : changes)
@@ -312,7 +312,7 @@ void PreparedCall::set(nb::handle values)
     swap_leaves(m_signature, scratch, changes);
     try {
         PreparedNext next = write_next(changes);
-        settle(next, changes, scratch);
+        take_over(next, changes, scratch);
     } catch (...) {
         swap_leaves(m_signature, scratch, changes);
         throw;

@@ -18,8 +18,8 @@ constexpr uint64_t most_bytes = 4u << 20; ///< of all copies: a part of the GPU'
 constexpr uint64_t line = 128;            ///< bytes that the cache keeps together
 constexpr uint64_t row_words = 4;         ///< of the table: begin, end, first copy, bytes from copy to copy
 
-/// What a settling kernel takes; slangpy/plan/derive/sums.py writes the same structure.
-struct SettleArguments {
+/// What the second kernel takes; slangpy/plan/derive/sums.py writes the same structure.
+struct AdditionArguments {
     int64_t count; ///< scalars of a gradient
     int64_t block;
     uint64_t begin;
@@ -49,17 +49,17 @@ std::vector<uint64_t> table_of(const Written& written, uint64_t address, uint64_
     return table;
 }
 
-void settle_one(const Call& call, const Measured& measured, const AddedRange& range, const uint64_t* row,
-                uint64_t copies, const std::vector<ref<Object>>& keep)
+void add_copies_of(const Call& call, const Measured& measured, const AddedRange& range, const uint64_t* row,
+                   uint64_t copies, const std::vector<ref<Object>>& keep)
 {
-    const Variant& variant = variant_of(call, settle_variant | private_variant | (range.is_double ? 1 : 0));
+    const Variant& variant = variant_of(call, addition_variant | private_variant | (range.is_double ? 1 : 0));
     const int64_t count = int64_t(range.size / (range.is_double ? sizeof(double) : sizeof(float)));
     const int64_t threads = count * int64_t(copies / private_copies_per_thread);
     const Groups groups = group_grid(call, measured, (threads + variant.items_per_group - 1) / variant.items_per_group);
-    const SettleArguments values{count, threads, range.begin, row[2], row[3]};
+    const AdditionArguments values{count, threads, range.begin, row[2], row[3]};
     std::vector<uint8_t> bytes(sizeof values);
     std::memcpy(bytes.data(), &values, sizeof values);
-    launch_settling(call, measured, variant, groups, std::move(bytes), keep);
+    launch_addition(call, measured, variant, groups, std::move(bytes), keep);
 }
 
 } // namespace
@@ -89,15 +89,15 @@ void prepare_privates(const Call& call, const Measured& measured, uint64_t copie
     encoder->fill_buffer(buffer, 0, {});
     encoder->upload_buffer_data(buffer, 0, {table, written.privates.size() * sizeof(uint64_t)});
     submit_to(call, measured, encoder->finish());
-    written.arguments.put<uint64_t>(call.plan.offsets.redirects, address);
+    written.arguments.put<uint64_t>(call.plan.offsets.sum_table, address);
     written.arguments.keep.push_back(ref<Object>(buffer.get()));
 }
 
-void settle_privates(const Call& call, const Measured& measured, uint64_t copies, const Written& written)
+void add_private_copies(const Call& call, const Measured& measured, uint64_t copies, const Written& written)
 {
     for (size_t i = 0; i < written.added.size(); ++i)
-        settle_one(call, measured, written.added[i], written.privates.data() + 1 + row_words * i, copies,
-                   written.arguments.keep);
+        add_copies_of(call, measured, written.added[i], written.privates.data() + 1 + row_words * i, copies,
+                      written.arguments.keep);
 }
 
 } // namespace spy

@@ -181,7 +181,7 @@ ResultPlan read_result(const Fields& fields)
 CallOffsets read_offsets(const Fields& fields)
 {
     return {fields.offset("total"),   fields.offset("block"),  fields.offset("flags"),     fields.offset("shape"),
-            fields.offset("divisor"), fields.offset("period"), fields.offset("redirects"), fields.offset("bounds")};
+            fields.offset("divisor"), fields.offset("period"), fields.offset("sum_table"), fields.offset("bounds")};
 }
 
 } // namespace

@@ -182,7 +182,7 @@ void rewrite(const Call& call, const Measured& measured, const Selected& selecte
 
 // --- dispatch, finish
 
-/// Launches the kernel, or appends it to the recorder; sums are settled and indices checked.
+/// Launches the kernel, or appends it to the recorder; sums are added to their gradients and indices checked.
 Pending dispatch(const Call& call, const Measured& measured, const Selected& selected, Written&& written);
 /// Brings back what the kernel wrote; gives what the call returns.
 nb::object finish(const Call& call, const Measured& measured, Pending&& pending);

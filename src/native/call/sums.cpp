@@ -1,4 +1,4 @@
-// Gradients that are summed beside their memory and settled by a second kernel (slangpy/slang/exact.slang).
+// Gradients that are summed beside their memory and added to them by a second kernel (slangpy/slang/exact.slang).
 #include "call/sums.h"
 #include "call/writing.h"
 #include "core/gil.h"
@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint32_t row_words = 4; ///< of the table that kernels read: begin, end, sums, bytes of sums per byte
 
-/// What a settling kernel takes; slangpy/plan/derive/sums.py writes the same structure.
-struct SettleArguments {
+/// What the second kernel takes; slangpy/plan/derive/sums.py writes the same structure.
+struct AdditionArguments {
     int64_t count;
     int64_t block;
     uint64_t begin;
@@ -28,17 +28,17 @@ void clear_buffer(const Call& call, const Measured& measured, const ref<Buffer>&
     submit_to(call, measured, encoder->finish());
 }
 
-void settle(const Call& call, const Measured& measured, const Sums& sums, const std::vector<ref<Object>>& keep)
+void add_sum(const Call& call, const Measured& measured, const Sums& sums, const std::vector<ref<Object>>& keep)
 {
-    const Variant& variant = variant_of(call, settle_variant | sums.leaf);
+    const Variant& variant = variant_of(call, addition_variant | sums.leaf);
     const int64_t count = int64_t(sums.count);
     const bool cpu = variant.items_per_group == 0;
     const int64_t per_group = cpu ? std::clamp<int64_t>(count / 64, 64, 4096) : variant.items_per_group;
     const std::array<uint32_t, 3> groups = group_grid(call, measured, (count + per_group - 1) / per_group);
-    const SettleArguments values{count, cpu ? per_group : int64_t(groups[0]), sums.begin, sums.sums};
+    const AdditionArguments values{count, cpu ? per_group : int64_t(groups[0]), sums.begin, sums.sums};
     std::vector<uint8_t> bytes(sizeof values);
     std::memcpy(bytes.data(), &values, sizeof values);
-    launch_settling(call, measured, variant, groups, std::move(bytes), keep);
+    launch_addition(call, measured, variant, groups, std::move(bytes), keep);
 }
 
 } // namespace
@@ -52,7 +52,7 @@ void submit_to(const Call& call, const Measured& measured, ref<CommandBuffer> co
     call.plan.device->submit(submission);
 }
 
-void launch_settling(const Call& call, const Measured& measured, const Variant& variant, const Groups& groups,
+void launch_addition(const Call& call, const Measured& measured, const Variant& variant, const Groups& groups,
                      std::vector<uint8_t> bytes, const std::vector<ref<Object>>& keep)
 {
     if (call.recorder) {
@@ -90,7 +90,7 @@ void note_sums(Writing& w, size_t leaf, const SumPlan& plan, uint64_t address, c
 
 void prepare_sums(const Call& call, const Measured& measured, Written& written)
 {
-    const int32_t offset = call.plan.offsets.redirects;
+    const int32_t offset = call.plan.offsets.sum_table;
     if (written.sums.empty() || offset < 0)
         return;
     refuse_in_capture(call, measured,
@@ -118,10 +118,10 @@ void prepare_sums(const Call& call, const Measured& measured, Written& written)
     written.arguments.keep.push_back(ref<Object>(buffer.get()));
 }
 
-void settle_sums(const Call& call, const Measured& measured, const Written& written)
+void add_sums(const Call& call, const Measured& measured, const Written& written)
 {
     for (const Sums& sums : written.sums)
-        settle(call, measured, sums, written.arguments.keep);
+        add_sum(call, measured, sums, written.arguments.keep);
 }
 
 } // namespace spy

@@ -24,10 +24,10 @@ void merge_slots(std::vector<ref<Object>>& slots, const std::vector<ref<Object>>
 /// Makes the sums of this launch and their table.
 void prepare_sums(const Call& call, const Measured& measured, Written& written);
 /// Adds the sums to their gradients.
-void settle_sums(const Call& call, const Measured& measured, const Written& written);
+void add_sums(const Call& call, const Measured& measured, const Written& written);
 
 /// Launches, or records, a kernel that brings sums to their gradients; `bytes` are its arguments.
-void launch_settling(const Call& call, const Measured& measured, const Variant& variant, const Groups& groups,
+void launch_addition(const Call& call, const Measured& measured, const Variant& variant, const Groups& groups,
                      std::vector<uint8_t> bytes, const std::vector<ref<Object>>& keep);
 void submit_to(const Call& call, const Measured& measured, ref<CommandBuffer> commands);
 
@@ -36,7 +36,7 @@ uint64_t private_copies(const Call& call, const Measured& measured, const Writte
 /// Makes the copies of this launch and their table.
 void prepare_privates(const Call& call, const Measured& measured, uint64_t copies, Written& written);
 /// Adds the copies to their gradients.
-void settle_privates(const Call& call, const Measured& measured, uint64_t copies, const Written& written);
+void add_private_copies(const Call& call, const Measured& measured, uint64_t copies, const Written& written);
 /// Copies that one thread of the second kernel adds up; slangpy/plan/derive/sums.py knows it, too.
 constexpr uint64_t private_copies_per_thread = 16;
 

@@ -144,7 +144,7 @@ bool SharedAdds::make_copies(Slot& slot)
 
 /// Adds, and leaves zeros in the copies. What nobody added to is not touched: it may be another's.
 template <typename Real>
-void SharedAdds::settle_range(size_t index)
+void SharedAdds::add_copies_of(size_t index)
 {
     constexpr uint64_t piece = 4096;
     const AddedRange& range = m_ranges[index];
@@ -165,12 +165,12 @@ void SharedAdds::settle_range(size_t index)
     });
 }
 
-void SharedAdds::settle()
+void SharedAdds::add_copies()
 {
     if (!m_has_copies)
         return;
     for (size_t i = 0; i < m_ranges.size(); ++i)
-        m_ranges[i].is_double ? settle_range<double>(i) : settle_range<float>(i);
+        m_ranges[i].is_double ? add_copies_of<double>(i) : add_copies_of<float>(i);
     for (Slot& slot : m_slots)
         for (size_t i = 0; i < slot.copies.size(); ++i)
             m_spare.give(std::move(slot.copies[i]), m_ranges[i].size);

@@ -48,7 +48,7 @@ public:
     SharedAdds(SetAdds set, std::span<const AddedRange> ranges, ThreadPool& pool, SpareCopies& spare);
     bool begin(double rest) override;
     /// After the launch: what the copies hold goes where it belongs.
-    void settle();
+    void add_copies();
 
     /// While this lives, the thread that made it runs a piece of the launch.
     class Piece {
@@ -72,7 +72,7 @@ private:
     const SpyAdds* of_thread();
     bool make_copies(Slot& slot);
     template <typename Real>
-    void settle_range(size_t range);
+    void add_copies_of(size_t range);
 
     const SetAdds m_set;
     const std::span<const AddedRange> m_ranges;

@@ -202,7 +202,7 @@ void CpuDevice::run(const CpuKernel& kernel, const LaunchDesc& desc, void* entry
         run(begin, end);
     };
     m_pool.run(count, run_adding, &adds);
-    adds.settle();
+    adds.add_copies();
 }
 
 void CpuDevice::launch(const LaunchDesc& desc)

@@ -72,7 +72,7 @@ uint32_t plain_kind(Format format)
     }
 }
 
-void describe(const HostTexture& texture, const TextureView* view, SpyTexture& out)
+void fill(const HostTexture& texture, const TextureView* view, SpyTexture& out)
 {
     const TextureDesc& desc = texture.desc();
     SubresourceRange range{0, desc.layer_count(), 0, desc.mip_count};
@@ -98,7 +98,7 @@ void describe(const HostTexture& texture, const TextureView* view, SpyTexture& o
 }
 
 /// What is behind the last whole element does not count.
-void describe(const Buffer& buffer, const std::string& path, bool is_writable, SpyTexture& out)
+void fill(const Buffer& buffer, const std::string& path, bool is_writable, SpyTexture& out)
 {
     static const uint64_t no_offset = 0;
     const Format format = buffer.desc().format;
@@ -119,7 +119,7 @@ void describe(const Buffer& buffer, const std::string& path, bool is_writable, S
     out.format = uint32_t(format);
 }
 
-void describe(const SamplerDesc& desc, SpySampler& out)
+void fill(const SamplerDesc& desc, SpySampler& out)
 {
     out.linear_min = desc.min_filter == TextureFilteringMode::linear;
     out.linear_mag = desc.mag_filter == TextureFilteringMode::linear;
@@ -220,17 +220,17 @@ void CpuKernel::fill_resource(const Resource& resource, Object* object, uint8_t*
     if (is_typed_buffer(slot)) {
         descriptors->texture.mip_count = 1;
         if (object)
-            describe(*static_cast<const Buffer*>(object), slot.path, slot.writable, descriptors->texture);
+            fill(*static_cast<const Buffer*>(object), slot.path, slot.writable, descriptors->texture);
         const SpyTexture* pointer = &descriptors->texture;
         std::memcpy(handle, &pointer, 8);
     } else if (has_texture(slot)) {
         descriptors->texture.mip_count = 1;
         if (auto* view = dynamic_cast<TextureView*>(object)) {
-            describe(*static_cast<const HostTexture*>(view->texture()), view, descriptors->texture);
+            fill(*static_cast<const HostTexture*>(view->texture()), view, descriptors->texture);
             sampler = view->sampler() ? view->sampler() : view->texture()->sampler();
         } else if (object) {
             const auto* texture = static_cast<const HostTexture*>(object);
-            describe(*texture, nullptr, descriptors->texture);
+            fill(*texture, nullptr, descriptors->texture);
             sampler = texture->sampler();
         }
         const SpyTexture* pointer = &descriptors->texture;
@@ -240,7 +240,7 @@ void CpuKernel::fill_resource(const Resource& resource, Object* object, uint8_t*
         sampler = static_cast<const Sampler*>(object);
     }
     if (has_sampler(slot)) {
-        describe(sampler ? sampler->desc() : SamplerDesc{}, descriptors->sampler);
+        fill(sampler ? sampler->desc() : SamplerDesc{}, descriptors->sampler);
         const SpySampler* pointer = &descriptors->sampler;
         std::memcpy(handle, &pointer, 8);
     }

@@ -27,8 +27,8 @@ CudaKernel::CudaKernel(ref<CudaDevice> device, const KernelDesc& desc) : Kernel(
         find_globals();
         check_parameters();
         read_limits();
-        plan_scopes();
-        plan_slots();
+        find_scopes();
+        find_slots();
         m_label_index = device->context().labels().intern(m_label);
     } catch (...) {
         api.cuModuleUnload(m_module);
@@ -98,7 +98,7 @@ void CudaKernel::check_parameters()
 }
 
 /// Scratch holds the bytes of every scope while a launch is put together; nested blocks stand together at its end.
-void CudaKernel::plan_scopes()
+void CudaKernel::find_scopes()
 {
     constexpr size_t alignment = 256;
     auto padded = [](size_t size) { return (size + alignment - 1) / alignment * alignment; };
@@ -142,7 +142,7 @@ bool CudaKernel::converts(const std::string& path) const
                .cuModuleGetGlobal(&mark, &size, m_module, symbol.c_str()) == CUDA_SUCCESS;
 }
 
-void CudaKernel::plan_slots()
+void CudaKernel::find_slots()
 {
     const auto& slots = m_layout->slots;
     for (const SlotLayout& slot : slots)

@@ -29,8 +29,8 @@ private:
     void find_globals();
     void check_parameters();
     void read_limits();
-    void plan_scopes();
-    void plan_slots();
+    void find_scopes();
+    void find_slots();
     bool converts(const std::string& path) const;
 
     CUmodule m_module = nullptr;

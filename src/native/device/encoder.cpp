@@ -227,7 +227,7 @@ void check_arguments(const Device* device, const Kernel& kernel, std::span<const
         if (usage & (slot.writable ? writable : read_only | writable))
             continue;
         fail_value(kernel.label(), ": parameter '", slot.path, "' is ", slot.writable ? "written" : "read", ", but ",
-                   describe(object), " was created without the usage flag ",
+                   summary(object), " was created without the usage flag ",
                    slot.writable ? "unordered_access" : "shader_resource (or unordered_access)");
     }
 }
@@ -295,7 +295,7 @@ void ComputePassEncoder::dispatch_compute_indirect(ref<Buffer> buffer, uint64_t 
     if (offset % 4)
         fail_value("dispatch_compute_indirect: the offset (", offset, ") must be a multiple of 4");
     if (!has_flag(buffer->desc().usage, BufferUsage::indirect_argument))
-        fail_value("dispatch_compute_indirect: ", describe(buffer.get()),
+        fail_value("dispatch_compute_indirect: ", summary(buffer.get()),
                    " was created without the usage flag indirect_argument");
     command::DispatchIndirect dispatch;
     dispatch.buffer = std::move(buffer);

@@ -217,9 +217,8 @@ void check_same_device(const Device* device, const DeviceObject* object, const c
         fail(ErrorKind::type, what, ": got None");
     auto backend = [](const Device* d) { return const_cast<Device*>(d)->backend(); };
     if (backend(object->frontend()) != backend(device))
-        fail_value(what, ": ", describe(object), " belongs to another device (",
-                   object->frontend()->info().adapter_name, ") than the one it is used with (",
-                   device->info().adapter_name, ")");
+        fail_value(what, ": ", summary(object), " belongs to another device (", object->frontend()->info().adapter_name,
+                   ") than the one it is used with (", device->info().adapter_name, ")");
 }
 
 namespace {
@@ -287,7 +286,7 @@ std::string names_of(TextureUsage usage)
     return join_flags(uint32_t(usage), names);
 }
 
-std::string describe(const DeviceObject* object)
+std::string summary(const DeviceObject* object)
 {
     auto labelled = [](const char* kind, const std::string& label) {
         return label.empty() ? std::string(kind) : cat(kind, " '", label, "'");

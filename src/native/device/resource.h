@@ -40,6 +40,6 @@ const char* name_of(TextureType type);
 std::string names_of(BufferUsage usage);
 std::string names_of(TextureUsage usage);
 /// "Buffer 'weights' (4096 bytes)", for reports of what is alive.
-std::string describe(const DeviceObject* object);
+std::string summary(const DeviceObject* object);
 
 } // namespace spy

@@ -206,11 +206,11 @@ private:
                 slot.binding = place.index[i];
                 slot.set = place.space[i];
             }
-        describe(slot, layout);
+        set_kind(slot, layout);
         m_result.slots.push_back(std::move(slot));
     }
 
-    static void describe(SlotLayout& slot, slang::TypeLayoutReflection* layout)
+    static void set_kind(SlotLayout& slot, slang::TypeLayoutReflection* layout)
     {
         if (layout->getKind() == slang::TypeReflection::Kind::SamplerState) {
             slot.kind = SlotKind::sampler;

@@ -59,7 +59,7 @@ uint64_t add_node(wire::GenerateCode& message, std::unordered_map<const ModuleDa
     return places[&module] = message.modules.size() - 1;
 }
 
-wire::GenerateCode describe(const ProgramData& program, int entry_point, const Numbers& numbers)
+wire::GenerateCode code_request(const ProgramData& program, int entry_point, const Numbers& numbers)
 {
     wire::GenerateCode message;
     std::unordered_map<const ModuleData*, uint64_t> places;
@@ -170,7 +170,7 @@ CodeRequest RemoteSession::request(const SessionState& state, const ProgramData&
         }
         numbers[module] = sent.number;
     }
-    wire::GenerateCode message = describe(program, entry_point, numbers);
+    wire::GenerateCode message = code_request(program, entry_point, numbers);
     message.session = m_id;
     message.fault = fault;
     return {m_life, wire::frame(wire::Kind::code, message)};
@@ -189,7 +189,7 @@ std::string RemoteSession::content_key(const SessionState& state, const ProgramD
         writer(sent.hash);
         numbers[module] = numbers.size() + 1;
     }
-    writer(describe(program, entry_point, numbers));
+    writer(code_request(program, entry_point, numbers));
     return content_hash(writer.bytes);
 }
 

@@ -218,7 +218,8 @@ void open_arguments(ProgramLayout& layout, slang::ProgramLayout* program, TypeBu
 {
     if (layout.slots.size() <= layout.entry_point_slot || layout.slots.back().path != "_spy_calls")
         return;
-    slang::TypeReflection* type = program->findTypeByName("_spy_Call_kernel"); // where the user has one (plan/text.py)
+    slang::TypeReflection* type = program->findTypeByName(
+        "_spy_Call_kernel"); // where the user has one (plan/slang_text.py)
     if (!type)
         type = program->findTypeByName("_spy_Call");
     slang::TypeLayoutReflection* call = type ? program->getTypeLayout(type, slang::LayoutRules::DefaultStructuredBuffer)

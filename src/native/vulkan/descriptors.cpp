@@ -66,8 +66,8 @@ UniformBytes::UniformBytes(const VulkanContext& context, VulkanUploads& uploads,
       m_alignment(uniform_alignment(context))
 {
     uint64_t needed = kernel.spill_set() >= 0 ? round_up(kernel.push_size(), m_alignment) : 0;
-    for (const DescriptorSetPlan& plan : kernel.sets())
-        for (const DescriptorSource& source : plan.sources)
+    for (const DescriptorSetLayout& set : kernel.sets())
+        for (const DescriptorSource& source : set.sources)
             if (source.is_scope)
                 needed += round_up(kernel.layout().scopes[source.index].size, m_alignment);
     if (needed)
@@ -210,13 +210,13 @@ void VulkanDescriptors::fill_slot(VulkanKernel& kernel, const DescriptorSource& 
     }
 }
 
-VkDescriptorSet VulkanDescriptors::write(VulkanKernel& kernel, const DescriptorSetPlan& plan,
+VkDescriptorSet VulkanDescriptors::write(VulkanKernel& kernel, const DescriptorSetLayout& layout,
                                          const ArgumentView& arguments, UniformBytes& bytes)
 {
     static thread_local std::vector<DescriptorData> data;
-    data.resize(plan.sources.size());
-    for (size_t k = 0; k < plan.sources.size(); ++k) {
-        const DescriptorSource& source = plan.sources[k];
+    data.resize(layout.sources.size());
+    for (size_t k = 0; k < layout.sources.size(); ++k) {
+        const DescriptorSource& source = layout.sources[k];
         if (source.is_scope) {
             const uint64_t size = kernel.layout().scopes[source.index].size;
             data[k].buffer = {bytes.page()->buffer, bytes.store(size, source.index), round_up(size, 16)};
@@ -225,8 +225,8 @@ VkDescriptorSet VulkanDescriptors::write(VulkanKernel& kernel, const DescriptorS
             fill_slot(kernel, source, object, data[k]);
         }
     }
-    const VkDescriptorSet set = allocate_set(plan.layout);
-    m_context.vk.UpdateDescriptorSetWithTemplate(m_context.device, set, plan.update, data.data());
+    const VkDescriptorSet set = allocate_set(layout.layout);
+    m_context.vk.UpdateDescriptorSetWithTemplate(m_context.device, set, layout.update, data.data());
     return set;
 }
 

@@ -41,7 +41,7 @@ public:
     void open();
     void close() noexcept;
     /// A set with the resources of one launch, in the open list.
-    VkDescriptorSet write(VulkanKernel& kernel, const DescriptorSetPlan& plan, const ArgumentView& arguments,
+    VkDescriptorSet write(VulkanKernel& kernel, const DescriptorSetLayout& layout, const ArgumentView& arguments,
                           UniformBytes& bytes);
 
 private:

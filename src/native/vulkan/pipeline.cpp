@@ -131,12 +131,12 @@ void VulkanKernel::create_set_layouts(const SpirvResult& spirv)
             found = list.insert(list.end(), binding);
         }
         found->descriptorCount = std::max(found->descriptorCount, place.element + 1);
-        DescriptorSetPlan& plan = m_sets[place.set];
+        DescriptorSetLayout& set = m_sets[place.set];
         entries[place.set].push_back({place.binding, place.element, 1, source.type,
-                                      plan.sources.size() * sizeof(DescriptorData), sizeof(DescriptorData)});
+                                      set.sources.size() * sizeof(DescriptorData), sizeof(DescriptorData)});
         if (auto fixed = spirv.fixed_formats.find({place.set, place.binding}); fixed != spirv.fixed_formats.end())
             source.fixed_format = fixed->second;
-        plan.sources.push_back(source);
+        set.sources.push_back(source);
     };
     for (uint32_t i = 0; i < m_layout->scopes.size(); ++i) {
         const ScopeLayout& scope = m_layout->scopes[i];
@@ -170,8 +170,8 @@ void VulkanKernel::create_pipeline(const SpirvResult& spirv)
     VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
     const VulkanFunctions& vk = owner.context().vk;
     std::vector<VkDescriptorSetLayout> layouts;
-    for (const DescriptorSetPlan& plan : m_sets)
-        layouts.push_back(plan.layout);
+    for (const DescriptorSetLayout& set : m_sets)
+        layouts.push_back(set.layout);
     if (m_spill_set >= 0)
         layouts.push_back(owner.uploads().spill_layout());
     const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, m_push_size};
@@ -208,11 +208,11 @@ void VulkanKernel::release() noexcept
     VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
     owner.queue().discard(VK_OBJECT_TYPE_PIPELINE, uint64_t(std::exchange(m_pipeline, VK_NULL_HANDLE)));
     owner.queue().discard(VK_OBJECT_TYPE_PIPELINE_LAYOUT, uint64_t(std::exchange(m_pipeline_layout, VK_NULL_HANDLE)));
-    for (DescriptorSetPlan& plan : m_sets) {
+    for (DescriptorSetLayout& set : m_sets) {
         owner.queue().discard(VK_OBJECT_TYPE_DESCRIPTOR_UPDATE_TEMPLATE,
-                              uint64_t(std::exchange(plan.update, VK_NULL_HANDLE)));
+                              uint64_t(std::exchange(set.update, VK_NULL_HANDLE)));
         owner.queue().discard(VK_OBJECT_TYPE_DESCRIPTOR_SET_LAYOUT,
-                              uint64_t(std::exchange(plan.layout, VK_NULL_HANDLE)));
+                              uint64_t(std::exchange(set.layout, VK_NULL_HANDLE)));
     }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Kernels of the Vulkan backend: SPIR-V made fit for the device, pipelines and the plan of their descriptors.
+// Kernels of the Vulkan backend: SPIR-V made fit for the device, pipelines and the layout of their descriptors.
 #include "vulkan/context.h"
 
 #include "device/device.h"
@@ -40,7 +40,7 @@ union DescriptorData {
     VkDescriptorImageInfo image;
     VkBufferView view;
 };
-struct DescriptorSetPlan {
+struct DescriptorSetLayout {
     VkDescriptorSetLayout layout = VK_NULL_HANDLE;
     VkDescriptorUpdateTemplate update = VK_NULL_HANDLE;
     std::vector<DescriptorSource> sources; ///< in the order of the update template
@@ -55,7 +55,7 @@ public:
 
     VkPipeline pipeline() const { return m_pipeline; }
     VkPipelineLayout pipeline_layout() const { return m_pipeline_layout; }
-    const std::vector<DescriptorSetPlan>& sets() const { return m_sets; }
+    const std::vector<DescriptorSetLayout>& sets() const { return m_sets; }
     int push_scope() const { return m_push_scope; }    ///< scope whose bytes are push constants (or spilled); -1
     uint32_t push_size() const { return m_push_size; } ///< bytes, a multiple of 4
     int spill_set() const { return m_spill_set; }      ///< set of the spilled push constants; -1 = not spilled
@@ -67,7 +67,7 @@ private:
 
     VkPipeline m_pipeline = VK_NULL_HANDLE;
     VkPipelineLayout m_pipeline_layout = VK_NULL_HANDLE;
-    std::vector<DescriptorSetPlan> m_sets;
+    std::vector<DescriptorSetLayout> m_sets;
     int m_push_scope = -1, m_spill_set = -1;
     uint32_t m_push_size = 0;
 };

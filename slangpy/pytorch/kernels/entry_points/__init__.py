@@ -18,7 +18,7 @@ from slangpy.pytorch.kernels.convert import Packing, fields_of, to_number
 from slangpy.pytorch.kernels.entry_points.runtime import NAMES, ArrayCall, HostCall, f16, f32
 from slangpy.pytorch.kernels.entry_points.translate import own_name, translate
 from slangpy.pytorch.kernels.place import default_device
-from slangpy.pytorch.kernels.tensors import describe, torch_module
+from slangpy.pytorch.kernels.tensors import summary, torch_module
 from slangpy.pytorch.kernels.types import KernelType, TypeReader
 
 __all__ = ["HostFunction", "compile_host_functions", "host_functions"]
@@ -139,7 +139,7 @@ def _device(torch: Any, tensors: list[Any], label: str) -> Any:
     for tensor in tensors:
         if tensor.device != first:
             raise TensorError(
-                f"{label}: the tensors lie on different devices: {describe(tensors[0])} and {describe(tensor)}"
+                f"{label}: the tensors lie on different devices: {summary(tensors[0])} and {summary(tensor)}"
             )
     return first
 
@@ -184,7 +184,7 @@ def _items(
         value = value.tolist()
     if not isinstance(value, (tuple, list)) or len(value) != count:
         raise error(
-            f"{call.where(path)}: expected a tuple or list of {count} for {type_.name}, got {describe(value)}"
+            f"{call.where(path)}: expected a tuple or list of {count} for {type_.name}, got {summary(value)}"
         )
     return list(value)
 
@@ -196,7 +196,7 @@ def _tensor(value: Any, where: str) -> Any:
     if isinstance(value, np.ndarray):
         return value if torch is None else torch.from_numpy(value)
     if not any(hasattr(value, name) for name in ("to_torch", "__dlpack__")):
-        raise TensorError(f"{where}: expected a tensor, got {describe(value)}")
+        raise TensorError(f"{where}: expected a tensor, got {summary(value)}")
     if torch is None and not hasattr(value, "to_torch") and value.__dlpack_device__()[0] == 1:
         return np.from_dlpack(value)
     torch = torch or torch_for("calling a host function")

@@ -114,7 +114,7 @@ bool has_inner(const PackType& type, const TorchTensor& tensor)
 }
 
 /// False for what a view cannot say.
-bool describe(const PackType& type, const TorchTensor& tensor, View& view)
+bool fill_view(const PackType& type, const TorchTensor& tensor, View& view)
 {
     const size_t rank = tensor.shape.size();
     if (rank > max_rank || !is_element(type.scalar, tensor.scalar) || !has_inner(type, tensor))
@@ -144,7 +144,7 @@ bool Writer::write_view(const PackType& type, PyObject* value, uint32_t at, Torc
         return false;
     read_torch(value, tensor);
     View view;
-    if (!describe(type, tensor, view) || (scalar_info(tensor.scalar).is_float && torch_is_negated(value)))
+    if (!fill_view(type, tensor, view) || (scalar_info(tensor.scalar).is_float && torch_is_negated(value)))
         return false;
     const TensorPlace place{tensor.device_type, tensor.device_index};
     if (!out.place.type) {

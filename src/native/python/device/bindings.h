@@ -99,7 +99,7 @@ std::string handle_repr(const NativeHandle& handle);
 
 /// Of properties that bindless resources would have.
 template <typename T>
-nb::object later_handle(T&)
+nb::object absent_handle(T&)
 {
     fail(ErrorKind::not_implemented, "descriptor handles are not implemented; bind the resource as a parameter");
 }

@@ -53,7 +53,7 @@ nb::object export_bytes(nb::handle self)
         fail_runtime(device->cuda_index() < 0
                          ? "Device does not support CUDA interop: the memory of "
                          : "only buffers with BufferUsage.shared are shared with CUDA: the memory of ",
-                     describe(buffer), " cannot be shared; use to_numpy()");
+                     summary(buffer), " cannot be shared; use to_numpy()");
     }
     const size_t shape[] = {size_t(buffer->desc().size)};
     buffer->mark_exported();
@@ -67,9 +67,9 @@ nb::object map_buffer(nb::handle self)
     const BufferDesc& desc = buffer->desc();
     nb::object existing = nb::getattr(self, "_mapped", nb::none());
     if (!existing.is_none())
-        fail_runtime("map: ", describe(buffer), " is mapped already");
+        fail_runtime("map: ", summary(buffer), " is mapped already");
     if (desc.memory_type == MemoryType::device_local)
-        fail_runtime("map: only buffers of memory type 'upload' or 'read_back' can be mapped; ", describe(buffer),
+        fail_runtime("map: only buffers of memory type 'upload' or 'read_back' can be mapped; ", summary(buffer),
                      " is 'device_local'");
     // A copy, written back by unmap: the memory itself may go away under a memoryview when the device is closed.
     nb::object bytes = nb::steal(PyByteArray_FromStringAndSize(nullptr, Py_ssize_t(desc.size)));
@@ -95,7 +95,7 @@ void unmap_buffer(nb::handle self)
     open_device(buffer);
     nb::object bytes = nb::getattr(self, "_mapped", nb::none());
     if (bytes.is_none())
-        fail_runtime("unmap: ", describe(buffer), " is not mapped");
+        fail_runtime("unmap: ", summary(buffer), " is not mapped");
     if (buffer->desc().memory_type == MemoryType::upload)
         write_buffer(buffer, 0, PyByteArray_AsString(bytes.ptr()), buffer->desc().size);
     self.attr("_mapped") = nb::none();
@@ -121,8 +121,8 @@ void bind_buffer_contents(BufferClass& cls)
             "A torch tensor that shares the memory. `strides` and `offset` count elements.")
         .def("map", &map_buffer, nb::sig("def map(self) -> memoryview"),
              "The contents of upload or read-back memory; what is written reaches the buffer at unmap().")
-        .def_prop_ro("descriptor_handle_ro", &later_handle<Buffer>, "Not implemented yet.")
-        .def_prop_ro("descriptor_handle_rw", &later_handle<Buffer>, "Not implemented yet.")
+        .def_prop_ro("descriptor_handle_ro", &absent_handle<Buffer>, "Not implemented yet.")
+        .def_prop_ro("descriptor_handle_rw", &absent_handle<Buffer>, "Not implemented yet.")
         .def("unmap", &unmap_buffer, nb::sig("def unmap(self) -> None"))
         .def(
             "mapped",
@@ -172,8 +172,7 @@ void bind_buffer(nb::module_& m)
             [](Buffer& b) {
                 open_device(&b);
                 if (!has_flag(b.desc().usage, BufferUsage::shared))
-                    fail_runtime(describe(&b),
-                                 " was created without the usage flag shared, so it has no shared handle");
+                    fail_runtime(summary(&b), " was created without the usage flag shared, so it has no shared handle");
                 return b.shared_handle();
             },
             "Handle for other APIs; needs BufferUsage.shared.")

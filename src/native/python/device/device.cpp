@@ -331,17 +331,17 @@ void bind_private(DeviceClass& cls)
         .def("_live_objects",
              [](Device& d) {
                  std::vector<std::string> out;
-                 d.for_each_object([&](DeviceObject* o) { out.push_back(describe(o)); });
+                 d.for_each_object([&](DeviceObject* o) { out.push_back(summary(o)); });
                  if (d.backend() != &d)
-                     d.backend()->for_each_object([&](DeviceObject* o) { out.push_back(describe(o)); });
+                     d.backend()->for_each_object([&](DeviceObject* o) { out.push_back(summary(o)); });
                  return out;
              })
         .def("_take_launches", &take_launches, "null device: what was launched since the last call, as dicts.");
 }
 
-void bind_later(DeviceClass& cls)
+void bind_absent(DeviceClass& cls)
 {
-    static constexpr std::pair<const char*, const char*> later[] = {
+    static constexpr std::pair<const char*, const char*> absent[] = {
         {"create_render_pipeline", "use compute kernels"},
         {"create_ray_tracing_pipeline", "use compute kernels"},
         {"create_shader_table", "use compute kernels"},
@@ -351,7 +351,7 @@ void bind_later(DeviceClass& cls)
         {"create_input_layout", "use compute kernels"},
         {"create_surface", "copy results with to_numpy()"},
     };
-    for (auto [name, instead] : later)
+    for (auto [name, instead] : absent)
         cls.def(
             name,
             [name = name, instead = instead](Device&, nb::args, nb::kwargs) {
@@ -388,7 +388,7 @@ void bind_device(nb::module_& m)
     bind_state(cls);
     bind_work(cls);
     bind_private(cls);
-    bind_later(cls);
+    bind_absent(cls);
     m.def(
         "_unsupported_feature_message",
         [](const std::string& function, const std::string& feature, DeviceType type) {

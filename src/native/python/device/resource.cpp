@@ -153,7 +153,7 @@ void bind_texture_fields(TextureClass& cls)
                      [](Texture& t) {
                          open_device(&t);
                          if (!has_flag(t.desc().usage, TextureUsage::shared))
-                             fail_runtime(describe(&t),
+                             fail_runtime(summary(&t),
                                           " was created without the usage flag shared, so it has no shared handle");
                          return t.shared_handle();
                      })
@@ -200,8 +200,8 @@ void bind_texture_methods(TextureClass& cls)
                 return subresource_layout(t.desc(), mip, row_alignment);
             },
             nb::arg("mip") = 0, nb::arg("row_alignment") = 1, "`row_alignment` in bytes; 1 = packed.")
-        .def_prop_ro("descriptor_handle_ro", &later_handle<Texture>, "Not implemented yet.")
-        .def_prop_ro("descriptor_handle_rw", &later_handle<Texture>, "Not implemented yet.")
+        .def_prop_ro("descriptor_handle_ro", &absent_handle<Texture>, "Not implemented yet.")
+        .def_prop_ro("descriptor_handle_rw", &absent_handle<Texture>, "Not implemented yet.")
         .def(
             "to_bitmap",
             [](Texture&, nb::args, nb::kwargs) {
@@ -228,8 +228,8 @@ void bind_texture_view(nb::module_& m)
         .def_prop_ro(
             "subresource_range", [](const TextureView& v) { return PySubresourceRange(v.desc().range); },
             "Resolved layers and mips.")
-        .def_prop_ro("descriptor_handle_ro", &later_handle<TextureView>, "Not implemented yet.")
-        .def_prop_ro("descriptor_handle_rw", &later_handle<TextureView>, "Not implemented yet.")
+        .def_prop_ro("descriptor_handle_ro", &absent_handle<TextureView>, "Not implemented yet.")
+        .def_prop_ro("descriptor_handle_rw", &absent_handle<TextureView>, "Not implemented yet.")
         .def_prop_ro("label", [](const TextureView& v) { return v.desc().label; })
         .def_prop_ro("native_handle",
                      [](const TextureView& v) {
@@ -243,7 +243,7 @@ void bind_texture_view(nb::module_& m)
                        "',\n)");
         });
     nb::class_<Sampler, DeviceObject>(m, "Sampler", nb::dynamic_attr(), "How textures are filtered and addressed.")
-        .def_prop_ro("descriptor_handle", &later_handle<Sampler>, "Not implemented yet.")
+        .def_prop_ro("descriptor_handle", &absent_handle<Sampler>, "Not implemented yet.")
         .def_prop_ro("desc", [](const Sampler& s) { return s.desc(); })
         .def_prop_ro("native_handle",
                      [](const Sampler& s) {

@@ -5,7 +5,7 @@
 
 namespace spy::math {
 
-std::string describe(PyObject* object)
+std::string summary(PyObject* object)
 {
     std::string name = nb::cast<std::string>(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object))).attr("__name__"));
     nb::object text = nb::steal(PyObject_Repr(object));
@@ -152,13 +152,13 @@ void store_number(ScalarType scalar, void* packed, PyObject* value, std::string_
 {
     nb::object number = to_number(value);
     if (!number.is_valid())
-        fail_type(where, ": expected a number, got ", describe(value));
+        fail_type(where, ": expected a number, got ", summary(value));
     const Kind kind = kind_of(scalar);
     if (kind == Kind::real)
         return store_real(scalar, packed, number.ptr());
     if (PyFloat_Check(number.ptr()))
         fail_type(where, ": expected ", kind == Kind::integer ? "an integer" : "a bool or an integer", ", got ",
-                  describe(value), kind == Kind::integer ? "; convert it with int(...) first" : "; compare it first");
+                  summary(value), kind == Kind::integer ? "; convert it with int(...) first" : "; compare it first");
     if (kind == Kind::boolean)
         return put(packed, PyObject_IsTrue(number.ptr()) == 1);
     store_integer(scalar, packed, number.ptr(), where);
@@ -224,7 +224,7 @@ void convert_into(PyObject* value, const MathTypeInfo& info, unsigned char* out,
             return convert_components(*from, math_data(value), info, out, where);
     }
     if (!is_sequence(value))
-        fail_type(where, ": expected a sequence of ", int(info.count), " numbers, got ", describe(value));
+        fail_type(where, ": expected a sequence of ", int(info.count), " numbers, got ", summary(value));
     nb::object items = items_of(value, where);
     const Py_ssize_t n = PyTuple_Size(items.ptr());
     if (n == info.count && (n == 0 || !info.is_matrix || !is_sequence(PyTuple_GetItem(items.ptr(), 0))))
@@ -297,7 +297,7 @@ public:
             return at + 1;
         }
         if (!is_sequence(part))
-            fail_type(m_info.name, ": expected numbers and vectors, got ", describe(part));
+            fail_type(m_info.name, ": expected numbers and vectors, got ", summary(part));
         nb::object items = items_of(part, m_info.name);
         for (Py_ssize_t i = 0; i < PyTuple_Size(items.ptr()); ++i)
             put_one(nb::borrow(PyTuple_GetItem(items.ptr(), i)), at++);
@@ -341,7 +341,7 @@ void put_keywords(Parts& parts, const MathTypeInfo& info, PyObject* kwargs)
                       component_names.substr(0, info.cols), "'");
         const int end = parts.put(value, int(at));
         if (end != int(at + name.size()))
-            fail_type(info.name, ": keyword '", name, "' needs ", name.size(), " components, got ", describe(value));
+            fail_type(info.name, ": keyword '", name, "' needs ", name.size(), " components, got ", summary(value));
     }
 }
 

@@ -135,7 +135,7 @@ nb::object call_lerp(nb::handle a, nb::handle b, nb::handle t)
 {
     const MathTypeInfo* info = info_of(a.ptr());
     if (info && info->is_quat && info_of(t.ptr()) && !info_of(t.ptr())->is_scalar)
-        fail_type("math.lerp: quaternions blend by one number; got ", describe(t.ptr()));
+        fail_type("math.lerp: quaternions blend by one number; got ", summary(t.ptr()));
     return call_ternary("lerp", lerp, a, b, t);
 }
 

@@ -111,7 +111,7 @@ nb::object call_mul(nb::handle a, nb::handle b)
         const MathTypeInfo& vector = *math_vector_type(ScalarType::float64, 3);
         if (!is_sequence(b.ptr()) || PySequence_Size(b.ptr()) != 3)
             fail_type("math.mul: a quaternion multiplies a quaternion or a vector of 3 components; got ",
-                      describe(b.ptr()));
+                      summary(b.ptr()));
         convert_math(b.ptr(), vector, v.data, "math.mul");
         v = rotate(quat_from_lanes(q.lanes(0)), v);
         const MathTypeInfo* result = ib && kind_of(*ib) == Kind::real ? ib : math_vector_type(ScalarType::float32, 3);
@@ -125,8 +125,8 @@ nb::object call_mul(nb::handle a, nb::handle b)
         return nb::steal(scaled);
     }
     if (!ia || !ib)
-        fail_type("math.mul: expected matrices, vectors or quaternions; got ", describe(a.ptr()), ", ",
-                  describe(b.ptr()));
+        fail_type("math.mul: expected matrices, vectors or quaternions; got ", summary(a.ptr()), ", ",
+                  summary(b.ptr()));
     return multiply(a.ptr(), b.ptr(), "mul");
 }
 
@@ -136,7 +136,7 @@ const MathTypeInfo& matrix_info(const char* function, nb::handle m, bool square)
 {
     const MathTypeInfo* info = info_of(m.ptr());
     if (!info || !info->is_matrix || (square && info->rows != info->cols))
-        fail_type("math.", function, ": expected a ", square ? "square " : "", "matrix; got ", describe(m.ptr()));
+        fail_type("math.", function, ": expected a ", square ? "square " : "", "matrix; got ", summary(m.ptr()));
     return *info;
 }
 
@@ -175,7 +175,7 @@ nb::object call_inverse(nb::handle m)
     Lanes inverse;
     load_as_real(info, math_data(m.ptr()), work);
     if (eliminate(work, info.rows, inverse.real) == 0.0)
-        fail_value("math.inverse: the matrix is singular, its determinant is 0: ", describe(m.ptr()));
+        fail_value("math.inverse: the matrix is singular, its determinant is 0: ", summary(m.ptr()));
     const ScalarType scalar = kind_of(info) == Kind::real ? info.scalar : ScalarType::float32;
     return make_result(*math_matrix_type(scalar, info.rows, info.cols), inverse);
 }

@@ -62,7 +62,7 @@ bool is_operand_sequence(PyObject* object);
 /// Text, sets and mappings are none.
 bool is_sequence(PyObject* object);
 /// "list [1, 2]", shortened, for error texts.
-std::string describe(PyObject* object);
+std::string summary(PyObject* object);
 
 /// none when the two do not mix (int with uint).
 ScalarType promote(ScalarType a, ScalarType b);

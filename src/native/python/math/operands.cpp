@@ -43,7 +43,7 @@ void Operands::fail_arguments(const char* expected) const
 {
     std::string got;
     for (size_t i = 0; i < m_count; ++i)
-        got += (i ? ", " : "") + describe(m_values[i].ptr());
+        got += (i ? ", " : "") + summary(m_values[i].ptr());
     fail_type("math.", m_function, ": expected ", expected, "; got ", got);
 }
 

@@ -46,7 +46,7 @@ public:
     {
         const MathTypeInfo* info = info_of(value.ptr());
         if (!info || !info->is_quat)
-            fail_type(where(name), ": expected a quatf, got ", describe(value.ptr()));
+            fail_type(where(name), ": expected a quatf, got ", summary(value.ptr()));
         double q[4];
         load_as_real(*info, math_data(value.ptr()), q);
         return {q[0], q[1], q[2], q[3]};
@@ -65,7 +65,7 @@ public:
         }
         fail_value(where("handedness"),
                    ": expected Handedness.right_handed, Handedness.left_handed, \"right\" or \"left\", got ",
-                   describe(value.ptr()));
+                   summary(value.ptr()));
     }
 
     std::string where(const char* name) const { return cat("math.", m_function, "(", name, ")"); }

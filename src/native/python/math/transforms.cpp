@@ -269,7 +269,7 @@ void fill(nb::handle target, const nb::object& value, const char* name)
 {
     const MathTypeInfo *to = info_of(target.ptr()), *from = info_of(value.ptr());
     if (!to || !same_shape(*to, *from) || kind_of(*to) != Kind::real)
-        fail_type("math.decompose(", name, "): expected a ", from->name, " to write to, got ", describe(target.ptr()));
+        fail_type("math.decompose(", name, "): expected a ", from->name, " to write to, got ", summary(target.ptr()));
     convert_math(value.ptr(), *to, math_data(target.ptr()), "math.decompose");
 }
 
@@ -288,7 +288,7 @@ nb::object call_decompose(nb::handle m, nb::handle scale, nb::handle orientation
     if (!done) {
         if (given)
             return nb::bool_(false);
-        fail_value("math.decompose: the matrix is singular or its last component is 0: ", describe(m.ptr()));
+        fail_value("math.decompose: the matrix is singular or its last component is 0: ", summary(m.ptr()));
     }
     const nb::object values[] = {in.result(parts.scale), make_quat(parts.orientation), in.result(parts.translation),
                                  in.result(parts.skew), in.result(parts.perspective)};

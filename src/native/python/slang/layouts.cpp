@@ -101,7 +101,7 @@ void bind_resource_enums(nb::module_& m)
             .value("feedback", ResourceAccess::feedback);
 }
 
-nb::dict describe(const FieldLayout& field)
+nb::dict to_dict(const FieldLayout& field)
 {
     nb::dict result;
     result["name"] = field.name;
@@ -112,7 +112,7 @@ nb::dict describe(const FieldLayout& field)
     return result;
 }
 
-nb::dict describe(const ScopeLayout& scope)
+nb::dict to_dict(const ScopeLayout& scope)
 {
     static constexpr const char* kinds[] = {"globals", "entry_point", "constant_buffer", "parameter_block"};
     nb::dict result;
@@ -127,7 +127,7 @@ nb::dict describe(const ScopeLayout& scope)
     return result;
 }
 
-nb::dict describe(const SlotLayout& slot)
+nb::dict to_dict(const SlotLayout& slot)
 {
     static constexpr const char* kinds[] = {
         "structured_buffer", "byte_address_buffer",   "texture", "sampler", "combined_texture_sampler",
@@ -150,11 +150,11 @@ nb::dict describe(const SlotLayout& slot)
 }
 
 template <typename Item>
-nb::list describe_all(const std::vector<Item>& items)
+nb::list to_dicts(const std::vector<Item>& items)
 {
     nb::list result;
     for (const Item& item : items)
-        result.append(describe(item));
+        result.append(to_dict(item));
     return result;
 }
 
@@ -178,7 +178,7 @@ void bind_type_layout(nb::module_& m)
         .def_prop_ro("element", [](const TypeLayout& self) { return self.element; })
         .def_ro("resource_shape", &TypeLayout::resource_shape)
         .def_ro("resource_access", &TypeLayout::resource_access)
-        .def_prop_ro("fields", [](const TypeLayout& self) { return describe_all(self.fields); })
+        .def_prop_ro("fields", [](const TypeLayout& self) { return to_dicts(self.fields); })
         .def("serialize",
              [](const TypeLayout& self) {
                  const std::string bytes = serialize(self);
@@ -196,8 +196,8 @@ void bind_program_layout(nb::module_& m)
         .def_ro("entry_point_slot", &ProgramLayout::entry_point_slot)
         .def_ro("nested_scope", &ProgramLayout::nested_scope)
         .def_ro("entry_point_nested_scope", &ProgramLayout::entry_point_nested_scope)
-        .def_prop_ro("scopes", [](const ProgramLayout& self) { return describe_all(self.scopes); })
-        .def_prop_ro("slots", [](const ProgramLayout& self) { return describe_all(self.slots); })
+        .def_prop_ro("scopes", [](const ProgramLayout& self) { return to_dicts(self.scopes); })
+        .def_prop_ro("slots", [](const ProgramLayout& self) { return to_dicts(self.slots); })
         .def_ro("entry_point_name", &ProgramLayout::entry_point_name)
         .def_prop_ro("group_size",
                      [](const ProgramLayout& self) {

@@ -161,7 +161,7 @@ void run(const TensorBase& tensor, Transfer t, uint8_t* host)
 }
 
 /// Axes over the view's dimensions and the element's; `host` strides are filled in by the caller.
-Transfer plan_transfer(const TensorBase& tensor, bool to_device)
+Transfer transfer_of(const TensorBase& tensor, bool to_device)
 {
     Transfer t;
     t.to_device = to_device;
@@ -190,7 +190,7 @@ void transfer(const TensorBase& tensor, nb::handle array, bool to_device)
     NumpyArray host;
     if (!read_numpy(array.ptr(), host))
         fail(ErrorKind::type, "expected a NumPy array, got ", class_name(array.ptr()));
-    Transfer t = plan_transfer(tensor, to_device);
+    Transfer t = transfer_of(tensor, to_device);
     bool matches = size_t(host.ndim) == t.axes.size() && int64_t(scalar_info(host.scalar).size) == t.host_item &&
         !host.swapped && (to_device || host.writable);
     for (size_t i = 0; matches && i < t.axes.size(); ++i) {

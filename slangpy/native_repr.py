@@ -31,7 +31,7 @@ def _short(value: Any) -> str:
     return f"{type(value).__name__}({name!r})" if name else f"{type(value).__name__}(...)"
 
 
-def describe(value: Any) -> str:
+def native_repr(value: Any) -> str:
     """Fields that cannot be read (a closed device, code that was reloaded) say why."""
     lines = [type(value).__name__ + "("]
     for name in _FIELDS.get(type(value).__name__, ()):

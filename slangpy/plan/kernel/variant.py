@@ -11,7 +11,7 @@ MAX_PERIOD = 1024
 
 
 @dataclass(frozen=True)
-class Shape:
+class VariantTraits:
     """What a variant key says: see VariantKey in src/native/call/plan.h."""
 
     flat: bool
