@@ -74,11 +74,7 @@ CoreTypes::CoreTypes(Compiler& compiler)
     desc.targetCount = 1;
     if (SLANG_FAILED(compiler.global_session()->createSession(desc, m_session.put())))
         return;
-    const std::string text = "// empty\n";
-    ComPtr<ISlangBlob> diagnostics;
-    slang::IModule* module = slang_loadModuleFromSource(m_session.get(), "_spy_core_types", "_spy_core_types",
-                                                        text.data(), text.size(), diagnostics.put());
-    m_program = module ? module->getLayout(0, diagnostics.put()) : nullptr;
+    m_program = reflecting::layout_of_text(m_session.get(), "_spy_core_types", "// empty\n");
 }
 
 slang::TypeReflection* CoreTypes::find(slang::TypeReflection* type)

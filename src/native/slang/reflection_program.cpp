@@ -122,10 +122,7 @@ slang::ProgramLayout* conformance_probe(Layout& layout, const std::string& inter
         source += "import \"" + module + "\";\n";
     source += "void _spy_probe<T : " + interface_name + ">(T value) {}\n";
     const std::string name = "_spy_probe_" + content_hash(source);
-    ComPtr<ISlangBlob> diagnostics;
-    slang::IModule* module = slang_loadModuleFromSource(layout.state->session.get(), name.c_str(), name.c_str(),
-                                                        source.data(), source.size(), diagnostics.put());
-    slang::ProgramLayout* probe = module ? module->getLayout(0, diagnostics.put()) : nullptr;
+    slang::ProgramLayout* probe = layout_of_text(layout.state->session.get(), name, source);
     layout.found[key] = probe;
     return probe;
 }

@@ -8,6 +8,15 @@ namespace spy::reflecting {
 /// "name" of things that may have none.
 inline std::string to_text(const char* text) { return std::string(text_or_empty(text)); }
 
+/// What Slang says of a module of its own with this text, in a session; null where it does not compile.
+inline slang::ProgramLayout* layout_of_text(slang::ISession* session, const std::string& name, const std::string& text)
+{
+    ComPtr<ISlangBlob> diagnostics;
+    slang::IModule* module = slang_loadModuleFromSource(session, name.c_str(), name.c_str(), text.data(), text.size(),
+                                                        diagnostics.put());
+    return module ? module->getLayout(0, diagnostics.put()) : nullptr;
+}
+
 constexpr size_t slang_unsized = 0x7fffffff; // what Slang 2026.12 says of `T[]`
 
 /// -1 for sizes that do not exist (yet). Slang throws when a size is a generic parameter.
