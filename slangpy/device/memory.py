@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slangpy import _native
-from slangpy._native import Buffer, DeviceType, Texture
+from slangpy._native import Buffer, Texture
 from slangpy.optional import torch_for
 
 
@@ -22,8 +22,7 @@ class MemoryUsage:
 
 def memory_usage(resource: Buffer | Texture) -> MemoryUsage:
     size = resource.size if isinstance(resource, Buffer) else resource._memory_bytes
-    on_host = resource.device.type in (DeviceType.cpu, DeviceType.null)
-    on_host = on_host or resource.desc.memory_type is not _native.MemoryType.device_local
+    on_host = resource.device.info._on_host or resource.desc.memory_type is not _native.MemoryType.device_local
     return MemoryUsage(device=0 if on_host else size, host=size if on_host else 0)
 
 

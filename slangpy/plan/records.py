@@ -98,12 +98,9 @@ class Options:
 class Binding:
     """How one value meets one Slang type.
 
-    `kind` is the native leaf kind (value, view, packed, generator, reference, resource, pointer, custom), "texel" for
-    textures reached one texel per invocation (native: a resource with a map), "table", "select" and "pick" for lists of
-    containers, generators and resources (an entry for each invocation), "struct" for parts that are bound one by one
-    (fields by name, elements of an array as "[0]", "[1]", ...), or "literal" for a default value written into the kernel
-    (`stored` is its text). The first `dims` dimensions of the value are spread over the call; `inner` are the demanded
-    sizes of the consumed ones (-1: any).
+    `kind` names the kind of leaf (plan/kinds/), or is "struct" for parts that are bound one by one (fields by name,
+    elements of an array as "[0]", "[1]", ...). The first `dims` dimensions of the value are spread over the call; `inner`
+    are the demanded sizes of the consumed ones (-1: any).
     """
 
     kind: str
@@ -112,7 +109,7 @@ class Binding:
     type: Any
     dims: int = 0
     inner: tuple[int, ...] = ()
-    stored: str = ""  # Slang type of one stored element
+    stored: str = ""  # Slang type of one stored element; literals: the text that is written into the kernel
     fields: tuple[tuple[str, Binding], ...] = ()
     cost: tuple[int, int] = (0, 0)
     rank: int = -1  # tensors: rank of the parameter

@@ -78,10 +78,10 @@ def is_torch_tensor(value: Any) -> bool:
 def _bytes_of(torch: Any, tensor: Any, buffer: Any, what: str) -> Any:
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{what}: expected a torch.Tensor, got {type(tensor).__name__}")
-    kind = buffer.device.info.type.name
-    if tensor.device.type == "cpu" and kind not in ("cpu", "null"):
+    info = buffer.device.info
+    if tensor.device.type == "cpu" and not info._on_host:
         raise RuntimeError(
-            f"{what}: expected a CUDA tensor for a buffer on a {kind} device, got one on the CPU; pass .cuda()"
+            f"{what}: expected a CUDA tensor for a buffer on a {info.type.name} device, got one on the CPU; pass .cuda()"
         )
     if tensor.nbytes > buffer.size:
         raise NativeValueError(

@@ -85,8 +85,8 @@ bool is_plain(const CallPlan& plan, Signature& signature, const CallArguments& a
 {
     size_t count = arguments.positional.size() + (arguments.keywords ? size_t(PyDict_GET_SIZE(arguments.keywords)) : 0);
     const ReservedArguments& reserved = signature.reserved;
-    DeviceType type = plan.device->info().type;
-    if ((type != DeviceType::cpu && type != DeviceType::cuda && type != DeviceType::null) || // others read copies
+    const DeviceInfo& device_info = plan.device->info();
+    if ((!device_info.on_host && device_info.type != DeviceType::cuda) || // others read copies
         plan.result.mode != ResultMode::torch || plan.traits.size_dependent || arguments.self || reserved.result_type ||
         reserved.thread_count || signature.leaf_count != count || plan.leaves.size() > count || count > most_values)
         return false;

@@ -5,7 +5,7 @@ namespace spy {
 
 nb::object launch(CallPlan& plan, Signature& signature, const RunOptions& options)
 {
-    const Call call{plan, signature, options, is_host_device(*plan.device), signature.reserved.append_to};
+    const Call call{plan, signature, options, plan.device->info().on_host, signature.reserved.append_to};
     const Measured measured = measure(call);
     plan.state.last_call_shape = measured.shape;
     Placed placed = place(call, measured);

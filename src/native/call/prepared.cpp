@@ -69,7 +69,7 @@ Call PreparedCall::as_call() const
     return {*m_plan,
             m_signature,
             m_options,
-            is_host_device(*m_plan->device),
+            m_plan->device->info().on_host,
             nullptr,
             true,
             m_globals.is_valid() ? &m_globals : nullptr};

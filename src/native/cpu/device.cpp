@@ -24,6 +24,7 @@ DeviceInfo make_info()
 {
     DeviceInfo info;
     info.type = DeviceType::cpu;
+    info.on_host = true;
     info.api_name = "CPU";
     info.adapter_name = processor_name();
     info.timestamp_frequency = 1'000'000'000;

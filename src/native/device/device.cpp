@@ -71,7 +71,7 @@ void Device::leave_behind()
     ++forks;
     bool hardware = false;
     for (Device* device : all_devices().devices) {
-        if (device->info().type == DeviceType::cpu || device->info().type == DeviceType::null)
+        if (device->info().on_host)
             continue;
         hardware |= !device->has_feature("software_device");
         device->inc_ref();

@@ -69,9 +69,8 @@ uint64_t host_ticks()
 
 size_t Profiler::start()
 {
-    const DeviceType type = m_device.info().type;
     const std::lock_guard lock(m_mutex);
-    if (!m_pool && type != DeviceType::cpu && type != DeviceType::null)
+    if (!m_pool && !m_device.info().on_host)
         add_pool();
     ++m_users;
     return m_origin + m_records.size();

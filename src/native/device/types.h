@@ -171,6 +171,7 @@ struct DeviceLimits {
 
 struct DeviceInfo {
     DeviceType type = DeviceType::null;
+    bool on_host = false; ///< its memory is the host's, and its work is done when a call returns
     std::string api_name, adapter_name;
     uint64_t timestamp_frequency = 0; ///< ticks per second
     uint32_t optix_version = 0;

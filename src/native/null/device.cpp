@@ -11,6 +11,7 @@ NullDevice::NullDevice(const DeviceDesc& desc)
 {
     m_desc = desc;
     m_info.type = DeviceType::null;
+    m_info.on_host = true;
     m_info.api_name = "null";
     m_info.adapter_name = "null";
     m_info.timestamp_frequency = 1'000'000'000;

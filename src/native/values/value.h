@@ -125,12 +125,6 @@ struct PackedArg {
     std::vector<Upload> uploads;
 };
 
-/// True when the device's memory is the host's and its work is done when a call returns.
-inline bool is_host_device(const Device& device)
-{
-    return device.info().type == DeviceType::cpu || device.info().type == DeviceType::null;
-}
-
 nb::tuple to_tuple(const Shape& shape);
 
 /// Process-wide number of an element type: of its full name and, where it holds structs, of where their fields lie.

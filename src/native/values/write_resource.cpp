@@ -265,11 +265,11 @@ void check_array_device(const Place& place, int device_type, const ValuePath& pa
 {
     if (!place.object || !place.object->device())
         return;
-    const DeviceType type = place.object->device()->info().type;
+    const DeviceInfo& info = place.object->device()->info();
     const bool on_gpu = device_type == nb::device::cuda::value || device_type == nb::device::cuda_managed::value;
-    if (type != DeviceType::cpu && type != DeviceType::cuda && type != DeviceType::null)
+    if (!info.on_host && info.type != DeviceType::cuda)
         fail_at(path, ErrorKind::runtime, "TensorView parameters need a cuda or cpu device; use Tensor elsewhere");
-    if ((type == DeviceType::cuda) != on_gpu && type != DeviceType::null)
+    if ((info.type == DeviceType::cuda) != on_gpu && info.type != DeviceType::null)
         fail_at(path, ErrorKind::value,
                 cat("the array lies in ", on_gpu ? "GPU" : "host",
                     " memory, which this device does not read in place; copy it first"));

@@ -42,14 +42,13 @@ nb::object export_bytes(nb::handle self)
     if (!nb::try_cast<Buffer*>(self, buffer, false) || !buffer)
         fail_field("buffer", self, "a Buffer");
     Device* device = open_device(buffer);
-    const DeviceType type = device->info().type;
     void* data = buffer->host_pointer();
     int dl_device = nb::device::cpu::value, dl_id = 0;
     if (const uint64_t address = buffer->cuda_address()) {
         data = reinterpret_cast<void*>(address);
         dl_device = nb::device::cuda::value;
         dl_id = device->cuda_index();
-    } else if (type != DeviceType::cpu && type != DeviceType::null) {
+    } else if (!device->info().on_host) {
         fail_runtime(device->cuda_index() < 0
                          ? "Device does not support CUDA interop: the memory of "
                          : "only buffers with BufferUsage.shared are shared with CUDA: the memory of ",

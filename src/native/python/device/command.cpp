@@ -334,7 +334,7 @@ uint64_t submit_buffers(Device* device, nb::handle buffers, nb::handle wait_fenc
     read_values(signal_values, request.signal_values, "signal_fence_values");
     request.stream = stream.value_or(NativeHandle{});
     resolve_fence_values(request);
-    if (device->info().type == DeviceType::cpu || device->info().type == DeviceType::null)
+    if (device->info().on_host)
         for (size_t i = 0; i < request.wait_fences.size(); ++i) // work runs in the submitting thread, so it waits here
             wait_interruptible(timeout_infinite,
                                [&](uint64_t ns) { return request.wait_fences[i]->wait(request.wait_values[i], ns); });

@@ -349,6 +349,8 @@ void bind_info(nb::module_& m)
 {
     nb::class_<DeviceInfo>(m, "DeviceInfo", "What a device is.")
         .def_ro("type", &DeviceInfo::type)
+        .def_ro("_on_host", &DeviceInfo::on_host,
+                "Whether its memory is the host's, and its work is done when a call returns.")
         .def_ro("api_name", &DeviceInfo::api_name)
         .def_ro("adapter_name", &DeviceInfo::adapter_name)
         .def_ro("timestamp_frequency", &DeviceInfo::timestamp_frequency, "Ticks per second.")

@@ -24,7 +24,7 @@ bool dlpack_device(const Device& device, int& type, int& id)
 {
     type = device.info().type == DeviceType::cuda ? nb::device::cuda::value : nb::device::cpu::value;
     id = device.info().type == DeviceType::cuda ? device.info().device_index : 0;
-    return device.info().type == DeviceType::cuda || is_host_device(device);
+    return device.info().type == DeviceType::cuda || device.info().on_host;
 }
 
 /// An object that speaks DLPack over the view. `raw`: structs as trailing bytes.
@@ -83,7 +83,7 @@ public:
             delete m_owner;
     }
     uint64_t device_address() const override { return reinterpret_cast<uint64_t>(m_data); }
-    void* host_pointer() const override { return is_host_device(*device()) ? m_data : nullptr; }
+    void* host_pointer() const override { return device()->info().on_host ? m_data : nullptr; }
 
 private:
     void* m_data;

@@ -211,7 +211,7 @@ void bind_tensor(nb::module_& m)
         .def("is_contiguous", &is_contiguous, "True when the elements lie in row-major order without gaps.")
         .def_prop_ro("device_address", &TensorBase::address, "Address of the first element of the view.")
         .def("_point_to", &point_to)
-        .def_prop_ro("_on_host", [](const TensorBase& self) { return is_host_device(*self.storage->device()); });
+        .def_prop_ro("_on_host", [](const TensorBase& self) { return self.storage->device()->info().on_host; });
     m.def("_check_element", &check_element, nb::arg("layout"));
     m.def("_make_tensor", &make_tensor, nb::arg("cls"), nb::arg("storage"), nb::arg("layout"), nb::arg("dtype"),
           nb::arg("shape"), nb::arg("strides").none(), nb::arg("offset"), nb::arg("grad_in").none(),

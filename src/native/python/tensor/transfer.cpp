@@ -154,7 +154,7 @@ void run(const TensorBase& tensor, Transfer t, uint8_t* host)
     simplify(t);
     const int64_t offset = tensor.offset * int64_t(tensor.layout->stride);
     GilRelease release;
-    if (is_host_device(*buffer->device()))
+    if (buffer->device()->info().on_host)
         copy_axes(t, 0, static_cast<uint8_t*>(buffer->host_pointer()) + offset, host);
     else
         copy_staged(t, 0, buffer, offset, host);
