@@ -40,11 +40,15 @@ def _declarations(core: FunctionCore) -> list[Any]:
 
 
 def _declared(module: Any, path: list[str]) -> list[Any]:
-    """What a module declares by a path of names; Slang's reflection does not look into generics."""
+    """What a module declares by a path of names, in generics too."""
     found = [module.device_module.module_decl]
     for name in path:
-        found = [child for decl in found for child in decl.children if child.name == name]
+        found = [child for decl in found for child in _members(decl) if child.name == name]
     return found
+
+
+def _members(decl: Any) -> list[Any]:
+    return (decl._inner or decl).children
 
 
 def _lines(core: FunctionCore, path: str) -> list[str]:
@@ -180,9 +184,15 @@ def _entry(entry: Any) -> str:
 
 
 def names_in(struct: Struct) -> list[str]:
-    """Methods and nested types that the source declares."""
-    found = _declared(struct.module, struct.full_name.split("<")[0].split("."))
-    kinds = ("func", "struct", "generic")
-    return sorted({
-        child.name for decl in found for child in decl.children if child.kind.name in kinds and "$" not in child.name
-    } - {""})  # fmt: skip
+    """Methods and nested types that the source declares, in extensions too."""
+    path, kinds = struct.full_name.split("<")[0].split("."), ("func", "struct", "generic")
+    own = [child for decl in _declared(struct.module, path) for child in _members(decl)]
+    extensions = [decl for decl in _members(struct.module.device_module.module_decl) if not decl.name]
+    added = [child for decl in extensions for child in _members(decl)]  # Slang does not say to which type
+    names = {child.name for child in own if child.kind.name in kinds}
+    names |= {child.name for child in added if child.kind.name in kinds and _is_method(struct, child.name)}
+    return sorted(name for name in names if name and "$" not in name)
+
+
+def _is_method(struct: Struct, name: str) -> bool:
+    return "$" not in name and struct.find_method(name) is not None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import _native
 from .compiler import module_inputs, portable
 from .compiler.cache import cache_of, digest
-from .compiler.loaded import KernelStore, LoadedModule, declared_names, new_session, session_for
+from .compiler.loaded import KernelStore, LoadedModule, callable_names, declared_names, new_session, session_for
 from .compiler.module_files import (
     file_hash,
     find_file,
@@ -338,7 +338,14 @@ class Module(Shared):
         return found
 
     def _missing(self, name: str) -> str:
-        close = difflib.get_close_matches(name, declared_names(self.loaded.main), 3)
+        names = declared_names(self.loaded.main)
+        if name in names:  # a namespace, a constant or a variable
+            return (
+                f"Module '{self.name}' has no function or type named '{name}', which is a namespace, a variable or a constant; "
+                f"what is in a namespace is reached as module['{name}.function'], a variable is set by "
+                f"function.set({{'{name}': value}}), a constant by function.constants({{'{name}': value}})"
+            )
+        close = difflib.get_close_matches(name, names, 3)
         hint = f"; did you mean {', '.join(close)}?" if close else ""
         return f"Module '{self.name}' has no function or type named '{name}'{hint}"
 
@@ -415,8 +422,8 @@ class Module(Shared):
         return f"Module(name='{self.name}', linked_modules={len(self.link)})"
 
     def __dir__(self) -> list[str]:
-        declared = (name for name in declared_names(self.loaded.main) if not name.startswith("_spy_"))
-        return sorted({*super().__dir__(), *declared})  # without what rewriting the text has added
+        declared = set(callable_names(self.loaded.main))
+        return sorted({*super().__dir__(), *(name for name in declared if not name.startswith("_spy_"))})  # not ours
 
 
 def _check_defines(defines: Mapping[str, Any] | None, link: Any) -> dict[str, str]:

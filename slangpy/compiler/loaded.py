@@ -106,3 +106,10 @@ def declared_names(module: Any) -> list[str]:
 
     Modules read precompiled, and those whose derivatives were asked for, also hold the compiler's own: `$__syn_...`."""
     return [child.name for child in module.module_decl.children if child.name and "$" not in child.name]
+
+
+def callable_names(module: Any) -> list[str]:
+    """Those of `declared_names` that are functions or types; `unsupported` are interfaces and aliases."""
+    kinds = ("func", "generic", "struct", "enum", "unsupported")
+    declared = module.module_decl.children
+    return [child.name for child in declared if child.name and "$" not in child.name and child.kind.name in kinds]

@@ -22,18 +22,19 @@ def table(
     plan: Vectorized | None,
     gradients: dict[str, str] | None = None,
     shapes: Sequence[Any] = (),
+    accepts: Sequence[str] = (),
 ) -> str:
     """One line per argument: name, Python type and shape, Slang parameter, bound type, dimensions, mapping.
 
     gradients: what a backward call does with each leaf's gradient, by ident; one more column.
+    accepts: what stands in each argument's place where no plan could be made.
     shapes: of the leaves in the call at hand; a plan has those of the call for which it was made.
     """
     rows = [("argument", "value", "parameter", "bound type", "dims", "call dims", "gradient" if gradients else "")]
     if plan is None:
-        for argument in arguments:
-            rows.append(
-                (argument.name or f"[{argument.position}]", _summary(argument.value, shapes), "", "", "", "", "")
-            )
+        for i, argument in enumerate(arguments):
+            name, text = argument.name or f"[{argument.position}]", _summary(argument.value, shapes)
+            rows.append((name, text, accepts[i] if accepts else "", "", "", "", ""))
     else:
         for placed in plan.placed:
             binding = placed.binding

@@ -17,9 +17,10 @@ from .derive.second_order import second_derivatives
 from .device_types import check_bfloat, check_pointer_sized
 from .emit.groups import tile_shape
 from .explain import table
-from .records import Argument, Derivative, Options, Placed, Resolved, Value, Vectorized
+from .records import Argument, Binding, Derivative, Options, Placed, Resolved, Value, Vectorized
 from .resolve import resolve
 from .resolve.outputs import check_torch_outputs
+from .resolve.target import Target, accepted
 from .textures import result_format
 from .vectorize import check_map_count, vectorize
 
@@ -70,18 +71,20 @@ class Planned:
 
 def make_plan(request: Request) -> Planned:
     """Runs the stages up to code generation; needs the compiler. Errors name the function and how arguments are bound."""
+    target = request.function.target()
     try:
-        resolved, sized, shaped = _resolved(request)
+        resolved, sized, shaped = _resolved(request, target)
         vectorized = _vectorized(request, resolved, sized, shaped)
         form = result_format(vectorized, request.module.device) if vectorized.result_mode == "texture" else ""
         return Planned(vectorized, _derivatives(request, vectorized), form)
     except (ResolveException, BoundVariableException, ShapeError, KernelGenException, NotImplementedError) as error:
-        raise type(error)(f"{request.label}: {error}\n{table(request.arguments, None)}") from None
+        accepts = accepted(target, request.arguments)
+        raise type(error)(f"{request.label}: {error}\n{table(request.arguments, None, accepts=accepts)}") from None
 
 
-def _resolved(request: Request) -> tuple[Resolved, bool, bool]:
+def _resolved(request: Request, target: Target) -> tuple[Resolved, bool, bool]:
     module, options = request.module, request.options
-    resolved, sized, shaped = resolve(request.function.target(), request.arguments, options)
+    resolved, sized, shaped = resolve(target, request.arguments, options)
     if options.fwds:
         check_forward(module, resolved.call_name)
     check_bfloat(resolved, module.device, request.label)
@@ -144,9 +147,36 @@ def dropped_outputs(request: Request, planned: Planned) -> tuple[str, ...]:
     )
 
 
+def missing_fields(request: Request, planned: Planned) -> list[str]:
+    """What to tell of dicts that lack some fields of their struct, which are zero then. `{}` asks for that."""
+    texts = []
+    for parameter in planned.resolved.parameters:
+        if parameter.io not in ("in", "inout"):
+            continue
+        for path, names in _unnamed_fields(parameter.name, parameter.binding):
+            texts.append(
+                f"{request.label}: {path} is a dict without {', '.join(names)}: the function reads zeros there; add what is "
+                "missing, as 0 where that is meant"
+            )
+    return texts
+
+
+def _unnamed_fields(path: str, binding: Binding) -> list[tuple[str, list[str]]]:
+    """Each dict in a binding that names some of its struct's fields and not others, with those."""
+    found: list[tuple[str, list[str]]] = []
+    given = dict(binding.fields)
+    if binding.kind == "struct" and given and binding.value is not None and binding.value.kind == "dict":
+        lacking = [name for name in getattr(binding.type, "fields", {}) if name not in given]
+        if lacking and not binding.lifted and binding.type.kind == "struct":
+            found.append((path, lacking))
+    for name, child in binding.fields:
+        found += _unnamed_fields(f"{path}{'' if name.startswith('[') else '.'}{name}", child)
+    return found
+
+
 def warnings_of(request: Request, planned: Planned) -> tuple[str, ...]:
     """What to tell of outputs and derivatives that are lost or zero: at each process's first call with the plan."""
-    texts, call = list(dropped_outputs(request, planned)), f"{request.label}.{request.call_mode}"
+    texts, call = [*dropped_outputs(request, planned), *missing_fields(request, planned)], f"{request.label}.{request.call_mode}"
     if lacks_storage(request, planned):
         missing = "has a tangent" if request.options.fwds else "has storage for a gradient"
         texts.append(f"{call}: no argument {missing}; attach one with with_grads() or a DiffPair")

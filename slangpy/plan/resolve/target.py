@@ -121,6 +121,22 @@ def mentions_generic(type_: SlangType) -> bool:
     return bool(reflection.is_generic)
 
 
+def accepted(target: Target, arguments: tuple[Argument, ...]) -> list[str]:
+    """What stands in each argument's place in the declarations, for messages: one text for all overloads, or empty."""
+    overloads = [parameters_of(target, overload) for overload in target.overloads]
+    positions = iter(range(len(arguments)))
+    texts = []
+    for argument in arguments:
+        if argument.name is None:
+            at = next(positions)
+            found = [f"{p[at].io} {p[at].type.full_name} {p[at].name}" for p in overloads if at < len(p)]
+        else:
+            found = [f"{p.io} {p.type.full_name}" for listed in overloads for p in listed if p.name == argument.name]
+        unique = list(dict.fromkeys(found))
+        texts.append(" | ".join(unique[:4] + ["..."] * (len(unique) > 4)))
+    return texts
+
+
 def place(
     target: Target, function: Any, arguments: tuple[Argument, ...], options: Options
 ) -> tuple[dict[str, Argument], Argument | None, str]:

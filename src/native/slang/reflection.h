@@ -207,6 +207,8 @@ public:
     std::string name() const;
     std::vector<ref<DeclReflection>> children() const;
     ref<DeclReflection> parent() const;
+    /// What a generic declares; null for others.
+    ref<DeclReflection> inner() const;
     ref<TypeReflection> as_type() const;
     ref<VariableReflection> as_variable() const;
     ref<FunctionReflection> as_function() const;

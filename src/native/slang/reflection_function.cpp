@@ -229,6 +229,15 @@ ref<DeclReflection> DeclReflection::parent() const
     return view<DeclReflection>(slang()->getParent());
 }
 
+ref<DeclReflection> DeclReflection::inner() const
+{
+    const auto lock = enter();
+    slang::GenericReflection* generic = slang()->getKind() == slang::DeclReflection::Kind::Generic
+        ? slang()->asGeneric()
+        : nullptr;
+    return generic ? view<DeclReflection>(generic->getInnerDecl()) : nullptr;
+}
+
 ref<TypeReflection> DeclReflection::as_type() const
 {
     const auto lock = enter();

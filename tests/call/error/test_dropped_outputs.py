@@ -85,3 +85,51 @@ RECEIVING = {
 @pytest.mark.parametrize("name", RECEIVING)
 def test_what_can_be_written_is_silent(m: Any, device: Any, name: str) -> None:
     assert [text for text in heard(lambda: RECEIVING[name](m, device)) if "is an output" in text] == []
+
+
+FIELDS = """
+struct Leaf { float a; float b; };
+struct Tree { Leaf leaf; float3 v; float w; float sum() { return leaf.a + leaf.b + v.x + w; } };
+float total(Tree t) { return t.sum(); }
+float lists(Tree t[2]) { return t[0].sum() + t[1].sum(); }
+void made(out Tree t, float a) { t = {}; t.w = a; }
+"""
+WHOLE = {"leaf": {"a": 1.0, "b": 2.0}, "v": spy.float3(3), "w": 4.0}
+LACKING = {
+    "field": (lambda m: m.total({"leaf": WHOLE["leaf"], "v": spy.float3(3)}), "t is a dict without w", 6),
+    "fields": (lambda m: m.total({"leaf": WHOLE["leaf"]}), "t is a dict without v, w", 3),
+    "nested": (lambda m: m.total({**WHOLE, "leaf": {"b": 2.0}}), "t.leaf is a dict without a", 9),
+    "method": (lambda m: m.Tree.sum({"w": 4.0}), "this is a dict without leaf, v", 4),
+    "all": (lambda m: m.total(WHOLE), "", 10),
+    "none": (lambda m: m.total({}), "", 0),
+    "inner none": (lambda m: m.total({**WHOLE, "leaf": {}}), "", 7),
+}
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_fields_that_a_dict_lacks_are_said(device: Any, name: str) -> None:
+    call, text, value = LACKING[name]
+    m, got = source(device, "lacking_fields", FIELDS), []
+    said = heard(lambda: got.append(call(m)))
+    assert got == [value]
+    assert [line for line in said if text and text in line and "zeros" in line] == said
+    assert len(said) == (1 if text else 0) and heard(lambda: call(m)) == []  # once
+
+
+def test_dicts_of_outputs_may_lack_fields(device: Any) -> None:
+    m, w = source(device, "lacking_fields", FIELDS), array(1)
+    assert heard(lambda: m.made({"w": w}, 5.0)) == [] and w.tolist() == [5]
+
+
+def test_table_of_a_call_that_does_not_resolve_shows_what_parameters_take(device: Any) -> None:
+    m = source(device, "what_is_taken", "float f(float3 v, int n) { return n; }  int g(int a); int g(float2 a, int b) { return b; }")
+    with pytest.raises(spy.CallError) as caught:
+        m.f(spy.int3(1), n=2)
+    rows = [line.split("  ") for line in str(caught.value).splitlines() if line.startswith(("[0]", "n "))]
+    assert rows[0][-1].strip() == "in vector<float,3> v" and rows[1][-1].strip() == "in int"
+    with pytest.raises(spy.CallError) as caught:
+        m.g("text")
+    assert "in int a | in vector<float,2> a" in str(caught.value) or "in vector<float,2> a | in int a" in str(caught.value)
+    with pytest.raises(spy.CallError) as caught:
+        m.f(1, 2, 3, odd=4)
+    assert str(caught.value).splitlines()[-1].split() == ["odd", "int"]

@@ -31,7 +31,9 @@ struct Point { float2 at; float weight; struct Mark { int id; };
 
 int twice(int a) { return 2 * a; }
 float twice(float a, out float half_of) { half_of = a / 2; return 2 * a; }
-struct Box<T> { T item; T get(int times) { return item; } };
+struct Box<T> { T item; T get(int times) { return item; } static int size() { return 1; } struct Lid { T top; }; };
+extension Point { float heavier(float by) { return weight + by; } }
+namespace inner { float halved(float x) { return x / 2; } }
 void no_comment(inout float3 x, int count = 4) {}
 """
 
@@ -92,7 +94,20 @@ def test_completion(m: Any) -> None:
     names = dir(m)
     assert {"add", "twice", "Point", "no_comment"} <= set(names)
     assert not [name for name in names if "$" in name or name.startswith("_spy")]
-    assert {"length", "origin", "Mark"} <= set(dir(m.Point))
+    assert not {"N", "factor", "inner"} & set(names)  # neither functions nor types
+    assert {"length", "origin", "Mark", "heavier"} <= set(dir(m.Point)) and "heavier" not in dir(m["Box<float>"])
+    for box in (m.Box, m["Box<float>"]):
+        assert {"get", "size", "Lid"} <= set(dir(box))
+
+
+@pytest.mark.needs_kernels
+def test_what_is_no_function_is_explained(m: Any) -> None:
+    with pytest.raises(AttributeError, match=r"named 'inner', which is a namespace.*module\['inner\.function'\]"):
+        m.inner
+    assert m["inner.halved"](3.0) == 1.5
+    with pytest.raises(AttributeError, match=r"a variable is set by function\.set\(\{'factor': value\}\)"):
+        m.factor
+    assert m.add.set({"factor": 3.0})(1.0, 2.0) == 7
 
 
 @pytest.mark.needs_kernels

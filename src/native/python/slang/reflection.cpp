@@ -256,6 +256,7 @@ void bind_decls(nb::module_& m)
         .def_prop_ro("children", list_of<DeclReflection, &DeclReflection::children>)
         .def_prop_ro("child_count", [](const DeclReflection& self) { return self.children().size(); })
         .def_prop_ro("parent", &DeclReflection::parent)
+        .def_prop_ro("_inner", &DeclReflection::inner, "What a generic declares; None for others.")
         .def(
             "children_of_kind",
             [](const DeclReflection& self, DeclReflection::Kind kind) { return children_of(self, kind, {}); },
