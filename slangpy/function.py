@@ -64,11 +64,22 @@ class FunctionCore:
         """The function without modifiers."""
         return FunctionNode.of(self.module, self)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is of a generic type without arguments, which can be looked at and not called."""
+        struct = self.struct
+        return struct is not None and struct.is_generic and self.module.layout.find_type_by_name(struct.full_name) is None
+
     def target(self) -> Target:
         """The function as the compiler sees it now (a reload may have replaced it)."""
         module = self.module
         layout = module.layout
         struct = self.struct
+        if struct is not None and self.is_open:
+            name = struct.full_name
+            raise ResolveException(
+                f"{module.name}::{name} is generic: name its arguments, such as module['{name.partition('<')[0]}<float>']"
+            )
         if struct is not None:
             struct = layout.require_type_by_name(struct.full_name)
         if self.is_constructor:

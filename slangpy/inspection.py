@@ -6,7 +6,7 @@ import inspect
 import re
 from typing import TYPE_CHECKING, Any
 
-from .plan.resolve.target import parameters_of
+from .plan.resolve.target import Target, parameters_of
 
 if TYPE_CHECKING:
     from .function import FunctionCore, FunctionNode
@@ -91,9 +91,15 @@ def _comment(core: FunctionCore) -> str:
 # --- functions
 
 
+def _target(core: FunctionCore) -> Target:
+    layout = core.module.layout
+    reflection = layout.reflect_method(core.struct, core.name) if core.struct is not None and core.is_open else None
+    return core.target() if reflection is None else Target(layout, core.name, reflection, core.struct, False, core.module)
+
+
 def overloads_of(core: FunctionCore) -> list[tuple[list[inspect.Parameter], str]]:
     """Parameters and return type of each overload."""
-    target = core.target()
+    target = _target(core)
     found = []
     for overload in target.overloads:
         defaults = {p.name: _default(p) for p in overload.parameters if p.has_default}

@@ -15,7 +15,7 @@ HEAD = '''"""{file}, for type checkers. Made by `python -m slangpy stubs`.
 
     if TYPE_CHECKING:
         from {stem} import {name}
-    module: {name} = slangpy.Module.load_from_file(device, "{file}")
+    module = cast("{name}", slangpy.Module.load_from_file(device, "{file}"))
 """
 
 from typing import Any, overload

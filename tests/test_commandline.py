@@ -18,6 +18,7 @@ SOURCE = """
 /// Doc.
 [Differentiable] float poly(float a, float x, int n = FACTOR) { return a * x * n; }
 struct Point { float x; float3 y; float norm(float p) { return x * p; } }
+struct Box<T> { T item; T get(int times) { return item; } }
 int over(int a) { return a; }
 float over(float a, out float b) { b = a; return a; }
 static const int K = 3;
@@ -80,17 +81,17 @@ def test_compile(file: Path, tmp_path: Path) -> None:
     assert "it has: main, other" in run("compile", str(file), "-D", "FACTOR=2", "-e", "third", code=1).stderr
 
 
-USER = """
-from __future__ import annotations
-from typing import TYPE_CHECKING
+USER = """# pyright: strict
+from typing import TYPE_CHECKING, cast
 import slangpy as spy
 if TYPE_CHECKING:
     from shader_code import ShaderCode
 device = spy.create_device("cpu")
-module: ShaderCode = spy.Module.load_from_file(device, "shader_code.slang")  # type: ignore[assignment]
-module.poly(1.0, 2.0)
-module.poly.map((0,)).bwds(1.0, x=2.0, n=3)
-module.Point.norm(None, 2.0)
+module = cast("ShaderCode", spy.Module.load_from_file(device, "shader_code.slang", defines={"FACTOR": 2}))
+assert module.poly(1.0, 2.0) is not None
+module.poly.map(a=()).bwds(1.0, x=spy.diffPair(2.0), n=3, _result=spy.diffPair(0.0, 1.0))
+module.Point.norm({"x": 1.0, "y": [1.0, 2.0, 3.0]}, 2.0)
+assert module["Box<int>"].get({"item": 4}, 1) == 4 and "get" in module.Box.get.__name__
 module.over(1.0)
 spy.Tensor.zeros(device, (2,), module.Point)
 """
@@ -102,9 +103,16 @@ def test_stubs(file: Path, tmp_path: Path) -> None:
     compile(text, "shader_code.pyi", "exec")
     assert "class ShaderCode(slangpy.Module):" in text
     pyright = shutil.which("pyright", path=os.path.dirname(sys.executable))
+    (tmp_path / "user.py").write_text(USER)
+    done = subprocess.run([sys.executable, "user.py"], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
     if pyright is None:
         return
-    for added, expected in (("", None), ("module.poly(1.0)\n", '"x"'), ("module.poly(1.0, y=2)\n", '"y"')):
+    mistakes = {
+        "module.poly(1.0)\n": '"x"', "module.poly(1.0, y=2)\n": '"y"', "spy.polynomal\n": '"polynomal"',
+        "spy.diff_pear(None)\n": '"diff_pear"', "module.Box.get({})\n": '"times"',
+    }  # fmt: skip
+    for added, expected in {"": None, "print(spy.diff_pair(None, None))\n": None, **mistakes}.items():
         (tmp_path / "user.py").write_text(USER + added)
         command = [pyright, "--pythonpath", sys.executable, "user.py"]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
