@@ -1,7 +1,7 @@
 """Slang functions in JAX programs: inside `jax.jit`, `jax.grad` and `jax.vmap`.
 
-XLA calls back to the host, so arrays of other devices are copied; on the CPU they are not. Imported with
-`spy.jax_function`, because it needs JAX.
+On the CPU, XLA's programs run the call on their own memory (jax_handlers). On other devices they call back to the host, with
+copies. Imported with `spy.jax_function`, because it needs JAX.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from . import jax_handlers
 from .errors import ResolveException, ShapeError
 from .function import FunctionNode
 from .inspection import signature_of
@@ -34,19 +35,18 @@ def jax_function(function: FunctionNode, **fixed: Any) -> Callable[..., Any]:
     if "_result" in fixed:
         raise TypeError(f"jax_function of {function.label}: the result is a JAX array; leave _result out")
     bridge = _Bridge(function, fixed)
+    run, run_backward = jax.jit(bridge.traced), jax.jit(bridge.traced_backward)
 
     @jax.custom_vjp
     def call(*arrays: Any) -> Any:
-        result = bridge.result_of(arrays)
-        return jax.pure_callback(partial(bridge.forward, result.dtype), result, *arrays, vmap_method="sequential")
+        return run(*arrays)
 
     def call_forward(*arrays: Any) -> tuple[Any, Any]:
         return call(*arrays), arrays
 
     def call_backward(arrays: Any, seed: Any) -> tuple[Any, ...]:
         floats = [i for i, a in enumerate(arrays) if _is_float(a)]
-        shapes = [jax.ShapeDtypeStruct(arrays[i].shape, arrays[i].dtype) for i in floats]
-        given = jax.pure_callback(bridge.backward, shapes, seed, *arrays, vmap_method="sequential") if floats else []
+        given = run_backward(seed, *arrays) if floats else []
         found = dict(zip(floats, given, strict=True))
         return tuple(found.get(i, np.zeros(np.shape(a), jax.dtypes.float0)) for i, a in enumerate(arrays))
 
@@ -64,12 +64,26 @@ def _is_float(array: Any) -> bool:
     return bool(jax.numpy.issubdtype(array.dtype, jax.numpy.floating))
 
 
+def _on_host(bridge: _Bridge, task: str, callback: Callable[..., Any], result: Any, arrays: Sequence[Any]) -> Any:
+    """A call in a JAX program: by XLA itself on the CPU, else by a callback."""
+
+    def by_callback(*given: Any) -> Any:
+        return jax.pure_callback(callback, result, *given, vmap_method="sequential")
+
+    if not jax_handlers.available():
+        return by_callback(*arrays)
+    return jax.lax.platform_dependent(
+        *arrays, cpu=lambda *given: jax_handlers.call(bridge.task(task), result, *given), default=by_callback
+    )
+
+
 class _Bridge:
     """The two calls of a function, on host arrays."""
 
     def __init__(self, function: FunctionNode, fixed: dict[str, Any]) -> None:
         self._function, self._fixed = function, fixed
         self._device = function.module.device
+        self._tasks: dict[str, int] = {}
         self._names: list[str] = []
         """Of the parameters that arrays go to, where others are fixed: of overloaded functions only the last can be."""
         if fixed:
@@ -111,6 +125,33 @@ class _Bridge:
                 if sizes[place] not in (1, size):
                     raise ShapeError(f"{self._function.label}: sizes {sizes[place]} and {size} of one dimension differ")
                 sizes[place] = size
+
+    def traced(self, *arrays: Any) -> Any:
+        """The function in a JAX program."""
+        result = self.result_of(arrays)
+        return _on_host(self, "fill_result", partial(self.forward, result.dtype), result, arrays)
+
+    def traced_backward(self, seed: Any, *arrays: Any) -> Any:
+        shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays if _is_float(a)]
+        return _on_host(self, "fill_gradients", self.backward, shapes, (seed, *arrays))
+
+    def task(self, name: str) -> int:
+        """The number by which compiled programs know a method."""
+        if name not in self._tasks:
+            self._tasks[name] = jax_handlers.add_task(getattr(self, name))
+        return self._tasks[name]
+
+    def fill_result(self, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        [output] = outputs
+        given = [_argument(a) for a in arrays]
+        if output.ndim and output.size:
+            self._call(self._function, given, output)
+        else:
+            output[...] = self._call(self._function, given, "numpy")
+
+    def fill_gradients(self, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        for output, gradient in zip(outputs, self.backward(*arrays), strict=True):
+            output[...] = gradient
 
     def forward(self, dtype: Any, *arrays: Any) -> Any:
         given = [_argument(np.asarray(a)) for a in arrays]

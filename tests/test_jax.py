@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import slangpy as spy
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
+jax_handlers = importlib.import_module("slangpy.jax_handlers")  # needs JAX
 pytestmark = pytest.mark.needs_kernels
 
 SOURCE = """
@@ -119,3 +122,60 @@ def test_arrays_as_arguments(m: Any, device: spy.Device) -> None:
     if device.info.type is spy.DeviceType.cpu:
         np.testing.assert_array_equal(jnp.from_dlpack(tensor), x)
     np.testing.assert_array_equal(jnp.asarray(tensor.to_numpy()), x)
+
+
+def test_programs_on_the_cpu_use_their_own_memory(m: Any) -> None:
+    f, x = spy.jax_function(m.wave), jnp.linspace(0, 1, 33)
+    for program in (f, jax.grad(lambda k, x: f(k, x).sum())):
+        text = jax.jit(program).lower(2.0, x).as_text()
+        assert "slangpy_call" in text and "callback" not in text
+    compiled = jax.jit(lambda k, x: spy.jax_function(m.wave)(k, x)).lower(2.0, x).compile()  # the function is gone
+    np.testing.assert_allclose(compiled(2.0, x), wave(2.0, x), rtol=1e-5, atol=1e-6)
+
+
+def test_without_the_interface(m: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax_handlers, "available", lambda: False)
+    f, x = spy.jax_function(m.wave), jnp.linspace(0, 1, 33)
+    assert "callback" in jax.jit(f).lower(2.0, x).as_text()
+    np.testing.assert_allclose(jax.jit(f)(2.0, x), wave(2.0, x), rtol=1e-5, atol=1e-6)
+    found = jax.grad(lambda k: f(k, x).sum())(2.0)
+    np.testing.assert_allclose(found, jax.grad(lambda k: wave(k, x).sum())(2.0), rtol=1e-5)
+
+
+def test_arrays_of_all_dtypes_reach_a_handler_and_errors_come_back() -> None:
+    assert jax_handlers.available()
+    seen: list[Any] = []
+
+    def twice(arrays: Any, outputs: Any) -> None:
+        seen.append((arrays[0].dtype, arrays[0].shape, arrays[0].flags.writeable and arrays[0].size > 0))
+        if arrays[0].shape == (13,):
+            raise ValueError("thirteen, \u00fc")
+        outputs[0][...] = arrays[0]
+        outputs[1][...] = arrays[0].sum()
+
+    task = jax_handlers.add_task(twice)
+
+    def run(x: Any) -> Any:
+        return jax_handlers.call(task, (jax.ShapeDtypeStruct(x.shape, x.dtype), jax.ShapeDtypeStruct((), jnp.float32)), x)
+
+    names = ["bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "float32", "bfloat16"]
+    for name in names:
+        for shape in ((), (1,), (0,), (3, 2), (2, 0)):
+            x = jnp.ones(shape, name)
+            same, total = jax.jit(run)(x)
+            assert same.dtype == x.dtype and same.shape == shape and (same == x).all() and total == x.size
+            assert seen[-1] == (x.dtype, shape, False)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="ValueError: thirteen, \u00fc"):
+        jax.jit(run)(jnp.ones(13)).__getitem__(0).block_until_ready()
+    assert jax.jit(run)(jnp.ones(3))[1] == 3
+
+
+def test_several_threads(m: Any) -> None:
+    f, x = jax.jit(spy.jax_function(m.wave)), jnp.linspace(0, 1, 1000)
+
+    def work(i: int) -> None:
+        for _ in range(50):
+            np.testing.assert_allclose(f(float(i), x), wave(float(i), x), rtol=1e-4, atol=1e-5)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(1, 5)))

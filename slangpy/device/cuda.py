@@ -21,7 +21,7 @@ def get_cuda_current_context_native_handles() -> list[NativeHandle]:
         raise RuntimeError("No current CUDA context found. The CUDA driver is not installed.") from None
     context, device = ctypes.c_void_p(), ctypes.c_int()
     if cuda.cuCtxGetCurrent(ctypes.byref(context)) != 0 or not context.value:
-        raise RuntimeError("No current CUDA context found.")
+        raise RuntimeError('No current CUDA context found. Make one first, for instance with torch.zeros(1, device="cuda")')
     cuda.cuCtxGetDevice(ctypes.byref(device))
     return [
         NativeHandle(NativeHandleType.CUdevice, device.value),

@@ -41,7 +41,10 @@ def dispatch(node: Any, thread_count: Any, vars: dict[str, Any], encoder: Any, a
         root._dispatch(pipeline.kernel, threads, stream)
     else:
         if node._stream:
-            raise ValueError(f"{node.label}: Cannot specify a CUDA stream when appending to a command encoder")
+            raise ValueError(
+                f"{node.label}: Cannot specify a CUDA stream when appending to a command encoder; give the stream to "
+                "submit_command_buffer()"
+            )
         with encoder.begin_compute_pass() as compute_pass:
             compute_pass.bind_pipeline(pipeline, root)
             compute_pass.dispatch(threads)

@@ -92,10 +92,13 @@ void record(const Call& call, const Measured& measured, const Variant& variant, 
     nb::handle target(call.recorder);
     CommandEncoder* encoder = nullptr;
     if (!nb::try_cast(target, encoder) || !encoder)
-        fail_value("Expected _append_to to be a CommandEncoder, got ", class_name(target.ptr()));
+        fail_value(call.plan.label, ": Expected _append_to to be a CommandEncoder, got ", class_name(target.ptr()),
+                   "; pass what device.create_command_encoder() gives");
     encoder->check_recording("append_to");
     if (call.options.stream.value)
-        fail_value(call.plan.label, ": Cannot specify a CUDA stream when appending to a command encoder");
+        fail_value(call.plan.label,
+                   ": Cannot specify a CUDA stream when appending to a command encoder; give the stream to "
+                   "submit_command_buffer()");
     command::Dispatch dispatch;
     dispatch.kernel = variant.kernel;
     dispatch.group_count = groups;
@@ -157,8 +160,9 @@ Groups group_grid(const Call& call, const Measured& measured, int64_t groups)
     if (groups > limit_x) { // the kernel recovers the flat group index from x + y * gridDim.x
         count[1] = uint32_t((groups + limit_x - 1) / limit_x);
         if (limit[1] && count[1] > limit[1])
-            fail_value(call.plan.label, ": ", measured.total,
-                       " invocations are more than one dispatch of this device can hold");
+            fail_value(
+                call.plan.label, ": ", measured.total,
+                " invocations are more than one dispatch of this device can hold; call it on parts of the arguments");
     }
     return count;
 }

@@ -39,7 +39,7 @@ void check_cuda(const Call& call, const LeafPlan& plan, const Leaf& leaf)
                    " is a CPU tensor, but the module's device is CUDA; pass ", plan.name, ".cuda()");
     if (leaf.device_index != index)
         fail_value(call.plan.label, ": argument ", plan.name, " is on cuda:", leaf.device_index,
-                   " but the module's device is cuda:", index);
+                   " but the module's device is cuda:", index, "; pass ", plan.name, ".to(\"cuda:", index, "\")");
 }
 
 void check_not_cuda(const Call& call, const LeafPlan& plan, const Leaf& leaf)
@@ -49,7 +49,8 @@ void check_not_cuda(const Call& call, const LeafPlan& plan, const Leaf& leaf)
         return;
     if (shared >= 0)
         fail_value(call.plan.label, ": argument ", plan.name, " is on cuda:", leaf.device_index,
-                   " but the module's device shares memory with cuda:", shared);
+                   " but the module's device shares memory with cuda:", shared, "; pass ", plan.name,
+                   ".to(\"cuda:", shared, "\")");
     fail_value(call.plan.label, ": argument ", plan.name, " is on cuda:", leaf.device_index,
                " but the module's device is ", call.on_host ? "cpu" : call.plan.device->info().api_name, "; pass ",
                plan.name, ".cpu()");
@@ -65,7 +66,7 @@ void check_torch(const Call& call, const Measured& measured, const LeafPlan& pla
         check_cuda(call, plan, leaf);
     if (plan.reads && leaf.flags & value_flag::no_primal)
         fail_value(call.plan.label, ": argument ", plan.name,
-                   " is a diff_pair without a primal, but its value is read");
+                   " is a diff_pair without a primal, but its value is read; pass slangpy.diff_pair(primal, grad)");
 }
 
 /// What a call does to a tensor is `t.copy_(f(...))`, which broadcasts f but not t.
@@ -80,7 +81,7 @@ void check_covered(const Call& call, const Measured& measured, const LeafPlan& p
             fail_value(call.plan.label, ": argument ", plan.name, " of shape ", leaf.shape.str(),
                        " is written, but has no element "
                        "of its own for each invocation of the call, whose shape is ",
-                       shape.str());
+                       shape.str(), "; pass a tensor of that shape");
 }
 
 /// From here on a host array, which goes through a temporary.

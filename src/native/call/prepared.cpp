@@ -78,7 +78,7 @@ Call PreparedCall::as_call() const
 void PreparedCall::check_open() const
 {
     if (!m_ready && !m_owners.empty()) // by Python's garbage collector
-        fail_runtime("the prepared call was already cleared");
+        fail_runtime("the prepared call was already cleared; prepare the function again");
     if (m_plan->device->is_closed())
         m_plan->device->fail_closed();
 }

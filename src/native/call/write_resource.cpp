@@ -67,7 +67,8 @@ void write_temporary(Writing& w, size_t index, const ResourcePlan& resource)
     const Leaf& leaf = w.leaf(index);
     const ElementPlan& element = resource.element;
     if (leaf.kind != ValueKind::array && leaf.kind != ValueKind::list)
-        fail(ErrorKind::type, w.label(), ": argument ", plan.name, " cannot be bound as a resource");
+        fail(ErrorKind::type, w.label(), ": argument ", plan.name,
+             " cannot be bound as a resource; pass a Buffer, a Tensor or an array");
     refuse_in_capture(w.call, w.measured, "argument ", plan.name, " is copied from the host (pass a slangpy.Tensor)");
     const std::vector<uint8_t> bytes = leaf.kind == ValueKind::array ? pack_array(leaf, element.size)
         : element.layout                                             ? pack_elements(w, plan, *element.layout, leaf)

@@ -36,7 +36,7 @@ void check_range(const std::string& name, ScalarType scalar, const Generator& ge
         return;
     const __int128 last = __int128(generator.offset[0]) + __int128(generator.stride[0]) * (count - 1);
     if (last != int64_t(last))
-        fail(ErrorKind::overflow, name, ": a range with numbers beyond 64 bits");
+        fail(ErrorKind::overflow, name, ": a range with numbers beyond 64 bits, which no parameter takes");
     uint8_t unused[8];
     for (int64_t number : {generator.offset[0], int64_t(last)})
         write_scalar(scalar, 1, unused, nb::int_(number).ptr(), ValuePath{nullptr, name, 0});
@@ -112,7 +112,8 @@ void write_kind(Writing& w, size_t index, const PackedPlan& packed)
     const LeafPlan& plan = w.plan(index);
     const Leaf& leaf = w.leaf(index);
     if (plan.writes && leaf.kind != ValueKind::list && leaf.kind != ValueKind::vector && leaf.kind != ValueKind::matrix)
-        fail_value(w.label(), ": argument ", plan.name, " cannot be written");
+        fail_value(w.label(), ": argument ", plan.name,
+                   " cannot be written: the function writes to it; pass a Tensor or an array");
     const Shape shape = shape_of(plan, leaf);
     uint64_t address;
     if (packed.element.layout) {

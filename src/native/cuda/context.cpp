@@ -89,7 +89,8 @@ std::array<NativeHandle, 3> cuda_current_context_handles()
     const CudaApi* api = CudaApi::find();
     if (!api || api->cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context ||
         api->cuCtxGetDevice(&device) != CUDA_SUCCESS)
-        fail_runtime("No current CUDA context found.");
+        fail_runtime(
+            "No current CUDA context found. Make one first, for instance with torch.zeros(1, device=\"cuda\")");
     return {NativeHandle{NativeHandleType::CUdevice, uint64_t(device)},
             NativeHandle{NativeHandleType::CUcontext, uint64_t(context)},
             {}};
@@ -126,7 +127,8 @@ int CudaContext::find_ordinal(const DeviceDesc& desc)
         ordinal = int(it - adapters.begin());
     }
     if (ordinal < 0 || ordinal >= count)
-        fail(ErrorKind::index, "CUDA device ", ordinal, " does not exist: there are ", count);
+        fail(ErrorKind::index, "CUDA device ", ordinal, " does not exist: there are ", count,
+             "; 'adapter_index' counts from 0 (Device.enumerate_adapters(DeviceType.cuda) lists them)");
     return ordinal;
 }
 

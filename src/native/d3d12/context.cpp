@@ -54,7 +54,7 @@ void D3D12Context::open(const DeviceDesc& desc)
         enable_debug_layer();
     std::vector<D3D12Adapter> adapters = d3d12_adapters();
     if (adapters.empty())
-        fail_runtime("no adapter with Direct3D 12 was found");
+        fail_runtime("no adapter with Direct3D 12 was found; install a graphics driver (docs/d3d12.md)");
     const int index = std::max(desc.adapter_index, 0);
     if (size_t(index) >= adapters.size())
         fail_value("adapter_index is ", index, ", but there are ", adapters.size(), " Direct3D 12 adapters");
@@ -79,7 +79,9 @@ void D3D12Context::open(const DeviceDesc& desc)
             "with vkd3d this takes a Vulkan driver with VK_EXT_descriptor_indexing (of Mesa's llvmpipe: 23.1 or ",
             "later), which VK_DRIVER_FILES can name (docs/d3d12.md)");
     if (!features.options1.Int64ShaderOps)
-        fail_runtime(name(), " has no 64-bit integers in shaders");
+        fail_runtime(name(),
+                     " has no 64-bit integers in shaders; install a newer driver, or choose another adapter with "
+                     "'adapter_index'");
     D3D12_COMMAND_QUEUE_DESC queue_desc{};
     queue_desc.Type = D3D12_COMMAND_LIST_TYPE_DIRECT;
     d3d12_check(device->CreateCommandQueue(&queue_desc, iid_of<ID3D12CommandQueue>(), queue.put_void()),

@@ -103,7 +103,8 @@ void D3D12Queue::wait_for_oldest()
 {
     flush();
     if (m_pending.empty())
-        fail_runtime("a launch needs more descriptors or staging memory than there is");
+        fail_runtime("a launch needs more descriptors or staging memory than there is; bind fewer or smaller "
+                     "resources, or wait for earlier work with device.wait()");
     timeline.wait(m_pending.front()->id);
     collect();
 }

@@ -218,8 +218,16 @@ bool Device::has_feature(std::string_view name) const
     return std::find(m_info.features.begin(), m_info.features.end(), name) != m_info.features.end();
 }
 
-void Device::sync_to_stream(NativeHandle) { fail_runtime("Device does not support CUDA interop"); }
-void Device::sync_stream_to(NativeHandle) { fail_runtime("Device does not support CUDA interop"); }
+void Device::sync_to_stream(NativeHandle)
+{
+    fail_runtime(
+        "Device does not support CUDA interop; open it with enable_cuda_interop=True (Vulkan), or open a cuda device");
+}
+void Device::sync_stream_to(NativeHandle)
+{
+    fail_runtime(
+        "Device does not support CUDA interop; open it with enable_cuda_interop=True (Vulkan), or open a cuda device");
+}
 
 DeviceObject::DeviceObject(ref<Device> device) : m_device(std::move(device)) { m_device->add_object(this); }
 DeviceObject::~DeviceObject() { m_device->remove_object(this); }

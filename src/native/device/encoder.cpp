@@ -145,7 +145,7 @@ ref<CommandBuffer> CommandEncoder::finish()
 {
     check_recording("finish");
     if (m_debug_depth)
-        fail_runtime("finish: ", m_debug_depth, " debug group(s) were not popped");
+        fail_runtime("finish: ", m_debug_depth, " debug group(s) were not popped; call pop_debug_group() for each");
     m_finished = true;
     return new CommandBuffer(m_device, std::exchange(m_commands, {}), std::move(m_recording));
 }
@@ -193,7 +193,7 @@ void check_group_count(const Device* device, const Kernel& kernel, std::array<ui
         const uint64_t most = limit[i] ? limit[i] : 0xffffffffu;
         if (group_count[i] > most)
             fail_value("dispatch of ", kernel.label(), ": ", group_count[i], " thread groups in ", "xyz"[i],
-                       ", but the device's limit is ", most);
+                       ", but the device's limit is ", most, "; dispatch parts, one after the other");
     }
 }
 
@@ -235,7 +235,7 @@ void check_arguments(const Device* device, const Kernel& kernel, std::span<const
 void ComputePassEncoder::check_ready(const char* call) const
 {
     if (m_ended)
-        fail_runtime(call, ": the compute pass has ended");
+        fail_runtime(call, ": the compute pass has ended; begin another with begin_compute_pass()");
     m_encoder->check_recording(call, true);
     if (!m_kernel)
         fail_runtime(call, ": no pipeline is bound; call bind_pipeline first");
@@ -244,7 +244,7 @@ void ComputePassEncoder::check_ready(const char* call) const
 ref<ShaderObject> ComputePassEncoder::bind_kernel(ref<Kernel> kernel, ref<ShaderObject> root)
 {
     if (m_ended)
-        fail_runtime("bind_pipeline: the compute pass has ended");
+        fail_runtime("bind_pipeline: the compute pass has ended; begin another with begin_compute_pass()");
     m_encoder->check_recording("bind_pipeline", true);
     check_same_device(m_encoder->device(), kernel.get(), "bind_pipeline 'pipeline'");
     if (!root)
@@ -306,14 +306,14 @@ void ComputePassEncoder::dispatch_compute_indirect(ref<Buffer> buffer, uint64_t 
 void ComputePassEncoder::write_timestamp(ref<QueryPool> pool, uint32_t index)
 {
     if (m_ended)
-        fail_runtime("write_timestamp: the compute pass has ended");
+        fail_runtime("write_timestamp: the compute pass has ended; begin another with begin_compute_pass()");
     m_encoder->write_timestamp(std::move(pool), index, true);
 }
 
 void ComputePassEncoder::debug_marker(command::DebugMarker::Kind kind, std::string name, std::array<float, 3> color)
 {
     if (m_ended)
-        fail_runtime("debug marker: the compute pass has ended");
+        fail_runtime("debug marker: the compute pass has ended; begin another with begin_compute_pass()");
     m_encoder->debug_marker(kind, std::move(name), color, true);
 }
 

@@ -37,7 +37,7 @@ void check_dimensions(const TextureDesc& desc)
 {
     auto bad = [&](const char* kind) {
         fail_value("Invalid dimensions (width=", desc.width, ", height=", desc.height, ", depth=", desc.depth, ") for ",
-                   kind, " texture.");
+                   kind, " texture. Each is at least 1, and 1 where the type has no such dimension.");
     };
     const bool zero = !desc.width || !desc.height || !desc.depth;
     switch (desc.type) {
@@ -78,14 +78,15 @@ BufferDesc resolve_buffer_desc(BufferDesc desc, uint64_t element_count, const Ty
                                std::optional<uint64_t> data_size)
 {
     if (desc.size && element_count)
-        fail_value("Only one of 'size' or 'element_count' must be set.");
+        fail_value("create_buffer: Only one of 'size' or 'element_count' must be set.");
     if (desc.struct_size && resource_type_layout)
-        fail_value("Only one of 'struct_size' or 'resource_type_layout' must be set.");
+        fail_value("create_buffer: Only one of 'struct_size' or 'resource_type_layout' must be set.");
     if (resource_type_layout)
         desc.struct_size = stride_of(*resource_type_layout);
     if (element_count) {
         if (!desc.struct_size)
-            fail_value("'element_count' can only be used with 'struct_size' or 'resource_type_layout' set.");
+            fail_value(
+                "create_buffer: 'element_count' can only be used with 'struct_size' or 'resource_type_layout' set.");
         if (__builtin_mul_overflow(element_count, desc.struct_size, &desc.size))
             fail(ErrorKind::overflow, "create_buffer: ", element_count, " elements of ", desc.struct_size,
                  " bytes do not fit 64-bit sizes");
@@ -94,7 +95,8 @@ BufferDesc resolve_buffer_desc(BufferDesc desc, uint64_t element_count, const Ty
         if (!desc.size)
             desc.size = *data_size;
         else if (desc.size != *data_size)
-            fail_value("Invalid data size (got ", *data_size, " bytes, expected ", desc.size, " bytes)");
+            fail_value("create_buffer: Invalid data size (got ", *data_size, " bytes, expected ", desc.size,
+                       " bytes); leave 'size' out to have the size of 'data'");
     }
     if (!desc.size)
         fail_value("create_buffer: the buffer has no size; give 'size', 'element_count' with 'struct_size', or 'data'");
@@ -112,13 +114,15 @@ BufferDesc resolve_buffer_desc(BufferDesc desc, uint64_t element_count, const Ty
 TextureDesc resolve_texture_desc(TextureDesc desc)
 {
     if (desc.format == Format::undefined || desc.format >= Format::count_)
-        fail_value("Invalid texture format.");
+        fail_value("create_texture: Invalid texture format. Pass one of slangpy.Format other than undefined.");
     check_dimensions(desc);
     if (!desc.array_length || (desc.array_length > 1 && !is_array_type(desc.type)))
         fail_value("Invalid array length (", desc.array_length, ") for ",
-                   is_array_type(desc.type) ? "array" : "non-array", " texture.");
+                   is_array_type(desc.type) ? "array" : "non-array",
+                   " texture. It is at least 1 for types with 'array' in their name, and 1 for others.");
     if (is_multisampled(desc.type) != (desc.sample_count > 1))
-        fail_value("Invalid sample count (", desc.sample_count, ") for texture of type ", name_of(desc.type), ".");
+        fail_value("Invalid sample count (", desc.sample_count, ") for texture of type ", name_of(desc.type),
+                   ". It is more than 1 for types with 'ms' in their name, and 1 for others.");
     const uint32_t full = is_multisampled(desc.type) ? 1 : full_mip_count(desc);
     if (desc.mip_count == all_mips)
         desc.mip_count = full;

@@ -119,7 +119,8 @@ Place ShaderObject::root()
 Place ShaderObject::entry_point(uint32_t index)
 {
     if (!entry_point_type(index))
-        fail(ErrorKind::index, "Entry point ", index, " not found.");
+        fail(ErrorKind::index, "find_entry_point: Entry point ", index,
+             " not found; the index counts the entry points of the program from 0");
     return {m_scopes[1].data(), this, 1, m_program->entry_point_slot, m_program->entry_point_nested_scope, nullptr};
 }
 

@@ -22,10 +22,10 @@ void resolve_fence_values(SubmitRequest& request)
 {
     if (request.wait_values.size() > request.wait_fences.size())
         fail_value("submit: ", request.wait_values.size(), " wait_fence_values for ", request.wait_fences.size(),
-                   " wait_fences");
+                   " wait_fences; give one for each");
     if (request.signal_values.size() > request.signal_fences.size())
         fail_value("submit: ", request.signal_values.size(), " signal_fence_values for ", request.signal_fences.size(),
-                   " signal_fences");
+                   " signal_fences; give one for each");
     request.wait_values.resize(request.wait_fences.size(), fence_auto);
     request.signal_values.resize(request.signal_fences.size(), fence_auto);
     for (size_t i = 0; i < request.wait_fences.size(); ++i)

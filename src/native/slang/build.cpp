@@ -125,7 +125,7 @@ void Build::load_part(const ModuleData& recipe)
     if (recipe.source == ModuleData::Source::text) {
         if (state->is_taken(recipe))
             fail(ErrorKind::slang_compile, "Slang module \"", recipe.name,
-                 "\" is already loaded with different source");
+                 "\" is already loaded with different source; give this text another module name");
         return load_source(recipe, recipe.content);
     }
     if (recipe.source == ModuleData::Source::file) {
@@ -228,7 +228,8 @@ void Build::add_conformances(const std::vector<TypeConformance>& wanted, const s
     std::map<std::string, std::pair<std::set<std::string>, std::set<int64_t>>> seen; // types and ids per interface
     for (const TypeConformance& item : wanted)
         if (item.id >= 0 && !seen[item.interface_name].second.insert(item.id).second)
-            fail_value("Duplicate type id ", item.id, " for interface type \"", item.interface_name, "\"");
+            fail_value("Duplicate type id ", item.id, " for interface type \"", item.interface_name,
+                       "\"; each of its types has an id of its own (leave ids out to have them chosen)");
     for (const TypeConformance& item : wanted) {
         auto& [types, ids] = seen[item.interface_name];
         if (!types.insert(item.type_name).second)
@@ -240,10 +241,12 @@ void Build::add_conformances(const std::vector<TypeConformance>& wanted, const s
         };
         slang::TypeReflection* interface_type = find(item.interface_name);
         if (!interface_type)
-            fail_value("Interface type \"", item.interface_name, "\" not found");
+            fail_value("Interface type \"", item.interface_name,
+                       "\" not found; a type conformance names an interface of the linked modules, with its namespace");
         slang::TypeReflection* type = find(item.type_name);
         if (!type)
-            fail_value("Type \"", item.type_name, "\" not found");
+            fail_value("Type \"", item.type_name,
+                       "\" not found; a type conformance names a type of the linked modules, with its namespace");
         int64_t id = item.id;
         for (int64_t next = 0; id < 0; ++next)
             if (ids.insert(next).second)
@@ -273,7 +276,8 @@ void Build::find_entry_point(const EntryPointData& recipe)
         component = entry;
     }
     if (!component)
-        fail_value("Entry point \"", recipe.name, "\" not found in module \"", recipe.module->name, "\"");
+        fail_value("Entry point \"", recipe.name, "\" not found in module \"", recipe.module->name,
+                   "\"; entry points are functions marked [shader(\"compute\")]");
     ComPtr<ISlangBlob> diagnostics;
     if (!recipe.arguments.empty()) {
         std::vector<slang::SpecializationArg> arguments;
@@ -287,7 +291,8 @@ void Build::find_entry_point(const EntryPointData& recipe)
                 ? nullptr
                 : layout_of(*recipe.module)->program->findTypeByName(clean.c_str());
             if (!type)
-                fail_value("Specialization type \"", argument.text, "\" not found");
+                fail_value("Specialization type \"", argument.text,
+                           "\" not found; write it as the module would, with its namespace");
             arguments.push_back(slang::SpecializationArg::fromType(type));
         }
         const SlangInt expected = component->getSpecializationParamCount();

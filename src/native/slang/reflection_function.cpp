@@ -67,7 +67,8 @@ FunctionReflection::specialize_with_arg_types(const std::vector<ref<TypeReflecti
             fail_runtime("specialize_with_arg_types: Reflection object has been invalidated by a reload; look the type "
                          "up again");
         if (type->layout()->state != m_layout->state)
-            fail_value("specialize_with_arg_types: type \"", type->name(), "\" belongs to another session");
+            fail_value("specialize_with_arg_types: type \"", type->name(),
+                       "\" belongs to another session; look it up in the module of the function");
         arguments.push_back(type->slang());
         key += cat(",", type->pointer());
     }

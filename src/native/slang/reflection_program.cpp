@@ -49,7 +49,8 @@ void ProgramReflection::check_own(const TypeReflection& type, const char* functi
     if (!type.is_valid())
         fail_runtime(function, ": Reflection object has been invalidated by a reload; look the type up again");
     if (type.layout()->state != m_layout->state)
-        fail_value(function, ": type \"", full_type_name(type.slang()), "\" belongs to another session");
+        fail_value(function, ": type \"", full_type_name(type.slang()),
+                   "\" belongs to another session; look it up in this layout");
 }
 
 ref<FunctionReflection> ProgramReflection::find_function_by_name_in_type(const TypeReflection& type,

@@ -235,7 +235,7 @@ ref<TypeReflection> TypeReflection::substitute(const TypeReflection& type) const
     const auto lock = enter();
     slang::GenericReflection* arguments = slang()->getGenericContainer();
     if (type.layout()->state != m_layout->state)
-        fail_value("substitute: the type belongs to another session");
+        fail_value("substitute: the type belongs to another session; look it up in the same layout");
     return view<TypeReflection>(arguments ? type.slang()->applySpecializations(arguments) : type.slang());
 }
 

@@ -226,7 +226,8 @@ std::shared_ptr<ModuleData> Session::load_module_from_source(const std::string& 
     if (std::shared_ptr<ModuleData> known = find_named("name:" + name)) {
         if (known->source == ModuleData::Source::text && known->content == source)
             return known;
-        fail(ErrorKind::slang_compile, "Slang module \"", name, "\" is already loaded with different source");
+        fail(ErrorKind::slang_compile, "Slang module \"", name,
+             "\" is already loaded with different source; give this text another module name");
     }
     ModuleData recipe;
     recipe.source = ModuleData::Source::text;

@@ -206,7 +206,8 @@ ref<TypeLayout> make_type_layout(slang::TypeLayoutReflection* layout, slang::Pro
     } catch (const Error&) {
         throw;
     } catch (...) { // Slang throws where a size is a generic parameter
-        fail_value("a type has no layout before its generic parameters have values");
+        fail_value("a type has no layout before its generic parameters have values; name a type with arguments, such "
+                   "as Box<float>");
     }
 }
 

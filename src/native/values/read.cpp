@@ -50,7 +50,8 @@ nb::object read_value(const TypeLayout& layout, const uint8_t* bytes)
     case TypeKind::pointer: return number_to_python(Number::from_uint(load_raw<uint64_t>(bytes)));
     case TypeKind::array:
         if (layout.element_count < 0)
-            fail_value("an unbounded array (", type_text(layout), ") cannot be read as a whole");
+            fail_value("an unbounded array (", type_text(layout),
+                       ") cannot be read as a whole: read its elements one by one");
         return read_numbers(layout, bytes);
     case TypeKind::struct_: {
         nb::dict fields;

@@ -43,7 +43,8 @@ PFN_vkGetInstanceProcAddr open_loader()
     void* entry = dlsym(library, "vkGetInstanceProcAddr");
 #endif
     if (!entry)
-        fail_runtime("Vulkan is not available: the loader has no vkGetInstanceProcAddr");
+        fail_runtime("Vulkan is not available: the loader has no vkGetInstanceProcAddr; install another one (package "
+                     "libvulkan1)");
     return reinterpret_cast<PFN_vkGetInstanceProcAddr>(entry);
 }
 
@@ -148,7 +149,8 @@ const VulkanFunctions& vulkan_loader()
         SPY_VK_GLOBAL(X)
 #undef X
         if (!vk.EnumerateInstanceVersion || !vk.CreateInstance)
-            fail_runtime("Vulkan is not available: the loader is older than Vulkan 1.1");
+            fail_runtime("Vulkan is not available: the loader is older than Vulkan 1.1; install a newer one (package "
+                         "libvulkan1)");
         return vk;
     }();
     return functions;
@@ -172,7 +174,7 @@ void VulkanFunctions::load_device(VkDevice device)
 #define X(name)                                                                                                        \
     name = reinterpret_cast<PFN_vk##name>(GetDeviceProcAddr(device, "vk" #name));                                      \
     if (!name)                                                                                                         \
-        fail_runtime("the Vulkan driver lacks vk" #name " (Vulkan 1.2 is needed)");
+        fail_runtime("the Vulkan driver lacks vk" #name " (Vulkan 1.2 is needed); install a newer driver");
     SPY_VK_DEVICE(X)
 #undef X
 #define X(name) name = reinterpret_cast<PFN_vk##name>(GetDeviceProcAddr(device, "vk" #name));
@@ -186,8 +188,8 @@ VulkanInstance::VulkanInstance(bool debug, const std::vector<std::string>& extra
     uint32_t version = VK_API_VERSION_1_0;
     vk_check(m_functions.EnumerateInstanceVersion(&version), "vkEnumerateInstanceVersion");
     if (version < VK_API_VERSION_1_2)
-        fail_runtime("Vulkan 1.2 is needed; the loader offers ", VK_API_VERSION_MAJOR(version), ".",
-                     VK_API_VERSION_MINOR(version));
+        fail_runtime("Vulkan 1.2 is needed; install a newer loader (package libvulkan1), this one offers ",
+                     VK_API_VERSION_MAJOR(version), ".", VK_API_VERSION_MINOR(version));
     constexpr const char* layer = "VK_LAYER_KHRONOS_validation";
     if (debug && !has_layer(m_functions, layer)) {
         layer_missing = true;
@@ -220,7 +222,8 @@ VulkanInstance::VulkanInstance(bool debug, const std::vector<std::string>& extra
     info.ppEnabledExtensionNames = extensions.data();
     const VkResult result = m_functions.CreateInstance(&info, nullptr, &m_instance);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
-        fail_runtime("Vulkan is not available: the loader found no Vulkan driver");
+        fail_runtime("Vulkan is not available: the loader found no Vulkan driver; install one (of Mesa: package "
+                     "mesa-vulkan-drivers)");
     vk_check(result, "vkCreateInstance");
     m_owned = true;
     m_functions.load_instance(m_instance);

@@ -208,7 +208,7 @@ void VulkanContext::choose_adapter(const DeviceDesc& desc)
     for (VkPhysicalDevice physical : instance->physical_devices())
         adapters.push_back(std::make_unique<VulkanAdapter>(*instance, physical));
     if (adapters.empty())
-        fail_runtime("no Vulkan device was found: the driver is missing or older than Vulkan 1.2");
+        fail_runtime("no Vulkan device was found: the driver is missing or older than Vulkan 1.2; install a newer one");
     size_t chosen = 0;
     if (desc.has_adapter_luid) {
         while (chosen < adapters.size() && adapters[chosen]->info().luid != desc.adapter_luid)
@@ -218,7 +218,8 @@ void VulkanContext::choose_adapter(const DeviceDesc& desc)
     } else if (desc.adapter_index >= 0) {
         chosen = size_t(desc.adapter_index);
         if (chosen >= adapters.size())
-            fail_value("adapter_index ", chosen, " is out of range: there are ", adapters.size(), " Vulkan adapters");
+            fail_value("adapter_index ", chosen, " is out of range: there are ", adapters.size(),
+                       " Vulkan adapters, counted from 0; Device.enumerate_adapters(DeviceType.vulkan) lists them");
     } else if (desc.enable_cuda_interop) {
         auto is_cuda = [](const auto& candidate) {
             std::array<uint8_t, 16> uuid;
@@ -245,7 +246,8 @@ void VulkanContext::choose_extensions(const DeviceDesc& desc)
             extensions.insert(name);
     for (const std::string& name : desc.additional_vulkan_device_extensions) {
         if (!adapter->extensions.count(name))
-            fail_runtime("the Vulkan device ", adapter->properties.deviceName, " has no extension ", name);
+            fail_runtime("the Vulkan device ", adapter->properties.deviceName, " has no extension ", name,
+                         "; install a newer driver, or choose another adapter with 'adapter_index'");
         extensions.insert(name);
     }
 }
@@ -258,7 +260,8 @@ void VulkanContext::choose_features()
     const VkPhysicalDeviceVulkan12Features& v12 = features.v12;
     if (!v12.bufferDeviceAddress || !v12.timelineSemaphore || !v12.scalarBlockLayout)
         fail_runtime("the Vulkan device ", adapter->properties.deviceName,
-                     " lacks bufferDeviceAddress, timelineSemaphore or scalarBlockLayout, which are needed");
+                     " lacks bufferDeviceAddress, timelineSemaphore or scalarBlockLayout, which are needed; install a "
+                     "newer driver, or choose another adapter with 'adapter_index'");
     // These cost speed or need more than a flag.
     VkPhysicalDeviceFeatures& core = features.core.features;
     core.robustBufferAccess = false;
@@ -290,7 +293,8 @@ void VulkanContext::choose_queue()
     if (queue_family == count)
         queue_family = find(VK_QUEUE_COMPUTE_BIT);
     if (queue_family == count)
-        fail_runtime("the Vulkan device ", adapter->properties.deviceName, " has no compute queue");
+        fail_runtime("the Vulkan device ", adapter->properties.deviceName,
+                     " has no compute queue; choose another adapter with 'adapter_index'");
     timestamp_bits = families[queue_family].timestampValidBits;
 }
 

@@ -119,7 +119,8 @@ VkDescriptorSet VulkanDescriptors::allocate_set(VkDescriptorSetLayout layout)
     for (bool fresh = false;; ++list.descriptor_pool) {
         if (list.descriptor_pool == list.descriptor_pools.size()) {
             if (fresh)
-                fail_runtime("a kernel has more resources than fit one descriptor pool (1024 buffers, 512 textures)");
+                fail_runtime("a kernel has more resources than fit one descriptor pool (1024 buffers, 512 textures); "
+                             "pass fewer, or tensors and pointers, which take none");
             list.descriptor_pools.push_back(create_descriptor_pool(m_context));
             fresh = true;
         }
@@ -144,7 +145,8 @@ void VulkanDescriptors::fill_image(VulkanKernel& kernel, const DescriptorSource&
     }
     if (!object) {
         if (!m_context.features.robustness2.nullDescriptor)
-            fail_runtime("kernel '", kernel.label(), "': texture '", slot.path, "' was never set");
+            fail_runtime("kernel '", kernel.label(), "': texture '", slot.path,
+                         "' was never set: assign a texture, or None for nothing");
         return;
     }
     VulkanTexture* texture = dynamic_cast<VulkanTexture*>(object);
@@ -192,7 +194,8 @@ void VulkanDescriptors::fill_slot(VulkanKernel& kernel, const DescriptorSource& 
         if (object && !buffer)
             fail(ErrorKind::type, "kernel '", kernel.label(), "': '", slot.path, "' takes a buffer");
         if (!buffer && !m_context.features.robustness2.nullDescriptor)
-            fail_runtime("kernel '", kernel.label(), "': buffer '", slot.path, "' was never set");
+            fail_runtime("kernel '", kernel.label(), "': buffer '", slot.path,
+                         "' was never set: assign a buffer, or None for nothing");
         if (buffer && source.fixed_format != VK_FORMAT_UNDEFINED &&
             source.fixed_format != VkFormat(format_info(buffer->desc().format).vk_format))
             fail_unknown_format(kernel.label(), slot.path, m_info.adapter_name, buffer->desc().format);

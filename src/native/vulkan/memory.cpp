@@ -418,7 +418,8 @@ VkBufferView VulkanBuffer::texel_view()
         return m_view;
     VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
     if (m_desc.format == Format::undefined)
-        fail_value("a buffer bound as Buffer<T> or RWBuffer<T> must be created with a format");
+        fail_value("a buffer bound as Buffer<T> or RWBuffer<T> must be created with a format: give create_buffer one, "
+                   "such as format=Format.r32_float");
     VkBufferViewCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
     info.buffer = m_buffer;
     info.format = VkFormat(format_info(m_desc.format).vk_format);

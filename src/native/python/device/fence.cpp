@@ -56,9 +56,10 @@ std::vector<uint64_t> query_ticks(QueryPool* pool, uint32_t index, uint32_t coun
 {
     open_device(pool);
     if (index >= pool->count())
-        fail(ErrorKind::index, "'index' out of range (", index, " of ", pool->count(), " queries)");
+        fail(ErrorKind::index, "QueryPool: 'index' out of range (", index, " of ", pool->count(), " queries)");
     if (count > pool->count() - index)
-        fail(ErrorKind::index, "'count' out of range (", index, " + ", count, " of ", pool->count(), " queries)");
+        fail(ErrorKind::index, "QueryPool: 'count' out of range (", index, " + ", count, " of ", pool->count(),
+             " queries)");
     std::vector<uint64_t> ticks(count);
     GilRelease release;
     if (count)

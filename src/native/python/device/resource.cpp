@@ -43,14 +43,16 @@ void check_array(nb::handle data, const TextureDesc& desc, uint32_t mip)
              ")");
     const nb::tuple given = nb::borrow<nb::tuple>(shape_of_data);
     if (given.size() != shape.size())
-        fail_value("numpy array has wrong number of dimensions (expected ", shape.size(), ")");
+        fail_value("copy_from_numpy: numpy array has wrong number of dimensions (expected ", shape.size(), "), got ",
+                   given.size(), "; one layer and mip has the shape ", shape_text(shape));
     for (size_t i = 0; i < shape.size(); ++i)
         if (uint64_t size = 0; !nb::try_cast(given[i], size) || size != shape[i])
-            fail_value("numpy array has wrong shape (expected ", shape_text(shape), ")");
+            fail_value("copy_from_numpy: numpy array has wrong shape (expected ", shape_text(shape), "), got ",
+                       short_text(shape_of_data));
     const std::string given_dtype = nb::cast<std::string>(nb::str(nb::object(data.attr("dtype"))));
     if (given_dtype != dtype)
-        fail_value("numpy array has wrong dtype (expected ", dtype, " for format ", format_name(desc.format), ", got ",
-                   given_dtype, ")");
+        fail_value("copy_from_numpy: numpy array has wrong dtype (expected ", dtype, " for format ",
+                   format_name(desc.format), ", got ", given_dtype, "); pass array.astype(numpy.", dtype, ")");
 }
 
 void write_layer(Texture* texture, nb::handle data, uint32_t layer, uint32_t mip)

@@ -29,7 +29,7 @@ std::shared_ptr<ModuleData> own_module(const ref<Session>& session, nb::handle v
     if (!nb::try_cast(object, module) || !module)
         fail(ErrorKind::type, "expected a SlangModule, got ", nb::cast<std::string>(nb::str(object.type())));
     if (module->session.get() != session.get())
-        fail_value("module \"", module->data->name, "\" belongs to another session");
+        fail_value("module \"", module->data->name, "\" belongs to another session; load it with this one");
     return module->data;
 }
 
@@ -80,7 +80,8 @@ ref<ShaderProgram> link(ref<Session> session, nb::sequence modules, nb::sequence
         if (!nb::try_cast(value, entry) || !entry)
             fail(ErrorKind::type, "expected a SlangEntryPoint, got ", nb::cast<std::string>(nb::str(value.type())));
         if (entry->session.get() != session.get())
-            fail_value("entry point \"", entry->data->name, "\" belongs to another session");
+            fail_value("entry point \"", entry->data->name,
+                       "\" belongs to another session; take it from a module of this one");
         recipe.entry_points.push_back(entry->data);
     }
     recipe.conformances = parse_conformances(conformances);

@@ -57,7 +57,7 @@ Shape joined(Shape first, const Shape& second)
 nb::list to_list(const Shape& shape)
 {
     if (!shape.valid())
-        fail_runtime("Shape is invalid");
+        fail_runtime("Shape is invalid: it was made from None and has no dimensions; ask .valid first");
     nb::list list;
     for (int64_t dim : shape)
         list.append(dim);

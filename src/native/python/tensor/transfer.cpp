@@ -189,7 +189,7 @@ void transfer(const TensorBase& tensor, nb::handle array, bool to_device)
 {
     NumpyArray host;
     if (!read_numpy(array.ptr(), host))
-        fail(ErrorKind::type, "expected a NumPy array, got ", class_name(array.ptr()));
+        fail(ErrorKind::type, "a Tensor is read from and written to a NumPy array, got ", class_name(array.ptr()));
     Transfer t = transfer_of(tensor, to_device);
     bool matches = size_t(host.ndim) == t.axes.size() && int64_t(scalar_info(host.scalar).size) == t.host_item &&
         !host.swapped && (to_device || host.writable);
@@ -198,8 +198,9 @@ void transfer(const TensorBase& tensor, nb::handle array, bool to_device)
         t.axes[i].host = host.strides[i];
     }
     if (!matches)
-        fail_value("the array does not have the dimensions and item size of a tensor of shape ", tensor.shape.str(),
-                   " and element type ", tensor.layout->full_name);
+        fail_value("the array's dimensions and item size are not those of a tensor of shape ", tensor.shape.str(),
+                   " and element type ", tensor.layout->full_name,
+                   ", or it is read-only: pass one like tensor.to_numpy()");
     run(tensor, std::move(t), static_cast<uint8_t*>(host.data));
 }
 
@@ -225,7 +226,8 @@ void write_bytes(const TensorBase& tensor, nb::handle array)
     NumpyArray host;
     if (!read_numpy(array.ptr(), host) || host.ndim != 1 || scalar_info(host.scalar).size != 1 ||
         (host.sizes[0] > 1 && host.strides[0] != 1))
-        fail(ErrorKind::type, "expected a contiguous 1-D array of uint8");
+        fail(ErrorKind::type, "the bytes of a Tensor are a contiguous 1-D array of uint8, got ",
+             class_name(array.ptr()), "; pass numpy.ascontiguousarray(a).reshape(-1).view(numpy.uint8)");
     const uint64_t limit = uint64_t(tensor.shape.element_count()) * tensor.layout->stride;
     if (uint64_t(host.sizes[0]) > limit)
         fail_value("Numpy array is larger than the tensor (", host.sizes[0], " > ", limit, " bytes)");
