@@ -159,7 +159,8 @@ _CALL = re.compile(rb"\b(\w+_\d+)\(")
 
 
 def _with_prototypes(code: bytes) -> bytes:
-    """Before constants of a C++ program, the functions that make them, which Slang may define after them."""
+    """Before constants of a C++ program, the functions that make them, which Slang may define after them. In CUDA text they
+    stand before them; what is mended there (src/native/cuda/constants.cpp) is that NVRTC fills no variable at run time."""
     parts, done, known = [], 0, set()
     for constant in _CONSTANT.finditer(code):
         for name in _CALL.findall(constant.group()):

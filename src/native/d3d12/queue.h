@@ -1,17 +1,11 @@
 #pragma once
-// Command lists, submission, waiting, and what is freed when work is done.
-//
-// Work is recorded into one open command list, which is submitted ("flushed") when somebody waits or reads, when the
-// GPU has nothing to do, or when the list is full. A fence carries the submit ids. Whatever is released while work is
-// in flight goes to a queue that is emptied as ids pass, so commands hold no references.
+// Command lists, submission, waiting, and what is freed when work is done: this backend's part of
+// device/list_queue.h.
 #include "d3d12/barriers.h"
 #include "d3d12/lists.h"
 #include "d3d12/timeline.h"
 
-#include "core/interrupt.h"
-#include "device/command.h"
-
-#include <deque>
+#include "device/list_queue.h"
 
 namespace spy {
 
@@ -22,12 +16,15 @@ struct D3D12Garbage {
     uint64_t id = 0;
     D3D12Block* block = nullptr;
     Com<IUnknown> object;
+
+    uint64_t bytes() const { return block ? block->size : 0; }
 };
 
-class D3D12Queue {
+class D3D12Queue final : public ListQueue<D3D12List, D3D12Garbage> {
 public:
     D3D12Queue(D3D12Context& context, D3D12Memory& memory, D3D12Uploads& uploads, D3D12Descriptors& descriptors)
-        : timeline(context),
+        : ListQueue(timeline),
+          timeline(context),
           m_context(context),
           m_memory(memory),
           m_descriptors(descriptors),
@@ -35,63 +32,49 @@ public:
     {
     }
     void close() noexcept;
-    /// Guards all of the device's state, its queue and its memory.
-    PoliteMutex& mutex() { return m_mutex; }
 
-    // Recording; the caller holds the lock.
-    D3D12List& open_list();
-    D3D12List* current_list() { return m_open.get(); }
+    // The caller holds the lock.
+    D3D12List& open_list() override;
     ID3D12GraphicsCommandList* begin_command();
-
-    // Submission; the caller holds the lock.
-    /// Submits the open list. With fences to wait for or to signal, an empty one, too.
-    void flush(const SubmitDesc* signals = nullptr);
-    void flush_if_due(); ///< an idle GPU starts at once; behind a busy one launches gather
-    uint64_t submit(Device& device, const SubmitDesc& desc, D3D12Recorder& recorder,
-                    std::unique_lock<PoliteMutex>& lock);
-    uint64_t newest_id() const { return timeline.submitted() + (m_open ? 1 : 0); }
+    void flush(const SubmitDesc* signals = nullptr) override;
     /// Flushes, and waits until the oldest list in flight is done: what it holds is free then.
     void wait_for_oldest();
 
     // Waiting
-    bool is_finished(uint64_t submit_id);
     bool wait(uint64_t submit_id, uint64_t timeout_ns);
     void wait_all(); ///< as long as it takes
 
-    // What is released
+    // What is released: now, or when the work that may use it is done
     void discard(D3D12Block* block) noexcept;
     template <typename T>
     void discard(Com<T>& object) noexcept
     {
         if (object)
-            discard({0, nullptr, Com<IUnknown>(object.detach())});
+            ListQueue::discard({0, nullptr, Com<IUnknown>(object.detach())});
     }
     /// A texture that goes: the open list must not remember it.
     void forget(const D3D12Texture* texture) noexcept;
-    /// Frees what finished work has used.
-    void collect();
-    /// Keeps released memory that is still in use by the GPU within bounds.
-    void throttle_garbage();
 
     D3D12Timeline timeline;
     D3D12Barriers barriers{*this};
 
-private:
-    void run_callback(const command::Callback& command, std::unique_lock<PoliteMutex>& lock);
-    void abandon_open_list() noexcept;
-    void discard(D3D12Garbage garbage) noexcept;
-    void destroy_now(D3D12Garbage& garbage) noexcept;
+protected:
+    bool is_open() const override { return m_context.is_open(); }
+    std::unique_ptr<D3D12List> begin_foreign_list() override { return m_lists.begin(); }
+    NativeHandle handle_of(const D3D12List& list) const override
+    {
+        return {NativeHandleType::D3D12GraphicsCommandList, uint64_t(list.commands.get())};
+    }
+    void adopt_foreign_list() override;
+    void recycle(std::unique_ptr<D3D12List> list) override;
+    void abandon(std::unique_ptr<D3D12List> list) noexcept override { m_lists.abandon(std::move(list)); }
+    void destroy(D3D12Garbage& garbage) noexcept override;
 
+private:
     D3D12Context& m_context;
     D3D12Memory& m_memory;
     D3D12Descriptors& m_descriptors;
-    PoliteMutex m_mutex;
-    std::unique_ptr<D3D12List> m_open;
-    std::deque<std::unique_ptr<D3D12List>> m_pending;
     D3D12Lists m_lists;
-    std::deque<D3D12Garbage> m_garbage;
-    uint64_t m_garbage_bytes = 0;
-    const SubmitDesc* m_waits = nullptr; ///< whose fences the next list waits for
 };
 
 } // namespace spy

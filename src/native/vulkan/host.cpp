@@ -155,7 +155,7 @@ void VulkanHostAccess::read_texture(Texture* texture, uint32_t layer, uint32_t m
     std::lock_guard lock(m_queue.mutex());
     if (!small)
         destroy_page(own);
-    m_queue.collect(false);
+    m_queue.collect();
 }
 
 void VulkanHostAccess::write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data)

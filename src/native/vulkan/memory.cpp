@@ -84,7 +84,7 @@ Allocation VulkanMemory::allocate(const AllocationRequest& request)
     if (try_allocate(request, type, result))
         return result;
     // What is released but still used by the GPU, and what is kept for reuse, may make room.
-    m_device.queue().collect(true);
+    m_device.queue().wait_and_collect();
     trim();
     if (try_allocate(request, type, result))
         return result;

@@ -1,17 +1,10 @@
 #pragma once
-// Command lists, submission, waiting, and what is freed when work is done.
-//
-// Work is recorded into one open command list, which is submitted ("flushed") when somebody waits or reads, when the
-// GPU has nothing to do, or when the list is full. A timeline semaphore carries the submit ids. Whatever is released
-// while work is in flight goes to a queue that is emptied as ids pass, so commands hold no references.
+// Command lists, submission, waiting, and what is freed when work is done: Vulkan's part of device/list_queue.h.
 #include "vulkan/lists.h"
 #include "vulkan/memory.h"
 #include "vulkan/timeline.h"
 
-#include "core/interrupt.h"
-#include "device/command.h"
-
-#include <deque>
+#include "device/list_queue.h"
 
 namespace spy {
 
@@ -23,6 +16,8 @@ struct Garbage {
     VkObjectType type = VK_OBJECT_TYPE_UNKNOWN;
     uint64_t handle = 0;
     Allocation allocation;
+
+    uint64_t bytes() const { return allocation.size; }
 };
 
 /// Timelines that CUDA and we signal, and what the next submission does with them.
@@ -33,65 +28,57 @@ struct CudaOrder {
     bool signal = false;   ///< it signals `to`
 };
 
-class VulkanQueue {
+class VulkanQueue final : public ListQueue<CommandList, Garbage> {
 public:
     VulkanQueue(VulkanContext& context, VulkanMemory& memory, VulkanUploads& uploads)
-        : timeline(context),
+        : ListQueue(timeline),
+          timeline(context),
           m_context(context),
           m_memory(memory),
           m_lists(context, uploads)
     {
     }
     void close() noexcept;
-    /// Guards all of the device's state, its queue and its memory.
-    PoliteMutex& mutex() { return m_mutex; }
 
-    // Recording; the caller holds the lock.
-    CommandList& open_list();
-    CommandList* current_list() { return m_open.get(); }
+    // The caller holds the lock.
+    CommandList& open_list() override;
     VkCommandBuffer begin_command();
     void global_barrier();
-
-    // Submission; the caller holds the lock.
-    /// Submits the open list. `waits` and `signals` name fences; with either, an empty list is submitted too.
-    void flush(const SubmitDesc* waits = nullptr, const SubmitDesc* signals = nullptr);
-    void flush_if_due(); ///< an idle GPU starts at once; behind a busy one launches gather
-    uint64_t submit(Device& device, const SubmitDesc& desc, VulkanRecorder& recorder,
-                    std::unique_lock<PoliteMutex>& lock);
-    uint64_t newest_id() const { return timeline.submitted() + (m_open ? 1 : 0); }
+    void flush(const SubmitDesc* signals = nullptr) override;
     bool is_idle();
     const CommandList* oldest_pending() const { return m_pending.empty() ? nullptr : m_pending.front().get(); }
 
     // Waiting
-    bool is_finished(uint64_t submit_id);
     bool wait(uint64_t submit_id, uint64_t timeout_ns);
     void wait_all(); ///< as long as it takes
+    /// Waits for all work, and frees what it has used; half a submission stays open.
+    void wait_and_collect();
 
-    // What is released
     /// Destroys a driver object now, or when the work that may use it is done. Null handles are fine.
     void discard(VkObjectType type, uint64_t handle, const Allocation& allocation = {}) noexcept;
-    /// Frees what finished work has used. With `block`, waits for all of it first.
-    void collect(bool block);
-    /// Keeps released memory that is still in use by the GPU within bounds.
-    void throttle_garbage();
 
     VulkanTimeline timeline;
     CudaOrder cuda;
 
+protected:
+    bool is_open() const override { return m_context.is_open(); }
+    std::unique_ptr<CommandList> begin_foreign_list() override;
+    NativeHandle handle_of(const CommandList& list) const override
+    {
+        return {NativeHandleType::VkCommandBuffer, uint64_t(list.commands)};
+    }
+    void adopt_foreign_list() override { m_needs_barrier = true; }
+    void recycle(std::unique_ptr<CommandList> list) override { m_lists.recycle(std::move(list)); }
+    void abandon(std::unique_ptr<CommandList> list) noexcept override { m_lists.recycle(std::move(list)); }
+    void destroy(Garbage& garbage) noexcept override;
+
 private:
-    void run_callback(const command::Callback& command, std::unique_lock<PoliteMutex>& lock);
-    void abandon_open_list() noexcept;
     VkResult submit_open_list(const SubmitDesc* waits, const SubmitDesc* signals);
 
     VulkanContext& m_context;
     VulkanMemory& m_memory;
-    PoliteMutex m_mutex;
-    bool m_needs_barrier = false, m_in_submit = false;
-    std::unique_ptr<CommandList> m_open;
-    std::deque<std::unique_ptr<CommandList>> m_pending;
+    bool m_needs_barrier = false;
     VulkanLists m_lists;
-    std::deque<Garbage> m_garbage;
-    uint64_t m_garbage_bytes = 0;
 };
 
 } // namespace spy

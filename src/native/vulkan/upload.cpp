@@ -127,7 +127,7 @@ void VulkanUploads::limit()
         if (!oldest)
             return;
         m_queue.timeline.wait(oldest->id);
-        m_queue.collect(false);
+        m_queue.collect();
     }
 }
 
