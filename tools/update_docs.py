@@ -1,6 +1,6 @@
 """Writes what docs/how-a-call-works.md shows of generated code from the code as it is.
 
-python tools/update_docs.py          # after a change of slangpy/plan/emit*.py
+python tools/update_docs.py          # after a change of slangpy/plan/emit/
 """
 
 from __future__ import annotations
