@@ -182,6 +182,7 @@ if TYPE_CHECKING:
         TentFilter as TentFilter,
         TextureLoader as TextureLoader,
         YAHandling as YAHandling,
+        tev as tev,
     )
     from .jax_functions import jax_function as jax_function
     from .pytorch.kernels.autograd import autograd_function as autograd_function
@@ -205,7 +206,7 @@ _LAZY = {
     ),
     "autograd_function": "pytorch.kernels.autograd",
     "jax_function": "jax_functions",
-    **dict.fromkeys(_OF_IMAGES, "images"),
+    **dict.fromkeys((*_OF_IMAGES, "tev"), "images"),
 }
 _LAZY_MODULES = ("images", "platform", "slangpy", "slangtorch", "testing", "torch_kernels")
 

@@ -105,7 +105,6 @@ CLASSES: dict[str, str] = {
 MODULES: dict[str, str] = {
     "thread": "use Python's threading",
     "ui": _WINDOW,
-    "tev": "write the image with Bitmap.write(path) and open it in the viewer",
     "renderdoc": "start the program from RenderDoc, which captures Vulkan devices",
 }
 

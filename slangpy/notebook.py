@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from typing import Any
 
 from .device import Device, create_device, current
@@ -61,6 +62,16 @@ class SlangCells:
 
 def load_ipython_extension(shell: Any) -> None:
     shell.register_magic_function(SlangCells(shell).run, "cell", "slang")
+    _complete_members()
+
+
+def _complete_members() -> None:
+    """IPython completes below attributes of classes that have `__getattr__` only if it knows that this does no harm."""
+    guarded = sys.modules.get("IPython.core.guarded_eval")  # which the shell has imported
+    policy = getattr(guarded, "EVALUATION_POLICIES", {}).get("limited")
+    known = getattr(policy, "allowed_getattr_external", None)
+    if isinstance(known, set):  # other versions of IPython may have another way
+        known |= {("slangpy", "Module"), ("slangpy", "Struct")}
 
 
 def unload_ipython_extension(shell: Any) -> None:

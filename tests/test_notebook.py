@@ -70,3 +70,12 @@ def test_tensors_are_shown(shell: Any, device: spy.Device) -> None:
     assert data["text/plain"].startswith("Tensor(")
     if "image/png" in data:  # Pillow is there
         assert "text/html" not in data
+
+
+def test_names_are_completed(shell: Any, device: spy.Device) -> None:
+    shell.user_ns["mine"] = device
+    run(shell, "%%slang shader --device mine\nfloat twice(float x) { return 2 * x; }\nstruct P\n{\n float r; float area() { return r; }\n}")
+    shell.Completer.use_jedi = False
+    for text, expected in (("shader.tw", "twice"), ("shader.P.ar", "area"), ("shader.", "P")):
+        found = shell.complete(None, text, len(text))[1]
+        assert any(name.endswith(f".{expected}") for name in found), (text, found)

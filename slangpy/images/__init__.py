@@ -6,6 +6,7 @@ Pixels are NumPy arrays. Files go through Pillow, OpenCV and OpenEXR
 
 from __future__ import annotations
 
+from . import tev as tev
 from .bitmap import Bitmap as Bitmap, PixelFormat as PixelFormat
 from .filters import (
     BoxFilter as BoxFilter,
@@ -31,4 +32,5 @@ __all__ = [
     "TentFilter",
     "TextureLoader",
     "YAHandling",
+    "tev",
 ]
