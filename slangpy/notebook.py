@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import shlex
-import sys
 from typing import Any
 
 from .device import Device, create_device, current
@@ -67,8 +67,11 @@ def load_ipython_extension(shell: Any) -> None:
 
 def _complete_members() -> None:
     """IPython completes below attributes of classes that have `__getattr__` only if it knows that this does no harm."""
-    guarded = sys.modules.get("IPython.core.guarded_eval")  # which the shell has imported
-    policy = getattr(guarded, "EVALUATION_POLICIES", {}).get("limited")
+    try:
+        guarded: Any = importlib.import_module("IPython.core.guarded_eval")
+    except ImportError:  # IPython before 8.8 completes by `dir` alone
+        return
+    policy = guarded.EVALUATION_POLICIES.get("limited")
     known = getattr(policy, "allowed_getattr_external", None)
     if isinstance(known, set):  # other versions of IPython may have another way
         known |= {("slangpy", "Module"), ("slangpy", "Struct")}
