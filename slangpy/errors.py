@@ -1,4 +1,4 @@
-"""Exceptions of slangpy. `spec/calls.md` section 8 says which failure raises which."""
+"""Exceptions of slangpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FunctionNode: a Slang function with its modifiers, callable from Python (spec/calls.md section 2)."""
+"""FunctionNode: a Slang function with its modifiers, callable from Python."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ class FunctionNode(_native.CallSite, Shared):
     def _documentation(self) -> str:
         return documentation_of(self)
 
-    # --- modifiers (spec/calls.md 2.1)
+    # --- modifiers
     def map(self, *args: Any, **kwargs: Any) -> FunctionNode:
         """Says which call dimension each dimension of an argument goes to, or what type it is bound as."""
         return self._with(
@@ -350,7 +350,7 @@ class FunctionNode(_native.CallSite, Shared):
 
     @property
     def bwds(self) -> FunctionNode:
-        """The backward call: adds gradients into what is passed (spec/calls.md section 5)."""
+        """The backward call: adds gradients into what is passed."""
         if self.options.bwds or self.options.fwds:
             raise ValueError(f"{self.label}: bwds of {'bwds' if self.options.bwds else 'fwds'} is not available")
         if self._bwds is None:
@@ -448,7 +448,7 @@ class FunctionNode(_native.CallSite, Shared):
     def dispatch(
         self, thread_count: Any, vars: dict[str, Any] | None = None, command_encoder: Any = None, **kwargs: Any
     ) -> None:
-        """Runs the function as a raw kernel, without vectorisation (spec/calls.md 7.2)."""
+        """Runs the function as a raw kernel, without vectorisation."""
         raw_dispatch(self, thread_count, vars or {}, command_encoder, kwargs)
 
     def _recorded(self) -> FunctionNode:

@@ -1,4 +1,4 @@
-"""Values that are made inside the kernel: grids, ids and random numbers (spec/values.md section 12)."""
+"""Values that are made inside the kernel: grids, ids and random numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python objects that stand for instances of a Slang struct (spec/values.md section 13)."""
+"""Python objects that stand for instances of a Slang struct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules: Slang source on a device, and the names in it (spec/calls.md section 1)."""
+"""Modules: Slang source on a device, and the names in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that are written once and shared by many calls (spec/values.md section 14)."""
+"""Values that are written once and shared by many calls."""
 
 from __future__ import annotations
 

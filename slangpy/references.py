@@ -1,4 +1,4 @@
-"""References to host values, with and without gradient (spec/values.md sections 10 and 11)."""
+"""References to host values, with and without gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slang types as callables: constructors, methods, nested types (spec/calls.md 1.4)."""
+"""Slang types as callables: constructors, methods, nested types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How classes of your own become arguments (spec/values.md section 15).
+"""How classes of your own become arguments.
 
 `get_this()` on the class is enough for almost everything. What that cannot say is said by a `Marshall`:
 

@@ -1,4 +1,4 @@
-"""The files and texts that modules are made of (spec/calls.md 1.2), and how the compiler is given them."""
+"""The files and texts that modules are made of, and how the compiler is given them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hot reload: source files that changed take effect before the next call (spec/calls.md 1.6)."""
+"""Hot reload: source files that changed take effect before the next call."""
 
 from __future__ import annotations
 

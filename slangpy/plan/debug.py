@@ -1,4 +1,4 @@
-"""What a plan decided, for inspection (spec/calls.md 2.4)."""
+"""What a plan decided, for inspection."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Options:
-    """What decides a call's kernel besides its arguments: the "key" modifiers of spec/calls.md 2.1."""
+    """What decides a call's kernel besides its arguments: the modifiers that belong to the key."""
 
     map_args: tuple[Any, ...] = ()
     map_kwargs: tuple[tuple[str, Any], ...] = ()

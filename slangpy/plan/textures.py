@@ -1,4 +1,4 @@
-"""Textures as values: texel types by format, Slang's texture types, and textures as results (spec/values.md 9)."""
+"""Textures as values: texel types by format, Slang's texture types, and textures as results."""
 
 from __future__ import annotations
 

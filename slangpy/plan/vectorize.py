@@ -1,4 +1,4 @@
-"""Call rank, and which call dimension each dimension of each value goes to (spec/calls.md 3)."""
+"""Call rank, and which call dimension each dimension of each value goes to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slang types and functions as Python sees them (spec/calls.md 1.5).
+"""Slang types and functions as Python sees them.
 
 A type is known by its full name and, once the compiler has been asked, by its reflection. Types that come back
 from a plan on disk know their memory layout and ask the compiler only for what the layout does not say.

@@ -1,4 +1,4 @@
-"""Every way to name an element type (spec/tensors.md 1.1), as a SlangType with its layout on a device.
+"""Every way to name an element type, as a SlangType with its layout on a device.
 
 Scalars are known without the compiler. All other names go through reflection; the layouts of built-in types are kept
 on disk, so that a process that only meets types met before never starts the compiler.

@@ -1,4 +1,4 @@
-"""Raw dispatch of a function or entry point of a module (spec/calls.md 7.2)."""
+"""Raw dispatch of a function or entry point of a module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Tensor`: a view of device memory as an n-dimensional array of Slang values, with gradients (spec/tensors.md 1)."""
+"""`Tensor`: a view of device memory as an n-dimensional array of Slang values, with gradients."""
 
 from __future__ import annotations
 

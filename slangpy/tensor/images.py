@@ -1,4 +1,4 @@
-"""Image files as arrays (spec/tensors.md 1.1). Decoding is left to an installed image library."""
+"""Image files as arrays. Decoding is left to an installed image library."""
 
 from __future__ import annotations
 

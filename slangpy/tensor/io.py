@@ -1,4 +1,4 @@
-"""Tensor contents to and from NumPy, torch, DLPack, images and text (spec/tensors.md 1.5)."""
+"""Tensor contents to and from NumPy, torch, DLPack, images and text."""
 
 from __future__ import annotations
 

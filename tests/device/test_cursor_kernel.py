@@ -1,4 +1,4 @@
-"""Raw kernels: dispatch rules of spec/device.md section 6, worked examples of section 17, blocks and pointers."""
+"""Raw kernels: dispatch rules, worked examples, blocks and pointers."""
 
 import numpy as np
 import pytest

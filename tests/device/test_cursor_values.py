@@ -1,4 +1,4 @@
-"""Values written to and read from typed memory: spec/device.md 7 and spec/values.md 2 and 18."""
+"""Values written to and read from typed memory."""
 
 import enum
 import struct

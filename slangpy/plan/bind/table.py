@@ -1,4 +1,4 @@
-"""Lists of containers and resources: an entry for each invocation (spec/values.md section 4)."""
+"""Lists of containers and resources: an entry for each invocation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists for tensor and buffer parameters: their elements go to a temporary of the call (spec/values.md section 4)."""
+"""Lists for tensor and buffer parameters: their elements go to a temporary of the call."""
 
 from __future__ import annotations
 

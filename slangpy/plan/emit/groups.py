@@ -1,4 +1,4 @@
-"""Calls in groups: one tile of the call shape runs in one hardware group (spec/calls.md 7.3)."""
+"""Calls in groups: one tile of the call shape runs in one hardware group."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ struct FieldLayout {
 struct TypeLayout : Object {
     TypeKind kind = TypeKind::none;
     std::string name;                             ///< as Slang reports it
-    std::string full_name;                        ///< canonical spelling, spec/calls.md 1.3
+    std::string full_name;                        ///< canonical spelling
     ScalarType scalar = ScalarType::none;         ///< of scalars, vectors, matrices, enums (their tag) and texel types
     uint32_t rows = 0, cols = 0;                  ///< vectors: rows = 1, cols = N; scalars: 1, 1
     uint64_t size = 0, stride = 0, alignment = 1; ///< uniform bytes; stride = size rounded up to alignment

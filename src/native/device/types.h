@@ -1,5 +1,5 @@
 #pragma once
-// Plain descriptors of the device contract. spec/device.md gives the meaning of every field.
+// Plain descriptors of the device contract.
 #include "core/layout.h"
 #include "core/ref.h"
 

@@ -5,7 +5,7 @@
 
 namespace spy {
 
-/// Arguments that steer a call instead of feeding it (spec/calls.md 2.3).
+/// Arguments that steer a call instead of feeding it.
 struct ReservedArguments {
     PyObject* append_to = nullptr;
     PyObject* thread_count = nullptr;

@@ -30,7 +30,7 @@ struct TensorBase {
 
 enum class GeneratorKind : uint8_t { range, grid, call_id, thread_id, wang_hash, rand_float };
 
-/// Values made inside the kernel (spec/values.md 12).
+/// Values made inside the kernel.
 struct Generator {
     GeneratorKind kind = GeneratorKind::range;
     int64_t dims = -1;             ///< demanded components, -1 = what the parameter has

@@ -1,6 +1,5 @@
 #pragma once
-// Python values <-> bytes laid out by a TypeLayout, and resources into ShaderObjects. The rules are the `write` table
-// of spec/device.md section 7 with the numbers of spec/values.md section 2.
+// Python values <-> bytes laid out by a TypeLayout, and resources into ShaderObjects.
 #include "values/nb.h" // first
 
 #include "core/class_name.h"

@@ -1,4 +1,4 @@
-"""Buffers and pointers as arguments of calls (spec/values.md 9), line by line."""
+"""Buffers and pointers as arguments of calls, line by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes that users register with marshalls (spec/values.md 15.2)."""
+"""Classes that users register with marshalls."""
 
 from __future__ import annotations
 

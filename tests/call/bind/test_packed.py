@@ -1,4 +1,4 @@
-"""pack (spec/values.md 14): values that are written once and shared by calls."""
+"""pack: values that are written once and shared by calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overloads that differ in sizes, generic sizes from generators, lists of objects (spec/calls.md 4.3, 4.4, values.md 4)."""
+"""Overloads that differ in sizes, generic sizes from generators, lists of objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dtype table (spec/values.md 16) and cursors over elements (18)."""
+"""The dtype table and cursors over elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists (spec/values.md 4): of containers, of dicts with containers, nested; sizes on top of those of the elements."""
+"""Lists: of containers, of dicts with containers, nested; sizes on top of those of the elements."""
 
 from __future__ import annotations
 

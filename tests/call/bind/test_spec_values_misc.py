@@ -1,4 +1,4 @@
-"""Dicts, arrays of others, pointers, references, objects, dtypes, Shape (spec/values.md 2, 5, 6, 9-11, 13, 16, 19)."""
+"""Dicts, arrays of others, pointers, references, objects, dtypes, Shape."""
 
 from __future__ import annotations
 

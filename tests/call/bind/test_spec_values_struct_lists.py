@@ -1,5 +1,5 @@
-"""Lists of dicts that hold resources, addresses or containers, and lists for tensor and buffer parameters
-(spec/values.md 4): one struct for each invocation, arrays of structs, temporaries."""
+"""Lists of dicts that hold resources, addresses or containers, and lists for tensor and buffer parameters:
+one struct for each invocation, arrays of structs, temporaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of errors (spec/calls.md 8), row by row: class, literal text, and what every message holds."""
+"""The table of errors, row by row: class, literal text, and what every message holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changed sources take effect before the next call (spec/calls.md 1.6)."""
+"""Changed sources take effect before the next call."""
 
 from __future__ import annotations
 

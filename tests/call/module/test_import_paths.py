@@ -1,4 +1,4 @@
-"""The paths under which existing programs import (spec/calls.md section 10)."""
+"""The paths under which existing programs import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording, raw dispatch, link time and keys (spec/calls.md 7), modifiers (2.1), conversion and bindings (3.9, 4.4)."""
+"""Recording, raw dispatch, link time and keys, modifiers, conversion and bindings."""
 
 from __future__ import annotations
 

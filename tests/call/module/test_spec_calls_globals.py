@@ -1,4 +1,4 @@
-"""Globals of a module (spec/calls.md 2.1): every kind of value for `set`, and what is never set."""
+"""Globals of a module: every kind of value for `set`, and what is never set."""
 
 from __future__ import annotations
 

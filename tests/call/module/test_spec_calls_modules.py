@@ -1,4 +1,4 @@
-"""Modules, names, structs, layouts and inspection as the documentation lists them (spec/calls.md 1, 2 and 2.4)."""
+"""Modules, names, structs, layouts and inspection as the documentation lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes, modules and devices may be used from several threads (spec/calls.md 9.9)."""
+"""Nodes, modules and devices may be used from several threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registered classes as results, reduce_type, and classes that write themselves (spec/values.md 15.2 and 15.3)."""
+"""Registered classes as results, reduce_type, and classes that write themselves."""
 
 from __future__ import annotations
 

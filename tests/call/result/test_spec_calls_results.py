@@ -1,4 +1,4 @@
-"""Results (spec/calls.md 6): every return type, at rank 0 and above, as value, Tensor and array, into instances."""
+"""Results: every return type, at rank 0 and above, as value, Tensor and array, into instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls in groups (`call_group_shape`, spec/calls.md 7.3): places, numbers, gradients, errors."""
+"""Calls in groups (`call_group_shape`): places, numbers, gradients, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making tensors, their dtypes and properties (spec/tensors.md 1.1 to 1.3)."""
+"""Making tensors, their dtypes and properties."""
 
 from __future__ import annotations
 

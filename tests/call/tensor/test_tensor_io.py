@@ -1,4 +1,4 @@
-"""Contents of tensors to and from the host and other libraries (spec/tensors.md 1.5)."""
+"""Contents of tensors to and from the host and other libraries."""
 
 from __future__ import annotations
 

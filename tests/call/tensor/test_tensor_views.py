@@ -1,4 +1,4 @@
-"""Views, indexing and gradients of tensors (spec/tensors.md 1.4 and 1.6)."""
+"""Views, indexing and gradients of tensors."""
 
 from __future__ import annotations
 

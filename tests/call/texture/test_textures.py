@@ -1,4 +1,4 @@
-"""Textures as arguments, one texel per invocation (spec/values.md 9)."""
+"""Textures as arguments, one texel per invocation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Textures bound whole, in gradients, and on the device that has none (spec/values.md 9)."""
+"""Textures bound whole, in gradients, and on the device that has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texels that calls write, and textures as results (spec/values.md 9)."""
+"""Texels that calls write, and textures as results."""
 
 from __future__ import annotations
 

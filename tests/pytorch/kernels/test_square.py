@@ -1,4 +1,4 @@
-"""Differentiable kernels: the primal, both derivatives, and what each does with gradients (spec/slangtorch.md 7)."""
+"""Differentiable kernels: the primal, both derivatives, and what each does with gradients."""
 
 from __future__ import annotations
 
