@@ -1,16 +1,37 @@
-#include "call/stages.h"
+#include "call/leaves.h"
+#include "call/repeat.h"
 #include "values/torch.h"
 
 namespace spy {
 
+namespace {
+
+nb::object launch_again(const Call& call, const Repeat& repeat)
+{
+    const Measured measured = measure_again(call, repeat);
+    call.plan.state.last_call_shape = measured.shape;
+    if (call.signature.has_torch)
+        bump_versions(call);
+    Written written = write_again(call, measured, repeat);
+    return finish(call, measured, dispatch(call, measured, repeat.selected, std::move(written)));
+}
+
+} // namespace
+
 nb::object launch(CallPlan& plan, Signature& signature, const RunOptions& options)
 {
     const Call call{plan, signature, options, plan.device->info().on_host, signature.reserved.append_to};
+    const std::span<const int64_t> facts = repeat_facts(call);
+    if (const std::shared_ptr<const Repeat> repeat = find_repeat(call, facts))
+        return launch_again(call, *repeat);
+    RepeatNote note(call, facts);
     const Measured measured = measure(call);
     plan.state.last_call_shape = measured.shape;
     Placed placed = place(call, measured);
     const Selected selected = select(call, measured);
+    const bool is_placed = !placed.apart.empty() || !placed.shared.empty() || !placed.keep.empty();
     Written written = write(call, measured, selected, std::move(placed));
+    note.remember(measured, selected, is_placed, written);
     return finish(call, measured, dispatch(call, measured, selected, std::move(written)));
 }
 

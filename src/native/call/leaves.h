@@ -29,6 +29,9 @@ std::array<const TensorBase*, 2> gradients(const ViewPlan& view, const Leaf& lea
 /// Whether the kernel works on a copy of a host array, which has no gaps.
 bool is_copied(const Call& call, const ElementPlan& element, const Leaf& leaf);
 
+/// Tells torch which tensors the call writes.
+void bump_versions(const Call& call);
+
 /// Whether torch tensors of a GPU must be moved to memory that the device sees.
 bool shares_torch(const Call& call, const Measured& measured);
 /// Puts a torch tensor into memory that both see; gives its address there.

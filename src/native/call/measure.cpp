@@ -1,5 +1,6 @@
 // How large a call is: its shape from the shapes of its arguments.
 #include "call/leaves.h"
+#include "call/repeat.h"
 #include "core/class_name.h"
 #include "values/torch.h"
 #include "values/writer.h"
@@ -139,7 +140,26 @@ void find_torch_like(const Call& call, Measured& measured)
     measured.torch_like = measured.torch_default.get();
 }
 
+/// The torch argument that decides where the call runs: a CPU number beside CUDA tensors does not.
+void note_torch(Measured& measured, const Leaf& leaf)
+{
+    if (leaf.device_type && (!measured.torch_like || (measured.torch_like->device_type == 1 && leaf.device_type == 2)))
+        measured.torch_like = &leaf;
+}
+
 } // namespace
+
+Measured measure_again(const Call& call, const Repeat& repeat)
+{
+    Measured measured;
+    measured.shape = repeat.shape;
+    measured.total = repeat.total;
+    if (call.signature.has_torch)
+        for (const Leaf& leaf : call.signature.used())
+            note_torch(measured, leaf);
+    measured.stream = torch_call_stream(call.options, measured.torch_like);
+    return measured;
+}
 
 Measured measure(const Call& call)
 {
@@ -148,10 +168,7 @@ Measured measure(const Call& call)
         measured.shape.push_back(1);
     for (size_t i = 0; i < call.leaf_count(); ++i) {
         const Leaf& leaf = call.leaf(i);
-        // a CPU number beside CUDA tensors does not decide
-        if (leaf.device_type &&
-            (!measured.torch_like || (measured.torch_like->device_type == 1 && leaf.device_type == 2)))
-            measured.torch_like = &leaf;
+        note_torch(measured, leaf);
         if (call.plan.leaves[i].writes && leaf.kind == ValueKind::torch)
             check_overlap(call, i);
         measure_leaf(call, measured, i);

@@ -6,15 +6,6 @@ namespace spy {
 
 namespace {
 
-void bump_versions(const Call& call)
-{
-    for (size_t i = 0; i < call.leaf_count(); ++i) {
-        const Leaf& leaf = call.leaf(i);
-        if (leaf.device_type != 0 && call.plan.leaves[i].writes)
-            bump_torch_version(leaf.object);
-    }
-}
-
 /// A number beside CUDA tensors goes to the GPU, as in torch.
 void move_number(const Call& call, const Measured& measured, const LeafPlan& plan, Leaf& leaf)
 {
@@ -167,6 +158,15 @@ void share_leaves(const Call& call, const Measured& measured, Placed& placed)
 }
 
 } // namespace
+
+void bump_versions(const Call& call)
+{
+    for (size_t i = 0; i < call.leaf_count(); ++i) {
+        const Leaf& leaf = call.leaf(i);
+        if (leaf.device_type != 0 && call.plan.leaves[i].writes)
+            bump_torch_version(leaf.object);
+    }
+}
 
 Placed place(const Call& call, const Measured& measured)
 {

@@ -190,12 +190,21 @@ struct SharedPiece {
 };
 
 struct CallPlan;
+struct Repeat; // call/repeat.h
+
+/// What is remembered of calls whose arguments lay in the same places.
+struct Repeats {
+    std::array<uint64_t, 8> seen{}; ///< hashes of what calls were told apart by
+    std::array<std::shared_ptr<const Repeat>, 4> known;
+    uint8_t next_seen = 0, next_known = 0;
+};
 
 /// What calls of a plan leave behind for those that follow.
 struct PlanState {
     std::unordered_map<uint64_t, Variant> variants;
     Shape last_call_shape;
     std::vector<SharedPiece> shared_pieces;
+    Repeats repeats;
     /// torch: backward plans by the set of torch arguments that gradients are wanted of (bits by position; the highest:
     /// sums in a fixed order).
     std::vector<std::pair<uint64_t, std::weak_ptr<CallPlan>>> backward;

@@ -1,4 +1,5 @@
 // The kernel's arguments: what each leaf stores, by its kind.
+#include "call/repeat.h"
 #include "call/writing.h"
 #include "values/writer.h"
 
@@ -74,7 +75,47 @@ void write_empty(Writing& w)
             write_leaf(w, i);
 }
 
+/// What a launch keeps alive of a view that is written already.
+void keep_view(Writing& w, size_t index, const ViewPlan& view)
+{
+    const Leaf& leaf = w.leaf(index);
+    if (leaf.kind != ValueKind::tensor || w.call.on_host)
+        return;
+    for (size_t i = 0; i < size_t(ViewSource::count_); ++i)
+        if (view.has(ViewSource(i)))
+            w.keep(ref<Object>(tensor_of(leaf, ViewSource(i)).storage.get()));
+}
+
 } // namespace
+
+Written write_views(const Call& call, const Measured& measured, const Selected& selected)
+{
+    Placed placed;
+    Writing w{call, measured, selected, placed};
+    w.out.arguments.bytes.assign(call.plan.argument_size, 0);
+    for (size_t i = 0; i < call.leaf_count(); ++i)
+        if (call.plan.leaves[i].as<ViewPlan>())
+            write_leaf(w, i);
+    write_call_fields(w);
+    return std::move(w.out);
+}
+
+Written write_again(const Call& call, const Measured& measured, const Repeat& repeat)
+{
+    Placed placed;
+    Writing w{call, measured, repeat.selected, placed};
+    w.out.arguments.bytes = repeat.bytes;
+    w.out.sums = repeat.sums;
+    w.out.added = repeat.added;
+    clear_gradients(w);
+    prepare_result(w);
+    for (size_t i = 0; i < call.leaf_count(); ++i)
+        if (const auto* view = call.plan.leaves[i].as<ViewPlan>())
+            keep_view(w, i, *view);
+        else
+            write_named(w, i);
+    return std::move(w.out);
+}
 
 void rewrite(const Call& call, const Measured& measured, const Selected& selected, size_t first, size_t count,
              Written& written)

@@ -27,7 +27,8 @@ public:
             return *this;
         m_size = other.m_size;
         m_valid = other.m_valid;
-        m_many.reset();
+        if (m_many)
+            m_many.reset();
         copy_dims(other);
         return *this;
     }
@@ -52,6 +53,15 @@ public:
     const int64_t* begin() const { return m_many ? m_many.get() : m_dims.data(); }
     const int64_t* end() const { return begin() + m_size; }
     std::span<const int64_t> dims() const { return {begin(), m_size}; }
+
+    /// No dimensions, and valid.
+    void clear()
+    {
+        m_size = 0;
+        m_valid = true;
+        if (m_many)
+            m_many.reset();
+    }
 
     void push_back(int64_t dim)
     {
@@ -124,7 +134,14 @@ private:
     {
         if (other.m_many)
             m_many = std::make_unique<int64_t[]>(std::bit_ceil(other.m_size));
-        std::copy_n(other.begin(), other.m_size, m_many ? m_many.get() : m_dims.data());
+        int64_t* to = m_many ? m_many.get() : m_dims.data();
+        const int64_t* from = other.begin();
+        constexpr uint32_t few = 4; // a call of memmove takes longer
+        for (uint32_t i = 0; i < few; ++i)
+            if (i < m_size)
+                to[i] = from[i];
+        if (m_size > few)
+            std::copy_n(from + few, m_size - few, to + few);
     }
 
     std::array<int64_t, max_rank> m_dims; ///< the first m_size count

@@ -131,11 +131,11 @@ static Recent recent[16];
 
 const ClassEntry& class_of(PyObject* value)
 {
-    auto& table = class_table();
     PyTypeObject* type = Py_TYPE(value);
     Recent& place = recent[reinterpret_cast<uintptr_t>(type) >> 6 & (std::size(recent) - 1)];
     if (place.type == type)
         return *place.entry;
+    auto& table = class_table();
     auto found = table.find(type);
     if (found == table.end()) {
         Py_INCREF(type); // the table's pointer must never be reused by another class

@@ -31,7 +31,8 @@ Leaf& Signature::add_leaf()
     leaf.flags = leaf.rows = leaf.cols = 0;
     leaf.object = nullptr;
     leaf.address = 0;
-    leaf.shape = leaf.strides = Shape();
+    leaf.shape.clear();
+    leaf.strides.clear();
     leaf.tensor = nullptr;
     leaf.items.clear(); // of a leaf that was taken back
     leaf.grads = {};

@@ -102,9 +102,10 @@ nb::object walk_packed(Walk& w, PyObject* value)
 
 } // namespace
 
-nb::object walk_value(Walk& w, PyObject* value)
+namespace {
+
+nb::object walk_entry(Walk& w, PyObject* value, const ClassEntry& entry)
 {
-    const ClassEntry& entry = class_of(value);
     try {
         return walk_as(w, value, entry);
     } catch (const std::bad_cast&) { // an instance of a native class whose __init__ never ran
@@ -112,9 +113,14 @@ nb::object walk_value(Walk& w, PyObject* value)
     }
 }
 
+} // namespace
+
+nb::object walk_value(Walk& w, PyObject* value) { return walk_entry(w, value, class_of(value)); }
+
 nb::object walk_argument(Walk& w, PyObject* value)
 {
-    return class_of(value).value_class == ValueClass::packed ? walk_packed(w, value) : walk_value(w, value);
+    const ClassEntry& entry = class_of(value);
+    return entry.value_class == ValueClass::packed ? walk_packed(w, value) : walk_entry(w, value, entry);
 }
 
 PyObject* Walk::hold(nb::object object)
