@@ -1,5 +1,6 @@
 #pragma once
-// Calls that find all memory where an earlier call of their plan found it: what that one worked out holds for them, too.
+// Calls that find all memory where an earlier call of their plan found it: what that one worked out holds for them,
+// too.
 #include "call/stages.h"
 
 namespace spy {
@@ -15,8 +16,8 @@ struct Repeat {
     std::vector<AddedRange> added;
 };
 
-/// By what calls of a plan are told apart: where their views lie. Empty where a call must go through all stages. They lie
-/// in the call's signature.
+/// By what calls of a plan are told apart: where their views lie. Empty where a call must go through all stages. They
+/// lie in the call's signature.
 std::span<const int64_t> repeat_facts(const Call& call);
 
 /// What an earlier call with these facts worked out; null: there was none.

@@ -41,7 +41,7 @@ struct Signature {
     std::vector<std::unique_ptr<TensorBase>> grads; ///< of torch leaves; the first `grad_count` count
     size_t grad_count = 0;
     std::vector<int64_t> facts; ///< memory for what tells the call from others of its plan (call/repeat.h)
-    int grad_mode = -1; ///< torch's grad mode; -1 = not asked yet
+    int grad_mode = -1;         ///< torch's grad mode; -1 = not asked yet
 
     void clear();
     Leaf& add_leaf();
