@@ -189,6 +189,10 @@ class Module(Shared):
         """Whether a file of the module differs from what the compiler was last given."""
         return any(file_hash(path) != known for path, known in self._seen.items())
 
+    def is_loaded_in(self, session: Any) -> bool:
+        """Whether the code in use is of this session."""
+        return self._loaded is not None and self._loaded.session is session
+
     def note_files(self) -> None:
         """Takes the files as they are for known: the compiler is about to read them."""
         self._seen = {path: file_hash(path) for path in self._seen}
@@ -407,6 +411,11 @@ class Module(Shared):
         with _lock:
             if self._path is not None or self._source:
                 self._slang_module = None
+            self.drop_kernels()
+
+    def drop_kernels(self) -> None:
+        """Drops what was made of the code, but not the code."""
+        with _lock:
             self._loaded = None
             self._manifest = None
             self._content_key = None

@@ -15,6 +15,7 @@ from .executable import make_executable
 from .globals_used import all_used_slots
 from .literals import remember
 from .progress import compiling, why_slow
+from .reload import follow, source_changed
 from .reports import report_step
 
 __all__ = [
@@ -76,8 +77,9 @@ class ComputePipeline:
         self._layout: Any = None
         self._generation: Any = None
         self._used_slots: tuple[int, ...] | None = None
+        follow(device, program.session)
         if not defer_target_compilation:
-            self._compiled()
+            self.compiled()
 
     @property
     def device(self) -> Any:
@@ -93,14 +95,15 @@ class ComputePipeline:
 
     @property
     def kernel(self) -> Any:
-        """The native kernel; compiles at the first use."""
-        return self._compiled()
+        """The native kernel of the sources as they are now; compiles at the first use."""
+        source_changed(self._device)
+        return self.compiled()
 
     @property
     def used_slots(self) -> tuple[int, ...] | None:
         """The resources, by their place in the layout, that the compiled kernel uses: the others need no value. None
         where that is not known."""
-        self._compiled()
+        self.compiled()
         return self._used_slots
 
     @property
@@ -116,7 +119,7 @@ class ComputePipeline:
 
     @property
     def native_handle(self) -> Any:
-        return self._compiled().native_handle
+        return self.compiled().native_handle
 
     def _check_generation(self) -> None:
         generation = self._program.generation
@@ -125,7 +128,8 @@ class ComputePipeline:
             self._kernel = None
             self._generation = generation
 
-    def _compiled(self) -> Any:
+    def compiled(self) -> Any:
+        """The native kernel, of the code for which `layout` was read last."""
         self._check_generation()
         if self._kernel is None:
             self._kernel, code = compile_kernel(self._device, self._program, 0, self._layout, self._label)

@@ -63,14 +63,19 @@ class LoadedModule:
         return self.layout.element_layout(type_.type_reflection)
 
 
+def foreign_links(link: Any) -> list[Any]:
+    """Those that no other session has; a Module is loaded where it is needed."""
+    return [item for item in link if not hasattr(item, "loaded")]
+
+
 def session_for(device: Any, link: Any, defines: dict[str, str]) -> Any:
     """The compiler session for a new module: its own, where it has macros of its own; that of what it is linked
     with; else one of the device's."""
     if defines:
         return new_session(device, defines)
     modules = [item for item in link if hasattr(item, "loaded")]
-    foreign = [item for item in link if not hasattr(item, "loaded")]
-    if foreign:  # which no other session has; a Module is loaded where it is needed
+    foreign = foreign_links(link)
+    if foreign:
         return foreign[0].session
     if modules:
         return modules[0].loaded.main.session

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from .. import _native
+from .. import _native, libslang
 from ..census import Census
-from .loaded import new_session
+from .loaded import foreign_links, new_session
+from .module_files import imported_paths
 
 _log = logging.getLogger("slangpy")
 
@@ -30,8 +32,25 @@ def register(module: Any) -> None:
     if state.modules is None:
         state.modules = Census(32)
     state.modules.add(module)
-    if module.device.desc.enable_hot_reload and state.watcher is None:
+    _open_watcher(module.device)
+
+
+def _open_watcher(device: Any) -> Any:
+    """What watches the sources of a device; None where hot reload is off."""
+    state = device._state
+    if device.desc.enable_hot_reload and state.watcher is None:
         state.watcher = _native.FileWatcher()
+    return state.watcher
+
+
+def follow(device: Any, session: Any) -> None:
+    """Lets the programs of a user's session take part: the files that it has read are watched from now on. Those that
+    changed since they were read are read again."""
+    if session not in device._state.sessions.items() or _open_watcher(device) is None:
+        return
+    watch(device, list(session.read_files))
+    if _is_outdated(session):
+        reload_changed(device)
 
 
 def modules_of(device: Any) -> list[Any]:
@@ -55,13 +74,16 @@ def source_changed(device: Any) -> bool:
 
 
 def reload_changed(device: Any) -> bool:
-    """Compiles modules whose files have changed; True when anything was replaced.
+    """Compiles what was made of files that have changed; True when anything was replaced.
 
-    A module that does not compile (or is linked with one that does not) keeps its old code; the error is logged once.
+    A module that does not compile (or is linked with one that does not) keeps its old code, as do all programs of a
+    user's session when one of its files does not compile; the error is logged once.
     """
     with code_lock:  # no plan is made of code that is being replaced
-        modules = _modules(device)
-        if not any(module.is_outdated() for module in modules) or not _replace(device, modules):
+        sessions = [session for session in device._state.sessions.items() if _is_outdated(session)]
+        modules = modules_of(device)
+        outdated = any(module.is_outdated() for module in modules)
+        if not sessions and not outdated or not _replace(device, sessions, modules if outdated else []):
             return False
     device._note_reloaded(ShaderHotReloadEvent(device))
     return True
@@ -71,52 +93,86 @@ def reload_all(device: Any) -> None:
     """Builds everything again from the sources as they are now, changed or not: sessions with what was loaded and linked
     in them, and the modules of functional calls. What does not compile keeps its old code, and the error is logged."""
     with code_lock:
-        for session in device._state.sessions.items():
-            try:
-                session.reload()
-            except RuntimeError as error:  # as for modules: SlangCompileError, or an operation that the device lacks
-                _log.error("hot reload failed, the old code keeps running:\n%s", error)
-        modules = _modules(device)
-        if modules:
-            _replace(device, modules)
+        _replace(device, device._state.sessions.items(), modules_of(device))
     device._note_reloaded(ShaderHotReloadEvent(device))
 
 
-def _modules(device: Any) -> list[Any]:
-    census = device._state.modules
-    return census.items() if census is not None else []
+def _is_outdated(session: Any) -> bool:
+    """Whether a file differs from what the session has read."""
+    return any(_hash_now(path) != known for path, known in session.read_files.items())
 
 
-def _replace(device: Any, modules: list[Any]) -> bool:
-    """Compiles modules in a new session; False when there is none that could be replaced."""
-    session = new_session(device)
-    replacements = _compile(device, modules, session)
-    if not replacements:
-        return False
-    device._state.functional_session = session
+def _hash_now(path: str) -> str:
+    """As the session's `read_files` has it; "" where the file is gone."""
+    try:
+        return libslang._content_hash(Path(path).read_bytes())
+    except OSError:
+        return ""
+
+
+def _replace(device: Any, sessions: list[Any], modules: list[Any]) -> bool:
+    """Builds sessions of users again, and compiles modules of functional calls in a new one; False when nothing could
+    be replaced."""
+    errors: list[str] = []
+    replaced = [_rebuild(device, session, errors) for session in sessions]
+    replacements: list[tuple[Any, Any]] = []
+    if modules:
+        session = new_session(device)
+        replacements = _compile(device, modules, session, errors)
+        if replacements:
+            device._state.functional_session = session
     for module, main in replacements:
         module.replace(main)
-    return True
+    _report(device, errors)
+    return any(replaced) or bool(replacements)
 
 
-def _compile(device: Any, modules: list[Any], session: Any) -> list[tuple[Any, Any]]:
-    """What the compiler makes of the sources as they are now, in a session of its own."""
-    compiled: dict[Any, Any] = {}
-    errors: list[str] = []
-    for module in modules:
-        module.note_files()
-        try:
-            own = new_session(device, module.defines) if module.defines else session
-            compiled[module] = module.load_in(own)
-        except RuntimeError as error:  # SlangCompileError, or an operation that the device lacks
-            errors.append(str(error))
-            module.watch_imports()
+def _rebuild(device: Any, session: Any, errors: list[str]) -> bool:
+    """Loads and links all of a user's session again; False when that failed and everything is as it was."""
+    for module in modules_of(device):
+        if module.is_loaded_in(session):  # kernels made of the old code need not compile with the new one
+            module.drop_kernels()
+    try:
+        session.reload()
+        done = True
+    except RuntimeError as error:  # as for modules: SlangCompileError, or an operation that the device lacks
+        errors.append(str(error))
+        done = False
+    paths = list(session.read_files)
+    if not done:  # what stands in the way may be a file that was never read
+        paths += [str(path) for source in paths for path in imported_paths(device, Path(source))]
+    watch(device, paths)
+    return done
+
+
+def _session_of(module: Any, session: Any) -> Any:
+    """What a module is compiled in anew: one with its macros, that of modules which no other session has, or `session`."""
+    if module.defines:
+        return new_session(module.device, module.defines)
+    foreign = foreign_links(module.link)
+    return foreign[0].session if foreign else session
+
+
+def _report(device: Any, errors: list[str]) -> None:
+    """Logs what the last reload did not report."""
     known = device._state.reload_errors
     fresh = [error for error in dict.fromkeys(errors) if error not in known]
     if fresh:
         _log.error("hot reload failed, the old code keeps running:\n%s", "\n".join(fresh))
     known.clear()
     known.update(errors)
+
+
+def _compile(device: Any, modules: list[Any], session: Any, errors: list[str]) -> list[tuple[Any, Any]]:
+    """What the compiler makes of the sources as they are now, in a session of its own."""
+    compiled: dict[Any, Any] = {}
+    for module in modules:
+        module.note_files()
+        try:
+            compiled[module] = module.load_in(_session_of(module, session))
+        except RuntimeError as error:  # SlangCompileError, or an operation that the device lacks
+            errors.append(str(error))
+            module.watch_imports()
     return [(module, main) for module, main in compiled.items() if _is_complete(module, compiled, modules)]
 
 

@@ -317,8 +317,10 @@ class Device(_native.Device, Shared):
     def set_hot_reload_delay(self, delay_ms: int) -> None:
         # Checks cost one system call and wait for nothing, so there is no delay to keep; the value is only checked.
         self._check_open()
-        if delay_ms < 0:
-            raise ValueError(f"set_hot_reload_delay: expected milliseconds >= 0, got {delay_ms}")
+        if not isinstance(delay_ms, (int, float)):
+            raise TypeError(f"set_hot_reload_delay: 'delay_ms' must be a number of milliseconds, got {delay_ms!r}")
+        if not delay_ms >= 0:
+            raise ValueError(f"set_hot_reload_delay: 'delay_ms' must be at least 0, got {delay_ms}")
 
     def reload_all_programs(self) -> None:
         """Builds all code again, changed or not, and then calls each of the reload callbacks once. Reflection objects

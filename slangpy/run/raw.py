@@ -38,7 +38,7 @@ def dispatch(node: Any, thread_count: Any, vars: dict[str, Any], encoder: Any, a
         stream = _native.NativeHandle()
         if node._stream:
             stream = _native.NativeHandle(_native.NativeHandleType.CUstream, node._stream)
-        root._dispatch(pipeline.kernel, threads, stream)
+        root._dispatch(pipeline.compiled(), threads, stream)
     else:
         if node._stream:
             raise ValueError(
@@ -46,7 +46,7 @@ def dispatch(node: Any, thread_count: Any, vars: dict[str, Any], encoder: Any, a
                 "submit_command_buffer()"
             )
         with encoder.begin_compute_pass() as compute_pass:
-            compute_pass.bind_pipeline(pipeline, root)
+            compute_pass.bind_pipeline(pipeline.compiled(), root)
             compute_pass.dispatch(threads)
     del keep
 
