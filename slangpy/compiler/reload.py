@@ -83,7 +83,7 @@ def reload_changed(device: Any) -> bool:
         sessions = [session for session in device._state.sessions.items() if _is_outdated(session)]
         modules = modules_of(device)
         outdated = any(module.is_outdated() for module in modules)
-        if not sessions and not outdated or not _replace(device, sessions, modules if outdated else []):
+        if (not sessions and not outdated) or not _replace(device, sessions, modules if outdated else []):
             return False
     device._note_reloaded(ShaderHotReloadEvent(device))
     return True

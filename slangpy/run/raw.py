@@ -31,6 +31,9 @@ def dispatch(node: Any, thread_count: Any, vars: dict[str, Any], encoder: Any, a
     if vars:
         write_named(node, cursor, vars, layout)
     keep = _write_arguments(node, cursor.find_entry_point(0), layout, arguments)
+    used = pipeline.used_slots
+    if used is not None:
+        root._set_used_slots(used)
     root.check_bound()
     if 0 in threads:
         return

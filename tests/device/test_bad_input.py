@@ -220,6 +220,25 @@ void main(uint3 tid : SV_DispatchThreadID, StructuredBuffer<Row> x, ByteAddressB
 
 
 @pytest.mark.needs_kernels
+def test_arrays_of_python_objects(usable: spy.Device) -> None:
+    """Their bytes are addresses in this process."""
+    objects: Any = np.zeros((2, 4, 2), object)
+    buffer = usable.create_buffer(size=256, usage=RW)
+    with pytest.raises(TypeError, match=r"copy_from_numpy: the array holds Python objects.*astype"):
+        buffer.copy_from_numpy(objects)
+    with pytest.raises(TypeError, match=r"create_buffer.*: the array holds Python objects"):
+        usable.create_buffer(data=objects, usage=RW)
+    with pytest.raises(TypeError, match="create_texture 'data': the array holds Python objects"):
+        usable.create_texture(format=spy.Format.rgba32_float, width=4, height=2, data=objects)
+    with pytest.raises(TypeError, match="upload_buffer_data: the array holds Python objects"):
+        usable.create_command_encoder().upload_buffer_data(buffer, 0, objects)
+
+
+def test_sample_counts(usable: spy.Device) -> None:
+    with pytest.raises(ValueError, match=r"Invalid sample count \(3\): expected a power of two"):
+        usable.create_texture(type=spy.TextureType.texture_2d_ms, format=spy.Format.rgba8_unorm, sample_count=3)
+
+
 def test_null_buffers(usable: spy.Device) -> None:
     """Reading one gives zeros, writing to one does nothing that shows; never bound is an error."""
     null_reader = kernel(usable, NULLS)

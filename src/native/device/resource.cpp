@@ -123,6 +123,8 @@ TextureDesc resolve_texture_desc(TextureDesc desc)
     if (is_multisampled(desc.type) != (desc.sample_count > 1))
         fail_value("Invalid sample count (", desc.sample_count, ") for texture of type ", name_of(desc.type),
                    ". It is more than 1 for types with 'ms' in their name, and 1 for others.");
+    if (desc.sample_count > 64 || !std::has_single_bit(desc.sample_count))
+        fail_value("Invalid sample count (", desc.sample_count, "): expected a power of two up to 64.");
     const uint32_t full = is_multisampled(desc.type) ? 1 : full_mip_count(desc);
     if (desc.mip_count == all_mips)
         desc.mip_count = full;

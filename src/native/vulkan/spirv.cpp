@@ -1,7 +1,8 @@
-// Makes SPIR-V fit for the device at hand. Slang emits for "Vulkan", not for one driver; three things are settled here:
+// Makes SPIR-V fit for the device at hand. Slang emits for "Vulkan", not for one driver; four things are settled here:
 //   - capabilities that the device lacks give an error that names the feature, instead of a driver crash;
 //   - push constants that do not fit are turned into a uniform buffer, so that kernels of any argument size look alike;
-//   - where the device cannot read storage images of unknown format, they get the format of their element type.
+//   - where the device cannot read storage images of unknown format, they get the format of their element type;
+//   - structs that are copied between layouts lose their names, which Mesa before 23 takes for a part of the type.
 #include "vulkan/pipeline.h"
 
 #include "core/error.h"
@@ -304,6 +305,19 @@ std::string find_entry_point(const std::vector<uint32_t>& words, const std::vect
     return names[0];
 }
 
+/// The struct types, where OpCopyLogical turns one layout of a struct into another: Slang names the two differently.
+std::set<uint32_t> copied_structs(const std::vector<uint32_t>& words, const std::vector<Instruction>& list)
+{
+    std::set<uint32_t> structs;
+    bool copies = false;
+    for (const Instruction& i : list) {
+        copies |= i.op == spv::OpCopyLogical;
+        if (i.op == spv::OpTypeStruct && i.count > 1)
+            structs.insert(words[i.begin + 1]);
+    }
+    return copies ? structs : std::set<uint32_t>();
+}
+
 } // namespace
 
 bool needs_push_constant_spill(std::string_view code, const VulkanFeatures& features)
@@ -352,6 +366,7 @@ SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, co
     result.entry_point = find_entry_point(words, list, layout.entry_point_name, options.label);
     ImageFormats images(words, list, layout, options);
     result.fixed_formats = images.fixed();
+    const std::set<uint32_t> nameless = copied_structs(words, list);
     const VkPhysicalDeviceFeatures& core = options.features->core.features;
 
     std::vector<uint32_t>& out = result.code;
@@ -390,6 +405,8 @@ SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, co
                 decorated = true;
             }
         }
+        if (i.op == spv::OpName && i.count > 1 && nameless.count(w[1]))
+            continue;
         if (i.op == spv::OpSource && i.count > 1 && w[1] > spv::SourceLanguageCPP_for_OpenCL)
             w[1] = spv::SourceLanguageUnknown; // older tools refuse languages they have not heard of, Slang among them
         images.rewrite(i);

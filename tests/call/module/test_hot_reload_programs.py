@@ -126,10 +126,10 @@ def test_source_that_does_not_compile(opened: Any, folder: Path, caplog: pytest.
 
 def test_wrapped_modules_follow_an_edit(opened: Any, folder: Path) -> None:
     module = spy.Module(opened.load_module("calls.slang"))
-    assert module.f(np.int32([1, 2]), _result="numpy").tolist() == [2, 4]
+    assert module.f(np.array([1, 2], np.int32), _result="numpy").tolist() == [2, 4]
     (folder / "calls.slang").write_text("import dep;\nint f(int x, int y) { return k(x) + y; }\nint g() { return 3; }")
     # the kernel of the call before would not compile with this
-    assert module.f(np.int32([1, 2]), 5, _result="numpy").tolist() == [7, 9] and module.g() == 3
+    assert module.f(np.array([1, 2], np.int32), 5, _result="numpy").tolist() == [7, 9] and module.g() == 3
 
 
 def test_modules_linked_with_a_session_s_module(opened: Any, folder: Path) -> None:

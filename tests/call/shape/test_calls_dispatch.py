@@ -121,3 +121,19 @@ def test_wrong_arguments(m: spy.Module, device: Any) -> None:
         m.fill.dispatch(4, s=1.0, o=3)
     m.fill.dispatch(0, s=1.0, o=out)
     assert plain(out) == [0, 1, 2, 3]
+
+
+def test_only_what_the_kernel_uses_must_be_set(device: Any) -> None:
+    module = spy.Module.load_from_source(
+        device,
+        "unused_globals",
+        """struct Scene { StructuredBuffer<float> unused; Texture2D<float> picture; float k; };
+        ParameterBlock<Scene> scene; StructuredBuffer<float> other;
+        void scale(uint dispatchThreadID, RWStructuredBuffer<float> o) { o[dispatchThreadID] *= scene.k; }
+        void add(uint dispatchThreadID, RWStructuredBuffer<float> o) { o[dispatchThreadID] += other[0]; }""",
+    )
+    out = tensor(device, 32)
+    module.scale.dispatch(32, vars={"scene": {"k": 2.0}}, o=out)
+    assert plain(out) == [2 * i for i in range(32)]
+    with pytest.raises(RuntimeError, match="'other' of .* was never set"):
+        module.add.dispatch(32, o=out)

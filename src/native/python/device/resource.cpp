@@ -262,6 +262,10 @@ HostBytes::HostBytes(nb::handle value, const char* function) : m_owner(nb::borro
     if (!PyObject_CheckBuffer(value.ptr()))
         fail(ErrorKind::type, function, ": expected a contiguous NumPy array, got ", short_text(value), " (",
              class_name(value), ")");
+    nb::object dtype = nb::getattr(value, "dtype", nb::none());
+    if (nb::cast<bool>(nb::getattr(dtype, "hasobject", nb::bool_(false))))
+        fail(ErrorKind::type, function, ": the array holds Python objects (dtype ", short_text(dtype),
+             "), which have no bytes for the device; convert it with astype() first");
     if (PyObject_GetBuffer(value.ptr(), &m_view, PyBUF_ND) == 0)
         return;
     PyErr_Clear();
