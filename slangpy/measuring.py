@@ -34,7 +34,7 @@ def precompile(calls: Iterable[Any]) -> int:
             raise TypeError(f"precompile: expected functools.partial(f, ...) or a tuple (f, *args), got {call!r}")
         if not isinstance(function, FunctionNode):
             raise TypeError(f"precompile: expected a function of a module, got {type(function).__name__}")
-        function.debug_build_call_data(*args, **kwargs)
+        function._build(*args, **kwargs)
         count += 1
     return count
 

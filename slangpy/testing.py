@@ -66,6 +66,7 @@ class CudaCodegen:
         deterministic = self.deterministic and function.options.bwds
         view = PlanView(request_of(function, decode(description), mode, deterministic=deterministic))
         view.build_spec()
+        view.kernels.build_likely()
         return view
 
     def load_from_source(self, name: str, source: str) -> Module:

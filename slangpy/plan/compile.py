@@ -8,6 +8,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,13 +51,41 @@ class BuiltKernel:
     """What its source asks for beyond the module it belongs to (a prelude may): a record of `module_inputs`."""
 
 
+@dataclass(frozen=True)
+class Started:
+    """A generated module up to code generation, which takes most of a compilation's time."""
+
+    inputs: GeneratedInputs
+    linked: Any
+    seconds: float
+
+    @property
+    def layout(self) -> Any:
+        return self.linked.binding_layout(0)
+
+
+def start(program: Any, name: str, source: str, conformances: Any = ()) -> Started:
+    """What `build` begins with: it tells where arguments lie. Raises as `build` does."""
+    with _lock:
+        session = program.session
+        load_library(session)
+        inputs = GeneratedInputs(program, source)
+        begin = time.perf_counter()
+        with _explained(program, name, source):
+            module = load_generated(program, generated_name(name, source, conformances), source)
+            modules = [module, *program.modules]
+            linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
+        return Started(inputs, linked, time.perf_counter() - begin)
+
+
 def build(
-    program: Any, name: str, source: str, conformances: Any = (), link: Any = None, label: str = ""
-) -> BuiltKernel:
+    program: Any, name: str, source: str, conformances: Any = (), link: Any = None, label: str = "",
+    started: Started | None = None,
+) -> BuiltKernel:  # fmt: skip
     """Compiles the generated module `source` against the modules of `program` (a module.LoadedModule).
 
     link: what makes target code and its layout of the source, if not the session of `program` does. label: what profiles
-    and debuggers show, if not the name.
+    and debuggers show, if not the name. started: what `start` gave for the same source, if it was asked.
     Raises KernelGenException when Slang rejects generated code, SlangCompileError for the user's own code.
     """
     global builds
@@ -64,10 +94,15 @@ def build(
         if known is not None:
             return known
         _show(name, source)
-        session, device = program.session, program.device
-        load_library(session)
-        inputs = GeneratedInputs(program, source)
-        text, layout = (link or _link)(program, name, source, conformances)
+        device = program.device
+        if link:
+            load_library(program.session)
+            inputs = GeneratedInputs(program, source)
+            text, layout = link(program, name, source, conformances)
+        else:
+            started = started or start(program, name, source, conformances)
+            inputs, layout = started.inputs, started.layout
+            text = _generate(program, name, source, started)
         made = make_executable(device, text, layout, name, target_options(device))
         builds += made.is_new
         kernel = device.create_kernel(made.code, layout, label or name)
@@ -105,7 +140,8 @@ class GeneratedInputs:
 
 
 def from_cache(
-    program: Any, name: str, source: str, layout: Any, code_key: str, inputs: dict[str, Any] | None = None
+    program: Any, name: str, source: str, layout: Any, code_key: str, inputs: dict[str, Any] | None = None,
+    used_globals: tuple[int, ...] = (),
 ) -> BuiltKernel | None:  # fmt: skip
     """The kernel of a plan found on disk; None when its binary is gone, or an input of it is another now."""
     with _lock:
@@ -118,25 +154,28 @@ def from_cache(
         if code is None:
             return None
         kernel = program.device.create_kernel(code, layout, name)
-        built = program.kernels[(source, ())] = BuiltKernel(source, kernel, layout, code_key, (), inputs)
+        built = program.kernels[(source, ())] = BuiltKernel(source, kernel, layout, code_key, used_globals, inputs)
         return built
 
 
-def _link(program: Any, name: str, source: str, conformances: Any) -> tuple[bytes, Any]:
-    session = program.session
-    module_name = generated_name(name, source, conformances)
+def _generate(program: Any, name: str, source: str, started: Started) -> bytes:
+    """Target code."""
+    device, linked = program.device, started.linked
     begin = time.perf_counter()
+    with _explained(program, name, source):
+        code = with_bounds(device, source, target_code(device, linked, 0, name, source))
+    if device.desc.enable_compilation_reports:
+        report_step(device, "front_end", name, started.seconds, len(source))
+        report_step(device, "code_generation", name, time.perf_counter() - begin, len(code))
+    remember(device, linked)
+    return code
+
+
+@contextmanager
+def _explained(program: Any, name: str, source: str) -> Iterator[None]:
+    """Says of the compiler's errors what they mean for the call."""
     try:
-        module = load_generated(program, module_name, source)
-        modules = [module, *program.modules]
-        linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
-        middle = time.perf_counter()
-        code = with_bounds(program.device, source, target_code(program.device, linked, 0, name, source))
-        if program.device.desc.enable_compilation_reports:
-            report_step(program.device, "front_end", name, middle - begin, len(source))
-            report_step(program.device, "code_generation", name, time.perf_counter() - middle, len(code))
-        remember(program.device, linked)
-        return code, linked.binding_layout(0)
+        yield
     except CompilerDiedError:
         raise
     except SlangCompileError as error:

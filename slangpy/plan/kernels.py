@@ -10,7 +10,7 @@ from ..compiler.child_link import ChildLink
 from ..compiler.progress import compiling, why_slow
 from ..compiler.reload import code_lock
 from ..errors import KernelGenException
-from .compile import BuiltKernel, build
+from .compile import BuiltKernel, Started, build, start
 from .constants import render_constants
 from .derive.sums import adds_anywhere, private_source, sums_source
 from .emit import emit
@@ -57,7 +57,7 @@ def can_privatize(request: Request, planned: Planned) -> bool:
 
 
 def default_variant(request: Request, planned: Planned) -> int:
-    """Variant that the shapes at hand most likely need, so that the first build is the right one."""
+    """Variant that the shapes at hand most likely need; what runs is native code's to choose."""
     return guess_variant(planned.vectorized, can_widen(request, planned))
 
 
@@ -103,8 +103,8 @@ class Kernels:
         self._program: Any = None
         self._epoch = request.module.layout.epoch
         self.variants: dict[int, Variant] = {}
-        self.code = ""
-        """Generated Slang of the variant that was built last."""
+        self._code = ""
+        self._started: dict[int, Started] = {}
 
     @property
     def program(self) -> Any:
@@ -117,7 +117,42 @@ class Kernels:
 
     @property
     def first(self) -> BuiltKernel:
+        """One of the kernels; the likely one is built where there is none."""
+        if not self.variants:
+            self.build_likely()
         return next(iter(self.variants.values())).built
+
+    @property
+    def code(self) -> str:
+        """Generated Slang of the variant that was built last, or is likely to be built first."""
+        return self._code or self.source(self._likely())
+
+    def layout(self) -> Any:
+        """Where arguments lie, in all variants alike. Most likely the kernel that is asked for next is begun for it."""
+        with code_lock:
+            if self.variants or self._request.options.second:
+                return self.first.layout
+            program, request, key = self.program, self._request, self._likely()
+            with self._progress():
+                started = start(program, request.label, self.source(key), request.options.conformances)
+            self._started = {key: started}
+            return started.layout
+
+    @property
+    def used_globals(self) -> tuple[int, ...]:
+        """Slots of the global resources that the kernels that are built use."""
+        return tuple(sorted({slot for variant in self.variants.values() for slot in variant.built.used_globals}))
+
+    def build_likely(self) -> None:
+        """Builds the kernel that the shapes at hand most likely need."""
+        self.build(self._likely())
+
+    def _likely(self) -> int:
+        return default_variant(self._request, self._plan())
+
+    def _progress(self) -> Any:
+        device = self._request.module.device
+        return compiling(f"compiling {self._request.kernel_label} for {device.info.type.name}", why_slow(device))
 
     def source(self, key: int) -> str:
         return kernel_source(self._request, self._plan(), self.program, key)
@@ -129,11 +164,13 @@ class Kernels:
             if known is None:
                 program, request, source = self.program, self._request, self.source(key)
                 if not key >> SUMS:
-                    self.code = source
+                    self._code = source
                 link = ChildLink(request.module).link if request.options.second and not key >> SUMS else None
-                device = request.module.device
-                with compiling(f"compiling {request.kernel_label} for {device.info.type.name}", why_slow(device)):
-                    built = build(program, request.label, source, request.options.conformances, link, request.kernel_label)
+                started, self._started = self._started.get(key), {}
+                with self._progress():
+                    built = build(
+                        program, request.label, source, request.options.conformances, link, request.kernel_label, started
+                    )
                 known = self.variants[key] = Variant(built, _items(request, self._plan, key))
             return known
 
@@ -142,7 +179,7 @@ class Kernels:
         self.variants = variants
         for key, variant in variants.items():
             if not key >> SUMS:
-                self.code = variant.built.source
+                self._code = variant.built.source
 
 
 __all__ = ["Kernels", "Variant", "can_privatize", "can_space", "can_widen", "default_variant", "group_size", "kernel_source"]

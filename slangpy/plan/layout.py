@@ -10,7 +10,6 @@ import numpy as np
 from ..reflection.dtypes import structured_dtype
 from ..scalars import SCALARS, SIZES
 from .bind.base import enum_storage, fixed_size
-from .compile import BuiltKernel
 from .derive.gradients import NONE, carriers
 from .emit.variants import can_flatten
 from .kernels import can_privatize, can_space, can_widen
@@ -51,11 +50,11 @@ def _leaf_specs(slots: Slots, placed: Placed, grad: Derivative) -> Specs:
     return {placed.leaf: _leaf_spec(slots, placed, grad, kind.is_classed)}
 
 
-def specification(request: Request, planned: Planned, built: BuiltKernel, find_layout: Any) -> Specification:
-    """The frozen plan of a call. `built`: a kernel of it, which says where arguments lie; `find_layout`: of a type."""
+def specification(request: Request, planned: Planned, layout: Any, find_layout: Any) -> Specification:
+    """The frozen plan of a call. `layout`: of its kernels, which says where arguments lie; `find_layout`: of a type."""
     plan = planned.vectorized
     four_byte_bool = request.module.device.compile_target.format in ("spirv", "hlsl")
-    slots = Slots(Fields(built.layout), find_layout, four_byte_bool)
+    slots = Slots(Fields(layout), find_layout, four_byte_bool)
     leaves: Specs = {}
     for placed in plan.placed:
         if placed.leaf >= 0:
@@ -79,7 +78,6 @@ def specification(request: Request, planned: Planned, built: BuiltKernel, find_l
         can_space=can_space(request, planned),
         can_privatize=can_privatize(request, planned),
         warnings=warnings_of(request, planned),
-        used_globals=built.used_globals,
         is_forward_mode=request.options.fwds,
     )
 

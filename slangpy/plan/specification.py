@@ -201,7 +201,6 @@ class Specification:
     can_privatize: bool = False
     warnings: tuple[str, ...] = ()
     """Told at each process's first call with the plan."""
-    used_globals: tuple[int, ...] = ()
     is_forward_mode: bool = False
 
 

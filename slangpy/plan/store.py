@@ -46,7 +46,9 @@ def store(module: Any, key: str, plan: StoredPlan) -> None:
     variants = {}
     for number, variant in plan.variants.items():
         built = variant.built
-        variants[number] = (built.source, built.layout.serialize(), built.code_key, variant.items, built.inputs)
+        variants[number] = (
+            built.source, built.layout.serialize(), built.code_key, variant.items, built.inputs, built.used_globals
+        )  # fmt: skip
         if built.inputs is not None and built.inputs["behind"]:
             return  # made of texts that have been replaced since
     record = {
@@ -74,9 +76,11 @@ def load(module: Any, key: str, label: str) -> StoredPlan | None:
 def _decode(module: Any, record: dict[str, Any], label: str) -> StoredPlan | None:
     spec: Specification = unpack_spec(record["spec"])
     variants: dict[int, Variant] = {}
-    for number, (source, layout_bytes, code_key, items, inputs) in record["variants"].items():
+    for number, (source, layout_bytes, code_key, items, inputs, used_globals) in record["variants"].items():
         layout = _native.PlainProgramLayout.deserialize(layout_bytes)
-        built = compile_stage.from_cache(module.kernel_store, label, source, layout, code_key, inputs)
+        built = compile_stage.from_cache(
+            module.kernel_store, label, source, layout, code_key, inputs, tuple(used_globals)
+        )  # fmt: skip
         if built is None:
             return None
         variants[number] = Variant(built, tuple(items))

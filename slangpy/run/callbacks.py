@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compiler.reload import code_lock
 from ..errors import ShapeError
+from ..plan.kernels import Variant
 from ..plan.textures import make_texture
 from ..tensor import Tensor
 from .custom import CustomLeaves
@@ -31,13 +32,15 @@ class Callbacks:
         """Gives the native plan the kernels that are there."""
         self.native = native
         for key, variant in self.plan.kernels.variants.items():
-            native.add_variant(key, variant.built.kernel, *variant.items)
+            self._give(key, variant)
+
+    def _give(self, key: int, variant: Variant) -> None:
+        self.native.add_variant(key, variant.built.kernel, *variant.items, bool(variant.built.used_globals))
 
     def build_variant(self, key: int) -> None:
         """Called when a launch needs a kernel that is not there yet."""
         with code_lock:
-            variant = self.plan.kernels.build(key)
-            self.native.add_variant(key, variant.built.kernel, *variant.items)
+            self._give(key, self.plan.kernels.build(key))
             self.plan.store()
 
     # --- registered classes
@@ -117,7 +120,7 @@ class Callbacks:
 
     def fail_unset(self) -> None:
         """Called when a kernel that needs global resources has no `set` or `write`."""
-        raise_unset(self.label, self.plan.kernels.first.layout, self.plan.spec.used_globals[0])
+        raise_unset(self.label, self.plan.kernels.first.layout, self.plan.kernels.used_globals[0])
 
 
 __all__ = ["Callbacks"]

@@ -89,7 +89,7 @@ def write_globals(node: Any, view: Any) -> Any:
     layout = view.kernels.first.layout
     root = _native.ShaderObject(node.module.device, layout)
     apply_globals(node, _native.ShaderCursor(root), layout)
-    unset = root._first_unbound(view.spec.used_globals)
+    unset = root._first_unbound(view.kernels.used_globals)
     if unset >= 0:
         raise_unset(node.label, layout, unset)
     return root

@@ -86,10 +86,9 @@ class PlanView:
             warnings.warn(text, RuntimeWarning, stacklevel=5)
 
     def build_spec(self) -> None:
-        """The native plan, without kernels: its offsets come from compiling the variant that is likely needed."""
-        planned = self.planned()
-        built = self.kernels.build(default_variant(self.request, planned)).built
-        self.spec = layout_stage.specification(self.request, planned, built, self.kernels.program.find_element_layout)
+        """The native plan, without kernels: native code asks for the one that the values at hand need."""
+        planned, layout = self.planned(), self.kernels.layout()
+        self.spec = layout_stage.specification(self.request, planned, layout, self.kernels.program.find_element_layout)
         self.result_type = planned.resolved.return_type
         if self.spec.result.tangent is not None:
             self.tangent_type = self.result_type.derivative
@@ -208,7 +207,6 @@ def _plan_call(node: Any, description: list[Any], result_type: Any, deterministi
         view = PlanView(request_of(node, arguments, mode, result_class, deterministic))
         if not view.restore():
             view.build_spec()
-            view.store()
             release(arguments)
         return view.native_spec()
 

@@ -43,8 +43,8 @@ def spec_of(node: Any, *given: Any, mode: str = "auto") -> Specification:
         ],
         size=len(names) * STEP,
     )
-    built = SimpleNamespace(layout=SimpleNamespace(entry_point=entry, entry_point_slot=3), used_globals=())
-    return specification(asked, planned, built, lambda type_: f"layout of {type_.full_name}")
+    layout = SimpleNamespace(entry_point=entry, entry_point_slot=3)
+    return specification(asked, planned, layout, lambda type_: f"layout of {type_.full_name}")
 
 
 def test_offsets_are_those_of_the_layout():

@@ -46,13 +46,13 @@ void merge_slots(std::vector<ref<Object>>& slots, const std::vector<ref<Object>>
             slots[i] = own[i];
 }
 
-nb::object find_globals(const Call& call)
+nb::object find_globals(const Call& call, const Variant& variant)
 {
     if (call.globals)
         return *call.globals;
     if (call.options.has_uniforms())
         return call.options.uniforms(call.plan.view);
-    if (call.plan.traits.needs_globals)
+    if (variant.needs_globals)
         call.plan.view.attr("fail_unset")();
     return {};
 }
@@ -122,7 +122,7 @@ void run(const Call& call, const Measured& measured, const Selected& selected, W
     BoundsReport report;
     prepare_bounds(call, measured, written.arguments, report);
     const Groups count = share_out(call, measured, selected, variant, written.arguments);
-    const nb::object globals = find_globals(call);
+    const nb::object globals = find_globals(call, variant);
     ShaderObject* object = globals.is_valid() && !globals.is_none() ? nb::cast<ShaderObject*>(globals) : nullptr;
     if (call.recorder)
         record(call, measured, variant, count, written.arguments, object);

@@ -153,6 +153,7 @@ struct Variant {
     ref<Kernel> kernel;
     uint32_t items_per_group = 0; ///< invocations of one group; 0 = the CPU block given by the call's `block` field
     uint32_t max_groups = 0;      ///< 0 = any; else each thread handles every (groups * items)-th invocation
+    bool needs_globals = false;   ///< it uses global resources
 };
 
 /// bit 0: flattened to one dimension; bit 1: more than 2^31 invocations; bit 2: several elements of a thread,
@@ -179,7 +180,6 @@ struct PlanTraits {
     bool can_space = false;       ///< threads of others may handle several elements each
     bool can_privatize = false;   ///< GPU kernels may add to copies of small gradients
     bool is_forward_mode = false; ///< gradients are tangents: stored, never added up
-    bool needs_globals = false;   ///< the kernel uses global resources
 };
 
 /// Memory that torch and a device of another API see, kept from call to call.

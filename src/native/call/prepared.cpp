@@ -180,7 +180,7 @@ void PreparedCall::make_ready(const Call& call, Written& written)
         const Variant& variant = variant_of(call, m_selected.key);
         m_ready->groups = share_out(call, m_measured, m_selected, variant, written.arguments);
         m_ready->kernel = variant.kernel;
-        m_globals = find_globals(call);
+        m_globals = find_globals(call, variant);
         if (!m_globals.is_valid())
             m_globals = nb::none();
     }

@@ -205,7 +205,6 @@ std::shared_ptr<CallPlan> read_plan(nb::handle native_plan)
     plan->traits.can_space = fields.get<bool>("can_space");
     plan->traits.can_privatize = fields.get<bool>("can_privatize");
     plan->traits.is_forward_mode = fields.get<bool>("is_forward_mode");
-    plan->traits.needs_globals = nb::len(fields["used_globals"]) > 0;
     plan->tile = fields.shape("tile");
     plan->view = given["view"];
     plan->state.is_unchecked = given.get<bool>("is_unchecked");

@@ -2,6 +2,7 @@
 
 #include "call/graph.h"
 #include "call/read_plan.h"
+#include "call/sums.h"
 #include "values/torch.h"
 
 namespace spy {
@@ -155,6 +156,17 @@ nb::object call_with(nb::handle self, nb::args args, nb::kwargs given, std::span
     return result;
 }
 
+/// The plan of a call that is not run, and its arguments in `signature`.
+std::shared_ptr<CallPlan> planned_call(nb::handle self, const nb::args& args, const nb::kwargs& kwargs,
+                                       Signature& signature)
+{
+    CallSite& site = *nb::inst_ptr<CallSite>(self);
+    const Gathered gathered(self, site, args, kwargs);
+    walk(signature, gathered.arguments);
+    add_determinism(site, signature);
+    return find_plan(site, self, *nb::cast<PlanTable*>(site.table), signature, gathered.arguments);
+}
+
 /// Signatures may still hold objects of their last call when their thread ends.
 struct SignaturePool {
     ~SignaturePool()
@@ -245,12 +257,18 @@ PlannedCall plan_prepared(nb::handle self, nb::args args, nb::kwargs kwargs, Sig
 
 nb::object plan_of(nb::handle self, nb::args args, nb::kwargs kwargs)
 {
-    CallSite& site = *nb::inst_ptr<CallSite>(self);
-    const Gathered gathered(self, site, args, kwargs);
     SignatureLease lease;
-    walk(*lease.signature, gathered.arguments);
-    add_determinism(site, *lease.signature);
-    return find_plan(site, self, *nb::cast<PlanTable*>(site.table), *lease.signature, gathered.arguments)->view;
+    return planned_call(self, args, kwargs, *lease.signature)->view;
+}
+
+void build_call(nb::handle self, nb::args args, nb::kwargs kwargs)
+{
+    SignatureLease lease;
+    const std::shared_ptr<CallPlan> plan = planned_call(self, args, kwargs, *lease.signature);
+    const Call call{*plan, *lease.signature, nb::inst_ptr<CallSite>(self)->run, plan->device->info().on_host, nullptr};
+    const Measured measured = measure(call);
+    if (measured.total > 0)
+        variant_of(call, select(call, measured).key);
 }
 
 nb::object describe_call(nb::handle self, nb::args args, nb::kwargs kwargs)

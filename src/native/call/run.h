@@ -8,6 +8,8 @@ namespace spy {
 nb::object call_function(nb::handle self, nb::args args, nb::kwargs kwargs, std::span<PyObject* const> slots = {});
 /// Plans without running: the plan's Python view.
 nb::object plan_of(nb::handle self, nb::args args, nb::kwargs kwargs);
+/// Builds the kernel that a call needs, without running it.
+void build_call(nb::handle self, nb::args args, nb::kwargs kwargs);
 /// The arguments as the planner sees them.
 nb::object describe_call(nb::handle self, nb::args args, nb::kwargs kwargs);
 

@@ -17,7 +17,7 @@ Groups group_grid(const Call& call, const Measured& measured, int64_t groups);
 Groups share_out(const Call& call, const Measured& measured, const Selected& selected, const Variant& variant,
                  KernelArguments& arguments);
 /// The values of globals, or nothing.
-nb::object find_globals(const Call& call);
+nb::object find_globals(const Call& call, const Variant& variant);
 /// The call's slots over those of the globals.
 void merge_slots(std::vector<ref<Object>>& slots, const std::vector<ref<Object>>& own);
 

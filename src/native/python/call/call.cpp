@@ -56,10 +56,12 @@ void bind_plans(nb::module_& m)
                      [](const PlanLink& self) { return to_tuple(self.get()->state.last_call_shape); })
         .def(
             "add_variant",
-            [](PlanLink& self, uint64_t key, Kernel* kernel, uint32_t items_per_group, uint32_t max_groups) {
-                self.get()->state.variants[key] = {ref<Kernel>(kernel), items_per_group, max_groups};
+            [](PlanLink& self, uint64_t key, Kernel* kernel, uint32_t items_per_group, uint32_t max_groups,
+               bool needs_globals) {
+                self.get()->state.variants[key] = {ref<Kernel>(kernel), items_per_group, max_groups, needs_globals};
             },
-            nb::arg("key"), nb::arg("kernel"), nb::arg("items_per_group"), nb::arg("max_groups") = 0);
+            nb::arg("key"), nb::arg("kernel"), nb::arg("items_per_group"), nb::arg("max_groups") = 0,
+            nb::arg("needs_globals") = false);
 }
 
 void bind_site(nb::module_& m)
@@ -86,6 +88,7 @@ void bind_site(nb::module_& m)
         .def("__call__",
              [](nb::handle self, nb::args args, nb::kwargs kwargs) { return call_function(self, args, kwargs); })
         .def("_plan_of", &plan_of)
+        .def("_build", &build_call)
         .def("_describe", &describe_call);
 }
 
