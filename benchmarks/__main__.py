@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import slangpy as spy
-from slangpy.optional import find_package
+from slangpy.base.optional import find_package
 
 from .programs import Bench, Program, programs
 

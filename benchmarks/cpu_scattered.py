@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 import slangpy as spy
-from slangpy.optional import find_package
+from slangpy.base.optional import find_package
 
 SOURCE = "[Differentiable] float gather(IDiffTensor<float, 1> x, no_diff int i) { return x[i]; }"
 

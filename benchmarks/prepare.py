@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import slangpy as spy
-from slangpy.optional import find_package
+from slangpy.base.optional import find_package
 
 SOURCE = "float add(float a, float b) { return a + b; }"
 BLOCK = 20

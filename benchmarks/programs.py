@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import slangpy as spy
-from slangpy.optional import find_package
+from slangpy.base.optional import find_package
 
 SOURCE = """
 import slangpy;

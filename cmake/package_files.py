@@ -35,7 +35,7 @@ def write_library(output: Path) -> None:
     """
     library = importlib.import_module("slangpy.compiler.library")
     compiler = importlib.import_module("slangpy._slang")
-    folder = importlib.import_module("slangpy.folders").LIBRARY_PATH
+    folder = importlib.import_module("slangpy.base.folders").LIBRARY_PATH
     for format, name in (("cpp", "slangpy"), ("hlsl", "slangpy-hlsl")):
         options = {"include_paths": [str(folder)], "library_paths": [str(folder)]}
         blob = compiler.SlangSession({"format": format}, options).load_module("slangpy").serialize()
@@ -53,7 +53,7 @@ def loosen(stub: str) -> str:
     """`object`, which is what a binding says of values made in Python, becomes Any: callers know more than it.
 
     The boundary of flags is left out, because Python 3.10 has none. Vectors and matrices, whose home is the package,
-    are described in math.pyi.
+    are described in math/__init__.pyi.
     """
     stub = stub.replace("\nfrom slangpy import (", "\nfrom slangpy.math import (")
     stub = stub.replace("\n    __str__ = __repr__\n", "\n")  # enumerations: it says nothing of it

@@ -22,12 +22,12 @@ from . import (
     compat as compat,
     config as config,
     math as math,
-    pickling as pickling,
     reflection as reflection,
-    torchintegration as torchintegration,
 )
 from ._native import *  # noqa: F403
 from ._native import DiffPair as DiffPair, Shape as Shape, ValueRef as ValueRef
+from .base.keys import KeyCode as KeyCode
+from .base.utility import SHA1 as SHA1, Timer as Timer
 from .compiler import device_types as _device_types  # noqa: F401  (gives types their compiler)
 from .compiler.enums import ShaderStage as ShaderStage
 from .compiler.kernel import ComputeKernel as ComputeKernel, ComputePipeline as ComputePipeline
@@ -78,14 +78,7 @@ from .generators import (
     wang_hash as wang_hash,
 )
 from .instance import InstanceList as InstanceList, InstanceTensor as InstanceTensor
-from .keys import KeyCode as KeyCode
-from .measuring import Benchmark as Benchmark, benchmark as benchmark, precompile as precompile
 from .module import Module as Module
-from .notebook import (
-    load_ipython_extension as load_ipython_extension,
-    unload_ipython_extension as unload_ipython_extension,
-)
-from .packed import PackedArg as PackedArg, pack as pack
 from .pytorch.integration import (
     copy_buffer_to_torch_tensor as copy_buffer_to_torch_tensor,
     copy_torch_tensor_to_buffer as copy_torch_tensor_to_buffer,
@@ -94,18 +87,24 @@ from .pytorch.integration import (
     is_torch_bridge_available as is_torch_bridge_available,
     is_torch_tensor as is_torch_tensor,
 )
-from .references import (
+from .run.prepared import PreparedCall as PreparedCall
+from .struct import Struct as Struct
+from .tensor import Tensor as Tensor, TensorDesc as TensorDesc
+from .tensor.show import texture_png as _texture_png
+from .tools import pickling as _pickling  # noqa: F401  (says how things are pickled)
+from .tools.measuring import Benchmark as Benchmark, benchmark as benchmark, precompile as precompile
+from .tools.notebook import (
+    load_ipython_extension as load_ipython_extension,
+    unload_ipython_extension as unload_ipython_extension,
+)
+from .values.packed import PackedArg as PackedArg, pack as pack
+from .values.references import (
     PrimType as PrimType,
     diffPair as diffPair,
     floatDiffPair as floatDiffPair,
     floatRef as floatRef,
     intRef as intRef,
 )
-from .run.prepared import PreparedCall as PreparedCall
-from .struct import Struct as Struct
-from .tensor import Tensor as Tensor, TensorDesc as TensorDesc
-from .tensor.show import texture_png as _texture_png
-from .utility import SHA1 as SHA1, Timer as Timer
 
 DataType = _native.ScalarType
 
@@ -135,7 +134,7 @@ _OF_COMPILER = {
 
 if TYPE_CHECKING:
     from . import (
-        core as core,  # core, experimental and types are stubs, made from compat.PATHS
+        core as core,  # all but images are stubs, made from compat.PATHS
         experimental as experimental,
         images as images,
         platform as platform,
@@ -143,6 +142,7 @@ if TYPE_CHECKING:
         slangtorch as slangtorch,
         testing as testing,
         torch_kernels as torch_kernels,
+        torchintegration as torchintegration,
         types as types,
     )
     from ._slang import (
@@ -161,7 +161,6 @@ if TYPE_CHECKING:
         VariableLayoutReflection as VariableLayoutReflection,
         VariableReflection as VariableReflection,
     )
-    from .comparison import ComparisonReport as ComparisonReport, compare as compare
     from .derivatives import (
         GradientError as GradientError,
         GradientReport as GradientReport,
@@ -184,35 +183,35 @@ if TYPE_CHECKING:
         YAHandling as YAHandling,
         tev as tev,
     )
-    from .jax_functions import jax_function as jax_function
+    from .jax.functions import jax_function as jax_function
+    from .pytorch.integration import diff_pair as diff_pair
     from .pytorch.kernels.autograd import autograd_function as autograd_function
-    from .torch_kernels import (
+    from .pytorch.kernels.load import (
         clearPersistentShaderCache as clearPersistentShaderCache,
         clearSessionShaderCache as clearSessionShaderCache,
         clearShaderCaches as clearShaderCaches,
         loadModule as loadModule,
     )
-    from .torchintegration import diff_pair as diff_pair
+    from .tools.comparison import ComparisonReport as ComparisonReport, compare as compare
 
 
 # Names whose modules (torch, the compiler, images, what is less used) are imported when one of them is asked for.
 _LAZY = {
-    "diff_pair": "torchintegration",
+    "diff_pair": "pytorch.integration",
     **dict.fromkeys(("GradientError", "GradientReport", "check_gradients", "jvp", "vjp"), "derivatives"),
-    **dict.fromkeys(("ComparisonReport", "compare"), "comparison"),
+    **dict.fromkeys(("ComparisonReport", "compare"), "tools.comparison"),
     **dict.fromkeys(_OF_COMPILER, "_slang"),
     **dict.fromkeys(
-        ("loadModule", "clearSessionShaderCache", "clearPersistentShaderCache", "clearShaderCaches"), "torch_kernels"
+        ("loadModule", "clearSessionShaderCache", "clearPersistentShaderCache", "clearShaderCaches"), "pytorch.kernels.load"
     ),
     "autograd_function": "pytorch.kernels.autograd",
-    "jax_function": "jax_functions",
+    "jax_function": "jax.functions",
     **dict.fromkeys((*_OF_IMAGES, "tev"), "images"),
 }
-_LAZY_MODULES = ("images", "platform", "slangpy", "slangtorch", "testing", "torch_kernels")
 
 
 def _find(name: str):
-    if name in _LAZY_MODULES:
+    if name == "images":
         return importlib.import_module(f"{__name__}.{name}")
     if name in _LAZY:
         return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

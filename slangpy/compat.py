@@ -12,23 +12,26 @@ from typing import Any
 
 from . import _native
 
+_LOAD_MODULE = "clearPersistentShaderCache clearSessionShaderCache clearShaderCaches loadModule"
+
 PATHS: dict[str, dict[str, str]] = {
+    "comparison": {"tools.comparison": "ComparisonReport compare"},
     "core": {},
     "core.calldata": {
         "config": "set_dump_generated_shaders set_dump_slang_intermediates set_print_generated_shaders",
         "device": "SLANG_PATH=SHADER_PATH",
     },
     "core.callsignature": {"errors": "KernelGenException ResolveException"},
-    "core.enums": {"bindings.enums": "IOType", "references": "PrimType"},
+    "core.enums": {"bindings.enums": "IOType", "values.references": "PrimType"},
     "core.function": {"function": "Function FunctionNode"},
     "core.instance": {"instance": "InstanceList InstanceTensor"},
     "core.module": {"module": "Module"},
     "core.native": {
         "_native": "Shape",
         "bindings.enums": "AccessType CallMode",
-        "utility": "NativeCallRuntimeOptions",
+        "base.utility": "NativeCallRuntimeOptions",
     },
-    "core.packedarg": {"packed": "PackedArg pack"},
+    "core.packedarg": {"values.packed": "PackedArg pack"},
     "core.struct": {"struct": "Struct"},
     "core.utils": {
         "device": "create_device",
@@ -38,21 +41,41 @@ PATHS: dict[str, dict[str, str]] = {
     "experimental": {},
     "experimental.diffinstancelist": {"instance": "InstanceDifferentiableBuffer"},
     "experimental.gridarg": {"generators": "GridArg grid"},
+    "keys": {"base.keys": "KeyCode"},
+    "measuring": {"tools.measuring": "Benchmark benchmark precompile"},
+    "packed": {"values.packed": "PackedArg pack"},
+    "pickling": {"tools.pickling": "find_device make_function make_module make_struct make_tensor"},
+    "platform": {
+        "base.platform": "MemoryStats app_data_directory display_scale_factor executable_directory executable_name "
+        "executable_path home_directory memory_stats page_size project_directory runtime_directory",
+    },
+    "references": {"values.references": "PrimType diffPair floatDiffPair floatRef intRef"},
+    "slangpy": {"base.shapes": "Shape get_texture_shape"},
+    "slangtorch": {"pytorch.kernels.load": _LOAD_MODULE},
+    "testing": {"tools.testing": "CudaCodegen nvrtc_available"},
+    "torch_kernels": {"pytorch.kernels.load": _LOAD_MODULE},
+    "torchintegration": {
+        "pytorch.integration": "copy_buffer_to_torch_tensor copy_torch_tensor_to_buffer create_torch_device diff_pair "
+        "get_torch_bridge_fallback_reason is_torch_bridge_available is_torch_bridge_using_fallback is_torch_tensor "
+        "set_torch_bridge_python_fallback",
+    },
     "types": {
         "_native": "DiffPair ValueRef",
         "generators": "CallIdArg GridArg RandFloatArg ThreadIdArg WangHashArg call_id grid rand_float thread_id wang_hash",
-        "references": "diffPair floatDiffPair floatRef intRef",
+        "values.references": "diffPair floatDiffPair floatRef intRef",
         "tensor": "Tensor",
     },
     "types.callidarg": {"generators": "CallIdArg call_id"},
-    "types.diffpair": {"_native": "DiffPair", "references": "diffPair floatDiffPair"},
+    "types.diffpair": {"_native": "DiffPair", "values.references": "diffPair floatDiffPair"},
     "types.randfloatarg": {"generators": "RandFloatArg rand_float"},
     "types.tensor": {"tensor": "Tensor TensorDesc"},
     "types.threadidarg": {"generators": "ThreadIdArg thread_id"},
-    "types.valueref": {"_native": "ValueRef", "references": "floatRef intRef"},
+    "types.valueref": {"_native": "ValueRef", "values.references": "floatRef intRef"},
     "types.wanghasharg": {"generators": "WangHashArg calc_wang_hash calc_wang_hash_numpy wang_hash"},
+    "utility": {"base.utility": "NativeCallRuntimeOptions SHA1 Timer"},
 }
-"""Older paths of modules: where the names that they had lie now (`old=new` where a name changed, too)."""
+"""Paths that programs and pickles name, where no module stands: where the names that they have lie (`old=new` where a name
+changed, too)."""
 
 _KERNELS = "use compute kernels, which write textures and buffers"
 _RAYS = "ray tracing is not available yet; build and walk the structure in a compute kernel"
@@ -176,10 +199,10 @@ class _RefusingModule(ModuleType):
 
 
 class _OlderPath(ModuleType):
-    """A module by its older path. What it names is imported when it is asked for."""
+    """A module by a path of PATHS. What it names is imported when it is asked for."""
 
     def __init__(self, name: str, homes: dict[str, tuple[str, str]]) -> None:
-        super().__init__(name, "An older path of what stands elsewhere in slangpy; see slangpy/compat.py.")
+        super().__init__(name, "What stands elsewhere in slangpy, by the path that programs name; see slangpy/compat.py.")
         self.__spec__ = ModuleSpec(name, None, is_package=True)
         self.__path__ = []
         self.__all__ = sorted(homes)
@@ -192,6 +215,9 @@ class _OlderPath(ModuleType):
         found = getattr(import_module(home), its_name)
         setattr(self, name, found)
         return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._homes})
 
 
 def older_names(path: str) -> dict[str, tuple[str, str]]:

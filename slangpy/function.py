@@ -10,12 +10,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .base.shared import Shared
 from .compiler.mentions import mentions
 from .compiler.reload import reload_changed, source_changed
 from .compiler.session import TypeConformance
 from .errors import ResolveException
-from .inspection import OfInstance, description_of, documentation_of, signature_of
 from .plan.constants import read_constant
+from .plan.inspection import (
+    OfInstance,
+    description_of,
+    documentation_of,
+    signature_of,
+)
 from .plan.records import Options
 from .plan.resolve.target import MemberWise, Target
 from .reflection import SlangType
@@ -24,7 +30,6 @@ from .run.plans import plan_call
 from .run.prepared import PreparedCall
 from .run.raw import dispatch as raw_dispatch
 from .run.snapshots import frozen
-from .shared import Shared
 
 if TYPE_CHECKING:
     from .module import Module

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numpy as np
 
 from ._native import Generator, GeneratorKind
-from .shared import Shared
+from .base.shared import Shared
 
 _DEFAULT_SEED = 2640457667
 

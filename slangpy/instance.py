@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .packed import pack
 from .tensor import Tensor
+from .values.packed import pack
 
 if TYPE_CHECKING:
     from .struct import Struct

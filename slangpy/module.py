@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .base.shared import Shared
 from .compiler import module_inputs, portable
 from .compiler.cache import cache_of, digest
 from .compiler.loaded import KernelStore, LoadedModule, callable_names, declared_names, new_session, session_for
@@ -30,7 +31,6 @@ from .compiler.progress import compiling
 from .compiler.reload import register, source_changed, watch
 from .function import FunctionCore, FunctionNode
 from .reflection import SlangProgramLayout, SlangType
-from .shared import Shared
 from .struct import Struct
 
 if TYPE_CHECKING:

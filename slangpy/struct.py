@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import libslang
+from .base import libslang
+from .base.shared import Shared
 from .compiler.reload import source_changed
 from .function import FunctionCore, FunctionNode
-from .inspection import names_in
+from .plan.inspection import names_in
 from .reflection import SlangType
-from .shared import Shared
 
 if TYPE_CHECKING:
     from ._native import Shape

@@ -16,23 +16,15 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "slangpy"
 NATIVE = ROOT / "src" / "native"
 
-BASE = (
-    "_native",
-    "_slang",
-    "census",
-    "checks",
-    "config",
-    "errors",
-    "folders",
-    "generators",
-    "libslang",
-    "optional",
-    "scalars",
-    "shared",
-)
-"""Modules without a folder that all may import: they import each other at most."""
+ROOT_MODULES = {
+    **dict.fromkeys(("_native", "_slang", "config", "errors", "generators"), "base"),
+    **dict.fromkeys(("function", "instance", "module", "struct"), "public"),
+    **dict.fromkeys(("", "__main__", "_built", "compat"), "package"),
+}
+"""The rows of BELOW that modules without a folder belong to; "" is the package itself."""
 BELOW = {
     "base": set(),
+    "math": {"base"},
     "reflection": {"base"},
     "bindings": {"base", "reflection"},
     "images": {"base"},
@@ -40,10 +32,14 @@ BELOW = {
     "plan": {"base", "reflection", "bindings", "compiler"},
     "device": {"base", "reflection", "compiler"},
     "tensor": {"base", "reflection", "compiler", "device"},
+    "values": {"base", "reflection", "bindings", "tensor"},
     "run": {"base", "reflection", "bindings", "compiler", "plan", "tensor"},
     "pytorch": {"base", "reflection", "bindings", "compiler", "plan", "tensor", "device", "run"},
-    "derivatives": None,  # public: all but itself is below
-    "public": None,
+    "public": {"base", "reflection", "bindings", "compiler", "plan", "tensor", "device", "values", "run", "pytorch"},
+    "derivatives": {"base", "reflection", "compiler", "plan", "tensor", "device", "values", "run", "pytorch", "public"},
+    "jax": {"base", "plan", "tensor", "values", "public"},
+    "tools": {"base", "reflection", "compiler", "plan", "tensor", "device", "values", "run", "public", "package"},
+    "package": None,  # gathers everything
 }
 """What each folder may import besides itself."""
 NO_LOCAL_IMPORTS = ("plan", "run", "compiler", "reflection")
@@ -84,14 +80,14 @@ KNOWN = {structure.module_name(path) for path in FILES}
 def folder_of(module: str) -> str:
     """The row of BELOW that a module belongs to."""
     name = module.split(".")[1] if "." in module else ""
-    if name in BASE:
-        return "base"
-    return name if name in BELOW else "public"
+    return ROOT_MODULES.get(name, name)
 
 
 def test_every_folder_is_ranked():
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
-    assert folders <= set(BELOW)
+    assert folders | set(ROOT_MODULES.values()) == set(BELOW)
+    modules = {path.stem.partition(".")[0] for path in PACKAGE.iterdir() if path.suffix in (".py", ".so")}
+    assert modules - {"__init__"} == set(ROOT_MODULES) - {""}
     native = {path.name for path in NATIVE.iterdir() if path.is_dir()}
     assert native <= set(INCLUDES)
 
@@ -171,5 +167,5 @@ def test_includes_go_down(folder: str):
 def test_statements_are_read():
     """The reader of imports sees plain, relative and extension modules, and leaves out what type checkers read."""
     path = PACKAGE / "compiler" / "session.py"
-    assert {"slangpy.libslang", "slangpy.folders"} <= structure.imported_modules(path, KNOWN)
+    assert {"slangpy.base.libslang", "slangpy.base.folders"} <= structure.imported_modules(path, KNOWN)
     assert ast.parse(path.read_text("utf-8")).body

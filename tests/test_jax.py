@@ -13,7 +13,7 @@ import slangpy as spy
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
-jax_handlers = importlib.import_module("slangpy.jax_handlers")  # needs JAX
+jax_handlers = importlib.import_module("slangpy.jax.handlers")  # needs JAX
 pytestmark = pytest.mark.needs_kernels
 
 SOURCE = """

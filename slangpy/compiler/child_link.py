@@ -12,9 +12,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from .. import _native, libslang
+from .. import _native
+from ..base import libslang
+from ..base.folders import LIBRARY_PATH
 from ..errors import SlangCompileError
-from ..folders import LIBRARY_PATH
 from .generated import generated_name, load_generated, with_bounds
 from .library import library_blob
 from .module_files import load_text_modules, text_modules

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ..base.folders import LIBRARY
 from ..config import config
 from ..errors import CompilerDiedError
-from ..folders import LIBRARY
 from .cache import cache_of
 from .prelude_hlsl import check_hlsl_parameters
 

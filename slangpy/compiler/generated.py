@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..base.folders import LIBRARY_PATH
 from ..errors import SlangCompileError
-from ..folders import LIBRARY_PATH
 from .cache import digest
 
 

@@ -9,7 +9,7 @@ from operator import index
 from typing import Any
 
 from .. import _native
-from ..checks import check_queue
+from ..base.checks import check_queue
 from .code import target_code
 from .executable import make_executable
 from .globals_used import all_used_slots

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import libslang
-from ..folders import LIBRARY_PATH
+from ..base import libslang
+from ..base.folders import LIBRARY_PATH
 from .cache import cache_of, digest
 from .package_files import library_hash
 

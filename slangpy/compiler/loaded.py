@@ -6,7 +6,7 @@ import weakref
 from functools import cached_property
 from typing import Any
 
-from ..census import collect
+from ..base.census import collect
 from ..reflection import SlangType
 from .cache import digest
 from .generated import import_statement

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .. import libslang
+from ..base import libslang
+from ..base.folders import LIBRARY
 from ..errors import SlangCompileError
-from ..folders import LIBRARY
 from .cache import digest
 from .module_files import include_paths, text_modules
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import threading
 
+from ..base.folders import LIBRARY, PACKAGE
 from ..config import config
-from ..folders import LIBRARY, PACKAGE
 from .cache import cache, digest
 
 _CODE = (".py", ".so", ".pyd", ".dll", ".dylib")

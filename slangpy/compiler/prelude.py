@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _native
-from ..folders import LIBRARY_PATH
+from ..base.folders import LIBRARY_PATH
 from .cache import digest
 from .globals_used import used_slots
 from .host_code import host_inputs, with_host, with_one_entry

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import _native, libslang
-from ..census import Census
+from .. import _native
+from ..base import libslang
+from ..base.census import Census
 from .loaded import foreign_links, new_session
 from .module_files import imported_paths
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .. import libslang
-from ..folders import LIBRARY
+from ..base import libslang
+from ..base.folders import LIBRARY
 from .enums import (
     ShaderModel as ShaderModel,
     SlangDebugInfoLevel as SlangDebugInfoLevel,

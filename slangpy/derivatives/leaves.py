@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._native import DiffPair, TorchPair
-from ..optional import torch_for
+from ..base.optional import torch_for
 from ..reflection import SlangType
 from ..tensor import Tensor
 

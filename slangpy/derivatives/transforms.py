@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from .._native import DiffPair, TorchPair
-from ..optional import torch_for
-from ..packed import PackedArg
+from ..base.optional import torch_for
 from ..pytorch.integration import is_torch_tensor
-from ..references import ValueRef, diffPair
 from ..tensor import Tensor
+from ..values.packed import PackedArg
+from ..values.references import ValueRef, diffPair
 from .problem import quiet_plan
 
 

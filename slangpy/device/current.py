@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slangpy import _native
-from slangpy.census import Census
+from slangpy.base.census import Census
 
 open_devices = Census(16)
 _thread_state = threading.local()

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from slangpy import _native
 from slangpy._native import CommandBuffer, CommandQueueType, DeviceDesc, DeviceType, Feature, Fence, NativeHandle
-from slangpy.checks import check_queue
+from slangpy.base.checks import check_queue
+from slangpy.base.optional import torch_for
+from slangpy.base.shared import Shared
 from slangpy.compiler import kernel
 from slangpy.compiler.reload import ShaderHotReloadEvent, code_lock, reload_all, reload_changed
 from slangpy.compiler.reports import report_step
@@ -22,8 +24,6 @@ from slangpy.device.commands import CommandRecordingEvent
 from slangpy.device.log import log_info, log_warn, log_warn_once
 from slangpy.device.profile import Profile
 from slangpy.device.state import DeviceCallbacks, DeviceState
-from slangpy.optional import torch_for
-from slangpy.shared import Shared
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -9,7 +9,7 @@ from typing import Any
 
 from slangpy import _native
 from slangpy._native import Buffer, Texture
-from slangpy.optional import torch_for
+from slangpy.base.optional import torch_for
 
 
 @dataclass(frozen=True)

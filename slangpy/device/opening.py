@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from slangpy._native import DeviceType, NativeHandle
+from slangpy.base.folders import LIBRARY
 from slangpy.config import config
 from slangpy.device.device import Device, device_type
-from slangpy.folders import LIBRARY
 
 SHADER_PATH = LIBRARY
 """Folder of the Slang library that comes with the package."""

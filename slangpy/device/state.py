@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from slangpy.census import Census
+from slangpy.base.census import Census
 
 
 @dataclass

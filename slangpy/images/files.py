@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..optional import find_package
+from ..base.optional import find_package
 from .scalars import Array
 
 

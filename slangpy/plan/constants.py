@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from .. import libslang
+from ..base import libslang
+from ..base.scalars import FLOATS, INTEGERS, SIZES
 from ..errors import KernelGenException
 from ..reflection import _VECTOR
-from ..scalars import FLOATS, INTEGERS, SIZES
 
 _EXTERN = re.compile(r"\bextern\s+static\s+const\s+([\w<>,]+)\s+(\w+)")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..base.scalars import SCALARS, SIZES
 from ..reflection.dtypes import structured_dtype
-from ..scalars import SCALARS, SIZES
 from .bind.base import enum_storage, fixed_size
 from .derive.gradients import NONE, carriers
 from .emit.variants import can_flatten

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ..scalars import SIZES
+from ..base.scalars import SIZES
 from .records import Binding, Placed
 from .specification import Element, Slot, View
 from .struct_arrays import holder

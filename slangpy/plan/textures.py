@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _native
+from ..base.scalars import FLOATS, INTEGERS, SCALARS
 from ..errors import ResolveException
-from ..scalars import FLOATS, INTEGERS, SCALARS
 from .records import Vectorized
 
 _TYPE = re.compile(r"^(RW|W|RasterizerOrdered|Feedback|)(Texture|Sampler)(1D|2D|3D|Cube)(MS|)(Array|)(?:<(.*)>)?$")

@@ -13,10 +13,10 @@ import numpy as np
 
 from .. import _native
 from .._native import DeviceType, is_torch_bridge_using_fallback, set_torch_bridge_python_fallback
+from ..base.optional import torch_for
 from ..device import SHADER_PATH, Device
 from ..device.device import device_type
 from ..errors import NativeValueError
-from ..optional import torch_for
 from ..run import torch_side
 
 if TYPE_CHECKING:

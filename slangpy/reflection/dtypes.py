@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .. import _native
-from ..optional import find_package
-from ..scalars import BY_DTYPE, SCALARS, own_name
+from ..base.optional import find_package
+from ..base.scalars import BY_DTYPE, SCALARS, own_name
 from . import SlangProgramLayout, SlangType
 
 if TYPE_CHECKING:

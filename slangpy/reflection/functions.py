@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import libslang
+from ..base import libslang
 
 if TYPE_CHECKING:
     from . import SlangProgramLayout, SlangType

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _native, libslang
+from .. import _native
+from ..base import libslang
 from ..compiler.cache import digest
 from ..compiler.generated import import_statement
 from ..compiler.kernel import ComputePipeline, _thread_count

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..optional import find_package
+from ..base.optional import find_package
 
 
 def _decode_image(path: str) -> np.ndarray[Any, Any]:

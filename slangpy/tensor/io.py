@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import _native
-from ..optional import torch_for
+from ..base.optional import torch_for
 from ..reflection.dtypes import numpy_scalar, scalar_name_of_numpy, scalar_name_of_torch, structured_dtype
 from .index import TensorError, byte_runs
 

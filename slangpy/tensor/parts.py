@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from ..optional import torch_for
+from ..base.optional import torch_for
 from ..reflection import SlangType
 from ..reflection.dtypes import resolve_dtype
 from .index import check_shape

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from slangpy import _slang
-from slangpy.folders import LIBRARY_PATH
+from slangpy.base.folders import LIBRARY_PATH
 
 from .cases import CAPABILITIES, FOLDER, KERNELS
 from .code_only import CodeOnly

@@ -8,8 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ...base.scalars import (
+    BY_DTYPE,
+    FLOATS,
+    INTEGERS,
+    SIZES,
+)
 from ...reflection import SlangProgramLayout, SlangType
-from ...scalars import BY_DTYPE, FLOATS, INTEGERS, SIZES
 from ..records import Binding, Value
 
 TENSOR = re.compile(r"^(I?)(RW|W|Atomic|)(Diff|)Tensor<(.*), ?(\d+)>$")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...base.scalars import FLOATS, INTEGERS
 from ...errors import KernelGenException
 from ...reflection import SlangType
-from ...scalars import FLOATS, INTEGERS
 from ..records import Binding, Value
 from .base import Context, no_match, pattern_kind, register, split_element
 

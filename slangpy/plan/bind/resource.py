@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...base.scalars import INTEGERS, SIZES
 from ...reflection import SlangType
-from ...scalars import INTEGERS, SIZES
 from .. import textures
 from ..records import Binding, Value
 from .base import Context, NoMatch, converts, no_match, pattern_kind, register, stores, structured_element

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...base.scalars import INTEGERS, SIZES
 from ...reflection import SlangType
-from ...scalars import INTEGERS, SIZES
 from ..records import Binding, Value
 from .aggregate import bind_items
 from .base import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...base.scalars import SIZES
 from ...errors import KernelGenException
 from ...reflection import SlangType
-from ...scalars import SIZES
 from ..records import Binding, Value
 from .base import Context, no_match, split_element, structured_element
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...base.scalars import SCALARS, SIZES
 from ...reflection import SlangType
-from ...scalars import SCALARS, SIZES
 from ..records import Binding, Value
 from .base import (
     TENSOR,

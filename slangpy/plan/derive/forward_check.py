@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ... import libslang
+from ...base import libslang
+from ...base.folders import LIBRARY_PATH
 from ...errors import ResolveException
-from ...folders import LIBRARY_PATH
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"", re.S)
 _ATTRIBUTES = re.compile(r"((?:\[[^\[\]{};]*\]\s*)+)([^;{}()=]*?)(\w+)\s*(?:<[^;{}()]*>)?\s*\(")

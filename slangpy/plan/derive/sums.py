@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...base.scalars import SCALARS
 from ...compiler.generated import import_statement
 from ...reflection import SlangType
-from ...scalars import SCALARS
 from ..records import Derivative, Placed, Vectorized
 from ..slang_text import entry_point, from_memory, stored_name
 

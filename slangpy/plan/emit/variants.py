@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...scalars import SIZES
+from ...base.scalars import SIZES
 from ..kernel.variant import GENERAL, LINEAR, UNIFORM, VariantTraits
 from ..kinds import KINDS
 from ..records import Placed, Vectorized

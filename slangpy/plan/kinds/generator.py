@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...scalars import INTEGERS
+from ...base.scalars import INTEGERS
 from ..kernel import Kernel
 from ..records import Derivative, Placed
 from ..slang_text import slang_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...scalars import NARROW_SIZES, SIZES
+from ...base.scalars import NARROW_SIZES, SIZES
 from ..kernel.views import declare_views
 from ..records import Derivative, Placed
 from ..slots import Slots

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...scalars import SIZES
+from ...base.scalars import SIZES
 from .. import textures
 from ..bind.base import structured_element
 from ..kernel import Kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...scalars import NARROW_SIZES, SIZES
+from ...base.scalars import NARROW_SIZES, SIZES
 from ..kernel import Kernel
 from ..kernel.elements import keep, load_element, offset_of, transfer, wide_load, wide_store
 from ..kernel.variant import UNIFORM

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ... import libslang
+from ...base import libslang
 from ...reflection import SlangType
 from ..bind import Context, NoMatch, RankTooSmall, bind, candidates
 from ..bind.aggregate import is_plain, is_writable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ... import libslang
+from ...base import libslang
 from ...reflection import SlangProgramLayout, SlangType
 from ..bind import Context
 from ..bind.base import TENSOR

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from slangpy import _native, libslang
+from slangpy import _native
+from slangpy.base import libslang
 from slangpy.compiler.prelude import with_prelude
 from slangpy.pytorch.kernels.options import LoadOptions
 from slangpy.pytorch.kernels.program import KernelRecord, ModuleRecord

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from slangpy.folders import LIBRARY_PATH
+from slangpy.base.folders import LIBRARY_PATH
 from slangpy.pytorch.kernels.scan import (
     EmittedKernel,
     mended,

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slangpy import libslang
+from slangpy.base import libslang
+from slangpy.base.folders import LIBRARY
 from slangpy.compiler.cache import digest
 from slangpy.compiler.session import create_kernel_session
 from slangpy.errors import CompileError
-from slangpy.folders import LIBRARY
 from slangpy.pytorch.kernels.entry_points import compile_host_functions
 from slangpy.pytorch.kernels.headers import included_files
 from slangpy.pytorch.kernels.options import LoadOptions

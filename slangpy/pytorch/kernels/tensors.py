@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from slangpy.base.optional import torch_for
 from slangpy.errors import TensorError
-from slangpy.optional import torch_for
 
 CPU = ("cpu", 0)
 DTYPES = {

@@ -368,7 +368,7 @@ def test_append_to(device, m):
 
 
 def test_diff_pair_halves():
-    from slangpy.references import PrimType
+    from slangpy.values.references import PrimType
 
     pair = spy.diffPair(spy.float2(1, 2))
     assert list(pair.get(PrimType.derivative)) == [0, 0]

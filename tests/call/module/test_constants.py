@@ -11,7 +11,8 @@ import pytest
 from calls_support import source
 
 import slangpy as spy
-from slangpy import _native, libslang
+from slangpy import _native
+from slangpy.base import libslang
 from slangpy.testing import CudaCodegen, nvrtc_available
 
 ROOT = float(np.sqrt(np.float32(3)))

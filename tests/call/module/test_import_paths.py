@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
 import slangpy as spy
+from slangpy import compat
 
 PATHS = {
     "slangpy": "create_device create_torch_device Module Struct Function InstanceList InstanceTensor Tensor TensorDesc "
@@ -52,7 +54,12 @@ PATHS = {
     "slangpy.math": "float3 float4x4",
     "slangpy.experimental.gridarg": "grid",
     "slangpy.experimental.diffinstancelist": "InstanceDifferentiableBuffer",
-    "slangpy.testing": "",
+    "slangpy.testing": "CudaCodegen nvrtc_available",
+    "slangpy.platform": "executable_path runtime_directory memory_stats page_size display_scale_factor",
+    "slangpy.slangtorch": "loadModule clearSessionShaderCache clearPersistentShaderCache clearShaderCaches",
+    "slangpy.torch_kernels": "loadModule clearShaderCaches",
+    "slangpy.torchintegration": "create_torch_device is_torch_tensor is_torch_bridge_using_fallback",
+    "slangpy.errors": "SlangCompileError",
 }
 
 
@@ -68,6 +75,26 @@ def test_same_objects() -> None:
     assert importlib.import_module("slangpy.types.tensor").Tensor is spy.Tensor
     assert importlib.import_module("slangpy.slangpy").Shape is spy.Shape
     assert importlib.import_module("slangpy.core.callsignature").ResolveException is spy.ResolveException
+
+
+def test_pickles_of_earlier_versions() -> None:
+    """They name the functions that make things by the modules that these stood in."""
+    makers = {"pickling": "find_device make_function make_module make_struct make_tensor", "packed": "pack"}
+    for path, names in makers.items():
+        for name in names.split():
+            made = pickle.loads(f"cslangpy.{path}\n{name}\n.".encode())
+            assert callable(made) and made.__name__ == name
+    assert pickle.loads(b"cslangpy.references\nPrimType\n.") is spy.PrimType
+    assert pickle.loads(b"cslangpy.keys\nKeyCode\n.") is spy.KeyCode
+
+
+def test_every_path_finds_its_names() -> None:
+    for path in compat.PATHS:
+        module = importlib.import_module(f"slangpy.{path}")
+        for name in module.__all__:
+            assert name in dir(module)
+            if name != "diff_pair":  # needs torch
+                assert getattr(module, name) is not None
 
 
 def test_diff_pair_needs_torch_only_when_used() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from slangpy.base.optional import torch_for
 from slangpy.errors import CompileError, TensorError
-from slangpy.optional import torch_for
 from slangpy.pytorch.kernels.convert import Packing, fields_of, to_number
 from slangpy.pytorch.kernels.entry_points.runtime import NAMES, ArrayCall, HostCall, f16, f32
 from slangpy.pytorch.kernels.entry_points.translate import own_name, translate

@@ -53,7 +53,7 @@ void bind_places(nb::module_& m)
 {
     nb::class_<BufferOffsetPair>(m, "BufferOffsetPair", "A place in a buffer.")
         .def("__repr__",
-             [](nb::handle self) { return nb::module_::import_("slangpy.native_repr").attr("native_repr")(self); })
+             [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
         .def(
             "__init__",
             [](BufferOffsetPair* self, ref<Buffer> buffer, uint64_t offset) {
@@ -67,7 +67,7 @@ void bind_places(nb::module_& m)
     };
     nb::class_<BufferRangeObject>(m, "BufferRange", "Bytes [offset, offset + size) of a buffer.")
         .def("__repr__",
-             [](nb::handle self) { return nb::module_::import_("slangpy.native_repr").attr("native_repr")(self); })
+             [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
         .def(
             "__init__",
             [](BufferRangeObject* self, uint64_t offset, uint64_t size) { new (self) BufferRangeObject{offset, size}; },
@@ -96,7 +96,7 @@ void bind_pass(nb::module_& m)
     using Marker = command::DebugMarker::Kind;
     nb::class_<ComputePassEncoder, Object>(m, "ComputePassEncoder", "Records dispatches; a context manager.")
         .def("__repr__",
-             [](nb::handle self) { return nb::module_::import_("slangpy.native_repr").attr("native_repr")(self); })
+             [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
         .def(
             "bind_pipeline",
             [](ComputePassEncoder& p, nb::handle pipeline, nb::object root) {

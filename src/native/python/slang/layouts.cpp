@@ -52,7 +52,7 @@ void bind_type_enums(nb::module_& m)
             .value("float8_e5m2", ScalarType::float8_e5m2);
 }
 
-/// The table of scalar types, for slangpy/scalars.py.
+/// The table of scalar types, for slangpy/base/scalars.py.
 void bind_scalar_table(nb::module_& m)
 {
     m.def("_scalar_table", [] {

@@ -231,7 +231,7 @@ void bind_program_class(nb::module_& m)
     ProgramClass cls(m, "ShaderProgram", nb::type_slots(CollectedSlots<ShaderProgram>::slots),
                      nb::is_weak_referenceable(), "Modules and entry points linked into one.");
     cls.def("__repr__",
-            [](nb::handle self) { return nb::module_::import_("slangpy.native_repr").attr("native_repr")(self); })
+            [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
         .def_prop_ro("session", [](const ShaderProgram& self) { return self.session; })
         .def_prop_ro("device", [](const ShaderProgram& self) { return self.device; })
         .def_prop_ro("layout", [](ShaderProgram& self) { return reflection_of(*self.session, self.data->layout); })

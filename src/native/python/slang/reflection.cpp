@@ -91,7 +91,7 @@ void bind_base(nb::module_& m)
 {
     nb::class_<Reflection, Object>(m, "Reflection", "Base of what reflection gives; keeps its program alive.")
         .def("__repr__",
-             [](nb::handle self) { return nb::module_::import_("slangpy.native_repr").attr("native_repr")(self); })
+             [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
         .def_prop_ro("is_valid", &Reflection::is_valid, "False once a reload has replaced the program.")
         .def("__eq__",
              [](const Reflection& self, nb::object other) {

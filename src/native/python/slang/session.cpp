@@ -142,7 +142,7 @@ void bind_session_loading(SessionClass& session)
 {
     session
         .def("__repr__",
-             [](nb::handle self) { return nb::module_::import_("slangpy.native_repr").attr("native_repr")(self); })
+             [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
         .def(
             "__init__",
             [](Session* self, nb::object target, nb::dict options) {

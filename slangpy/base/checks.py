@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._native import CommandQueueType
+from .._native import CommandQueueType
 
 
 def check_queue(function: str, queue: Any) -> None:

@@ -4,7 +4,7 @@ The classes are also in the package itself (`slangpy.float3`). Matrices are row-
 work component by component on numbers and vectors unless their docstring says otherwise, and compute in double.
 """
 
-from . import _native
+from .. import _native
 from .float16 import extend as _extend
 
 __all__ = [name for name in vars(_native.math) if not name.startswith("_")]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ._native import BufferUsage, DeviceType
-from .function import FunctionNode
-from .tensor import Tensor
+from .._native import BufferUsage, DeviceType
+from ..function import FunctionNode
+from ..tensor import Tensor
 
 
 def precompile(calls: Iterable[Any]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from ._native import DiffPair, ValueRef
+from .._native import DiffPair, ValueRef
 
 
 class PrimType(enum.Enum):

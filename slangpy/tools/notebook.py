@@ -7,8 +7,8 @@ import importlib
 import shlex
 from typing import Any
 
-from .device import Device, create_device, current
-from .module import Module
+from ..device import Device, create_device, current
+from ..module import Module
 
 _USAGE = "%%slang NAME [--device VARIABLE] [--convert none|safe|any]"
 

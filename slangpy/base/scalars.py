@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import _native
+from .. import _native
 
 _TORCH_NAMES = {"BFloat16": "bfloat16", "FloatE4M3": "float8_e4m3fn", "FloatE5M2": "float8_e5m2"}
 """Where torch's name is not NumPy's, because NumPy has no such type."""

@@ -13,13 +13,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import jax_handlers
-from .errors import ResolveException, ShapeError
-from .function import FunctionNode
-from .inspection import signature_of
-from .references import diffPair
-from .scalars import BY_DTYPE, SCALARS
-from .tensor import Tensor
+from ..base.scalars import BY_DTYPE, SCALARS
+from ..errors import ResolveException, ShapeError
+from ..function import FunctionNode
+from ..plan.inspection import signature_of
+from ..tensor import Tensor
+from ..values.references import diffPair
+from . import handlers as jax_handlers
 
 
 def jax_function(function: FunctionNode, **fixed: Any) -> Callable[..., Any]:

@@ -6,10 +6,10 @@ import keyword
 import re
 from typing import Any
 
-from .compiler.loaded import declared_names
-from .function import FunctionNode
-from .inspection import names_in, overloads_of
-from .struct import Struct
+from ..compiler.loaded import declared_names
+from ..function import FunctionNode
+from ..plan.inspection import names_in, overloads_of
+from ..struct import Struct
 
 HEAD = '''"""{file}, for type checkers. Made by `python -m slangpy stubs`.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from . import _native
-from .compiler.session import ShaderModel
-from .device.backends import configure_cuda
-from .device.state import DeviceState
-from .module import Module
-from .plan.planner import decode
-from .run.plans import PlanView, request_of
-from .run.results import result_mode_of
+from .. import _native
+from ..compiler.session import ShaderModel
+from ..device.backends import configure_cuda
+from ..device.state import DeviceState
+from ..module import Module
+from ..plan.planner import decode
+from ..run.plans import PlanView, request_of
+from ..run.results import result_mode_of
 
 
 class _Target:

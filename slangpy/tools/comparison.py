@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from . import _native
-from .device.opening import create_device
-from .function import FunctionCore, FunctionNode
-from .module import Module
-from .tensor import Tensor
+from .. import _native
+from ..device.opening import create_device
+from ..function import FunctionCore, FunctionNode
+from ..module import Module
+from ..tensor import Tensor
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from ._native import BufferUsage, DeviceType, DiffPair, MemoryType, ValueRef
-from .compiler.reload import modules_of
-from .compiler.session import SlangCompilerOptions
-from .device import Device, current
-from .folders import LIBRARY
-from .function import FunctionCore, FunctionNode
-from .module import Module
-from .packed import PackedArg, pack
-from .reflection import SlangType
-from .reflection.dtypes import resolve_dtype
-from .struct import Struct
-from .tensor import Tensor
+from .._native import (
+    BufferUsage,
+    DeviceType,
+    DiffPair,
+    MemoryType,
+    ValueRef,
+)
+from ..base.folders import LIBRARY
+from ..compiler.reload import modules_of
+from ..compiler.session import SlangCompilerOptions
+from ..device import Device, current
+from ..function import FunctionCore, FunctionNode
+from ..module import Module
+from ..reflection import SlangType
+from ..reflection.dtypes import resolve_dtype
+from ..struct import Struct
+from ..tensor import Tensor
+from ..values.packed import PackedArg, pack
 
 _opened: list[Device] = []
 """Devices that unpickling opened: they live as long as the process."""

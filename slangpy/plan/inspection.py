@@ -6,11 +6,11 @@ import inspect
 import re
 from typing import TYPE_CHECKING, Any
 
-from .plan.resolve.target import Target, parameters_of
+from .resolve.target import Target, parameters_of
 
 if TYPE_CHECKING:
-    from .function import FunctionCore, FunctionNode
-    from .struct import Struct
+    from ..function import FunctionCore, FunctionNode
+    from ..struct import Struct
 
 _ATTRIBUTE = re.compile(r"\s*\[[^\]]*\]\s*$")
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY

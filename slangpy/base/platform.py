@@ -7,7 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from .config import config
+from ..config import config
+from .folders import PACKAGE
 
 display_scale_factor: float = 1.0
 """There are no windows, so nothing is scaled."""
@@ -16,8 +17,8 @@ executable_path: Path = Path(sys.executable)
 executable_directory: Path = executable_path.parent
 executable_name: str = executable_path.name
 home_directory: Path = Path.home()
-project_directory: Path = Path(__file__).resolve().parent.parent
-runtime_directory: Path = Path(__file__).resolve().parent
+runtime_directory: Path = Path(PACKAGE)
+project_directory: Path = runtime_directory.parent
 app_data_directory: Path = Path(config.data_dir)
 page_size: int = mmap.PAGESIZE
 

@@ -1,6 +1,6 @@
 """The compiler's module `slangpy._slang`, loaded when one of its names is first used.
 
-`from .. import libslang` costs nothing, so that a warm start never opens the compiler; `libslang.version()` loads it.
+`from ..base import libslang` costs nothing, so that a warm start never opens the compiler; `libslang.version()` loads it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._slang import *  # noqa: F403
+    from .._slang import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:

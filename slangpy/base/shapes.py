@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from ._native import Shape as Shape, Texture, TextureType, TextureView
+from .._native import (
+    Shape as Shape,
+    Texture,
+    TextureType,
+    TextureView,
+)
 
 __all__ = ["Shape", "get_texture_shape"]
 

@@ -1,0 +1,1 @@
+"""What all folders may use: it imports nothing of the package but the native modules and `config`."""

@@ -1,0 +1,1 @@
+"""The only folder that knows JAX. Its modules are imported when one of their names is asked for."""

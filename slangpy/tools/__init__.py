@@ -1,0 +1,1 @@
+"""What programs use around calls: the command line, stubs, notebooks, measuring, comparing, testing and pickling."""

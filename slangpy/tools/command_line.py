@@ -1,0 +1,219 @@
+"""`python -m slangpy`: what there is on this machine, the disk cache, and work on Slang files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import slangpy as spy
+
+from ..base import libslang
+from ..compiler.cache import cache
+from ..compiler.cache_export import export
+from ..config import config
+from .stubs import stubs_of
+
+TYPES = [t for t in spy.DeviceType if t is not spy.DeviceType.automatic]
+PACKAGES = ("numpy", "torch", "Pillow", "imageio", "ziglang")
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:.1f} MiB"
+
+
+def _open(name: str, include: Sequence[str] = ()) -> spy.Device:
+    return spy.create_device(type=name, include_paths=[os.path.abspath(path) for path in include])
+
+
+# --- what there is
+
+
+def _version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def info(options: argparse.Namespace) -> int:
+    """Versions, devices, tools, folders and settings."""
+    print(f"slangpy    {spy.__version__} ({Path(spy.__file__).parent})")
+    print(f"Slang      {libslang.version()}")
+    print(f"Python     {platform.python_version()} on {platform.platform()}")
+    for package in PACKAGES:
+        print(f"{package:10} {_version_of(package)}")
+    compiler = config.cxx or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++") or "none found"
+    print(f"C++        {compiler}")
+    print(f"cache      {cache.folder}{'' if config.cache_enabled else ' (switched off)'}")
+    settings = {name: value for name, value in sorted(os.environ.items()) if name.startswith("SLANGPY_")}
+    for name, value in settings.items():
+        print(f"{name}={value}")
+    print()
+    return devices(options)
+
+
+def devices(options: argparse.Namespace) -> int:
+    """Each type of device with its adapters, or why it cannot be opened."""
+    del options
+    for kind in TYPES:
+        try:
+            device = spy.Device(type=kind)
+        except (RuntimeError, NotImplementedError) as error:
+            reason = str(error).splitlines()[0].removesuffix("; tried:")
+            print(f"{kind.name:8} not here: {reason}")
+            continue
+        names = [adapter.name for adapter in spy.Device.enumerate_adapters(kind)] or [device.info.adapter_name]
+        print(f"{kind.name:8} {', '.join(names)}")
+        device.close()
+    return 0
+
+
+# --- the disk cache
+
+
+def _files(folder: Path) -> list[Path]:
+    return [Path(parent) / name for parent, _, names in os.walk(folder) for name in names if not name.startswith(".")]
+
+
+def cache_info(options: argparse.Namespace) -> int:
+    """Folder, size and entries of the disk cache."""
+    del options
+    folder = cache.folder
+    files = _files(folder)
+    print(f"folder   {folder}")
+    print(f"size     {_mib(sum(f.stat().st_size for f in files))} of {_mib(cache.size)}")
+    for kind in sorted({f.relative_to(folder).parts[0] for f in files}):
+        own = _files(folder / kind)
+        print(f"{kind:8} {len(own)} entries, {_mib(sum(f.stat().st_size for f in own))}")
+    return 0
+
+
+def cache_prune(options: argparse.Namespace) -> int:
+    """Removes what was used least recently until the cache is within its size."""
+    before = sum(f.stat().st_size for f in _files(cache.folder))
+    if cache.folder.exists():
+        cache.trim()
+    after = sum(f.stat().st_size for f in _files(cache.folder))
+    print(f"{_mib(before - after)} removed, {_mib(after)} left in {cache.folder}")
+    return cache_info(options) if options.verbose else 0
+
+
+def cache_clear(options: argparse.Namespace) -> int:
+    """Removes all entries."""
+    del options
+    files = _files(cache.folder)
+    for kind in {f.relative_to(cache.folder).parts[0] for f in files}:
+        cache.remove(kind)
+    print(f"{len(files)} entries removed from {cache.folder}")
+    return 0
+
+
+def cache_export(options: argparse.Namespace) -> int:
+    """Copies what holds on other machines into a folder that can be shipped, for SLANGPY_SHIPPED_CACHE."""
+    count, size = export(cache, Path(options.folder))
+    print(f"{count} entries, {_mib(size)} in {options.folder}")
+    return 0
+
+
+# --- Slang files
+
+
+def _load(options: argparse.Namespace) -> Any:
+    device = _open(options.device, options.include)
+    return spy.Module.load_from_file(device, os.path.abspath(options.file), defines=_defines(options.define))
+
+
+def _defines(given: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    return {name: value or "1" for name, _, value in pairs}
+
+
+def check(options: argparse.Namespace) -> int:
+    """Compiles the file and prints what it declares; the exit status is 1 where it does not compile."""
+    module = _load(options)
+    for line in stubs_of(module).splitlines():
+        if line.lstrip().startswith("# "):
+            print(line.replace("# ", "").removeprefix("        "))
+    for entry_point in module.device_module.entry_points:
+        print(f"entry point {entry_point.name} ({entry_point.stage.name})")
+    return 0
+
+
+def compile_file(options: argparse.Namespace) -> int:
+    """Code of the file's entry points for a device, written beside each other or to stdout."""
+    module = _load(options)
+    found = module.device_module.entry_points
+    points = [p for p in found if options.entry is None or p.name == options.entry]
+    if not points:
+        names = ", ".join(p.name for p in found) or "none"
+        print(f"compile: {options.file} has no entry point {options.entry or ''}; it has: {names}", file=sys.stderr)
+        return 1
+    folder = Path(options.output) if options.output else None
+    program = module.session.link_program([module.device_module], points)
+    for index, point in enumerate(points):
+        code = program.code(index)
+        if folder is None:
+            sys.stdout.buffer.write(code)
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / f"{Path(options.file).stem}.{point.name}.{module.device.compile_target.format}"
+        target.write_bytes(code)
+        print(f"{target}: {len(code)} bytes")
+    return 0
+
+
+def stubs(options: argparse.Namespace) -> int:
+    """A `.pyi` with the functions and types of the file, so that editors complete them."""
+    path = Path(options.output or Path(options.file).with_suffix(".pyi"))
+    path.write_text(stubs_of(_load(options)), encoding="utf-8")
+    print(path)
+    return 0
+
+
+# --- the command line
+
+
+def parser() -> argparse.ArgumentParser:
+    main_parser = argparse.ArgumentParser(prog="python -m slangpy", description=__doc__)
+    commands = main_parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(to: Any, name: str, function: Any) -> argparse.ArgumentParser:
+        command = to.add_parser(name, help=function.__doc__, description=function.__doc__)
+        command.set_defaults(run=function)
+        return command
+
+    add(commands, "info", info)
+    add(commands, "devices", devices)
+    inner = commands.add_parser("cache", help="The disk cache.").add_subparsers(required=True, metavar="COMMAND")
+    add(inner, "info", cache_info)
+    add(inner, "prune", cache_prune).add_argument("-v", "--verbose", action="store_true", help="say what is left")
+    add(inner, "clear", cache_clear)
+    add(inner, "export", cache_export).add_argument("folder", metavar="FOLDER", help="made where it is not there")
+    for name, function in (("compile", compile_file), ("check", check), ("stubs", stubs)):
+        command = add(commands, name, function)
+        command.add_argument("file", metavar="FILE", help="a .slang file")
+        command.add_argument("-d", "--device", default="cpu", help="type of device to compile for (cpu)")
+        command.add_argument("-I", "--include", action="append", default=[], help="folder to search for imports")
+        command.add_argument("-D", "--define", action="append", default=[], help="NAME or NAME=VALUE")
+        if name != "check":
+            command.add_argument("-o", "--output", help="file, of `compile` a folder")
+        if name == "compile":
+            command.add_argument("-e", "--entry", help="one entry point (all)")
+    return main_parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except (spy.SlangCompileError, RuntimeError, ValueError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+
