@@ -20,7 +20,7 @@ PROGRAM = """
 import functools, json, os, sys
 import numpy as np
 import slangpy as spy
-from slangpy import libslang
+from slangpy.base import libslang
 from slangpy.plan import compile as compile_stage
 here = os.path.dirname(os.path.abspath(__file__))
 device = spy.Device(type=sys.argv[1], compiler_options={"include_paths": [os.path.join(here, "shared")]}, enable_hot_reload=False)
