@@ -3,7 +3,7 @@
 #   SLANG_ROOT      folder with include/slang.h and lib/libslang-compiler.so (copied there beforehand)
 #   VULKAN_SDK      folder with include/vulkan, where the machine has no Vulkan headers
 #   SPY_DEVICES     devices to test (default cuda,vulkan)
-#   SPY_TESTS       what pytest runs, each file in a process of its own (default tests/device tests/call tests/pytorch tests/compat)
+#   SPY_TESTS       what pytest runs, each file in a process of its own (default: see `tests=` below)
 #   SPY_SANITIZER   test files to run under compute-sanitizer
 #   SPY_ATTACK      how many random differentiable programs to compare with torch on CUDA, within SPY_ATTACK_SECONDS
 #   SPY_NO_BENCHMARKS  set: tests alone
@@ -26,7 +26,7 @@ export PYTHONPATH="$site"
 run="${SPY_RUN:-/tmp/run}"
 mkdir -p "$run" && cp -r tests tools pyproject.toml benchmarks examples third_party "$run/" && cd "$run" || exit 1
 
-tests="${SPY_TESTS:-$(ls -d tests/device tests/call tests/pytorch tests/compat 2>/dev/null)}"
+tests="${SPY_TESTS:-$(ls -d tests/{device,call,pytorch,compat} tests/tools/test_{compare,measuring}.py 2>/dev/null)}"
 start=$SECONDS
 if [ "$tests" != none ]; then
   timeout "${SPY_TEST_TIMEOUT:-300}" python3 tools/run_tests.py --devices "$devices" --jobs "${SPY_WORKERS:-12}" \

@@ -64,7 +64,7 @@ def write(rows: dict[str, str]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--devices", default="", help="device types, by comma; default: all that open here")
-    parser.add_argument("--tests", nargs="+", default=["tests/device", "tests/call", "tests/pytorch"])
+    parser.add_argument("--tests", nargs="+", default=["tests/device", "tests/call", "tests/pytorch", "tests/tools"])
     options = parser.parse_args()
     known = adapters()
     wanted = [name for name in options.devices.split(",") if name] or list(known)

@@ -9,7 +9,7 @@ import pytest
 
 from slangpy import Device, DeviceType
 
-TOOLS = Path(__file__).parent.parent / "tools"
+TOOLS = Path(__file__).parents[2] / "tools"
 
 
 @pytest.mark.skipif(not Device.enumerate_adapters(DeviceType.vulkan), reason="the page shows Vulkan kernels")

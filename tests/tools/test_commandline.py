@@ -137,7 +137,7 @@ def test_wrong_use() -> None:
 
 
 def test_every_setting_is_documented() -> None:
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     code = "".join(path.read_text() for path in sorted((root / "slangpy").rglob("*.py")))
     code += "".join(path.read_text() for path in sorted((root / "src" / "native").rglob("*.cpp")))
     names = set(re.findall(r"\"(SLANGPY_[A-Z0-9_]+)\"", code)) - {"SLANGPY_TEST_COMPILE_FAULT"}

@@ -14,7 +14,7 @@ import pytest
 from slangpy._native import DeviceType
 
 pytestmark = pytest.mark.needs_kernels
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run(script: str, *arguments: str, folder: Path) -> str:
