@@ -275,10 +275,22 @@ class Device(_native.Device, Shared):
         return self.slang_session.load_module_from_source(*args, **kwargs)
 
     def compose_modules(self, name: str, modules: Sequence[Any], type_conformances: Sequence[Any] = ()) -> Any:
-        return self.slang_session.compose_modules(name, modules, type_conformances)
+        return self._session_of(modules).compose_modules(name, modules, type_conformances)
 
     def link_program(self, modules: Sequence[Any], entry_points: Sequence[Any], link_options: Any = None) -> Any:
-        return self.slang_session.link_program(modules, entry_points, link_options)
+        return self._session_of(modules).link_program(modules, entry_points, link_options)
+
+    def _session_of(self, modules: Sequence[Any]) -> Any:
+        """That of the first module, which must be the others', too: the code of a `slangpy.Module` is not in the default
+        session."""
+        first = next(iter(modules), None) if isinstance(modules, (list, tuple)) else None
+        session = getattr(getattr(first, "device_module", first), "session", None)
+        if session is None or session.device is not self:
+            return self.slang_session
+        if session is not self._state.session:
+            self._check_open()
+            self._state.sessions.add(session)  # so that its programs are reloaded, too
+        return session
 
     def load_program(
         self,

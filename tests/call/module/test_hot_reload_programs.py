@@ -148,6 +148,25 @@ def test_modules_linked_with_a_session_s_module(opened: Any, folder: Path) -> No
     assert module.f(3) == 150
 
 
+def test_raw_kernels_of_a_module(opened: Any, folder: Path) -> None:
+    (folder / "both.slang").write_text(RAW % ("", "10") + "int f(int x) { return k(x); }")
+    module = spy.Module.load_from_file(opened, "both.slang")
+    code = module.device_module
+    kernel = opened.create_compute_kernel(opened.link_program([code], [code.entry_point("go")]))
+    o = output(opened)
+    kernel.dispatch(1, o=o)
+    assert value(o) == 20 and module.f(1) == 2
+    (folder / "dep.slang").write_text("int k(int x) { return x * 3; }")
+    assert module.f(1) == 3
+    kernel.dispatch(1, o=o)
+    assert value(o) == 30
+    (folder / "both.slang").write_text(RAW % (", uniform int z", "z") + "int f(int x, int y) { return k(x) + y; }")
+    kernel.dispatch(1, o=o, z=7)
+    assert value(o) == 21 and module.f(1, 1) == 4
+    composed = opened.compose_modules("whole", [module.device_module])
+    assert [entry.name for entry in composed.entry_points] == ["go"]
+
+
 def test_no_watching_without_hot_reload(device_type: spy.DeviceType, folder: Path) -> None:
     device = spy.create_device(device_type, include_paths=[folder], enable_hot_reload=False)
     kernel, o = device.create_compute_kernel(linked(device)), output(device)
