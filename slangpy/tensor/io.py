@@ -76,6 +76,8 @@ def _is_bytes_of(data: np.ndarray[Any, Any], size: int) -> bool:
 
 
 def copy_from_numpy(tensor: Tensor, data: Any, what: str = "copy_from_numpy", noun: str = "Numpy array") -> None:
+    if isinstance(data, np.generic):  # what arithmetic makes of arrays without dimensions
+        data = np.asarray(data)
     if not isinstance(data, np.ndarray):
         raise TypeError(f"{what}: expected a NumPy array, got {type(data).__name__}; convert it with numpy.asarray()")
     if not tensor.is_contiguous():

@@ -87,6 +87,12 @@ class Kernel(_native.RawKernel):
         """The backward derivative: takes the gradients of what the kernel writes, adds to those of what it reads."""
         return self._part("bwd")
 
+    def __getattr__(self, name: str) -> Any:
+        if name in ("launchRaw", "launchTotal", "autoLaunch", "launch"):
+            call = f"{self._label}({', '.join(p.name + '=...' for p in self._record.parameters)})"
+            raise AttributeError(f"{self._label}.{name}: call the kernel with its arguments first: {call}.{name}(...)")
+        raise AttributeError(f"kernel '{self.__dict__.get('_label')}' has no attribute '{name}'")
+
     def _part(self, derivative: str) -> Kernel:
         if self._derivative:
             raise AttributeError(f"{self._label} is a derivative and has no '.{derivative}'")

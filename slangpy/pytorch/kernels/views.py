@@ -120,9 +120,8 @@ def pack_diff_view(type_: KernelType, value: Any, call: Any, path: str, out: byt
     at += wrapper_at
     if gradient is None:
         if call.derivative and not discards:
-            name = path.split(".")[-1].split("[")[0]
             raise ValueError(
-                f"{call.label}: '{name}' has no gradient tensor; pass `(tensor, torch.zeros_like(tensor))`, or "
+                f"`{call.label}`: `{path}` has no gradient tensor; pass `(tensor, torch.zeros_like(tensor))`, or "
                 "`(tensor, None)` to discard it"
             )
         _pack_missing(wrapper, info, call, path, out, at)

@@ -58,6 +58,9 @@ def test_copy_fills_a_prefix(device):
     array.reshape(-1)[4:9] = -1
     np.testing.assert_array_equal(tensor.to_numpy(), array)
     tensor.copy_from_numpy(np.empty(0, np.float32))
+    single = spy.Tensor.from_numpy(device, np.zeros((), np.float32))
+    single.copy_from_numpy(single.to_numpy() + np.float32(2))  # NumPy makes scalars of arrays without dimensions
+    assert single.to_numpy() == 2
     tensor.copy_from_numpy(np.ones((2, 2, 3), np.float32))
     assert tensor.to_numpy().min() == 1
 

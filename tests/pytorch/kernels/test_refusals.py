@@ -84,6 +84,10 @@ def test_texts(load: Any) -> None:
         m.squares
     with pytest.raises(AttributeError, match=r"has no 'zzz'; there are: DiffTensorView"):
         m.zzz
+    with pytest.raises(AttributeError, match=r"plain\.launchRaw: call the kernel .* first: plain\(y=\.\.\., k=...*launchRaw"):
+        m.plain.launchRaw(1, 1)
+    with pytest.raises(AttributeError, match="kernel 'plain' has no attribute 'zzz'"):
+        m.plain.zzz
     with pytest.raises(TypeError, match="plain: k: .* is more than any float can be"):
         m.plain(torch.zeros(1), 10**400)
 
