@@ -75,13 +75,21 @@ def test_length_is_kept() -> None:
         ("float[2*3]", "float[2*3]"),
         (" float3 ", "float3"),
         ("ns::f<4>", "ns::f<4>"),
+        ("ns . A<B>.C[ ]", "ns . A<B>.C[ ]"),
+        ("Gen<-1, 2 + -N, E.P>[3-1]", "Gen<-1, 2 + -N, E.P>[3-1]"),
+        ("operator+", "operator+"),
     ],
 )
 def test_names(name: str, expected: str) -> None:
     assert sanitize_name(name).replace(", ", ",") == expected.replace(", ", ",")
 
 
-@pytest.mark.parametrize("name", ["", " ", "*", "Gen<", "Gen>", "float[", "f(1)", "float,int", "a;b", "(float)", "1+2"])
+BAD_NAMES = ["", " ", "*", "Gen<", "Gen>", "float[", "f(1)", "float,int", "a;b", "(float)", "1+2"]
+CRASHES = ["S<1+>", "S<in>", "S<a.>", "S<a:b>", "S<1 2>", "a.b<c d>", "/*", "Gen</*>", "S::<built-in x>"]
+MISREAD = ["int x", "vector<float f,3>", "float[in]", "Gen<no_diff float>", "Gen<int>x", "Gen<>", "Gen<a, >", "a."]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES + CRASHES + MISREAD)
 def test_names_slang_must_not_see(name: str) -> None:
     assert sanitize_name(name) == ""
 

@@ -382,3 +382,13 @@ def test_threads(new_session: Callable[..., Any]) -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+@pytest.mark.parametrize("text", ["1+", "in", "(1", "(1)", "{", "f(1)", "N<1 2>", "1 2", "", "4;"])
+def test_expressions_slang_must_not_see(new_session: Callable[..., Any], text: str) -> None:
+    """It crashes on some of them, and reads the first part of others."""
+    source = '[shader("compute")] [numthreads(1, 1, 1)] void go<let N : int>(RWStructuredBuffer<int> o) { o[0] = N; }'
+    entry = new_session().load_module_from_source("expressions", source).entry_point("go")
+    with pytest.raises(ValueError, match="Specialization expression .* is none"):
+        entry.specialize([SpecializationArg.from_expr(text)])
+    entry.specialize([SpecializationArg.from_expr("-2 * 3 + sizeof(int)")])

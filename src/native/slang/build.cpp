@@ -283,6 +283,9 @@ void Build::find_entry_point(const EntryPointData& recipe)
         std::vector<slang::SpecializationArg> arguments;
         for (const SpecializationArg& argument : recipe.arguments) {
             if (!argument.is_type) {
+                if (!is_expression(argument.text)) // Slang crashes on some that end too early
+                    fail_value("Specialization expression \"", argument.text,
+                               "\" is none; write numbers and constants, without parentheses: \"4\", \"2 * N + 1\"");
                 arguments.push_back(slang::SpecializationArg::fromExpr(argument.text.c_str()));
                 continue;
             }

@@ -372,44 +372,6 @@ std::string restore_constraints(std::string_view given)
     return result;
 }
 
-std::string sanitize_name(std::string_view name)
-{
-    std::string out;
-    std::vector<std::pair<char, size_t>> open = {{'\0', 0}}; // bracket and where the type inside it begins
-    for (char c : name) {
-        if (c == '*' && open.back().first != '[') {
-            size_t begin = open.back().second;
-            while (begin < out.size() && out[begin] == ' ')
-                ++begin;
-            while (out.size() > begin && out.back() == ' ')
-                out.pop_back();
-            if (begin == out.size())
-                return {};
-            out = out.substr(0, begin) + "Ptr<" + out.substr(begin) + ">";
-            continue;
-        }
-        if (c == ',' && open.size() == 1)
-            return {}; // Slang crashes on "float,int"
-        if (c == ']' || c == '>') {
-            if (open.size() < 2 || open.back().first != (c == ']' ? '[' : '<'))
-                return {};
-            open.pop_back();
-        } else if (!in_word(c) && !std::isspace(static_cast<unsigned char>(c)) &&
-                   std::string_view("<[,:.+-*/%").find(c) == std::string_view::npos) {
-            return {};
-        }
-        out += c;
-        if (c == '[' || c == '<')
-            open.push_back({c, out.size()});
-        else if (c == ',')
-            open.back().second = out.size();
-    }
-    const size_t first = out.find_first_not_of(" \t\r\n");
-    if (open.size() != 1 || first == std::string::npos || !starts_word(out[first]))
-        return {};
-    return out.substr(first, out.find_last_not_of(" \t\r\n") - first + 1);
-}
-
 std::string content_hash(std::string_view bytes)
 {
     uint64_t hash = 14695981039346656037ull;

@@ -27,6 +27,10 @@ std::string restore_constraints(std::string_view text);
 /// must not see either: it crashes on some.
 std::string sanitize_name(std::string_view name);
 
+/// Whether Slang may see the text as a constant expression: `2 * N + 1`, `ns::count`, `sizeof(float3)`; no calls,
+/// and no other parentheses.
+bool is_expression(std::string_view text);
+
 /// FNV-1a, 64 bits, as 16 hex digits.
 std::string content_hash(std::string_view bytes);
 
