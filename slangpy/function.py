@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .base.shared import Shared
-from .compiler.mentions import mentions
-from .compiler.reload import reload_changed, source_changed
+from .compiler.modules.mentions import mentions
+from .compiler.modules.reload import reload_changed, source_changed
 from .compiler.session import TypeConformance
 from .errors import ResolveException
 from .plan.constants import read_constant

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .base.shared import Shared
-from .compiler import module_inputs, portable
 from .compiler.cache import cache_of, digest
-from .compiler.loaded import KernelStore, LoadedModule, callable_names, declared_names, new_session, session_for
-from .compiler.module_files import (
+from .compiler.modules import inputs as module_inputs, portable
+from .compiler.modules.files import (
     file_hash,
     find_file,
     imported_paths,
@@ -25,10 +24,18 @@ from .compiler.module_files import (
     load_text_modules,
     text_modules,
 )
+from .compiler.modules.loaded import (
+    KernelStore,
+    LoadedModule,
+    callable_names,
+    declared_names,
+    new_session,
+    session_for,
+)
+from .compiler.modules.reload import register, source_changed, watch
 from .compiler.options import options_key
 from .compiler.package_files import library_hash, planner_hash
 from .compiler.progress import compiling
-from .compiler.reload import register, source_changed, watch
 from .function import FunctionCore, FunctionNode
 from .reflection import SlangProgramLayout, SlangType
 from .struct import Struct

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .base import libslang
 from .base.shared import Shared
-from .compiler.reload import source_changed
+from .compiler.modules.reload import source_changed
 from .function import FunctionCore, FunctionNode
 from .plan.inspection import names_in
 from .reflection import SlangType

@@ -18,7 +18,7 @@ from ..base.folders import LIBRARY_PATH
 from ..errors import SlangCompileError
 from .generated import generated_name, load_generated, with_bounds
 from .library import library_blob
-from .module_files import load_text_modules, text_modules
+from .modules.files import load_text_modules, text_modules
 from .options import session_options
 from .session import session_values
 

@@ -13,7 +13,7 @@ from ..base.folders import LIBRARY
 from ..config import config
 from ..errors import CompilerDiedError
 from .cache import cache_of
-from .prelude_hlsl import check_hlsl_parameters
+from .text.hlsl import check_hlsl_parameters
 
 _KIND = "died"
 _REMEMBERED = ("crash", "timeout", "memory")

@@ -10,9 +10,9 @@ from typing import Any
 
 from ..config import config
 from .cache import cache_of, digest
-from .precompiled import compile_kernel
-from .prelude import check_resources, prelude_key, with_prelude
 from .reports import report_step
+from .text.precompiled import compile_kernel
+from .text.prelude import check_resources, prelude_key, with_prelude
 
 _DECIDING = ("SPY_WAVE_LANES", "SPY_BOUNDS_CHECKS")
 """Defines of the target that the text in front of its code depends on."""

@@ -12,11 +12,11 @@ from .. import _native
 from ..base.checks import check_queue
 from .code import target_code
 from .executable import make_executable
-from .globals_used import all_used_slots
-from .literals import remember
+from .modules.reload import follow, source_changed
 from .progress import compiling, why_slow
-from .reload import follow, source_changed
 from .reports import report_step
+from .text.globals_used import all_used_slots
+from .text.literals import remember
 
 __all__ = [
     "ComputeKernel",

@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 from .cache import digest
-from .prelude import prelude_key
 from .session import SlangCompilerOptions, SlangFloatingPointMode, SlangOptimizationLevel
+from .text.prelude import prelude_key
 
 
 def session_options(device: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Devices: opening and closing, the current device, callbacks, and the way to the program layer."""
 
 from slangpy._native import ALL_LAYERS, ALL_MIPS
-from slangpy.compiler.reload import ShaderHotReloadEvent
+from slangpy.compiler.modules.reload import ShaderHotReloadEvent
 from slangpy.device.commands import CommandRecordingEvent
 from slangpy.device.cuda import get_cuda_current_context_native_handles
 from slangpy.device.current import (

@@ -14,7 +14,7 @@ from slangpy.base.checks import check_queue
 from slangpy.base.optional import torch_for
 from slangpy.base.shared import Shared
 from slangpy.compiler import kernel
-from slangpy.compiler.reload import ShaderHotReloadEvent, code_lock, reload_all, reload_changed
+from slangpy.compiler.modules.reload import ShaderHotReloadEvent, code_lock, reload_all, reload_changed
 from slangpy.compiler.reports import report_step
 from slangpy.compiler.session import ShaderModel, SlangSessionDesc, create_session
 from slangpy.config import config

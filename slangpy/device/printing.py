@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.literals import literal
+from ..compiler.text.literals import literal
 
 # In the order of the kinds in slangpy_print.slang: words, and how a number is read from them.
 _KINDS: list[tuple[str, int, Any]] = [

@@ -13,16 +13,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..compiler import module_inputs, target_code
+from ..compiler import target_code
 from ..compiler.cache import cache_of
 from ..compiler.executable import dump, make_executable
 from ..compiler.generated import generated_name, load_generated, with_bounds
-from ..compiler.globals_used import used_slots
 from ..compiler.library import load_library
-from ..compiler.literals import remember
-from ..compiler.module_files import load_text_modules
+from ..compiler.modules import inputs as module_inputs
+from ..compiler.modules.files import load_text_modules
 from ..compiler.options import target_options
 from ..compiler.reports import report_step
+from ..compiler.text.globals_used import used_slots
+from ..compiler.text.literals import remember
 from ..config import config
 from ..errors import CompilerDiedError, KernelGenException, NativeValueError, ResolveException, SlangCompileError
 

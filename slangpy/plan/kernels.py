@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compiler.child_link import ChildLink
+from ..compiler.modules.reload import code_lock
 from ..compiler.progress import compiling, why_slow
-from ..compiler.reload import code_lock
 from ..errors import KernelGenException
 from .compile import BuiltKernel, Started, build, start
 from .constants import render_constants
@@ -62,7 +62,7 @@ def default_variant(request: Request, planned: Planned) -> int:
 
 
 def kernel_source(request: Request, planned: Planned, program: Any, key: int) -> str:
-    """Generated Slang of a variant. `program`: the module as it is compiled (compiler.loaded.LoadedModule)."""
+    """Generated Slang of a variant. `program`: the module as it is compiled (compiler.modules.loaded.LoadedModule)."""
     plan, target = planned.vectorized, request.module.device.compile_target
     imports = ["slangpy", *program.import_names]
     if key >> SUMS and key >> PRIVATE & 1:

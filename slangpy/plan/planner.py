@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..compiler.mentions import asks_position
-from ..compiler.view_writes import writes_view
+from ..compiler.modules.mentions import asks_position
+from ..compiler.modules.view_writes import writes_view
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from .bind.custom import with_class
 from .derive.backward_check import lost_share_warnings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..compiler.reload import code_lock
+from ..compiler.modules.reload import code_lock
 from ..errors import ShapeError
 from ..plan.kernels import Variant
 from ..plan.textures import make_texture

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from .. import _native
-from ..compiler.reload import code_lock
+from ..compiler.modules.reload import code_lock
 from ..config import config
 from ..errors import PLAIN_ERRORS
 from ..plan import layout as layout_stage, store as plan_disk

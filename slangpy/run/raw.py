@@ -12,7 +12,7 @@ from ..base import libslang
 from ..compiler.cache import digest
 from ..compiler.generated import import_statement
 from ..compiler.kernel import ComputePipeline, _thread_count
-from ..compiler.reload import source_changed
+from ..compiler.modules.reload import source_changed
 from ..plan.bind.base import TENSOR
 from ..plan.constants import render_constants
 from ..plan.slang_text import slang_name

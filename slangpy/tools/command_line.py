@@ -16,7 +16,7 @@ import slangpy as spy
 
 from ..base import libslang
 from ..compiler.cache import cache
-from ..compiler.cache_export import export
+from ..compiler.cache.export import export
 from ..config import config
 from .stubs import stubs_of
 

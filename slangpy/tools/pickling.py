@@ -19,7 +19,7 @@ from .._native import (
     ValueRef,
 )
 from ..base.folders import LIBRARY
-from ..compiler.reload import modules_of
+from ..compiler.modules.reload import modules_of
 from ..compiler.session import SlangCompilerOptions
 from ..device import Device, current
 from ..function import FunctionCore, FunctionNode

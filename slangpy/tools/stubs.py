@@ -6,7 +6,7 @@ import keyword
 import re
 from typing import Any
 
-from ..compiler.loaded import declared_names
+from ..compiler.modules.loaded import declared_names
 from ..function import FunctionNode
 from ..plan.inspection import names_in, overloads_of
 from ..struct import Struct

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from slangpy.compiler.cache import DiskCache, _checksum
-from slangpy.compiler.cache_trust import Untrusted, check_way
+from slangpy.compiler.cache.trust import Untrusted, check_way
 from slangpy.config import _default_cache_dir, config
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes of POSIX")
@@ -81,7 +81,7 @@ def places(base: Path) -> dict[str, Path]:
 def test_writable_by_others_is_refused(
     base: Path, place: str, mode: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slangpy.compiler.cache_trust._is_private", lambda gid: False)
+    monkeypatch.setattr("slangpy.compiler.cache.trust._is_private", lambda gid: False)
     fill(base)
     path = places(base)[place]
     path.chmod(mode)
@@ -98,7 +98,7 @@ def test_sticky_folder_above_is_fine(base: Path) -> None:
 
 @pytest.mark.parametrize("place", ["base", "above"])
 def test_group_of_the_user_alone_may_write_above(base: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slangpy.compiler.cache_trust._is_private", lambda gid: True)
+    monkeypatch.setattr("slangpy.compiler.cache.trust._is_private", lambda gid: True)
     fill(base)
     places(base)[place].chmod(0o770)
     fill(base)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import slangpy as spy
-from slangpy.compiler import precompiled
+from slangpy.compiler.text import precompiled
 
 GCC = shutil.which("g++")
 pytestmark = pytest.mark.skipif(GCC is None or sys.platform != "linux", reason="needs GCC")

@@ -14,7 +14,7 @@ from device_kernels import RW
 
 import slangpy as spy
 from slangpy import _native
-from slangpy.compiler.prelude import with_prelude
+from slangpy.compiler.text.prelude import with_prelude
 
 SOURCE = """
 #include <cstddef>

@@ -7,7 +7,7 @@ from typing import Any
 
 from slangpy import _native
 from slangpy.base import libslang
-from slangpy.compiler.prelude import with_prelude
+from slangpy.compiler.text.prelude import with_prelude
 from slangpy.pytorch.kernels.options import LoadOptions
 from slangpy.pytorch.kernels.program import KernelRecord, ModuleRecord
 from slangpy.pytorch.kernels.scan import EmittedKernel, mended, only

@@ -10,7 +10,7 @@ import pytest
 from gradcheck import same, tensor, with_grad
 
 import slangpy as spy
-from slangpy.compiler.view_writes import ViewWrites
+from slangpy.compiler.modules.view_writes import ViewWrites
 from slangpy.testing import CudaCodegen, nvrtc_available
 
 pytestmark = pytest.mark.needs_kernels

@@ -2,7 +2,7 @@
 
 Entries carry a checksum and are written to a temporary name and renamed, so that a killed process or several at
 once leave no half entry. An unusable folder is a warning, never an error; a corrupt entry is a miss; one that somebody
-else may have written is refused (cache_trust.py).
+else may have written is refused (trust.py).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..config import config
-from .cache_trim import TEMPORARY, note_written, trim
-from .cache_trust import Untrusted, check_folder, check_way, open_file
+from ...config import config
+from .trim import TEMPORARY, note_written, trim
+from .trust import Untrusted, check_folder, check_way, open_file
 
 _log = logging.getLogger("slangpy")
 _FORMAT = "2"
@@ -236,7 +236,7 @@ cache = DiskCache()
 
 @functools.cache
 def _shipped_cache(folder: Path) -> DiskCache:
-    """What came with a program (`cache_export.py`): read where the user's own has nothing, never written."""
+    """What came with a program (`export.py`): read where the user's own has nothing, never written."""
     if not folder.is_dir():
         _log.warning("SLANGPY_SHIPPED_CACHE: there is no folder %s", folder)
     return DiskCache(folder, shipped=True)

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..errors import SlangCompileError
-from .cache import digest
-from .session import SlangCompilerOptions
+from ...errors import SlangCompileError
+from ..cache import digest
+from ..session import SlangCompilerOptions
 
 
 def include_paths(device: Any) -> list[str]:

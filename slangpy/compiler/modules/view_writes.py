@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ..base.folders import LIBRARY_PATH
+from ...base.folders import LIBRARY_PATH
 
 _Definition = tuple[list[str], str]  # names of parameters, body
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)

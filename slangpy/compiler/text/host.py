@@ -10,7 +10,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from ..base.folders import LIBRARY_PATH
+from ...base.folders import LIBRARY_PATH
 
 _END_OF_PRELUDE = b"\n#ifdef SLANG_PRELUDE_NAMESPACE\nusing namespace SLANG_PRELUDE_NAMESPACE;\n#endif\n"
 _HOST = b'extern "C" __attribute__((visibility("default"))) const SpyHost* _spy_host = nullptr;\n'

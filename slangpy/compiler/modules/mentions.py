@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..base.folders import LIBRARY_PATH
+from ...base.folders import LIBRARY_PATH
 
 _NAME = "CallShapeInfo"
 

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..base import libslang
-from ..base.folders import LIBRARY
-from ..errors import SlangCompileError
-from .cache import digest
-from .module_files import include_paths, text_modules
+from ...base import libslang
+from ...base.folders import LIBRARY
+from ...errors import SlangCompileError
+from ..cache import digest
+from .files import include_paths, text_modules
 
 _LIBRARY = os.path.join(LIBRARY, "")
 _IMPORT = re.compile(r'(?:\bimport\b|\b__include\b|#\s*include\b)[\s\\]*("[^"\n]+"|<[^>\n]+>|[\w.]+)')

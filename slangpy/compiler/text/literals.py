@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .cache import cache, digest
+from ..cache import cache, digest
 
 _texts: dict[int, str] = {}
 

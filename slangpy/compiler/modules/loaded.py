@@ -6,13 +6,13 @@ import weakref
 from functools import cached_property
 from typing import Any
 
-from ..base.census import collect
-from ..reflection import SlangType
-from .cache import digest
-from .generated import import_statement
-from .library import load_library
-from .options import session_options
-from .session import create_session
+from ...base.census import collect
+from ...reflection import SlangType
+from ..cache import digest
+from ..generated import import_statement
+from ..library import load_library
+from ..options import session_options
+from ..session import create_session
 
 _MOST_DROPPED = 32
 

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from .cache import DiskCache, entry
+from . import DiskCache, entry
 
 _LOCAL = ("manifest", "package", "prelude", "kernels", "died")
 """Kinds that say where files lie on this machine, or are as quickly made anew."""

@@ -14,9 +14,9 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import SlangCompileError
-from .cache import cache_of, digest
-from .cache_trust import Untrusted, check_way
+from ...errors import SlangCompileError
+from ..cache import cache_of, digest
+from ..cache.trust import Untrusted, check_way
 
 _END = b"\nusing namespace SLANG_PRELUDE_NAMESPACE;\n#endif\n"
 """The last lines of what Slang writes before a kernel."""

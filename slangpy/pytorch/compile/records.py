@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from .. import _native
-from ..base.scalars import SCALARS
-from ..plan.planner import decode
-from ..plan.specification import CustomSpec, GeneratorSpec, LeafSpec, PackedSpec, TableSpec, ViewSpec
-from . import autograd
+from ... import _native
+from ...base.scalars import SCALARS
+from ...plan.planner import decode
+from ...plan.specification import CustomSpec, GeneratorSpec, LeafSpec, PackedSpec, TableSpec, ViewSpec
+from .. import autograd
 
 DTYPES = {scalar.name: getattr(torch, scalar.torch) for scalar in SCALARS.values()}
 records: dict[str, Record] = {}

@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .. import _native
-from ..base.folders import LIBRARY_PATH
-from .cache import digest
+from ... import _native
+from ...base.folders import LIBRARY_PATH
+from ..cache import digest
 from .globals_used import used_slots
-from .host_code import host_inputs, with_host, with_one_entry
-from .prelude_hlsl import check_hlsl, with_any_index, with_halves
+from .hlsl import check_hlsl, with_any_index, with_halves
+from .host import host_inputs, with_host, with_one_entry
 
 _FILES = {
     "cpp": ("prelude_integers.h", "adds_cpp.h", "prelude_cpp.h"),
@@ -66,7 +66,7 @@ def _checked_parts(code: bytes) -> bytes:
 def prelude_key(target: str) -> str:
     """Hash of all that `with_prelude` adds for a target; part of what names a kernel in the disk cache."""
     return digest(
-        Path(__file__).read_bytes(), Path(__file__).with_name("prelude_hlsl.py").read_bytes(),
+        Path(__file__).read_bytes(), Path(__file__).with_name("hlsl.py").read_bytes(),
         _prelude_of(target) if target in _FILES else b"", host_inputs() + _checks() if target == "cpp" else b"",
     )  # fmt: skip
 

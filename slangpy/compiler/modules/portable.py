@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .cache import digest
-from .module_inputs import Record, Scan, read, search_folders
+from ..cache import digest
+from .inputs import Record, Scan, read, search_folders
 
 
 def _folders(device: Any, own: str | None) -> dict[str, str]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import _native
-from ..base import libslang
-from ..base.census import Census
+from ... import _native
+from ...base import libslang
+from ...base.census import Census
+from .files import imported_paths
 from .loaded import foreign_links, new_session
-from .module_files import imported_paths
 
 _log = logging.getLogger("slangpy")
 
