@@ -2,6 +2,7 @@
 #include "cuda/compile.h"
 #include "cuda/api.h"
 #include "cuda/constants.h"
+#include "cuda/stack_slots.h"
 #include "cuda/supplement.h"
 
 #include <algorithm>
@@ -287,6 +288,33 @@ std::string read_result(const Nvrtc& nvrtc, nvrtcProgram program, bool ptx)
     return code;
 }
 
+/// Compiles; the result is read from the program.
+void translate(const Nvrtc& nvrtc, Program& program, const Preparation& prepared, const std::string& label)
+{
+    const std::string name = label.empty() ? "kernel.cu" : label + ".cu";
+    if (int result = nvrtc.nvrtcCreateProgram(&program.handle, prepared.source.c_str(), name.c_str(), 0, nullptr,
+                                              nullptr))
+        fail_runtime("NVRTC could not take the source of '", label, "': ", nvrtc.nvrtcGetErrorString(result));
+    std::vector<const char*> options;
+    for (const std::string& option : prepared.options)
+        options.push_back(option.c_str());
+    const int result = nvrtc.nvrtcCompileProgram(program.handle, int(options.size()), options.data());
+    if (!result)
+        return;
+    size_t size = 0;
+    nvrtc.nvrtcGetProgramLogSize(program.handle, &size);
+    std::string log(size, '\0');
+    nvrtc.nvrtcGetProgramLog(program.handle, log.data());
+    while (!log.empty() && (log.back() == '\0' || log.back() == '\n'))
+        log.pop_back();
+    std::string flags;
+    for (const std::string& option : prepared.options)
+        flags += " " + option;
+    fail_runtime("NVRTC ", nvrtc.major, ".", nvrtc.minor, " failed to compile '", label, "' (",
+                 nvrtc.nvrtcGetErrorString(result), ")\n", errors_of(log), "\noptions:", flags,
+                 "\nsource: ", save_source(prepared.source));
+}
+
 } // namespace
 
 std::string cuda_conversion_mark(std::string_view path) { return converts_symbol + plain_name(path); }
@@ -301,27 +329,13 @@ std::string cuda_compile(const CompileDesc& desc)
     prepared.options.insert(prepared.options.begin(), cat("--gpu-architecture=", arch));
 
     Program program{nvrtc};
-    std::string name = desc.label.empty() ? "kernel.cu" : desc.label + ".cu";
-    if (int result = nvrtc.nvrtcCreateProgram(&program.handle, prepared.source.c_str(), name.c_str(), 0, nullptr,
-                                              nullptr))
-        fail_runtime("NVRTC could not take the source of '", desc.label, "': ", nvrtc.nvrtcGetErrorString(result));
-    std::vector<const char*> options;
-    for (const std::string& option : prepared.options)
-        options.push_back(option.c_str());
-    int result = nvrtc.nvrtcCompileProgram(program.handle, int(options.size()), options.data());
-    if (result) {
-        size_t size = 0;
-        nvrtc.nvrtcGetProgramLogSize(program.handle, &size);
-        std::string log(size, '\0');
-        nvrtc.nvrtcGetProgramLog(program.handle, log.data());
-        while (!log.empty() && (log.back() == '\0' || log.back() == '\n'))
-            log.pop_back();
-        std::string flags;
-        for (const std::string& option : prepared.options)
-            flags += " " + option;
-        fail_runtime("NVRTC ", nvrtc.major, ".", nvrtc.minor, " failed to compile '", desc.label, "' (",
-                     nvrtc.nvrtcGetErrorString(result), ")\n", errors_of(log), "\noptions:", flags,
-                     "\nsource: ", save_source(prepared.source));
+    translate(nvrtc, program, prepared, desc.label);
+    const std::string unshared = cuda_unshared_option(nvrtc.major, nvrtc.minor);
+    if (!unshared.empty() && cuda_has_local_arrays(read_result(nvrtc, program.handle, true))) {
+        Program again{nvrtc};
+        prepared.options.push_back(unshared);
+        translate(nvrtc, again, prepared, desc.label);
+        std::swap(program.handle, again.handle);
     }
     return read_result(nvrtc, program.handle, arch.starts_with("compute"));
 }
@@ -338,6 +352,8 @@ std::string cuda_fingerprint(const std::string& arch)
                            " supplement ", hash);
     for (const std::string& option : base_options({}))
         text += " " + option;
+    if (const std::string unshared = cuda_unshared_option(nvrtc.major, nvrtc.minor); !unshared.empty())
+        text += cat(" ", unshared, " with local arrays");
     return text;
 }
 
