@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import _native
 from .base.shared import Shared
 from .compiler.cache import cache_of, digest
+from .compiler.kernel import check_own_code
 from .compiler.modules import inputs as module_inputs, portable
 from .compiler.modules.files import (
     file_hash,
@@ -29,6 +30,7 @@ from .compiler.modules.loaded import (
     LoadedModule,
     callable_names,
     declared_names,
+    foreign_links,
     new_session,
     session_for,
 )
@@ -81,6 +83,8 @@ class Module(Shared):
         self._source = source
         self.options = _check_options(options)
         self.link = list(link or ())
+        for item in foreign_links(self.link):
+            check_own_code(f"Module '{name}': linked module '{item.name}'", device, item)
         self.logger = logging.getLogger("slangpy")
         self._slang_module: Any = None
         self._loaded: LoadedModule | None = None
@@ -139,7 +143,8 @@ class Module(Shared):
     @staticmethod
     def load_from_module(device: Any, slang_module: Any, options: Any = None, link: Any = ()) -> Module:
         """Wraps a module that `device.load_module(...)` gave."""
-        del device
+        if device is not None:
+            check_own_code(f"load_from_module: module '{slang_module.name}'", device, slang_module)
         return Module(slang_module, options, link)
 
     # --- compiler side

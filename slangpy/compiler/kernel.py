@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _native
 from ..base.checks import check_queue
+from ..errors import NativeValueError
 from .code import target_code
 from .executable import make_executable
 from .modules.reload import follow, source_changed
@@ -51,10 +52,21 @@ def _compile_options(program: Any) -> dict[str, Any]:
     }
 
 
-def check_program(function: str, program: Any) -> None:
-    """TypeError unless it is what link_program() returns."""
+def check_program(function: str, device: Any, program: Any) -> None:
+    """TypeError unless it is what link_program() returns; ValueError for one that is made for another device."""
     if not hasattr(program, "binding_layout") or not hasattr(program, "entry_point_names"):
         raise TypeError(f"{function}: 'program' must be a ShaderProgram (link_program() makes one), got {program!r}")
+    check_own_code(f"{function}: the program", device, program)
+
+
+def check_own_code(what: str, device: Any, code: Any) -> None:
+    """ValueError unless a module or program is of a session of this device: others may be for another target."""
+    owner = code.session.device
+    if owner is not None and owner is not device:
+        raise NativeValueError(
+            f"{what} belongs to another device ({owner.info.type.name}, {owner.info.adapter_name}) than the one it is used "
+            f"with ({device.info.type.name}, {device.info.adapter_name}); load and link it with that one"
+        )
 
 
 class ComputePipeline:
@@ -66,7 +78,7 @@ class ComputePipeline:
     def __init__(
         self, device: Any, program: Any, defer_target_compilation: bool = False, label: str | None = None
     ) -> None:
-        check_program("create_compute_pipeline", program)
+        check_program("create_compute_pipeline", device, program)
         names = list(program.entry_point_names)
         if not names:
             raise ValueError("create_compute_pipeline: the program has no entry point; link one with link_program()")
@@ -144,6 +156,7 @@ class ComputeKernel:
     """A program whose first entry point is run by `dispatch`."""
 
     def __init__(self, device: Any, program: Any) -> None:
+        check_program("create_compute_kernel", device, program)
         self._pipeline = ComputePipeline(device, program, defer_target_compilation=True)
         self._device = device
         self._validate: bool = device.desc.enable_rhi_validation
@@ -272,7 +285,7 @@ def create_compute_kernel(device: Any, program: Any) -> ComputeKernel:
 
 def create_root_shader_object(device: Any, program: Any) -> Any:
     """Empty values for all parameters of the program's first entry point."""
-    check_program("create_root_shader_object", program)
+    check_program("create_root_shader_object", device, program)
     return _native.ShaderObject(device, program.binding_layout(0))
 
 

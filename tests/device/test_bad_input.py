@@ -116,6 +116,40 @@ def test_buffer_of_another_device(usable: spy.Device, other: spy.Device) -> None
         kernel(usable, POINTER).dispatch([10, 1, 1], y=theirs, n=10)
 
 
+BLOCK = "struct P { float k; };\nParameterBlock<P> block;\n" + DOUBLE.replace("*= 2", "*= block.k")
+
+
+def test_code_of_another_device(usable: spy.Device, other: spy.Device) -> None:
+    """It may be for another target, and what it is recorded into may be of another kind."""
+    module = other.load_module_from_source("foreign_code", BLOCK)
+    program = other.link_program([module], [module.entry_point("main")])
+    for make in (usable.create_compute_kernel, usable.create_compute_pipeline, usable.create_root_shader_object):
+        with pytest.raises(ValueError, match=f"{make.__name__}: the program belongs to another device"):
+            make(program)
+    with pytest.raises(ValueError, match="Module 'own': linked module 'foreign_code' belongs to another device"):
+        spy.Module.load_from_source(usable, "own", "int f() { return 1; }", link=[module])
+    with pytest.raises(ValueError, match="load_from_module: module 'foreign_code' belongs to another device"):
+        spy.Module.load_from_module(usable, module)
+    assert spy.Module.load_from_module(other, module).name == "foreign_code"
+    own = kernel(usable, BLOCK)
+    root = usable.create_root_shader_object(own.program)
+    with pytest.raises(ValueError, match="block: the shader object belongs to another device"):
+        spy.ShaderCursor(root).block = other.create_shader_object(program.reflection.block)
+    compute = usable.create_command_encoder().begin_compute_pass()
+    with pytest.raises(ValueError, match="bind_pipeline: the root object belongs to another device"):
+        compute.bind_pipeline(own.pipeline, other.create_root_shader_object(program))
+    compute.end()
+    recorder = other.create_command_encoder()
+    if usable.type is not spy.DeviceType.null:
+        twice = spy.Module.load_from_source(usable, "twice", "float twice(float x) { return 2 * x; }").twice
+        x, y = spy.Tensor.zeros(usable, (3,), "float"), spy.Tensor.zeros(usable, (3,), "float")
+        with pytest.raises(ValueError, match="twice: the encoder of append_to: .* belongs to another device"):
+            twice.append_to(recorder, x, _result=y)
+    buffer = usable.create_buffer(size=16, struct_size=4, usage=RW)
+    with pytest.raises(ValueError, match="Kernel 'main' belongs to another device"):
+        own.dispatch(1, {"block": {"k": 1.0}}, command_encoder=recorder, y=buffer, n=1)
+
+
 @pytest.mark.needs_kernels
 def test_tensor_of_another_device(usable: spy.Device, other: spy.Device) -> None:
     module = spy.Module.load_from_source(usable, "bad_input", "float twice(float x) { return 2 * x; }")

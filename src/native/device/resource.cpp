@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "device/command.h"
+#include "device/encoder.h"
 
 #include <algorithm>
 #include <bit>
@@ -315,6 +316,8 @@ std::string summary(const DeviceObject* object)
         return "QueryPool";
     if (dynamic_cast<const CommandBuffer*>(object))
         return "CommandBuffer";
+    if (dynamic_cast<const CommandEncoder*>(object))
+        return "CommandEncoder";
     return "object";
 }
 

@@ -333,6 +333,10 @@ Outcome write_block(const TypeLayout& layout, const Place& place, PyObject* valu
                         type_text(*block->type())));
         if (!place.object)
             fail_at(path, ErrorKind::value, "a parameter block cannot lie in buffer memory");
+        if (block->device()->backend() != place.object->device()->backend())
+            fail_at(path, ErrorKind::value,
+                    cat("the shader object belongs to another device (", block->device()->info().adapter_name,
+                        ") than the one it is assigned to (", place.object->device()->info().adapter_name, ")"));
         place.object->set_block(place.nested_scope, place.slot, block);
         return Outcome::written;
     }
