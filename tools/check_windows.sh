@@ -75,6 +75,6 @@ check() {
 export -f check
 declare -p options >"$work/options"
 export cxx work
-files=(src/native/{core,device,null,cpu,cuda,vulkan,d3d12,slang}/*.cpp)
+files=(src/native/{core,device,null,cpu,cuda,vulkan,d3d12,slang,slang/rewrite,slang/reflection}/*.cpp)
 printf '%s\n' "${files[@]}" | xargs -P 2 -I{} bash -c '. "$work/options"; check {}'
 echo "check_windows: ${#files[@]} files compile for Windows"

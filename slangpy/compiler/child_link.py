@@ -1,5 +1,5 @@
 """Kernels of second derivatives are compiled by a process of their own: Slang 2026.12 may end it, and takes the sources
-changed (rewrite_inline.h), which would double the compiler's memory in the process of the user."""
+changed (slang/rewrite/inline.h), which would double the compiler's memory in the process of the user."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Elements whose reverse derivative Slang 2026.12 loses in silence. Where one array, matrix or vector is read by a run-time
 index and by another one, or changed at an element behind the read, the share of one read replaces that of the other where
-both meet the same element. Most such reads become calls before the compiler sees them (src/native/slang/rewrite_reads.cpp),
+both meet the same element. Most such reads become calls before the compiler sees them (src/native/slang/rewrite/reads.cpp),
 and here; what is left, of types with sizes that are no numbers, say, is found by a scan without types, which warns.
 
 Measured to be right, and not reported: both in one loop that is not unrolled, a loop before the other read, a branch or

@@ -2,7 +2,6 @@
 #include "d3d12/device.h"
 
 #include "core/error.h"
-#include "device/profile.h"
 
 namespace spy {
 
@@ -72,59 +71,23 @@ void D3D12Device::close_backend() noexcept
 
 // --- work
 
-void D3D12Device::launch(const LaunchDesc& desc)
+static void refuse_stream(const NativeHandle& stream)
 {
-    if (desc.stream.type != NativeHandleType::undefined)
+    if (stream.type != NativeHandleType::undefined)
         fail(ErrorKind::not_implemented,
              "a CUDA stream was given to a d3d12 device; devices that take one: cuda, vulkan");
-    std::lock_guard lock(m_queue.mutex());
-    require_open("launch");
-    timed(
-        *this, desc, [&](const command::WriteTimestamp& c) { m_recorder.record(c); },
-        [&] {
-            m_recorder.record_launch(*static_cast<D3D12Kernel*>(desc.kernel), desc.group_count,
-                                     {desc.arguments.scopes, desc.arguments.slots});
-        });
-    m_queue.flush_if_due();
+}
+
+void D3D12Device::launch(const LaunchDesc& desc)
+{
+    refuse_stream(desc.stream);
+    ListDevice::launch(desc);
 }
 
 uint64_t D3D12Device::submit(const SubmitDesc& desc)
 {
-    if (desc.stream.type != NativeHandleType::undefined)
-        fail(ErrorKind::not_implemented,
-             "a CUDA stream was given to a d3d12 device; devices that take one: cuda, vulkan");
-    std::unique_lock lock(m_queue.mutex());
-    require_open("submit");
-    return m_queue.submit(*this, desc, m_recorder, lock);
-}
-
-uint64_t D3D12Device::last_submit_id()
-{
-    std::lock_guard lock(m_queue.mutex());
-    return m_queue.newest_id();
-}
-
-bool D3D12Device::is_finished(uint64_t submit_id) { return m_queue.is_finished(submit_id); }
-bool D3D12Device::wait(uint64_t submit_id, uint64_t timeout_ns) { return m_queue.wait(submit_id, timeout_ns); }
-
-void D3D12Device::read_buffer(Buffer* buffer, uint64_t offset, void* data, uint64_t size)
-{
-    m_host.read_buffer(buffer, offset, data, size);
-}
-
-void D3D12Device::write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t size)
-{
-    m_host.write_buffer(buffer, offset, data, size);
-}
-
-void D3D12Device::read_texture(Texture* texture, uint32_t layer, uint32_t mip, void* data)
-{
-    m_host.read_texture(texture, layer, mip, data);
-}
-
-void D3D12Device::write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data)
-{
-    m_host.write_texture(texture, layer, mip, data);
+    refuse_stream(desc.stream);
+    return ListDevice::submit(desc);
 }
 
 // --- the rest
@@ -134,12 +97,6 @@ std::array<NativeHandle, 3> D3D12Device::native_handles()
     require_open("native_handles");
     return {NativeHandle{NativeHandleType::D3D12Device, uint64_t(m_context.device.get())}, NativeHandle{},
             NativeHandle{}};
-}
-
-std::vector<HeapReport> D3D12Device::heap_reports()
-{
-    std::lock_guard lock(m_queue.mutex());
-    return m_memory.reports();
 }
 
 } // namespace spy

@@ -5,10 +5,11 @@
 #include "d3d12/recorder.h"
 
 #include "device/backend.h"
+#include "device/list_device.h"
 
 namespace spy {
 
-class D3D12Device final : public Device {
+class D3D12Device final : public ListDevice<D3D12Device, D3D12Kernel> {
 public:
     explicit D3D12Device(const DeviceDesc& desc);
     ~D3D12Device() override;
@@ -26,14 +27,6 @@ public:
 
     void launch(const LaunchDesc& desc) override;
     uint64_t submit(const SubmitDesc& desc) override;
-    uint64_t last_submit_id() override;
-    bool is_finished(uint64_t submit_id) override;
-    bool wait(uint64_t submit_id, uint64_t timeout_ns) override;
-    void read_buffer(Buffer* buffer, uint64_t offset, void* data, uint64_t size) override;
-    void write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t size) override;
-    void read_texture(Texture* texture, uint32_t layer, uint32_t mip, void* data) override;
-    void write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data) override;
-    std::vector<HeapReport> heap_reports() override;
     std::array<NativeHandle, 3> native_handles() override;
     std::shared_ptr<void> native_owner() override { return std::make_shared<Com<ID3D12Device>>(m_context.device); }
 
@@ -42,7 +35,6 @@ public:
     D3D12Memory& memory() { return m_memory; }
     D3D12Descriptors& descriptors() { return m_descriptors; }
     D3D12Queue& queue() { return m_queue; }
-    void require_open(const char* what) const { m_queue.timeline.require_open(what); }
     void read_queries(D3D12QueryPool& pool, uint32_t index, uint32_t count, uint64_t* ticks)
     {
         m_host.read_queries(pool, index, count, ticks);
@@ -52,6 +44,8 @@ protected:
     void close_backend() noexcept override;
 
 private:
+    friend class ListDevice<D3D12Device, D3D12Kernel>;
+
     D3D12Context m_context;
     D3D12Descriptors m_descriptors{m_context};
     D3D12Memory m_memory{*this};

@@ -1,6 +1,6 @@
 #pragma once
 // Where a backend binds each parameter of a program, from Slang's reflection. Part of type_layout.cpp.
-#include "slang/reflection.h"
+#include "slang/reflection/reflection.h"
 
 #include <algorithm>
 #include <slang.h>

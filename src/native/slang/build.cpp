@@ -1,7 +1,7 @@
 #include "slang/build.h"
 
 #include "slang/remote.h"
-#include "slang/rewrite.h"
+#include "slang/rewrite/rewrite.h"
 
 #include <filesystem>
 #include <set>

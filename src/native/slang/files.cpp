@@ -1,14 +1,14 @@
 #include "slang/files.h"
 
-#include "slang/rewrite.h"
-#include "slang/rewrite_host.h"
-#include "slang/rewrite_inline.h"
-#include "slang/rewrite_loops.h"
-#include "slang/rewrite_no_diff.h"
-#include "slang/rewrite_elements.h"
-#include "slang/rewrite_outs.h"
-#include "slang/rewrite_reads.h"
-#include "slang/rewrite_scalars.h"
+#include "slang/rewrite/rewrite.h"
+#include "slang/rewrite/host.h"
+#include "slang/rewrite/inline.h"
+#include "slang/rewrite/loops.h"
+#include "slang/rewrite/no_diff.h"
+#include "slang/rewrite/elements.h"
+#include "slang/rewrite/outs.h"
+#include "slang/rewrite/reads.h"
+#include "slang/rewrite/scalars.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,6 +1,6 @@
 #include "slang/remote.h"
 
-#include "slang/rewrite.h"
+#include "slang/rewrite/rewrite.h"
 
 #include <algorithm>
 #include <set>

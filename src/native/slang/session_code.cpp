@@ -3,7 +3,7 @@
 
 #include "slang/build.h"
 #include "slang/remote.h"
-#include "slang/rewrite.h"
+#include "slang/rewrite/rewrite.h"
 
 #include <algorithm>
 #include <cctype>

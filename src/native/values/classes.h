@@ -12,7 +12,6 @@ enum class ValueClass : uint8_t {
     integer,
     floating,
     numpy_scalar,
-    half,
     math,
     sequence,
     dict,

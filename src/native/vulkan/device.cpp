@@ -2,7 +2,6 @@
 #include "vulkan/device.h"
 
 #include "core/error.h"
-#include "device/profile.h"
 
 namespace spy {
 
@@ -71,68 +70,6 @@ void VulkanDevice::close_backend() noexcept
     m_context.close();
 }
 
-// --- work
-
-void VulkanDevice::launch(const LaunchDesc& desc)
-{
-    const bool on_stream = desc.stream.type != NativeHandleType::undefined;
-    std::lock_guard lock(m_queue.mutex());
-    require_open("launch");
-    if (on_stream)
-        sync_to_stream(desc.stream);
-    timed(
-        *this, desc, [&](const command::WriteTimestamp& c) { m_recorder.record(c); },
-        [&] {
-            m_recorder.record_launch(*static_cast<VulkanKernel*>(desc.kernel), desc.group_count,
-                                     {desc.arguments.scopes, desc.arguments.slots});
-        });
-    if (on_stream)
-        return sync_stream_to(desc.stream);
-    m_queue.flush_if_due();
-}
-
-uint64_t VulkanDevice::submit(const SubmitDesc& desc)
-{
-    const bool on_stream = desc.stream.type != NativeHandleType::undefined;
-    std::unique_lock lock(m_queue.mutex());
-    require_open("submit");
-    if (on_stream)
-        sync_to_stream(desc.stream);
-    const uint64_t id = m_queue.submit(*this, desc, m_recorder, lock);
-    if (on_stream)
-        sync_stream_to(desc.stream);
-    return id;
-}
-
-uint64_t VulkanDevice::last_submit_id()
-{
-    std::lock_guard lock(m_queue.mutex());
-    return m_queue.newest_id();
-}
-
-bool VulkanDevice::is_finished(uint64_t submit_id) { return m_queue.is_finished(submit_id); }
-bool VulkanDevice::wait(uint64_t submit_id, uint64_t timeout_ns) { return m_queue.wait(submit_id, timeout_ns); }
-
-void VulkanDevice::read_buffer(Buffer* buffer, uint64_t offset, void* data, uint64_t size)
-{
-    m_host.read_buffer(buffer, offset, data, size);
-}
-
-void VulkanDevice::write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t size)
-{
-    m_host.write_buffer(buffer, offset, data, size);
-}
-
-void VulkanDevice::read_texture(Texture* texture, uint32_t layer, uint32_t mip, void* data)
-{
-    m_host.read_texture(texture, layer, mip, data);
-}
-
-void VulkanDevice::write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data)
-{
-    m_host.write_texture(texture, layer, mip, data);
-}
-
 // --- the rest
 
 std::array<NativeHandle, 3> VulkanDevice::native_handles()
@@ -141,12 +78,6 @@ std::array<NativeHandle, 3> VulkanDevice::native_handles()
     return {NativeHandle{NativeHandleType::VkInstance, uint64_t(m_context.instance->handle())},
             NativeHandle{NativeHandleType::VkPhysicalDevice, uint64_t(m_context.adapter->handle)},
             NativeHandle{NativeHandleType::VkDevice, uint64_t(m_context.device)}};
-}
-
-std::vector<HeapReport> VulkanDevice::heap_reports()
-{
-    std::lock_guard lock(m_queue.mutex());
-    return m_memory.reports();
 }
 
 } // namespace spy

@@ -6,10 +6,11 @@
 
 #include "device/backend.h"
 #include "device/cuda_interop.h"
+#include "device/list_device.h"
 
 namespace spy {
 
-class VulkanDevice final : public Device {
+class VulkanDevice final : public ListDevice<VulkanDevice, VulkanKernel> {
 public:
     explicit VulkanDevice(const DeviceDesc& desc);
     ~VulkanDevice() override;
@@ -25,16 +26,6 @@ public:
     std::string compiler_fingerprint() override;
     ref<Kernel> create_kernel(const KernelDesc& desc) override;
 
-    void launch(const LaunchDesc& desc) override;
-    uint64_t submit(const SubmitDesc& desc) override;
-    uint64_t last_submit_id() override;
-    bool is_finished(uint64_t submit_id) override;
-    bool wait(uint64_t submit_id, uint64_t timeout_ns) override;
-    void read_buffer(Buffer* buffer, uint64_t offset, void* data, uint64_t size) override;
-    void write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t size) override;
-    void read_texture(Texture* texture, uint32_t layer, uint32_t mip, void* data) override;
-    void write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data) override;
-    std::vector<HeapReport> heap_reports() override;
     std::array<NativeHandle, 3> native_handles() override;
     std::shared_ptr<void> native_owner() override { return m_context.handle; }
     int cuda_index() const override { return m_interop ? m_interop->device_index() : -1; }
@@ -47,12 +38,13 @@ public:
     VulkanUploads& uploads() { return m_uploads; }
     VulkanQueue& queue() { return m_queue; }
     const std::shared_ptr<CudaInterop>& interop() const { return m_interop; }
-    void require_open(const char* what) const { m_queue.timeline.require_open(what); }
 
 protected:
     void close_backend() noexcept override;
 
 private:
+    friend class ListDevice<VulkanDevice, VulkanKernel>;
+
     void open_interop();
     CudaInterop& require_interop(const char* what) const;
 

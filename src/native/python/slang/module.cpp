@@ -5,7 +5,7 @@
 #include "slang/binding_text.h"
 #include "slang/code_worker.h"
 #include "slang/compiler.h"
-#include "slang/rewrite.h"
+#include "slang/rewrite/rewrite.h"
 
 #include <dlfcn.h>
 

@@ -2,7 +2,7 @@
 #include "python/slang/objects.h" // first: nanobind must come before core/ref.h
 
 #include "slang/code_worker.h"
-#include "slang/reflection.h"
+#include "slang/reflection/reflection.h"
 #include "slang/type_layout.h"
 
 namespace spy {

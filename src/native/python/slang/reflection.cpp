@@ -2,7 +2,7 @@
 
 #include <slang.h>
 
-#include "slang/reflection.h"
+#include "slang/reflection/reflection.h"
 
 namespace spy {
 namespace {

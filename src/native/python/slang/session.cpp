@@ -3,14 +3,14 @@
 #include "slang/session.h"
 
 #include "slang/code_worker.h"
-#include "slang/reflection.h"
-#include "slang/rewrite.h"
-#include "slang/rewrite_inline.h"
-#include "slang/rewrite_loops.h"
-#include "slang/rewrite_elements.h"
-#include "slang/rewrite_outs.h"
-#include "slang/rewrite_reads.h"
-#include "slang/rewrite_scalars.h"
+#include "slang/reflection/reflection.h"
+#include "slang/rewrite/rewrite.h"
+#include "slang/rewrite/inline.h"
+#include "slang/rewrite/loops.h"
+#include "slang/rewrite/elements.h"
+#include "slang/rewrite/outs.h"
+#include "slang/rewrite/reads.h"
+#include "slang/rewrite/scalars.h"
 #include "slang/type_layout.h"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "slang/rewrite_inline.h"
+#include "slang/rewrite/inline.h"
 
 #include <algorithm>
 #include <cctype>

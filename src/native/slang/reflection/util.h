@@ -1,7 +1,7 @@
 #pragma once
 // What the files of the reflection share. Everything here runs under the compiler's lock.
-#include "slang/reflection.h"
-#include "slang/rewrite.h"
+#include "slang/reflection/reflection.h"
+#include "slang/rewrite/rewrite.h"
 
 namespace spy::reflecting {
 

@@ -1,4 +1,4 @@
-#include "slang/rewrite.h"
+#include "slang/rewrite/rewrite.h"
 
 #include "core/tokens.h"
 #include "slang/changed_lines.h"

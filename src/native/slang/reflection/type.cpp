@@ -1,4 +1,4 @@
-#include "slang/reflection_util.h"
+#include "slang/reflection/util.h"
 
 namespace spy {
 

@@ -9,7 +9,7 @@ namespace spy {
 /// takes the gradient of another vector for that of v where a branch writes an element of v and reads one of a vector
 /// made of v, or gives one to a call that writes. It is right where an operation lies before, and this one gives the
 /// same number. So branches that use elements of v, if any is written, begin with it too. In sources
-/// with `out` and without branches that is done behind the first loop: rewrite_outs.h says why. Lines stay.
+/// with `out` and without branches that is done behind the first loop: outs.h says why. Lines stay.
 std::string rewrite_elements(std::string_view source);
 
 } // namespace spy

@@ -1,4 +1,4 @@
-#include "slang/rewrite_host.h"
+#include "slang/rewrite/host.h"
 
 #include "core/tokens.h"
 

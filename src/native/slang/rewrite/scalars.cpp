@@ -1,7 +1,8 @@
-#include "slang/rewrite_scalars.h"
+#include "slang/rewrite/scalars.h"
 
-#include "slang/bracketed.h"
-#include "slang/changed_lines.h"
+#include "core/error.h"
+#include "slang/rewrite/bracketed.h"
+#include "slang/rewrite/edits.h"
 
 namespace spy {
 namespace {
@@ -27,10 +28,7 @@ private:
 
     void search(const FunctionBody& body, std::vector<Token>& result) const
     {
-        bool loops = false;
-        for (size_t i = body.begin; i < body.end && !loops; ++i)
-            loops = is_loop_word(at(i));
-        if (!loops)
+        if (!m_text.loops(body).any())
             return;
         const auto type_end = [this](size_t i) { return is_float_word(at(i)) ? i + 1 : i; };
         const Names names = changing(body.begin, body.end, m_text.declared(body, type_end));
@@ -100,21 +98,13 @@ private:
 
 std::string rewrite_scalars(std::string_view source)
 {
-    std::vector<Token> places;
-    if (source.find("ifferentiable") != source.npos && source.find_first_of("*/") != source.npos)
-        places = ScalarScanner(source).found();
-    if (places.empty())
+    if (source.find("ifferentiable") == source.npos || source.find_first_of("*/") == source.npos)
         return std::string(source);
-    std::string result;
-    size_t done = 0;
-    for (const Token& place : places) {
-        result.append(source.substr(done, place.begin - done)).append("(-(-");
-        result.append(source.substr(place.begin, place.end - place.begin)).append("))");
-        done = place.end;
-    }
-    result.append(source.substr(done));
-    remember_lines(source, result);
-    return result;
+    std::vector<Edit> edits;
+    for (const Token& place : ScalarScanner(source).found())
+        edits.push_back(
+            {place.begin, place.end, cat("(-(-", source.substr(place.begin, place.end - place.begin), "))")});
+    return with_edits(source, edits);
 }
 
 } // namespace spy

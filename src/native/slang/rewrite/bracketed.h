@@ -14,6 +14,12 @@ struct FunctionBody {
     size_t begin, open, end;
 };
 
+/// The words that begin a body's first and last loop, as tokens; npos where it has none.
+struct LoopWords {
+    size_t first = std::string_view::npos, last = std::string_view::npos;
+    bool any() const { return first != std::string_view::npos; }
+};
+
 class BracketedText {
 public:
     static constexpr size_t npos = std::string_view::npos;
@@ -33,6 +39,8 @@ public:
 
     /// Functions hold no functions: nothing within a body is listed.
     std::vector<FunctionBody> bodies() const;
+    /// What stands behind the first, or before the last, is behind or before some loop of the body.
+    LoopWords loops(const FunctionBody& body) const;
     /// Words that the parameters and the body declare behind a type. `type_end` gives the token behind a type that
     /// begins at i, or i where none does. Arrays are left out.
     template <class TypeEnd>

@@ -1,7 +1,8 @@
-#include "slang/rewrite_outs.h"
+#include "slang/rewrite/outs.h"
 
-#include "slang/bracketed.h"
-#include "slang/changed_lines.h"
+#include "core/error.h"
+#include "slang/rewrite/bracketed.h"
+#include "slang/rewrite/edits.h"
 
 #include <map>
 
@@ -82,13 +83,8 @@ private:
 
     void search(const FunctionBody& body, Places& places) const
     {
-        size_t first_loop = npos, last_loop = npos;
-        for (size_t i = body.open; i < body.end; ++i)
-            if (is_loop_word(at(i))) {
-                first_loop = first_loop == npos ? i : first_loop;
-                last_loop = i;
-            }
-        if (last_loop == npos)
+        const LoopWords loops = m_text.loops(body);
+        if (!loops.any())
             return;
         const Names names = m_text.local_floats(body);
         for (size_t open = body.open + 1; open < body.end; ++open) {
@@ -102,10 +98,10 @@ private:
                 const Place place = place_of(open, body);
                 if (place.behind == npos)
                     continue;
-                if (place.behind < last_loop)
+                if (place.behind < loops.last)
                     places[m_text.token(place.behind).end].insert(m_text.text(argument.first, argument.last));
                 const bool is_element = argument.first != argument.last && names.count(at(argument.first));
-                if (is_element && first_loop < open && place.before != npos)
+                if (is_element && loops.first < open && place.before != npos)
                     places[m_text.token(place.before).end].insert(at(argument.first));
             }
         }
@@ -175,22 +171,13 @@ private:
 
 std::string rewrite_outs(std::string_view source)
 {
-    Places places;
-    if (source.find("ifferentiable") != source.npos && source.find("out") != source.npos)
-        places = OutScanner(source).found();
-    if (places.empty())
+    if (source.find("ifferentiable") == source.npos || source.find("out") == source.npos)
         return std::string(source);
-    std::string result;
-    size_t done = 0;
-    for (const auto& [place, names] : places) {
-        result.append(source.substr(done, place - done));
+    std::map<size_t, std::string> texts;
+    for (const auto& [place, names] : OutScanner(source).found())
         for (const std::string_view name : names)
-            result.append(" ").append(name).append(" = -(-").append(name).append(");");
-        done = place;
-    }
-    result.append(source.substr(done));
-    remember_lines(source, result);
-    return result;
+            texts[place] += cat(" ", name, " = -(-", name, ");");
+    return with_insertions(source, texts);
 }
 
 } // namespace spy

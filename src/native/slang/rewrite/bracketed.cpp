@@ -1,4 +1,4 @@
-#include "slang/bracketed.h"
+#include "slang/rewrite/bracketed.h"
 
 #include <algorithm>
 
@@ -85,6 +85,15 @@ std::vector<FunctionBody> BracketedText::bodies() const
         i = m_match[i];
     }
     return result;
+}
+
+LoopWords BracketedText::loops(const FunctionBody& body) const
+{
+    LoopWords words;
+    for (size_t i = body.open; i < body.end; ++i)
+        if (is_loop_word(at(i)))
+            words = {words.any() ? words.first : i, i};
+    return words;
 }
 
 /// The "(" of the function whose body opens at a token; npos where none does.

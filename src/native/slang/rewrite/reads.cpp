@@ -1,9 +1,9 @@
-#include "slang/rewrite_reads.h"
+#include "slang/rewrite/reads.h"
 
 #include "core/error.h"
-#include "slang/bracketed.h"
-#include "slang/changed_lines.h"
-#include "slang/rewrite.h"
+#include "slang/rewrite/bracketed.h"
+#include "slang/rewrite/edits.h"
+#include "slang/rewrite/rewrite.h"
 
 #include <algorithm>
 #include <cctype>
@@ -36,7 +36,8 @@ struct Use {
     bool is_element() const { return behind != begin + 1; }
 };
 
-struct Edit {
+/// At some byte: so many erased, and a text put there.
+struct Change {
     size_t erased;
     std::string text;
 };
@@ -73,12 +74,12 @@ public:
     }
 
     /// What to put where: byte in the source -> bytes erased, and text.
-    std::map<size_t, Edit> found()
+    std::map<size_t, Change> found()
     {
         for (const FunctionBody& body : m_text.bodies())
             if (const size_t begin = m_text.header_of(body); is_differentiable(begin, body))
                 search(body, begin);
-        return std::move(m_edits);
+        return std::move(m_changes);
     }
 
 private:
@@ -316,7 +317,7 @@ private:
             edit(open, 1).text += ", int(";
             edit(m_text.match(open), 1).text += ")";
         }
-        Edit& last = m_edits[m_text.token(use.end - 1).begin];
+        Change& last = m_changes[m_text.token(use.end - 1).begin];
         last.text += ")";
         define(variable, returned, indices, begin);
     }
@@ -331,9 +332,9 @@ private:
         return letter == npos ? npos : letter % 4;
     }
 
-    Edit& edit(size_t token, size_t erased = 0)
+    Change& edit(size_t token, size_t erased = 0)
     {
-        Edit& made = m_edits[m_text.token(token).begin];
+        Change& made = m_changes[m_text.token(token).begin];
         made.erased = std::max(made.erased, erased);
         return made;
     }
@@ -363,7 +364,7 @@ private:
         const std::string key = cat(m_text.around(begin), " ", parameter, more);
         if (!m_defined.insert(key).second)
             return;
-        Edit& made = edit(begin);
+        Change& made = edit(begin);
         made.text = cat("[Differentiable] ", in_type ? "static " : "", returned, " ", m_pick, "(", parameter, more,
                         ") { return ", element, "; } ") +
             made.text;
@@ -373,7 +374,7 @@ private:
     std::string m_pick;
     bool m_writes_arguments; ///< a function here may
     Names m_sizes;           ///< global constants
-    std::map<size_t, Edit> m_edits;
+    std::map<size_t, Change> m_changes;
     std::set<std::string> m_defined;
 };
 
@@ -383,18 +384,10 @@ std::string rewrite_reads(std::string_view source)
 {
     if (source.find("ifferentiable") == source.npos || source.find('[') == source.npos)
         return std::string(source);
-    const std::map<size_t, Edit> edits = ReadScanner(source, "_spy_pick_" + content_hash(source)).found();
-    if (edits.empty())
-        return std::string(source);
-    std::string result;
-    size_t done = 0;
-    for (const auto& [place, edit] : edits) {
-        result.append(source.substr(done, place - done)).append(edit.text);
-        done = place + edit.erased;
-    }
-    result.append(source.substr(done));
-    remember_lines(source, result);
-    return result;
+    std::vector<Edit> edits;
+    for (auto& [place, change] : ReadScanner(source, "_spy_pick_" + content_hash(source)).found())
+        edits.push_back({place, place + change.erased, std::move(change.text)});
+    return with_edits(source, edits);
 }
 
 } // namespace spy

@@ -1,8 +1,8 @@
-#include "slang/rewrite_no_diff.h"
+#include "slang/rewrite/no_diff.h"
 
 #include "core/tokens.h"
-#include "slang/changed_lines.h"
-#include "slang/rewrite.h"
+#include "slang/rewrite/edits.h"
+#include "slang/rewrite/rewrite.h"
 
 #include <algorithm>
 #include <optional>
@@ -135,28 +135,21 @@ std::string rewrite_no_diff(const std::string& source)
         return source;
     const NoDiffScanner scanner(source);
     const std::string name = "_spy_no_diff_" + content_hash(source);
-    std::vector<std::pair<size_t, std::string>> inserted; // in the order of the text, except closings
+    std::vector<Edit> edits; // in the order of the text, except closings
     for (size_t i = 0; i < scanner.count(); ++i) {
         if (scanner.at(i) != word || !scanner.gives_value(i))
             continue;
         if (const std::optional<size_t> end = scanner.call_end(i + 1)) {
-            inserted.emplace_back(scanner.token(i).begin, "no_diff " + name + "(");
-            inserted.emplace_back(scanner.token(*end - 1).end, ")");
+            const size_t open = scanner.token(i).begin, close = scanner.token(*end - 1).end;
+            edits.push_back({open, open, "no_diff " + name + "("});
+            edits.push_back({close, close, ")"});
         }
     }
-    if (inserted.empty())
+    if (edits.empty())
         return source;
-    std::stable_sort(inserted.begin(), inserted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::string result;
-    size_t done = 0;
-    for (const auto& [place, text] : inserted) {
-        result.append(source, done, place - done).append(text);
-        done = place;
-    }
-    result.append(source, done);
-    remember_lines(source, result);
+    std::stable_sort(edits.begin(), edits.end(), [](const Edit& a, const Edit& b) { return a.begin < b.begin; });
     // A file may be included more than once.
-    return result + "\n#ifndef " + name + "_\n#define " + name + "_\nT " + name +
+    return with_edits(source, edits) + "\n#ifndef " + name + "_\n#define " + name + "_\nT " + name +
         "<T>(T value) { return value; }\n#endif\n";
 }
 

@@ -1,5 +1,5 @@
 #include "core/tokens.h"
-#include "slang/rewrite.h"
+#include "slang/rewrite/rewrite.h"
 
 #include <algorithm>
 #include <cctype>

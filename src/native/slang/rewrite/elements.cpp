@@ -1,10 +1,9 @@
-#include "slang/rewrite_elements.h"
+#include "slang/rewrite/elements.h"
 
 #include "core/error.h"
-#include "slang/bracketed.h"
-#include "slang/changed_lines.h"
+#include "slang/rewrite/bracketed.h"
+#include "slang/rewrite/edits.h"
 
-#include <algorithm>
 #include <map>
 
 namespace spy {
@@ -33,16 +32,14 @@ private:
     void search(const FunctionBody& body, std::map<size_t, std::string>& places) const
     {
         bool branches = false;
-        size_t first_loop = body.end;
-        for (size_t i = body.open; i < body.end && !branches; ++i) {
+        for (size_t i = body.open; i < body.end && !branches; ++i)
             branches = at(i) == "if" || at(i) == "switch";
-            first_loop = is_loop_word(at(i)) ? std::min(first_loop, i) : first_loop;
-        }
-        if (!branches && (first_loop == body.end || !m_writes_arguments))
+        const LoopWords loops = m_text.loops(body);
+        if (!branches && !(loops.any() && m_writes_arguments))
             return;
         const Names names = m_text.local_floats(body);
         Names written;
-        for (size_t i = branches ? body.open + 1 : first_loop; i < body.end; ++i) {
+        for (size_t i = branches ? body.open + 1 : loops.first; i < body.end; ++i) {
             if (!names.count(at(i)))
                 continue;
             const size_t begin = m_text.is_stepped(i) ? i - 2 : i; // ++v.y
@@ -128,20 +125,8 @@ private:
 
 std::string rewrite_elements(std::string_view source)
 {
-    std::map<size_t, std::string> places;
-    if (source.find("ifferentiable") != source.npos)
-        places = ElementScanner(source).found();
-    if (places.empty())
-        return std::string(source);
-    std::string result;
-    size_t done = 0;
-    for (const auto& [place, text] : places) {
-        result.append(source.substr(done, place - done)).append(text);
-        done = place;
-    }
-    result.append(source.substr(done));
-    remember_lines(source, result);
-    return result;
+    const bool may = source.find("ifferentiable") != source.npos;
+    return may ? with_insertions(source, ElementScanner(source).found()) : std::string(source);
 }
 
 } // namespace spy

@@ -1,8 +1,8 @@
-#include "slang/rewrite_loops.h"
+#include "slang/rewrite/loops.h"
 
 #include "core/tokens.h"
-#include "slang/changed_lines.h"
 #include "slang/constants.h"
+#include "slang/rewrite/edits.h"
 
 #include <slang.h>
 
@@ -16,11 +16,6 @@ namespace spy {
 namespace {
 
 constexpr size_t npos = std::string_view::npos;
-
-struct Edit {
-    size_t begin, end;
-    std::string text;
-};
 
 /// How often a loop runs at most: a number, or an expression that Slang can fold.
 struct Trips {
@@ -360,20 +355,7 @@ std::string rewrite_loops(std::string_view source)
 {
     if (source.find("while") == npos && source.find("for") == npos)
         return std::string(source);
-    const std::vector<Edit> edits = LoopScanner(source).edits();
-    if (edits.empty())
-        return std::string(source);
-    std::string result;
-    size_t done = 0;
-    for (const Edit& edit : edits) {
-        if (edit.begin > done)
-            result.append(source.substr(done, edit.begin - done));
-        result.append(edit.text);
-        done = edit.end;
-    }
-    result.append(source.substr(done));
-    remember_lines(source, result);
-    return result;
+    return with_edits(source, LoopScanner(source).edits());
 }
 
 } // namespace spy

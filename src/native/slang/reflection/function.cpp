@@ -1,5 +1,5 @@
-#include "slang/reflection_core_types.h"
-#include "slang/reflection_util.h"
+#include "slang/reflection/core_types.h"
+#include "slang/reflection/util.h"
 
 namespace spy {
 
