@@ -163,7 +163,7 @@ CpuKernel::CpuKernel(ref<Device> device, const KernelDesc& desc)
     for (size_t i = 0; i < m_layout->slots.size(); ++i) {
         const SlotLayout& slot = m_layout->slots[i];
         if (!is_buffer(slot) && !has_texture(slot) && !has_sampler(slot) && !is_typed_buffer(slot))
-            continue; // a global that the kernel does not reach (slangpy/compiler/text/prelude.py): its place stays empty
+            continue; // not reached by the kernel (slangpy/compiler/text/prelude.py): its place stays empty
         const uint64_t size = is_buffer(slot) ? sizeof(BufferView) : has_texture(slot) && has_sampler(slot) ? 16 : 8;
         if (slot.scope >= m_layout->scopes.size() || slot.offset + size > m_layout->scopes[slot.scope].size + 16)
             fail_runtime(desc.label, ": the layout places parameter '", slot.path, "' outside of its scope");
