@@ -52,8 +52,13 @@ class NativeIndexError(IndexError, RuntimeError):
     """An index that the native layer refused; also a RuntimeError, as above."""
 
 
+class NativeOverflowError(OverflowError, ValueError, RuntimeError):
+    """A number that does not fit where the native layer had to put it: a wrong value, too, and as above."""
+
+
 PLAIN_ERRORS = (
     ValueError, TypeError, RuntimeError, NotImplementedError, NativeValueError, NativeTypeError, NativeIndexError,
+    NativeOverflowError,
 )  # fmt: skip
 """Classes that say nothing but what they are: the text may be told again with more in front."""
 

@@ -39,8 +39,9 @@ def test_integers_are_exact_and_range_checked(layouts, name, low, high):
     for value in (low, high, 1, True, np.int8(1), np.uint64(high)):
         assert round_trip(layouts, layout, value) == value
     for value in (low - 1, high + 1, 10**30, -(10**5000)):
-        with pytest.raises(OverflowError, match="out of range for " + name):
+        with pytest.raises(OverflowError, match="out of range for " + name) as raised:
             write(layouts, layout, value)
+        assert isinstance(raised.value, ValueError) and isinstance(raised.value, RuntimeError)
     for value in (2.0, np.float64(3), 1.5, float("nan"), float("inf"), np.float32(0.5)):
         with pytest.raises(ValueError, match="not an integer"):
             write(layouts, layout, value)

@@ -31,7 +31,7 @@ nb::object exception_class(ErrorKind kind)
     case ErrorKind::index: return own_class("NativeIndexError", PyExc_IndexError);
     case ErrorKind::key: return own_class("NameNotFoundError", PyExc_KeyError);
     case ErrorKind::memory: return nb::borrow(PyExc_MemoryError);
-    case ErrorKind::overflow: return nb::borrow(PyExc_OverflowError);
+    case ErrorKind::overflow: return own_class("NativeOverflowError", PyExc_OverflowError);
     case ErrorKind::not_implemented: return nb::borrow(PyExc_NotImplementedError);
     case ErrorKind::timeout: return nb::borrow(PyExc_TimeoutError);
     case ErrorKind::slang_compile: return own_class("SlangCompileError", PyExc_RuntimeError);
