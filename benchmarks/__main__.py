@@ -1,7 +1,9 @@
 """All figures of one device in one run, beside raw copy, torch, torch.compile, Triton and CuPy where installed.
 
     python -m benchmarks [--device cpu|cuda|vulkan] [--quick] [--output results.json] [--limit 6] [--total 220]
+    python -m benchmarks --only stencil,indirect,gather [--device cuda]
     python -m benchmarks --table results.json
+    PYTHONPATH=older python -m benchmarks --only stencil      # an older build, installed into the folder `older`
 
 Inputs are fresh random numbers; our results start poisoned (sums of gradients at zero) and are compared with NumPy
 float64 before anything is timed. What the peers compute is not compared.
@@ -23,8 +25,8 @@ from typing import Any
 import numpy as np
 
 import slangpy as spy
-from slangpy.base.optional import find_package
 
+from . import find_package
 from .programs import Bench, Program, programs
 
 
@@ -129,18 +131,27 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "figures": [],
         "left_out": [],
     }
-    for number, make in enumerate(programs(bench)):
+    for name, make in chosen(programs(bench), options.only).items():
         if time.perf_counter() - begun > options.total:
-            results["left_out"].append(f"program {number}: the {options.total:g} seconds of the run were spent")
+            results["left_out"].append(f"{name}: the {options.total:g} seconds of the run were spent")
             continue
         try:
             figure = measure(bench, make, copied, options.limit)
         except Exception as error:  # the other figures are wanted all the same
             text = f"{type(error).__name__}: {error}"[:500]
-            figure = {"name": f"program {number}", "seconds": {}, "ratios": {}, "failed": {"slangpy": text}}
+            figure = {"name": name, "seconds": {}, "ratios": {}, "failed": {"slangpy": text}}
         results["figures"].append(figure)
         print(f"{time.perf_counter() - begun:6.1f} s  {figure['name']}", file=sys.stderr, flush=True)
     return results
+
+
+def chosen(known: dict[str, Any], only: str) -> dict[str, Any]:
+    """The programs that `--only` names; all of them where it names none."""
+    names = [name for name in only.split(",") if name]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SystemExit(f"--only: there is no program {', '.join(unknown)}; there are: {', '.join(known)}")
+    return {name: known[name] for name in names} if names else known
 
 
 def table(results: dict[str, Any]) -> str:
@@ -169,6 +180,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", choices=["cpu", "vulkan", "cuda"])
     parser.add_argument("--quick", action="store_true", help="2^16 elements")
+    parser.add_argument("--only", default="", metavar="NAME,...", help="only these programs")
     parser.add_argument("--limit", type=float, default=3.0, help="seconds of timing for each figure")
     parser.add_argument("--total", type=float, default=200.0, help="seconds after which no figure is begun")
     parser.add_argument("--output", type=Path, help="where the JSON goes")

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 import slangpy as spy
-from slangpy.base.optional import find_package
+
+from . import find_package
+from .cuda_kernels import CudaKernels
 
 SOURCE = """
 import slangpy;
@@ -53,6 +55,13 @@ float twenty(float a, float b, float c, float d, float e, float f, float g, floa
 {
     return a + b + c + d + e + f + g + h + i + j + k + l + m + n + o + p + q + r + s + t;
 }
+float sum_of_16(int i, Tensor<float, 1> a, Tensor<float, 1> b, Tensor<float, 1> c, Tensor<float, 1> d,
+    Tensor<float, 1> e, Tensor<float, 1> f, Tensor<float, 1> g, Tensor<float, 1> h, Tensor<float, 1> j,
+    Tensor<float, 1> k, Tensor<float, 1> l, Tensor<float, 1> m, Tensor<float, 1> n, Tensor<float, 1> o,
+    Tensor<float, 1> p, Tensor<float, 1> q)
+{
+    return a[i] + b[i] + c[i] + d[i] + e[i] + f[i] + g[i] + h[i] + j[i] + k[i] + l[i] + m[i] + n[i] + o[i] + p[i] + q[i];
+}
 float two(float a, float b) { return a + b; }
 """
 
@@ -74,8 +83,11 @@ class Bench:
     cupy: Any
     count: int  # of elements
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
+    by_hand: CudaKernels | None = None  # kernels in CUDA, where CuPy is installed
 
     def __post_init__(self) -> None:
+        if self.cupy:
+            self.by_hand = CudaKernels(self.cupy)
         self.module = spy.Module.load_from_source(self.device, "benchmark_programs", SOURCE)
 
     def random(self, *shape: int) -> np.ndarray:
@@ -133,6 +145,8 @@ def row_sums(b: Bench) -> Program:
     if b.torch:
         u = b.peer(values.T.copy())
         calls["torch"] = lambda: u.sum(1)
+    if b.by_hand:
+        calls["CUDA"] = b.by_hand.row_sum(b.cupy.asarray(values.T.copy()))
     expected = values.astype(np.float64).sum(0)
     return Program("row sums of 16, x[i, k]", 4 * b.count + b.count // 4, calls, lambda: error_of(y, expected))
 
@@ -145,8 +159,27 @@ def indirect_sums(b: Bench) -> Program:
     if b.torch:
         u, v = b.peer(values), b.peer(index)
         calls["torch"] = lambda: u[:, v].sum(0)
+    if b.by_hand:
+        calls["CUDA"] = b.by_hand.indirect_sum(b.cupy.asarray(values), b.cupy.asarray(index))
     expected = values.astype(np.float64)[:, index].sum(0)
-    return Program("indirect sums over 16 rows", 4 * b.count + 8 * width, calls, lambda: error_of(y, expected))
+    return Program(f"indirect sums over 16 rows of {width}", 4 * b.count + 8 * width, calls, lambda: error_of(y, expected))
+
+
+def sixteen(b: Bench) -> Program:
+    """Tensors of 2^20, whatever the others have: what other measurements of this took."""
+    width = min(1 << 20, b.count)
+    values, index = b.random(16, width), b.rng.integers(0, width, width, np.int32)
+    tensors, i, y = [b.tensor(row) for row in values], b.tensor(index), b.poisoned((width,))
+    calls: dict[str, Any] = {"slangpy": lambda: b.module.sum_of_16(i, *tensors, _result=y)}
+    if b.torch:
+        rows, v = [b.peer(row) for row in values], b.peer(index)
+        calls["torch"] = lambda: sum(row[v] for row in rows)
+        compiled = b.torch.compile(lambda rows, v: sum(row[v] for row in rows))
+        calls["torch.compile"] = lambda: compiled(rows, v)
+    if b.by_hand:
+        calls["CUDA"] = b.by_hand.indirect_sum(b.cupy.asarray(values), b.cupy.asarray(index))
+    expected = values.astype(np.float64)[:, index].sum(0)
+    return Program(f"16 tensors of {width} at random indices", 72 * width, calls, lambda: error_of(y, expected))
 
 
 def gathers(b: Bench) -> Program:
@@ -159,6 +192,8 @@ def gathers(b: Bench) -> Program:
     if b.cupy:
         c, d = b.cupy.asarray(values), b.cupy.asarray(index)
         calls["cupy"] = lambda: b.cupy.take(c, d)
+        assert b.by_hand
+        calls["CUDA"] = b.by_hand.gather(c, d)
     return Program("gather", 12 * b.count, calls, lambda: error_of(y, values[index].astype(np.float64)))
 
 
@@ -176,13 +211,15 @@ def stencils(b: Bench) -> Program:
         calls["torch"] = lambda: shifted(padded)
         compiled = b.torch.compile(shifted)
         calls["torch.compile"] = lambda: compiled(padded)
+    if b.by_hand:
+        calls["CUDA"] = b.by_hand.stencil(b.cupy.asarray(values))
     expected = shifted(np.pad(values.astype(np.float64), 1, mode="edge"))
     return Program(
         "stencil of 4 neighbours", 8 * side * side, calls, lambda: error_of(y, expected), "torch: padded before"
     )
 
 
-def layouts(b: Bench) -> list[Callable[[Bench], Program]]:
+def layouts(b: Bench) -> dict[str, Callable[[Bench], Program]]:
     side, cube = int(b.count**0.5), max(int(b.count ** (1 / 4)), 2)
     views: dict[str, tuple[tuple[int, ...], Callable[[Any], Any], Callable[[Any], Any] | None]] = {
         "transposed 2-d": ((side, side), lambda t: t.permute(1, 0), None),
@@ -192,7 +229,9 @@ def layouts(b: Bench) -> list[Callable[[Bench], Program]]:
         "broadcast 2-d": ((1, side), lambda t: t.broadcast_to((side, side)), None),
         "broadcast 3-d": ((cube * cube, 1, cube), lambda t: t.broadcast_to((cube * cube, cube, cube)), None),
     }
-    return [lambda b, name=name, case=case: layout(b, name, *case) for name, case in views.items()]
+    return {
+        name.replace(" ", "-"): lambda b, name=name, case=case: layout(b, name, *case) for name, case in views.items()
+    }
 
 
 def layout(b: Bench, name: str, shape: tuple[int, ...], view: Any, flip: Any) -> Program:
@@ -204,6 +243,8 @@ def layout(b: Bench, name: str, shape: tuple[int, ...], view: Any, flip: Any) ->
     if b.torch:
         u, out = b.peer(values), b.torch.empty(target, device=b.torch_name)
         calls["torch"] = (lambda: flip(u)) if flip else (lambda: out.copy_(view(u)))
+    if b.by_hand and name == "transposed 2-d":
+        calls["CUDA"] = b.by_hand.transpose(b.cupy.asarray(values))
     double = b.tensor(values).to_numpy().astype(np.float64)
     expected = numpy_view(name, double, target)
     return Program(name, 8 * int(np.prod(target)), calls, lambda: error_of(y, expected))
@@ -221,11 +262,11 @@ def float3_rows(b: Bench) -> Program:
     count = b.count // 4
     values = b.random(count, 3)
     x, y = b.tensor(values, "float3"), b.poisoned((count,), "float3", 3)
+    calls: dict[str, Any] = {"slangpy": lambda: b.module.same3(x, _result=y)}
+    if b.by_hand:
+        calls["CUDA"] = b.by_hand.copy(b.cupy.asarray(values))
     return Program(
-        "float3, rows of 12 bytes",
-        24 * count,
-        {"slangpy": lambda: b.module.same3(x, _result=y)},
-        lambda: error_of(y, values.astype(np.float64)),
+        "float3, rows of 12 bytes", 24 * count, calls, lambda: error_of(y, values.astype(np.float64))
     )
 
 
@@ -287,19 +328,21 @@ def few(b: Bench, arguments: int) -> Program:
     return Program(f"warm call, {arguments} Tensors of 4", 0, calls, lambda: error_of(y, expected))
 
 
-def programs(b: Bench) -> list[Callable[[Bench], Program]]:
-    return [
-        elementwise,
-        lambda b: few(b, 2),
-        lambda b: few(b, 20),
-        row_sums,
-        indirect_sums,
-        gathers,
-        stencils,
-        *layouts(b),
-        float3_rows,
-        structs,
-        lambda b: scattered(b, b.count // 4, "scattered gradients"),
-        lambda b: scattered(b, 64, "scattered gradients that meet in 64"),
-        loop,
-    ]
+def programs(b: Bench) -> dict[str, Callable[[Bench], Program]]:
+    """All programs by the word that `--only` picks them by."""
+    return {
+        "elementwise": elementwise,
+        "two": lambda b: few(b, 2),
+        "twenty": lambda b: few(b, 20),
+        "rows": row_sums,
+        "indirect": indirect_sums,
+        "sixteen": sixteen,
+        "gather": gathers,
+        "stencil": stencils,
+        **layouts(b),
+        "float3": float3_rows,
+        "struct": structs,
+        "scattered": lambda b: scattered(b, b.count // 4, "scattered gradients"),
+        "meeting": lambda b: scattered(b, 64, "scattered gradients that meet in 64"),
+        "loop": loop,
+    }

@@ -24,7 +24,7 @@ def test_all_figures_run_and_are_right(tmp_path: Path) -> None:
     output = tmp_path / "results.json"
     printed = run("--quick", "--limit", "0.02", "--output", str(output))
     results = json.loads(output.read_text())
-    assert len(results["figures"]) == 18 and not results["left_out"]
+    assert len(results["figures"]) == 19 and not results["left_out"]
     for figure in results["figures"]:
         assert "slangpy" not in figure["failed"] and figure["seconds"]["slangpy"] > 0, figure
         assert figure["error"] < 1e-3, figure
@@ -36,5 +36,5 @@ def test_what_there_was_no_time_for_is_named(tmp_path: Path) -> None:
     output = tmp_path / "results.json"
     printed = run("--quick", "--limit", "0.01", "--total", "0", "--output", str(output))
     results = json.loads(output.read_text())
-    assert results["figures"] == [] and len(results["left_out"]) == 18
-    assert "Not run: program 0" in printed
+    assert results["figures"] == [] and len(results["left_out"]) == 19
+    assert "Not run: elementwise" in printed
