@@ -15,7 +15,7 @@ from .constants import render_constants
 from .derive.sums import adds_anywhere, private_source, sums_source
 from .emit import emit
 from .emit.sums import group_limit
-from .emit.variants import PRIVATE, decode_variant, guess_variant, loads_elements, vector_width
+from .emit.variants import PRIVATE, decode_variant, guess_variant, loads_elements, may_be_near, vector_width
 from .explain import table
 from .planner import Planned, Request
 from .slang_text import avoid_names, product
@@ -50,6 +50,11 @@ def can_space(request: Request, planned: Planned) -> bool:
     return can_widen(request, planned) and loads_elements(planned.vectorized)
 
 
+def can_be_near(request: Request, planned: Planned) -> bool:
+    """Whether there are kernels that compute offsets of views in 32 bits."""
+    return not request.on_cpu and may_be_near(planned.vectorized)
+
+
 def can_privatize(request: Request, planned: Planned) -> bool:
     """Whether there are kernels that add to copies of small gradients (Facts.can_privatize)."""
     has_addresses = not request.on_cpu and request.module.device.compile_target.format != "hlsl"
@@ -58,7 +63,7 @@ def can_privatize(request: Request, planned: Planned) -> bool:
 
 def default_variant(request: Request, planned: Planned) -> int:
     """Variant that the shapes at hand most likely need; what runs is native code's to choose."""
-    return guess_variant(planned.vectorized, can_widen(request, planned))
+    return guess_variant(planned.vectorized, can_widen(request, planned), can_be_near(request, planned))
 
 
 def kernel_source(request: Request, planned: Planned, program: Any, key: int) -> str:
@@ -182,4 +187,4 @@ class Kernels:
                 self._code = variant.built.source
 
 
-__all__ = ["Kernels", "Variant", "can_privatize", "can_space", "can_widen", "default_variant", "group_size", "kernel_source"]
+__all__ = ["Kernels", "Variant", "can_be_near", "can_privatize", "can_space", "can_widen", "default_variant", "group_size", "kernel_source"]

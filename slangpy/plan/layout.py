@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from typing import Any
 
@@ -11,8 +12,8 @@ from ..base.scalars import SCALARS, SIZES
 from ..reflection.dtypes import structured_dtype
 from .bind.base import enum_storage, fixed_size
 from .derive.gradients import NONE, carriers
-from .emit.variants import can_flatten
-from .kernels import can_privatize, can_space, can_widen
+from .emit.variants import can_flatten, widen_least
+from .kernels import can_be_near, can_privatize, can_space, can_widen
 from .kinds import KINDS
 from .kinds.kind import Specs
 from .planner import Planned, Request, warnings_of
@@ -75,11 +76,25 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
         tile=plan.tile,
         label=request.label,
         can_widen=can_widen(request, planned),
+        widen_least=widen_least(plan),
         can_space=can_space(request, planned),
+        can_be_near=can_be_near(request, planned) and not _has_global_tensors(layout),
         can_privatize=can_privatize(request, planned),
         warnings=warnings_of(request, planned),
         is_forward_mode=request.options.fwds,
     )
+
+
+_PLAIN = r"((vector|matrix)<)?(u?int(8|16|32|64)?|float(16|32|64)?|half|double|bool)(_t)?[\d, x]*>?"
+_HOLDS_NO_TENSOR = re.compile(
+    rf"(RW)?((Structured)?Buffer|Texture\w*)<{_PLAIN}>|(RW)?ByteAddressBuffer|Sampler(Comparison)?State|{_PLAIN}(\[\d*\])*"
+)
+
+
+def _has_global_tensors(layout: Any) -> bool:
+    """Whether kernels may reach tensors in globals, whose strides are not looked at when a variant is chosen."""
+    found = layout.globals.fields if layout.globals else ()
+    return any(not _HOLDS_NO_TENSOR.fullmatch(field["type"].full_name) for field in found)
 
 
 def _mark_whole(plan: Vectorized, leaves: Specs) -> None:

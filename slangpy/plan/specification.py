@@ -197,7 +197,9 @@ class Specification:
     tile: tuple[int, ...]
     label: str = ""
     can_widen: bool = False
+    widen_least: int = 0
     can_space: bool = False
+    can_be_near: bool = False
     can_privatize: bool = False
     warnings: tuple[str, ...] = ()
     """Told at each process's first call with the plan."""

@@ -157,6 +157,7 @@ CHECKED = ("tensor_written", "bwds_tensor")
 """Calls whose kernels are kept with checks of what they index, too."""
 MORE = {
     "elements_2d": {"64-bit indices": 2, "any strides, several elements": 4},
+    "vectors": {"neighbours together": 5 | 1 << 3},
     "bwds_rows": {"a repeated row": 3 << 3 | 1 << 5 | 1 << 7},
     "bwds_vectors": {"one row for all": 2 << 3 | 1 << 5},
     "bwds_tensor": {"copies of gradients": 1 << 62, "copies added up": 1 << 62 | 1 << 63},

@@ -36,7 +36,7 @@ def test_equal_keys_have_equal_kernels():
     assert text(module().poly, number(), number(), array(4), key=0) == sizes[0]
 
 
-@pytest.mark.parametrize(("target", "loop"), [("cpp", "for ("), ("spirv", "SV_GroupIndex")])
+@pytest.mark.parametrize(("target", "loop"), [("cpp", "for ("), ("spirv", "SV_GroupThreadID")])
 def test_targets_have_their_loops(target: str, loop: str):
     assert loop in text(module(target).poly, number(), number(), array(5))
 

@@ -43,7 +43,7 @@ def spec_of(node: Any, *given: Any, mode: str = "auto") -> Specification:
         ],
         size=len(names) * STEP,
     )
-    layout = SimpleNamespace(entry_point=entry, entry_point_slot=3)
+    layout = SimpleNamespace(entry_point=entry, entry_point_slot=3, globals=None)
     return specification(asked, planned, layout, lambda type_: f"layout of {type_.full_name}")
 
 

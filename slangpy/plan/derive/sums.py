@@ -124,8 +124,8 @@ def sums_source(sums: Sums, cpu: bool, imports: list[str], in_memory: bool = Fal
     else:
         lines += [
             "[numthreads(256, 1, 1)]",
-            *entry_point("uint3 _group : SV_GroupID, uint _thread : SV_GroupIndex", in_memory=in_memory),
-            "    int64_t _i = (int64_t(_group.x) + int64_t(_group.y) * _call._block) * 256 + int64_t(_thread);",
+            *entry_point("uint3 _group : SV_GroupID, uint3 _threads : SV_GroupThreadID", in_memory=in_memory),
+            "    int64_t _i = (int64_t(_group.x) + int64_t(_group.y) * _call._block) * 256 + int64_t(_threads.x);",
             "    if (_i < _call._count)", "        _add_sums_of_element(_i, _call);", "}",
         ]  # fmt: skip
     return "\n".join(lines) + "\n"
@@ -139,8 +139,8 @@ def private_source(scalar: str, imports: list[str]) -> str:
         *(import_statement(name) for name in imports),
         "struct _spy_Call", "{", "    int64_t _count;", "    int64_t _block;", "    uint64_t _begin;",
         "    uint64_t _copies;", "    uint64_t _pitch;", "}", '[shader("compute")]', "[numthreads(256, 1, 1)]",
-        *entry_point("uint3 _group : SV_GroupID, uint _thread : SV_GroupIndex"),
-        "    int64_t _i = int64_t(_group.x) * 256 + int64_t(_thread);",
+        *entry_point("uint3 _group : SV_GroupID, uint3 _threads : SV_GroupThreadID"),
+        "    int64_t _i = int64_t(_group.x) * 256 + int64_t(_threads.x);",
         "    if (_i >= _call._block) return;",
         f"    uint64_t _at = uint64_t(_i % _call._count) * {size};",
         f"    uint64_t _copy = _call._copies + uint64_t(_i / _call._count) * {_COPIES} * _call._pitch + _at;",

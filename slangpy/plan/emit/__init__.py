@@ -80,6 +80,7 @@ def _page(kernel: Kernel, wrapper: list[str], wide: Wide | None) -> list[str]:
         *dict.fromkeys("\n".join(code.lines) for code in added if code.lines),
         *library_settings(kernel),
         *(["export static const bool _spy_check_bounds = true;"] if facts.checks_bounds else []),
+        *(["export static const bool _spy_near = true;"] if facts.variant.near and facts.takes_tensors else []),
         *kernel.aliases,
         "struct _spy_Call",
         "{",
@@ -107,13 +108,15 @@ def _header(facts: Facts) -> list[str]:
 def _entry_point(kernel: Kernel, wide: Wide | None) -> list[str]:
     variant, thread = kernel.facts.variant, ""
     body = cpu_loop(kernel, wide) if variant.cpu else gpu_body(kernel, wide)
+    first = set_globals(kernel)
     if not variant.cpu:
-        thread = ", uint _thread : SV_GroupIndex"
+        first = ["uint _thread = _threads.x;", *first]  # SV_GroupIndex would have CUDA read sizes that are 1 here
+        thread = ", uint3 _threads : SV_GroupThreadID"
     extra = "".join(f", {parameter}" for parameter in kernel.extra)
     return [
         '[shader("compute")]',
         f"[numthreads({1 if variant.cpu else variant.group_size}, 1, 1)]",
         *entry_point(f"uint3 _group : SV_GroupID{thread}", extra, kernel.facts.on_d3d12),
-        *indent([*set_globals(kernel), *body]),
+        *indent([*first, *body]),
         "}",
     ]

@@ -102,6 +102,14 @@ def _flat_group() -> str:
     return "int64_t(_group.x) + int64_t(_group.y) * 0xffffffffll"
 
 
+def _gpu_group(kernel: Kernel) -> str:
+    """The number of a group. CUDA's grids are long enough for all groups of 2^31 invocations in one row."""
+    kind = kernel.facts.index
+    if kernel.facts.on_cuda and not kernel.facts.variant.wide:
+        return f"{kind}(_group.x)"
+    return f"({kind}(_group.x) + {kind}(_group.y) * {kind}(_call._block))"
+
+
 def gpu_body(kernel: Kernel, wide: Wide | None) -> list[str]:
     """The body of one thread: one invocation, several of them, or every so many."""
     facts = kernel.facts
@@ -117,7 +125,7 @@ def gpu_body(kernel: Kernel, wide: Wide | None) -> list[str]:
     size = facts.variant.group_size
     kind = facts.index
     lines = [
-        f"{kind} _i = ({kind}(_group.x) + {kind}(_group.y) * {kind}(_call._block)) * {size} + {kind}(_thread);",
+        f"{kind} _i = {_gpu_group(kernel)} * {size} + {kind}(_thread);",
         f"if (_i >= {kind}(_call._total)) return;",
     ]
     if not facts.variant.flat:
@@ -132,7 +140,7 @@ def _wide_body(kernel: Kernel, wide: Wide) -> list[str]:
     facts = kernel.facts
     size, kind, width = facts.variant.group_size, facts.index, facts.variant.width
     return [
-        f"{kind} _q = ({kind}(_group.x) + {kind}(_group.y) * {kind}(_call._block)) * {size} + {kind}(_thread);",
+        f"{kind} _q = {_gpu_group(kernel)} * {size} + {kind}(_thread);",
         f"{kind} _begin = _q * {width};",
         f"if (_begin >= {kind}(_call._total)) return;",
         *kernel.hoisted,
@@ -168,7 +176,7 @@ def _spaced_body(kernel: Kernel, wide: Wide) -> list[str]:
         "    {",
     ]
     return [
-        f"{kind} _begin = ({kind}(_group.x) + {kind}(_group.y) * {kind}(_call._block)) * {size * width} + {kind}(_thread);",
+        f"{kind} _begin = {_gpu_group(kernel)} * {size * width} + {kind}(_thread);",
         f"if (_begin >= {kind}(_call._total)) return;",
         *kernel.hoisted,
         *wide.loads,

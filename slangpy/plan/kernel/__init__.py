@@ -56,8 +56,13 @@ class Facts:
         return not (self.variant.cpu or self.on_d3d12) and self.options.bwds and adds_anywhere(self.plan, self.grads)
 
     @property
+    def takes_tensors(self) -> bool:
+        """Whether the function picks elements itself."""
+        return any(p.binding.rank >= 0 for p in self.plan.placed)
+
+    @property
     def checks_bounds(self) -> bool:
-        return self.options.check_bounds and any(p.binding.rank >= 0 for p in self.plan.placed)
+        return self.options.check_bounds and self.takes_tensors
 
     @cached_property
     def leaves(self) -> dict[str, list[Placed]]:

@@ -97,3 +97,5 @@ def _fill_view(kernel: Kernel, placed: Placed, name: str, var: str, lines: list[
     lines.append(f"{var}._offset = {base}.{name}_first + {offset_of(kernel, placed, name)};")
     lines.append(f"{var}._shape = {base}.{name}_shape;")
     lines.append(f"{var}._strides = {base}.{name}_inner;")
+    if kernel.facts.variant.near and name == placed.ident and placed.binding.rank > 0:
+        lines.append(f"{var}._strides[{placed.binding.rank - 1}] = 1;")

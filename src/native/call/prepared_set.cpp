@@ -205,8 +205,8 @@ Selected PreparedCall::select_again(const Call& call, const std::vector<Prepared
     m_signature.keep.resize(kept);
     place(call, measured);
     Selected selected = select(call, measured);
-    constexpr VariantKey alignment = 4;
-    if ((selected.key ^ m_selected.key) & ~alignment)
+    constexpr VariantKey may_differ = 4 | near_variant; // alignment and reach
+    if ((selected.key ^ m_selected.key) & ~may_differ)
         fail_value(m_plan->label, ": set: argument ", changes.front().part->path,
                    changes.size() > 1 ? " and others" : "",
                    ": expected strides of the same kind (which dimensions are contiguous or broadcast) as when the "

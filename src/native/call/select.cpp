@@ -203,6 +203,43 @@ void select_leaf(const Call& call, const Measured& measured, Selected& selected,
     selected.key |= uint64_t(access) << (3 + 2 * position);
 }
 
+/// Whether all elements of a view lie within 2^31 of its first; of a whole tensor also, whether neighbours of its last
+/// dimension lie side by side.
+bool is_near(const Reach& reach, bool primal)
+{
+    uint64_t span = 0;
+    for (size_t i = 0; i < reach.shape.size(); ++i) {
+        const uint64_t steps = reach.shape[i] > 0 ? uint64_t(reach.shape[i] - 1) : 0;
+        const int64_t stride = reach.strides[i];
+        if (stride < -INT32_MAX || stride > INT32_MAX || steps > UINT32_MAX)
+            return false;
+        span += steps * uint64_t(std::abs(stride));
+        if (span > uint64_t(INT32_MAX))
+            return false;
+    }
+    const bool has_rows = primal && reach.plan.whole && reach.shape.size() > reach.plan.vector_dims();
+    return !has_rows || reach.strides[reach.shape.size() - 1] == 1;
+}
+
+/// Whether offsets in 32 bits do for a call, and there is one that is not the flat index.
+bool is_near(const Call& call, bool flatten)
+{
+    bool is_used = !flatten && call.plan.call_rank >= 1;
+    for (size_t i = 0; i < call.leaf_count(); ++i) {
+        const LeafPlan& plan = call.plan.leaves[i];
+        if (!plan.classed || !plan.as<ViewPlan>())
+            continue;
+        const Leaf& leaf = call.leaf(i);
+        is_used |= plan.whole;
+        if (!is_near(reach_of(call, plan, leaf), true))
+            return false;
+        for (const TensorBase* grad : gradients_of(plan, leaf))
+            if (grad && !is_near(reach_of(plan, leaf, *grad), false))
+                return false;
+    }
+    return is_used;
+}
+
 } // namespace
 
 /// The last group of a call may count some thousand invocations beyond its end.
@@ -220,8 +257,12 @@ Selected select(const Call& call, const Measured& measured)
     for (size_t i = 0; i < call.leaf_count(); ++i)
         if (call.plan.leaves[i].classed)
             select_leaf(call, measured, selected, i, position++, flatten);
-    if (flatten ? call.plan.traits.can_widen && selected.aligned : call.plan.traits.can_space)
+    const PlanTraits& traits = call.plan.traits;
+    const bool widens = traits.can_widen && selected.aligned && measured.total >= traits.widen_least;
+    if (flatten ? widens : traits.can_space)
         selected.key |= 4;
+    if (traits.can_be_near && !(selected.key & 2) && is_near(call, flatten))
+        selected.key |= near_variant;
     return selected;
 }
 
