@@ -268,6 +268,33 @@ def test_arrays_of_python_objects(usable: spy.Device) -> None:
         usable.create_command_encoder().upload_buffer_data(buffer, 0, objects)
 
 
+def test_integers_out_of_range(usable: spy.Device) -> None:
+    """The message names the argument: nanobind's own would say that no overload takes an int."""
+    buffer, fence, pool = usable.create_buffer(size=16, usage=RW), usable.create_fence(), usable.create_query_pool(count=2)
+    texture = usable.create_texture(format=spy.Format.r8_unorm, width=2, height=2)
+    encoder, texels = usable.create_command_encoder(), np.zeros((2, 2), np.uint8)
+    calls: dict[str, Any] = {
+        "copy_buffer 'size': -1": lambda: encoder.copy_buffer(buffer, 0, buffer, 8, -1),
+        "fill_buffer 'value': 4294967296": lambda: encoder.fill_buffer(buffer, 1 << 32),
+        "upload_buffer_data 'offset': -4": lambda: encoder.upload_buffer_data(buffer, -4, texels),
+        "resolve_query 'count': -1": lambda: encoder.resolve_query(pool, 0, -1, buffer, 0),
+        "copy_texture 'src_mip': -1": lambda: encoder.copy_texture(texture, 0, 0, (0, 0, 0), texture, 0, -1, (0, 0, 0)),
+        "copy_texture_to_buffer 'dst_size': -1": lambda: encoder.copy_texture_to_buffer(buffer, 0, -1, 2, texture, 0, 0),
+        "upload_texture_data 'layer': -1": lambda: encoder.upload_texture_data(texture, -1, 0, texels),
+        "to_numpy 'mip': -1": lambda: texture.to_numpy(mip=-1),
+        "get_result 'index': -1": lambda: pool.get_result(-1),
+        "Fence.wait 'value': -5": lambda: fence.wait(-5),
+        f"Fence.signal 'value': {1 << 64}": lambda: fence.signal(1 << 64),
+        "wait_for_submit 'id': -1": lambda: usable.wait_for_submit(-1),
+    }
+    for text, call in calls.items():
+        with pytest.raises(ValueError, match=f"{text} is out of range; expected 0 to"):
+            call()
+    seven: Any = np.uint32(7)
+    encoder.fill_buffer(buffer, seven)
+    usable.submit_command_buffer(encoder.finish())
+
+
 def test_sample_counts(usable: spy.Device) -> None:
     with pytest.raises(ValueError, match=r"Invalid sample count \(3\): expected a power of two"):
         usable.create_texture(type=spy.TextureType.texture_2d_ms, format=spy.Format.rgba8_unorm, sample_count=3)

@@ -1,5 +1,6 @@
 // Encoders, submission.
 #include "python/device/bindings.h"
+#include "python/integers.h"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
@@ -175,8 +176,12 @@ void bind_buffer_commands(EncoderClass& cls)
 {
     using E = CommandEncoder;
     cls.def("begin_compute_pass", &E::begin_compute_pass)
-        .def("copy_buffer", &E::copy_buffer, nb::arg("dst"), nb::arg("dst_offset"), nb::arg("src"),
-             nb::arg("src_offset"), nb::arg("size"), "Bytes.")
+        .def(
+            "copy_buffer",
+            [](E& e, ref<Buffer> dst, Int64<"copy_buffer 'dst_offset'"> dst_offset, ref<Buffer> src,
+               Int64<"copy_buffer 'src_offset'"> src_offset,
+               Int64<"copy_buffer 'size'"> size) { e.copy_buffer(dst, dst_offset, src, src_offset, size); },
+            nb::arg("dst"), nb::arg("dst_offset"), nb::arg("src"), nb::arg("src_offset"), nb::arg("size"), "Bytes.")
         .def(
             "clear_buffer",
             [](E& e, ref<Buffer> buffer, nb::object range) {
@@ -185,22 +190,28 @@ void bind_buffer_commands(EncoderClass& cls)
             nb::arg("buffer"), nb::arg("range") = nb::none())
         .def(
             "fill_buffer",
-            [](E& e, ref<Buffer> buffer, uint32_t value, nb::object range) {
+            [](E& e, ref<Buffer> buffer, Int<"fill_buffer 'value'"> value, nb::object range) {
                 e.fill_buffer(buffer, value, range_from(range, "fill_buffer 'range'"));
             },
             nb::arg("buffer"), nb::arg("value"), nb::arg("range") = nb::none(), "Repeats a uint32.")
         .def(
             "upload_buffer_data",
-            [](E& e, ref<Buffer> buffer, uint64_t offset, nb::handle data) {
+            [](E& e, ref<Buffer> buffer, Int64<"upload_buffer_data 'offset'"> offset, nb::handle data) {
                 HostBytes bytes(data, "upload_buffer_data");
                 e.upload_buffer_data(buffer, offset, bytes.bytes());
             },
             nb::arg("buffer"), nb::arg("offset"), nb::arg("data"), "The data is copied at once.")
         .def(
-            "write_timestamp", [](E& e, ref<QueryPool> pool, uint32_t index) { e.write_timestamp(pool, index); },
+            "write_timestamp",
+            [](E& e, ref<QueryPool> pool, Int<"write_timestamp 'index'"> index) { e.write_timestamp(pool, index); },
             nb::arg("query_pool"), nb::arg("index"))
-        .def("resolve_query", &E::resolve_query, nb::arg("query_pool"), nb::arg("index"), nb::arg("count"),
-             nb::arg("buffer"), nb::arg("offset"), "Writes ticks as uint64.")
+        .def(
+            "resolve_query",
+            [](E& e, ref<QueryPool> pool, Int<"resolve_query 'index'"> index, Int<"resolve_query 'count'"> count,
+               ref<Buffer> buffer,
+               Int64<"resolve_query 'offset'"> offset) { e.resolve_query(pool, index, count, buffer, offset); },
+            nb::arg("query_pool"), nb::arg("index"), nb::arg("count"), nb::arg("buffer"), nb::arg("offset"),
+            "Writes ticks as uint64.")
         .def("global_barrier", &E::global_barrier, "Everything recorded later sees everything before.")
         .def("finish", &E::finish,
              "No command can be recorded after it. The result may be submitted any number of times.")

@@ -1,5 +1,6 @@
 // Device and what it creates. What has no need to be native is in the class that slangpy/device/device.py derives.
 #include "python/device/bindings.h"
+#include "python/integers.h"
 
 #include "cpu/api.h"
 #include "device/backend.h"
@@ -247,15 +248,17 @@ void bind_work(DeviceClass& cls)
             nb::arg("queue") = CommandQueueType::graphics)
         .def(
             "is_submit_finished",
-            [](Device& d, uint64_t id) {
+            [](Device& d, Int64<"is_submit_finished 'id'"> given) {
                 check_open(&d);
+                const uint64_t id = given;
                 return id <= d.last_submit_id() && d.is_finished(id);
             },
             nb::arg("id"), "False for an id that was not given out yet.")
         .def(
             "wait_for_submit",
-            [](Device& d, uint64_t id) {
+            [](Device& d, Int64<"wait_for_submit 'id'"> given) {
                 check_open(&d);
+                const uint64_t id = given;
                 if (id > d.last_submit_id())
                     fail_value("wait_for_submit: nothing was submitted under id ", id, "; the newest is ",
                                d.last_submit_id());

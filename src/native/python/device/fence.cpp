@@ -1,5 +1,6 @@
 // Fences and query pools.
 #include "python/device/bindings.h"
+#include "python/integers.h"
 
 #include <algorithm>
 
@@ -15,12 +16,14 @@ void bind_fence(nb::module_& m)
     fence.attr("TIMEOUT_INFINITE") = timeout_infinite;
     fence.def_prop_ro("desc", [](const Fence& f) { return FenceDesc{f.initial_value(), f.is_shared()}; })
         .def(
-            "signal", [](Fence& f, uint64_t value) { return signal_fence(&f, value); }, nb::arg("value") = fence_auto,
-            "From the host, at once. AUTO: the next value. Returns the value.")
+            "signal", [](Fence& f, Int64<"Fence.signal 'value'"> value) { return signal_fence(&f, value); },
+            nb::arg("value") = fence_auto, "From the host, at once. AUTO: the next value. Returns the value.")
         .def(
             "wait",
-            [](ref<Fence> f, uint64_t value, uint64_t timeout_ns) {
+            [](ref<Fence> f, Int64<"Fence.wait 'value'"> wanted, Int64<"Fence.wait 'timeout_ns'"> timeout) {
                 open_device(f.get());
+                uint64_t value = wanted;
+                const uint64_t timeout_ns = timeout;
                 if (value == fence_auto)
                     value = f->signaled_value();
                 if (!wait_interruptible(timeout_ns, [&](uint64_t ns) { return f->wait(value, ns); }))
@@ -80,8 +83,9 @@ void bind_query_pool(nb::module_& m)
         .def_prop_ro("desc", [](const QueryPool& p) { return QueryPoolDesc{p.type(), p.count()}; })
         .def(
             "reset",
-            [](QueryPool& p, uint32_t index, nb::object count) {
+            [](QueryPool& p, Int<"reset 'index'"> first, nb::object count) {
                 open_device(&p);
+                const uint32_t index = first;
                 const uint64_t n = count.is_none() ? p.count() - std::min(index, p.count())
                                                    : uint_from(count, "reset 'count'", 0xffffffffu);
                 if (index > p.count() || n > p.count() - index)
@@ -91,17 +95,21 @@ void bind_query_pool(nb::module_& m)
             },
             nb::arg("index") = 0, nb::arg("count") = nb::none())
         .def(
-            "get_result", [](QueryPool& p, uint32_t index) { return query_ticks(&p, index, 1)[0]; }, nb::arg("index"),
-            "Ticks. Waits until the result is there.")
+            "get_result", [](QueryPool& p, Int<"get_result 'index'"> index) { return query_ticks(&p, index, 1)[0]; },
+            nb::arg("index"), "Ticks. Waits until the result is there.")
         .def(
-            "get_results", [](QueryPool& p, uint32_t index, uint32_t count) { return query_ticks(&p, index, count); },
+            "get_results",
+            [](QueryPool& p, Int<"get_results 'index'"> index, Int<"get_results 'count'"> count) {
+                return query_ticks(&p, index, count);
+            },
             nb::arg("index"), nb::arg("count"))
         .def(
-            "get_timestamp_result", [](QueryPool& p, uint32_t i) { return seconds(&p, query_ticks(&p, i, 1)[0]); },
+            "get_timestamp_result",
+            [](QueryPool& p, Int<"get_timestamp_result 'index'"> i) { return seconds(&p, query_ticks(&p, i, 1)[0]); },
             nb::arg("index"), "Seconds.")
         .def(
             "get_timestamp_results",
-            [](QueryPool& p, uint32_t index, uint32_t count) {
+            [](QueryPool& p, Int<"get_timestamp_results 'index'"> index, Int<"get_timestamp_results 'count'"> count) {
                 std::vector<double> out;
                 for (uint64_t ticks : query_ticks(&p, index, count))
                     out.push_back(seconds(&p, ticks));

@@ -1,5 +1,6 @@
 // Texture, TextureView, Sampler.
 #include "python/device/bindings.h"
+#include "python/integers.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -55,8 +56,10 @@ void check_array(nb::handle data, const TextureDesc& desc, uint32_t mip)
                    format_name(desc.format), ", got ", given_dtype, "); pass array.astype(numpy.", dtype, ")");
 }
 
-void write_layer(Texture* texture, nb::handle data, uint32_t layer, uint32_t mip)
+void write_layer(Texture* texture, nb::handle data, Int<"copy_from_numpy 'layer'"> given_layer,
+                 Int<"copy_from_numpy 'mip'"> given_mip)
 {
+    const uint32_t layer = given_layer, mip = given_mip;
     Device* device = open_device(texture);
     check_subresource(texture->desc(), layer, mip);
     check_array(data, texture->desc(), mip);
@@ -65,8 +68,9 @@ void write_layer(Texture* texture, nb::handle data, uint32_t layer, uint32_t mip
     device->write_texture(texture, layer, mip, host.bytes().data());
 }
 
-nb::object read_layer(Texture* texture, uint32_t layer, uint32_t mip)
+nb::object read_layer(Texture* texture, Int<"to_numpy 'layer'"> given_layer, Int<"to_numpy 'mip'"> given_mip)
 {
+    const uint32_t layer = given_layer, mip = given_mip;
     Device* device = open_device(texture);
     check_subresource(texture->desc(), layer, mip);
     const auto [shape, dtype] = array_form(texture->desc(), mip);
@@ -104,7 +108,8 @@ ref<TextureView> create_view(Texture* texture, nb::args args, nb::kwargs kwargs)
 template <uint32_t TextureDesc::* Size>
 auto mip_size_getter()
 {
-    return [](const Texture& t, uint32_t mip) {
+    return [](const Texture& t, Int<"'mip'"> given) {
+        const uint32_t mip = given;
         check_subresource(t.desc(), 0, mip);
         return std::max(1u, t.desc().*Size >> mip);
     };
@@ -188,7 +193,7 @@ void bind_texture_methods(TextureClass& cls)
         .def("get_mip_depth", mip_size_getter<&TextureDesc::depth>(), nb::arg("mip") = 0)
         .def(
             "get_mip_size",
-            [](const Texture& t, uint32_t mip) {
+            [](const Texture& t, Int<"get_mip_size 'mip'"> mip) {
                 check_subresource(t.desc(), 0, mip);
                 const SubresourceLayout l = subresource_layout(t.desc(), mip);
                 const uint32_t size[] = {l.width, l.height, l.depth};
@@ -197,7 +202,8 @@ void bind_texture_methods(TextureClass& cls)
             nb::arg("mip") = 0)
         .def(
             "get_subresource_layout",
-            [](const Texture& t, uint32_t mip, uint32_t row_alignment) {
+            [](const Texture& t, Int<"get_subresource_layout 'mip'"> mip,
+               Int<"get_subresource_layout 'row_alignment'"> row_alignment) {
                 check_subresource(t.desc(), 0, mip);
                 return subresource_layout(t.desc(), mip, row_alignment);
             },

@@ -1,5 +1,6 @@
 // Commands of encoders that copy, fill and clear textures.
 #include "python/device/bindings.h"
+#include "python/integers.h"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
@@ -108,7 +109,8 @@ void bind_texture_uploads(EncoderClass& cls)
     using E = CommandEncoder;
     cls.def(
         "upload_texture_data",
-        [](E& e, ref<Texture> texture, uint32_t layer, uint32_t mip, nb::handle data) {
+        [](E& e, ref<Texture> texture, Int<"upload_texture_data 'layer'"> layer, Int<"upload_texture_data 'mip'"> mip,
+           nb::handle data) {
             HostBytes bytes(data, "upload_texture_data");
             e.upload_texture_data({texture, layer, mip, {}}, {}, bytes.bytes());
         },
@@ -142,8 +144,9 @@ void bind_texture_commands(EncoderClass& cls)
     using E = CommandEncoder;
     cls.def(
         "copy_texture",
-        [](E& e, ref<Texture> dst, uint32_t dst_layer, uint32_t dst_mip, nb::handle dst_offset, ref<Texture> src,
-           uint32_t src_layer, uint32_t src_mip, nb::handle src_offset, nb::handle extent) {
+        [](E& e, ref<Texture> dst, Int<"copy_texture 'dst_layer'"> dst_layer, Int<"copy_texture 'dst_mip'"> dst_mip,
+           nb::handle dst_offset, ref<Texture> src, Int<"copy_texture 'src_layer'"> src_layer,
+           Int<"copy_texture 'src_mip'"> src_mip, nb::handle src_offset, nb::handle extent) {
             e.copy_texture(
                 TextureLocation{dst, dst_layer, dst_mip, offset_from(dst_offset, "copy_texture 'dst_offset'")},
                 TextureLocation{src, src_layer, src_mip, offset_from(src_offset, "copy_texture 'src_offset'")},
@@ -166,8 +169,11 @@ void bind_texture_commands(EncoderClass& cls)
         nb::arg("src_subresource_range"), nb::arg("src_offset"), nb::arg("extent") = -1);
     cls.def(
         "copy_texture_to_buffer",
-        [](E& e, ref<Buffer> dst, uint64_t dst_offset, uint64_t dst_size, uint64_t dst_row_pitch, ref<Texture> src,
-           uint32_t src_layer, uint32_t src_mip, nb::handle src_offset, nb::handle extent) {
+        [](E& e, ref<Buffer> dst, Int64<"copy_texture_to_buffer 'dst_offset'"> dst_offset,
+           Int64<"copy_texture_to_buffer 'dst_size'"> dst_size,
+           Int64<"copy_texture_to_buffer 'dst_row_pitch'"> dst_row_pitch, ref<Texture> src,
+           Int<"copy_texture_to_buffer 'src_layer'"> src_layer, Int<"copy_texture_to_buffer 'src_mip'"> src_mip,
+           nb::handle src_offset, nb::handle extent) {
             e.copy_texture_to_buffer(
                 dst, dst_offset, dst_size, dst_row_pitch,
                 {src, src_layer, src_mip, offset_from(src_offset, "copy_texture_to_buffer 'src_offset'")},
@@ -177,8 +183,10 @@ void bind_texture_commands(EncoderClass& cls)
         nb::arg("src_layer"), nb::arg("src_mip"), nb::arg("src_offset") = 0, nb::arg("extent") = -1);
     cls.def(
         "copy_buffer_to_texture",
-        [](E& e, ref<Texture> dst, uint32_t dst_layer, uint32_t dst_mip, nb::handle dst_offset, ref<Buffer> src,
-           uint64_t src_offset, uint64_t src_size, uint64_t src_row_pitch, nb::handle extent) {
+        [](E& e, ref<Texture> dst, Int<"copy_buffer_to_texture 'dst_layer'"> dst_layer,
+           Int<"copy_buffer_to_texture 'dst_mip'"> dst_mip, nb::handle dst_offset, ref<Buffer> src,
+           Int64<"copy_buffer_to_texture 'src_offset'"> src_offset, Int64<"copy_buffer_to_texture 'src_size'"> src_size,
+           Int64<"copy_buffer_to_texture 'src_row_pitch'"> src_row_pitch, nb::handle extent) {
             e.copy_buffer_to_texture(
                 {dst, dst_layer, dst_mip, offset_from(dst_offset, "copy_buffer_to_texture 'dst_offset'")}, src,
                 src_offset, src_size, src_row_pitch, extent_from(extent, "copy_buffer_to_texture 'extent'"));
