@@ -268,9 +268,13 @@ def test_inlines_nothing_else(source: str) -> None:
         ("float d = 1; for (;;) d += a; v = (d) / v;", "float d = 1; for (;;) d += a; v = ((-(-d))) / v;"),
         ("half d; while (c) step(d); v = d * v;", "half d; while (c) step(d); v = (-(-d)) * v;"),
         ("for (;;) a = 2; v = v / a;", "for (;;) a = 2; v = v / (-(-a));"),
+        ("float d = 1; d += a; v = v * d;", "float d = 1; d += a; v = v * (-(-d));"),
+        ("v = v + a - d;", "v = v + (-(-a)) - d;"),
+        ("v -= a; v += (a); a++;", "v -= (-(-a)); v += ((-(-a))); a++;"),
+        ("v = float(a) * v; return a * w(a + 1);", "v = float((-(-a))) * v; return (-(-a)) * w((-(-a)) + 1);"),
     ],
 )
-def test_scalars_that_loops_change(body: str, expected: str) -> None:
+def test_scalars_beside_vectors(body: str, expected: str) -> None:
     head = "[Differentiable] void f(float a, inout float3 v) {{ {} }}"
     assert rewrite_scalars(head.format(body)) == head.format(expected)
 
@@ -278,12 +282,10 @@ def test_scalars_that_loops_change(body: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "float d = 1; d += a; v = v * d;",  # no loop
-        "for (;;) {} v = v * a;",  # never changed
+        "float d = 1; d += a * a - d; return sin(a) * d;",  # no vector
         "int d = 1; for (;;) d += 1; v = v * d;",
         "float d = 1; for (;;) d *= a; d /= a;",
         "float d = 1; for (;;) d += a; v = v * s.d * d.x * d[0] * d(1);",
-        "float d = 1; for (;;) d += a; v = v + d - d;",
         "float d = 1; for (;;) d += a; float *e; float* d;",
         "float d = 1; for (;;) d += a; // v * d",
         "float d = 1; for (;;) d += a; x = 3 * d++;",

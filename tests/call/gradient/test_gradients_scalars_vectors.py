@@ -1,0 +1,101 @@
+"""Gradients of sums and products of scalars with vectors and matrices, in every form that a program may write them.
+
+Slang 2026.12 gives a scalar variable no gradient in most of them; the sources are rewritten before it sees them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import slangpy as spy
+
+pytestmark = pytest.mark.needs_kernels
+
+SCALARS = {"parameter": "a", "local": "b", "bracket": "(a)", "cast": "float(a)", "field": "s.k", "element": "h[1]", "component": "u.x"}
+OF_TWO = ("{0} + {1}", "{1} + {0}", "{0} - {1}", "{1} - {0}", "{0} * {1}", "{1} * {0}", "{0} / {1}", "{1} / {0}")
+STEPS = ("+=", "-=", "*=", "/=")
+SHAPES: dict[str, tuple[int, ...]] = {"a": (), "v": (3,), "u": (3,), "h": (2,), "k": (), "m": (2, 2)}
+WORDS = {"float(a)": "a", "s.k": "k", "u.x": "u[0]", "b": "a", "(a)": "a"}
+
+
+def bodies() -> list[tuple[str, str]]:
+    """The body of each function, and its value as Python has it."""
+    made = []
+    for scalar in SCALARS.values():
+        plain = WORDS.get(scalar, scalar)
+        for form in OF_TWO:
+            made.append((f"return ({form.format(scalar, 'v')}).y;", f"({form.format(plain, 'v')})[1]"))
+        for step in STEPS:
+            made.append((f"v {step} {scalar}; return v.z;", f"(v {step[0]} {plain})[2]"))
+    for form in OF_TWO:
+        made.append((f"return ({form.format('a', 'm')})[1].x;", f"({form.format('a', 'm')})[1, 0]"))
+    return [
+        *made,
+        ("return dot(a * v, a + u);", "np.sum(a * v * (a + u))"),
+        ("float3 w = a; return (w * v).x + (u - w).y;", "(a * v)[0] + u[1] - a"),
+        ("float b2 = a; b2 += a; v = b2 * v; a = 1; return v.x - a;", "2 * a * v[0] - 1"),
+        ("v += tanh(a * v); a += 2; return v.x + a;", "v[0] + np.tanh(a * v[0]) + a + 2"),
+        ("for (int i = 0; i < 3; i++) { v = v * a + u; a = a * 0.5f; } return v.y;",
+         "((v[1] * a + u[1]) * a / 2 + u[1]) * a / 4 + u[1]"),
+        ("return twice(a, v).y;", "(2 * a * v)[1]"),
+        ("return length(a * float3(1, 2, 2) + v * (h[0] - a));",
+         "np.sqrt(np.sum((a * np.array([1, 2, 2]) + v * (h[0] - a)) ** 2))"),
+    ]  # fmt: skip
+
+
+PROGRAMS = bodies()
+SOURCE = """
+struct S : IDifferentiable { float k; }
+[Differentiable] vector<T, 3> twice<T : __BuiltinFloatingPointType>(T a, vector<T, 3> v) { return a * v + v * a; }
+"""
+SOURCE += "\n".join(
+    f"[Differentiable] float f{i}(float a, float3 v, float3 u, float h[2], S s, float2x2 m) {{ float b = a; {body} }}"
+    for i, (body, _) in enumerate(PROGRAMS)
+)
+SOURCE += f"""
+[Differentiable] float chosen(float a, float3 v, float3 u, float h[2], S s, float2x2 m, no_diff float w[{len(PROGRAMS)}])
+{{
+    float sum = 0;
+{chr(10).join(f"    sum += w[{i}] * f{i}(a, v, u, h, s, m);" for i in range(len(PROGRAMS)))}
+    return sum;
+}}
+"""
+
+
+def values() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(11)
+    return {name: rng.uniform(0.5, 1.5, (len(PROGRAMS), *shape)).astype(np.float32) for name, shape in SHAPES.items()}
+
+
+def derivative(text: str, row: dict[str, Any], name: str, at: tuple[int, ...]) -> float:
+    """By a complex step, exact to float64."""
+    wide = {n: np.array(x, dtype=np.complex128) for n, x in row.items()}
+    wide[name][at] += 1e-30j
+    return float(np.imag(eval(text, {"np": np, **wide})) / 1e-30)
+
+
+def as_call(given: dict[str, Any]) -> dict[str, Any]:
+    named = dict(given)
+    return {**{n: x for n, x in named.items() if n != "k"}, "s": {"k": named["k"]}}
+
+
+def test_gradients(device: spy.Device):
+    module = spy.Module.load_from_source(device, "scalars_vectors", SOURCE)
+    arrays = values()
+    given = {name: spy.Tensor.from_numpy(device, array).with_grads() for name, array in arrays.items()}
+    result = spy.Tensor.from_numpy(device, np.zeros(len(PROGRAMS), np.float32)).with_grads()
+    result.grad.copy_from_numpy(np.ones(len(PROGRAMS), np.float32))
+    module.chosen.bwds(**as_call(given), w=np.eye(len(PROGRAMS), dtype=np.float32), _result=result)
+    wrong = []
+    for i, (body, text) in enumerate(PROGRAMS):
+        row = {name: array[i].astype(np.float64) for name, array in arrays.items()}
+        for name, shape in SHAPES.items():
+            got = given[name].grad.to_numpy()[i]
+            for at in np.ndindex(*shape):
+                want = derivative(text, row, name, at)
+                if abs(got[at] - want) > 2e-4 * (1 + abs(want)):
+                    wrong.append(f"{body}   {name}{list(at)}: got {got[at]:.6g}, expected {want:.6g}")
+    assert not wrong, "\n".join(wrong)
