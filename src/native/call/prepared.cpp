@@ -2,7 +2,7 @@
 #include "call/prepared.h"
 
 #include "call/run.h"
-#include "call/writing.h"
+#include "call/write/writing.h"
 #include "core/class_name.h"
 #include "core/gil.h"
 #include "values/torch.h"

@@ -2,7 +2,7 @@
 // each other, so each warp adds to one of several copies, and a second kernel adds those up (privatisation, as of
 // histograms). Slang's half: slangpy/slang/atomics.slang; the second kernel: slangpy/plan/derive/sums.py.
 #include "call/sums.h"
-#include "call/writing.h"
+#include "call/write/writing.h"
 #include "device/encoder.h"
 #include "device/submit.h"
 

@@ -1,6 +1,6 @@
 // Gradients that are summed beside their memory and added to them by a second kernel (slangpy/slang/exact.slang).
 #include "call/sums.h"
-#include "call/writing.h"
+#include "call/write/writing.h"
 #include "core/gil.h"
 #include "device/encoder.h"
 #include "device/submit.h"

@@ -1,6 +1,6 @@
 #pragma once
 // Walking typed memory by name and index: ShaderCursor over the parameters of a program, BufferCursor over the
-// elements of a buffer. Values are read and written by python/value_writer.h.
+// elements of a buffer. Values are read and written by values/writer.h.
 #include "device/shader_object.h"
 
 namespace spy {

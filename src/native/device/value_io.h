@@ -1,5 +1,5 @@
 #pragma once
-// Numbers and grids of numbers in bytes laid out by a TypeLayout. No Python here: python/value_writer.h builds on it.
+// Numbers and grids of numbers in bytes laid out by a TypeLayout. No Python here: values/writer.h builds on it.
 #include "core/error.h"
 #include "core/layout.h"
 

@@ -1,5 +1,5 @@
 #include "values/signature.h"
-#include "values/walk.h"
+#include "values/walk/walk.h"
 
 namespace spy {
 

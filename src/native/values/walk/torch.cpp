@@ -1,5 +1,5 @@
 // The walk over torch tensors, and pairs of them with their gradients.
-#include "values/walk.h"
+#include "values/walk/walk.h"
 
 #include <cstring>
 

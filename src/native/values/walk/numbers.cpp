@@ -1,5 +1,5 @@
 // The walk over single values: numbers, vectors and matrices, generators.
-#include "values/walk.h"
+#include "values/walk/walk.h"
 
 namespace spy {
 

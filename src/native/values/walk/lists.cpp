@@ -1,6 +1,6 @@
 // The walk over dicts and lists: numbers become one leaf, dicts their fields, other lists their elements.
 #include "core/class_name.h"
-#include "values/walk.h"
+#include "values/walk/walk.h"
 
 #include <algorithm>
 

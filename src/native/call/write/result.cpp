@@ -1,5 +1,5 @@
 // What the call makes: containers for results, and where the kernel writes them.
-#include "call/writing.h"
+#include "call/write/writing.h"
 #include "device/resource.h"
 #include "values/numpy.h"
 #include "values/torch.h"

@@ -1,5 +1,5 @@
 // Resources that a call binds: buffers, samplers, textures whole or texel by texel.
-#include "call/writing.h"
+#include "call/write/writing.h"
 #include "device/resource.h"
 #include "values/texture.h"
 

@@ -1,6 +1,6 @@
 // The walk over objects that stand for a value: references, get_this(), registered classes.
 #include "core/class_name.h"
-#include "values/walk.h"
+#include "values/walk/walk.h"
 
 namespace spy {
 

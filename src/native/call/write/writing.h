@@ -68,7 +68,7 @@ void note_sums(Writing& w, size_t leaf, const SumPlan& plan, uint64_t address, c
 void check_device(const Writing& w, size_t index, const DeviceObject& object, const char* what);
 void bind_slot(KernelArguments& arguments, int32_t slot, ref<Object> object);
 
-/// Makes what the call returns, where the call makes it (write_result.cpp).
+/// Makes what the call returns, where the call makes it (result.cpp).
 void prepare_result(Writing& w);
 
 } // namespace spy

@@ -1,7 +1,7 @@
 // The walk itself: each value by its class, packed arguments, and what the functions of the walk share.
 #include "core/class_name.h"
 #include "values/numpy.h"
-#include "values/walk.h"
+#include "values/walk/walk.h"
 
 #include <cstring>
 

@@ -113,7 +113,7 @@ private:
 nb::object walk_argument(Walk& w, PyObject* value);
 nb::object walk_value(Walk& w, PyObject* value);
 
-// --- single values (walk_numbers.cpp)
+// --- single values (numbers.cpp)
 nb::object walk_simple(Walk& w, PyObject* value, ValueKind kind, char code);
 nb::object walk_unsupported(Walk& w, PyObject* value, const char* reason);
 nb::object walk_number(Walk& w, PyObject* value, ValueKind kind, ScalarType scalar, char code);
@@ -123,7 +123,7 @@ nb::object walk_math(Walk& w, PyObject* value, const MathTypeInfo& info);
 nb::object walk_range(Walk& w, PyObject* value);
 nb::object walk_generator(Walk& w, PyObject* value, Generator* generator);
 
-// --- containers in memory (walk_arrays.cpp, walk_torch.cpp)
+// --- containers in memory (arrays.cpp, torch.cpp)
 nb::object walk_numpy(Walk& w, PyObject* value);
 nb::object walk_foreign(Walk& w, PyObject* value);
 nb::object walk_tensor(Walk& w, PyObject* value);
@@ -133,7 +133,7 @@ nb::object walk_torch(Walk& w, PyObject* value);
 nb::object walk_torch_slot(Walk& w, PyObject* value);
 nb::object walk_torch_pair(Walk& w, PyObject* value);
 
-// --- dicts and lists (walk_lists.cpp), objects that stand for a value (walk_objects.cpp)
+// --- dicts and lists (lists.cpp), objects that stand for a value (objects.cpp)
 nb::object walk_dict(Walk& w, PyObject* value);
 nb::object walk_sequence(Walk& w, PyObject* value);
 nb::object walk_value_ref(Walk& w, PyObject* value);

@@ -1,5 +1,5 @@
 // Views of memory as arguments: tensors of ours and of torch, and host arrays.
-#include "call/writing.h"
+#include "call/write/writing.h"
 
 #include "core/gil.h"
 

@@ -1,5 +1,5 @@
 // Values as arguments: numbers, lists, generators, pointers, references.
-#include "call/writing.h"
+#include "call/write/writing.h"
 #include "core/class_name.h"
 #include "values/math.h"
 #include "values/writer.h"

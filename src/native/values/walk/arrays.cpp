@@ -1,7 +1,7 @@
 // The walk over containers in memory: NumPy arrays and what reads as one, tensors, buffers, textures.
 #include "core/class_name.h"
 #include "values/numpy.h"
-#include "values/walk.h"
+#include "values/walk/walk.h"
 #include "device/resource.h"
 
 #include <nanobind/ndarray.h>

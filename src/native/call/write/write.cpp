@@ -1,6 +1,6 @@
 // The kernel's arguments: what each leaf stores, by its kind.
 #include "call/repeat.h"
-#include "call/writing.h"
+#include "call/write/writing.h"
 #include "values/writer.h"
 
 #include <bit>
