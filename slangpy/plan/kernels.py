@@ -17,6 +17,7 @@ from .emit import emit
 from .emit.sums import group_limit
 from .emit.variants import PRIVATE, decode_variant, guess_variant, loads_elements, may_be_near, vector_width
 from .explain import table
+from .kernel.views import has_rows
 from .planner import Planned, Request
 from .slang_text import avoid_names, product
 
@@ -55,6 +56,12 @@ def can_be_near(request: Request, planned: Planned) -> bool:
     return not request.on_cpu and may_be_near(planned.vectorized)
 
 
+def can_be_aligned(request: Request, planned: Planned) -> bool:
+    """Whether kernels are told that rows of tensors are aligned: only CUDA's compiler makes wider accesses of it."""
+    rows = any(has_rows(p) for p in planned.vectorized.placed)
+    return rows and can_be_near(request, planned) and request.module.device.compile_target.format == "cuda"
+
+
 def can_privatize(request: Request, planned: Planned) -> bool:
     """Whether there are kernels that add to copies of small gradients (Facts.can_privatize)."""
     has_addresses = not request.on_cpu and request.module.device.compile_target.format != "hlsl"
@@ -63,7 +70,8 @@ def can_privatize(request: Request, planned: Planned) -> bool:
 
 def default_variant(request: Request, planned: Planned) -> int:
     """Variant that the shapes at hand most likely need; what runs is native code's to choose."""
-    return guess_variant(planned.vectorized, can_widen(request, planned), can_be_near(request, planned))
+    near, aligned = can_be_near(request, planned), can_be_aligned(request, planned)
+    return guess_variant(planned.vectorized, can_widen(request, planned), near, aligned)
 
 
 def kernel_source(request: Request, planned: Planned, program: Any, key: int) -> str:
@@ -187,4 +195,7 @@ class Kernels:
                 self._code = variant.built.source
 
 
-__all__ = ["Kernels", "Variant", "can_be_near", "can_privatize", "can_space", "can_widen", "default_variant", "group_size", "kernel_source"]
+__all__ = [
+    "Kernels", "Variant", "can_be_aligned", "can_be_near", "can_privatize",
+    "can_space", "can_widen", "default_variant", "group_size", "kernel_source",
+]  # fmt: skip

@@ -200,6 +200,7 @@ class Specification:
     widen_least: int = 0
     can_space: bool = False
     can_be_near: bool = False
+    can_be_aligned: bool = False
     can_privatize: bool = False
     warnings: tuple[str, ...] = ()
     """Told at each process's first call with the plan."""

@@ -34,6 +34,12 @@ template <typename T> __device__ __forceinline__ T _spy_wave_sum(unsigned int la
     return sum;
 }
 
+// A pointer that is known to be a multiple of 16: the compiler then joins loads of neighbours.
+template <typename T> __device__ __forceinline__ T* _spy_aligned(T* p)
+{
+    return static_cast<T*>(__builtin_assume_aligned(p, 16));
+}
+
 // CUDA makes vectors of signed char, Slang's library of char: a call that mixes int8_t and literals fits both.
 template <typename A, typename B> __device__ __forceinline__ char2 make_char2(A x, B y)
 {

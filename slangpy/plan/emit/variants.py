@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...base.scalars import SIZES
 from ..kernel.elements import movable_parts
 from ..kernel.variant import GENERAL, LINEAR, UNIFORM, VariantTraits
+from ..kernel.views import has_rows
 from ..kinds import KINDS
 from ..records import Placed, Vectorized
 from ..slang_text import product
@@ -13,7 +14,9 @@ PRIVATE = 62
 """The bit of variants that add to copies of small gradients; with SUMS, of the kernel that adds the copies up."""
 NEAR = 61
 """The bit of variants whose views all lie near: see VariantKey in src/native/call/plan.h."""
-_MOST_CLASSED = 29
+ALIGNED = 60
+"""The bit of those whose rows are aligned."""
+_MOST_CLASSED = 28
 _NEAR_KINDS = {"view", "value", "literal", "pointer", "generator", "reference", "texel"}
 
 
@@ -33,10 +36,11 @@ def decode_variant(key: int, plan: Vectorized, cpu: bool, group_size: int) -> Va
     width = vector_width(plan) if key & 4 else 1
     if cpu and key & 1 and streams(plan, classes):
         width = 64 // SIZES[plan.resolved.return_type_name]
-    return VariantTraits(bool(key & 1), bool(key & 2), classes, cpu, group_size, width, bool(key >> PRIVATE & 1), bool(key >> NEAR & 1))
+    return VariantTraits(bool(key & 1), bool(key & 2), classes, cpu, group_size, width, bool(key >> PRIVATE & 1), bool(key >> ALIGNED & 1),
+                         bool(key >> NEAR & 1))  # fmt: skip
 
 
-def guess_variant(plan: Vectorized, can_widen: bool, can_be_near: bool) -> int:
+def guess_variant(plan: Vectorized, can_widen: bool, can_be_near: bool, can_be_aligned: bool) -> int:
     """The variant of contiguous arguments of full size, broadcast where they have no dimensions."""
     shapes = {p.ident: p.binding.value.shape for p in plan.placed if p.binding.value is not None}
     flat = can_flatten(plan) and plan.call_rank >= 1
@@ -57,9 +61,16 @@ def guess_variant(plan: Vectorized, can_widen: bool, can_be_near: bool) -> int:
             key &= ~1
         position += 1
     if can_be_near and (any(p.binding.rank >= 0 for p in plan.placed) or (not key & 1 and plan.call_rank)):
-        key |= 1 << NEAR
+        key |= 1 << NEAR | (can_be_aligned and _guess_aligned(plan)) << ALIGNED
     widens = product(tuple(sizes)) >= widen_least(plan) if key & 1 else loads_elements(plan)
     return key | 4 if can_widen and widens else key
+
+
+def _guess_aligned(plan: Vectorized) -> bool:
+    """Whether rows are, in contiguous tensors that are aligned as a whole."""
+    rows = [p for p in plan.placed if has_rows(p)]
+    lengths = [p.binding.value.shape[-1] * SIZES[p.binding.stored] for p in rows if p.binding.value and p.binding.value.shape]
+    return bool(rows) and all(length % 16 == 0 for length in lengths)
 
 
 def may_be_near(plan: Vectorized) -> bool:

@@ -21,4 +21,5 @@ class VariantTraits:
     group_size: int = 256
     width: int = 1  # consecutive elements of one thread, moved by one wide access
     privatized: bool = False  # adds to copies of small gradients
+    aligned: bool = False  # rows of whole tensors begin at multiples of 16 bytes
     near: bool = False  # offsets fit 32 bits, and whole tensors have a stride of 1 in their last dimension

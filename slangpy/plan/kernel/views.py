@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...base.scalars import SIZES
 from ..bind.base import TENSOR
 from ..derive.gradients import NONE
 from ..records import Placed
@@ -93,9 +94,27 @@ def _fill_gradients(kernel: Kernel, placed: Placed, access: str, var: str, lines
 
 def _fill_view(kernel: Kernel, placed: Placed, name: str, var: str, lines: list[str], cast: str = "") -> None:
     base = kernel.base_of(name)
-    lines.append(f"{var}._data = {base}.{name}.at(-{base}.{name}_first){cast};")
+    row = _aligned_row(kernel, placed) if name == placed.ident else 0
+    lines.append(f"{var}._data = {base}.{name}{'.aligned()' if row else ''}.at(-{base}.{name}_first){cast};")
     lines.append(f"{var}._offset = {base}.{name}_first + {offset_of(kernel, placed, name)};")
     lines.append(f"{var}._shape = {base}.{name}_shape;")
     lines.append(f"{var}._strides = {base}.{name}_inner;")
     if kernel.facts.variant.near and name == placed.ident and placed.binding.rank > 0:
         lines.append(f"{var}._strides[{placed.binding.rank - 1}] = 1;")
+    if row:  # shows compilers what is so anyhow
+        lines += [f"{var}._strides[{k}] = {base}.{name}_inner[{k}] & -{row};" for k in range(placed.binding.rank - 1)]
+
+
+def _aligned_row(kernel: Kernel, placed: Placed) -> int:
+    """Elements in 16 bytes of a tensor whose rows begin at multiples of that; 0 of others. `rows_are_aligned` in
+    src/native/call/select.cpp says which variant may be run."""
+    binding = placed.binding
+    if not kernel.facts.variant.aligned or not has_rows(placed) or placed.ident in kernel.bases:
+        return 0
+    return 16 // SIZES[binding.stored]
+
+
+def has_rows(placed: Placed) -> bool:
+    """Whether a tensor of scalars with two dimensions or more is one for all invocations."""
+    binding = placed.binding
+    return binding.rank >= 2 and not placed.map and binding.stored in SIZES and binding.stored != "bool"

@@ -157,12 +157,14 @@ struct Variant {
 };
 
 /// bit 0: flattened to one dimension; bit 1: more than 2^31 invocations; bit 2: several elements of a thread,
-/// moved together where it is flat (views are aligned to 16 bytes); then 2 bits for each classed leaf; near_variant
-/// and private_variant.
+/// moved together where it is flat (views are aligned to 16 bytes); then 2 bits for each classed leaf; near_variant,
+/// aligned_variant and private_variant.
 using VariantKey = uint64_t;
-constexpr uint32_t max_classed_leaves = 29;
+constexpr uint32_t max_classed_leaves = 28;
 /// On a GPU: no view reaches 2^31 elements or further, and whole tensors have a stride of 1 in their last dimension.
 constexpr VariantKey near_variant = 1ull << 61;
+/// A near one: rows of tensors that the function picks elements of begin at multiples of 16 bytes.
+constexpr VariantKey aligned_variant = 1ull << 60;
 /// Adds to copies of small gradients (privates.cpp).
 constexpr VariantKey private_variant = 1ull << 62;
 /// Fewest invocations whose gradients are worth copies: a clearing and a second launch take as long as these add.
@@ -182,6 +184,7 @@ struct PlanTraits {
     bool can_widen = false;       ///< threads of flat GPU kernels may move several neighbours together
     int64_t widen_least = 0;      ///< from so many invocations on
     bool can_space = false;       ///< threads of others may handle several elements each
+    bool can_be_aligned = false;  ///< and such that know rows to be aligned
     bool can_be_near = false;     ///< there are kernels that compute offsets in 32 bits
     bool can_privatize = false;   ///< GPU kernels may add to copies of small gradients
     bool is_forward_mode = false; ///< gradients are tangents: stored, never added up

@@ -205,7 +205,7 @@ Selected PreparedCall::select_again(const Call& call, const std::vector<Prepared
     m_signature.keep.resize(kept);
     place(call, measured);
     Selected selected = select(call, measured);
-    constexpr VariantKey may_differ = 4 | near_variant; // alignment and reach
+    constexpr VariantKey may_differ = 4 | near_variant | aligned_variant; // reach and alignment
     if ((selected.key ^ m_selected.key) & ~may_differ)
         fail_value(m_plan->label, ": set: argument ", changes.front().part->path,
                    changes.size() > 1 ? " and others" : "",

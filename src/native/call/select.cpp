@@ -179,6 +179,14 @@ bool can_flatten(const Call& call, const Measured& measured)
     return flatten;
 }
 
+/// Whether the kernel finds the first element at a multiple of 16 bytes. Copies are aligned.
+bool begins_aligned(const Call& call, const Leaf& leaf)
+{
+    const bool in_place = leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch ||
+        (call.on_host && leaf.kind == ValueKind::array);
+    return !in_place || leaf.address % 16 == 0;
+}
+
 /// Notes the class of a leaf in the key, at its position among the classed leaves.
 void select_leaf(const Call& call, const Measured& measured, Selected& selected, size_t index, uint32_t position,
                  bool flatten)
@@ -187,9 +195,7 @@ void select_leaf(const Call& call, const Measured& measured, Selected& selected,
     const Leaf& leaf = call.leaf(index);
     AccessClass access = is_dense(measured, plan, leaf) ? AccessClass::linear
                                                         : classify(measured, reach_of(call, plan, leaf), flatten);
-    const bool in_place = leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch ||
-        (call.on_host && leaf.kind == ValueKind::array);
-    selected.aligned &= access == AccessClass::uniform || !in_place || leaf.address % 16 == 0;
+    selected.aligned &= access == AccessClass::uniform || begins_aligned(call, leaf);
     selected.aligned &= access == AccessClass::linear || !plan.writes; // elements that invocations share
     if (position >= max_classed_leaves)
         return;
@@ -221,23 +227,45 @@ bool is_near(const Reach& reach, bool primal)
     return !has_rows || reach.strides[reach.shape.size() - 1] == 1;
 }
 
-/// Whether offsets in 32 bits do for a call, and there is one that is not the flat index.
+/// Whether a call's kernel computes offsets that are not the flat index, and 32 bits do for them.
 bool is_near(const Call& call, bool flatten)
 {
-    bool is_used = !flatten && call.plan.call_rank >= 1;
+    const auto& plans = call.plan.leaves;
+    if ((flatten || call.plan.call_rank == 0) &&
+        std::none_of(plans.begin(), plans.end(), [](const LeafPlan& plan) { return plan.whole; }))
+        return false;
     for (size_t i = 0; i < call.leaf_count(); ++i) {
         const LeafPlan& plan = call.plan.leaves[i];
         if (!plan.classed || !plan.as<ViewPlan>())
             continue;
         const Leaf& leaf = call.leaf(i);
-        is_used |= plan.whole;
         if (!is_near(reach_of(call, plan, leaf), true))
             return false;
         for (const TensorBase* grad : gradients_of(plan, leaf))
             if (grad && !is_near(reach_of(plan, leaf, *grad), false))
                 return false;
     }
-    return is_used;
+    return true;
+}
+
+/// Whether rows of tensors of scalars begin at multiples of 16 bytes; those that invocations have parts of are not
+/// meant.
+bool rows_are_aligned(const Call& call)
+{
+    for (size_t i = 0; i < call.leaf_count(); ++i) {
+        const LeafPlan& plan = call.plan.leaves[i];
+        const auto* view = plan.as<ViewPlan>();
+        if (!plan.classed || !view || !plan.whole || plan.inner.size() < 2 || plan.vector_dims() > 0)
+            continue;
+        const Leaf& leaf = call.leaf(i);
+        const Reach reach = reach_of(call, plan, leaf);
+        if (!begins_aligned(call, leaf))
+            return false;
+        for (size_t dim = 0; dim + 1 < reach.shape.size(); ++dim)
+            if (reach.strides[dim] * int64_t(view->element.size) % 16 != 0)
+                return false;
+    }
+    return true;
 }
 
 } // namespace
@@ -262,7 +290,7 @@ Selected select(const Call& call, const Measured& measured)
     if (flatten ? widens : traits.can_space)
         selected.key |= 4;
     if (traits.can_be_near && !(selected.key & 2) && is_near(call, flatten))
-        selected.key |= near_variant;
+        selected.key |= traits.can_be_aligned && rows_are_aligned(call) ? near_variant | aligned_variant : near_variant;
     return selected;
 }
 

@@ -132,3 +132,21 @@ def test_neighbouring_vectors_compile(module: spy.Module) -> None:
     view = module.device.build(own.scale, np.zeros((5, 3), F), 2.0)
     built = view.kernels.build(1 | 4 | 1 << 3).built
     assert built.kernel[:4] == b"\x7fELF" and ".cast<float4>()" in built.source
+
+
+def test_aligned_rows_compile(module: spy.Module) -> None:
+    """Kernels that tell the compiler where rows of tensors begin."""
+    source = """
+float total(int i, Tensor<float, 2> x)
+{
+    float s = 0;
+    for (int k = 0; k < x.shape[1]; k++)
+        s += x[i, k];
+    return s;
+}
+"""
+    own = module.device.load_from_source("rows", "import slangpy;" + source)
+    view = module.device.build(own.total, np.zeros(4, np.int32), np.zeros((4, 16), F))
+    assert view.pipeline[:4] == b"\x7fELF" and "a1.aligned()" in view.code and "a1_inner[0] & -4" in view.code
+    odd = module.device.build(own.total, np.zeros(4, np.int32), np.zeros((4, 17), F))
+    assert "aligned()" not in odd.kernels.source(1 << 61)

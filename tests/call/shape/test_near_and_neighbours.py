@@ -23,6 +23,18 @@ float around(int2 at, Tensor<float, 2> x)
 void put(int2 at, float v, RWTensor<float, 2> x) { x[at.y, at.x] = x[at.y, at.x] + v; }
 [Differentiable] float picked(int i, IDiffTensor<float, 1> x) { return x[i] * x[i]; }
 int step(Tensor<float, 2> x) { return x.strides[1]; }
+T row_sum<T : __BuiltinArithmeticType>(int i, Tensor<T, 2> x)
+{
+    T s = T(0);
+    for (int k = 0; k < x.shape[1]; k++)
+        s = s + x[i, k];
+    return s;
+}
+float row_sum_f(int i, Tensor<float, 2> x) { return row_sum<float>(i, x); }
+half row_sum_h(int i, Tensor<half, 2> x) { return row_sum<half>(i, x); }
+uint16_t row_sum_u(int i, Tensor<uint16_t, 2> x) { return row_sum<uint16_t>(i, x); }
+int64_t row_sum_l(int i, Tensor<int64_t, 2> x) { return row_sum<int64_t>(i, x); }
+void add_rows(int i, Tensor<float, 2> x, RWTensor<float, 2> y) { for (int k = 0; k < x.shape[1]; k++) y[i, k] += x[i, k]; }
 float3 mixed(float3 v, float s, float2 w) { return v * s + w.xyx; }
 void turned(inout float3 v, out float2 w) { w = v.zx; v = v.zxy; }
 double2 wide(double2 x, float s) { return x * s; }
@@ -75,6 +87,30 @@ def test_tensors_that_are_indexed(device: spy.Device, module: spy.Module, view: 
     assert module.step(x) == x.strides[1]
     module.put(grid, 2.0, x)
     np.testing.assert_allclose(x.to_numpy(), values + F(2), rtol=1e-6)
+
+
+ROWS = {
+    "aligned": lambda x: x[:, :16],
+    "short": lambda x: x[:, :13],  # rows that begin aligned and end anywhere
+    "shifted": lambda x: x[:, 1:],
+    "one": lambda x: x[5:6, :3],
+    "reversed": lambda x: x[::-1, :16],
+    "every third": lambda x: x[::3, 4:20],
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("width", [20, 32, 33])
+def test_rows_that_may_be_aligned(module: spy.Module, rows: str, width: int) -> None:
+    """CUDA's compiler joins loads of neighbours where the kernel says that rows are aligned."""
+    values = np.random.default_rng().integers(0, 9, (37, width))
+    for name, scalar in (("f", F), ("h", np.float16), ("u", np.uint16), ("l", np.int64)):
+        x, expected = ROWS[rows](tensor(module, values.astype(scalar))), ROWS[rows](values)
+        result = getattr(module, f"row_sum_{name}")(spy.grid(expected.shape[:1]), x, _result="numpy")
+        np.testing.assert_array_equal(result, expected.sum(1))
+    x, y = ROWS[rows](tensor(module, values.astype(F))), ROWS[rows](tensor(module, values.astype(F)))
+    module.add_rows(spy.grid(expected.shape[:1]), x, y)
+    np.testing.assert_array_equal(y.to_numpy(), 2 * ROWS[rows](values))
 
 
 def test_one_plan_serves_both(device: spy.Device, module: spy.Module) -> None:
