@@ -219,6 +219,10 @@ def _find(name: str):
     if missing is not None:
         globals()[name] = missing
         return missing
+    if name in ("empty", "zeros", "ones", "full"):
+        raise AttributeError(f"module 'slangpy' has no attribute '{name}'; use Tensor.{name}(device, ...)")
+    if name in ("array", "asarray", "from_numpy", "from_torch"):
+        raise AttributeError(f"module 'slangpy' has no attribute '{name}'; use Tensor.from_numpy(device, array)")
     known = [*globals(), *_OF_COMPILER, *_OF_IMAGES, *_LAZY]
     close = []
     if not name.startswith("_"):  # nobody wrote that: tools ask modules for __test__, __wrapped__ and the like

@@ -96,7 +96,8 @@ class GridArg(_Made):
         starts = (0,) * len(sizes) if offset is None else _sizes(offset, "grid offset")
         steps = (1,) * len(sizes) if stride is None else _sizes(stride, "grid stride")
         if len(starts) != len(sizes) or len(steps) != len(sizes):
-            raise ValueError(f"grid: offset {starts} and stride {steps} must have as many entries as shape {sizes}")
+            hint = f"; a shape is one tuple: grid(({shape}, {offset}))" if isinstance(offset, int) else ""
+            raise ValueError(f"grid: offset {starts} and stride {steps} must have as many entries as shape {sizes}{hint}")
         super().__init__(GeneratorKind.grid, len(sizes), sizes, starts, steps)
         self._shape, self._offset, self._stride = sizes, starts, steps
         moved = {"offset": starts} if any(starts) else {}

@@ -36,6 +36,14 @@ def mapped(buffer: Buffer) -> Iterator[memoryview]:
             buffer.unmap()
 
 
+def as_array(resource: Buffer | Texture, dtype: Any = None, copy: bool | None = None) -> Any:
+    """What `np.asarray` of a texture or a buffer is: the contents as `to_numpy()` gives them."""
+    if copy is False:
+        raise ValueError(f"a {type(resource).__name__} cannot be a NumPy array without a copy; use np.asarray or to_numpy()")
+    array = resource.to_numpy()
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
 def buffer_to_torch(
     buffer: Buffer, type: Any = None, shape: Sequence[int] = (), strides: Sequence[int] = (), offset: int = 0
 ) -> Any:

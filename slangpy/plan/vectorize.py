@@ -57,6 +57,7 @@ def _check_call_id(leaf: Binding, rank: int, path: str) -> None:
         raise KernelGenException(
             f"Could not find suitable conversion from call_id of a call with {rank} dimensions to {leaf.type_name} "
             f"of argument {path}"
+            + ("; spy.grid(shape) in its place gives the call its shape, and so does _result=" if rank == 0 else "")
         )
 
 

@@ -6,6 +6,7 @@ on disk, so that a process that only meets types met before never starts the com
 
 from __future__ import annotations
 
+import difflib
 import re
 import weakref
 from collections.abc import Callable
@@ -33,6 +34,7 @@ __all__ = [
 
 _GRID = re.compile(r"^(\w+?)([1-4])(?:x([1-4]))?$")
 _ARRAY = re.compile(r"^(.*?)((?:\[\d+\])+)$")
+_NUMPY = re.compile(r"^(?:u?int(?:8|16|32|64)|float(?:16|32|64))$")
 _BUILT_IN = re.compile(r"^(?:vector<\w+,\d>|matrix<\w+,\d,\d>|\w+)(?:\[\d+\])*$")
 
 
@@ -185,10 +187,14 @@ def _find(device: Device, name: str, program_layout: Any) -> SlangType:
         found = types.find(name)
     if found is None and program_layout is not None:
         found = _program_of(program_layout).find_type_by_name(name)
+    if found is None and _NUMPY.match(name):
+        return _find(device, scalar_name_of_numpy(np.dtype(name)) or "", program_layout)
     if found is None:
         where = "is no built-in type" if program_layout is None else "does not exist in the given program"
+        near = difflib.get_close_matches(name, SCALARS, 1)
         raise ValueError(
-            f"dtype: type '{name}' {where}; for a type of a module pass module.<name>, or program_layout=module.layout"
+            f"dtype: type '{name}' {where}{f'; did you mean {near[0]}?' if near else ''}; "
+            "for a type of a module pass module.<name>, or program_layout=module.layout"
         )
     return found
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
@@ -16,6 +15,7 @@ from .._native import BufferUsage, MemoryType
 from ..reflection import SlangType
 from ..reflection.dtypes import resolve_dtype, scalar_name_of_numpy
 from . import images as tensor_images, io as tensor_io, show as tensor_show
+from .absent import FormerNumpy
 from .index import TensorError, check_shape, check_strides
 from .parts import check_gradient, create_storage, derivative_of, new_arguments, torch_stream
 from .views import TensorViews
@@ -202,11 +202,7 @@ class Tensor(TensorViews):
                 )
         return _from_array(device, array, dtype, usage, memory_type, program_layout, "from_numpy")
 
-    @staticmethod
-    def numpy(device: Device, ndarray: np.ndarray[Any, Any]) -> Tensor:
-        """Deprecated name of `from_numpy`."""
-        warnings.warn("Tensor.numpy is deprecated; use Tensor.from_numpy", DeprecationWarning, stacklevel=2)
-        return Tensor.from_numpy(device, ndarray)
+    numpy = FormerNumpy()
 
     @staticmethod
     def from_torch(

@@ -69,10 +69,16 @@ def _check_index(items: tuple[Any, ...], rank: int) -> None:
         elif item is not None:
             raise TypeError(
                 f"Illegal argument at dimension {position}: Allowed are int, slice, ..., or None; "
-                f"found {type(item).__name__}"
+                f"found {type(item).__name__}{_instead(item)}"
             )
     if used > rank:
         raise IndexError(f"Too many indices for tensor of dimension {rank}")
+
+
+def _instead(item: Any) -> str:
+    if isinstance(item, (list, tuple, np.ndarray)):
+        return "; a Tensor has no masks and no lists of indices: index np.asarray(tensor), or read them in a Slang function"
+    return ""
 
 
 def apply_index(shape: Sequence[int], strides: Sequence[int], offset: int, index: Any) -> View:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
+from .absent import NoArithmetic
 from .index import (
     TensorError,
     apply_index,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _make = _native._make_tensor
 
 
-class TensorViews(_native.TensorBase):
+class TensorViews(NoArithmetic):
     """The part of `Tensor` that looks at the same memory in another way."""
 
     def view(self, shape: Any, strides: Any = (), offset: int = 0) -> Self:

@@ -66,7 +66,7 @@ def find_file(device: Any, name: str) -> Path:
             path = Path(folder, candidate)
             if path.is_file():
                 return path.resolve()
-    tried = ", ".join(str(Path(f)) for f in folders if f) or name
+    tried = ", ".join(dict.fromkeys(str(Path(f)) for f in folders if f)) or name
     raise SlangCompileError(f'Failed to load slang module "{name}": no such file (looked in {tried})')
 
 

@@ -87,12 +87,12 @@ def _bind_whole(value: Value, type_: SlangType, wanted: textures.TextureType, co
     if wanted.access not in ("", "RW"):
         raise no_match(value, type_, "only Texture and RWTexture parameters can be bound")
     if wanted.writable and not details["writable"]:
-        raise no_match(value, type_, "it is read-only: the texture lacks TextureUsage.unordered_access")
+        raise no_match(value, type_, "it is read-only: the texture lacks TextureUsage.unordered_access; create it with that usage")
     if wanted.writable:
         _check_storable(value, type_, context)
         _check_bits(value, type_, wanted, context)
     if not wanted.writable and not details["readable"]:
-        raise no_match(value, type_, "the texture lacks TextureUsage.shader_resource")
+        raise no_match(value, type_, "the texture lacks TextureUsage.shader_resource; create it with that usage")
     scalar = re.sub(r"^vector<(\w+), ?\d+>$", r"\1", wanted.element)
     own = textures.texel_of(details["format"])
     if scalar in SIZES and textures.kind_of(scalar) != textures.kind_of(own.scalar):
@@ -135,7 +135,7 @@ def _check_access(value: Value, type_: SlangType, context: Context) -> None:
             "it with TextureUsage.unordered_access"
         )
     if not details["readable"] and not details["writable"]:
-        raise no_match(value, type_, "the texture lacks TextureUsage.shader_resource")
+        raise no_match(value, type_, "the texture lacks TextureUsage.shader_resource; create it with that usage")
     if context.writable or not details["readable"]:
         _check_storable(value, type_, context)
     if not details["readable"] and "cube" in details["texture_type"]:

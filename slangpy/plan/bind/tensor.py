@@ -165,6 +165,9 @@ def _bind_resource(value: Value, type_: SlangType, context: Context, element: st
     wanted = structured_element(name)
     if wanted and wanted.replace(" ", "") == element.replace(" ", ""):
         return Binding("resource", value, name, type_, stored=element)
+    if "Texture" in name.partition("<")[0]:
+        how = "device.create_texture(format=..., width=..., height=..., usage=TextureUsage.shader_resource, data=...)"
+        raise no_match(value, type_, f"copy it into a texture: {how}")
     raise no_match(value, type_, f"element type {element}" + (f", expected {wanted}" if wanted else ""))
 
 

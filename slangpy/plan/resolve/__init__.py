@@ -90,14 +90,17 @@ def _check_mapped(arguments: tuple[Argument, ...], options: Options) -> None:
 
 
 def _check_names(target: Target, arguments: tuple[Argument, ...]) -> None:
-    """Keywords of calls that are spelt wrong: what stands behind them says nothing."""
-    odd = [a.name for a in arguments if a.name is not None and a.name.startswith("_") and a.name not in KEYWORDS]
-    if not odd:
+    """Keywords of calls that are spelt wrong (`_reslt`, `result`): what stands behind them says nothing."""
+    named = [a.name for a in arguments if a.name is not None and a.name not in KEYWORDS]
+    if not named:
         return
-    known = [p.name for overload in target.overloads for p in parameters_of(target, overload)]
-    for name in odd:
-        close = difflib.get_close_matches(name, KEYWORDS, 1)
-        if name not in known and close:
+    known = {p.name for overload in target.overloads for p in parameters_of(target, overload)}
+    for name in named:
+        if name in known:
+            continue
+        close = difflib.get_close_matches(name if name.startswith("_") else f"_{name}", KEYWORDS, 1)
+        own = difflib.get_close_matches(name, known, 1)
+        if close and not own:
             raise ResolveException(f"No parameter named '{name}'; did you mean {close[0]}?")
 
 

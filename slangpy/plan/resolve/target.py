@@ -167,5 +167,7 @@ def place(
             placed[argument.name] = argument
     missing = [p.name for p in parameters if p.name not in placed and not p.has_default]
     if missing:
-        return {}, None, f"Parameter '{missing[0]}' not specified"
+        outputs = [p.name for p in parameters if p.io == "out"]
+        takes = "; it is an output: pass spy.ValueRef(), or an array where the call runs over arrays"
+        return {}, None, f"Parameter '{missing[0]}' not specified{takes if missing[0] in outputs else ''}"
     return placed, result, ""

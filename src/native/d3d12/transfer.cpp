@@ -26,7 +26,9 @@ void refuse_depth_stencil(const D3D12Texture& texture, const char* what)
         fail(ErrorKind::not_implemented, what, ": textures of format ", format_name(texture.desc().format),
              " cannot be copied to or from memory; use d32_float");
     if (texture.desc().sample_count > 1)
-        fail_value(what, ": multisample textures cannot be copied to or from memory");
+        fail_value(what,
+                   ": multisample textures cannot be copied to or from memory; read their samples in a kernel, "
+                   "which writes them to a texture with sample_count=1");
 }
 
 D3D12_TEXTURE_COPY_LOCATION location(const D3D12Texture& texture, uint32_t layer, uint32_t mip)
@@ -262,7 +264,8 @@ void D3D12Recorder::record(const command::ClearTexture& command)
     D3D12Texture& texture = d3d12(command.texture);
     const FormatInfo& format = format_info(texture.desc().format);
     if (format.is_compressed())
-        fail_value("clear_texture: textures of the compressed format ", format.name, " cannot be cleared");
+        fail_value("clear_texture: textures of the compressed format ", format.name,
+                   " cannot be cleared; upload blocks of zeros with upload_texture_data");
     if (!texture.can_clear())
         fail(ErrorKind::not_implemented,
              "clear_texture: the d3d12 device clears textures that kernels can write, and format ", format.name,

@@ -212,7 +212,9 @@ void BufferCursor::apply()
         return;
     check_device();
     if (m_buffer->desc().memory_type == MemoryType::read_back)
-        fail_runtime("Cannot write data to buffer with memory type 'read_back'.");
+        fail_runtime(
+            "Cannot write data to buffer with memory type 'read_back'. Write to a buffer of type 'device_local' or "
+            "'upload', and copy that.");
     m_buffer->device()->write_buffer(m_buffer.get(), m_offset, m_bytes.data(), m_bytes.size());
     m_dirty = false;
 }

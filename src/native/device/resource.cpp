@@ -37,8 +37,9 @@ std::string join_flags(uint32_t bits, std::span<const char* const> names)
 void check_dimensions(const TextureDesc& desc)
 {
     auto bad = [&](const char* kind) {
-        fail_value("Invalid dimensions (width=", desc.width, ", height=", desc.height, ", depth=", desc.depth, ") for ",
-                   kind, " texture. Each is at least 1, and 1 where the type has no such dimension.");
+        fail_value("create_texture: Invalid dimensions (width=", desc.width, ", height=", desc.height,
+                   ", depth=", desc.depth, ") for ", kind,
+                   " texture. Each is at least 1, and 1 where the type has no such dimension.");
     };
     const bool zero = !desc.width || !desc.height || !desc.depth;
     switch (desc.type) {
@@ -118,19 +119,20 @@ TextureDesc resolve_texture_desc(TextureDesc desc)
         fail_value("create_texture: Invalid texture format. Pass one of slangpy.Format other than undefined.");
     check_dimensions(desc);
     if (!desc.array_length || (desc.array_length > 1 && !is_array_type(desc.type)))
-        fail_value("Invalid array length (", desc.array_length, ") for ",
+        fail_value("create_texture: Invalid array length (", desc.array_length, ") for ",
                    is_array_type(desc.type) ? "array" : "non-array",
                    " texture. It is at least 1 for types with 'array' in their name, and 1 for others.");
     if (is_multisampled(desc.type) != (desc.sample_count > 1))
-        fail_value("Invalid sample count (", desc.sample_count, ") for texture of type ", name_of(desc.type),
-                   ". It is more than 1 for types with 'ms' in their name, and 1 for others.");
+        fail_value("create_texture: Invalid sample count (", desc.sample_count, ") for texture of type ",
+                   name_of(desc.type), ". It is more than 1 for types with 'ms' in their name, and 1 for others.");
     if (desc.sample_count > 64 || !std::has_single_bit(desc.sample_count))
-        fail_value("Invalid sample count (", desc.sample_count, "): expected a power of two up to 64.");
+        fail_value("create_texture: Invalid sample count (", desc.sample_count, "): expected a power of two up to 64.");
     const uint32_t full = is_multisampled(desc.type) ? 1 : full_mip_count(desc);
     if (desc.mip_count == all_mips)
         desc.mip_count = full;
     if (!desc.mip_count || desc.mip_count > full)
-        fail_value("Invalid mip count (", desc.mip_count, "): a texture of this size has at most ", full, " mips.");
+        fail_value("create_texture: Invalid mip count (", desc.mip_count, "): a texture of this size has at most ",
+                   full, " mips.");
     desc.usage = desc.usage | TextureUsage::copy_source | TextureUsage::copy_destination;
     return desc;
 }
@@ -196,7 +198,9 @@ void read_buffer(Buffer* buffer, uint64_t offset, void* data, uint64_t size)
 {
     check_open(buffer->frontend());
     if (buffer->desc().memory_type == MemoryType::upload)
-        fail_runtime("Cannot read data from buffer with memory type 'upload'.");
+        fail_runtime("Cannot read data from buffer with memory type 'upload'. Copy it into a buffer of type "
+                     "'device_local' or 'read_back' "
+                     "and read that.");
     check_buffer_range(buffer, offset, size, "read buffer");
     if (size)
         buffer->frontend()->read_buffer(buffer, offset, data, size);
@@ -206,7 +210,9 @@ void write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t si
 {
     check_open(buffer->frontend());
     if (buffer->desc().memory_type == MemoryType::read_back)
-        fail_runtime("Cannot write data to buffer with memory type 'read_back'.");
+        fail_runtime("Cannot write data to buffer with memory type 'read_back'. Write to a buffer of type "
+                     "'device_local' or 'upload', and "
+                     "copy that.");
     check_buffer_range(buffer, offset, size, "write buffer");
     if (size)
         buffer->frontend()->write_buffer(buffer, offset, data, size);

@@ -44,6 +44,8 @@ std::array<float, 4> floats_from(nb::handle value, const char* what, size_t coun
 nb::object uints_to_python(const uint32_t* values, size_t count);
 
 [[noreturn]] void fail_field(const char* what, nb::handle value, const char* expected);
+/// The same for a member of an enum; one whose name is near to a text is named.
+[[noreturn]] void fail_enum(const char* what, nb::handle value, nb::handle type);
 uint64_t uint_from(nb::handle value, const char* what, uint64_t most);
 
 /// How one C++ type goes to and comes from Python in a field.
@@ -58,7 +60,7 @@ T from_field(nb::handle value, const char* what)
         return value.ptr() == Py_True;
     } else if constexpr (std::is_enum_v<T>) { // nanobind alone would take the enum's number too
         if (!nb::isinstance<T>(value))
-            fail_field(what, value, cat("a ", nb::cast<std::string>(nb::type<T>().attr("__name__"))).c_str());
+            fail_enum(what, value, nb::type<T>());
         return nb::cast<T>(value);
     } else if constexpr (std::is_integral_v<T> && std::is_unsigned_v<T>) {
         return T(uint_from(value, what, std::numeric_limits<T>::max()));

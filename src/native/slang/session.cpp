@@ -322,7 +322,8 @@ std::string Session::serialize(const std::shared_ptr<ModuleData>& module)
     return current->compiler->run([module, current] {
         ComPtr<ISlangBlob> blob;
         if (!module->module)
-            fail_value("module \"", module->name, "\" is composed and cannot be serialized");
+            fail_value("serialize: module \"", module->name,
+                       "\" is composed and cannot be serialized; serialize the modules that it was composed of");
         if (SLANG_FAILED(module->module->serialize(blob.put())))
             fail(ErrorKind::slang_compile, "Failed to serialize slang module \"", module->name, "\"");
         return blob_text(blob.get());

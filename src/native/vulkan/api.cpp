@@ -205,7 +205,9 @@ VulkanInstance::VulkanInstance(bool debug, const std::vector<std::string>& extra
     }
     for (const std::string& name : extra_extensions) {
         if (!available.count(name))
-            fail_runtime("the Vulkan instance extension ", name, " is not available");
+            fail_runtime(
+                "the Vulkan instance extension ", name,
+                " is not available; install a newer loader or driver, or open the device without what needs it");
         extensions.push_back(name.c_str());
     }
 

@@ -73,7 +73,8 @@ uint32_t VulkanMemory::find_type(const AllocationRequest& request) const
             best_score = score, best = i;
     }
     if (best == memory.memoryTypeCount)
-        fail_runtime("the Vulkan device ", m_device.info().adapter_name, " has no memory type for this resource");
+        fail_runtime("the Vulkan device ", m_device.info().adapter_name,
+                     " has no memory type for this resource; ask for another memory_type, or for fewer usages");
     return best;
 }
 

@@ -292,7 +292,8 @@ ref<TextureView> VulkanDevice::create_texture_view(Texture* texture, const Textu
         if (own.is_depth_stencil() || own.is_compressed() || other.is_compressed() ||
             other.bytes_per_block != own.bytes_per_block ||
             !m_context.format_properties(desc.format).optimalTilingFeatures)
-            fail_value("create_view: a texture of format ", own.name, " cannot be viewed as ", other.name);
+            fail_value("create_view: a texture of format ", own.name, " cannot be viewed as ", other.name,
+                       "; the formats must have texels of the same size");
     }
     return ref<TextureView>(new VulkanTextureView(ref<Device>(this), ref<Texture>(texture), desc));
 }

@@ -31,7 +31,9 @@ void refuse_depth_stencil(const VulkanTexture& texture, const char* what)
         fail(ErrorKind::not_implemented, what, ": textures of format ", format_name(texture.desc().format),
              " cannot be copied to or from memory; use d32_float");
     if (texture.desc().sample_count > 1)
-        fail_value(what, ": multisample textures cannot be copied to or from memory");
+        fail_value(what,
+                   ": multisample textures cannot be copied to or from memory; read their samples in a kernel, "
+                   "which writes them to a texture with sample_count=1");
 }
 
 std::vector<std::span<const uint8_t>> spans(const std::vector<std::vector<uint8_t>>& scopes)
@@ -182,7 +184,8 @@ void VulkanRecorder::record(const command::ClearTexture& command)
     VulkanTexture& texture = vulkan(command.texture);
     const FormatInfo& format = format_info(texture.desc().format);
     if (format.is_compressed())
-        fail_value("clear_texture: textures of the compressed format ", format.name, " cannot be cleared");
+        fail_value("clear_texture: textures of the compressed format ", format.name,
+                   " cannot be cleared; upload blocks of zeros with upload_texture_data");
     const VkImageSubresourceRange range{texture.aspects(), command.range.mip, command.range.mip_count,
                                         command.range.layer, command.range.layer_count};
     if (format.is_depth_stencil()) {

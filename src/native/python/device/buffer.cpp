@@ -30,7 +30,8 @@ void write_all(Buffer* buffer, nb::handle data)
     open_device(buffer);
     HostBytes host(data, "copy_from_numpy");
     if (host.bytes().size() > buffer->desc().size)
-        fail_value("numpy array is larger than the buffer (", host.bytes().size(), " > ", buffer->desc().size, ")");
+        fail_value("copy_from_numpy: numpy array is larger than the buffer (", host.bytes().size(), " > ",
+                   buffer->desc().size, ")");
     GilRelease release;
     write_buffer(buffer, 0, host.bytes().data(), host.bytes().size());
 }
@@ -118,6 +119,12 @@ void bind_buffer_contents(BufferClass& cls)
                 "def to_torch(self, type: typing.Any = ..., shape: Sequence[int] = (), strides: Sequence[int] = (), "
                 "offset: int = 0) -> typing.Any"),
             "A torch tensor that shares the memory. `strides` and `offset` count elements.")
+        .def(
+            "__array__",
+            [](nb::handle self, nb::handle dtype, nb::handle copy) {
+                return nb::module_::import_("slangpy.device.memory").attr("as_array")(self, dtype, copy);
+            },
+            nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
         .def("map", &map_buffer, nb::sig("def map(self) -> memoryview"),
              "The contents of upload or read-back memory; what is written reaches the buffer at unmap().")
         .def_prop_ro("descriptor_handle_ro", &absent_handle<Buffer>, "Not implemented yet.")
@@ -204,7 +211,9 @@ ref<Buffer> create_buffer(Device* device, const PyBufferDesc& fields)
     }
     BufferDesc desc = resolve_buffer_desc(fields, fields.element_count, layout.get(), data_size);
     if (data && desc.memory_type == MemoryType::read_back)
-        fail_runtime("Cannot write data to buffer with memory type 'read_back'.");
+        fail_runtime("Cannot write data to buffer with memory type 'read_back'. Write to a buffer of type "
+                     "'device_local' or 'upload', and "
+                     "copy that.");
     desc.uninitialized = bool(data);
     GilRelease release;
     ref<Buffer> buffer = device->create_buffer(desc);

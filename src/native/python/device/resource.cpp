@@ -178,6 +178,11 @@ void bind_texture_fields(TextureClass& cls)
         });
 }
 
+nb::object as_array(nb::handle self, nb::handle dtype, nb::handle copy)
+{
+    return nb::module_::import_("slangpy.device.memory").attr("as_array")(self, dtype, copy);
+}
+
 std::string texture_repr(const Texture& t)
 {
     return cat("Texture(\n  type = ", name_of(t.desc().type), ",\n  format = ", format_name(t.desc().format),
@@ -223,6 +228,7 @@ void bind_texture_methods(TextureClass& cls)
             "and compressed formats as 1-D uint8.")
         .def("copy_from_numpy", &write_layer, nb::arg("data"), nb::arg("layer") = 0, nb::arg("mip") = 0,
              "Takes exactly the array that to_numpy gives.")
+        .def("__array__", &as_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
         .def("__repr__", &texture_repr);
 }
 

@@ -36,6 +36,8 @@ const MathTypeInfo* operation_type(PyObject* a, PyObject* b, const char* op)
             fail_type(operation(a, b, op),
                       same_shape(*ia, *ib)
                           ? ": the components do not mix; convert one side to the type of the other first"
+                          : *op == '*' && ia->is_matrix != ib->is_matrix
+                          ? ": * goes component by component; the product of a matrix and a vector is a @ b"
                           : ": the sizes differ");
         return type;
     }
