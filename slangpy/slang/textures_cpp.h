@@ -437,6 +437,80 @@ template <class T> struct _spy_RWBuffer : _spy_rw_texture<T, 1, false> {
     uint32_t count() const { return this->extent(0, 0); }
 };
 
+/// Textures of several samples, which are slices to the device.
+template <class T, bool is_array>
+struct _spy_samples_base : _spy_texture_base<T, 2, false, is_array> {
+    typedef _spy_texture_base<T, 2, false, is_array> Base;
+    using Base::texture;
+
+    template <class L> static void put(const L& location, int32_t index, int32_t* place)
+    {
+        Base::put(location, place);
+        place[2] = index;
+    }
+    template <class L> T Load(const L& location, int32_t index) const { return Load(location, index, 0); }
+    template <class L, class O> T Load(const L& location, int32_t index, const O& offset) const
+    {
+        int32_t place[4];
+        put(location, index, place);
+        for (int i = 0; i < 2; i++)
+            place[i] += int32_t(_spy_part(offset, i));
+        SpyTexel texel;
+        _spy_host->load_texel(texture, place, place[3], 0, _spy_is_integer<T>, &texel);
+        return _spy_from_texel<T>(texel);
+    }
+    template <class L> void Store(const L& location, int32_t index, const T& value) const
+    {
+        int32_t place[4];
+        put(location, index, place);
+        Base::store_at(place, value);
+    }
+    // the sizes, the layers where there are some, and the samples
+    template <class N, class... M> void GetDimensions(N* first, M*... others) const
+    {
+        N* out[] = {first, others...};
+        Base::sizes(0, out);
+        *out[sizeof...(others)] = N(texture->size[2]);
+    }
+    /// Where a sample lies within its texel, seen from the middle: the places that Direct3D and Vulkan call standard.
+    Vector<float, 2> GetSamplePosition(int32_t index) const
+    {
+        static constexpr uint8_t places[][2] = { // in sixteenths
+            {8, 8},
+            {12, 12}, {4, 4},
+            {6, 2}, {14, 6}, {2, 10}, {10, 14},
+            {9, 5}, {7, 11}, {13, 9}, {5, 3}, {3, 13}, {1, 7}, {11, 15}, {15, 1},
+            {9, 9}, {7, 5}, {5, 10}, {12, 7}, {3, 6}, {10, 13}, {13, 11}, {11, 3},
+            {6, 14}, {8, 1}, {4, 2}, {2, 12}, {0, 8}, {15, 4}, {14, 15}, {1, 0},
+        };
+        const uint32_t count = texture->size[2];
+        if (count > 16 || uint32_t(index) >= count)
+            return {0.0f, 0.0f};
+        const uint8_t* place = places[count - 1 + uint32_t(index)];
+        return {place[0] / 16.0f - 0.5f, place[1] / 16.0f - 0.5f};
+    }
+};
+/// `texture.sample[index][location]`, as Slang writes it.
+template <class T, bool is_array> struct _spy_sample : _spy_samples_base<T, is_array> {
+    int32_t index;
+    template <class L> T operator[](const L& location) const { return this->Load(location, index); }
+};
+template <class T, bool is_array> struct _spy_all_samples : _spy_samples_base<T, is_array> {
+    _spy_sample<T, is_array> operator[](int32_t index) const { return {*this, index}; }
+};
+template <class T, bool is_array> union _spy_samples {
+    _spy_all_samples<T, is_array> sample;
+    SpyTexture* texture;
+
+    template <class L> T operator[](const L& location) const { return sample.Load(location, 0); }
+    template <class... A> T Load(const A&... a) const { return sample.Load(a...); }
+    template <class L> void Store(const L& l, int32_t index, const T& v) const { sample.Store(l, index, v); }
+    template <class... A> void GetDimensions(A*... a) const { sample.GetDimensions(a...); }
+    Vector<float, 2> GetSamplePosition(int32_t index) const { return sample.GetSamplePosition(index); }
+};
+
+template <class T> using _spy_Texture2DMS = _spy_samples<T, false>;
+template <class T> using _spy_Texture2DMSArray = _spy_samples<T, true>;
 template <class T> using _spy_Texture1D = _spy_texture<T, 1, false, false>;
 template <class T> using _spy_Texture2D = _spy_texture<T, 2, false, false>;
 template <class T> using _spy_Texture3D = _spy_texture<T, 3, false, false>;
@@ -450,6 +524,10 @@ template <class T> using _spy_RWTexture3D = _spy_rw_texture<T, 3, false>;
 template <class T> using _spy_RWTexture1DArray = _spy_rw_texture<T, 1, true>;
 template <class T> using _spy_RWTexture2DArray = _spy_rw_texture<T, 2, true>;
 
+#define Texture2DMS _spy_Texture2DMS
+#define Texture2DMSArray _spy_Texture2DMSArray
+#define RWTexture2DMS _spy_Texture2DMS
+#define RWTexture2DMSArray _spy_Texture2DMSArray
 #define Buffer _spy_Buffer
 #define RWBuffer _spy_RWBuffer
 #define Texture1D _spy_Texture1D

@@ -18,15 +18,6 @@ def textured(device: spy.Device, device_type: spy.DeviceType) -> spy.Device:
     return device
 
 
-def test_what_the_cpu_lacks() -> None:
-    device = spy.Device(type=spy.DeviceType.cpu)
-    with pytest.raises(NotImplementedError, match="several samples"):
-        device.create_texture(type=T.texture_2d_ms, width=4, height=4, sample_count=4, format=F.r32_float)
-    with pytest.raises(ValueError, match="bc1_unorm does not support usage"):
-        device.create_texture(width=4, height=4, format=F.bc1_unorm, usage=spy.TextureUsage.shader_resource)
-    device.close()
-
-
 def test_format_info() -> None:
     info = spy.get_format_info(F.rgb32_float)
     assert (info.bytes_per_block, info.channel_count, info.channel_bit_count) == (12, 3, [32, 32, 32, 0])

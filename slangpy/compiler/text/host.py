@@ -15,7 +15,7 @@ from ...base.folders import LIBRARY_PATH
 _END_OF_PRELUDE = b"\n#ifdef SLANG_PRELUDE_NAMESPACE\nusing namespace SLANG_PRELUDE_NAMESPACE;\n#endif\n"
 _HOST = b'extern "C" __attribute__((visibility("default"))) const SpyHost* _spy_host = nullptr;\n'
 _GROUPS = re.compile(rb"\b_spy_(?:group_sync|wave_|fetch_|fence|bits4|lanes_before)")
-_TEXTURES = re.compile(rb"\b(?:RW)?(?:Buffer|Texture(?:1D|2D|3D|Cube)(?:Array)?)<")
+_TEXTURES = re.compile(rb"\b(?:RW)?(?:Buffer|Texture(?:1D|2D|3D|Cube|2DMS)(?:Array)?)<")
 _WAITS = re.compile(rb"\b_spy_group_sync\(")
 _WAVES = re.compile(rb"\b_spy_(?:wave_|lanes_before)")
 _SHARED = re.compile(rb"^    ([^\n;=]+ (\w+);\n(?=    \(&\w+\)->\w+ = &\2;\n))", re.MULTILINE)

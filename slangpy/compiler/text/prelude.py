@@ -173,7 +173,6 @@ def _with_prototypes(code: bytes) -> bytes:
 
 
 _ON_CPU = ("structured_buffer", "byte_address_buffer", "texel_buffer", "texture", "sampler", "combined_texture_sampler")
-_MULTISAMPLE = (_native.ResourceShape.texture_2d_multisample, _native.ResourceShape.texture_2d_multisample_array)
 
 
 def check_resources(device: Any, layout: Any, text: bytes, label: str) -> None:
@@ -194,12 +193,12 @@ def check_resources(device: Any, layout: Any, text: bytes, label: str) -> None:
             raise NotImplementedError(
                 f"{label}: the cpu device takes typed buffers as Buffer<T> and RWBuffer<T>; write the type of '{slot['path']}' so"
             )
-        if slot["kind"] in _ON_CPU and slot["shape"] not in _MULTISAMPLE:
+        if slot["kind"] in _ON_CPU:
             continue
         if index >= layout.entry_point_slot or index in used:
             raise NotImplementedError(
-                f"{label} uses the parameter '{slot['path']}', a texture of several samples or acceleration "
-                "structure, which the cpu device cannot run yet; use a cuda or vulkan device"
+                f"{label} uses the parameter '{slot['path']}', an acceleration structure, which the "
+                "cpu device does not have; keep ray queries out of kernels that run there"
             )
 
 

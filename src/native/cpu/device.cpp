@@ -144,14 +144,7 @@ void CpuDevice::close_backend() noexcept
     m_spare.clear();
 }
 
-ref<Texture> CpuDevice::create_texture(const TextureDesc& desc)
-{
-    if (desc.sample_count > 1)
-        fail(ErrorKind::not_implemented,
-             "create_texture: the cpu device has no textures of several samples (sample_count = ", desc.sample_count,
-             "); use a vulkan device, or sample_count=1");
-    return new HostTexture(this, desc);
-}
+ref<Texture> CpuDevice::create_texture(const TextureDesc& desc) { return new HostTexture(this, desc); }
 
 ref<Sampler> CpuDevice::create_sampler(const SamplerDesc& desc) { return new Sampler(this, desc); }
 
@@ -161,7 +154,7 @@ uint32_t CpuDevice::format_support(Format format)
         return 0;
     auto support = FormatSupport::texture | FormatSupport::copy_source | FormatSupport::copy_destination;
     const TexelCodec& codec = texel_codec(format);
-    if (codec.decode)
+    if (codec.is_readable())
         support = support | FormatSupport::shader_load | FormatSupport::shader_sample;
     if (codec.encode)
         support = support | FormatSupport::shader_uav_load | FormatSupport::shader_uav_store;

@@ -83,7 +83,7 @@ void fill(const HostTexture& texture, const TextureView* view, SpyTexture& out)
     }
     out = {texture.subresource(0, 0),
            texture.offsets().data(),
-           {desc.width, desc.height, desc.depth},
+           {desc.width, desc.height, desc.sample_count > 1 ? desc.sample_count : desc.depth},
            dimensions_of(desc.type),
            range.layer,
            range.layer_count,

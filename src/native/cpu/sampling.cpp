@@ -7,13 +7,35 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 namespace spy::cpu::sampling {
 namespace {
 
 using Addressing = TextureAddressingMode;
 
-/// One mip of a texture.
+/// A texel of a compressed texture. The last blocks are kept, by their bytes: a kernel reads the texels of a block one
+/// after the other.
+void decode_in_block(const TexelCodec& codec, const uint8_t* block, int32_t x, int32_t y, SpyTexel& out)
+{
+    struct Decoded {
+        BlockDecoder decoder = nullptr;
+        uint8_t bytes[16] = {};
+        SpyTexel texels[16];
+    };
+    static thread_local std::unique_ptr<Decoded[]> kept; // as many as a bilinear filter reads
+    if (!kept)
+        kept = std::make_unique<Decoded[]>(4);
+    Decoded& decoded = kept[size_t(y / 4 % 2 * 2 + x / 4 % 2)];
+    if (decoded.decoder != codec.decode_block || std::memcmp(decoded.bytes, block, codec.bytes) != 0) {
+        decoded.decoder = codec.decode_block;
+        std::memcpy(decoded.bytes, block, codec.bytes);
+        codec.decode_block(block, decoded.texels);
+    }
+    out = decoded.texels[y % 4 * 4 + x % 4];
+}
+
+/// One mip of a texture. The samples of a texel are as many slices.
 struct Level {
     const SpyTexture& texture;
     const TexelCodec& codec;
@@ -30,9 +52,20 @@ struct Level {
     }
     uint8_t* at(const int32_t* p, uint32_t layer) const
     {
-        const uint64_t index = (uint64_t(p[2]) * uint64_t(size[1]) + uint64_t(p[1])) * uint64_t(size[0]) +
-            uint64_t(p[0]);
+        uint64_t x = uint64_t(p[0]), y = uint64_t(p[1]), width = uint64_t(size[0]), height = uint64_t(size[1]);
+        if (codec.decode_block) {
+            x /= 4, y /= 4;
+            width = (width + 3) / 4, height = (height + 3) / 4;
+        }
+        const uint64_t index = (uint64_t(p[2]) * height + y) * width + x;
         return texture.data + texture.offsets[(texture.layer + layer) * texture.mip_stride + mip] + index * codec.bytes;
+    }
+    void read(const int32_t* p, uint32_t layer, SpyTexel& out) const
+    {
+        if (codec.decode_block)
+            decode_in_block(codec, at(p, layer), p[0], p[1], out);
+        else
+            codec.decode(at(p, layer), out);
     }
     bool has(const int32_t* p) const
     {
@@ -229,7 +262,7 @@ struct Lookup {
             return int32_t(std::clamp<int64_t>(int64_t(std::floor((v / p.depth + 1) / 2 * double(n))), 0, n - 1));
         };
         const int32_t there[3] = {index(p.s), index(p.t), 0};
-        level.codec.decode(level.at(there, layer + uint32_t(other)), out);
+        level.read(there, layer + uint32_t(other), out);
         return true;
     }
 
@@ -243,7 +276,7 @@ struct Lookup {
             if ((p[a] = face >= 0 ? int32_t(wanted[a])
                                   : address(wanted[a], level.size[a], Addressing(sampler.address[a]))) < 0)
                 return border(level.codec, out);
-        level.codec.decode(level.at(p, layer + uint32_t(std::max(face, 0))), out);
+        level.read(p, layer + uint32_t(std::max(face, 0)), out);
     }
 
     /// Comparisons take the place of what is compared.
@@ -335,7 +368,7 @@ struct Lookup {
                 continue;
             SpyTexel texel;
             if (inside)
-                level.codec.decode(level.at(p, layer), texel);
+                level.read(p, layer, texel);
             else
                 border(level.codec, texel);
             for (int c = 0; c < 4; ++c)
@@ -402,11 +435,11 @@ void load_texel(const SpyTexture* texture, const int32_t* at, int32_t layer, int
     const Level level(*texture, mip >= 0 && uint32_t(mip) < texture->mip_count ? uint32_t(mip) : 0);
     const bool is_inside = mip >= 0 && uint32_t(mip) < texture->mip_count && layer_in(*texture, layer) >= 0 &&
         level.has(at);
-    if (!is_inside || !level.codec.decode) {
+    if (!is_inside || !level.codec.is_readable()) {
         std::memset(out, 0, sizeof(*out));
         return;
     }
-    level.codec.decode(level.at(at, uint32_t(layer)), *out);
+    level.read(at, uint32_t(layer), *out);
     convert(level.codec, wants_integers, *out);
 }
 
@@ -417,7 +450,8 @@ void store_texel(const SpyTexture* texture, const int32_t* at, int32_t layer, bo
         return;
     SpyTexel texel = *value;
     if (has_integers != level.codec.is_integer) {
-        const TexelCodec given{nullptr, nullptr, 0, 0, has_integers};
+        TexelCodec given;
+        given.is_integer = has_integers;
         convert(given, level.codec.is_integer, texel);
     }
     level.codec.encode(texel, level.at(at, uint32_t(layer)));
@@ -432,7 +466,7 @@ void* find_texel(const SpyTexture* texture, const int32_t* at, int32_t layer)
 void sample(const SpyTexture* texture, const SpySampler* sampler, const SpySample* sample, SpyTexel* out)
 {
     const TexelCodec& codec = texel_codec(texture->format);
-    if (!texture->size[0] || !codec.decode) {
+    if (!texture->size[0] || !codec.is_readable()) {
         std::memset(out, 0, sizeof(*out));
         return;
     }

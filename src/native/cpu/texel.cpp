@@ -7,6 +7,23 @@
 #include <limits>
 
 namespace spy::cpu {
+
+float srgb_to_linear(double value)
+{
+    return float(value <= 0.04045 ? value / 12.92 : std::pow((value + 0.055) / 1.055, 2.4));
+}
+
+float srgb_to_linear(uint8_t value)
+{
+    static const std::array<float, 256> table = [] {
+        std::array<float, 256> values{};
+        for (int i = 0; i < 256; ++i)
+            values[size_t(i)] = srgb_to_linear(i / 255.0);
+        return values;
+    }();
+    return table[value];
+}
+
 namespace {
 
 constexpr int identity[4] = {0, 1, 2, 3}, swapped[4] = {2, 1, 0, 3};
@@ -29,19 +46,6 @@ void store(uint8_t* to, T value)
 float within(float v, float low, float high) { return std::isnan(v) ? 0.f : std::min(std::max(v, low), high); }
 
 uint32_t to_unorm(float v, uint32_t top) { return uint32_t(double(within(v, 0.f, 1.f)) * top + 0.5); }
-
-float srgb_to_linear(uint8_t v)
-{
-    static const std::array<float, 256> table = [] {
-        std::array<float, 256> values{};
-        for (int i = 0; i < 256; ++i) {
-            const double c = i / 255.0;
-            values[size_t(i)] = float(c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4));
-        }
-        return values;
-    }();
-    return table[v];
-}
 
 uint8_t linear_to_srgb(float v)
 {
@@ -290,6 +294,7 @@ const TexelCodec& texel_codec(uint32_t format)
         for (size_t i = 0; i < codecs.size(); ++i) {
             const FormatInfo& info = format_info(Format(i));
             codecs[i] = make_codec(info);
+            codecs[i].decode_block = block_decoder(info.format);
             codecs[i].bytes = info.bytes_per_block;
             codecs[i].channels = info.is_depth() ? 1 : info.channel_count;
             if (info.is_depth())

@@ -71,6 +71,10 @@ void CommandEncoder::copy_texture(const TextureLocation& dst, const TextureLocat
     const FormatInfo& from = format_info(src.texture->desc().format);
     if (to.bytes_per_block != from.bytes_per_block || to.block_width != from.block_width)
         fail_value("copy_texture: cannot copy from ", from.name, " to ", to.name, ": their texels differ in size");
+    const uint32_t to_samples = dst.texture->desc().sample_count, from_samples = src.texture->desc().sample_count;
+    if (to_samples != from_samples)
+        fail_value("copy_texture: cannot copy from a texture of ", from_samples, " samples to one of ", to_samples,
+                   "; average or pick samples in a kernel");
     std::array<uint32_t, 3> most = room(dst);
     const std::array<uint32_t, 3> available = room(src);
     for (size_t i = 0; i < 3; ++i)

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "device/texel_format.h"
+#include "device/texture_shape.h"
 
 #include <algorithm>
 #include <bit>
@@ -149,7 +150,7 @@ HostTexture::HostTexture(ref<HostDevice> device, TextureDesc desc) : Texture(dev
     for (uint32_t layer = 0; layer < m_desc.layer_count(); ++layer)
         for (uint32_t mip = 0; mip < m_desc.mip_count; ++mip) {
             m_offsets.push_back(m_size);
-            m_size += subresource_layout(m_desc, mip).size_in_bytes;
+            m_size += subresource_size(mip);
         }
     m_memory = HostMemory(device->heap(), m_size, true);
     if (!m_memory.data())
@@ -160,6 +161,11 @@ HostTexture::HostTexture(ref<HostDevice> device, TextureDesc desc) : Texture(dev
 uint8_t* HostTexture::subresource(uint32_t layer, uint32_t mip) const
 {
     return m_memory.data() + m_offsets[layer * m_desc.mip_count + mip];
+}
+
+uint64_t HostTexture::subresource_size(uint32_t mip) const
+{
+    return subresource_layout(m_desc, mip).size_in_bytes * m_desc.sample_count;
 }
 
 uint64_t HostFence::current_value()
@@ -229,14 +235,16 @@ void HostDevice::write_buffer(Buffer* buffer, uint64_t offset, const void* data,
 
 void HostDevice::read_texture(Texture* texture, uint32_t layer, uint32_t mip, void* data)
 {
-    std::memcpy(data, static_cast<HostTexture*>(texture)->subresource(layer, mip),
-                subresource_layout(texture->desc(), mip).size_in_bytes);
+    refuse_samples(texture->desc(), "reading a texture");
+    const auto* from = static_cast<HostTexture*>(texture);
+    std::memcpy(data, from->subresource(layer, mip), from->subresource_size(mip));
 }
 
 void HostDevice::write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data)
 {
-    std::memcpy(static_cast<HostTexture*>(texture)->subresource(layer, mip), data,
-                subresource_layout(texture->desc(), mip).size_in_bytes);
+    refuse_samples(texture->desc(), "writing a texture");
+    auto* to = static_cast<HostTexture*>(texture);
+    std::memcpy(to->subresource(layer, mip), data, to->subresource_size(mip));
 }
 
 std::vector<HeapReport> HostDevice::heap_reports() { return {m_heap->report()}; }

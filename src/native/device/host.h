@@ -98,12 +98,13 @@ private:
     HostMemory m_memory;
 };
 
-/// Texels of every layer and mip one after the other, rows tightly packed.
+/// Texels of every layer and mip one after the other, rows tightly packed; the samples of a layer one after the other.
 class HostTexture final : public Texture {
 public:
     HostTexture(ref<HostDevice> device, TextureDesc desc);
     uint64_t memory_usage() const override { return m_size; }
     uint8_t* subresource(uint32_t layer, uint32_t mip) const;
+    uint64_t subresource_size(uint32_t mip) const;
     /// Where layers and mips begin, in bytes behind the first: by layer * mip_count + mip.
     const std::vector<uint64_t>& offsets() const { return m_offsets; }
     void release() noexcept override { m_memory.reset(); }

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "device/profile.h"
 #include "device/texel_format.h"
+#include "device/texture_shape.h"
 
 #include <algorithm>
 #include <cstring>
@@ -94,12 +95,18 @@ struct Executor {
 
     void operator()(const command::CopyTexture& c)
     {
-        copy_texels(texels_of(c.dst.get(), c.dst_layer, c.dst_mip, c.dst_offset),
-                    texels_of(c.src.get(), c.src_layer, c.src_mip, c.src_offset), c.dst->desc().format, c.extent);
+        Texels to = texels_of(c.dst.get(), c.dst_layer, c.dst_mip, c.dst_offset);
+        Texels from = texels_of(c.src.get(), c.src_layer, c.src_mip, c.src_offset);
+        for (uint32_t sample = 0; sample < c.dst->desc().sample_count; ++sample) {
+            copy_texels(to, from, c.dst->desc().format, c.extent);
+            to.data += to.slice_pitch;
+            from.data += from.slice_pitch;
+        }
     }
 
     void operator()(const command::CopyTextureToBuffer& c)
     {
+        refuse_samples(c.src->desc(), "copy_texture_to_buffer");
         const Format format = c.src->desc().format;
         copy_texels(buffer_texels(c.dst.get(), c.dst_offset, c.dst_row_pitch, format, c.extent),
                     texels_of(c.src.get(), c.src_layer, c.src_mip, c.src_offset), format, c.extent);
@@ -107,6 +114,7 @@ struct Executor {
 
     void operator()(const command::CopyBufferToTexture& c)
     {
+        refuse_samples(c.dst->desc(), "copy_buffer_to_texture");
         const Format format = c.dst->desc().format;
         copy_texels(texels_of(c.dst.get(), c.dst_layer, c.dst_mip, c.dst_offset),
                     buffer_texels(c.src.get(), c.src_offset, c.src_row_pitch, format, c.extent), format, c.extent);
@@ -114,6 +122,7 @@ struct Executor {
 
     void operator()(const command::UploadTexture& c)
     {
+        refuse_samples(c.dst->desc(), "upload_texture_data");
         const Format format = c.dst->desc().format;
         const SubresourceLayout box = subresource_layout(format, c.extent.width, c.extent.height, c.extent.depth);
         copy_texels(texels_of(c.dst.get(), c.layer, c.mip, c.offset),
@@ -173,8 +182,9 @@ void Executor::operator()(const command::ClearTexture& c)
     const std::vector<uint8_t> texel = clear_texel(c);
     for (uint32_t layer = c.range.layer; layer < c.range.layer + c.range.layer_count; ++layer)
         for (uint32_t mip = c.range.mip; mip < c.range.mip + c.range.mip_count; ++mip) {
-            uint8_t* data = static_cast<HostTexture*>(c.texture.get())->subresource(layer, mip);
-            const uint64_t size = subresource_layout(c.texture->desc(), mip).size_in_bytes;
+            const auto* texture = static_cast<HostTexture*>(c.texture.get());
+            uint8_t* data = texture->subresource(layer, mip);
+            const uint64_t size = texture->subresource_size(mip);
             for (uint64_t i = 0; i < size; i += texel.size())
                 std::memcpy(data + i, texel.data(), texel.size());
         }

@@ -1,5 +1,7 @@
 #include "device/texture_shape.h"
 
+#include "core/error.h"
+
 namespace spy {
 
 const char* type_name(TextureType type)
@@ -45,6 +47,14 @@ ResourceShape shape_of(TextureType type)
     case TextureType::texture_cube_array: return ResourceShape::texture_cube_array;
     }
     return ResourceShape::none;
+}
+
+void refuse_samples(const TextureDesc& texture, const char* what)
+{
+    if (texture.sample_count > 1)
+        fail_value(what, ": multisample textures cannot be copied to or from memory (this one has ",
+                   texture.sample_count,
+                   " samples); read their samples in a kernel, which writes them to a texture with sample_count=1");
 }
 
 } // namespace spy

@@ -11,4 +11,7 @@ const char* type_name(TextureType type);
 const char* slang_name(ResourceShape shape);
 ResourceShape shape_of(TextureType type);
 
+/// ValueError for textures of several samples, of which no device has a layout in memory.
+void refuse_samples(const TextureDesc& texture, const char* what);
+
 } // namespace spy

@@ -251,15 +251,16 @@ private:
         }
     }
 
-    /// Buffer<T, 1>: slangpy_host.slang's, not Slang's own.
+    /// slangpy_host.slang's Buffer<T>, whose number of samples is 1, not Slang's own.
     static bool is_of_host(slang::TypeReflection* type)
     {
-        ISlangBlob* name = nullptr;
-        if (!type || SLANG_FAILED(type->getFullName(&name)) || !name)
-            return false;
-        const std::string text(static_cast<const char*>(name->getBufferPointer()), name->getBufferSize());
-        name->release();
-        return text.find(", 1>") != text.npos;
+        slang::GenericReflection* generic = type ? type->getGenericContainer() : nullptr;
+        for (unsigned i = 0; generic && i < generic->getValueParameterCount(); ++i) {
+            slang::VariableReflection* value = generic->getValueParameter(i);
+            if (value && value->getName() && std::string_view(value->getName()) == "sampleCount")
+                return generic->getConcreteIntVal(value) == 1;
+        }
+        return false;
     }
 
     ProgramLayout& m_result;

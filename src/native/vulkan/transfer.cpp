@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "device/profile.h"
+#include "device/texture_shape.h"
 
 #include <algorithm>
 #include <cstring>
@@ -30,10 +31,7 @@ void refuse_depth_stencil(const VulkanTexture& texture, const char* what)
     if (format_info(texture.desc().format).is_stencil())
         fail(ErrorKind::not_implemented, what, ": textures of format ", format_name(texture.desc().format),
              " cannot be copied to or from memory; use d32_float");
-    if (texture.desc().sample_count > 1)
-        fail_value(what,
-                   ": multisample textures cannot be copied to or from memory; read their samples in a kernel, "
-                   "which writes them to a texture with sample_count=1");
+    refuse_samples(texture.desc(), what);
 }
 
 std::vector<std::span<const uint8_t>> spans(const std::vector<std::vector<uint8_t>>& scopes)

@@ -18,7 +18,7 @@ constexpr std::string_view heads[] = {"Wave",
                                       "GroupMemoryBarrier",
                                       "CalculateLevelOfDetail"};
 /// Types of slangpy_host.slang.
-constexpr std::string_view types[] = {"Buffer", "RWBuffer"};
+constexpr std::string_view types[] = {"Buffer", "RWBuffer", "RWTexture2DMS", "RWTexture2DMSArray"};
 
 bool is_host_name(std::string_view word)
 {
@@ -35,8 +35,8 @@ bool names(std::string_view source, const Test& is_wanted)
     });
 }
 
-/// Whether a source names Buffer<T> or RWBuffer<T>, and neither it nor what it imports declares such a name.
-bool names_typed_buffers(std::string_view source, const Surroundings& around)
+/// Whether a source names one of these types with arguments, and neither it nor what it imports declares such a name.
+bool names_types(std::string_view source, const Surroundings& around)
 {
     if (std::any_of(std::begin(types), std::end(types),
                     [&](std::string_view type) { return around.declared.contains(type); }))
@@ -60,8 +60,8 @@ std::string import_host(std::string source, const Surroundings& around)
 {
     const auto is_in = [&](std::string_view head) { return source.find(head) != source.npos; };
     const bool is_named = std::any_of(std::begin(heads), std::end(heads), is_in) && names(source, is_host_name);
-    return is_named || (is_in("Buffer") && names_typed_buffers(source, around)) ? source + "\nimport slangpy_host;\n"
-                                                                                : source;
+    const bool may_name = std::any_of(std::begin(types), std::end(types), is_in);
+    return is_named || (may_name && names_types(source, around)) ? source + "\nimport slangpy_host;\n" : source;
 }
 
 std::string import_printing(std::string source)
