@@ -124,7 +124,7 @@ def test_cleared(sampled: spy.Device) -> None:
     encoder.clear_texture_float(texture, clear_value=(1, 2, 3, 4))
     sampled.submit_command_buffer(encoder.finish())
     got = dispatch(sampled, "read", [5, 3, 1], texture=texture)[:60]
-    assert np.array_equal(got, np.tile(np.float32([1, 2, 3, 4]), (60, 1)))
+    assert np.array_equal(got, np.tile(np.array([1, 2, 3, 4], np.float32), (60, 1)))
 
 
 def test_resolved_by_a_function(sampled: spy.Device) -> None:
