@@ -149,6 +149,7 @@ std::string conversion_marks(std::string_view program)
 
 struct Preparation {
     std::string source;
+    size_t program = 0; ///< where Slang's library ends in it
     std::vector<std::string> options;
 };
 
@@ -214,6 +215,7 @@ Preparation prepare(const CompileDesc& desc, const Nvrtc& nvrtc)
     std::string supplement = complete(program, desc.label);
     out.source = without_unused_parts(library, program);
     out.source += supplement;
+    out.program = out.source.size();
     const bool is_slang = contains(library, "SLANG_PRELUDE"); // no text of somebody's own
     out.source += is_slang ? cuda_constants_supplement + cuda_mend_constants(program) : program;
     out.source += conversion_marks(program);
@@ -330,12 +332,14 @@ std::string cuda_compile(const CompileDesc& desc)
 
     Program program{nvrtc};
     translate(nvrtc, program, prepared, desc.label);
-    const std::string unshared = cuda_unshared_option(nvrtc.major, nvrtc.minor);
-    if (!unshared.empty() && cuda_has_local_arrays(read_result(nvrtc, program.handle, true))) {
+    if (cuda_shares_places(nvrtc.major, nvrtc.minor) &&
+        cuda_has_local_arrays(read_result(nvrtc, program.handle, true))) {
+        prepared.source = cuda_arrays_apart(prepared.source, prepared.program);
         Program again{nvrtc};
-        prepared.options.push_back(unshared);
-        translate(nvrtc, again, prepared, desc.label);
-        std::swap(program.handle, again.handle);
+        if (!prepared.source.empty()) {
+            translate(nvrtc, again, prepared, desc.label);
+            std::swap(program.handle, again.handle);
+        }
     }
     return read_result(nvrtc, program.handle, arch.starts_with("compute"));
 }
@@ -352,8 +356,8 @@ std::string cuda_fingerprint(const std::string& arch)
                            " supplement ", hash);
     for (const std::string& option : base_options({}))
         text += " " + option;
-    if (const std::string unshared = cuda_unshared_option(nvrtc.major, nvrtc.minor); !unshared.empty())
-        text += cat(" ", unshared, " with local arrays");
+    if (cuda_shares_places(nvrtc.major, nvrtc.minor))
+        text += " arrays apart";
     return text;
 }
 

@@ -1,7 +1,23 @@
 #include "cuda/stack_slots.h"
 
+#include "core/error.h"
+
+#include <cctype>
+
 namespace spy {
 namespace {
+
+constexpr std::string_view array_head = "template<typename T, size_t SIZE>\nstruct FixedArray\n{";
+/// In front of the library's arrays.
+constexpr std::string_view apart_head = R"(
+template <int N> struct _spy_index { SLANG_CUDA_CALL constexpr operator int() const { return N; } };
+template <typename T> SLANG_CUDA_CALL T* _spy_apart(T* p) { asm("" : "+l"(p)); return p; }
+)";
+/// Elements at a literal index stay in registers.
+constexpr std::string_view apart_members = R"(
+    template <int N> SLANG_CUDA_CALL T& operator[](_spy_index<N>) { return m_data[N]; }
+    template <int N> SLANG_CUDA_CALL const T& operator[](_spy_index<N>) const { return m_data[N]; }
+)";
 
 size_t count(std::string_view text, std::string_view part)
 {
@@ -11,14 +27,45 @@ size_t count(std::string_view text, std::string_view part)
     return found;
 }
 
+/// Replaces `from` between begin and the text's end, or the first `end` behind begin; false where it is not there.
+bool replace(std::string& text, std::string_view begin, std::string_view end, std::string_view from,
+             std::string_view to)
+{
+    size_t at = text.find(begin);
+    const size_t last = at == std::string::npos ? at : text.find(end, at);
+    bool found = false;
+    for (size_t left = last == std::string::npos ? 0 : text.size() - last;
+         left && (at = text.find(from, at)) < text.size() - left; at += to.size(), found = true)
+        text.replace(at, from.size(), to);
+    return found;
+}
+
+/// `[int(3)]` -> `[_spy_index<3>()]`
+std::string literal_indices(std::string_view program)
+{
+    constexpr std::string_view head = "[int(";
+    std::string result;
+    size_t done = 0;
+    for (size_t at = program.find(head); at != std::string_view::npos; at = program.find(head, at + 1)) {
+        const size_t first = at + head.size();
+        size_t last = first;
+        while (last < program.size() && std::isdigit(uint8_t(program[last])))
+            ++last;
+        if (last == first || program.substr(last, 2) != ")]")
+            continue;
+        result += cat(program.substr(done, at - done), "[_spy_index<", program.substr(first, last - first), ">()]");
+        done = last + 2;
+    }
+    result += program.substr(done);
+    return result;
+}
+
 } // namespace
 
-std::string cuda_unshared_option(int major, int minor)
+bool cuda_shares_places(int major, int minor)
 {
     const int version = 100 * major + minor;
-    if (version < 1208 || version > 1300)
-        return {};
-    return version == 1208 ? "--Ofast-compile=max" : "--Ofast-compile=mid"; // 12.8 knows no other
+    return version >= 1208 && version <= 1300;
 }
 
 bool cuda_has_local_arrays(std::string_view ptx)
@@ -30,6 +77,18 @@ bool cuda_has_local_arrays(std::string_view ptx)
     const size_t stores = count(ptx, "st.local"), loads = count(ptx, "ld.local");
     const bool words_only = count(ptx, "st.local.u32") == stores && count(ptx, "ld.local.u32") == loads;
     return !words_only || stores > 2 * tables || loads > 3 * tables;
+}
+
+std::string cuda_arrays_apart(std::string_view source, size_t program)
+{
+    std::string library(source.substr(0, program));
+    if (!replace(library, array_head, "};", "return m_data[index];", "return _spy_apart(m_data)[index];") ||
+        !replace(library, array_head, "};", array_head, cat(apart_head, array_head, apart_members)))
+        return {};
+    const std::string_view all = "_slang_vector_get_element(", end = "struct ";
+    replace(library, all, end, "((T*)(&x))[index]", "_spy_apart((T*)(&x))[index]");
+    replace(library, all, end, "((T*)(x)) + index", "_spy_apart((T*)(x)) + index");
+    return library + literal_indices(source.substr(program));
 }
 
 } // namespace spy

@@ -6,11 +6,15 @@
 namespace spy {
 
 /// NVRTC 12.8 to 13.0 may give an array in local memory the place of another one that is read later: kernels with wrong
-/// numbers, without a message. This option leaves out the pass that does it; empty for versions that need none.
-std::string cuda_unshared_option(int major, int minor);
+/// numbers, without a message. Whether a version does.
+bool cuda_shares_places(int major, int minor);
 
 /// Whether a kernel keeps arrays in local memory. The tables that sin, cos and tan of float need for large arguments
-/// are none: they lie alone there.
+/// are none.
 bool cuda_has_local_arrays(std::string_view ptx);
+
+/// The same source with addresses of elements that NVRTC cannot follow, where their index is not a literal: so each
+/// array keeps its place. `program`: where Slang's library ends in it. Empty where the source is not Slang's.
+std::string cuda_arrays_apart(std::string_view source, size_t program);
 
 } // namespace spy
