@@ -12,7 +12,7 @@ from ..base.scalars import SCALARS, SIZES
 from ..reflection.dtypes import structured_dtype
 from .bind.base import enum_storage, fixed_size
 from .derive.gradients import NONE, carriers
-from .emit.variants import can_flatten, widen_least
+from .emit.variants import can_flatten
 from .kernels import can_be_aligned, can_be_near, can_privatize, can_space, can_widen
 from .kinds import KINDS
 from .kinds.kind import Specs
@@ -76,7 +76,6 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
         tile=plan.tile,
         label=request.label,
         can_widen=can_widen(request, planned),
-        widen_least=widen_least(plan),
         can_space=can_space(request, planned),
         can_be_aligned=can_be_aligned(request, planned),
         can_be_near=can_be_near(request, planned) and not _has_global_tensors(layout),

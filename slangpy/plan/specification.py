@@ -197,7 +197,6 @@ class Specification:
     tile: tuple[int, ...]
     label: str = ""
     can_widen: bool = False
-    widen_least: int = 0
     can_space: bool = False
     can_be_near: bool = False
     can_be_aligned: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import textures
 from ..bind.base import fixed_size
 from ..kernel import Kernel
-from ..kernel.elements import keep, movable_parts, strided, wide_store
+from ..kernel.elements import keep, strided, wide_store
 from ..kinds import KINDS
 from ..kinds.texel import declare_texture, write_texel
 from ..records import Placed
@@ -31,8 +31,7 @@ def store_result(kernel: Kernel) -> None:
         kernel.body.append("_call._out.write(0, _r);")
     elif mode in ("tensor", "numpy", "torch"):
         if kernel.wide is not None and kernel.facts.variant.flat:
-            returned = kernel.facts.plan.resolved.return_type
-            wide_store(kernel, "_out", movable_parts(returned, returned.full_name), "_r", False)
+            wide_store(kernel, "_out", kernel.facts.plan.resolved.return_type_name, "_r", False)
             return
         if kernel.facts.variant.flat:
             at = "int64_t(_i)"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from ...base.scalars import SIZES
-from ..kernel.elements import movable_parts
 from ..kernel.variant import GENERAL, LINEAR, UNIFORM, VariantTraits
 from ..kernel.views import has_rows
 from ..kinds import KINDS
 from ..records import Placed, Vectorized
-from ..slang_text import product
 
 PRIVATE = 62
 """The bit of variants that add to copies of small gradients; with SUMS, of the kernel that adds the copies up."""
@@ -62,8 +60,7 @@ def guess_variant(plan: Vectorized, can_widen: bool, can_be_near: bool, can_be_a
         position += 1
     if can_be_near and (any(p.binding.rank >= 0 for p in plan.placed) or (not key & 1 and plan.call_rank)):
         key |= 1 << NEAR | (can_be_aligned and _guess_aligned(plan)) << ALIGNED
-    widens = product(tuple(sizes)) >= widen_least(plan) if key & 1 else loads_elements(plan)
-    return key | 4 if can_widen and widens else key
+    return key | 4 if can_widen and (key & 1 or loads_elements(plan)) else key
 
 
 def _guess_aligned(plan: Vectorized) -> bool:
@@ -78,22 +75,9 @@ def may_be_near(plan: Vectorized) -> bool:
     return all(p.binding.kind in _NEAR_KINDS and not p.path.endswith("._data") for p in plan.placed)
 
 
-def widen_least(plan: Vectorized) -> int:
-    """Fewest invocations of a flat kernel whose threads handle several: those with vectors often compute a lot, and a
-    GPU with few threads idles."""
-    return 0 if _are_scalars(plan) else 1 << 18
-
-
 def loads_elements(plan: Vectorized) -> bool:
     """Whether invocations load elements of their own, which several of a thread then wait for together."""
-    return any(p.reads and p.map and classed(p) for p in plan.placed) and _are_scalars(plan)
-
-
-def _are_scalars(plan: Vectorized) -> bool:
-    """Whether all elements that a call reaches are scalars."""
-    if plan.result_mode in ("tensor", "numpy", "torch") and plan.resolved.return_type_name not in SIZES:
-        return False
-    return not any(p.map and classed(p) and (p.binding.inner or p.binding.stored not in SIZES) for p in plan.placed)
+    return any(p.reads and p.map and classed(p) for p in plan.placed)
 
 
 def can_flatten(plan: Vectorized) -> bool:
@@ -105,7 +89,7 @@ def can_flatten(plan: Vectorized) -> bool:
 
 def streams(plan: Vectorized, classes: dict[str, int]) -> bool:
     """Whether a flat CPU kernel has one scalar result that may be written around the caches."""
-    if plan.resolved.return_type_name not in SIZES or vector_width(plan) == 1 or not _are_scalars(plan):
+    if plan.resolved.return_type_name not in SIZES or vector_width(plan) == 1:
         return False
     if any(p.writes and p is not plan.result for p in plan.placed):
         return False
@@ -130,16 +114,14 @@ def vector_width(plan: Vectorized) -> int:
         if placed.writes and not placed.map:  # one element for all invocations
             return 1
         if kind.is_classed:
-            scalar, _ = movable_parts(binding.type, binding.stored, tuple(binding.inner))
-            if placed.map and not scalar:
+            if placed.map and (binding.inner or binding.stored not in SIZES or binding.stored == "bool"):
                 return 1
-            sizes.add(SIZES.get(scalar or binding.stored, 0))
+            sizes.add(SIZES.get(binding.stored, 0))
     if plan.result_mode == "texture":
         return 1
     if plan.result_mode in ("tensor", "numpy", "torch"):
-        returned = plan.resolved.return_type
-        scalar, _ = movable_parts(returned, returned.full_name)
-        if not scalar:
+        name = plan.resolved.return_type_name
+        if name not in SIZES or name == "bool":
             return 1
-        sizes.add(SIZES[scalar])
+        sizes.add(SIZES[name])
     return {1: 4, 2: 4, 4: 4, 8: 2}.get(max(sizes, default=0), 1)

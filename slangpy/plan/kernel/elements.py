@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...base.scalars import SIZES
 from ...reflection import SlangType
 from ..records import Placed
 from ..slang_text import indent, product, slang_name, vector_name
@@ -128,65 +127,31 @@ def _element(kernel: Kernel, name: str, var: str, type_: SlangType, at: str, sto
     return f"{storage}.write({at}, {value});"
 
 
-def movable_parts(type_: SlangType, stored: str, inner: tuple[int, ...] = ()) -> tuple[str, tuple[int, ...]]:
-    """The scalar that memory holds, and how many of them an element has, where a thread can move neighbours of it
-    together; else "". Four float3, say, are twelve floats, moved as three float4.
-
-    `stored`, `inner`: as of bindings, whose vectors are stored as such or by components."""
-    if not inner and type_.kind == "vector" and stored == type_.full_name:
-        stored, inner = type_.scalar, tuple(type_.shape)
-    if stored not in SIZES or stored == "bool" or len(inner) > 1 or not all(1 < size <= 4 for size in inner):
-        return "", ()
-    return (stored, inner) if not inner or SIZES[stored] >= 4 else ("", ())  # some devices pad small vectors
-
-
 def wide_load(kernel: Kernel, placed: Placed) -> str:
     """One component of the neighbours that were loaded together."""
     wide = kernel.wide
     assert wide is not None
-    ident, binding = placed.ident, placed.binding
-    stored, inner = movable_parts(binding.type, binding.stored, tuple(binding.inner))
+    ident, stored = placed.ident, placed.binding.stored
     kind = vector_name(stored, kernel.facts.variant.width)
-    parts = product(inner)
-    memory = f"_call.{ident}.cast<{kind}>()"
-    if not inner:
-        wide.loads.append(f"{kind} _w_{ident} = {memory}.read(_q);")
-        kernel.body.append(f"_spy_T_{ident} _v_{ident} = _spy_T_{ident}(_w_{ident}[_k]);")
-        return f"_v_{ident}"
-    wide.loads.append(f"{kind} _w_{ident}[{parts}];")
-    wide.loads += [f"_w_{ident}[{part}] = {memory}.read(_q * {parts} + {part});" for part in range(parts)]
-    kernel.body.append(f"_spy_T_{ident} _v_{ident};")
-    kernel.body += [f"_v_{ident}[{i}] = {lane};" for i, lane in enumerate(_lanes(kernel, ident, parts))]
+    wide.loads.append(f"{kind} _w_{ident} = _call.{ident}.cast<{kind}>().read(_q);")
+    kernel.body.append(f"_spy_T_{ident} _v_{ident} = _spy_T_{ident}(_w_{ident}[_k]);")
     return f"_v_{ident}"
 
 
-def _lanes(kernel: Kernel, name: str, parts: int) -> list[str]:
-    """Where the components of the element `_k` lie in the vectors that hold all neighbours."""
-    width = kernel.facts.variant.width
-    return [f"_w_{name}[(_k * {parts} + {i}) / {width}][(_k * {parts} + {i}) % {width}]" for i in range(parts)]
-
-
-def wide_store(kernel: Kernel, name: str, element: tuple[str, tuple[int, ...]], value: str, loaded: bool) -> None:
-    """Keeps what is written to neighbours until all are there. `element`: as movable_parts gives them."""
+def wide_store(kernel: Kernel, name: str, stored: str, value: str, loaded: bool) -> None:
+    """Keeps what is written to neighbours until all are there."""
     wide = kernel.wide
     assert wide is not None
-    stored, inner = element
     if kernel.facts.variant.cpu:
         wide.loads.append(f"{stored} _w_{name}[{kernel.facts.variant.width}];")
         kernel.body.append(f"_w_{name}[_k] = {stored}({value});")
         wide.stores.append(f"_spy_stream<{stored}, {kernel.facts.variant.width}>(_call.{name}.at(_at), _w_{name});")
         return
     kind = vector_name(stored, kernel.facts.variant.width)
-    parts = product(inner)
-    memory = f"_call.{name}.cast<{kind}>()"
     if not loaded:
-        wide.loads.append(f"{kind} _w_{name}{f'[{parts}]' if inner else ''};")
-    if not inner:
-        kernel.body.append(f"_w_{name}[_k] = {stored}({value});")
-        wide.stores.append(f"{memory}.write(_q, _w_{name});")
-        return
-    kernel.body += [f"{lane} = {stored}({value}[{i}]);" for i, lane in enumerate(_lanes(kernel, name, parts))]
-    wide.stores += [f"{memory}.write(_q * {parts} + {part}, _w_{name}[{part}]);" for part in range(parts)]
+        wide.loads.append(f"{kind} _w_{name};")
+    kernel.body.append(f"_w_{name}[_k] = {stored}({value});")
+    wide.stores.append(f"_call.{name}.cast<{kind}>().write(_q, _w_{name});")
 
 
 def keep(kernel: Kernel, name: str, type_name: str, value: str, at: str) -> tuple[str, str]:

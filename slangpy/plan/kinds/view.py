@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...base.scalars import NARROW_SIZES, SIZES
 from ..kernel import Kernel
-from ..kernel.elements import keep, load_element, movable_parts, offset_of, transfer, wide_load, wide_store
+from ..kernel.elements import keep, load_element, offset_of, transfer, wide_load, wide_store
 from ..kernel.variant import UNIFORM
 from ..kernel.views import declare_views, tensor_value
 from ..records import Derivative, Placed
@@ -29,8 +29,7 @@ def value(kernel: Kernel, placed: Placed) -> str:
 def _store(kernel: Kernel, placed: Placed, var: str) -> None:
     binding, ident = placed.binding, placed.ident
     if kernel.wide is not None and kernel.facts.variant.flat:
-        element = movable_parts(binding.type, binding.stored, tuple(binding.inner))
-        wide_store(kernel, ident, element, var, placed.reads)
+        wide_store(kernel, ident, binding.stored, var, placed.reads)
         return
     if kernel.wide is not None:
         at = f"_o_{ident}" if placed.reads else offset_of(kernel, placed, ident)

@@ -182,7 +182,6 @@ struct PlanTraits {
     bool shape_dependent = false; ///< so do the sizes of containers
     bool can_flatten = false;
     bool can_widen = false;       ///< threads of flat GPU kernels may move several neighbours together
-    int64_t widen_least = 0;      ///< from so many invocations on
     bool can_space = false;       ///< threads of others may handle several elements each
     bool can_be_aligned = false;  ///< and such that know rows to be aligned
     bool can_be_near = false;     ///< there are kernels that compute offsets in 32 bits

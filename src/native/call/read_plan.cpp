@@ -202,7 +202,6 @@ std::shared_ptr<CallPlan> read_plan(nb::handle native_plan)
     plan->traits.shape_dependent = fields.get<bool>("shape_dependent");
     plan->traits.can_flatten = fields.get<bool>("can_flatten");
     plan->traits.can_widen = fields.get<bool>("can_widen");
-    plan->traits.widen_least = fields.get<int64_t>("widen_least");
     plan->traits.can_space = fields.get<bool>("can_space");
     plan->traits.can_be_aligned = fields.get<bool>("can_be_aligned");
     plan->traits.can_be_near = fields.get<bool>("can_be_near");

@@ -286,8 +286,7 @@ Selected select(const Call& call, const Measured& measured)
         if (call.plan.leaves[i].classed)
             select_leaf(call, measured, selected, i, position++, flatten);
     const PlanTraits& traits = call.plan.traits;
-    const bool widens = traits.can_widen && selected.aligned && measured.total >= traits.widen_least;
-    if (flatten ? widens : traits.can_space)
+    if (flatten ? traits.can_widen && selected.aligned : traits.can_space)
         selected.key |= 4;
     if (traits.can_be_near && !(selected.key & 2) && is_near(call, flatten))
         selected.key |= traits.can_be_aligned && rows_are_aligned(call) ? near_variant | aligned_variant : near_variant;
