@@ -6,31 +6,31 @@
 
 namespace spy {
 
-bool is_broadcast(const LeafPlan& plan, const Shape& shape, const Shape& strides)
+bool is_broadcast(const LeafSpec& spec, const Shape& shape, const Shape& strides)
 {
-    for (uint32_t i = 0; i < plan.vector_dims(); ++i)
+    for (uint32_t i = 0; i < spec.vector_dims(); ++i)
         if (shape[i] != 1 && strides[i] != 0)
             return false;
     return true;
 }
 
-bool is_injective(const LeafPlan& plan, const Shape& shape, const Shape& strides)
+bool is_injective(const LeafSpec& spec, const Shape& shape, const Shape& strides)
 {
     // sizes and steps per call dimension (a call dimension may move several of the view's), then the consumed ones
     std::array<int64_t, Shape::max_rank> steps{};
     std::array<std::pair<int64_t, int64_t>, 2 * Shape::max_rank> dims;
     std::array<int64_t, Shape::max_rank> sizes{};
     size_t count = 0;
-    for (uint32_t i = 0; i < plan.vector_dims(); ++i) {
-        steps[plan.map[i]] += shape[i] == 1 ? 0 : strides[i];
-        sizes[plan.map[i]] = std::max(sizes[plan.map[i]], shape[i]);
+    for (uint32_t i = 0; i < spec.vector_dims(); ++i) {
+        steps[spec.map[i]] += shape[i] == 1 ? 0 : strides[i];
+        sizes[spec.map[i]] = std::max(sizes[spec.map[i]], shape[i]);
     }
     for (size_t c = 0; c < sizes.size(); ++c)
         if (sizes[c] > 1)
             dims[count++] = {std::abs(steps[c]), sizes[c]};
-    for (size_t i = 0; i < plan.inner.size(); ++i)
-        if (shape[plan.vector_dims() + i] > 1)
-            dims[count++] = {std::abs(strides[plan.vector_dims() + i]), shape[plan.vector_dims() + i]};
+    for (size_t i = 0; i < spec.inner.size(); ++i)
+        if (shape[spec.vector_dims() + i] > 1)
+            dims[count++] = {std::abs(strides[spec.vector_dims() + i]), shape[spec.vector_dims() + i]};
     std::sort(dims.begin(), dims.begin() + count);
     int64_t reach = 0; // offset of the last element reached by the dimensions so far
     for (size_t i = 0; i < count; ++i) {
@@ -41,19 +41,19 @@ bool is_injective(const LeafPlan& plan, const Shape& shape, const Shape& strides
     return true;
 }
 
-int64_t period_of(const LeafPlan& plan, const Shape& shape, const Shape& strides, const Shape& call)
+int64_t period_of(const LeafSpec& spec, const Shape& shape, const Shape& strides, const Shape& call)
 {
     size_t first = call.size();
-    for (uint32_t i = 0; i < plan.vector_dims(); ++i)
+    for (uint32_t i = 0; i < spec.vector_dims(); ++i)
         if (shape[i] != 1 && strides[i] != 0)
-            first = std::min<size_t>(first, plan.map[i]);
+            first = std::min<size_t>(first, spec.map[i]);
     int64_t period = 1, total = call.element_count();
     for (size_t c = first; c < call.size(); ++c)
         period *= call[c];
     return period < total ? period : 0;
 }
 
-bool may_collide(const LeafPlan& a_plan, const TensorBase& a, const LeafPlan& b_plan, const TensorBase& b)
+bool may_collide(const LeafSpec& a_plan, const TensorBase& a, const LeafSpec& b_plan, const TensorBase& b)
 {
     // one view, reached alike: what an invocation adds to twice is its own
     const bool same = a.address() == b.address() && a.strides == b.strides && a.shape == b.shape &&

@@ -16,14 +16,14 @@ std::string arguments_of(const Call& call, const Shape& shape)
 {
     std::string names;
     for (size_t i = 0; i < call.leaf_count(); ++i) {
-        const LeafPlan& plan = call.plan.leaves[i];
+        const LeafSpec& spec = call.plan.leaves[i];
         const Shape& all = call.leaf(i).shape;
-        const size_t lead = plan.vector_dims();
-        bool same = plan.whole && all.size() == lead + shape.size();
+        const size_t lead = spec.vector_dims();
+        bool same = spec.whole && all.size() == lead + shape.size();
         for (size_t k = 0; same && k < shape.size(); ++k)
             same = all[lead + k] == shape[k];
         if (same)
-            names += cat(names.empty() ? "" : " or ", plan.name);
+            names += cat(names.empty() ? "" : " or ", spec.name);
     }
     return names;
 }

@@ -95,7 +95,7 @@ void finish_custom(const Call& call, const Pending& pending)
 }
 
 /// A torch result that the device cannot write in place.
-void copy_torch(const Call& call, const Measured& measured, const ResultPlan& result, const Container& container)
+void copy_torch(const Call& call, const Measured& measured, const ResultSpec& result, const Container& container)
 {
     TorchTensor target;
     read_torch(container.object.ptr(), target);
@@ -117,7 +117,7 @@ void copy_torch(const Call& call, const Measured& measured, const ResultPlan& re
         device.read_buffer(container.buffer, 0, reinterpret_cast<void*>(target.address), size);
 }
 
-nb::object finish_container(const Call& call, const Measured& measured, const ResultPlan& result, Container& container)
+nb::object finish_container(const Call& call, const Measured& measured, const ResultSpec& result, Container& container)
 {
     if (result.mode == ResultMode::torch && container.buffer)
         copy_torch(call, measured, result, container);
@@ -130,7 +130,7 @@ nb::object finish_container(const Call& call, const Measured& measured, const Re
 
 nb::object finish_result(const Call& call, const Measured& measured, Pending& pending)
 {
-    const ResultPlan& result = call.plan.result;
+    const ResultSpec& result = call.plan.result;
     if (result.mode == ResultMode::custom)
         pending.result.object = call.plan.view.attr("custom_result")(
             pending.result.object, pending.result_data.is_valid() ? pending.result_data : nb::object(nb::none()));

@@ -19,7 +19,7 @@ struct GraphNeeds {
     bool in_graph = false; ///< one of those is part of a graph
     bool outputs = false;  ///< something that the call gives could require grad
     bool result_is_torch = false;
-    const LeafPlan* listed = nullptr; ///< a tensor that requires grad in a list of containers
+    const LeafSpec* listed = nullptr; ///< a tensor that requires grad in a list of containers
 };
 
 GraphNeeds graph_needs(const CallPlan& plan, Signature& signature)
@@ -29,7 +29,7 @@ GraphNeeds graph_needs(const CallPlan& plan, Signature& signature)
     needs.result_is_torch = plan.result.mode == ResultMode::torch;
     for (size_t i = 0; i < plan.leaves.size(); ++i) {
         const Leaf& leaf = signature.leaves[i];
-        const LeafPlan& leaf_plan = plan.leaves[i];
+        const LeafSpec& leaf_plan = plan.leaves[i];
         if (leaf.kind != ValueKind::torch)
             continue;
         bool requires_grad = leaf.flags & value_flag::needs_grad;
@@ -38,7 +38,7 @@ GraphNeeds graph_needs(const CallPlan& plan, Signature& signature)
         needs.in_graph |= requires_grad && leaf_plan.writes;
         needs.outputs |= leaf_plan.writes && leaf_plan.carries;
         needs.result_is_torch |= leaf_plan.name.starts_with("_result");
-        const auto* view = leaf_plan.as<ViewPlan>();
+        const auto* view = leaf_plan.as<ViewSpec>();
         if (requires_grad && view && view->table >= 0)
             needs.listed = &leaf_plan;
     }
@@ -75,9 +75,9 @@ bool is_constant(const Leaf& leaf)
         (leaf.kind != ValueKind::scalar || class_of(leaf.object).value_class != ValueClass::math);
 }
 
-bool is_plain_tensor(const LeafPlan& plan, const Leaf& leaf)
+bool is_plain_tensor(const LeafSpec& spec, const Leaf& leaf)
 {
-    return scalar_info(leaf.scalar).size >= 4 && !plan.writes; // 16-bit sums are rounded in Python
+    return scalar_info(leaf.scalar).size >= 4 && !spec.writes; // 16-bit sums are rounded in Python
 }
 
 /// Whether each argument is one leaf, a number or a tensor, and nothing but a new tensor is given.

@@ -55,22 +55,22 @@ Shape full_shape(const Leaf& leaf)
     return shape;
 }
 
-Shape shape_of(const LeafPlan& plan, const Leaf& leaf)
+Shape shape_of(const LeafSpec& spec, const Leaf& leaf)
 {
     Shape shape = full_shape(leaf);
-    const size_t count = plan.vector_dims() + plan.inner.size();
-    const auto* packed = plan.as<PackedPlan>();
+    const size_t count = spec.vector_dims() + spec.inner.size();
+    const auto* packed = spec.as<PackedSpec>();
     if (packed && packed->element.layout && shape.size() > count)
         shape = Shape(std::span<const int64_t>(shape.begin(), count));
     return shape;
 }
 
-Shape element_strides(const LeafPlan& plan, const Leaf& leaf)
+Shape element_strides(const LeafSpec& spec, const Leaf& leaf)
 {
     if (leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch)
         return leaf.strides;
     if (leaf.kind != ValueKind::array)
-        return shape_of(plan, leaf).contiguous_strides();
+        return shape_of(spec, leaf).contiguous_strides();
     Shape strides = leaf.strides;
     int64_t item = scalar_info(leaf.scalar).size;
     for (size_t i = 0; i < strides.size(); ++i)
@@ -85,7 +85,7 @@ const TensorBase& tensor_of(const Leaf& leaf, ViewSource source)
                                          : *leaf.tensor;
 }
 
-std::array<const TensorBase*, 2> gradients(const ViewPlan& view, const Leaf& leaf)
+std::array<const TensorBase*, 2> gradients(const ViewSpec& view, const Leaf& leaf)
 {
     const bool reads = view.has(ViewSource::grad_in), adds = view.has(ViewSource::grad_out);
     if (!leaf.tensor) // torch; absent gradients are null
@@ -94,7 +94,7 @@ std::array<const TensorBase*, 2> gradients(const ViewPlan& view, const Leaf& lea
             adds ? &tensor_of(leaf, ViewSource::grad_out) : nullptr};
 }
 
-bool is_copied(const Call& call, const ElementPlan& element, const Leaf& leaf)
+bool is_copied(const Call& call, const ElementSpec& element, const Leaf& leaf)
 {
     if (leaf.kind != ValueKind::array)
         return false;

@@ -12,9 +12,9 @@ inline constexpr const char* slot_names[] = {"tensor", "grad_in", "grad_out"};
 /// Sizes of a container, with the components of vectors and matrices behind them.
 Shape full_shape(const Leaf& leaf);
 /// The sizes that a call sees: of a list of structured elements, those of the list.
-Shape shape_of(const LeafPlan& plan, const Leaf& leaf);
+Shape shape_of(const LeafSpec& spec, const Leaf& leaf);
 /// Element strides of a leaf's container; numpy strides are bytes.
-Shape element_strides(const LeafPlan& plan, const Leaf& leaf);
+Shape element_strides(const LeafSpec& spec, const Leaf& leaf);
 
 /// A strided host array in packed memory of `element` bytes per element (bool may grow to 4).
 std::vector<uint8_t> pack_array(const Leaf& leaf, uint32_t element);
@@ -24,10 +24,10 @@ void unpack_array(const Leaf& leaf, const uint8_t* packed, uint32_t element);
 /// The tensor or the gradient of it that a view reaches.
 const TensorBase& tensor_of(const Leaf& leaf, ViewSource source);
 /// The gradients that a view reaches, read and added to; null where there is none.
-std::array<const TensorBase*, 2> gradients(const ViewPlan& view, const Leaf& leaf);
+std::array<const TensorBase*, 2> gradients(const ViewSpec& view, const Leaf& leaf);
 
 /// Whether the kernel works on a copy of a host array, which has no gaps.
-bool is_copied(const Call& call, const ElementPlan& element, const Leaf& leaf);
+bool is_copied(const Call& call, const ElementSpec& element, const Leaf& leaf);
 
 /// Tells torch which tensors the call writes.
 void bump_versions(const Call& call);

@@ -21,25 +21,25 @@ namespace {
 
 void check_inner(const Call& call, size_t index, const Shape& shape)
 {
-    const LeafPlan& plan = call.plan.leaves[index];
-    const size_t lead = plan.vector_dims();
-    if (shape.size() != lead + plan.inner.size())
-        fail_shape(call, "rank", index, -1, int64_t(shape.size()), int64_t(lead + plan.inner.size()));
-    for (size_t i = 0; i < plan.inner.size(); ++i)
-        if (plan.inner[i] >= 0 && shape[lead + i] != plan.inner[i])
-            fail_shape(call, "inner", index, int64_t(lead + i), shape[lead + i], plan.inner[i]);
+    const LeafSpec& spec = call.plan.leaves[index];
+    const size_t lead = spec.vector_dims();
+    if (shape.size() != lead + spec.inner.size())
+        fail_shape(call, "rank", index, -1, int64_t(shape.size()), int64_t(lead + spec.inner.size()));
+    for (size_t i = 0; i < spec.inner.size(); ++i)
+        if (spec.inner[i] >= 0 && shape[lead + i] != spec.inner[i])
+            fail_shape(call, "inner", index, int64_t(lead + i), shape[lead + i], spec.inner[i]);
 }
 
 void merge_shape(const Call& call, Measured& measured, size_t index, const Shape& shape)
 {
-    const LeafPlan& plan = call.plan.leaves[index];
-    for (uint32_t i = 0; i < plan.vector_dims(); ++i) {
+    const LeafSpec& spec = call.plan.leaves[index];
+    for (uint32_t i = 0; i < spec.vector_dims(); ++i) {
         const int64_t size = shape[i];
-        int64_t& merged = measured.shape[plan.map[i]];
+        int64_t& merged = measured.shape[spec.map[i]];
         if (size == -1 || size == 1 || size == merged)
             continue;
         if (merged != 1)
-            fail_shape(call, "mismatch", index, plan.map[i], size, merged);
+            fail_shape(call, "mismatch", index, spec.map[i], size, merged);
         merged = size;
     }
 }
@@ -58,40 +58,40 @@ Shape custom_shape(const Call& call, Measured& measured, size_t index)
 
 void measure_leaf(const Call& call, Measured& measured, size_t index)
 {
-    const LeafPlan& plan = call.plan.leaves[index];
+    const LeafSpec& spec = call.plan.leaves[index];
     const Leaf& leaf = call.leaf(index);
-    if (plan.as<ViewPlan>() && (leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch)) {
+    if (spec.as<ViewSpec>() && (leaf.kind == ValueKind::tensor || leaf.kind == ValueKind::torch)) {
         check_inner(call, index, leaf.shape);
         merge_shape(call, measured, index, leaf.shape);
-    } else if (plan.as<ViewPlan>() || plan.as<PackedPlan>()) {
-        const Shape shape = shape_of(plan, leaf);
+    } else if (spec.as<ViewSpec>() || spec.as<PackedSpec>()) {
+        const Shape shape = shape_of(spec, leaf);
         check_inner(call, index, shape);
         merge_shape(call, measured, index, shape);
-    } else if (plan.vector_dims() && (plan.as<GeneratorPlan>() || plan.as<ResourcePlan>())) {
+    } else if (spec.vector_dims() && (spec.as<GeneratorSpec>() || spec.as<ResourceSpec>())) {
         merge_shape(call, measured, index, leaf.shape);
-    } else if (const auto* table = plan.as<TablePlan>()) {
+    } else if (const auto* table = spec.as<TableSpec>()) {
         merge_shape(call, measured, index, table->shape);
-    } else if (plan.as<CustomPlan>()) {
+    } else if (spec.as<CustomSpec>()) {
         merge_shape(call, measured, index, custom_shape(call, measured, index));
     }
 }
 
-[[noreturn]] void fail_overlap(const Call& call, const LeafPlan& plan, const char* what)
+[[noreturn]] void fail_overlap(const Call& call, const LeafSpec& spec, const char* what)
 {
-    fail_runtime(call.plan.label, ": argument ", plan.name, ": unsupported operation: ", what,
+    fail_runtime(call.plan.label, ": argument ", spec.name, ": unsupported operation: ", what,
                  " memory location. Please clone() the tensor before performing the operation.");
 }
 
 /// Of a torch tensor that is written, as torch has it: exact for tensors without gaps, silent about others.
 void check_overlap(const Call& call, size_t index)
 {
-    const LeafPlan& plan = call.plan.leaves[index];
+    const LeafSpec& spec = call.plan.leaves[index];
     const Leaf& leaf = call.leaf(index);
     if (leaf.shape.element_count() == 0)
         return; // no memory to share; torch gives such tensors strides of any kind
     for (size_t i = 0; i < leaf.shape.size(); ++i)
         if (leaf.strides[i] == 0 && leaf.shape[i] > 1)
-            fail_overlap(call, plan, "more than one element of the written-to tensor refers to a single");
+            fail_overlap(call, spec, "more than one element of the written-to tensor refers to a single");
     if (leaf.strides != leaf.shape.contiguous_strides())
         return;
     auto end = [](const Leaf& l) { return l.address + uint64_t(l.shape.element_count()) * scalar_info(l.scalar).size; };
@@ -102,7 +102,7 @@ void check_overlap(const Call& call, size_t index)
             continue;
         const bool same = other.address == leaf.address && other.shape == leaf.shape && other.scalar == leaf.scalar;
         if (!same && other.address < end(leaf) && leaf.address < end(other))
-            fail_overlap(call, plan, "some elements of the input tensor and the written-to tensor refer to a single");
+            fail_overlap(call, spec, "some elements of the input tensor and the written-to tensor refer to a single");
     }
 }
 

@@ -7,12 +7,12 @@ namespace spy {
 namespace {
 
 /// A number beside CUDA tensors goes to the GPU, as in torch.
-void move_number(const Call& call, const Measured& measured, const LeafPlan& plan, Leaf& leaf)
+void move_number(const Call& call, const Measured& measured, const LeafSpec& spec, Leaf& leaf)
 {
-    refuse_prepared(call, "argument ", plan.name, " is a CPU tensor that is copied to the GPU at each call; pass a ",
-                    "Python number or ", plan.name, ".cuda()");
-    refuse_in_capture(call, measured, "argument ", plan.name,
-                      " is a CPU tensor that is copied to the GPU (pass a Python number or ", plan.name, ".cuda())");
+    refuse_prepared(call, "argument ", spec.name, " is a CPU tensor that is copied to the GPU at each call; pass a ",
+                    "Python number or ", spec.name, ".cuda()");
+    refuse_in_capture(call, measured, "argument ", spec.name,
+                      " is a CPU tensor that is copied to the GPU (pass a Python number or ", spec.name, ".cuda())");
     nb::object moved = nb::handle(leaf.object).attr("to")(nb::handle(measured.torch_like->object).attr("device"));
     TorchTensor found;
     read_torch(moved.ptr(), found);
@@ -22,54 +22,54 @@ void move_number(const Call& call, const Measured& measured, const LeafPlan& pla
     call.signature.keep.push_back(std::move(moved));
 }
 
-void check_cuda(const Call& call, const LeafPlan& plan, const Leaf& leaf)
+void check_cuda(const Call& call, const LeafSpec& spec, const Leaf& leaf)
 {
     const int32_t index = call.plan.device->info().device_index;
     if (leaf.device_type == 1)
-        fail_value(call.plan.label, ": argument ", plan.name,
-                   " is a CPU tensor, but the module's device is CUDA; pass ", plan.name, ".cuda()");
+        fail_value(call.plan.label, ": argument ", spec.name,
+                   " is a CPU tensor, but the module's device is CUDA; pass ", spec.name, ".cuda()");
     if (leaf.device_index != index)
-        fail_value(call.plan.label, ": argument ", plan.name, " is on cuda:", leaf.device_index,
-                   " but the module's device is cuda:", index, "; pass ", plan.name, ".to(\"cuda:", index, "\")");
+        fail_value(call.plan.label, ": argument ", spec.name, " is on cuda:", leaf.device_index,
+                   " but the module's device is cuda:", index, "; pass ", spec.name, ".to(\"cuda:", index, "\")");
 }
 
-void check_not_cuda(const Call& call, const LeafPlan& plan, const Leaf& leaf)
+void check_not_cuda(const Call& call, const LeafSpec& spec, const Leaf& leaf)
 {
     const int shared = call.plan.device->cuda_index();
     if (leaf.device_type == 1 || shared == leaf.device_index)
         return;
     if (shared >= 0)
-        fail_value(call.plan.label, ": argument ", plan.name, " is on cuda:", leaf.device_index,
-                   " but the module's device shares memory with cuda:", shared, "; pass ", plan.name,
+        fail_value(call.plan.label, ": argument ", spec.name, " is on cuda:", leaf.device_index,
+                   " but the module's device shares memory with cuda:", shared, "; pass ", spec.name,
                    ".to(\"cuda:", shared, "\")");
-    fail_value(call.plan.label, ": argument ", plan.name, " is on cuda:", leaf.device_index,
+    fail_value(call.plan.label, ": argument ", spec.name, " is on cuda:", leaf.device_index,
                " but the module's device is ", call.on_host ? "cpu" : call.plan.device->info().api_name, "; pass ",
-               plan.name, ".cpu()");
+               spec.name, ".cpu()");
 }
 
-void check_torch(const Call& call, const Measured& measured, const LeafPlan& plan, Leaf& leaf)
+void check_torch(const Call& call, const Measured& measured, const LeafSpec& spec, Leaf& leaf)
 {
     if (call.plan.device->info().type != DeviceType::cuda)
-        check_not_cuda(call, plan, leaf);
-    else if (leaf.device_type == 1 && leaf.shape.empty() && measured.torch_like->device_type == 2 && !plan.writes)
-        return move_number(call, measured, plan, leaf);
+        check_not_cuda(call, spec, leaf);
+    else if (leaf.device_type == 1 && leaf.shape.empty() && measured.torch_like->device_type == 2 && !spec.writes)
+        return move_number(call, measured, spec, leaf);
     else
-        check_cuda(call, plan, leaf);
-    if (plan.reads && leaf.flags & value_flag::no_primal)
-        fail_value(call.plan.label, ": argument ", plan.name,
+        check_cuda(call, spec, leaf);
+    if (spec.reads && leaf.flags & value_flag::no_primal)
+        fail_value(call.plan.label, ": argument ", spec.name,
                    " is a diff_pair without a primal, but its value is read; pass slangpy.diff_pair(primal, grad)");
 }
 
 /// What a call does to a tensor is `t.copy_(f(...))`, which broadcasts f but not t.
-void check_covered(const Call& call, const Measured& measured, const LeafPlan& plan, const Leaf& leaf)
+void check_covered(const Call& call, const Measured& measured, const LeafSpec& spec, const Leaf& leaf)
 {
     const Shape& shape = measured.shape;
     std::array<bool, Shape::max_rank> covered{};
-    for (uint32_t i = 0; i < plan.vector_dims(); ++i)
-        covered[plan.map[i]] = leaf.shape[i] == shape[plan.map[i]];
+    for (uint32_t i = 0; i < spec.vector_dims(); ++i)
+        covered[spec.map[i]] = leaf.shape[i] == shape[spec.map[i]];
     for (size_t i = 0; i < shape.size(); ++i)
         if (shape[i] > 1 && !covered[i])
-            fail_value(call.plan.label, ": argument ", plan.name, " of shape ", leaf.shape.str(),
+            fail_value(call.plan.label, ": argument ", spec.name, " of shape ", leaf.shape.str(),
                        " is written, but has no element "
                        "of its own for each invocation of the call, whose shape is ",
                        shape.str(), "; pass a tensor of that shape");
@@ -83,14 +83,14 @@ void as_array(Leaf& leaf)
     leaf.kind = ValueKind::array;
 }
 
-void place_view(const Call& call, const Measured& measured, const LeafPlan& plan, const ViewPlan& view, Leaf& leaf)
+void place_view(const Call& call, const Measured& measured, const LeafSpec& spec, const ViewSpec& view, Leaf& leaf)
 {
-    if (plan.writes && !plan.whole)
-        check_covered(call, measured, plan, leaf);
+    if (spec.writes && !spec.whole)
+        check_covered(call, measured, spec, leaf);
     bool direct = leaf.device_type == 2 || call.on_host;
     if (direct && view.element.size && view.element.size != scalar_info(leaf.scalar).size) {
         if (leaf.device_type == 2)
-            fail(ErrorKind::not_implemented, call.plan.label, ": argument ", plan.name, " of dtype ",
+            fail(ErrorKind::not_implemented, call.plan.label, ": argument ", spec.name, " of dtype ",
                  scalar_info(leaf.scalar).slang_name, " needs a conversion; pass a slangpy.Tensor");
         direct = false;
     }
@@ -103,17 +103,17 @@ void place_view(const Call& call, const Measured& measured, const LeafPlan& plan
 
 void place_torch(const Call& call, const Measured& measured, size_t index, bool is_shared)
 {
-    const LeafPlan& plan = call.plan.leaves[index];
+    const LeafSpec& spec = call.plan.leaves[index];
     Leaf& leaf = call.leaf(index);
-    const auto* view = plan.as<ViewPlan>();
-    if (leaf.kind != ValueKind::torch || !(view || plan.as<ResourcePlan>()))
+    const auto* view = spec.as<ViewSpec>();
+    if (leaf.kind != ValueKind::torch || !(view || spec.as<ResourceSpec>()))
         return;
     if (!is_shared || !view)
-        check_torch(call, measured, plan, leaf);
+        check_torch(call, measured, spec, leaf);
     if (view)
-        return place_view(call, measured, plan, *view, leaf);
+        return place_view(call, measured, spec, *view, leaf);
     if (leaf.device_type == 2)
-        fail(ErrorKind::not_implemented, call.plan.label, ": argument ", plan.name,
+        fail(ErrorKind::not_implemented, call.plan.label, ": argument ", spec.name,
              " is a CUDA tensor, which buffer parameters do not take; declare a Tensor or a pointer, or pass a "
              "slangpy.Tensor");
     as_array(leaf);

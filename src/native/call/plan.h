@@ -25,14 +25,14 @@ struct ValueSlot {
 };
 
 /// What memory holds of one element.
-struct ElementPlan {
+struct ElementSpec {
     ScalarType scalar = ScalarType::none;
     uint32_t size = 0;      ///< bytes of one stored element on the device; 0: not known
     ref<TypeLayout> layout; ///< lists of structured elements: each is written as this
 };
 
 /// A gradient that kernels add to beside its memory.
-struct SumPlan {
+struct SumSpec {
     uint32_t ratio = 0; ///< bytes of sums per byte; 0: kernels add to the gradient itself
     uint32_t item = 0;  ///< bytes of one stored element of the gradient
 };
@@ -42,76 +42,76 @@ enum class ViewSource : uint8_t { primal, grad_in, grad_out, count_ };
 // --- the kinds of leaf: what each stores
 
 /// Nothing.
-struct SkipPlan { };
+struct SkipSpec { };
 
 /// A value in the argument bytes.
-struct ValuePlan {
+struct ValueSpec {
     ValueSlot value;
 };
 
 /// Memory that the kernel reaches through an address and strides, with its gradients.
-struct ViewPlan {
+struct ViewSpec {
     ViewSlot views[size_t(ViewSource::count_)];
-    ElementPlan element;
+    ElementSpec element;
     uint32_t vectors = 0; ///< a view of vectors over scalars: how many scalars it takes to lie side by side
-    SumPlan sums;
+    SumSpec sums;
     int32_t table = -1; ///< entry of a list: leaf of the list, whose rows `views` are offsets into
 
     bool has(ViewSource source) const { return views[size_t(source)].data >= 0; }
 };
 
 /// Numbers of a list, vector or matrix: written to memory for the call.
-struct PackedPlan {
+struct PackedSpec {
     ViewSlot view;
-    ElementPlan element;
+    ElementSpec element;
     uint32_t vectors = 0;
 };
 
-struct GeneratorPlan {
+struct GeneratorSpec {
     int32_t offset = -1, stride = -1;     ///< int64 per dimension
     int32_t seed = -1;                    ///< two uint32: seed, warm-up
     int32_t min = -1, max = -1;           ///< float
     ScalarType scalar = ScalarType::none; ///< of a range whose numbers are checked
 };
 
-struct PointerPlan {
+struct PointerSpec {
     ValueSlot value;
     int32_t table = -1; ///< as of views
 };
 
-struct ResourcePlan {
+struct ResourceSpec {
     int32_t slot = -1;      ///< with a map: a texture, one texel per invocation
     int32_t read_slot = -1; ///< textures that are read through a second parameter
     int32_t steps = -1;     ///< textures with a map: int32 per vectorised dimension, 0 where broadcast
-    ElementPlan element;
+    ElementSpec element;
 };
 
 /// ValueRef, DiffPair: a value that is read, and memory for what comes back.
-struct ReferencePlan {
+struct ReferenceSpec {
     ValueSlot value, seed;    ///< value read, seed gradient read
     ValueSlot out, tangent;   ///< address of the value written; forward mode: of the tangent
     bool out_is_grad = false; ///< the written value goes to DiffPair.grad
     bool out_is_pair = false; ///< both halves of a DiffPair are written, as a struct with fields p and d
-    SumPlan sums;
+    SumSpec sums;
 };
 
 /// Values of registered classes.
-struct CustomPlan {
+struct CustomSpec {
     ValueSlot value;
     int32_t steps = -1; ///< int64 per vectorised dimension, 0 where broadcast
 };
 
 /// A list of containers: a row for each.
-struct TablePlan {
+struct TableSpec {
     ViewSlot view;
     Shape shape;        ///< sizes of the list
     uint32_t bytes = 0; ///< of all rows
 };
 
-using LeafKind = std::variant<SkipPlan, ValuePlan, ViewPlan, PackedPlan, GeneratorPlan, PointerPlan, ResourcePlan,
-                              ReferencePlan, CustomPlan, TablePlan>;
+using LeafKind = std::variant<SkipSpec, ValueSpec, ViewSpec, PackedSpec, GeneratorSpec, PointerSpec, ResourceSpec,
+                              ReferenceSpec, CustomSpec, TableSpec>;
 
-struct LeafPlan {
+struct LeafSpec {
     std::string name;         ///< parameter or field path, for messages
     std::vector<uint8_t> map; ///< call dimension of each leading dimension, which are spread over the call
     Shape inner;              ///< demanded sizes of the trailing dimensions, -1 = any
@@ -132,15 +132,15 @@ struct LeafPlan {
 
 enum class ResultMode : uint8_t { none, value, tensor, numpy, leaf, torch, texture, custom };
 
-struct ResultPlan {
+struct ResultSpec {
     ResultMode mode = ResultMode::none;
-    LeafPlan leaf;                        ///< how the new container is written (mode tensor, numpy, value)
+    LeafSpec leaf;                        ///< how the new container is written (mode tensor, numpy, value)
     ScalarType scalar = ScalarType::none; ///< mode torch
     ref<TypeLayout> element;              ///< element layout on the device
     nb::object dtype;                     ///< numpy dtype or slangpy type
     Shape element_shape;                  ///< appended to numpy results
     bool carries = false;                 ///< its elements have gradients
-    std::shared_ptr<ResultPlan> tangent;  ///< forward mode: the container of the tangent, made like this one
+    std::shared_ptr<ResultSpec> tangent;  ///< forward mode: the container of the tangent, made like this one
 };
 
 /// How a leaf depends on the call index at run time; 2 bits of a variant key.
@@ -222,8 +222,8 @@ struct PlanState {
 struct CallPlan {
     std::string label;
     ref<Device> device;
-    std::vector<LeafPlan> leaves; ///< by leaf index of the signature
-    ResultPlan result;
+    std::vector<LeafSpec> leaves; ///< by leaf index of the signature
+    ResultSpec result;
     uint32_t call_rank = 0;
     uint32_t argument_size = 0;
     CallOffsets offsets;

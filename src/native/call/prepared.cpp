@@ -86,18 +86,18 @@ void PreparedCall::check_open() const
 void PreparedCall::check_leaf(size_t index, const Leaf& leaf) const
 {
     const Call call = as_call();
-    const LeafPlan& plan = m_plan->leaves[index];
+    const LeafSpec& spec = m_plan->leaves[index];
     if (leaf.kind == ValueKind::value_ref || leaf.kind == ValueKind::diff_pair)
-        refuse_prepared(call, "argument ", plan.name, " is a ", class_name(leaf.object),
+        refuse_prepared(call, "argument ", spec.name, " is a ", class_name(leaf.object),
                         ", which is read and written on the host at each call; pass a Tensor (of shape () for one "
                         "value)");
-    if (plan.as<CustomPlan>())
-        refuse_prepared(call, "argument ", plan.name, " is a ", class_name(leaf.object),
+    if (spec.as<CustomSpec>())
+        refuse_prepared(call, "argument ", spec.name, " is a ", class_name(leaf.object),
                         ", whose class is asked at each call; pass what it stands for");
     const bool is_derivative = nb::inst_ptr<CallSite>(m_node)->is_bwds;
     if (leaf.device_type && !is_derivative && torch_requires_grad(leaf.object))
-        refuse_prepared(call, "argument ", plan.name, " requires grad, but prepared calls join no torch graph; pass ",
-                        plan.name, ".detach()");
+        refuse_prepared(call, "argument ", spec.name, " requires grad, but prepared calls join no torch graph; pass ",
+                        spec.name, ".detach()");
 }
 
 /// Takes what leaves of a walk borrow.
@@ -106,7 +106,7 @@ void PreparedCall::own(size_t first, size_t count, std::span<const nb::object> k
     for (size_t i = first; i < first + count; ++i) {
         Leaf& leaf = m_signature.leaves[i];
         LeafOwner& owner = m_owners[i];
-        if (m_plan->leaves[i].as<SkipPlan>()) // a dict, whose fields may be replaced
+        if (m_plan->leaves[i].as<SkipSpec>()) // a dict, whose fields may be replaced
             leaf.object = nullptr;
         owner.object = nb::borrow(leaf.object);
         if (leaf.packed)

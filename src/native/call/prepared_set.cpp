@@ -33,7 +33,7 @@ std::string leaf_summary(const Leaf& leaf)
     }
 }
 
-bool is_view(const LeafPlan& plan) { return plan.as<ViewPlan>() || plan.as<PackedPlan>() || plan.as<TablePlan>(); }
+bool is_view(const LeafSpec& spec) { return spec.as<ViewSpec>() || spec.as<PackedSpec>() || spec.as<TableSpec>(); }
 
 /// The bytes of a view, from its first to its last; empty without elements.
 std::pair<uint64_t, uint64_t> reach_of(const Leaf& leaf)
@@ -171,15 +171,15 @@ void PreparedCall::check_change(const PreparedChange& change, Signature& scratch
     for (size_t i = 0; i < part.count; ++i) {
         const Leaf& leaf = scratch.leaves[change.leaf + i];
         const Leaf& old = m_signature.leaves[part.first + i];
-        const LeafPlan& plan = m_plan->leaves[part.first + i];
+        const LeafSpec& spec = m_plan->leaves[part.first + i];
         if (!(leaf.shape == old.shape) || leaf.rows != old.rows || leaf.cols != old.cols)
-            fail_value(m_plan->label, ": set: argument ", part.count == 1 ? part.path : plan.name, ": expected ",
+            fail_value(m_plan->label, ": set: argument ", part.count == 1 ? part.path : spec.name, ": expected ",
                        leaf_summary(old), ", got ", leaf_summary(leaf), ": prepare the call again for it");
         check_leaf(part.first + i, leaf);
         int32_t table = -1;
-        if (const auto* view = plan.as<ViewPlan>())
+        if (const auto* view = spec.as<ViewSpec>())
             table = view->table;
-        else if (const auto* pointer = plan.as<PointerPlan>())
+        else if (const auto* pointer = spec.as<PointerSpec>())
             table = pointer->table;
         if (table >= 0 && (size_t(table) < part.first || size_t(table) >= part.first + part.count))
             fail(ErrorKind::not_implemented, m_plan->label, ": set: argument ", part.path,

@@ -44,12 +44,12 @@ public:
     {
         return has(name) ? ref<TypeLayout>(get<TypeLayout*>(name)) : ref<TypeLayout>();
     }
-    ElementPlan element() const
+    ElementSpec element() const
     {
         const Fields found = part("element");
         return {found.scalar("scalar"), found.get<uint32_t>("size"), found.layout("layout")};
     }
-    SumPlan sums() const
+    SumSpec sums() const
     {
         const Fields found = part("sums");
         return {found.get<uint32_t>("ratio"), found.get<uint32_t>("item")};
@@ -70,7 +70,7 @@ ViewSlot read_view(nb::handle offsets)
 
 LeafKind read_view_leaf(const Fields& fields)
 {
-    ViewPlan view;
+    ViewSpec view;
     size_t source = 0;
     for (nb::handle item : fields["views"]) {
         if (!item.is_none() && source < std::size(view.views))
@@ -86,7 +86,7 @@ LeafKind read_view_leaf(const Fields& fields)
 
 LeafKind read_reference(const Fields& fields)
 {
-    ReferencePlan reference;
+    ReferenceSpec reference;
     reference.value = fields.value("value");
     reference.seed = fields.value("seed");
     reference.out = fields.value("out");
@@ -99,13 +99,13 @@ LeafKind read_reference(const Fields& fields)
 
 LeafKind read_generator(const Fields& f)
 {
-    return GeneratorPlan{f.offset("offset"), f.offset("stride"), f.offset("seed"),
+    return GeneratorSpec{f.offset("offset"), f.offset("stride"), f.offset("seed"),
                          f.offset("min"),    f.offset("max"),    f.scalar("scalar")};
 }
 
 LeafKind read_resource(const Fields& f)
 {
-    return ResourcePlan{f.offset("slot"), f.offset("read_slot"), f.offset("steps"), f.element()};
+    return ResourceSpec{f.offset("slot"), f.offset("read_slot"), f.offset("steps"), f.element()};
 }
 
 struct KindReader {
@@ -115,27 +115,27 @@ struct KindReader {
 
 /// By the words that the records of slangpy/plan/specification.py have.
 constexpr KindReader kinds[] = {
-    {"skip", [](const Fields&) -> LeafKind { return SkipPlan{}; }},
-    {"value", [](const Fields& f) -> LeafKind { return ValuePlan{f.value("value")}; }},
+    {"skip", [](const Fields&) -> LeafKind { return SkipSpec{}; }},
+    {"value", [](const Fields& f) -> LeafKind { return ValueSpec{f.value("value")}; }},
     {"view", read_view_leaf},
     {"packed",
      [](const Fields& f) -> LeafKind {
-         return PackedPlan{read_view(f["view"]), f.element(), f.get<uint32_t>("vectors")};
+         return PackedSpec{read_view(f["view"]), f.element(), f.get<uint32_t>("vectors")};
      }},
     {"generator", read_generator},
-    {"pointer", [](const Fields& f) -> LeafKind { return PointerPlan{f.value("value"), f.offset("table")}; }},
+    {"pointer", [](const Fields& f) -> LeafKind { return PointerSpec{f.value("value"), f.offset("table")}; }},
     {"resource", read_resource},
     {"reference", read_reference},
-    {"custom", [](const Fields& f) -> LeafKind { return CustomPlan{f.value("value"), f.offset("steps")}; }},
+    {"custom", [](const Fields& f) -> LeafKind { return CustomSpec{f.value("value"), f.offset("steps")}; }},
     {"table",
      [](const Fields& f) -> LeafKind {
-         return TablePlan{read_view(f["view"]), f.shape("shape"), f.get<uint32_t>("bytes")};
+         return TableSpec{read_view(f["view"]), f.shape("shape"), f.get<uint32_t>("bytes")};
      }},
 };
 
-LeafPlan read_leaf(const Fields& fields)
+LeafSpec read_leaf(const Fields& fields)
 {
-    LeafPlan leaf;
+    LeafSpec leaf;
     leaf.name = fields.get<std::string>("name");
     for (nb::handle item : fields["map"])
         leaf.map.push_back(nb::cast<uint8_t>(item));
@@ -155,10 +155,10 @@ LeafPlan read_leaf(const Fields& fields)
     return leaf;
 }
 
-ResultPlan read_result(const Fields& fields)
+ResultSpec read_result(const Fields& fields)
 {
     static const char* const modes[] = {"none", "value", "tensor", "numpy", "leaf", "torch", "texture", "custom"};
-    ResultPlan result;
+    ResultSpec result;
     const auto mode = fields.get<std::string>("mode");
     const auto* found = std::find(std::begin(modes), std::end(modes), mode);
     if (found == std::end(modes))
@@ -166,7 +166,7 @@ ResultPlan read_result(const Fields& fields)
     result.mode = ResultMode(found - std::begin(modes));
     if (fields.has("leaf"))
         result.leaf = read_leaf(fields.part("leaf"));
-    if (const ViewPlan* view = result.leaf.as<ViewPlan>())
+    if (const ViewSpec* view = result.leaf.as<ViewSpec>())
         result.scalar = view->element.scalar;
     result.element = fields.layout("element");
     result.carries = fields.get<bool>("carries");
@@ -174,7 +174,7 @@ ResultPlan read_result(const Fields& fields)
         result.dtype = fields["dtype"];
     result.element_shape = fields.shape("element_shape");
     if (fields.has("tangent"))
-        result.tangent = std::make_shared<ResultPlan>(read_result(fields.part("tangent")));
+        result.tangent = std::make_shared<ResultSpec>(read_result(fields.part("tangent")));
     return result;
 }
 

@@ -69,7 +69,7 @@ bool add_torch(const Call& call, const Leaf& leaf, Facts& facts)
     return true;
 }
 
-bool add_array(const Call& call, const ViewPlan& view, const Leaf& leaf, Facts& facts)
+bool add_array(const Call& call, const ViewSpec& view, const Leaf& leaf, Facts& facts)
 {
     if (leaf.device_type || is_copied(call, view.element, leaf))
         return false;
@@ -78,7 +78,7 @@ bool add_array(const Call& call, const ViewPlan& view, const Leaf& leaf, Facts& 
     return true;
 }
 
-bool add_view(const Call& call, const ViewPlan& view, const Leaf& leaf, Facts& facts)
+bool add_view(const Call& call, const ViewSpec& view, const Leaf& leaf, Facts& facts)
 {
     if (view.table >= 0 || leaf.packed)
         return false;
@@ -99,14 +99,14 @@ bool add_view(const Call& call, const ViewPlan& view, const Leaf& leaf, Facts& f
 }
 
 /// Values that each call writes anew; of what spreads over the call, the sizes are facts.
-bool add_value(const LeafPlan& plan, const Leaf& leaf, Facts& facts)
+bool add_value(const LeafSpec& spec, const Leaf& leaf, Facts& facts)
 {
-    if (plan.as<GeneratorPlan>()) {
+    if (spec.as<GeneratorSpec>()) {
         facts.reserve(2 + 2 * leaf.shape.size());
         facts.put_view(0, leaf.shape, leaf.shape);
         return true;
     }
-    return plan.as<SkipPlan>() || plan.as<ValuePlan>() || plan.as<ReferencePlan>();
+    return spec.as<SkipSpec>() || spec.as<ValueSpec>() || spec.as<ReferenceSpec>();
 }
 
 bool is_repeatable(const Call& call)
@@ -135,9 +135,9 @@ std::span<const int64_t> repeat_facts(const Call& call)
     facts.reserve(1);
     facts.put(int64_t(call.leaf_count()));
     for (size_t i = 0; i < call.leaf_count(); ++i) {
-        const LeafPlan& plan = call.plan.leaves[i];
-        const auto* view = plan.as<ViewPlan>();
-        if (view ? !add_view(call, *view, call.leaf(i), facts) : !add_value(plan, call.leaf(i), facts))
+        const LeafSpec& spec = call.plan.leaves[i];
+        const auto* view = spec.as<ViewSpec>();
+        if (view ? !add_view(call, *view, call.leaf(i), facts) : !add_value(spec, call.leaf(i), facts))
             return {};
     }
     return facts.found();

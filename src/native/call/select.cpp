@@ -10,27 +10,27 @@ namespace {
 
 /// A view as the classes see it: strides of the memory that the kernel works on, in elements.
 struct Reach {
-    const LeafPlan& plan;
+    const LeafSpec& spec;
     Shape shape, strides;
 };
 
-const ElementPlan& element_of(const LeafPlan& plan)
+const ElementSpec& element_of(const LeafSpec& spec)
 {
-    const auto* view = plan.as<ViewPlan>();
-    return view ? view->element : plan.as<PackedPlan>()->element;
+    const auto* view = spec.as<ViewSpec>();
+    return view ? view->element : spec.as<PackedSpec>()->element;
 }
 
-Reach reach_of(const Call& call, const LeafPlan& plan, const Leaf& leaf)
+Reach reach_of(const Call& call, const LeafSpec& spec, const Leaf& leaf)
 {
-    if (is_copied(call, element_of(plan), leaf))
-        return {plan, leaf.shape, leaf.shape.contiguous_strides()};
-    return {plan, shape_of(plan, leaf), element_strides(plan, leaf)};
+    if (is_copied(call, element_of(spec), leaf))
+        return {spec, leaf.shape, leaf.shape.contiguous_strides()};
+    return {spec, shape_of(spec, leaf), element_strides(spec, leaf)};
 }
 
 /// Gradients of a leaf of torch that was copied have no gaps.
-Reach reach_of(const LeafPlan& plan, const Leaf& leaf, const TensorBase& grad)
+Reach reach_of(const LeafSpec& spec, const Leaf& leaf, const TensorBase& grad)
 {
-    return {plan, grad.shape, leaf.kind == ValueKind::array ? grad.shape.contiguous_strides() : grad.strides};
+    return {spec, grad.shape, leaf.kind == ValueKind::array ? grad.shape.contiguous_strides() : grad.strides};
 }
 
 AccessClass classify(const Measured& measured, const Reach& reach, bool flatten)
@@ -38,11 +38,11 @@ AccessClass classify(const Measured& measured, const Reach& reach, bool flatten)
     const Shape& call = measured.shape;
     uint64_t used = 0;
     bool moves = false;
-    for (uint32_t i = 0; i < reach.plan.vector_dims(); ++i)
+    for (uint32_t i = 0; i < reach.spec.vector_dims(); ++i)
         // a size of 1 goes along with a call dimension of size 1, so that small shapes need no kernel of their own
-        if (reach.shape[i] == 1 ? call[reach.plan.map[i]] == 1 : reach.strides[i] != 0) {
+        if (reach.shape[i] == 1 ? call[reach.spec.map[i]] == 1 : reach.strides[i] != 0) {
             moves |= reach.shape[i] != 1;
-            used |= 1ull << reach.plan.map[i];
+            used |= 1ull << reach.spec.map[i];
         }
     bool covers = true; // every call dimension moves the element: no two invocations share one
     for (uint32_t c = 0; c < call.size(); ++c)
@@ -56,23 +56,23 @@ AccessClass classify(const Measured& measured, const Reach& reach, bool flatten)
 /// it advances with the call without gaps, the elements of one invocation included.
 bool flattens(const Measured& measured, const Reach& reach)
 {
-    const LeafPlan& plan = reach.plan;
-    const uint32_t lead = plan.vector_dims();
+    const LeafSpec& spec = reach.spec;
+    const uint32_t lead = spec.vector_dims();
     if (classify(measured, reach, true) == AccessClass::uniform)
         return true;
     int64_t step = 1;
-    for (size_t dim = lead + plan.inner.size(); dim-- > lead;) {
-        if (plan.inner[dim - lead] < 0 || (reach.strides[dim] != step && reach.shape[dim] != 1))
+    for (size_t dim = lead + spec.inner.size(); dim-- > lead;) {
+        if (spec.inner[dim - lead] < 0 || (reach.strides[dim] != step && reach.shape[dim] != 1))
             // a tensor parameter has its strides with it
-            return plan.whole && is_broadcast(plan, reach.shape, reach.strides);
+            return spec.whole && is_broadcast(spec, reach.shape, reach.strides);
         step *= reach.shape[dim];
     }
-    if (is_broadcast(plan, reach.shape, reach.strides)) // all sizes of the call are 1
+    if (is_broadcast(spec, reach.shape, reach.strides)) // all sizes of the call are 1
         return true;
     if (lead != measured.shape.size())
         return false;
     for (uint32_t i = lead; i-- > 0;) {
-        if (plan.map[i] != i || reach.shape[i] != measured.shape[i] ||
+        if (spec.map[i] != i || reach.shape[i] != measured.shape[i] ||
             (reach.strides[i] != step && reach.shape[i] != 1))
             return false;
         step *= reach.shape[i];
@@ -80,9 +80,9 @@ bool flattens(const Measured& measured, const Reach& reach)
     return true;
 }
 
-std::array<const TensorBase*, 2> gradients_of(const LeafPlan& plan, const Leaf& leaf)
+std::array<const TensorBase*, 2> gradients_of(const LeafSpec& spec, const Leaf& leaf)
 {
-    const auto* view = plan.as<ViewPlan>();
+    const auto* view = spec.as<ViewSpec>();
     if (!view || (!view->has(ViewSource::grad_in) && !view->has(ViewSource::grad_out)) ||
         (!leaf.tensor && !leaf.device_type))
         return {};
@@ -91,28 +91,28 @@ std::array<const TensorBase*, 2> gradients_of(const LeafPlan& plan, const Leaf& 
 
 /// The most common view, found at once: elements of tensors, one for each invocation, in the order of the call. It is
 /// linear, and flattens.
-bool is_dense(const Measured& measured, const LeafPlan& plan, const Leaf& leaf)
+bool is_dense(const Measured& measured, const LeafSpec& spec, const Leaf& leaf)
 {
     const size_t rank = measured.shape.size();
-    if ((leaf.kind != ValueKind::tensor && leaf.kind != ValueKind::torch) || rank == 0 || !plan.as<ViewPlan>() ||
-        !plan.inner.empty() || plan.map.size() != rank || leaf.shape.size() != rank)
+    if ((leaf.kind != ValueKind::tensor && leaf.kind != ValueKind::torch) || rank == 0 || !spec.as<ViewSpec>() ||
+        !spec.inner.empty() || spec.map.size() != rank || leaf.shape.size() != rank)
         return false;
     const int64_t *sizes = leaf.shape.begin(), *strides = leaf.strides.begin(), *call = measured.shape.begin();
     int64_t step = 1;
     for (size_t i = rank; i-- > 0;) {
-        if (plan.map[i] != i || sizes[i] != call[i] || strides[i] != step)
+        if (spec.map[i] != i || sizes[i] != call[i] || strides[i] != step)
             return false;
         step *= sizes[i];
     }
     return true;
 }
 
-bool flattens_leaf(const Call& call, const Measured& measured, const LeafPlan& plan, const Leaf& leaf, bool has_class)
+bool flattens_leaf(const Call& call, const Measured& measured, const LeafSpec& spec, const Leaf& leaf, bool has_class)
 {
-    const auto grads = gradients_of(plan, leaf);
-    if (!grads[0] && !grads[1] && is_dense(measured, plan, leaf))
+    const auto grads = gradients_of(spec, leaf);
+    if (!grads[0] && !grads[1] && is_dense(measured, spec, leaf))
         return true;
-    const Reach reach = reach_of(call, plan, leaf);
+    const Reach reach = reach_of(call, spec, leaf);
     if (!flattens(measured, reach))
         return false;
     if (!has_class && classify(measured, reach, true) != AccessClass::linear)
@@ -120,21 +120,21 @@ bool flattens_leaf(const Call& call, const Measured& measured, const LeafPlan& p
     for (const TensorBase* grad : grads) { // one flat index must serve the gradients too
         if (!grad)
             continue;
-        const Reach steps = reach_of(plan, leaf, *grad);
+        const Reach steps = reach_of(spec, leaf, *grad);
         if (!flattens(measured, steps) ||
-            is_broadcast(plan, reach.shape, steps.strides) != is_broadcast(plan, reach.shape, reach.strides))
+            is_broadcast(spec, reach.shape, steps.strides) != is_broadcast(spec, reach.shape, reach.strides))
             return false;
     }
     return true;
 }
 
-AccessClass shared_access(const Call& call, const Measured& measured, Selected& selected, const LeafPlan& plan,
+AccessClass shared_access(const Call& call, const Measured& measured, Selected& selected, const LeafSpec& spec,
                           const TensorBase* target, bool flatten)
 {
-    const bool whole = std::find(plan.inner.begin(), plan.inner.end(), -1) != plan.inner.end();
+    const bool whole = std::find(spec.inner.begin(), spec.inner.end(), -1) != spec.inner.end();
     if (!target || flatten || whole || !call.plan.tile.empty())
         return AccessClass::general;
-    const int64_t period = period_of(plan, target->shape, target->strides, measured.shape);
+    const int64_t period = period_of(spec, target->shape, target->strides, measured.shape);
     if (period == 0 || period > max_period)
         return AccessClass::general;
     selected.period = std::max(selected.period, period);
@@ -145,25 +145,25 @@ AccessClass shared_access(const Call& call, const Measured& measured, Selected& 
 AccessClass gradient_access(const Call& call, const Measured& measured, Selected& selected, size_t index,
                             AccessClass access, bool flatten)
 {
-    const LeafPlan& plan = call.plan.leaves[index];
+    const LeafSpec& spec = call.plan.leaves[index];
     const Leaf& leaf = call.leaf(index);
     const bool is_forward_mode = call.plan.traits.is_forward_mode;
-    const auto grads = gradients_of(plan, leaf);
+    const auto grads = gradients_of(spec, leaf);
     const TensorBase* target = grads[1];
     for (const TensorBase* grad : grads)
-        if (grad && classify(measured, reach_of(plan, leaf, *grad), flatten) != access)
+        if (grad && classify(measured, reach_of(spec, leaf, *grad), flatten) != access)
             return is_forward_mode ? AccessClass::general
-                                   : shared_access(call, measured, selected, plan, target, flatten);
+                                   : shared_access(call, measured, selected, spec, target, flatten);
     if (is_forward_mode || !target || access == AccessClass::uniform)
         return access; // tangents are stored where the primal is
     if (access == AccessClass::general)
-        return shared_access(call, measured, selected, plan, target, flatten);
+        return shared_access(call, measured, selected, spec, target, flatten);
     // a plain addition needs an element that no other invocation adds to, through this argument or another
-    if (!is_injective(plan, target->shape, target->strides))
+    if (!is_injective(spec, target->shape, target->strides))
         return AccessClass::general;
     for (size_t other = 0; other < call.leaf_count(); ++other) {
         const TensorBase* second = gradients_of(call.plan.leaves[other], call.leaf(other))[1];
-        if (other != index && second && may_collide(plan, *target, call.plan.leaves[other], *second))
+        if (other != index && second && may_collide(spec, *target, call.plan.leaves[other], *second))
             return AccessClass::general;
     }
     return access;
@@ -191,19 +191,19 @@ bool begins_aligned(const Call& call, const Leaf& leaf)
 void select_leaf(const Call& call, const Measured& measured, Selected& selected, size_t index, uint32_t position,
                  bool flatten)
 {
-    const LeafPlan& plan = call.plan.leaves[index];
+    const LeafSpec& spec = call.plan.leaves[index];
     const Leaf& leaf = call.leaf(index);
-    AccessClass access = is_dense(measured, plan, leaf) ? AccessClass::linear
-                                                        : classify(measured, reach_of(call, plan, leaf), flatten);
+    AccessClass access = is_dense(measured, spec, leaf) ? AccessClass::linear
+                                                        : classify(measured, reach_of(call, spec, leaf), flatten);
     selected.aligned &= access == AccessClass::uniform || begins_aligned(call, leaf);
-    selected.aligned &= access == AccessClass::linear || !plan.writes; // elements that invocations share
+    selected.aligned &= access == AccessClass::linear || !spec.writes; // elements that invocations share
     if (position >= max_classed_leaves)
         return;
     if (leaf.tensor || leaf.device_type)
         access = gradient_access(call, measured, selected, index, access, flatten);
-    if (access == AccessClass::linear && !plan.whole && index < 64) {
+    if (access == AccessClass::linear && !spec.whole && index < 64) {
         selected.owned |= 1ull << index;
-        if (gradients_of(plan, leaf)[1])
+        if (gradients_of(spec, leaf)[1])
             selected.stores |= 1ull << index;
     }
     selected.key |= uint64_t(access) << (3 + 2 * position);
@@ -223,7 +223,7 @@ bool is_near(const Reach& reach, bool primal)
         if (span > uint64_t(INT32_MAX))
             return false;
     }
-    const bool has_rows = primal && reach.plan.whole && reach.shape.size() > reach.plan.vector_dims();
+    const bool has_rows = primal && reach.spec.whole && reach.shape.size() > reach.spec.vector_dims();
     return !has_rows || reach.strides[reach.shape.size() - 1] == 1;
 }
 
@@ -232,17 +232,17 @@ bool is_near(const Call& call, bool flatten)
 {
     const auto& plans = call.plan.leaves;
     if ((flatten || call.plan.call_rank == 0) &&
-        std::none_of(plans.begin(), plans.end(), [](const LeafPlan& plan) { return plan.whole; }))
+        std::none_of(plans.begin(), plans.end(), [](const LeafSpec& spec) { return spec.whole; }))
         return false;
     for (size_t i = 0; i < call.leaf_count(); ++i) {
-        const LeafPlan& plan = call.plan.leaves[i];
-        if (!plan.classed || !plan.as<ViewPlan>())
+        const LeafSpec& spec = call.plan.leaves[i];
+        if (!spec.classed || !spec.as<ViewSpec>())
             continue;
         const Leaf& leaf = call.leaf(i);
-        if (!is_near(reach_of(call, plan, leaf), true))
+        if (!is_near(reach_of(call, spec, leaf), true))
             return false;
-        for (const TensorBase* grad : gradients_of(plan, leaf))
-            if (grad && !is_near(reach_of(plan, leaf, *grad), false))
+        for (const TensorBase* grad : gradients_of(spec, leaf))
+            if (grad && !is_near(reach_of(spec, leaf, *grad), false))
                 return false;
     }
     return true;
@@ -253,12 +253,12 @@ bool is_near(const Call& call, bool flatten)
 bool rows_are_aligned(const Call& call)
 {
     for (size_t i = 0; i < call.leaf_count(); ++i) {
-        const LeafPlan& plan = call.plan.leaves[i];
-        const auto* view = plan.as<ViewPlan>();
-        if (!plan.classed || !view || !plan.whole || plan.inner.size() < 2 || plan.vector_dims() > 0)
+        const LeafSpec& spec = call.plan.leaves[i];
+        const auto* view = spec.as<ViewSpec>();
+        if (!spec.classed || !view || !spec.whole || spec.inner.size() < 2 || spec.vector_dims() > 0)
             continue;
         const Leaf& leaf = call.leaf(i);
-        const Reach reach = reach_of(call, plan, leaf);
+        const Reach reach = reach_of(call, spec, leaf);
         if (!begins_aligned(call, leaf))
             return false;
         for (size_t dim = 0; dim + 1 < reach.shape.size(); ++dim)

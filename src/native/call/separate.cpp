@@ -62,7 +62,7 @@ void add(std::vector<Access>& found, Access access)
 }
 
 /// A tensor of ours, and its gradients.
-void find_tensor(const Call& call, size_t i, const ViewPlan& view, bool reads, bool writes, std::vector<Access>& found)
+void find_tensor(const Call& call, size_t i, const ViewSpec& view, bool reads, bool writes, std::vector<Access>& found)
 {
     const Leaf& leaf = call.leaf(i);
     auto add_tensor = [&](ViewSource source, const TensorBase& tensor, bool is_read, bool is_written, bool adds) {
@@ -82,13 +82,13 @@ void find_tensor(const Call& call, size_t i, const ViewPlan& view, bool reads, b
 void find_accesses(const Call& call, std::vector<Access>& found)
 {
     for (size_t i = 0; i < call.leaf_count(); ++i) {
-        const LeafPlan& plan = call.plan.leaves[i];
+        const LeafSpec& spec = call.plan.leaves[i];
         const Leaf& leaf = call.leaf(i);
-        const auto* view = plan.as<ViewPlan>();
+        const auto* view = spec.as<ViewSpec>();
         if (!view)
             continue;
-        const bool writes = plan.writes && !plan.whole; // where it writes to a tensor is the function's own matter
-        const bool reads = plan.reads && !(plan.writes && plan.whole);
+        const bool writes = spec.writes && !spec.whole; // where it writes to a tensor is the function's own matter
+        const bool reads = spec.reads && !(spec.writes && spec.whole);
         const int64_t item = scalar_info(leaf.scalar).size;
         if (leaf.kind == ValueKind::array)
             add(found,
@@ -108,16 +108,16 @@ bool is_same_memory(const Access& a, const Access& b)
         *a.strides == *b.strides;
 }
 
-bool is_entry(const LeafPlan& plan)
+bool is_entry(const LeafSpec& spec)
 {
-    const auto* view = plan.as<ViewPlan>();
+    const auto* view = spec.as<ViewSpec>();
     return view && view->table >= 0;
 }
 
 /// One view that every invocation reaches at an element of its own: it reads before it writes.
 bool is_same_view(const Call& call, const Measured& measured, const Access& a, const Access& b)
 {
-    const LeafPlan &first = call.plan.leaves[a.leaf], &second = call.plan.leaves[b.leaf];
+    const LeafSpec &first = call.plan.leaves[a.leaf], &second = call.plan.leaves[b.leaf];
     if (!is_same_memory(a, b) || first.map != second.map || first.inner != second.inner || first.whole ||
         second.whole || is_entry(first) || is_entry(second))
         return false;
@@ -241,9 +241,9 @@ bool may_overlap(const Call& call)
 {
     bool writes = false, is_ours = false;
     for (size_t i = 0; i < call.leaf_count(); ++i) {
-        const LeafPlan& plan = call.plan.leaves[i];
-        if (const auto* view = plan.as<ViewPlan>()) {
-            writes |= !plan.whole && (plan.writes || view->has(ViewSource::grad_out));
+        const LeafSpec& spec = call.plan.leaves[i];
+        if (const auto* view = spec.as<ViewSpec>()) {
+            writes |= !spec.whole && (spec.writes || view->has(ViewSource::grad_out));
             is_ours |= call.leaf(i).kind != ValueKind::torch;
         }
     }

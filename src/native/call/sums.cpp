@@ -75,7 +75,7 @@ void launch_addition(const Call& call, const Measured& measured, const Variant& 
     call.plan.device->launch(desc);
 }
 
-void note_sums(Writing& w, size_t leaf, const SumPlan& plan, uint64_t address, const Shape& shape, const Shape& strides)
+void note_sums(Writing& w, size_t leaf, const SumSpec& plan, uint64_t address, const Shape& shape, const Shape& strides)
 {
     if (leaf < 64 && w.selected.owned >> leaf & 1)
         return; // each invocation adds to its own element

@@ -21,7 +21,7 @@ Work launch_work(const Kernel& kernel, std::span<const int64_t> shape, const std
 
 std::vector<int64_t> texels(const Extent3& extent) { return {extent.width, extent.height, extent.depth}; }
 
-struct Describe {
+struct WorkOf {
     Work operator()(const command::Dispatch& c) const
     {
         return launch_work(*c.kernel, c.shape, c.group_count, c.kernel->layout().group_size);
@@ -60,7 +60,7 @@ Work work_of(const LaunchDesc& desc)
     return launch_work(*desc.kernel, desc.shape, desc.group_count, size);
 }
 
-Work work_of(const Command& command) { return std::visit(Describe{}, command); }
+Work work_of(const Command& command) { return std::visit(WorkOf{}, command); }
 
 uint64_t host_ticks()
 {

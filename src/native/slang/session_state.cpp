@@ -197,8 +197,8 @@ struct SessionParts {
     std::vector<slang::PreprocessorMacroDesc> macros;
 };
 
-void describe_target(SessionParts& parts, slang::IGlobalSession* global, const SlangTarget& target,
-                     const SessionOptions& options)
+void set_target(SessionParts& parts, slang::IGlobalSession* global, const SlangTarget& target,
+                const SessionOptions& options)
 {
     for (const std::string& name : target.capabilities) {
         const SlangCapabilityID id = global->findCapability(name.c_str());
@@ -225,7 +225,7 @@ void describe_target(SessionParts& parts, slang::IGlobalSession* global, const S
     desc.compilerOptionEntryCount = uint32_t(parts.target_options.entries.size());
 }
 
-void describe_inputs(SessionParts& parts, const SlangTarget& target, const SessionOptions& options)
+void set_inputs(SessionParts& parts, const SlangTarget& target, const SessionOptions& options)
 {
     for (const std::string& path : options.include_paths)
         parts.paths.push_back(path.c_str());
@@ -239,8 +239,8 @@ void create_session(SessionState& state, const SlangTarget& target, const Sessio
     slang::IGlobalSession* global = state.compiler->global_session();
     SessionParts parts;
     add_options(parts.options, options);
-    describe_target(parts, global, target, options);
-    describe_inputs(parts, target, options);
+    set_target(parts, global, target, options);
+    set_inputs(parts, target, options);
 
     const ParsedArguments parsed(global, options.arguments);
     for (SlangInt i = 0; i < parsed.desc.searchPathCount; ++i)

@@ -14,23 +14,23 @@ void check_device(const Writing& w, size_t index, const DeviceObject& object, co
 
 namespace {
 
-void check_buffer(const Writing& w, size_t index, const ResourcePlan& resource, const Buffer& buffer)
+void check_buffer(const Writing& w, size_t index, const ResourceSpec& resource, const Buffer& buffer)
 {
     check_device(w, index, buffer, "the buffer");
     if (resource.element.size && buffer.desc().size % resource.element.size)
-        fail_value(w.label(), ": argument ", w.plan(index).name, " has ", buffer.desc().size,
+        fail_value(w.label(), ": argument ", w.spec(index).name, " has ", buffer.desc().size,
                    " bytes, which is no multiple of the ", resource.element.size,
                    " bytes of one element of its parameter; pass a Buffer of whole elements");
 }
 
-void bind(Writing& w, const ResourcePlan& resource, Object* object)
+void bind(Writing& w, const ResourceSpec& resource, Object* object)
 {
     bind_slot(w.out.arguments, resource.slot, ref<Object>(object));
 }
 
-void write_texture(Writing& w, size_t index, const ResourcePlan& resource)
+void write_texture(Writing& w, size_t index, const ResourceSpec& resource)
 {
-    const LeafPlan& plan = w.plan(index);
+    const LeafSpec& spec = w.spec(index);
     const Leaf& leaf = w.leaf(index);
     DeviceObject* object = nullptr;
     if (leaf.kind == ValueKind::texture)
@@ -41,38 +41,38 @@ void write_texture(Writing& w, size_t index, const ResourcePlan& resource)
     bind(w, resource, object);
     if (resource.read_slot >= 0)
         bind_slot(w.out.arguments, resource.read_slot, ref<Object>(object));
-    for (uint32_t i = 0; i < plan.vector_dims() && resource.steps >= 0; ++i) {
+    for (uint32_t i = 0; i < spec.vector_dims() && resource.steps >= 0; ++i) {
         if (leaf.shape[i] < 0)
-            fail_value(w.label(), ": argument ", plan.name,
+            fail_value(w.label(), ": argument ", spec.name,
                        " is a view of a cube array whose layers are no multiple "
                        "of 6; begin at a face 0 and take whole cubes");
         w.put<int32_t>(resource.steps + int32_t(4 * i), leaf.shape[i] == 1 ? 0 : 1);
     }
 }
 
-void write_tensor(Writing& w, size_t index, const ResourcePlan& resource)
+void write_tensor(Writing& w, size_t index, const ResourceSpec& resource)
 {
     const TensorBase& tensor = *w.leaf(index).tensor;
     if (tensor.offset != 0 || !(tensor.strides == tensor.shape.contiguous_strides()))
-        fail_value(w.label(), ": argument ", w.plan(index).name,
+        fail_value(w.label(), ": argument ", w.spec(index).name,
                    " must be contiguous with offset 0 to be bound as a buffer; pass .contiguous()");
     check_device(w, index, *tensor.storage, "the tensor");
     bind(w, resource, tensor.storage.get());
 }
 
 /// Arrays and lists become a temporary structured buffer.
-void write_temporary(Writing& w, size_t index, const ResourcePlan& resource)
+void write_temporary(Writing& w, size_t index, const ResourceSpec& resource)
 {
-    const LeafPlan& plan = w.plan(index);
+    const LeafSpec& spec = w.spec(index);
     const Leaf& leaf = w.leaf(index);
-    const ElementPlan& element = resource.element;
+    const ElementSpec& element = resource.element;
     if (leaf.kind != ValueKind::array && leaf.kind != ValueKind::list)
-        fail(ErrorKind::type, w.label(), ": argument ", plan.name,
+        fail(ErrorKind::type, w.label(), ": argument ", spec.name,
              " cannot be bound as a resource; pass a Buffer, a Tensor or an array");
-    refuse_in_capture(w.call, w.measured, "argument ", plan.name, " is copied from the host (pass a slangpy.Tensor)");
+    refuse_in_capture(w.call, w.measured, "argument ", spec.name, " is copied from the host (pass a slangpy.Tensor)");
     const std::vector<uint8_t> bytes = leaf.kind == ValueKind::array ? pack_array(leaf, element.size)
-        : element.layout                                             ? pack_elements(w, plan, *element.layout, leaf)
-                                                                     : pack_numbers(plan, element, leaf);
+        : element.layout                                             ? pack_elements(w, spec, *element.layout, leaf)
+                                                                     : pack_numbers(spec, element, leaf);
     BufferDesc desc;
     desc.size = std::max<size_t>(bytes.size(), 4);
     desc.struct_size = element.layout ? uint32_t(element.layout->stride) : element.size;
@@ -82,7 +82,7 @@ void write_temporary(Writing& w, size_t index, const ResourcePlan& resource)
     if (!bytes.empty())
         w.call.plan.device->write_buffer(buffer, 0, bytes.data(), bytes.size());
     bind(w, resource, buffer.get());
-    w.out.pending.uploads.push_back({index, buffer, {}, plan.writes, element.size});
+    w.out.pending.uploads.push_back({index, buffer, {}, spec.writes, element.size});
 }
 
 } // namespace
@@ -94,7 +94,7 @@ void bind_slot(KernelArguments& arguments, int32_t slot, ref<Object> object)
     arguments.slots[size_t(slot)] = std::move(object);
 }
 
-void write_kind(Writing& w, size_t index, const ResourcePlan& resource)
+void write_kind(Writing& w, size_t index, const ResourceSpec& resource)
 {
     const Leaf& leaf = w.leaf(index);
     if (leaf.kind == ValueKind::texture || leaf.kind == ValueKind::texture_view)
@@ -112,7 +112,7 @@ void write_kind(Writing& w, size_t index, const ResourcePlan& resource)
         return bind(w, resource, sampler);
     }
     if (leaf.packed && leaf.kind == ValueKind::list && !resource.element.layout)
-        return bind(w, resource, packed_buffer(w, w.plan(index), resource.element, leaf).get());
+        return bind(w, resource, packed_buffer(w, w.spec(index), resource.element, leaf).get());
     write_temporary(w, index, resource);
 }
 

@@ -11,7 +11,7 @@ namespace spy {
 namespace {
 
 /// Bytes of a result of the call's shape.
-uint64_t result_size(const Writing& w, const ResultPlan& result)
+uint64_t result_size(const Writing& w, const ResultSpec& result)
 {
     uint64_t size = 0;
     const Shape& shape = w.measured.shape;
@@ -22,17 +22,17 @@ uint64_t result_size(const Writing& w, const ResultPlan& result)
 }
 
 /// The memory of a result, one element for each invocation.
-void write_address(Writing& w, const ResultPlan& result, uint64_t address)
+void write_address(Writing& w, const ResultSpec& result, uint64_t address)
 {
     const Shape& shape = w.measured.shape;
-    if (const auto* reference = result.leaf.as<ReferencePlan>())
+    if (const auto* reference = result.leaf.as<ReferenceSpec>())
         w.put<uint64_t>(reference->out.offset, address);
     else
-        write_view(w, result.leaf, result.leaf.as<ViewPlan>()->views[0], address, shape, shape.contiguous_strides());
+        write_view(w, result.leaf, result.leaf.as<ViewSpec>()->views[0], address, shape, shape.contiguous_strides());
 }
 
 /// A recorded call returns nothing, but its kernel writes its result somewhere.
-void discard_result(Writing& w, const ResultPlan& result)
+void discard_result(Writing& w, const ResultSpec& result)
 {
     BufferDesc desc;
     desc.size = result_size(w, result);
@@ -44,7 +44,7 @@ void discard_result(Writing& w, const ResultPlan& result)
 }
 
 /// The sizes of a result that has the elements' own dimensions behind those of the call.
-Shape full_result_shape(const Writing& w, const ResultPlan& result)
+Shape full_result_shape(const Writing& w, const ResultSpec& result)
 {
     Shape shape = w.measured.shape;
     for (int64_t size : result.element_shape)
@@ -52,7 +52,7 @@ Shape full_result_shape(const Writing& w, const ResultPlan& result)
     return shape;
 }
 
-void make_numpy(Writing& w, const ResultPlan& result, Container& container)
+void make_numpy(Writing& w, const ResultSpec& result, Container& container)
 {
     const Shape shape = full_result_shape(w, result);
     try {
@@ -67,7 +67,7 @@ void make_numpy(Writing& w, const ResultPlan& result, Container& container)
 }
 
 /// Memory of the device, and the Tensor over it.
-void make_tensor(Writing& w, const ResultPlan& result, Container& container, bool is_tangent)
+void make_tensor(Writing& w, const ResultSpec& result, Container& container, bool is_tangent)
 {
     BufferDesc desc;
     desc.size = result_size(w, result);
@@ -99,7 +99,7 @@ uint64_t share_result(Writing& w, const nb::object& tensor, const TorchTensor& d
 }
 
 /// False where the tensor's memory is not the device's: it is copied from a buffer afterwards.
-bool make_torch(Writing& w, const ResultPlan& result, Container& container)
+bool make_torch(Writing& w, const ResultSpec& result, Container& container)
 {
     const Leaf& like = *w.measured.torch_like;
     TorchTensor description{0, like.scalar, {}, {}, like.device_type, like.device_index};
@@ -113,7 +113,7 @@ bool make_torch(Writing& w, const ResultPlan& result, Container& container)
     return true;
 }
 
-void prepare_container(Writing& w, const ResultPlan& result, Container& container, bool is_tangent)
+void prepare_container(Writing& w, const ResultSpec& result, Container& container, bool is_tangent)
 {
     if (result.mode == ResultMode::value) {
         const ReadTo to = is_tangent ? ReadTo::result_tangent : ReadTo::result;
@@ -131,20 +131,20 @@ void prepare_container(Writing& w, const ResultPlan& result, Container& containe
 }
 
 /// The planner's record makes the texture: it knows type, format and usage.
-void prepare_texture(Writing& w, const ResultPlan& result)
+void prepare_texture(Writing& w, const ResultSpec& result)
 {
     const Shape& shape = w.measured.shape;
     if (std::find(shape.begin(), shape.end(), 0) != shape.end())
         fail_value(w.label(), ": the call has shape ", shape.str(),
                    ", and a texture has no sizes of 0; use _result=\"tensor\"");
     nb::object texture = w.call.plan.view.attr("make_texture")(to_tuple(shape));
-    bind_slot(w.out.arguments, result.leaf.as<ResourcePlan>()->slot, ref<Object>(nb::cast<Texture*>(texture)));
+    bind_slot(w.out.arguments, result.leaf.as<ResourceSpec>()->slot, ref<Object>(nb::cast<Texture*>(texture)));
     if (!w.call.recorder)
         w.out.pending.result.object = std::move(texture);
 }
 
 /// A result class: its marshall makes the object that is written, and turns it into what the call returns.
-void prepare_custom(Writing& w, const ResultPlan& result)
+void prepare_custom(Writing& w, const ResultSpec& result)
 {
     if (w.call.recorder)
         fail_value(w.label(),
@@ -154,7 +154,7 @@ void prepare_custom(Writing& w, const ResultPlan& result)
     pending.result.object = w.call.plan.view.attr("custom_create")();
     if (w.measured.total == 0)
         return;
-    const CustomPlan& custom = *result.leaf.as<CustomPlan>();
+    const CustomSpec& custom = *result.leaf.as<CustomSpec>();
     pending.result_data = w.call.plan.view.attr("custom_calldata")(-1, pending.result.object);
     write_value_slot(w, custom.value, pending.result_data.ptr(), result.leaf.name);
     for (uint32_t i = 0; i < result.leaf.vector_dims() && custom.steps >= 0; ++i)
@@ -165,7 +165,7 @@ void prepare_custom(Writing& w, const ResultPlan& result)
 
 void prepare_result(Writing& w)
 {
-    const ResultPlan& result = w.call.plan.result;
+    const ResultSpec& result = w.call.plan.result;
     if (result.mode == ResultMode::none || result.mode == ResultMode::leaf)
         return;
     if (result.mode == ResultMode::texture)

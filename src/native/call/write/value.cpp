@@ -11,7 +11,7 @@ namespace spy {
 namespace {
 
 /// The components of a vector or matrix as the kernel's scalar type; gives the place behind them.
-uint8_t* write_components(const ElementPlan& element, PyObject* value, uint8_t* at, const ValuePath& path)
+uint8_t* write_components(const ElementSpec& element, PyObject* value, uint8_t* at, const ValuePath& path)
 {
     const MathTypeInfo* info = find_math_base(Py_TYPE(value));
     const uint8_t* source = static_cast<const uint8_t*>(math_data(value));
@@ -44,12 +44,12 @@ void check_range(const std::string& name, ScalarType scalar, const Generator& ge
 
 } // namespace
 
-std::vector<uint8_t> pack_numbers(const LeafPlan& plan, const ElementPlan& element, const Leaf& leaf)
+std::vector<uint8_t> pack_numbers(const LeafSpec& spec, const ElementSpec& element, const Leaf& leaf)
 {
     const uint32_t bool_bytes = element.scalar == ScalarType::bool_ ? element.size : 1;
     std::vector<uint8_t> bytes(size_t(full_shape(leaf).element_count()) * element.size);
     uint8_t* at = bytes.data();
-    const ValuePath path{nullptr, plan.name, 0};
+    const ValuePath path{nullptr, spec.name, 0};
     if (leaf.kind != ValueKind::list)
         write_components(element, leaf.object, at, path);
     for (const nb::object& item : leaf.items) {
@@ -63,9 +63,9 @@ std::vector<uint8_t> pack_numbers(const LeafPlan& plan, const ElementPlan& eleme
     return bytes;
 }
 
-std::vector<uint8_t> pack_elements(Writing& w, const LeafPlan& plan, const TypeLayout& layout, const Leaf& leaf)
+std::vector<uint8_t> pack_elements(Writing& w, const LeafSpec& spec, const TypeLayout& layout, const Leaf& leaf)
 {
-    const size_t depth = plan.vector_dims() + plan.inner.size();
+    const size_t depth = spec.vector_dims() + spec.inner.size();
     std::vector<uint8_t> bytes;
     std::vector<ref<Object>> owners; // of pointers inside of elements
     auto pack = [&](auto& self, PyObject* value, size_t level, const ValuePath& path) -> void {
@@ -81,20 +81,20 @@ std::vector<uint8_t> pack_elements(Writing& w, const LeafPlan& plan, const TypeL
         for (int64_t i = 0; i < leaf.shape[level]; ++i)
             self(self, PySequence_Fast_GET_ITEM(value, i), level + 1, ValuePath{&path, {}, i});
     };
-    pack(pack, leaf.object, 0, ValuePath{nullptr, plan.name, 0});
+    pack(pack, leaf.object, 0, ValuePath{nullptr, spec.name, 0});
     for (auto& owner : owners)
         w.keep(std::move(owner));
     return bytes;
 }
 
-ref<Buffer> packed_buffer(Writing& w, const LeafPlan& plan, const ElementPlan& element, const Leaf& leaf)
+ref<Buffer> packed_buffer(Writing& w, const LeafSpec& spec, const ElementSpec& element, const Leaf& leaf)
 {
     Device& device = *w.call.plan.device;
     for (const PackedArg::Upload& known : leaf.packed->uploads)
         if (known.leaf == leaf.packed_index && known.scalar == element.scalar && known.element_size == element.size &&
             known.buffer->frontend() == &device)
             return known.buffer;
-    const std::vector<uint8_t> bytes = pack_numbers(plan, element, leaf);
+    const std::vector<uint8_t> bytes = pack_numbers(spec, element, leaf);
     BufferDesc desc;
     desc.size = std::max<size_t>(bytes.size(), 4);
     desc.struct_size = element.size;
@@ -107,44 +107,44 @@ ref<Buffer> packed_buffer(Writing& w, const LeafPlan& plan, const ElementPlan& e
     return buffer;
 }
 
-void write_kind(Writing& w, size_t index, const PackedPlan& packed)
+void write_kind(Writing& w, size_t index, const PackedSpec& packed)
 {
-    const LeafPlan& plan = w.plan(index);
+    const LeafSpec& spec = w.spec(index);
     const Leaf& leaf = w.leaf(index);
-    if (plan.writes && leaf.kind != ValueKind::list && leaf.kind != ValueKind::vector && leaf.kind != ValueKind::matrix)
-        fail_value(w.label(), ": argument ", plan.name,
+    if (spec.writes && leaf.kind != ValueKind::list && leaf.kind != ValueKind::vector && leaf.kind != ValueKind::matrix)
+        fail_value(w.label(), ": argument ", spec.name,
                    " cannot be written: the function writes to it; pass a Tensor or an array");
-    const Shape shape = shape_of(plan, leaf);
+    const Shape shape = shape_of(spec, leaf);
     uint64_t address;
     if (packed.element.layout) {
-        address = upload(w, index, pack_elements(w, plan, *packed.element.layout, leaf), false, packed.element.size);
+        address = upload(w, index, pack_elements(w, spec, *packed.element.layout, leaf), false, packed.element.size);
     } else if (leaf.packed) {
-        ref<Buffer> buffer = packed_buffer(w, plan, packed.element, leaf);
+        ref<Buffer> buffer = packed_buffer(w, spec, packed.element, leaf);
         address = address_of(*buffer);
         w.keep(ref<Object>(buffer.get()));
     } else {
-        address = upload(w, index, pack_numbers(plan, packed.element, leaf), false, packed.element.size);
+        address = upload(w, index, pack_numbers(spec, packed.element, leaf), false, packed.element.size);
     }
-    write_view(w, plan, packed.view, address, shape, shape.contiguous_strides(), packed.vectors);
+    write_view(w, spec, packed.view, address, shape, shape.contiguous_strides(), packed.vectors);
 }
 
-void write_kind(Writing& w, size_t index, const GeneratorPlan& plan)
+void write_kind(Writing& w, size_t index, const GeneratorSpec& spec)
 {
     auto* generator = nb::cast<Generator*>(nb::handle(w.leaf(index).object));
     if (generator->kind == GeneratorKind::range)
-        check_range(w.plan(index).name, plan.scalar, *generator);
-    w.put<uint32_t>(plan.seed, generator->seed);
-    if (plan.seed >= 0)
-        w.put<uint32_t>(plan.seed + 4, generator->warmup);
-    if (plan.min >= 0) {
-        w.put<float>(plan.min, float(generator->min));
-        w.put<float>(plan.max, float(generator->max));
+        check_range(w.spec(index).name, spec.scalar, *generator);
+    w.put<uint32_t>(spec.seed, generator->seed);
+    if (spec.seed >= 0)
+        w.put<uint32_t>(spec.seed + 4, generator->warmup);
+    if (spec.min >= 0) {
+        w.put<float>(spec.min, float(generator->min));
+        w.put<float>(spec.max, float(generator->max));
     }
     for (size_t i = 0; i < generator->shape.size(); ++i) {
-        if (plan.offset >= 0)
-            w.put<int64_t>(plan.offset + int32_t(8 * i), generator->offset.empty() ? 0 : generator->offset[i]);
-        if (plan.stride >= 0)
-            w.put<int64_t>(plan.stride + int32_t(8 * i), generator->stride.empty() ? 1 : generator->stride[i]);
+        if (spec.offset >= 0)
+            w.put<int64_t>(spec.offset + int32_t(8 * i), generator->offset.empty() ? 0 : generator->offset[i]);
+        if (spec.stride >= 0)
+            w.put<int64_t>(spec.stride + int32_t(8 * i), generator->stride.empty() ? 1 : generator->stride[i]);
     }
 }
 
@@ -158,9 +158,9 @@ void write_value_slot(Writing& w, const ValueSlot& slot, PyObject* value, const 
         w.keep(std::move(object));
 }
 
-void write_kind(Writing& w, size_t index, const ValuePlan& value)
+void write_kind(Writing& w, size_t index, const ValueSpec& value)
 {
-    write_value_slot(w, value.value, w.leaf(index).object, w.plan(index).name);
+    write_value_slot(w, value.value, w.leaf(index).object, w.spec(index).name);
 }
 
 uint64_t readback_memory(Writing& w, const std::string& name, PyObject* object, const TypeLayout& layout, ReadTo to)
@@ -187,9 +187,9 @@ uint64_t readback_memory(Writing& w, const std::string& name, PyObject* object, 
     return address;
 }
 
-void write_kind(Writing& w, size_t index, const ReferencePlan& reference)
+void write_kind(Writing& w, size_t index, const ReferenceSpec& reference)
 {
-    const LeafPlan& plan = w.plan(index);
+    const LeafSpec& spec = w.spec(index);
     const Leaf& leaf = w.leaf(index);
     PyObject *value = leaf.object, *grad = nullptr;
     if (leaf.kind == ValueKind::value_ref) {
@@ -199,36 +199,36 @@ void write_kind(Writing& w, size_t index, const ReferencePlan& reference)
         value = pair->primal.ptr();
         grad = pair->grad.ptr();
     }
-    write_value_slot(w, reference.value, value, plan.name);
+    write_value_slot(w, reference.value, value, spec.name);
     if (grad && grad != Py_None)
-        write_value_slot(w, reference.seed, grad, plan.name + ".grad");
+        write_value_slot(w, reference.seed, grad, spec.name + ".grad");
     const ValueSlot &tangent = reference.tangent, &out = reference.out;
     if (tangent.offset >= 0)
-        w.put<uint64_t>(tangent.offset, readback_memory(w, plan.name, leaf.object, *tangent.layout, ReadTo::grad));
+        w.put<uint64_t>(tangent.offset, readback_memory(w, spec.name, leaf.object, *tangent.layout, ReadTo::grad));
     if (out.offset < 0)
         return;
     const ReadTo to = reference.out_is_pair ? ReadTo::pair : reference.out_is_grad ? ReadTo::grad : ReadTo::value;
-    const uint64_t address = readback_memory(w, plan.name, leaf.object, *out.layout, to);
+    const uint64_t address = readback_memory(w, spec.name, leaf.object, *out.layout, to);
     w.put<uint64_t>(out.offset, address);
     if (reference.sums.ratio)
         note_sums(w, index, reference.sums, address, {}, {});
 }
 
-void write_kind(Writing& w, size_t index, const PointerPlan& pointer)
+void write_kind(Writing& w, size_t index, const PointerSpec& pointer)
 {
     if (pointer.table >= 0 && !w.in_entry)
         return write_entry(w, index, pointer.table);
-    const LeafPlan& plan = w.plan(index);
+    const LeafSpec& spec = w.spec(index);
     const Leaf& leaf = w.leaf(index);
     uint64_t address = 0;
     ref<Object> owner;
     if (leaf.tensor) {
         if (!(leaf.tensor->strides == leaf.tensor->shape.contiguous_strides()))
-            fail_value(w.label(), ": argument ", plan.name, " must be contiguous to serve as a pointer");
+            fail_value(w.label(), ": argument ", spec.name, " must be contiguous to serve as a pointer");
         address = leaf.address;
         owner = ref<Object>(leaf.tensor->storage.get());
-    } else if (!pointer_from_python(leaf.object, address, owner, ValuePath{nullptr, plan.name, 0})) {
-        fail(ErrorKind::type, w.label(), ": argument ", plan.name, " must be an address, Buffer or Tensor, got ",
+    } else if (!pointer_from_python(leaf.object, address, owner, ValuePath{nullptr, spec.name, 0})) {
+        fail(ErrorKind::type, w.label(), ": argument ", spec.name, " must be an address, Buffer or Tensor, got ",
              class_name(leaf.object));
     }
     w.put<uint64_t>(pointer.value.offset, address);
@@ -236,19 +236,19 @@ void write_kind(Writing& w, size_t index, const PointerPlan& pointer)
         w.keep(std::move(owner));
 }
 
-void write_kind(Writing& w, size_t index, const CustomPlan& custom)
+void write_kind(Writing& w, size_t index, const CustomSpec& custom)
 {
-    const LeafPlan& plan = w.plan(index);
+    const LeafSpec& spec = w.spec(index);
     const Leaf& leaf = w.leaf(index);
-    if (plan.writes && w.call.recorder)
-        fail_value(w.label(), ": argument ", plan.name, " (", class_name(leaf.object),
+    if (spec.writes && w.call.recorder)
+        fail_value(w.label(), ": argument ", spec.name, " (", class_name(leaf.object),
                    ") would have to be read back on the host; pass a Tensor when appending to a command encoder");
     for (const CustomShape& known : w.measured.custom) {
         if (known.leaf != index)
             continue;
         nb::object data = w.call.plan.view.attr("custom_calldata")(index, nb::handle(leaf.object));
-        write_value_slot(w, custom.value, data.ptr(), plan.name);
-        for (uint32_t i = 0; i < plan.vector_dims() && custom.steps >= 0; ++i) // a size of 1 is spread
+        write_value_slot(w, custom.value, data.ptr(), spec.name);
+        for (uint32_t i = 0; i < spec.vector_dims() && custom.steps >= 0; ++i) // a size of 1 is spread
             w.put<int64_t>(custom.steps + int32_t(8 * i), known.shape[i] == 1 ? 0 : 1);
         w.out.pending.custom.push_back({index, std::move(data)});
     }

@@ -23,27 +23,27 @@ private:
     PyObject* m_object;
 };
 
-int32_t stride32(const Writing& w, const LeafPlan& plan, int64_t stride)
+int32_t stride32(const Writing& w, const LeafSpec& spec, int64_t stride)
 {
     if (stride != int32_t(stride))
-        fail_value(w.label(), ": argument ", plan.name, " has a stride of ", stride,
+        fail_value(w.label(), ": argument ", spec.name, " has a stride of ", stride,
                    " elements; kernels take strides up to 2147483647: pass a contiguous copy");
     return int32_t(stride);
 }
 
 /// Of a view of vectors over floats: those of one vector lie side by side, and on a GPU the first begins at a multiple
 /// of its size.
-void check_vectors(const Writing& w, const LeafPlan& plan, uint64_t address, const Shape& shape, const Shape& strides,
+void check_vectors(const Writing& w, const LeafSpec& spec, uint64_t address, const Shape& shape, const Shape& strides,
                    uint32_t vectors)
 {
     const size_t rank = shape.size();
     if (rank && shape[rank - 1] > 1 && strides[rank - 1] != 1)
-        fail_value(w.label(), ": argument ", plan.name, " has a stride of ", strides[rank - 1],
+        fail_value(w.label(), ": argument ", spec.name, " has a stride of ", strides[rank - 1],
                    " elements in its last dimension; a TensorView<float", vectors, "> takes ", vectors,
                    " floats that lie side by side: pass a contiguous copy");
     const uint64_t size = sizeof(float) * vectors;
     if (w.call.plan.device->info().type == DeviceType::cuda && address % size && shape.element_count() > 0)
-        fail_value(w.label(), ": argument ", plan.name, " does not begin at a multiple of ", size,
+        fail_value(w.label(), ": argument ", spec.name, " does not begin at a multiple of ", size,
                    " bytes, where a GPU reads the vectors of a TensorView<float", vectors, ">; pass a copy");
 }
 
@@ -56,13 +56,13 @@ const Apart* apart_of(const Placed& placed, size_t leaf, ViewSource source)
 }
 
 /// A gradient that the function adds to at places of its choice: threads may have copies of it.
-void note_added(Writing& w, size_t index, const ViewPlan& view, uint64_t address, const Shape& shape,
+void note_added(Writing& w, size_t index, const ViewSpec& view, uint64_t address, const Shape& shape,
                 const Shape& strides)
 {
     const Call& call = w.call;
     const Leaf& leaf = w.leaf(index);
     const bool is_read = view.has(ViewSource::grad_in); // what was added must be there at once
-    if (!w.plan(index).whole || is_read || call.recorder || call.signature.deterministic || view.sums.ratio ||
+    if (!w.spec(index).whole || is_read || call.recorder || call.signature.deterministic || view.sums.ratio ||
         call.plan.traits.is_forward_mode)
         return;
     const bool on_cpu = call.plan.device->info().type == DeviceType::cpu;
@@ -92,10 +92,10 @@ void note_added(Writing& w, size_t index, const ViewPlan& view, uint64_t address
 }
 
 /// One view of a leaf; sums of its gradient are noted.
-void write_source(Writing& w, size_t index, const ViewPlan& view, ViewSource source, uint64_t address,
+void write_source(Writing& w, size_t index, const ViewSpec& view, ViewSource source, uint64_t address,
                   const Shape& shape, const Shape& strides)
 {
-    write_view(w, w.plan(index), view.views[size_t(source)], address, shape, strides, view.vectors);
+    write_view(w, w.spec(index), view.views[size_t(source)], address, shape, strides, view.vectors);
     if (source != ViewSource::grad_out)
         return;
     if (view.sums.ratio)
@@ -103,9 +103,9 @@ void write_source(Writing& w, size_t index, const ViewPlan& view, ViewSource sou
     note_added(w, index, view, address, shape, strides);
 }
 
-void write_tensor(Writing& w, size_t index, const ViewPlan& view)
+void write_tensor(Writing& w, size_t index, const ViewSpec& view)
 {
-    const LeafPlan& plan = w.plan(index);
+    const LeafSpec& spec = w.spec(index);
     const Leaf& leaf = w.leaf(index);
     for (size_t i = 0; i < size_t(ViewSource::count_); ++i) {
         const ViewSlot& slot = view.views[i];
@@ -114,7 +114,7 @@ void write_tensor(Writing& w, size_t index, const ViewPlan& view)
         const TensorBase& tensor = tensor_of(leaf, ViewSource(i));
         check_device(w, index, *tensor.storage, slot_names[i]);
         if (!(tensor.shape == leaf.shape))
-            fail_value(w.label(), ": the ", slot_names[i], " of argument ", plan.name, " has shape ",
+            fail_value(w.label(), ": the ", slot_names[i], " of argument ", spec.name, " has shape ",
                        tensor.shape.str(), ", but its tensor has shape ", leaf.shape.str());
         const Apart* apart = w.placed.apart.empty() ? nullptr : apart_of(w.placed, index, ViewSource(i));
         write_source(w, index, view, ViewSource(i), apart ? apart->address : tensor.address(), tensor.shape,
@@ -126,7 +126,7 @@ void write_tensor(Writing& w, size_t index, const ViewPlan& view)
 }
 
 /// A torch tensor whose memory the device reads in place.
-void write_torch(Writing& w, size_t index, const ViewPlan& view)
+void write_torch(Writing& w, size_t index, const ViewSpec& view)
 {
     const Leaf& leaf = w.leaf(index);
     if (w.call.recorder)
@@ -139,11 +139,11 @@ void write_torch(Writing& w, size_t index, const ViewPlan& view)
 }
 
 /// A gradient of torch in memory that the device cannot read; `added`: what the kernel makes of it goes back.
-uint64_t stage_gradient(Writing& w, size_t index, const ViewPlan& view, const TensorBase& grad, bool added)
+uint64_t stage_gradient(Writing& w, size_t index, const ViewSpec& view, const TensorBase& grad, bool added)
 {
     for (size_t i = 0; added && i < grad.shape.size(); ++i)
         if (grad.strides[i] == 0 && grad.shape[i] > 1) // each element of the copy would have a part of the sum
-            fail_value(w.label(), ": argument ", w.plan(index).name, ": its gradient of shape ", grad.shape.str(),
+            fail_value(w.label(), ": argument ", w.spec(index).name, ": its gradient of shape ", grad.shape.str(),
                        " has elements that share memory; pass a clone()");
     auto copy = std::make_unique<Leaf>();
     copy->kind = ValueKind::array;
@@ -159,9 +159,9 @@ uint64_t stage_gradient(Writing& w, size_t index, const ViewPlan& view, const Te
     return address;
 }
 
-void stage_gradients(Writing& w, size_t index, const ViewPlan& view)
+void stage_gradients(Writing& w, size_t index, const ViewSpec& view)
 {
-    refuse_prepared(w.call, "argument ", w.plan(index).name,
+    refuse_prepared(w.call, "argument ", w.spec(index).name,
                     " is a torch tensor that is copied to the device and back at each call; pass a Tensor");
     const auto grads = gradients(view, w.leaf(index));
     const bool shared = grads[0] && grads[1] && grads[0]->raw_address == grads[1]->raw_address;
@@ -175,9 +175,9 @@ void stage_gradients(Writing& w, size_t index, const ViewPlan& view)
 }
 
 /// Whether one copy of an array serves two parameters: what one writes, no other invocation reads.
-bool reaches_alike(const LeafPlan& a, const LeafPlan& b)
+bool reaches_alike(const LeafSpec& a, const LeafSpec& b)
 {
-    const auto *first = a.as<ViewPlan>(), *second = b.as<ViewPlan>();
+    const auto *first = a.as<ViewSpec>(), *second = b.as<ViewSpec>();
     const bool same = a.map == b.map && a.inner == b.inner && !a.whole && !b.whole;
     return first && second && first->element.size == second->element.size &&
         (same || (!a.writes && !b.writes) || (a.whole && b.whole));
@@ -188,58 +188,58 @@ Upload* upload_of(Writing& w, size_t index)
 {
     for (Upload& other : w.out.pending.uploads)
         if (!other.own && w.leaf(other.leaf).object == w.leaf(index).object &&
-            reaches_alike(w.plan(index), w.plan(other.leaf)))
+            reaches_alike(w.spec(index), w.spec(other.leaf)))
             return &other;
     return nullptr;
 }
 
-void write_array(Writing& w, size_t index, const ViewPlan& view)
+void write_array(Writing& w, size_t index, const ViewSpec& view)
 {
-    const LeafPlan& plan = w.plan(index);
+    const LeafSpec& spec = w.spec(index);
     const Leaf& leaf = w.leaf(index);
     if (!is_copied(w.call, view.element, leaf))
-        return write_source(w, index, view, ViewSource::primal, leaf.address, leaf.shape, element_strides(plan, leaf));
-    if (plan.writes && w.call.recorder)
-        fail_value(w.label(), ": argument ", plan.name, leaf.device_type ? " is a torch tensor" : " is a NumPy array",
+        return write_source(w, index, view, ViewSource::primal, leaf.address, leaf.shape, element_strides(spec, leaf));
+    if (spec.writes && w.call.recorder)
+        fail_value(w.label(), ": argument ", spec.name, leaf.device_type ? " is a torch tensor" : " is a NumPy array",
                    " that would have to be read back; pass a Tensor when appending to a command encoder");
-    refuse_prepared(w.call, "argument ", plan.name, leaf.device_type ? " is a torch tensor" : " is a NumPy array",
+    refuse_prepared(w.call, "argument ", spec.name, leaf.device_type ? " is a torch tensor" : " is a NumPy array",
                     " that is copied for the kernel at each call; pass a Tensor");
     uint64_t address;
     if (Upload* other = upload_of(w, index)) {
-        other->write_back |= plan.writes;
+        other->write_back |= spec.writes;
         address = other->buffer ? other->buffer->device_address() : reinterpret_cast<uint64_t>(other->bytes.data());
     } else {
-        address = upload(w, index, pack_array(leaf, view.element.size), plan.writes, view.element.size);
+        address = upload(w, index, pack_array(leaf, view.element.size), spec.writes, view.element.size);
     }
     write_source(w, index, view, ViewSource::primal, address, leaf.shape, leaf.shape.contiguous_strides());
 }
 
 } // namespace
 
-void write_view(Writing& w, const LeafPlan& plan, const ViewSlot& slot, uint64_t address, const Shape& shape,
+void write_view(Writing& w, const LeafSpec& spec, const ViewSlot& slot, uint64_t address, const Shape& shape,
                 const Shape& strides, uint32_t vectors)
 {
     w.put<uint64_t>(slot.data, address);
     if (vectors)
-        check_vectors(w, plan, address, shape, strides, vectors);
-    const uint32_t lead = plan.vector_dims();
+        check_vectors(w, spec, address, shape, strides, vectors);
+    const uint32_t lead = spec.vector_dims();
     for (uint32_t i = 0; i < lead && slot.lead_strides >= 0; ++i)
-        w.put<int32_t>(slot.lead_strides + int32_t(4 * i), shape[i] == 1 ? 0 : stride32(w, plan, strides[i]));
-    for (size_t i = 0; i < plan.inner.size(); ++i) {
+        w.put<int32_t>(slot.lead_strides + int32_t(4 * i), shape[i] == 1 ? 0 : stride32(w, spec, strides[i]));
+    for (size_t i = 0; i < spec.inner.size(); ++i) {
         const size_t dim = lead + i;
         if (slot.inner_strides >= 0)
             w.put<int32_t>(slot.inner_strides + int32_t(4 * i),
-                           shape[dim] == 1 ? int32_t(strides[dim]) : stride32(w, plan, strides[dim]));
+                           shape[dim] == 1 ? int32_t(strides[dim]) : stride32(w, spec, strides[dim]));
         if (slot.inner_shape < 0)
             continue;
         if (shape[dim] > int64_t(UINT32_MAX))
-            fail_value(w.label(), ": argument ", plan.name, " has a dimension of ", shape[dim],
+            fail_value(w.label(), ": argument ", spec.name, " has a dimension of ", shape[dim],
                        " elements; parameters of tensor type take up to 4294967295: pass parts of it");
         w.put<uint32_t>(slot.inner_shape + int32_t(4 * i), uint32_t(shape[dim]));
     }
 }
 
-void write_kind(Writing& w, size_t index, const ViewPlan& view)
+void write_kind(Writing& w, size_t index, const ViewSpec& view)
 {
     if (view.table >= 0 && !w.in_entry)
         return write_entry(w, index, view.table);

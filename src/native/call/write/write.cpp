@@ -71,12 +71,12 @@ void write_call_fields(Writing& w)
 void write_empty(Writing& w)
 {
     for (size_t i = 0; i < w.call.leaf_count(); ++i)
-        if (const auto* reference = w.plan(i).as<ReferencePlan>(); reference && reference->out_is_grad)
+        if (const auto* reference = w.spec(i).as<ReferenceSpec>(); reference && reference->out_is_grad)
             write_leaf(w, i);
 }
 
 /// What a launch keeps alive of a view that is written already.
-void keep_view(Writing& w, size_t index, const ViewPlan& view)
+void keep_view(Writing& w, size_t index, const ViewSpec& view)
 {
     const Leaf& leaf = w.leaf(index);
     if (leaf.kind != ValueKind::tensor || w.call.on_host)
@@ -94,7 +94,7 @@ Written write_views(const Call& call, const Measured& measured, const Selected& 
     Writing w{call, measured, selected, placed};
     w.out.arguments.bytes.assign(call.plan.argument_size, 0);
     for (size_t i = 0; i < call.leaf_count(); ++i)
-        if (call.plan.leaves[i].as<ViewPlan>())
+        if (call.plan.leaves[i].as<ViewSpec>())
             write_leaf(w, i);
     write_call_fields(w);
     return std::move(w.out);
@@ -110,7 +110,7 @@ Written write_again(const Call& call, const Measured& measured, const Repeat& re
     clear_gradients(w);
     prepare_result(w);
     for (size_t i = 0; i < call.leaf_count(); ++i)
-        if (const auto* view = call.plan.leaves[i].as<ViewPlan>())
+        if (const auto* view = call.plan.leaves[i].as<ViewSpec>())
             keep_view(w, i, *view);
         else
             write_named(w, i);
@@ -128,10 +128,10 @@ void rewrite(const Call& call, const Measured& measured, const Selected& selecte
 
 void write_leaf(Writing& w, size_t index)
 {
-    std::visit([&](const auto& kind) { write_kind(w, index, kind); }, w.plan(index).kind);
+    std::visit([&](const auto& kind) { write_kind(w, index, kind); }, w.spec(index).kind);
 }
 
-void write_kind(Writing&, size_t, const SkipPlan&) { }
+void write_kind(Writing&, size_t, const SkipSpec&) { }
 
 void write_entry(Writing& w, size_t index, int32_t of)
 {
@@ -147,7 +147,7 @@ void write_entry(Writing& w, size_t index, int32_t of)
     }
 }
 
-void write_kind(Writing& w, size_t index, const TablePlan& table)
+void write_kind(Writing& w, size_t index, const TableSpec& table)
 {
     w.tables.push_back({index, std::vector<uint8_t>(table.bytes)});
 }
@@ -157,10 +157,10 @@ void finish_tables(Writing& w)
     for (Table& table : w.tables) {
         if (table.bytes.empty()) // a list of generators or resources: only its shape counts
             continue;
-        const LeafPlan& plan = w.plan(table.leaf);
-        const TablePlan& own = *plan.as<TablePlan>();
+        const LeafSpec& spec = w.spec(table.leaf);
+        const TableSpec& own = *spec.as<TableSpec>();
         const uint64_t address = upload(w, table.leaf, std::move(table.bytes), false, 1);
-        write_view(w, plan, own.view, address, own.shape, own.shape.contiguous_strides());
+        write_view(w, spec, own.view, address, own.shape, own.shape.contiguous_strides());
     }
 }
 
@@ -174,7 +174,7 @@ uint64_t upload(Writing& w, size_t leaf, std::vector<uint8_t> bytes, bool write_
         upload.bytes = std::move(bytes);
         address = reinterpret_cast<uint64_t>(upload.bytes.data());
     } else {
-        const std::string& name = w.plan(leaf).name;
+        const std::string& name = w.spec(leaf).name;
         refuse_in_capture(w.call, w.measured, "argument ", name, " is copied from the host (pass a torch tensor)");
         upload.buffer = temporary_buffer(w.call, bytes.size(), "argument " + name);
         w.call.plan.device->write_buffer(upload.buffer, 0, bytes.data(), bytes.size());
