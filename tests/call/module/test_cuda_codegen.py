@@ -126,14 +126,6 @@ def test_kernel_compiles(module: spy.Module, name: str) -> None:
     assert "_spy_main" in view.code
 
 
-def test_neighbouring_vectors_compile(module: spy.Module) -> None:
-    """Kernels of large contiguous calls, whose threads move several vectors: flat, several elements, a linear argument."""
-    own = module.device.load_from_source("neighbours", "float3 scale(float3 v, float s) { return v * s; }")
-    view = module.device.build(own.scale, np.zeros((5, 3), F), 2.0)
-    built = view.kernels.build(1 | 4 | 1 << 3).built
-    assert built.kernel[:4] == b"\x7fELF" and ".cast<float4>()" in built.source
-
-
 def test_aligned_rows_compile(module: spy.Module) -> None:
     """Kernels that tell the compiler where rows of tensors begin."""
     source = """
