@@ -252,7 +252,7 @@ class FunctionNode(_native.CallSite, Shared):
     @property
     def label(self) -> str:
         """module::function, as messages name it."""
-        return f"{self.module.name}::{self.core.identity}"
+        return f"{self.module.name}::{self.core.identity.replace('$init', '__init')}"
 
     @property
     def root(self) -> FunctionNode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Any
 
 from .tensor import Tensor
@@ -74,7 +75,8 @@ class InstanceList:
             if isinstance(data, dict):
                 raise AttributeError(f"field '{name}' of this {type(self).__name__} of {self._struct.name} is not set")
             raise AttributeError(
-                f"field '{name}' of {self._struct.name} is inside a Tensor; read it through .tensor.cursor() or to_numpy()"
+                f"field '{name}' of {self._struct.name} is inside a Tensor; read it with .to_numpy(structured=True)['{name}'] or "
+                "through .tensor.cursor()"
             )
         return self._method(name)
 
@@ -83,7 +85,9 @@ class InstanceList:
         if known is None:
             function = self._struct.find_method(name)
             if function is None:
-                raise AttributeError(f"{self._struct.name} has no field or method named '{name}'")
+                close = difflib.get_close_matches(name, [*self._struct.fields, *dir(self._struct)], 1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                raise AttributeError(f"{self._struct.name} has no field or method named '{name}'{hint}")
             known = self._methods[name] = function if self._struct.is_static(name) else function.bind(self)
         return known
 

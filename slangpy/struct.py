@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Any
 
 from .base import libslang
@@ -131,8 +132,17 @@ class Struct(Shared):
         if child is None and source_changed(self.module.device):
             child = self.try_get_child(name)
         if child is None:
-            raise AttributeError(f"Struct '{self.name}' has no method or sub-type named '{name}'")
+            raise AttributeError(self._absent(name))
         return child
+
+    def _absent(self, name: str) -> str:
+        text = f"Struct '{self.name}' has no method or sub-type named '{name}'"
+        if self.type.kind == "enum":
+            return f"{text}; it is an enum: pass its values as numbers, or as members of a Python enum.IntEnum"
+        if name in self.fields:
+            return f"{text}; that is a field, which values have: dicts, or an InstanceList of the struct"
+        close = difflib.get_close_matches(name, names_in(self), 1)
+        return f"{text}; did you mean {close[0]}?" if close else text
 
     @property
     def program(self) -> Any:

@@ -10,7 +10,7 @@ from .records import Argument, Value, Vectorized
 
 
 def _summary(value: Value, shapes: Sequence[Any]) -> str:
-    if value.kind in ("array", "tensor") and 0 <= value.leaf < len(shapes):
+    if value.kind in ("array", "tensor", "list", "texture", "texture_view") and 0 <= value.leaf < len(shapes):
         shape = tuple(shapes[value.leaf])
         if len(shape) == len(value.shape):
             value = replace(value, details={**value.details, "shape": shape})

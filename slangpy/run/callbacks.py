@@ -104,7 +104,8 @@ class Callbacks:
                 f"{name} of shape {list(shapes[leaf])} does not match slang type {spec.type}: size {got} of dimension "
                 f"{dim} does not match {self._expected(leaf)} shape: the parameter takes {expected} there"
             )
-        shown = ", ".join(f"{leaves[i].name} {list(s)}" for i, s in enumerate(shapes) if i < len(leaves))
+        shown = ", ".join(f"{leaves[i].name} {list(s)}" for i, s in enumerate(shapes) if i < len(leaves) and leaves[i].name)
+        self.plan.planned()  # a plan from disk does not know yet how arguments are bound
         raise ShapeError(f"{self.label}: {text}\nshapes: {shown}\n{self.plan.explain(shapes)}")
 
     def fail_device(self, leaf: int, what: str, theirs: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from .. import _native
+from ..reflection.dtypes import structured_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,6 +39,7 @@ _OTHER_NAMES = {
     "requires_grad_": "with_grads(), which gives a tensor with gradients",
     "backward": "function.bwds(..., _result=tensor), or torch tensors as arguments, which have backward()",
     "data_ptr": "storage.device_address, and offset",
+    "__array_interface__": "np.asarray(tensor), which copies the data to the host",
     "astype": "np.asarray(tensor).astype(dtype), or f.convert('any') for a call",
     **dict.fromkeys(
         ("float", "double", "half", "int", "long"),
@@ -62,6 +64,13 @@ def _refuse(sign: str) -> Any:
         )
 
     return operator
+
+
+def field_names(tensor: _native.TensorBase) -> tuple[str, ...]:
+    """Of a tensor of structs; empty for others."""
+    if _native._element_format(tensor.layout) is not None:
+        return ()
+    return structured_dtype(tensor.layout).names or ()
 
 
 class FormerNumpy:
@@ -129,6 +138,8 @@ class NoArithmetic(_native.TensorBase):
                 text += f"; use {_OTHER_NAMES[name]}"
             elif name in _COMPUTED:
                 text += f"; compute with a Slang function, or on a copy on the host: np.{name}(tensor)"
+            elif not name.startswith("_") and name in field_names(self):
+                text += f"; it is a field of the elements: tensor.to_numpy(structured=True)['{name}']"
             elif not name.startswith("_"):
                 close = difflib.get_close_matches(name, dir(type(self)), 1)
                 text += f"; did you mean {close[0]}?" if close else ""

@@ -76,6 +76,8 @@ def _check_index(items: tuple[Any, ...], rank: int) -> None:
 
 
 def _instead(item: Any) -> str:
+    if isinstance(item, str):
+        return f"; fields of structs are read with tensor.to_numpy(structured=True)[{item!r}]"
     if isinstance(item, (list, tuple, np.ndarray)):
         return "; a Tensor has no masks and no lists of indices: index np.asarray(tensor), or read them in a Slang function"
     return ""

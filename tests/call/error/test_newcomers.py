@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_format_and_numpy(t: spy.Tensor) -> None:
 ABSENT = {
     "size": "element_count", "numel": "element_count", "clone": r"copy\(\)", "flatten": r"reshape\(-1\)",
     "requires_grad_": "with_grads", "cpu": "to_numpy", "fill_": r"tensor\[...\] = value", "mean": r"np.mean\(tensor\)",
-    "astype": "asarray", "strids": "did you mean strides", "qqqq": "$",
+    "astype": "asarray", "strids": "did you mean strides", "__array_interface__": r"np.asarray\(tensor\)", "qqqq": "$",
 }  # fmt: skip
 
 
@@ -156,3 +157,59 @@ def test_a_missing_file_names_each_folder_once(device: Any) -> None:
         spy.Module.load_from_file(device, "is_not_there.slang")
     folders = str(error.value).partition("looked in ")[2].rstrip(")").split(", ")
     assert len(folders) == len(set(folders))
+
+
+STRUCTS = """
+enum Mode { fast, slow };
+struct Particle { float3 pos; float mass; float energy() { return mass; } };
+float total(Particle p, float x) { return p.mass + x; }
+Particle make(float x) { return Particle(float3(x), x); }
+float chosen(Mode mode) { return mode == Mode::slow ? 1 : 0; }
+float3 twice(float3 v, float x) { return v * x; }
+"""
+
+
+@pytest.fixture
+def structs(device: Any) -> Any:
+    return spy.Module.load_from_source(device, "newcomers_structs", STRUCTS)
+
+
+def test_fields_of_struct_tensors(structs: Any) -> None:
+    made = structs.make(np.array([1, 2], np.float32))
+    for read in (lambda: made.pos, lambda: made["pos"]):
+        with pytest.raises((AttributeError, TypeError), match=r"tensor.to_numpy\(structured=True\)\['pos'\]"):
+            read()
+    assert made.to_numpy(structured=True)["pos"].tolist() == [[1, 1, 1], [2, 2, 2]]
+    instances = spy.InstanceTensor(structs.Particle, shape=(2,), data=made)
+    with pytest.raises(AttributeError, match=r"read it with .to_numpy\(structured=True\)\['mass'\]"):
+        _ = instances.mass
+    assert instances.to_numpy(structured=True)["mass"].tolist() == [1, 2]
+
+
+def test_names_in_structs(structs: Any) -> None:
+    for owner in (structs.Particle, spy.InstanceTensor(structs.Particle, shape=(2,))):
+        with pytest.raises(AttributeError, match=r"named 'enrgy'; did you mean energy\?"):
+            _ = owner.enrgy
+    with pytest.raises(AttributeError, match="'pos'; that is a field, which values have"):
+        _ = structs.Particle.pos
+    with pytest.raises(AttributeError, match="it is an enum: pass its values as numbers, or as members of a Python enum.IntEnum"):
+        _ = structs.Mode.slow
+    assert structs.chosen(1) == structs.chosen(enum.IntEnum("Mode", [("fast", 0), ("slow", 1)]).slow) == 1  # type: ignore
+    with pytest.raises(spy.ResolveException, match="Particle.__init: No parameter named 'mas'"):
+        structs.Particle(pos=[1, 2, 3], mas=4)
+
+
+def test_tables_show_the_lists_of_this_call(m: Any, structs: Any) -> None:
+    """Not those of the call for which the plan was made."""
+    m.add([1, 2, 3], [1, 2, 3])
+    with pytest.raises(spy.ShapeError, match=r"\nb +list \[2\] ") as error:
+        m.add([1, 2, 3], [1, 2])
+    assert "shapes: a [3], b [2]\n" in str(error.value)
+    balls = [{"pos": spy.float3(1), "mass": 1.0} for _ in range(3)]
+    structs.total(balls, [1, 2, 3])
+    with pytest.raises(spy.ShapeError, match=r"\np.mass +list \[2\] ") as error:
+        structs.total(balls[:2], [1, 2, 3])
+    assert "shapes: p.mass [2]" in str(error.value)
+    structs.twice([spy.float3(1)] * 3, 1.0)
+    with pytest.raises(spy.ShapeError, match=r"\nv +list \[2\] "):
+        structs.twice([spy.float3(1)] * 2, [1, 2, 3])
