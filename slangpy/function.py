@@ -172,7 +172,8 @@ def _plain_map_entry(entry: Any, depth: int = 0) -> Any:
     if isinstance(name, str):
         return ("type", name)
     if isinstance(entry, type):
-        return ("type", {float: "float", int: "int", bool: "bool"}.get(entry, entry.__name__))
+        names = {float: "float", int: "int", bool: "bool", _native.math.quatf: "float4"}
+        return ("type", names.get(entry, entry.__name__))
     given = reprlib.repr(entry) if isinstance(entry, (int, float, list)) else f"{type(entry).__name__} object"
     raise ValueError(f"Invalid explicit type {given}: map takes a tuple of call dimensions, a type or a dict")
 
@@ -303,7 +304,7 @@ class FunctionNode(_native.CallSite, Shared):
         """Says which call dimension each dimension of an argument goes to, or what type it is bound as."""
         return self._with(
             map_args=tuple(_plain_map_entry(a) for a in args),
-            map_kwargs=tuple(sorted((k, _plain_map_entry(v)) for k, v in kwargs.items())),
+            map_kwargs=tuple(sorted(("this" if k == "_this" else k, _plain_map_entry(v)) for k, v in kwargs.items())),
         )
 
     def set(self, *args: Any, **kwargs: Any) -> FunctionNode:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from operator import index
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -46,12 +47,41 @@ def calc_wang_hash_numpy(seeds: Any) -> np.ndarray[Any, np.dtype[np.uint32]]:
 
 
 _MAX_DIMS = 32
+_MOST_ROUNDS = 0xFFFFFFFF
+
+
+def _integer(value: Any, what: str, least: int | None = None, most: int | None = None) -> int:
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be an integer, got {value!r}") from None
+    if (least is not None and number < least) or (most is not None and number > most):
+        limits = f"{least} or more" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{what} must be {limits}, got {number}")
+    return number
+
+
+def _components(value: Any, what: str) -> int:
+    """A demanded number of components; -1 takes the parameter's."""
+    number = _integer(value, what)
+    if number != -1 and not 1 <= number <= _MAX_DIMS:
+        raise ValueError(f"{what} must be from 1 to {_MAX_DIMS}, or -1 for what the parameter takes, got {number}")
+    return number
+
+
+def _number(value: Any, what: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} must be a number, got {value!r}") from None
 
 
 def _sizes(value: Any, what: str) -> tuple[int, ...]:
     if isinstance(value, int):
         return (value,)
-    sizes = tuple(int(v) for v in value)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"{what} must be an int or a sequence of ints, got {value!r}")
+    sizes = tuple(_integer(entry, f"an entry of {what}") for entry in value)
     if not sizes:
         raise ValueError(f"{what} needs at least one entry")
     if len(sizes) > _MAX_DIMS:
@@ -59,6 +89,11 @@ def _sizes(value: Any, what: str) -> tuple[int, ...]:
     if any(not -(2**63) <= size < 2**63 for size in sizes):
         raise OverflowError(f"{what}: {sizes} has numbers beyond 64 bits")
     return sizes
+
+
+def _seed(name: str, seed: Any, hash_seed: bool) -> int:
+    start = _integer(seed, f"{name}: seed") & 0xFFFFFFFF
+    return _hash(start) if hash_seed else start
 
 
 class _Made(Generator, Shared):
@@ -88,6 +123,8 @@ class GridArg(_Made):
     """
 
     def __init__(self, shape: Any = -1, offset: Any = None, stride: Any = None) -> None:
+        if not isinstance(shape, Iterable):
+            shape = _integer(shape, "grid: a number of dimensions")
         if isinstance(shape, int) and not 1 <= shape <= _MAX_DIMS:
             raise ValueError(f"grid: a number of dimensions must be from 1 to {_MAX_DIMS}, got {shape}")
         sizes = (-1,) * shape if isinstance(shape, int) else _sizes(shape, "grid shape")
@@ -124,7 +161,7 @@ class CallIdArg(_Made):
     """The position of the invocation in the call shape."""
 
     def __init__(self, dims: int = -1) -> None:
-        super().__init__(GeneratorKind.call_id, dims)
+        super().__init__(GeneratorKind.call_id, _components(dims, "call_id: dims"))
         self._keep(dims=dims)
 
 
@@ -132,7 +169,7 @@ class ThreadIdArg(_Made):
     """The flat dispatch index, in x."""
 
     def __init__(self, dims: int = -1) -> None:
-        super().__init__(GeneratorKind.thread_id, dims)
+        super().__init__(GeneratorKind.thread_id, _components(dims, "thread_id: dims"))
         self._keep(dims=dims)
 
 
@@ -140,8 +177,8 @@ class WangHashArg(_Made):
     """Random 32-bit integers by Wang's hash of the invocation's index."""
 
     def __init__(self, dims: int = -1, seed: int = 0, warmup: int = 0, hash_seed: bool = True) -> None:
-        start = _hash(seed & 0xFFFFFFFF) if hash_seed else seed & 0xFFFFFFFF
-        super().__init__(GeneratorKind.wang_hash, dims, seed=start, warmup=warmup)
+        start, rounds = _seed("wang_hash", seed, hash_seed), _integer(warmup, "wang_hash: warmup", 0, _MOST_ROUNDS)
+        super().__init__(GeneratorKind.wang_hash, _components(dims, "wang_hash: dim"), seed=start, warmup=rounds)
         self._keep(dims=dims, seed=seed, warmup=warmup, hash_seed=hash_seed)
 
 
@@ -151,8 +188,11 @@ class RandFloatArg(_Made):
     def __init__(
         self, min: float = 0, max: float = 1, dim: int = -1, seed: int = 0, warmup: int = 0, hash_seed: bool = True
     ) -> None:
-        start = _hash(seed & 0xFFFFFFFF) if hash_seed else seed & 0xFFFFFFFF
-        super().__init__(GeneratorKind.rand_float, dim, seed=start, warmup=warmup, min=float(min), max=float(max))
+        start, rounds = _seed("rand_float", seed, hash_seed), _integer(warmup, "rand_float: warmup", 0, _MOST_ROUNDS)
+        low, high = _number(min, "rand_float: min"), _number(max, "rand_float: max")
+        super().__init__(
+            GeneratorKind.rand_float, _components(dim, "rand_float: dim"), seed=start, warmup=rounds, min=low, max=high
+        )
         self._keep(min=min, max=max, dim=dim, seed=seed, warmup=warmup, hash_seed=hash_seed)
 
 
@@ -196,7 +236,7 @@ def grid(shape: Any, offset: Sequence[int] | None = None, stride: Sequence[int] 
 @_traceable
 def call_id(dims: Any = -1) -> Generator:
     """The position of each invocation in the call shape; with a shape, a grid of it."""
-    return CallIdArg(dims) if isinstance(dims, int) else GridArg(dims)
+    return GridArg(dims) if isinstance(dims, Iterable) else CallIdArg(dims)
 
 
 @_traceable

@@ -160,6 +160,8 @@ def _name_of(dtype: Any) -> str | None:
         if name is None:
             raise ValueError(f"dtype: {dtype} has no Slang type; use a bool, int, uint or float dtype")
         return name
+    if dtype is _native.math.quatf:
+        return "float4"
     if isinstance(dtype, type) and dtype.__module__.startswith("slangpy") and _is_built_in(_canonical(dtype.__name__)):
         return dtype.__name__
     return None

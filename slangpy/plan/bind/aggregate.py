@@ -120,7 +120,7 @@ def _bind_struct_array(value: Value, type_: SlangType, declared: SlangType | Non
     The fields of all elements are one list each, which binds to an array of the field's type.
     """
     element, sizes = _array_of(type_)
-    if element.kind != "struct":
+    if element.kind not in ("struct", "vector"):
         raise no_match(value, type_)
     if declared is not None and declared.full_name != element.full_name:
         raise no_match(value, type_, f"its _type is {declared.full_name}")
@@ -132,23 +132,34 @@ def _bind_struct_array(value: Value, type_: SlangType, declared: SlangType | Non
         element, sizes = _array_of(type_)
     if front < 0 or shape[front:] != sizes:
         raise no_match(value, type_, f"it has {_count(shape)} elements, the parameter takes {_count(sizes)}")
-    for name, _ in value.fields:
-        if name not in element.fields:
-            raise KernelGenException(
-                f"struct {element.full_name} has no field '{name}'; its fields are {list(element.fields)}"
-            )
+    fields = _fields_of(value, element)
     _check_resources(value, type_, element)
-    if is_plain(value) and not front:
+    if is_plain(value) and not front and element.kind == "struct":
         whole = replace(value, leaf=value.details["list_leaf"])
         return Binding("value", whole, type_.full_name, type_, stored=type_.full_name)
     suffix = "".join(f"[{size}]" for size in reversed(sizes))
     bound: list[tuple[str, Binding]] = []
-    for name, child in value.fields:
-        assert name is not None
-        lifted = context.layout.require_type_by_name(element.fields[name].type.full_name + suffix)
+    for name, field, child in fields:
+        lifted = context.layout.require_type_by_name(field.full_name + suffix)
         bound.append((name, _bind_child(child, lifted, context, f"field '{name}'", front)))
     cost = max([child.cost for _, child in bound], default=(0, 0))
     return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=cost, lifted=len(sizes))
+
+
+def _fields_of(value: Value, element: SlangType) -> list[tuple[str, SlangType, Value]]:
+    """The fields of a dict for a struct or vector: name, type, value."""
+    if element.kind == "vector":
+        scalar = element.element_type
+        assert scalar is not None
+        return [(component, scalar, child) for component, _, child in _components(value, element)]
+    found: list[tuple[str, SlangType, Value]] = []
+    for name, child in value.fields:
+        if name is None or name not in element.fields:
+            raise KernelGenException(
+                f"struct {element.full_name} has no field '{name}'; its fields are {list(element.fields)}"
+            )
+        found.append((name, element.fields[name].type, child))
+    return found
 
 
 def _count(sizes: tuple[int, ...]) -> str:
@@ -173,14 +184,27 @@ def _check_resources(value: Value, type_: SlangType, struct: SlangType) -> None:
 def _bind_vector(value: Value, type_: SlangType, context: Context) -> Binding:
     element = type_.element_type
     assert element is not None
+    bound = [
+        (component, _bind_child(child, element, context, f"component '{name}'"))
+        for component, name, child in _components(value, type_)
+    ]
+    return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=(1, 0))
+
+
+def _components(value: Value, type_: SlangType) -> list[tuple[str, str, Value]]:
+    """The fields of a dict for a vector: component, name in the dict, value."""
     allowed = _COMPONENTS[: type_.shape[0]]
-    bound: list[tuple[str, Binding]] = []
+    found: dict[str, tuple[str, Value]] = {}
     for name, child in value.fields:
         component = _COLORS.get(str(name), str(name))
         if component not in allowed:
             raise KernelGenException(f"{type_.full_name} has no field '{name}'; its fields are {list(allowed)}")
-        bound.append((component, _bind_child(child, element, context, f"component '{name}'")))
-    return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=(1, 0))
+        if component in found:
+            raise KernelGenException(
+                f"{type_.full_name} gets its component {component} twice, as '{found[component][0]}' and as '{name}'"
+            )
+        found[component] = (str(name), child)
+    return [(component, name, child) for component, (name, child) in found.items()]
 
 
 def bind_items(value: Value, type_: SlangType, context: Context) -> Binding:

@@ -8,9 +8,12 @@ from typing import Any
 from ...reflection import SlangType
 from ..records import Binding, Value
 from .aggregate import type_of_dict
-from .base import Context, NoMatch, bind, candidates, no_match, register
+from .base import Context, NoMatch, bind, candidates, no_match, register, split_element
+from .temporary import math_shape
 
 _PAIR = "DifferentialPair<"
+_RETURNED = {"half": "float", "int8_t": "int", "int16_t": "int", "uint8_t": "uint", "uint16_t": "uint"}
+"""Components of the Python vectors and matrices that calls return for types of these components."""
 
 
 def _bind(value: Value, type_: SlangType, context: Context) -> Binding:
@@ -26,10 +29,19 @@ def _bind(value: Value, type_: SlangType, context: Context) -> Binding:
         return Binding("reference", value, type_.full_name, type_, stored=type_.full_name)
     if inner.kind in ("tensor", "array"):
         raise no_match(value, type_, "a reference holds numbers, vectors, matrices, lists or dicts")
+    if inner.kind in ("vector", "matrix") and _was_returned(inner, type_):
+        return Binding("reference", value, type_.full_name, type_, stored=type_.full_name)
     bound = bind(inner, type_, Context(context.layout, context.convert))
     if bound.dims:
         raise NoMatch(f"{value.summary()} holding {inner.summary()} does not match slang type {type_.full_name}")
     return Binding("reference", value, type_.full_name, type_, stored=type_.full_name, cost=bound.cost)
+
+
+def _was_returned(held: Value, type_: SlangType) -> bool:
+    """Whether a reference holds what an earlier call stored for the same type: a float3 for a half3."""
+    element, sizes = split_element(type_)
+    fits = type_.kind == held.kind and sizes == list(math_shape(held))
+    return fits and _RETURNED.get(element.full_name) == held.details["scalar"]
 
 
 def _bind_pair(value: Value, type_: SlangType, context: Context) -> Binding:

@@ -154,8 +154,10 @@ def _bind_resource(value: Value, type_: SlangType, context: Context, element: st
             return Binding("view", value, name, type_, len(value.shape), (), "uint64_t", cost=(1, 1))
         if element == name:  # a tensor of pointers: one per invocation
             return Binding("view", value, name, type_, len(value.shape), (), "uint64_t", cost=(0, 1))
-        if value.kind != "tensor" or (target and target.full_name != element):
-            raise no_match(value, type_)
+        if value.kind != "tensor":
+            raise no_match(value, type_, "pass a Tensor, a Buffer or a device address")
+        if target and target.full_name != element:
+            raise no_match(value, type_, f"element type {element}, expected {target.full_name}")
         return Binding("pointer", value, name, type_, stored=name)
     writes = name.startswith("RW")
     if writes and not value.details["writable"]:

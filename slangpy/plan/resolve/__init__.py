@@ -5,10 +5,12 @@ The steps are in resolve_target, resolve_generic, resolve_bind and resolve_rank.
 from __future__ import annotations
 
 import difflib
+import re
 from typing import Any
 
 from ...errors import BoundVariableException, ResolveException, UnmappedNone
-from ..bind.base import TENSOR
+from ...reflection import SlangType
+from ..bind.base import TENSOR, split_element
 from ..records import Argument, Options, Resolved, Value
 from .bind import Attempt
 from .generic import try_overload
@@ -48,14 +50,40 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     best = best_of(by_slang(target, found))
     resolved = best.resolved
     assert resolved is not None
+    _check_outputs(target, resolved)
+    if (options.bwds or options.fwds) and not resolved.differentiable:
+        raise _not_differentiable(target)
+    return resolved, sized or shaped, shaped
+
+
+_UNSEEN = re.compile(r"(Optional|Tuple|DifferentialPair|Conditional|String|NativeString)\b")
+"""Types of Slang's core library of whose content reflection tells nothing."""
+
+
+def _unseen(type_: SlangType) -> str:
+    """The part of a type that the host cannot read; empty where it can read all."""
+    element, _ = split_element(type_)
+    if _UNSEEN.match(element.full_name) and not any(element.fields):
+        return element.full_name
+    inner = element.fields.values() if element.kind == "struct" else ()
+    return next(filter(None, (_unseen(field.type) for field in inner)), "")
+
+
+def _check_outputs(target: Target, resolved: Resolved) -> None:
+    """A call returns what has a layout that the host knows."""
     type_ = resolved.return_type
     if type_ is not None and (type_.kind in ("resource", "sampler_state") or TENSOR.match(type_.full_name)):
         raise ResolveException(
             f"'{target.name}' returns a {type_.full_name}, which a call cannot return: make it a parameter and write into that"
         )
-    if (options.bwds or options.fwds) and not resolved.differentiable:
-        raise _not_differentiable(target)
-    return resolved, sized or shaped, shaped
+    outputs = [(f"{p.name} is", p.type) for p in resolved.parameters if p.io in ("out", "inout") and not p.binding.pair]
+    for what, written in [*outputs, *([] if type_ is None else [(f"'{target.name}' returns", type_)])]:
+        part = _unseen(written)
+        if part:
+            inside = "" if part == written.full_name else f", with {part} in it"
+            raise ResolveException(
+                f"{what} {written.full_name}{inside}, which the host cannot read: use a struct with its parts as fields"
+            )
 
 
 def _not_differentiable(target: Target) -> ResolveException:

@@ -12,7 +12,7 @@ from ..bind.custom import reduced
 from ..records import Argument, Options, Value
 from .bind import Attempt, bind_all
 from .maps import map_entry, mapped_type, unknown_map_type
-from .target import Target, mentions_generic, parameters_of, place
+from .target import Declared, Target, mentions_generic, parameters_of, place
 
 
 def try_overload(target: Target, function: Any, arguments: tuple[Argument, ...], options: Options) -> list[Attempt]:
@@ -41,6 +41,8 @@ def _try_generic(
             continue
         entry = map_entry(options, name, placed[name])
         choices[name] = _concrete_choices(placed[name].value, type_, entry, context, name, function.generic)
+        if not choices[name] and _is_empty(placed[name].value):
+            choices[name] = _choices_of_others(name, type_, declared, placed, context)
         if not choices[name]:
             text = (
                 f"Argument {name} could not be resolved: {placed[name].value.summary()} does not match slang type "
@@ -79,6 +81,10 @@ def _none_fits(choices: dict[str, list[SlangType]], generic: Any) -> str:
 def _open_hint(value: Value, type_: SlangType) -> str:
     if value.kind == "dict" and not value.details.get("_type"):
         return ": give the dict a _type"
+    if _is_empty(value):
+        return ": no other argument tells the type; let the reference hold a value of it"
+    if value.kind == "generator" and value.details["dims"] < 1:
+        return f": it has no size of its own; give {value.details['generator']} one, or name the type with .map()"
     if value.kind in ("tensor", "array"):
         return ": its sizes cannot be told from the element type; name the type with .map()"
     return ""
@@ -99,6 +105,23 @@ def _concrete_choices(
         left = reduced(value, len(entry[1]), context)
         return [left] if left is not None else []
     return candidates(value, _tensor_constraint(type_, generic) or type_.type_reflection, context)
+
+
+def _is_empty(value: Value) -> bool:
+    """Whether a value is a reference that holds None: an output of any type."""
+    return value.kind in ("value_ref", "diff_pair") and value.fields[0][1].kind == "none"
+
+
+def _choices_of_others(
+    name: str, type_: SlangType, declared: list[Declared], placed: dict[str, Argument], context: Context
+) -> list[SlangType]:
+    """What a parameter may be whose value does not tell: the types of an argument of the same declared type."""
+    for other in declared:
+        if other.name in placed and other.name != name and other.type.full_name == type_.full_name:
+            found = candidates(placed[other.name].value, type_.type_reflection, context)
+            if found:
+                return found
+    return []
 
 
 def _tensor_constraint(type_: SlangType, generic: Any) -> Any:

@@ -71,7 +71,7 @@ struct GeneratorSpec {
     int32_t offset = -1, stride = -1;     ///< int64 per dimension
     int32_t seed = -1;                    ///< two uint32: seed, warm-up
     int32_t min = -1, max = -1;           ///< float
-    ScalarType scalar = ScalarType::none; ///< of a range whose numbers are checked
+    ScalarType scalar = ScalarType::none; ///< of integers that must hold all numbers
 };
 
 struct PointerSpec {

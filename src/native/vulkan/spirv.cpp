@@ -1,5 +1,6 @@
 // Makes SPIR-V fit for the device at hand. Slang emits for "Vulkan", not for one driver; four things are settled here:
 //   - capabilities that the device lacks give an error that names the feature, instead of a driver crash;
+//   - so do matrices of integers that Slang leaves as they are;
 //   - push constants that do not fit are turned into a uniform buffer, so that kernels of any argument size look alike;
 //   - where the device cannot read storage images of unknown format, they get the format of their element type;
 //   - structs that are copied between layouts lose their names, which Mesa before 23 takes for a part of the type.
@@ -126,6 +127,27 @@ void check_capability(uint32_t capability, const SpirvOptions& options)
         if (rule.number == capability && !rule.supported(options))
             fail_runtime("kernel '", options.label, "' uses ", rule.feature, " (SPIR-V capability ", rule.name,
                          "), which the Vulkan device ", options.device_name, " cannot run");
+}
+
+/// SPIR-V knows matrices of floats only. Slang 2026.12 makes arrays of those of bool, int and uint, but not of others.
+void check_matrices(const std::vector<uint32_t>& words, const std::vector<Instruction>& list,
+                    const SpirvOptions& options)
+{
+    std::unordered_map<uint32_t, uint32_t> bits; // of integer types and vectors of them
+    for (const Instruction& i : list) {
+        const uint32_t* w = &words[i.begin];
+        if (i.op == spv::OpFunction)
+            return; // types come before
+        if (i.op == spv::OpTypeInt && i.count > 2)
+            bits[w[1]] = w[2];
+        else if (i.op == spv::OpTypeVector && i.count > 2 && bits.count(w[2]))
+            bits[w[1]] = bits[w[2]];
+        else if (i.op == spv::OpTypeMatrix && i.count > 2 && bits.count(w[2]))
+            fail_runtime(
+                "kernel '", options.label, "' uses a matrix of ", bits[w[2]],
+                "-bit integers, which kernels for Vulkan cannot have: use a matrix of int or uint, or an array of "
+                "vectors, or run on a cpu or cuda device");
+    }
 }
 
 /// SPIR-V image format and VkFormat with 32 bits per channel.
@@ -364,6 +386,7 @@ SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, co
     std::vector<uint32_t> words = to_words(code, options.label);
     const std::vector<Instruction> list = split(words, options.label);
     result.entry_point = find_entry_point(words, list, layout.entry_point_name, options.label);
+    check_matrices(words, list, options);
     ImageFormats images(words, list, layout, options);
     result.fixed_formats = images.fixed();
     const std::set<uint32_t> nameless = copied_structs(words, list);

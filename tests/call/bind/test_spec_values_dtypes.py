@@ -96,7 +96,7 @@ def test_other_names(device: Any, name: str, full_name: str) -> None:
 @pytest.mark.parametrize(
     ("given", "full_name"),
     [(float, "float"), (int, "int"), (bool, "bool"), (np.float32, "float"), (np.int8, "int8_t"), (np.dtype("uint16"), "uint16_t"),
-     (spy.float3, "vector<float,3>"), (spy.float16_t, "half"), (spy.float2x3, "matrix<float,2,3>"), ("float3", "vector<float,3>"),
+     (spy.float3, "vector<float,3>"), (spy.float16_t, "half"), (spy.float2x3, "matrix<float,2,3>"), (spy.quatf, "vector<float,4>"), ("float3", "vector<float,3>"),
      ("float[4]", "float[4]"), ("uint", "uint")],
 )  # fmt: skip
 def test_what_names_a_type(device: Any, given: Any, full_name: str) -> None:
@@ -286,3 +286,17 @@ def test_vectors_and_matrices_convert_when_they_are_told_to(device: Any) -> None
     assert module.i2.convert("any")(spy.float2(1.7, -2.7)) == spy.int2(1, -2)
     assert plain(module.i2.convert("any")([spy.float2(1.7, -2.7)])) == [[1, -2]]
     assert module.chosen.convert()(spy.float2(1, 2)) == 1 and module.chosen.convert()(spy.double2(1, 2)) == 2
+
+
+@pytest.mark.parametrize("scalar", ["int8_t", "uint16_t", "int64_t"])
+def test_matrices_of_integers(device: Any, device_type: Any, scalar: str) -> None:
+    """Slang makes no valid SPIR-V of those that are not of 32 bits."""
+    text = f"{scalar} pick(matrix<{scalar}, 2, 3> m) {{ return m[1][0]; }}\nint pick_int(int2x3 m) {{ return m[1][0]; }}"
+    m = source(device, f"matrices_{scalar}", text)
+    values = np.arange(6, dtype=scalar.removesuffix("_t")).reshape(2, 3)
+    assert m.pick_int(values.astype(np.int32)) == 3
+    if device_type is spy.DeviceType.vulkan:
+        with pytest.raises(RuntimeError, match=r"pick' uses a matrix of \d+-bit integers.*use a matrix of int or uint"):
+            m.pick(values)
+    elif device_type is not spy.DeviceType.d3d12:
+        assert m.pick(values) == 3

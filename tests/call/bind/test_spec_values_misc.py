@@ -100,6 +100,9 @@ def test_default_types_of_generics(m: Any, value: Any, bytes_: int | None) -> No
         ("iadd", (np.zeros(2, [("a", "i4")]), 1), BoundVariableException, "Structured numpy dtype"),
         ("iadd", (np.zeros(2, complex), 1), BoundVariableException, "complex128"),
         ("iadd", (b"12", 1), BoundVariableException, "Unsupported type bytes"),
+        ("iadd", (spy.Tensor, 1), BoundVariableException, "Unsupported type"),
+        ("iadd", (np.ndarray, 1), BoundVariableException, "Unsupported type"),
+        ("at", (np.zeros(3, np.float32), 0), ResolveException, "pass a Tensor, a Buffer or a device address"),
     ],
 )  # fmt: skip
 def test_numbers_that_do_not_fit(m: Any, name: str, arguments: Any, error: type[Exception], text: str) -> None:
@@ -358,3 +361,63 @@ def test_shape() -> None:
     assert spy.slangpy.Shape is spy.Shape
     with pytest.raises(IndexError):
         shape[2]
+
+
+KEPT = """
+void halves(inout half3 v, float s) { v = v + half3(float3(s)); }
+void bytes_(inout uint8_t3 v) { v = v + uint8_t3(1); }
+void matrix_(out matrix<half, 2, 2> m) { m = matrix<half, 2, 2>(half(1), half(2), half(3), half(4)); }
+float3 whole(float3 v) { return v; }
+void grow(inout float3 v) { v = v + 1; }
+void copy<T>(T x, out T y) { y = x; }
+float total(float3 v[2]) { return v[0].x + 10 * v[0].z + 100 * v[1].y; }
+"""
+
+
+def test_references_take_what_calls_left_in_them(device: Any) -> None:
+    """A half3 comes back as a float3, a uint8_t3 as a uint3."""
+    m = source(device, "kept_references", KEPT)
+    ref = spy.ValueRef([1, 2, 3])
+    for expected in ([2, 3, 4], [3, 4, 5]):
+        m.halves(ref, 1.0)
+        assert type(ref.value) is spy.float3 and plain(ref.value) == expected
+    ref = spy.ValueRef(spy.uint3(1, 2, 254))
+    m.bytes_(ref)
+    assert plain(ref.value) == [2, 3, 255]
+    ref = spy.ValueRef(spy.uint3(1, 2, 256))
+    with pytest.raises(OverflowError, match="256} is out of range for uint8_t3"):
+        m.bytes_(ref)
+    ref = spy.ValueRef(None)
+    for _ in range(2):
+        m.matrix_(ref)
+        assert plain(ref.value) == [[1, 2], [3, 4]]
+    with pytest.raises(ResolveException, match="its components are int, expected half"):
+        m.halves(spy.ValueRef(spy.int3(1)), 1.0)
+
+
+def test_numbers_in_references_are_widened(device: Any) -> None:
+    m = source(device, "kept_references", KEPT)
+    assert plain(m.whole(spy.ValueRef(2))) == [2, 2, 2] == plain(m.whole(spy.diffPair(2.0)))
+    ref = spy.ValueRef(2.5)
+    m.grow(ref)
+    assert type(ref.value) is spy.float3 and plain(ref.value) == [3.5, 3.5, 3.5]
+
+
+def test_empty_references_take_the_type_of_another_argument(device: Any) -> None:
+    m = source(device, "kept_references", KEPT)
+    for value in (2.5, 3, True):
+        ref = spy.ValueRef(None)
+        m.copy(value, ref)
+        assert plain(ref.value) == plain(value)
+
+
+def test_vectors_from_lists_of_dicts(device: Any) -> None:
+    m = source(device, "kept_references", KEPT)
+    values = [{"x": 1.0, "y": 2, "z": 3}, {"z": 6, "x": 4, "y": 5}]
+    assert m.total(values) == 1 + 30 + 500
+    assert plain(m.total([values, values])) == [531, 531]
+    values[0]["x"] = tensor(device, 3)
+    assert plain(m.total(values)) == [530, 531, 532]
+    for value in ({"x": 1, "r": 2}, [{"x": 1, "r": 2}], [[{"g": 1, "y": 2}] * 2]):
+        with pytest.raises(KernelGenException, match="component [xy] twice, as '[gr]' and as '[xy]'"):
+            (m.total if isinstance(value, list) and isinstance(value[0], list) else m.whole)(value)

@@ -119,6 +119,8 @@ def test_methods(m: spy.Module, device: Any) -> None:
     assert m.Dot.speed(_this={"v": float2(3, 4)}) == 5.0
     assert plain(m.Dot.scaled({"p": tensor(device, 3, 2)}, 2)) == [0, 4, 8]
     assert plain(m.Dot.scaled(s=2, _this={"p": tensor(device, 3, 2)})) == [0, 4, 8]
+    spread = m.Dot.scaled.map(_this={"p": (1,)}, s=(0,))
+    assert plain(spread(s=tensor(device, 2), _this={"p": tensor(device, 3, 2)})) == [[0, 0, 0], [0, 2, 4]]
     assert m.Dot["speed"]({"v": float2(3, 4)}) == 5.0
 
 

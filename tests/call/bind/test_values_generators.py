@@ -253,3 +253,72 @@ def test_the_numbers_of_a_range_fit_their_type(m: spy.Module, device: Any) -> No
     with pytest.raises(OverflowError):
         module.plain(range(2**63 - 2, 2**63 + 5))
     assert plain(module.small(range(300, 300))) == []
+
+
+def test_the_numbers_of_grids_and_ids_fit_their_type(device: Any) -> None:
+    module = source(
+        device,
+        "grid_limits",
+        "int8_t small(int8_t v) { return v; }\nuint plain(uint v) { return v; }\nint2 at(int2 v) { return v; }\n"
+        "int add(int8_t v, int x) { return v + x; }",
+    )
+    assert plain(module.small(spy.grid((128,))))[-1] == 127 and plain(module.small(spy.grid((0,), offset=(300,)))) == []
+    assert plain(module.plain(spy.grid((2,), offset=(2**32 - 2,)))) == [2**32 - 2, 2**32 - 1]
+    for grid in (spy.grid((129,)), spy.grid((2,), offset=(-129,)), spy.grid((3,), stride=(-100,))):
+        with pytest.raises(OverflowError, match="v: -?[0-9]+ is out of range for int8_t"):
+            module.small(grid)
+    with pytest.raises(OverflowError, match="200 is out of range"):
+        module.add(spy.grid((-1,)), tensor(device, 201, dtype=np.int32))  # as many as the other argument has
+    with pytest.raises(OverflowError, match="v: -1 is out of range for uint"):
+        module.plain(spy.grid((2,), offset=(-1,)))
+    with pytest.raises(OverflowError):
+        module.at(spy.grid((2, 2), offset=(0, 2**40)))
+    with pytest.raises(OverflowError, match="64 bits"):
+        module.at(spy.grid((2, 2), stride=(1, 2**63 - 1), offset=(0, 5)))
+    for made in (spy.call_id(), spy.thread_id()):
+        assert module.small(made, _result=np.zeros(128, np.int8))[-1] == 127
+        with pytest.raises(OverflowError, match="299 is out of range for int8_t"):
+            module.small(made, _result=np.zeros(300, np.int8))
+
+
+def test_one_number_is_broadcast(m: spy.Module, device: Any) -> None:
+    module = source(
+        device, "one_number", "int add(int a, int b) { return a + b; }\nint2 at(int2 p, int b) { return p + b; }"
+    )
+    b = tensor(device, 3, dtype=np.int32)
+    assert plain(module.add(range(5, 6), b)) == [5, 6, 7] == plain(module.add([5], b))
+    assert plain(module.add(spy.grid((1,), offset=(5,)), b)) == [5, 6, 7]
+    found = module.at(spy.grid((1, 3)), tensor(device, 2, 1, dtype=np.int32), _result="numpy")
+    assert found.tolist() == [[[0, 0], [1, 0], [2, 0]], [[1, 1], [2, 1], [3, 1]]]
+    assert plain(module.add(spy.grid((-1,)), b)) == [0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: spy.grid(None), TypeError, "grid: a number of dimensions must be an integer, got None"),
+        (lambda: spy.grid("ab"), TypeError, "grid shape must be an int or a sequence of ints, got 'ab'"),
+        (lambda: spy.grid((2, "a")), TypeError, "an entry of grid shape must be an integer, got 'a'"),
+        (lambda: spy.grid((2.5,)), TypeError, "an entry of grid shape must be an integer, got 2.5"),
+        (lambda: spy.grid((2,), offset=(0.5,)), TypeError, "an entry of grid offset must be an integer, got 0.5"),
+        (lambda: spy.call_id(0), ValueError, "call_id: dims must be from 1 to 32, or -1"),
+        (lambda: spy.thread_id(2.0), TypeError, "thread_id: dims must be an integer, got 2.0"),
+        (lambda: spy.wang_hash(dim=-2), ValueError, "wang_hash: dim must be from 1 to 32, or -1"),
+        (lambda: spy.wang_hash(warmup=-1), ValueError, "wang_hash: warmup must be from 0 to 4294967295, got -1"),
+        (lambda: spy.wang_hash(seed=1.5), TypeError, "wang_hash: seed must be an integer, got 1.5"),
+        (lambda: spy.rand_float("a"), TypeError, "rand_float: min must be a number, got 'a'"),
+        (lambda: spy.rand_float(warmup=None), TypeError, "rand_float: warmup must be an integer, got None"),
+    ],
+)
+def test_what_no_generator_is_made_from(make: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error) as raised:
+        make()
+    assert text in str(raised.value)
+
+
+def test_integers_of_numpy_make_generators(m: spy.Module) -> None:
+    offset: Any = np.array([1, 2])
+    seed: Any = np.uint32(7)
+    grid = spy.grid((np.int64(2), np.uint8(3)), offset=offset)
+    assert grid.shape == (2, 3) and grid.offset == (1, 2) and spy.grid(np.int32(2)).shape == (-1, -1)
+    assert m.take_uint(spy.wang_hash(seed=seed)) == m.take_uint(spy.wang_hash(seed=7))

@@ -159,3 +159,22 @@ SEEDLESS = """
     return pick(a, n);
 }
 """
+
+
+def test_two_names_of_one_gradient(device):
+    """What is read is what is added to, whether one tensor or two over the same memory."""
+    text = """import slangpy;
+[Differentiable] void twice(int i, IRWTensor<float, 1> x) { x[i] = x[i] * 2; }
+[Differentiable] void grow(inout float x) { x = x * 2; }
+"""
+    m = source(device, "one_gradient", text)
+    shared = tensor(device, [1, 1, 1, 1])
+    x = tensor(device, [1, 2, 3, 4]).with_grads(grad_in=shared, grad_out=shared.view((4,)))
+    with pytest.raises(RuntimeError, match="x: an inout param"):
+        m.twice.bwds(spy.grid((4,)), x)
+    with pytest.raises(RuntimeError, match="x: an inout param"):
+        m.grow.bwds(x)
+    halves = tensor(device, [1, 1, 1, 1, 0, 0, 0, 0])
+    apart = tensor(device, [1, 2, 3, 4]).with_grads(grad_in=halves[:4], grad_out=halves[4:])
+    m.grow.bwds(apart)
+    same(halves, [1, 1, 1, 1, 2, 2, 2, 2])

@@ -239,3 +239,39 @@ def test_results_of_large_calls_are_ordered(m: Any, device: Any) -> None:
     for _ in range(10):
         x = m.add(x, 1)
     assert (x.to_numpy() == 10).all()
+
+
+OPAQUE = """
+struct Held { float k; Optional<float> maybe; };
+Optional<float> maybe(float x) { return x; }
+Tuple<float, int> two(float x) { return makeTuple(x, 1); }
+DifferentialPair<float> pair(float x) { return diffPair(x, 2 * x); }
+DifferentialPair<float>[2] pairs(float x) { return { diffPair(x, x), diffPair(x, x) }; }
+Held held(float x) { Held h; h.k = x; h.maybe = x; return h; }
+void out_maybe(float x, out Optional<float> y) { y = x; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("maybe", "'maybe' returns Optional<float>, which"), ("two", "'two' returns Tuple<float, int>, which"),
+        ("pair", "'pair' returns DifferentialPair<float>, which"), ("held", "'held' returns Held, with Optional<float> in it, which"),
+        ("pairs", r"'pairs' returns DifferentialPair<float>[2], with DifferentialPair<float> in it, which"),
+    ],
+)  # fmt: skip
+def test_results_that_the_host_cannot_read(device: Any, name: str, text: str) -> None:
+    m = source(device, "opaque_results", OPAQUE)
+    for given in (2.0, tensor(device, 3)):
+        for result in ({}, {"_result": "numpy"}, {"_result": "tensor"}):
+            with pytest.raises(ResolveException) as raised:
+                m[name](given, **result)
+            assert text in str(raised.value) and "use a struct with its parts as fields" in str(raised.value)
+
+
+def test_outputs_that_the_host_cannot_read(device: Any) -> None:
+    m = source(device, "opaque_results", OPAQUE)
+    with pytest.raises(ResolveException, match="y is Optional<float>, which the host cannot read"):
+        m.out_maybe(1.0, spy.ValueRef(None))
+    own = source(device, "own_optional", "struct Conditional { float a; };\nConditional f(float x) { return { x }; }")
+    assert own.f(2.0) == {"a": 2.0}

@@ -28,18 +28,59 @@ uint8_t* write_components(const ElementSpec& element, PyObject* value, uint8_t* 
     return at;
 }
 
-/// The numbers of a range are checked like any other number: the first and the last tell.
-void check_range(const std::string& name, ScalarType scalar, const Generator& generator)
+/// Whether an integer type holds all numbers between two, which may be in either order.
+bool holds(ScalarType scalar, __int128 first, __int128 last)
 {
-    const int64_t count = generator.shape[0];
-    if (count == 0 || scalar == ScalarType::none)
+    const ScalarInfo& info = scalar_info(scalar);
+    const __int128 limit = __int128(1) << (info.size * 8 - (info.is_signed ? 1 : 0));
+    const __int128 least = info.is_signed ? -limit : 0;
+    return std::min(first, last) >= least && std::max(first, last) < limit;
+}
+
+/// Integers that a kernel makes are checked like any other number: the first and the last tell.
+void check_ends(const std::string& name, ScalarType scalar, int64_t first, __int128 last)
+{
+    if (holds(scalar, first, last))
         return;
-    const __int128 last = __int128(generator.offset[0]) + __int128(generator.stride[0]) * (count - 1);
     if (last != int64_t(last))
-        fail(ErrorKind::overflow, name, ": a range with numbers beyond 64 bits, which no parameter takes");
+        fail(ErrorKind::overflow, name, ": numbers beyond 64 bits, which no parameter takes");
     uint8_t unused[8];
-    for (int64_t number : {generator.offset[0], int64_t(last)})
+    for (int64_t number : {first, int64_t(last)})
         write_scalar(scalar, 1, unused, nb::int_(number).ptr(), ValuePath{nullptr, name, 0});
+}
+
+int64_t count_of(const Writing& w, const LeafSpec& leaf, const Generator& generator, size_t dim)
+{
+    const int64_t own = generator.shape[dim];
+    return own >= 0 || dim >= leaf.map.size() ? own : w.measured.shape[leaf.map[dim]];
+}
+
+void check_numbers(const Writing& w, const LeafSpec& leaf, ScalarType scalar, const Generator& generator)
+{
+    if (scalar == ScalarType::none || !w.measured.total)
+        return;
+    if (generator.kind == GeneratorKind::thread_id)
+        check_ends(leaf.name, scalar, 0, w.measured.total - 1);
+    if (generator.kind == GeneratorKind::call_id)
+        for (size_t i = 0; i < w.measured.shape.size(); ++i)
+            check_ends(leaf.name, scalar, 0, w.measured.shape[i] - 1);
+    if (generator.kind == GeneratorKind::range || generator.kind == GeneratorKind::grid)
+        for (size_t i = 0; i < generator.shape.size(); ++i)
+            check_ends(leaf.name, scalar, generator.offset[i],
+                       generator.offset[i] + __int128(generator.stride[i]) * (count_of(w, leaf, generator, i) - 1));
+}
+
+/// A number that a reference holds for a vector: that many of it, as where the number itself is passed. Else null.
+nb::object widened_number(const ValueSlot& slot, PyObject* value)
+{
+    Number number;
+    if (slot.offset < 0 || slot.layout->kind != TypeKind::vector || !value || PySequence_Check(value) ||
+        !number_from_python(value, number))
+        return {};
+    nb::list components;
+    for (uint32_t i = 0; i < slot.layout->cols; ++i)
+        components.append(nb::handle(value));
+    return components;
 }
 
 } // namespace
@@ -131,8 +172,7 @@ void write_kind(Writing& w, size_t index, const PackedSpec& packed)
 void write_kind(Writing& w, size_t index, const GeneratorSpec& spec)
 {
     auto* generator = nb::cast<Generator*>(nb::handle(w.leaf(index).object));
-    if (generator->kind == GeneratorKind::range)
-        check_range(w.spec(index).name, spec.scalar, *generator);
+    check_numbers(w, w.spec(index), spec.scalar, *generator);
     w.put<uint32_t>(spec.seed, generator->seed);
     if (spec.seed >= 0)
         w.put<uint32_t>(spec.seed + 4, generator->warmup);
@@ -142,9 +182,9 @@ void write_kind(Writing& w, size_t index, const GeneratorSpec& spec)
     }
     for (size_t i = 0; i < generator->shape.size(); ++i) {
         if (spec.offset >= 0)
-            w.put<int64_t>(spec.offset + int32_t(8 * i), generator->offset.empty() ? 0 : generator->offset[i]);
+            w.put<int64_t>(spec.offset + int32_t(8 * i), generator->offset[i]);
         if (spec.stride >= 0)
-            w.put<int64_t>(spec.stride + int32_t(8 * i), generator->stride.empty() ? 1 : generator->stride[i]);
+            w.put<int64_t>(spec.stride + int32_t(8 * i), generator->shape[i] == 1 ? 0 : generator->stride[i]);
     }
 }
 
@@ -199,7 +239,8 @@ void write_kind(Writing& w, size_t index, const ReferenceSpec& reference)
         value = pair->primal.ptr();
         grad = pair->grad.ptr();
     }
-    write_value_slot(w, reference.value, value, spec.name);
+    const nb::object widened = widened_number(reference.value, value);
+    write_value_slot(w, reference.value, widened ? widened.ptr() : value, spec.name);
     if (grad && grad != Py_None)
         write_value_slot(w, reference.seed, grad, spec.name + ".grad");
     const ValueSlot &tangent = reference.tangent, &out = reference.out;

@@ -22,8 +22,12 @@ void bind_generator(nb::module_& m)
             "__init__",
             [](Generator* self, GeneratorKind kind, int64_t dims, nb::tuple shape, nb::tuple offset, nb::tuple stride,
                uint32_t seed, uint32_t warmup, double min, double max) {
-                new (self) Generator{
-                    kind, dims, shape_from(shape), shape_from(offset), shape_from(stride), seed, warmup, min, max};
+                Shape sizes = shape_from(shape), starts = shape_from(offset), steps = shape_from(stride);
+                while (starts.size() < sizes.size())
+                    starts.push_back(0);
+                while (steps.size() < sizes.size())
+                    steps.push_back(1);
+                new (self) Generator{kind, dims, sizes, starts, steps, seed, warmup, min, max};
             },
             nb::arg("kind"), nb::arg("dims") = -1, nb::arg("shape") = nb::tuple(), nb::arg("offset") = nb::tuple(),
             nb::arg("stride") = nb::tuple(), nb::arg("seed") = 0, nb::arg("warmup") = 0, nb::arg("min") = 0.0,

@@ -142,6 +142,16 @@ static nb::dict tensor_details(const Walk& w, const TensorBase& tensor, uint8_t 
     return details;
 }
 
+/// Whether both gradients of a tensor are the same memory.
+static bool is_one_gradient(const TensorBase& tensor)
+{
+    if (tensor.grad_in.is(tensor.grad_out))
+        return true;
+    const auto& in = *nb::inst_ptr<TensorBase>(tensor.grad_in);
+    const auto& out = *nb::inst_ptr<TensorBase>(tensor.grad_out);
+    return in.storage.get() == out.storage.get() && in.offset == out.offset && in.raw_address == out.raw_address;
+}
+
 nb::object walk_tensor(Walk& w, PyObject* value)
 {
     auto* tensor = nb::inst_ready(value) ? nb::inst_ptr<TensorBase>(value) : nb::cast<TensorBase*>(nb::handle(value));
@@ -150,7 +160,7 @@ nb::object walk_tensor(Walk& w, PyObject* value)
         flags |= value_flag::grad_in;
     if (!tensor->grad_out.is_none())
         flags |= value_flag::grad_out;
-    if (flags & value_flag::grad_in && tensor->grad_in.is(tensor->grad_out))
+    if (flags & value_flag::grad_in && flags & value_flag::grad_out && is_one_gradient(*tensor))
         flags |= value_flag::shared_grad;
     char code[7] = {'t'};
     std::memcpy(code + 1, &tensor->type_id, 4);

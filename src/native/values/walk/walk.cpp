@@ -42,7 +42,8 @@ nb::object walk_as(Walk& w, PyObject* value, const ClassEntry& entry)
     case ValueClass::torch_slot: return walk_torch_slot(w, value);
     case ValueClass::packed: w.fail_bound("a PackedArg must be a top level argument; pack the value as a whole");
     default:
-        if (nb::hasattr(value, "__array_interface__") || nb::hasattr(value, "__dlpack__")) // set on this object alone
+        if (!PyType_Check(value) && // set on this object alone
+            (nb::hasattr(value, "__array_interface__") || nb::hasattr(value, "__dlpack__")))
             return walk_foreign(w, value);
         return walk_unsupported(w, value, "");
     }
