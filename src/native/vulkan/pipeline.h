@@ -14,6 +14,7 @@ struct SpirvOptions {
     const VkPhysicalDeviceVulkan11Properties* properties = nullptr;
     bool spill_push_constants = false;
     uint32_t spill_set = 0; ///< where the spilled push constants are bound (binding 0)
+    bool scalar_phis = false; ///< see split_phis()
     std::string label, device_name;
 };
 struct SpirvResult {
@@ -23,6 +24,8 @@ struct SpirvResult {
     std::map<std::pair<uint32_t, uint32_t>, VkFormat> fixed_formats;
 };
 SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, const SpirvOptions& options);
+/// The code with an OpPhi for each scalar in place of those of vectors, which llvmpipe gets wrong: scalar_phis.cpp.
+std::vector<uint32_t> split_phis(std::vector<uint32_t> words);
 /// The code with every product and sum rounded by itself.
 std::string forbid_contraction(std::string_view code, const std::string& label);
 /// True when the code reads push constants of 8 or 16 bits that the device lacks.

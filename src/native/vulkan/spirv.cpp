@@ -384,6 +384,10 @@ SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, co
 {
     SpirvResult result;
     std::vector<uint32_t> words = to_words(code, options.label);
+    if (options.scalar_phis) {
+        split(words, options.label); // refuses damaged code
+        words = split_phis(std::move(words));
+    }
     const std::vector<Instruction> list = split(words, options.label);
     result.entry_point = find_entry_point(words, list, layout.entry_point_name, options.label);
     check_matrices(words, list, options);
