@@ -42,14 +42,14 @@ public:
             const uint32_t op = opcode(i);
             if (op == spv::OpLabel)
                 block = m_words[i + 1], left = false;
-            if (!left && ends_block(op)) {
-                take_apart(block, out);
-                left = true;
-            }
             if (op != spv::OpPhi && op != spv::OpLine && op != spv::OpNoLine && !joined.empty()) {
                 for (const Phi* phi : joined)
                     join(phi->type, phi->id, phi->scalars, 0, out);
                 joined.clear();
+            }
+            if (!left && ends_block(op)) {
+                take_apart(block, out);
+                left = true;
             }
             const auto found = op == spv::OpPhi ? m_index.find(m_words[i + 2]) : m_index.end();
             if (found == m_index.end()) {
