@@ -172,8 +172,7 @@ def _plain_map_entry(entry: Any, depth: int = 0) -> Any:
     if isinstance(name, str):
         return ("type", name)
     if isinstance(entry, type):
-        names = {float: "float", int: "int", bool: "bool", _native.math.quatf: "float4"}
-        return ("type", names.get(entry, entry.__name__))
+        return ("type", {_native.math.quatf: "float4"}.get(entry, entry.__name__))
     given = reprlib.repr(entry) if isinstance(entry, (int, float, list)) else f"{type(entry).__name__} object"
     raise ValueError(f"Invalid explicit type {given}: map takes a tuple of call dimensions, a type or a dict")
 

@@ -13,7 +13,7 @@ struct SpirvOptions {
     const VulkanFeatures* features = nullptr;
     const VkPhysicalDeviceVulkan11Properties* properties = nullptr;
     bool spill_push_constants = false;
-    uint32_t spill_set = 0; ///< where the spilled push constants are bound (binding 0)
+    uint32_t spill_set = 0;   ///< where the spilled push constants are bound (binding 0)
     bool scalar_phis = false; ///< see split_phis()
     std::string label, device_name;
 };

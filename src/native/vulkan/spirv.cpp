@@ -380,14 +380,20 @@ std::string forbid_contraction(std::string_view code, const std::string& label)
     return std::string(reinterpret_cast<const char*>(out.data()), out.size() * 4);
 }
 
+/// The words of the code; values that blocks hand on in scalars, where the driver needs that.
+static std::vector<uint32_t> checked_words(std::string_view code, const SpirvOptions& options)
+{
+    std::vector<uint32_t> words = to_words(code, options.label);
+    if (!options.scalar_phis)
+        return words;
+    split(words, options.label); // refuses damaged code
+    return split_phis(std::move(words));
+}
+
 SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, const SpirvOptions& options)
 {
     SpirvResult result;
-    std::vector<uint32_t> words = to_words(code, options.label);
-    if (options.scalar_phis) {
-        split(words, options.label); // refuses damaged code
-        words = split_phis(std::move(words));
-    }
+    std::vector<uint32_t> words = checked_words(code, options);
     const std::vector<Instruction> list = split(words, options.label);
     result.entry_point = find_entry_point(words, list, layout.entry_point_name, options.label);
     check_matrices(words, list, options);
