@@ -115,7 +115,7 @@ class Binding:
     rank: int = -1  # tensors: rank of the parameter
     widen: bool = False  # a number for a vector
     view: str = ""  # a TensorView or DiffTensorView: the name of its type; the rest says what it is made from
-    vectors: int = 0  # a TensorView of vectors over a tensor of scalars: how many lie side by side
+    vectors: int = 0  # of a TensorView: how many scalars lie side by side as a vector; 1: its own elements
     pair: bool = False  # a DiffPair for a DifferentialPair<T>; `stored` is T
 
     array_type: str = ""  # resources: the array of resources that this is an element of

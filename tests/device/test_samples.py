@@ -7,6 +7,8 @@ import pytest
 
 import slangpy as spy
 
+pytestmark = pytest.mark.needs_kernels
+
 F = spy.Format
 T = spy.TextureType
 

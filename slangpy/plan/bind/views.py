@@ -43,7 +43,8 @@ def bind_tensor_view(
     inner = context.find(f"{'IRWTensor' if diff else 'RWTensor'}<{element}, {rank}>")
     if inner is None:
         raise no_match(value, type_)
-    return replace(bind_whole(value, inner, context), view=re.sub(r", ?AtomicAdd>$", ">", type_.full_name), vectors=vectors)
+    view = re.sub(r", ?AtomicAdd>$", ">", type_.full_name)
+    return replace(bind_whole(value, inner, context), view=view, vectors=vectors or 1)
 
 
 def view_argument(binding: Binding, name: str) -> str:

@@ -53,7 +53,7 @@ struct ValueSpec {
 struct ViewSpec {
     ViewSlot views[size_t(ViewSource::count_)];
     ElementSpec element;
-    uint32_t vectors = 0; ///< a view of vectors over scalars: how many scalars it takes to lie side by side
+    uint32_t vectors = 0; ///< of a TensorView: how many scalars it takes to lie side by side; 1 = its own elements
     SumSpec sums;
     int32_t table = -1; ///< entry of a list: leaf of the list, whose rows `views` are offsets into
 

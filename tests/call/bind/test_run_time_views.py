@@ -260,3 +260,24 @@ def test_torch(device, m):
     pair = spy.diff_pair(torch.tensor([1.0, 2.0, 3.0]), gradient)
     m.square.bwds(spy.grid((3,)), pair, _result=spy.diff_pair(None, torch.ones(3)))
     assert gradient.tolist() == [2, 4, 6]
+
+
+def test_strides_that_no_view_holds(device, m):
+    """Strides are 32-bit numbers without sign: a reversed container would be read outside of its memory."""
+    x = tensor(device, [1, 2, 3, 4])
+    grad = tensor(device, [0, 0, 0, 0])
+    for call in (
+        lambda: m.element(spy.grid((4,)), x[::-1]),
+        lambda: m.change(x[::-1]),
+        lambda: m.square.bwds(0, x.with_grads(grad_out=grad[::-1]), _result=spy.diffPair(0.0, 1.0)),
+        lambda: m.square.bwds(0, x[::-1].with_grads(grad_out=grad), _result=spy.diffPair(0.0, 1.0)),
+    ):
+        with pytest.raises(ValueError, match="argument x has a stride of -1 elements in dimension 0.*pass a contiguous copy"):
+            call()
+    same(x, [1, 2, 3, 4])
+    same(m.element(spy.grid((4,)), x[::-1].contiguous()), [4, 3, 2, 1])
+    same(m.element(spy.grid((1,)), x[2::-1][:1]), [3])
+    same(m.element(spy.grid((2,)), x[:1].broadcast_to((2,))), [1, 1])
+    if device.desc.type is spy.DeviceType.cpu:  # elsewhere NumPy arrays are copied
+        with pytest.raises(ValueError, match="stride of -1 elements"):
+            m.element(spy.grid((2,)), np.arange(2, dtype=np.float32)[::-1])

@@ -37,6 +37,8 @@ void check_vectors(const Writing& w, const LeafSpec& spec, uint64_t address, con
                    uint32_t vectors)
 {
     const size_t rank = shape.size();
+    if (vectors < 2)
+        return;
     if (rank && shape[rank - 1] > 1 && strides[rank - 1] != 1)
         fail_value(w.label(), ": argument ", spec.name, " has a stride of ", strides[rank - 1],
                    " elements in its last dimension; a TensorView<float", vectors, "> takes ", vectors,
@@ -45,6 +47,23 @@ void check_vectors(const Writing& w, const LeafSpec& spec, uint64_t address, con
     if (w.call.plan.device->info().type == DeviceType::cuda && address % size && shape.element_count() > 0)
         fail_value(w.label(), ": argument ", spec.name, " does not begin at a multiple of ", size,
                    " bytes, where a GPU reads the vectors of a TensorView<float", vectors, ">; pass a copy");
+}
+
+/// A TensorView holds its strides as 32-bit numbers of bytes without sign.
+void check_view_strides(const Writing& w, const LeafSpec& spec, const Shape& shape, const Shape& strides, int64_t item)
+{
+    for (size_t i = 0; i < shape.size(); ++i)
+        if (shape[i] > 1 && (strides[i] < 0 || strides[i] * item > int64_t(UINT32_MAX)))
+            fail_value(w.label(), ": argument ", spec.name, " has a stride of ", strides[i], " elements in dimension ",
+                       i, "; a TensorView takes strides of 0 to 4294967295 bytes: pass a contiguous copy");
+}
+
+/// Bytes of one element of a container, at most.
+int64_t item_of(const ViewSpec& view, const Leaf& leaf, ViewSource source)
+{
+    if (leaf.tensor)
+        return int64_t(tensor_of(leaf, source).layout->stride);
+    return source == ViewSource::primal ? view.element.size : sizeof(double);
 }
 
 const Apart* apart_of(const Placed& placed, size_t leaf, ViewSource source)
@@ -96,6 +115,8 @@ void write_source(Writing& w, size_t index, const ViewSpec& view, ViewSource sou
                   const Shape& shape, const Shape& strides)
 {
     write_view(w, w.spec(index), view.views[size_t(source)], address, shape, strides, view.vectors);
+    if (view.vectors)
+        check_view_strides(w, w.spec(index), shape, strides, item_of(view, w.leaf(index), source));
     if (source != ViewSource::grad_out)
         return;
     if (view.sums.ratio)

@@ -22,6 +22,7 @@ const char* own_error(ErrorKind kind)
     case ErrorKind::type: return "NativeTypeError";
     case ErrorKind::index: return "NativeIndexError";
     case ErrorKind::key: return "NameNotFoundError";
+    case ErrorKind::overflow: return "NativeOverflowError"; // of both modules, whichever is asked first
     case ErrorKind::slang_compile: return "SlangCompileError";
     default: return nullptr;
     }
@@ -31,7 +32,6 @@ PyObject* error_class(ErrorKind kind)
 {
     switch (kind) {
     case ErrorKind::memory: return PyExc_MemoryError;
-    case ErrorKind::overflow: return PyExc_OverflowError;
     case ErrorKind::not_implemented: return PyExc_NotImplementedError;
     case ErrorKind::timeout: return PyExc_TimeoutError;
     default: return PyExc_RuntimeError;
