@@ -300,6 +300,7 @@ def test_sample_counts(usable: spy.Device) -> None:
         usable.create_texture(type=spy.TextureType.texture_2d_ms, format=spy.Format.rgba8_unorm, sample_count=3)
 
 
+@pytest.mark.needs_kernels
 def test_null_buffers(usable: spy.Device) -> None:
     """Reading one gives zeros, writing to one does nothing that shows; never bound is an error."""
     null_reader = kernel(usable, NULLS)
