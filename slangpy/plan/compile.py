@@ -54,15 +54,21 @@ class BuiltKernel:
 
 @dataclass(frozen=True)
 class Started:
-    """A generated module up to code generation, which takes most of a compilation's time."""
+    """A generated module up to code generation, which takes most of a compilation's time. `inputs`: as BuiltKernel has
+    them; code generation looks for no files."""
 
-    inputs: GeneratedInputs
+    inputs: dict[str, Any] | None
     linked: Any
     seconds: float
 
     @property
     def layout(self) -> Any:
         return self.linked.binding_layout(0)
+
+
+def known_kernel(program: Any, source: str, conformances: Any = ()) -> BuiltKernel | None:
+    """The kernel of a source that this or another plan built before."""
+    return program.kernels.get((source, conformances))
 
 
 def start(program: Any, name: str, source: str, conformances: Any = ()) -> Started:
@@ -76,7 +82,7 @@ def start(program: Any, name: str, source: str, conformances: Any = ()) -> Start
             module = load_generated(program, generated_name(name, source, conformances), source)
             modules = [module, *program.modules]
             linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
-        return Started(inputs, linked, time.perf_counter() - begin)
+        return Started(inputs.record(), linked, time.perf_counter() - begin)
 
 
 def build(
@@ -91,15 +97,16 @@ def build(
     """
     global builds
     with _lock:
-        known = program.kernels.get((source, conformances))
+        known = known_kernel(program, source, conformances)
         if known is not None:
             return known
         _show(name, source)
         device = program.device
         if link:
             load_library(program.session)
-            inputs = GeneratedInputs(program, source)
+            watched = GeneratedInputs(program, source)
             text, layout = link(program, name, source, conformances)
+            inputs = watched.record()
         else:
             started = started or start(program, name, source, conformances)
             inputs, layout = started.inputs, started.layout
@@ -109,7 +116,7 @@ def build(
         kernel = device.create_kernel(made.code, layout, label or name)
         used = used_slots(text, device.compile_target.format, layout)
         built = program.kernels[(source, conformances)] = BuiltKernel(
-            source, kernel, layout, made.key, used, inputs.record()
+            source, kernel, layout, made.key, used, inputs
         )
         return built
 
@@ -148,7 +155,7 @@ def from_cache(
     with _lock:
         if inputs is not None and not module_inputs.still_holds(program.device, inputs, "", inputs["text"]):
             return None
-        known = program.kernels.get((source, ()))
+        known = known_kernel(program, source)
         if known is not None:
             return known
         code = cache_of(program.device).read_bytes("kernel", code_key)

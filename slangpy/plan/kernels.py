@@ -10,7 +10,7 @@ from ..compiler.child_link import ChildLink
 from ..compiler.modules.reload import code_lock
 from ..compiler.progress import compiling, why_slow
 from ..errors import KernelGenException
-from .compile import BuiltKernel, Started, build, start
+from .compile import BuiltKernel, Started, build, known_kernel, start
 from .constants import render_constants
 from .derive.sums import adds_anywhere, private_source, sums_source
 from .emit import emit
@@ -146,8 +146,12 @@ class Kernels:
             if self.variants or self._request.options.second:
                 return self.first.layout
             program, request, key = self.program, self._request, self._likely()
+            source, conformances = self.source(key), request.options.conformances
+            known = known_kernel(program, source, conformances)
+            if known is not None:
+                return known.layout
             with self._progress():
-                started = start(program, request.label, self.source(key), request.options.conformances)
+                started = start(program, request.label, source, conformances)
             self._started = {key: started}
             return started.layout
 

@@ -3,8 +3,9 @@ index and by another one, or changed at an element behind the read, the share of
 both meet the same element. Most such reads become calls before the compiler sees them (src/native/slang/rewrite/reads.cpp),
 and here; what is left, of types with sizes that are no numbers, say, is found by a scan without types, which warns.
 
-Measured to be right, and not reported: both in one loop that is not unrolled, a loop before the other read, a branch or
-conditional of its own for one of them, a variable filled by elements, and `v.x` of a vector where nothing changes it.
+Measured to be right, and not reported: a loop before the other read, a branch or conditional of its own for one of them, a
+variable filled by elements, and `v.x` of a vector where nothing changes it. Both in one loop that is not unrolled is not
+reported either: right where one index stays the same in it, a share is lost where both change and meet (docs/gradients.md).
 """
 
 from __future__ import annotations

@@ -53,11 +53,11 @@ int64_t period_of(const LeafSpec& spec, const Shape& shape, const Shape& strides
     return period < total ? period : 0;
 }
 
-bool may_collide(const LeafSpec& a_plan, const TensorBase& a, const LeafSpec& b_plan, const TensorBase& b)
+bool may_collide(const LeafSpec& a_spec, const TensorBase& a, const LeafSpec& b_spec, const TensorBase& b)
 {
     // one view, reached alike: what an invocation adds to twice is its own
     const bool same = a.address() == b.address() && a.strides == b.strides && a.shape == b.shape &&
-        a_plan.map == b_plan.map && a_plan.inner == b_plan.inner;
+        a_spec.map == b_spec.map && a_spec.inner == b_spec.inner;
     if (!a.storage || !b.storage) { // of torch, which may hand out parts of one allocation
         auto range = [](const TensorBase& t) {
             int64_t low = 0, high = 0;

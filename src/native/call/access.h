@@ -15,6 +15,6 @@ bool is_injective(const LeafSpec& spec, const Shape& shape, const Shape& strides
 int64_t period_of(const LeafSpec& spec, const Shape& shape, const Shape& strides, const Shape& call);
 
 /// Whether two gradients lie in one buffer in such a way that different invocations may meet in an element.
-bool may_collide(const LeafSpec& a_plan, const TensorBase& a, const LeafSpec& b_plan, const TensorBase& b);
+bool may_collide(const LeafSpec& a_spec, const TensorBase& a, const LeafSpec& b_spec, const TensorBase& b);
 
 } // namespace spy

@@ -29,18 +29,18 @@ GraphNeeds graph_needs(const CallPlan& plan, Signature& signature)
     needs.result_is_torch = plan.result.mode == ResultMode::torch;
     for (size_t i = 0; i < plan.leaves.size(); ++i) {
         const Leaf& leaf = signature.leaves[i];
-        const LeafSpec& leaf_plan = plan.leaves[i];
+        const LeafSpec& spec = plan.leaves[i];
         if (leaf.kind != ValueKind::torch)
             continue;
         bool requires_grad = leaf.flags & value_flag::needs_grad;
-        needs.wanted |= requires_grad && leaf_plan.carries && leaf_plan.reads;
-        needs.written |= leaf_plan.writes;
-        needs.in_graph |= requires_grad && leaf_plan.writes;
-        needs.outputs |= leaf_plan.writes && leaf_plan.carries;
-        needs.result_is_torch |= leaf_plan.name.starts_with("_result");
-        const auto* view = leaf_plan.as<ViewSpec>();
+        needs.wanted |= requires_grad && spec.carries && spec.reads;
+        needs.written |= spec.writes;
+        needs.in_graph |= requires_grad && spec.writes;
+        needs.outputs |= spec.writes && spec.carries;
+        needs.result_is_torch |= spec.name.starts_with("_result");
+        const auto* view = spec.as<ViewSpec>();
         if (requires_grad && view && view->table >= 0)
-            needs.listed = &leaf_plan;
+            needs.listed = &spec;
     }
     return needs;
 }

@@ -230,9 +230,9 @@ bool is_near(const Reach& reach, bool primal)
 /// Whether a call's kernel computes offsets that are not the flat index, and 32 bits do for them.
 bool is_near(const Call& call, bool flatten)
 {
-    const auto& plans = call.plan.leaves;
+    const auto& specs = call.plan.leaves;
     if ((flatten || call.plan.call_rank == 0) &&
-        std::none_of(plans.begin(), plans.end(), [](const LeafSpec& spec) { return spec.whole; }))
+        std::none_of(specs.begin(), specs.end(), [](const LeafSpec& spec) { return spec.whole; }))
         return false;
     for (size_t i = 0; i < call.leaf_count(); ++i) {
         const LeafSpec& spec = call.plan.leaves[i];

@@ -161,7 +161,7 @@ struct Pending {
 /// A gradient that is summed beside its memory.
 struct Sums {
     size_t leaf;
-    SumSpec plan;
+    SumSpec spec;
     uint64_t begin; ///< of the gradient's memory
     uint64_t count; ///< elements, gaps between strides included
     uint64_t sums;  ///< address

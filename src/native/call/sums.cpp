@@ -75,7 +75,7 @@ void launch_addition(const Call& call, const Measured& measured, const Variant& 
     call.plan.device->launch(desc);
 }
 
-void note_sums(Writing& w, size_t leaf, const SumSpec& plan, uint64_t address, const Shape& shape, const Shape& strides)
+void note_sums(Writing& w, size_t leaf, const SumSpec& spec, uint64_t address, const Shape& shape, const Shape& strides)
 {
     if (leaf < 64 && w.selected.owned >> leaf & 1)
         return; // each invocation adds to its own element
@@ -85,7 +85,7 @@ void note_sums(Writing& w, size_t leaf, const SumSpec& plan, uint64_t address, c
             return;
         (strides[i] < 0 ? low : high) += (shape[i] - 1) * strides[i];
     }
-    w.out.sums.push_back({leaf, plan, address + uint64_t(low * int64_t(plan.item)), uint64_t(high - low + 1), 0});
+    w.out.sums.push_back({leaf, spec, address + uint64_t(low * int64_t(spec.item)), uint64_t(high - low + 1), 0});
 }
 
 void prepare_sums(const Call& call, const Measured& measured, Written& written)
@@ -99,7 +99,7 @@ void prepare_sums(const Call& call, const Measured& measured, Written& written)
     uint64_t size = sizeof(uint64_t) * (1 + row_words * written.sums.size());
     for (Sums& sums : written.sums) {
         sums.sums = size; // from the start of the buffer, whose address is added below
-        size += (sums.count * sums.plan.item * sums.plan.ratio + 7) & ~uint64_t(7);
+        size += (sums.count * sums.spec.item * sums.spec.ratio + 7) & ~uint64_t(7);
     }
     ref<Buffer> buffer = temporary_buffer(call, size, "sums of gradients", !call.on_host);
     const uint64_t address = address_of(*buffer);
@@ -108,10 +108,10 @@ void prepare_sums(const Call& call, const Measured& measured, Written& written)
     for (Sums& sums : written.sums) {
         sums.sums += address;
         constexpr uint32_t halves_in_floats = 2;
-        if (sums.plan.ratio == halves_in_floats && sums.plan.item == 2 &&
+        if (sums.spec.ratio == halves_in_floats && sums.spec.item == 2 &&
             call.plan.device->info().type == DeviceType::cpu && !call.recorder)
             written.added.push_back({sums.leaf, sums.sums, sums.count * sizeof(float), false});
-        table.insert(table.end(), {sums.begin, sums.begin + sums.count * sums.plan.item, sums.sums, sums.plan.ratio});
+        table.insert(table.end(), {sums.begin, sums.begin + sums.count * sums.spec.item, sums.sums, sums.spec.ratio});
     }
     call.plan.device->write_buffer(buffer, 0, table.data(), table.size() * sizeof(uint64_t));
     written.arguments.put<uint64_t>(offset, address);

@@ -335,8 +335,8 @@ std::string cuda_compile(const CompileDesc& desc)
     if (cuda_shares_places(nvrtc.major, nvrtc.minor) &&
         cuda_has_local_arrays(read_result(nvrtc, program.handle, true))) {
         prepared.source = cuda_arrays_apart(prepared.source, prepared.program);
-        Program again{nvrtc};
         if (!prepared.source.empty()) {
+            Program again{nvrtc};
             translate(nvrtc, again, prepared, desc.label);
             std::swap(program.handle, again.handle);
         }
@@ -348,8 +348,9 @@ std::string cuda_fingerprint(const std::string& arch)
 {
     const Nvrtc& nvrtc = Nvrtc::get();
     uint64_t hash = 14695981039346656037ull; // FNV-1a of the code that this backend adds
-    for (std::string_view part : {cuda_fetch_supplement, cuda_half_sampling_supplement,
-                                  cuda_comparison_sampler_supplement, cuda_constants_supplement})
+    for (std::string_view part : std::initializer_list<std::string_view>{
+             cuda_fetch_supplement, cuda_half_sampling_supplement, cuda_comparison_sampler_supplement,
+             cuda_constants_supplement, cuda_apart_supplement, cuda_apart_members})
         for (char c : part)
             hash = (hash ^ uint8_t(c)) * 1099511628211ull;
     std::string text = cat("nvrtc ", nvrtc.major, ".", nvrtc.minor, " ", architecture_option(nvrtc, arch),

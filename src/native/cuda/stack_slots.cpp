@@ -8,17 +8,6 @@ namespace spy {
 namespace {
 
 constexpr std::string_view array_head = "template<typename T, size_t SIZE>\nstruct FixedArray\n{";
-/// In front of the library's arrays.
-constexpr std::string_view apart_head = R"(
-template <int N> struct _spy_index { SLANG_CUDA_CALL constexpr operator int() const { return N; } };
-template <typename T> SLANG_CUDA_CALL T* _spy_apart(T* p) { asm("" : "+l"(p)); return p; }
-)";
-/// Elements at a literal index stay in registers.
-constexpr std::string_view apart_members = R"(
-    template <int N> SLANG_CUDA_CALL T& operator[](_spy_index<N>) { return m_data[N]; }
-    template <int N> SLANG_CUDA_CALL const T& operator[](_spy_index<N>) const { return m_data[N]; }
-)";
-
 size_t count(std::string_view text, std::string_view part)
 {
     size_t found = 0;
@@ -83,7 +72,7 @@ std::string cuda_arrays_apart(std::string_view source, size_t program)
 {
     std::string library(source.substr(0, program));
     if (!replace(library, array_head, "};", "return m_data[index];", "return _spy_apart(m_data)[index];") ||
-        !replace(library, array_head, "};", array_head, cat(apart_head, array_head, apart_members)))
+        !replace(library, array_head, "};", array_head, cat(cuda_apart_supplement, array_head, cuda_apart_members)))
         return {};
     const std::string_view all = "_slang_vector_get_element(", end = "struct ";
     replace(library, all, end, "((T*)(&x))[index]", "_spy_apart((T*)(&x))[index]");

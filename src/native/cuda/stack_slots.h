@@ -13,6 +13,17 @@ bool cuda_shares_places(int major, int minor);
 /// are none.
 bool cuda_has_local_arrays(std::string_view ptx);
 
+/// What cuda_arrays_apart puts in front of the library's arrays, and into them. Elements at a literal index stay in
+/// registers.
+inline constexpr std::string_view cuda_apart_supplement = R"(
+template <int N> struct _spy_index { SLANG_CUDA_CALL constexpr operator int() const { return N; } };
+template <typename T> SLANG_CUDA_CALL T* _spy_apart(T* p) { asm("" : "+l"(p)); return p; }
+)";
+inline constexpr std::string_view cuda_apart_members = R"(
+    template <int N> SLANG_CUDA_CALL T& operator[](_spy_index<N>) { return m_data[N]; }
+    template <int N> SLANG_CUDA_CALL const T& operator[](_spy_index<N>) const { return m_data[N]; }
+)";
+
 /// The same source with addresses of elements that NVRTC cannot follow, where their index is not a literal: so each
 /// array keeps its place. `program`: where Slang's library ends in it. Empty where the source is not Slang's.
 std::string cuda_arrays_apart(std::string_view source, size_t program);

@@ -340,6 +340,16 @@ std::set<uint32_t> copied_structs(const std::vector<uint32_t>& words, const std:
     return copies ? structs : std::set<uint32_t>();
 }
 
+/// The words of the code; values that blocks hand on in scalars, where the driver needs that.
+std::vector<uint32_t> checked_words(std::string_view code, const SpirvOptions& options)
+{
+    std::vector<uint32_t> words = to_words(code, options.label);
+    if (!options.scalar_phis)
+        return words;
+    split(words, options.label); // refuses damaged code
+    return split_phis(std::move(words));
+}
+
 } // namespace
 
 bool needs_push_constant_spill(std::string_view code, const VulkanFeatures& features)
@@ -378,16 +388,6 @@ std::string forbid_contraction(std::string_view code, const std::string& label)
     out.insert(out.end(), decorations.begin(), decorations.end());
     out.insert(out.end(), words.begin() + place, words.end());
     return std::string(reinterpret_cast<const char*>(out.data()), out.size() * 4);
-}
-
-/// The words of the code; values that blocks hand on in scalars, where the driver needs that.
-static std::vector<uint32_t> checked_words(std::string_view code, const SpirvOptions& options)
-{
-    std::vector<uint32_t> words = to_words(code, options.label);
-    if (!options.scalar_phis)
-        return words;
-    split(words, options.label); // refuses damaged code
-    return split_phis(std::move(words));
 }
 
 SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, const SpirvOptions& options)

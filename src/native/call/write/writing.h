@@ -61,7 +61,7 @@ ref<Buffer> packed_buffer(Writing& w, const LeafSpec& spec, const ElementSpec& e
 void write_value_slot(Writing& w, const ValueSlot& slot, PyObject* value, const std::string& name);
 /// Memory for a value that the kernel stores; `object` is null for the result.
 uint64_t readback_memory(Writing& w, const std::string& name, PyObject* object, const TypeLayout& layout, ReadTo to);
-void note_sums(Writing& w, size_t leaf, const SumSpec& plan, uint64_t address, const Shape& shape,
+void note_sums(Writing& w, size_t leaf, const SumSpec& spec, uint64_t address, const Shape& shape,
                const Shape& strides);
 
 /// Throws when `object` is of another device than the call; `what` says which part of the argument it is.

@@ -55,7 +55,9 @@ private:
         for (size_t begin = body.open + 1, end = begin; begin < body.end; begin = end = end + 1) {
             while (end < body.end && at(end) != ";" && at(end) != "{" && at(end) != "}")
                 ++end;
-            for (size_t i = begin; i < end && may_hold_vectors(begin, end, scalars); ++i)
+            if (!may_hold_vectors(begin, end, scalars))
+                continue;
+            for (size_t i = begin; i < end; ++i)
                 if (floats.count(at(i)) && is_operand(i))
                     result.push_back(m_text.token(i));
         }
