@@ -68,9 +68,11 @@ def _refuse(sign: str) -> Any:
 
 def field_names(tensor: _native.TensorBase) -> tuple[str, ...]:
     """Of a tensor of structs; empty for others."""
-    if _native._element_format(tensor.layout) is not None:
+    try:
+        layout = tensor.layout
+    except TypeError:  # Tensor.__new__(Tensor): never made
         return ()
-    return structured_dtype(tensor.layout).names or ()
+    return () if _native._element_format(layout) is not None else structured_dtype(layout).names or ()
 
 
 class FormerNumpy:

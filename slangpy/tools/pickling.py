@@ -6,6 +6,7 @@ from __future__ import annotations
 import copyreg
 import os
 import pickle
+import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,7 @@ from ..values.packed import PackedArg, pack
 
 _opened: list[Device] = []
 """Devices that unpickling opened: they live as long as the process."""
+_PROCESS = secrets.token_hex(8)
 
 
 # --- devices
@@ -47,13 +49,24 @@ def _compiler_options(device: Device) -> dict[str, Any]:
 def _reduce_device(device: Device) -> Any:
     if device.is_closed:
         raise pickle.PicklingError(f"{device!r} is closed and cannot be pickled")
-    return find_device, (device.info.type.name, _compiler_options(device))
+    type_name, options = device.info.type.name, _compiler_options(device)
+    alike = [known for known in Device.get_created_devices() if known is not device and not known.is_closed]
+    if any(known.info.type == device.info.type and _compiler_options(known) == options for known in alike):
+        return find_device, (type_name, options, _here(device))
+    return find_device, (type_name, options)  # without what differs from run to run
 
 
-def find_device(type_name: str, options: dict[str, Any]) -> Device:
-    """An open device of this type with these compiler options, the current one first; else a new one."""
+def _here(device: Device) -> str:
+    """What only this process, and no child of it, says of a device."""
+    return f"{_PROCESS}:{os.getpid()}:{id(device):x}"
+
+
+def find_device(type_name: str, options: dict[str, Any], here: str = "") -> Device:
+    """The device itself where the process that pickled it has several alike. Elsewhere an open device of this type with
+    these compiler options, the current one first; else a new one."""
     kind = DeviceType[type_name]
     candidates = [current.top(), *_opened, *Device.get_created_devices()]
+    candidates.sort(key=lambda known: known is None or _here(known) != here)
     for known in candidates:
         if known is None or known.is_closed or known.info.type != kind:
             continue

@@ -50,16 +50,24 @@ class NotBuilt(Exception):
 
 def limit_builds(most: int) -> None:
     """Kernels beyond `most` are planned and not compiled: random calls that fit are many, and compilers are slow."""
-    build, count = kernels_stage.build, 0
+    start, build, count = kernels_stage.start, kernels_stage.build, 0
 
-    def limited(*args: Any) -> Any:
+    def one_more() -> None:
         nonlocal count
         count += 1
         if count > most:
             raise NotBuilt
+
+    def limited_start(*args: Any) -> Any:
+        one_more()
+        return start(*args)
+
+    def limited_build(*args: Any) -> Any:
+        if args[-1] is None:  # it was not started before
+            one_more()
         return build(*args)
 
-    kernels_stage.build = limited
+    kernels_stage.start, kernels_stage.build = limited_start, limited_build
 
 
 class Fuzz:

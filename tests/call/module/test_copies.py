@@ -114,6 +114,17 @@ def test_values_travel(m: Any, device: spy.Device) -> None:
     assert (m.square(packed, _result="numpy") == x * x).all()
 
 
+def test_each_of_several_alike_devices_is_found(device: spy.Device) -> None:
+    options = spy.SlangCompilerOptions.given(device.desc.compiler_options)
+    other = spy.Device(type=device.info.type, compiler_options=options)
+    for one in (device, other):
+        again = pickle.loads(pickle.dumps(spy.Tensor.zeros(one, (3,), "float")))
+        assert again.device is one
+    written = pickle.dumps(other)
+    other.close()
+    assert pickle.loads(written) is not other, "it is closed: another one takes its place"
+
+
 CHILD = """
 import pickle, sys
 import numpy as np
