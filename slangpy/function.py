@@ -15,7 +15,7 @@ from .compiler.modules.mentions import mentions
 from .compiler.modules.reload import reload_changed, source_changed
 from .compiler.session import TypeConformance
 from .errors import ResolveException
-from .plan.constants import read_constant
+from .plan.constants import merged_constants
 from .plan.inspection import (
     OfInstance,
     description_of,
@@ -328,13 +328,10 @@ class FunctionNode(_native.CallSite, Shared):
             raise ValueError(f"write requires a callable, got {type(function).__name__}")
         return self._with(globals_=(*self._globals, ("write", function, frozen(args), frozen(kwargs))))
 
-    def constants(self, constants: dict[str, Any]) -> FunctionNode:
-        """Values for `extern static const` names of the program; later ones win."""
-        if not isinstance(constants, dict):
-            raise ValueError(f"constants requires a dict of name to value, got {type(constants).__name__}")
-        merged = dict(self.options.constants)
-        merged.update({name: read_constant(name, value) for name, value in constants.items()})
-        return self._with(constants=tuple(sorted(merged.items())))
+    def constants(self, constants: dict[str, Any] | None = None, /, **named: Any) -> FunctionNode:
+        """Values for `extern static const` names of the program, as a dict or as keywords; later ones win."""
+        merged = merged_constants(self.options.constants, constants, named)
+        return self._with(constants=merged)
 
     def prelude(self, text: str) -> FunctionNode:
         """Slang text for the generated module, before the kernel."""

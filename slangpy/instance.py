@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from .plan.inspection import names_in
 from .tensor import Tensor
 from .values.packed import pack
 
@@ -85,11 +87,17 @@ class InstanceList:
         if known is None:
             function = self._struct.find_method(name)
             if function is None:
-                close = difflib.get_close_matches(name, [*self._struct.fields, *dir(self._struct)], 1)
-                hint = f"; did you mean {close[0]}?" if close else ""
-                raise AttributeError(f"{self._struct.name} has no field or method named '{name}'{hint}")
+                raise AttributeError(f"{self._struct.name} has no field or method named '{name}'{self._near(name)}")
             known = self._methods[name] = function if self._struct.is_static(name) else function.bind(self)
         return known
+
+    def _near(self, name: str) -> str:
+        """What a name that is no field or method may have meant."""
+        if not name.startswith("_") and isinstance(self._data, Tensor) and hasattr(type(self._data), name):
+            return f"; the Tensor has it: .data.{name}"
+        known = [*self._struct.fields, *names_in(self._struct), *(own for own in dir(type(self)) if own[0] != "_")]
+        close = difflib.get_close_matches(name, known, 1)
+        return f"; did you mean {close[0]}?" if close else ""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._struct.fields:
@@ -134,6 +142,17 @@ class InstanceTensor(InstanceList):
     @property
     def shape(self) -> Any:
         return self._data.shape
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getitem__(self, index: Any) -> InstanceTensor:
+        """Some of the instances, in the same memory. The index is one of a Tensor: `instances[2]`, `instances[1:, ::2]`."""
+        chosen = self._data[index]
+        return InstanceTensor(self._struct, chosen.shape, chosen)
+
+    def __iter__(self) -> Iterator[InstanceTensor]:
+        return (self[index] for index in range(len(self)))
 
     def to_numpy(self, **kwargs: Any) -> Any:
         """The tensor's bytes: shape + (stride,) uint8; `structured=True` gives a structured dtype."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .base.keywords import checked_keywords
 from .base.shared import Shared
 from .compiler.cache import cache_of, digest
 from .compiler.kernel import check_own_code
@@ -103,6 +104,7 @@ class Module(Shared):
 
     # --- construction
     @staticmethod
+    @checked_keywords
     def load_from_file(
         device: Any,
         path: str | os.PathLike[str],
@@ -124,6 +126,7 @@ class Module(Shared):
         return module
 
     @staticmethod
+    @checked_keywords
     def load_from_source(
         device: Any,
         name: str,
@@ -141,6 +144,7 @@ class Module(Shared):
         return module
 
     @staticmethod
+    @checked_keywords
     def load_from_module(device: Any, slang_module: Any, options: Any = None, link: Any = ()) -> Module:
         """Wraps a module that `device.load_module(...)` gave."""
         if device is not None:

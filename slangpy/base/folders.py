@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, cast
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 LIBRARY = os.path.join(PACKAGE, "slang")
 """Folder of the Slang library that comes with the package."""
 LIBRARY_PATH = Path(LIBRARY)
+
+
+def path_list(paths: Any, function: str) -> list[str]:
+    """Folders as text. One path alone is a list of one: a str is no list of its letters."""
+    if isinstance(paths, (str, os.PathLike)):
+        paths = (paths,)
+    if not isinstance(paths, Iterable):
+        raise TypeError(f"{function} 'include_paths': expected a list of paths, got {paths!r} ({type(paths).__name__})")
+    found: list[str] = []
+    for path in cast("Iterable[Any]", paths):
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"{function} 'include_paths': expected str or Path, got {path!r} ({type(path).__name__})")
+        found.append(str(os.fspath(cast("str | os.PathLike[str]", path))))
+    return found

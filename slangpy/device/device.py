@@ -57,6 +57,8 @@ class Device(_native.Device, Shared):
         configure_backends()
         if isinstance(kwargs.get("type"), str):
             kwargs["type"] = device_type(kwargs["type"])
+        elif args and isinstance(args[0], str):
+            args = (device_type(args[0]), *args[1:])
         desc = _native._device_desc(*args, **kwargs)
         self = super().__new__(cls, desc)  # pyright: ignore[reportCallIssue]: stubs have no __new__
         self._desc = desc

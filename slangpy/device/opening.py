@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from slangpy._native import DeviceType, NativeHandle
-from slangpy.base.folders import LIBRARY
+from slangpy.base.folders import LIBRARY, path_list
+from slangpy.base.keywords import checked_keywords
 from slangpy.config import config
 from slangpy.device.device import Device, device_type
 
@@ -16,11 +17,12 @@ SHADER_PATH = LIBRARY
 """Folder of the Slang library that comes with the package."""
 
 
+@checked_keywords
 def create_device(
     type: DeviceType | str = DeviceType.automatic,
     enable_debug_layers: bool = False,
     adapter_luid: Sequence[int] | None = None,
-    include_paths: Sequence[str | Path] = (),
+    include_paths: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] = (),
     enable_cuda_interop: bool = False,
     enable_print: bool = False,
     enable_hot_reload: bool = True,
@@ -44,7 +46,7 @@ def create_device(
         type=type,
         enable_debug_layers=enable_debug_layers,
         adapter_luid=adapter_luid,
-        compiler_options={"include_paths": [SHADER_PATH, *map(str, include_paths)]},
+        compiler_options={"include_paths": [SHADER_PATH, *path_list(include_paths, "create_device")]},
         enable_cuda_interop=enable_cuda_interop,
         enable_print=enable_print,
         enable_hot_reload=enable_hot_reload,

@@ -31,6 +31,20 @@ def read_constant(name: str, value: Any) -> Constant:
     raise KernelGenException(f"constant '{name}' must be an int, float or bool (or a vector of them), got {kind}")
 
 
+def merged_constants(
+    known: tuple[tuple[str, Constant], ...], given: dict[str, Any] | None, named: dict[str, Any]
+) -> tuple[tuple[str, Constant], ...]:
+    """`known` constants and those of a dict or of keywords, which win."""
+    if given is not None and named:
+        raise ValueError("constants accepts either a dict or keywords, not both")
+    if given is None:
+        by_name = named.get("constants")  # what the parameter is called, by which programs pass the dict
+        given = by_name if len(named) == 1 and isinstance(by_name, dict) else named
+    if not isinstance(given, dict):
+        raise ValueError(f"constants requires a dict of name to value, got {type(given).__name__}")
+    return tuple(sorted({**dict(known), **{name: read_constant(name, value) for name, value in given.items()}}.items()))
+
+
 def render_constants(loaded: Any, label: str, constants: tuple[tuple[str, Constant], ...]) -> list[str]:
     """Definitions for the generated module. Raises ValueError for names that the program does not declare."""
     if not constants:

@@ -13,6 +13,8 @@ import numpy as np
 
 from .. import _native
 from .._native import DeviceType, is_torch_bridge_using_fallback, set_torch_bridge_python_fallback
+from ..base.folders import path_list
+from ..base.keywords import checked_keywords
 from ..base.optional import torch_for
 from ..device import SHADER_PATH, Device
 from ..device.device import device_type
@@ -140,6 +142,7 @@ def copy_buffer_to_torch_tensor(buffer: Any, tensor: Any) -> None:
     torch.autograd.graph.increment_version(tensor)
 
 
+@checked_keywords
 def create_torch_device(
     type: Any = None,
     torch_device: Any = None,
@@ -149,7 +152,7 @@ def create_torch_device(
     enable_hot_reload: bool = True,
     enable_compilation_reports: bool = False,
     label: str = "",
-) -> Any:
+) -> Device:
     """A device whose memory torch shares: CUDA where torch has it, else the CPU.
 
     A Vulkan device is opened with CUDA interop: tensors are copied on torch's stream.
@@ -166,7 +169,7 @@ def create_torch_device(
     return Device(
         type=type,
         enable_debug_layers=enable_debug_layers,
-        compiler_options={"include_paths": [SHADER_PATH, *map(str, include_paths)]},
+        compiler_options={"include_paths": [SHADER_PATH, *path_list(include_paths, "create_torch_device")]},
         enable_print=enable_print,
         enable_hot_reload=enable_hot_reload,
         enable_compilation_reports=enable_compilation_reports,

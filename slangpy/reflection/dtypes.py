@@ -17,7 +17,7 @@ import numpy as np
 from .. import _native
 from ..base.optional import find_package
 from ..base.scalars import BY_DTYPE, SCALARS, own_name
-from . import SlangProgramLayout, SlangType
+from . import BufferLayout, SlangProgramLayout, SlangType
 
 if TYPE_CHECKING:
     from ..device import Device
@@ -221,6 +221,8 @@ def resolve_dtype(device: Any, dtype: Any, program_layout: Any = None) -> SlangT
 
 
 def _from_reflection(device: Device, dtype: Any, program_layout: Any) -> SlangType:
+    if isinstance(dtype, BufferLayout):
+        dtype = dtype.reflection
     layout: Any = dtype if isinstance(dtype, _native.TypeLayout) else getattr(dtype, "plain", None)
     if isinstance(layout, _native.TypeLayout):
         reflection: Any = getattr(dtype, "type", None)

@@ -151,7 +151,7 @@ class Tensor(TensorViews):
     ) -> Tensor:  # fmt: skip
         """A new tensor of ones in every scalar; see `empty`. TypeError for structs."""
         resolved, sizes = new_arguments("ones", device, shape, dtype, program_layout)
-        return _full(device, resolved, sizes, 1, usage, memory_type)
+        return _full("ones", device, resolved, sizes, 1, usage, memory_type)
 
     @staticmethod
     def full(
@@ -160,7 +160,7 @@ class Tensor(TensorViews):
     ) -> Tensor:  # fmt: skip
         """A new tensor of `value`: one number for every scalar, or a value of the element's shape. See `empty`."""
         resolved, sizes = new_arguments("full", device, shape, dtype, program_layout)
-        return _full(device, resolved, sizes, value, usage, memory_type)
+        return _full("full", device, resolved, sizes, value, usage, memory_type)
 
     @staticmethod
     def empty_like(other: Tensor) -> Tensor:
@@ -175,7 +175,7 @@ class Tensor(TensorViews):
     @staticmethod
     def ones_like(other: Tensor) -> Tensor:
         """`empty_like`, filled with ones."""
-        return _full(other.device, other.dtype, tuple(other.shape), 1, other.usage, other.memory_type)
+        return _full("ones_like", other.device, other.dtype, tuple(other.shape), 1, other.usage, other.memory_type)
 
     @staticmethod
     def from_numpy(
@@ -475,9 +475,11 @@ def _zeros(device: Any, dtype: SlangType, shape: Sequence[int], usage: Any, memo
     return tensor
 
 
-def _full(device: Any, dtype: SlangType, shape: Sequence[int], value: Any, usage: Any, memory_type: Any) -> Tensor:
+def _full(
+    function: str, device: Any, dtype: SlangType, shape: Sequence[int], value: Any, usage: Any, memory_type: Any
+) -> Tensor:
     tensor = _new(device, dtype, shape, usage, memory_type)
-    tensor_io.fill(tensor, value)
+    tensor_io.fill(tensor, value, function)
     return tensor
 
 

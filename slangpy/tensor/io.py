@@ -241,19 +241,19 @@ def _fill_word(scalar_bytes: bytes) -> int | None:
     return int.from_bytes(words.pop(), "little") if len(words) == 1 else None
 
 
-def fill(tensor: Tensor, value: Any) -> None:
+def fill(tensor: Tensor, value: Any, function: str) -> None:
     """One value for every scalar, or a value of the element's shape for every element of a new tensor."""
     host = host_format(tensor.layout)
     if not host.scalar:
         raise TypeError(
-            f"full: elements of type {tensor.dtype.full_name} are structs; use zeros() and write them with cursor()"
+            f"{function}: elements of type {tensor.dtype.full_name} are structs; use zeros() and write them with cursor()"
         )
-    element = _as_scalars(value, host, tensor.dtype.full_name, "full")
+    element = _as_scalars(value, host, tensor.dtype.full_name, function)
     try:
         element = np.broadcast_to(element, host.shape)
     except ValueError:
         raise ValueError(
-            f"full: 'value' of shape {list(element.shape)} does not fit elements of type {tensor.dtype.full_name} "
+            f"{function}: 'value' of shape {list(element.shape)} does not fit elements of type {tensor.dtype.full_name} "
             f"with shape {list(host.shape)}"
         ) from None
     if not tensor.element_count:

@@ -58,7 +58,11 @@ def entries(value: Value) -> tuple[tuple[int, ...], list[tuple[str, Value]]]:
     found = [(f"[{index}]", *entries(child)) for index, (_, child) in enumerate(value.fields)]
     shapes = {shape for _, shape, _ in found}
     if len(shapes) > 1:
-        raise BoundVariableException(f"nested lists must have equal lengths, found {sorted(shapes)}")
+        first = found[0]
+        path, shape, _ = next(entry for entry in found if entry[1] != first[1])
+        raise BoundVariableException(
+            f"nested lists must have equal lengths: {path} has sizes {list(shape)}, {first[0]} has {list(first[1])}"
+        )
     return (len(found), *shapes.pop()), [(path + inner, item) for path, _, items in found for inner, item in items]
 
 

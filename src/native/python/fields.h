@@ -67,7 +67,7 @@ T from_field(nb::handle value, const char* what)
     } else {
         T result;
         if (!nb::try_cast<T>(value, result))
-            fail_field(what, value, nullptr);
+            fail_field(what, value, std::is_same_v<T, std::string> ? "a str" : nullptr);
         return result;
     }
 }

@@ -86,7 +86,10 @@ std::vector<std::string> Session::take_warnings()
     return std::exchange(m_warnings, {});
 }
 
-std::string Session::resolve_path(const std::string& name)
+namespace {
+
+/// Empty when there is no such file; `tried` gets the paths that were looked for.
+std::string find_path(Session& session, const SessionState& state, const std::string& name, std::string& tried)
 {
     if (name.empty())
         fail_value("load_module: the module name is empty");
@@ -100,21 +103,30 @@ std::string Session::resolve_path(const std::string& name)
     }
     std::vector<std::string> folders;
     if (!fs::path(name).is_absolute()) {
-        folders = m_options.include_paths;
+        folders = session.options().include_paths;
         folders.push_back(".");
     } else {
         folders.push_back("");
     }
-    const std::shared_ptr<SessionState> current = state();
-    std::string tried;
     for (const std::string& folder : folders)
         for (const std::string& file : files) {
             const std::string path = folder.empty() ? file : (fs::path(folder) / file).string();
-            if (current->files->probe(path))
+            if (state.files->probe(path))
                 return canonical_path(path);
             tried += "\n  " + path;
         }
-    fail(ErrorKind::slang_compile, "Failed to load slang module \"", name, "\": no such file. Looked for:", tried);
+    return {};
+}
+
+} // namespace
+
+std::string Session::resolve_path(const std::string& name)
+{
+    std::string tried;
+    const std::string path = find_path(*this, *state(), name, tried);
+    if (path.empty())
+        fail(ErrorKind::slang_compile, "Failed to load slang module \"", name, "\": no such file. Looked for:", tried);
+    return path;
 }
 
 std::string Session::load_source(const std::string& name)
@@ -201,6 +213,10 @@ std::shared_ptr<ModuleData> Session::load(ModuleData recipe, const std::string& 
 std::shared_ptr<ModuleData> Session::load_module(const std::string& name)
 {
     const auto operation = Compiler::lock_politely(m_operation);
+    std::string tried;
+    if (std::shared_ptr<ModuleData> known = find_named("name:" + name);
+        known && find_path(*this, *state(), name, tried).empty())
+        return known; // loaded from text: the compiler knows it by this name, too
     const std::string path = resolve_path(name);
     if (std::shared_ptr<ModuleData> known = find_named(path))
         return known;

@@ -14,6 +14,13 @@ ref<TypeLayout> layout_from_python(nanobind::handle value, const char* function)
 
 inline bool is_dunder(std::string_view name) { return name.starts_with("__") && name.ends_with("__"); }
 
+/// The type that has fields or elements; a program's parameters have a type without a name.
+inline std::string owner_text(const TypeLayout& layout)
+{
+    std::string text = type_text(layout);
+    return text.empty() ? "the root" : text;
+}
+
 /// AttributeError listing the fields.
 template <typename Cursor>
 Cursor attribute_field(const Cursor& cursor, const char* class_name, std::string_view name)
@@ -23,8 +30,8 @@ Cursor attribute_field(const Cursor& cursor, const char* class_name, std::string
         return field;
     std::string message = cat("'", class_name, "' has no attribute or field '", name, "'");
     if (cursor.is_valid() && !is_dunder(name))
-        message = cat(cursor.path().empty() ? "" : cursor.path() + ": ", type_text(*cursor.layout()), " has no field '",
-                      name, "'. Fields: ", field_list(*cursor.layout()));
+        message = cat(cursor.path().empty() ? "" : cursor.path() + ": ", owner_text(*cursor.layout()),
+                      " has no field '", name, "'. Fields: ", field_list(*cursor.layout()));
     throw nanobind::attribute_error(message.c_str());
 }
 
@@ -49,7 +56,7 @@ Cursor item_element(const Cursor& cursor, int64_t index)
     Cursor element = cursor.find_element(from_start);
     if (!element.is_valid())
         fail(ErrorKind::index, "Element ", index, " not found.",
-             cursor.is_valid() ? cat(" ", type_text(*cursor.layout()), " has ",
+             cursor.is_valid() ? cat(" ", owner_text(*cursor.layout()), " has ",
                                      element_count(*block_contents(cursor.layout().get())), " elements.")
                                : std::string());
     return element;

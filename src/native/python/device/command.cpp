@@ -18,6 +18,16 @@ BufferRange range_from(nb::handle value, const char* what)
 {
     if (value.is_none())
         return {};
+    if (nb::isinstance<nb::dict>(value)) {
+        BufferRange range;
+        for (auto [key, entry] : nb::borrow<nb::dict>(value)) {
+            const std::string field = nb::cast<std::string>(nb::str(key));
+            if (field != "offset" && field != "size")
+                fail(ErrorKind::type, what, ": unknown field '", field, "'; known fields: offset, size");
+            (field == "offset" ? range.offset : range.size) = uint_from(entry, what, ~0ull);
+        }
+        return range;
+    }
     if (nb::hasattr(value, "offset") && nb::hasattr(value, "size"))
         return {uint_from(value.attr("offset"), what, ~0ull), uint_from(value.attr("size"), what, ~0ull)};
     const auto pair = uints_from<2>(value, what);
@@ -73,6 +83,13 @@ void bind_places(nb::module_& m)
             "__init__",
             [](BufferRangeObject* self, uint64_t offset, uint64_t size) { new (self) BufferRangeObject{offset, size}; },
             nb::arg("offset") = 0, nb::arg("size") = ~0ull)
+        .def(
+            "__init__",
+            [](BufferRangeObject* self, nb::dict fields) {
+                const BufferRange range = range_from(fields, "BufferRange");
+                new (self) BufferRangeObject{range.offset, range.size};
+            },
+            nb::arg("fields"))
         .def_ro("offset", &BufferRangeObject::offset)
         .def_ro("size", &BufferRangeObject::size);
 }

@@ -86,31 +86,42 @@ bool take_item(Walk& w, PyObject* item, const ClassEntry& entry, Leaf& leaf)
     return true;
 }
 
+/// Where a nested list lies in the outermost one: "[2][0]".
+struct ListPath {
+    const ListPath* outer = nullptr;
+    int64_t index = 0;
+
+    std::string text() const { return outer ? cat(outer->text(), "[", index, "]") : std::string(); }
+};
+
 /// Flattens nested sequences of scalars or math values into leaf.items; false when an element is something else.
-bool flatten(Walk& w, PyObject* value, size_t depth, Leaf& leaf, std::vector<int64_t>& sizes)
+bool flatten(Walk& w, PyObject* value, size_t depth, Leaf& leaf, std::vector<int64_t>& sizes, const ListPath& path)
 {
     int64_t count = PySequence_Fast_GET_SIZE(value);
     if (depth == sizes.size())
         sizes.push_back(count);
     else if (sizes[depth] != count)
-        w.fail_bound("nested lists must have equal lengths: found ", count, " elements where an earlier list at the ",
-                     "same depth has ", sizes[depth]);
+        w.fail_bound("nested lists must have equal lengths: ", path.text(), " has ", count,
+                     " elements where an earlier list at the same depth has ", sizes[depth]);
     if (depth >= 16)
         w.fail_bound("a list nested more than 16 levels deep cannot be an argument");
     for (int64_t i = 0; i < count; ++i) {
+        const ListPath at{&path, i};
         if (i >= PySequence_Fast_GET_SIZE(value))
             w.fail_bound("a list changed its length while it was read");
         PyObject* item = PySequence_Fast_GET_ITEM(value, i);
         const ClassEntry& entry = class_of(item);
         if (entry.value_class == ValueClass::sequence) {
             if (!leaf.items.empty() && sizes.size() == depth + 1)
-                w.fail_bound("nested lists must have equal lengths: a list and a number at the same depth");
-            if (!flatten(w, item, depth + 1, leaf, sizes))
+                w.fail_bound("nested lists must have equal lengths: ", at.text(),
+                             " is a list, but earlier elements at the same depth are numbers");
+            if (!flatten(w, item, depth + 1, leaf, sizes, at))
                 return false;
             continue;
         }
         if (sizes.size() > depth + 1)
-            w.fail_bound("nested lists must have equal lengths: a list and a number at the same depth");
+            w.fail_bound("nested lists must have equal lengths: ", at.text(),
+                         " is no list, but earlier elements at the same depth are lists");
         if (!take_item(w, item, entry, leaf))
             return false;
     }
@@ -144,7 +155,7 @@ bool is_numbers(Walk& w, const nb::object& items)
     Leaf& leaf = w.signature.add_leaf();
     leaf.kind = ValueKind::list;
     std::vector<int64_t> sizes;
-    bool numbers = flatten(w, items.ptr(), 0, leaf, sizes);
+    bool numbers = flatten(w, items.ptr(), 0, leaf, sizes, {});
     leaf.items.clear();
     w.signature.leaf_count = leaf_index;
     return numbers;
@@ -300,7 +311,7 @@ nb::object walk_sequence(Walk& w, PyObject* value)
     size_t leaf_index = w.signature.leaf_count;
     Leaf& leaf = w.add_leaf(ValueKind::list, value);
     std::vector<int64_t> sizes;
-    if (!flatten(w, value, 0, leaf, sizes)) {
+    if (!flatten(w, value, 0, leaf, sizes, {})) {
         w.signature.leaf_count = leaf_index;
         leaf.items.clear();
         return walk_objects(w, value);
