@@ -335,6 +335,41 @@ def test_what_calls_write_before_loops(body: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("float c[2]; unknown(c); for (;;) {}", "float c[2]; unknown(c); c = SAME(c); for (;;) {}"),
+        ("S c; s(c); for (;;) {}", "S c; s(c); c = SAME(c); for (;;) {}"),
+        ("S c[2]; s(c[k + 1]); for (;;) {}", "S c[2]; s(c[k + 1]); c[k + 1] = SAME(c[k + 1]); for (;;) {}"),
+        ("D c; s(c.d[0].e); for (;;) {}", "D c; s(c.d[0].e); c.d[0].e = SAME(c.d[0].e); for (;;) {}"),
+        ("D<float> c = a; c.d.grow(a); for (;;) {}", "D<float> c = a; c.d.grow(a); c.d = SAME(c.d); for (;;) {}"),
+        ("var c = d; s<D<3>, 2>(c); for (;;) {}", "var c = d; s<D<3>, 2>(c); c = SAME(c); for (;;) {}"),
+        ("S b = a, c = a; s(c); for (;;) {}", "S b = a, c = a; s(c); c = SAME(c); for (;;) {}"),
+    ],
+)
+def test_structs_and_arrays_that_calls_write_before_loops(body: str, expected: str) -> None:
+    head = OUTS + "struct T { [mutating] void grow(float a) { } }\n"
+    line = "[Differentiable] void f(float a) "
+    got = rewrite_outs(head + line + "{ " + body + " }")
+    name = re.search(r"_spy_same_\w+", got)
+    assert name
+    declared = "T SAME<T>(T v) { return v; } [Differentiable] T SAME<T : IDifferentiable>(T v) { return v; } "
+    assert got.replace(name[0], "SAME") == head + declared + line + "{ " + expected + " }"
+
+
+def test_parts_of_this_that_calls_write() -> None:
+    head = OUTS + "float t; struct S { D d; D e, f; const D c; "
+    text = (
+        "[Differentiable] [mutating] void g() { s(d); s(f); s(c); s(t); s(this); s(this.d); e.grow(); grow(); for (;;) {} }"
+    )
+    got = rewrite_outs(head + text + " [mutating] void grow() {} }")
+    for part in ("d", "f", "this.d", "e"):
+        assert re.search(rf" {part} = _spy_same_\w+\({part}\);", got), part
+    assert got.count(" = _spy_same_") == 4
+    # in front of the struct, since the function is of no type
+    assert got.startswith(OUTS + "float t; T _spy_same_")
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "float c; g(a, c);",  # no loop
@@ -343,9 +378,10 @@ def test_what_calls_write_before_loops(body: str, expected: str) -> None:
         "float c; unknown(c + 1, float2(c, c), -c); for (;;) {}",
         "const float c = a; unknown(c); for (;;) {}",
         "float c; { S c; unknown(c); } for (;;) {}",  # the name of two
-        "float c[2]; unknown(c); for (;;) {}",
-        "S c; s(c); unknown(c, c.x); for (;;) {}",
-        "g(a, c[i++]); g(a, c[k + 1]); for (;;) {}",
+        "float c[2]; sin(c); unknown(c[0]); int d[2]; unknown(d); for (;;) {}",
+        "S c; unknown(c, c.x); const float d[2] = e; unknown(d); for (;;) {}",
+        "S c; s(c); c.method(a);",
+        "g(a, c[i++]); g(a, c[k()]); for (;;) {}",
         "if (b) g(a, b); else b = 1; for (;;) {}",
         "for (;;) { S c; } g(a, c.y); float2 d = a; g(d.x, b);",
         "[MaxIters(2)] do g(a, b); while (b); for (;;) {}",

@@ -75,7 +75,7 @@ std::string SourceFiles::prepared(const std::string& source, const std::string& 
     const Surroundings around = m_imports.around(source, name, path);
     const std::string imported = around.cyclic.empty() ? source : name_cyclic_imports(source, around);
     std::string text = rewrite_no_diff(prepare_source(imported, around, m_has_library));
-    text = rewrite_reads(rewrite_elements(rewrite_outs(rewrite_scalars(rewrite_loops(text)))));
+    text = rewrite_reads(rewrite_elements(rewrite_outs(rewrite_scalars(rewrite_loops(text)), around.functions)));
     if (m_rewrites.for_host && m_has_library)
         text = import_host(std::move(text), around);
     if (m_rewrites.prints && m_has_library)

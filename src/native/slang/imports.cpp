@@ -62,6 +62,12 @@ std::string read_file(const std::string& path)
     return std::move(text).str();
 }
 
+std::shared_ptr<const FunctionTable> functions_of(std::string_view source)
+{
+    const bool may_write = source.find("out") != source.npos || source.find("mutating") != source.npos;
+    return declares_differentiable(source) && may_write ? std::make_shared<const FunctionTable>(source) : nullptr;
+}
+
 } // namespace
 
 SourceSummary summarize(std::string_view source)
@@ -136,7 +142,10 @@ const ImportMap::Known* ImportMap::known(const std::string& key)
     const auto found = m_known.find(key);
     if (found != m_known.end())
         return &found->second;
-    return &(m_known[key] = {summarize(read_file(key)), fs::path(key).parent_path().string()});
+    const std::string text = read_file(key);
+    const bool is_users = !is_library(key);
+    return &(m_known[key] = {summarize(text), fs::path(key).parent_path().string(),
+                             is_users ? functions_of(text) : nullptr});
 }
 
 void ImportMap::collect(const std::string& key, Surroundings& found, std::set<std::string>& seen)
@@ -144,6 +153,8 @@ void ImportMap::collect(const std::string& key, Surroundings& found, std::set<st
     if (!seen.insert(key).second)
         return;
     const Known& module = *known(key);
+    if (module.functions)
+        found.functions.push_back(module.functions);
     if (!is_library(key))
         found.declared.insert(module.summary.declared.begin(), module.summary.declared.end());
     for (const SourceImport& import : module.summary.imports) {
@@ -158,7 +169,7 @@ Surroundings ImportMap::around(std::string_view source, const std::string& name,
     const std::lock_guard guard(m_mutex);
     const std::string key = name.empty() ? canonical_path(path) : "text:" + name;
     const std::string folder = fs::path(name.empty() ? key : canonical_path(path)).parent_path().string();
-    const Known& own = m_known[key] = {summarize(source), folder};
+    const Known& own = m_known[key] = {summarize(source), folder, functions_of(source)};
     Surroundings found;
     found.declared = own.summary.declared;
     for (size_t i = 0; i < own.summary.imports.size(); ++i) {

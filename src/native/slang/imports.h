@@ -1,6 +1,8 @@
 #pragma once
 // What a source declares and imports, read off its words: which names in it are the user's own, and which imports lead
 // back to it.
+#include "slang/rewrite/functions.h"
+
 #include <functional>
 #include <map>
 #include <mutex>
@@ -30,6 +32,7 @@ SourceSummary summarize(std::string_view source);
 struct Surroundings {
     std::set<std::string, std::less<>> declared; ///< types that are not the library's
     bool has_library = false;                    ///< our library is imported
+    FunctionTables functions;                    ///< of the imported ones that declare differentiable functions
     std::map<size_t, std::string> cyclic;        ///< files of those of its own imports that lead back to it, by number
 };
 
@@ -52,6 +55,7 @@ private:
     struct Known {
         SourceSummary summary;
         std::string folder;
+        std::shared_ptr<const FunctionTable> functions; ///< null where none is differentiable
     };
     /// Key of the file or text that an import names; empty where there is none.
     std::string find(const SourceImport& import, const std::string& folder, std::string* file = nullptr) const;

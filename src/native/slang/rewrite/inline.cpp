@@ -149,7 +149,8 @@ std::string inline_differentiable(const std::string& source)
         if (end == at)
             continue;
         const Function function = function_at(text, end);
-        if (function.body.empty() || function.name.starts_with("_spy_") || calls_itself(function))
+        const bool is_kept = function.name.starts_with("_spy_") && !function.name.starts_with("_spy_same_");
+        if (function.body.empty() || is_kept || calls_itself(function))
             continue;
         result.append(source, copied, end - copied).append(attribute);
         copied = end;

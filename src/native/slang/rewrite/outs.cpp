@@ -3,8 +3,13 @@
 #include "core/error.h"
 #include "slang/rewrite/bracketed.h"
 #include "slang/rewrite/edits.h"
+#include "slang/rewrite/rewrite.h"
+#include "slang/rewrite/variables.h"
 
+#include <algorithm>
+#include <cctype>
 #include <map>
+#include <vector>
 
 namespace spy {
 namespace {
@@ -12,127 +17,239 @@ namespace {
 using Names = BracketedText::Names;
 constexpr size_t npos = BracketedText::npos;
 
-using Places = std::map<size_t, Names>;
+struct Passed {
+    Names floats; ///< through `-(-x)`
+    Names values; ///< structs and arrays, through a function
+};
+
+/// What one function gets: byte in the source -> names.
+struct Places {
+    size_t begin; ///< where a function can be declared for it
+    std::map<size_t, Passed> passed;
+};
 
 class OutScanner {
 public:
-    explicit OutScanner(std::string_view text) : m_text(text) { }
-
-    /// Where names are to be passed through an operation: byte in the source -> names.
-    Places found()
+    OutScanner(std::string_view text, const FunctionTables& imported)
+        : m_text(text),
+          m_own(m_text),
+          m_imported(imported)
     {
-        Places places;
-        if (!m_text.balanced())
-            return places;
-        find_functions();
+        for (size_t i = 0; i + 1 < m_text.size(); ++i)
+            if (at(i) == "struct")
+                m_structs.insert(at(i + 1));
+    }
+
+    /// Where names are to be passed through an operation, function by function.
+    std::vector<Places> found() const
+    {
+        std::vector<Places> result;
         for (const FunctionBody& body : m_text.bodies())
-            search(body, places);
-        return places;
+            if (m_text.loops(body).any()) {
+                Places places{declaration_of(body), {}};
+                search(body, places.passed);
+                if (!places.passed.empty())
+                    result.push_back(std::move(places));
+            }
+        return result;
     }
 
 private:
     std::string_view at(size_t i) const { return m_text.at(i); }
 
-    enum class Use { read, written, written_float }; ///< the last: with a scalar, vector or matrix type of its own
-
-    struct Argument {
-        size_t first, last; ///< tokens
-        bool empty() const { return last < first; }
+    /// The variables of a function by what is done to them.
+    struct Variables {
+        Names floats;
+        std::map<std::string_view, DeclaredName> all;
     };
 
-    std::vector<Argument> arguments(size_t open) const
-    {
-        std::vector<Argument> result;
-        size_t first = open + 1;
-        for (size_t i = open + 1; i <= m_text.match(open); ++i)
-            if (i == m_text.match(open) || (at(i) == "," && m_text.around(i) == open)) {
-                result.push_back({first, i - 1});
-                first = i + 1;
-            }
-        return result;
-    }
+    /// What calls of a name with so many arguments do to one of them, or to their object.
+    struct Effect {
+        bool known = false; ///< the function
+        bool may = false, does = false;
+        bool is_float = true, is_discrete = true; ///< where it is written
+    };
 
-    /// How the functions declared here use their parameters.
-    void find_functions()
+    /// The byte at which the outermost type or function around a body begins.
+    size_t declaration_of(const FunctionBody& body) const
     {
-        for (const FunctionBody& body : m_text.bodies()) {
-            std::string_view name = at(body.begin - 1);
-            if (name == ">") // of generic parameters
-                for (size_t i = body.begin - 1; i-- > 0 && at(i + 1) != "<";)
-                    name = at(i);
-            std::vector<Use> uses;
-            for (const Argument& parameter : arguments(body.begin))
-                uses.push_back(use_of(parameter));
-            m_overloads[name].push_back(std::move(uses));
+        size_t begin = m_text.header_of(body);
+        while (!m_text.scope_word(begin).empty()) {
+            const size_t open = m_text.around(begin);
+            begin = m_text.header_of({open, open, open});
         }
-        if (!m_overloads.count("sincos"))
-            m_overloads["sincos"] = {{Use::read, Use::written_float, Use::written_float}};
+        return m_text.token(begin).begin;
     }
 
-    Use use_of(const Argument& parameter) const
+    /// Whether Slang may differentiate a function: it says so, or a macro of capitals may.
+    bool is_differentiable(const FunctionBody& body) const
     {
-        bool writes = false;
-        for (size_t i = parameter.first; i <= parameter.last; ++i) {
-            writes = writes || at(i) == "out" || at(i) == "inout" || at(i).ends_with("ref");
-            const size_t end = writes ? m_text.float_type_end(i) : i;
-            if (end != i && is_word(at(end)) && at(end + 1) != "[")
-                return Use::written_float;
+        for (size_t i = m_text.header_of(body); i < body.begin; ++i) {
+            const std::string_view word = at(i);
+            const bool is_macro = word.size() > 1 &&
+                std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isupper(c) || c == '_'; });
+            if (is_macro || word.ends_with("ifferentiable"))
+                return true;
         }
-        return writes ? Use::written : Use::read;
+        return false;
     }
 
-    void search(const FunctionBody& body, Places& places) const
+    void search(const FunctionBody& body, std::map<size_t, Passed>& places) const
     {
         const LoopWords loops = m_text.loops(body);
-        if (!loops.any())
-            return;
-        const Names names = m_text.local_floats(body);
+        const bool differentiable = is_differentiable(body);
+        const Variables variables{m_text.local_floats(body), declared_names(m_text, body)};
         for (size_t open = body.open + 1; open < body.end; ++open) {
-            if (at(open) != "(" || !(is_word(at(open - 1)) || at(open - 1) == ">"))
+            const size_t name = at(open) == "(" ? called_name(m_text, open) : npos;
+            const Place place = name != npos ? place_of(open, body) : Place{};
+            if (place.behind == npos)
                 continue;
-            const std::vector<Argument> given = arguments(open);
+            Passed passed;
+            const std::vector<Argument> given = arguments_of(m_text, open);
+            if (differentiable && place.behind < loops.last)
+                if (const std::string_view object = changed_object(name, given.size(), body, variables);
+                    !object.empty())
+                    passed.values.insert(object);
             for (size_t k = 0; k < given.size(); ++k) {
                 const Argument& argument = given[k];
-                if (argument.empty() || !may_be_written(open, given.size(), k, argument, names))
+                const Effect effect = effect_of(at(name), given.size(), k);
+                if (argument.empty() || !is_path(argument))
                     continue;
-                const Place place = place_of(open, body);
-                if (place.behind == npos)
-                    continue;
-                if (place.behind < loops.last)
-                    places[m_text.token(place.behind).end].insert(m_text.text(argument.first, argument.last));
-                const bool is_element = argument.first != argument.last && names.count(at(argument.first));
-                if (is_element && loops.first < open && place.before != npos)
-                    places[m_text.token(place.before).end].insert(at(argument.first));
+                if (is_written_float(effect, at(name), argument, variables)) {
+                    passed.floats.insert(m_text.text(argument.first, argument.last));
+                    const bool is_element = argument.first != argument.last &&
+                        variables.floats.count(at(argument.first));
+                    if (is_element && loops.first < open && place.before != npos)
+                        places[m_text.token(place.before).end].floats.insert(at(argument.first));
+                } else if (differentiable)
+                    passed.values.insert(changed_value(effect, at(name), argument, body, variables));
+            }
+            passed.values.erase(std::string_view());
+            if (place.behind < loops.last && !(passed.floats.empty() && passed.values.empty())) {
+                Passed& there = places[m_text.token(place.behind).end];
+                there.floats.merge(passed.floats);
+                there.values.merge(passed.values);
             }
         }
     }
 
-    /// Whether a call may write argument k of `count`, so that `x = -(-x)` is right behind it.
-    bool may_be_written(size_t open, size_t count, size_t k, const Argument& argument, const Names& names) const
+    /// `k`: the argument; npos: the object.
+    Effect effect_of(std::string_view name, size_t count, size_t k) const
     {
-        const bool is_local = argument.first == argument.last && names.count(at(argument.first));
-        const auto found = m_overloads.find(at(open - 1));
-        if (found == m_overloads.end())
-            return is_local && !only_reads_arguments(at(open - 1)) && !is_float_type(at(open - 1));
-        bool may = false, does = true;
-        for (const std::vector<Use>& uses : found->second) {
-            const Use use = k < uses.size() ? uses[k] : Use::read;
-            may = may || use != Use::read;
-            does = does && (uses.size() != count || use == Use::written_float);
+        std::vector<const DeclaredFunction*> functions;
+        Effect effect;
+        const auto collect = [&](const FunctionTable& table) {
+            if (const std::vector<DeclaredFunction>* known = table.find(name)) {
+                effect.known = true;
+                for (const DeclaredFunction& function : *known)
+                    if (function.parameters.size() >= count)
+                        functions.push_back(&function);
+            }
+        };
+        collect(m_own);
+        for (const std::shared_ptr<const FunctionTable>& table : m_imported)
+            collect(*table);
+        const auto is_exact = [&](const DeclaredFunction* function) { return function->parameters.size() == count; };
+        const bool any_exact = std::any_of(functions.begin(), functions.end(), is_exact); // none has defaults
+        bool does = true;
+        for (const DeclaredFunction* function : functions) {
+            if (any_exact && !is_exact(function))
+                continue;
+            const Use object = function->is_mutating ? Use::written : Use::read;
+            const Use use = k == npos ? object : function->parameters[k];
+            effect.may |= use != Use::read;
+            does &= use != Use::read && use != Use::referred;
+            effect.is_float &= use == Use::written_float;
+            effect.is_discrete &= use == Use::written_discrete;
         }
-        return may && (is_local || (does && is_path(argument)));
+        effect.does = does && effect.may;
+        return effect;
     }
 
-    /// `a`, `a.b`, `a[1].b[i]`
+    /// Whether a call may write an argument, so that `x = -(-x)` is right behind it.
+    bool is_written_float(const Effect& effect, std::string_view name, const Argument& argument,
+                          const Variables& variables) const
+    {
+        const bool is_local = argument.first == argument.last && variables.floats.count(at(argument.first));
+        if (!effect.known)
+            return is_local && !only_reads_arguments(name) && !is_float_type(name);
+        return effect.may && (is_local || (effect.does && effect.is_float && !is_fixed(argument, variables)));
+    }
+
+    bool is_fixed(const Argument& argument, const Variables& variables) const
+    {
+        const auto root = variables.all.find(at(argument.first));
+        return root != variables.all.end() && root->second.is_fixed;
+    }
+
+    /// What to pass through a function behind a call that may write a struct, an array or a part of one: the argument
+    /// where each function of that name writes it, else its variable where that can be assigned; empty where neither.
+    std::string_view changed_value(const Effect& effect, std::string_view name, const Argument& argument,
+                                   const FunctionBody& body, const Variables& variables) const
+    {
+        const std::string_view root = at(argument.first);
+        const auto declared = variables.all.find(root);
+        const bool is_whole = argument.first == argument.last;
+        if (effect.known && (!effect.may || (effect.does && effect.is_discrete)))
+            return {};
+        if (declared == variables.all.end()) {
+            const bool is_own = root == "this" ? !is_whole : is_field(m_text, body, root);
+            return effect.does && is_own ? m_text.text(argument.first, argument.last) : std::string_view();
+        }
+        if (declared->second.is_fixed)
+            return {};
+        if (effect.does)
+            return m_text.text(argument.first, argument.last);
+        const bool is_floats = is_float_type(declared->second.type) && declared->second.is_array;
+        const bool is_value = !declared->second.is_other && (is_floats || m_structs.count(declared->second.type));
+        if (effect.known)
+            return is_value ? root : std::string_view();
+        const bool may = !only_reads_arguments(name) && !m_structs.count(name) && !is_float_type(name);
+        return is_whole && is_value && may ? root : std::string_view();
+    }
+
+    /// The variable, or part of one, of which a mutating method is called; empty where that is not so.
+    std::string_view changed_object(size_t name, size_t count, const FunctionBody& body,
+                                    const Variables& variables) const
+    {
+        if (name < 2 || at(name - 1) != ".")
+            return {};
+        size_t first = name - 2;
+        for (;; first -= 2) {
+            while (at(first) == "]" && m_text.match(first) != npos)
+                first = m_text.match(first) - 1;
+            if (first < body.open + 2 || at(first - 1) != ".")
+                break;
+        }
+        const Argument object{first, name - 2};
+        const Effect effect = effect_of(at(name), count, npos);
+        if (!effect.known || !is_path(object))
+            return {};
+        return changed_value(effect, at(name), object, body, variables);
+    }
+
+    /// `a`, `a.b`, `a[1].b[i + 1]`
     bool is_path(const Argument& argument) const
     {
-        bool named = is_word(at(argument.first));
+        bool named = is_word(at(argument.first)) && at(argument.first - 1) != "&";
         for (size_t i = argument.first + 1; i <= argument.last && named; ++i) {
-            const bool index = at(i) == "[" && i + 2 == m_text.match(i);
-            named = index || (at(i) == "." && is_word(at(i + 1)));
-            i += index ? 2 : 1;
+            const bool index = at(i) == "[";
+            named = index ? is_plain_index(i) : at(i) == "." && is_word(at(i + 1));
+            i = index ? m_text.match(i) : i + 1;
         }
         return named;
+    }
+
+    /// Whether an index can be computed twice: it calls and changes nothing.
+    bool is_plain_index(size_t open) const
+    {
+        for (size_t i = open + 1; i < m_text.match(open); ++i) {
+            const bool calls = at(i) == "(" && is_word(at(i - 1));
+            if (calls || at(i) == "=" || at(i) == "?" || m_text.is_stepped(i) ||
+                ((at(i) == "+" || at(i) == "-") && at(i + 1) == at(i)))
+                return false;
+        }
+        return true;
     }
 
     struct Place {
@@ -164,19 +281,39 @@ private:
     }
 
     BracketedText m_text;
-    std::map<std::string_view, std::vector<std::vector<Use>>> m_overloads;
+    FunctionTable m_own;
+    const FunctionTables& m_imported;
+    Names m_structs;
 };
 
 } // namespace
 
-std::string rewrite_outs(std::string_view source)
+std::string rewrite_outs(std::string_view source, const FunctionTables& imported)
 {
-    if (source.find("ifferentiable") == source.npos || source.find("out") == source.npos)
+    const bool writes = source.find("out") != source.npos || source.find("mutating") != source.npos ||
+        !imported.empty();
+    if (!writes || source.find("ifferentiable") == source.npos)
         return std::string(source);
+    const std::string hash = content_hash(source);
+    size_t number = 0;
     std::map<size_t, std::string> texts;
-    for (const auto& [place, names] : OutScanner(source).found())
-        for (const std::string_view name : names)
-            texts[place] += cat(" ", name, " = -(-", name, ");");
+    for (const Places& places : OutScanner(source, imported).found()) {
+        const std::string same = cat("_spy_same_", hash, "_", number);
+        bool uses_same = false;
+        for (const auto& [place, passed] : places.passed) {
+            for (const std::string_view name : passed.floats)
+                texts[place] += cat(" ", name, " = -(-", name, ");");
+            for (const std::string_view name : passed.values)
+                texts[place] += cat(" ", name, " = ", same, "(", name, ");");
+            uses_same |= !passed.values.empty();
+        }
+        if (!uses_same)
+            continue;
+        // One for each function: another may stand in another branch of an #if, or a file be included twice.
+        texts[places.begin] += cat("T ", same, "<T>(T v) { return v; } [Differentiable] T ", same,
+                                   "<T : IDifferentiable>(T v) { return v; } ");
+        ++number;
+    }
     return with_insertions(source, texts);
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 // Variables that calls wrote and loops read, as Slang differentiates them rightly.
+#include "slang/rewrite/functions.h"
+
 #include <string>
 #include <string_view>
 
@@ -8,8 +10,10 @@ namespace spy {
 /// `f(a, c);` -> `f(a, c); c = -(-c);`, where c is a local scalar, vector or matrix, f may write it, and a loop
 /// follows: Slang 2026.12 counts the gradient of such a c once when the loop adds it in each iteration (`a += c`). It
 /// is right where any operation lies between, and this one gives the same number. Lines stay.
-/// `f(a, v.y);` -> `v = -(-v); f(a, v.y);` behind a loop, where v is such a vector or matrix: Slang counts the gradient
-/// of a v that the loop adds in each iteration once too often, and loses that of its other elements.
-std::string rewrite_outs(std::string_view source);
+/// Of a struct, an array, or a part of one, `c = _spy_same_...(c);`, with a function that returns its argument;
+/// likewise behind `c.step(a);`, where step is [mutating]. `f(a, v.y);` -> `v = -(-v); f(a, v.y);` behind a loop, where
+/// v is such a vector or matrix: Slang counts the gradient of a v that the loop adds in each iteration once too often,
+/// and loses that of its other elements. `imported`: the functions of the sources that this one imports.
+std::string rewrite_outs(std::string_view source, const FunctionTables& imported = {});
 
 } // namespace spy

@@ -65,6 +65,7 @@ public:
     ReadScanner(std::string_view text, std::string name)
         : m_text(text),
           m_pick(std::move(name)),
+          m_has_branches(text.find("#if") != npos),
           m_writes_arguments(text.find("out ") != npos || text.find("ref ") != npos)
     {
         for (size_t i = 0; i + 3 < m_text.size(); ++i)
@@ -77,8 +78,13 @@ public:
     std::map<size_t, Change> found()
     {
         for (const FunctionBody& body : m_text.bodies())
-            if (const size_t begin = m_text.header_of(body); is_differentiable(begin, body))
+            if (const size_t begin = m_text.header_of(body); is_differentiable(begin, body)) {
+                if (m_has_branches) { // what is declared in one may be missing in another
+                    m_defined.clear();
+                    m_number = cat("_", begin);
+                }
                 search(body, begin);
+            }
         return std::move(m_changes);
     }
 
@@ -295,7 +301,7 @@ private:
             (at(use.behind) != ")" && at(use.behind) != ","))
             return false;
         const std::string_view function = at(open - 1);
-        if (only_reads_arguments(function) || is_float_type(function) || function.starts_with("_spy_pick_"))
+        if (only_reads_arguments(function) || is_float_type(function) || function.starts_with("_spy_"))
             return false;
         return m_writes_arguments || is_word(function) || function == ">";
     }
@@ -307,7 +313,7 @@ private:
         const std::string returned = type_behind(variable, indices);
         if (returned.empty() || indices == 0)
             return;
-        edit(use.begin).text += m_pick + "(";
+        edit(use.begin).text += cat(m_pick, m_number, "(");
         if (component != npos) { // v.x
             edit(use.end, 1).text += ", ";
             edit(use.end + 1, 1).text += cat(component, ")");
@@ -365,15 +371,16 @@ private:
         if (!m_defined.insert(key).second)
             return;
         Change& made = edit(begin);
-        made.text = cat("[Differentiable] ", in_type ? "static " : "", returned, " ", m_pick, "(", parameter, more,
-                        ") { return ", element, "; } ") +
+        made.text = cat("[Differentiable] ", in_type ? "static " : "", returned, " ", m_pick, m_number, "(", parameter,
+                        more, ") { return ", element, "; } ") +
             made.text;
     }
 
     BracketedText m_text;
-    std::string m_pick;
-    bool m_writes_arguments; ///< a function here may
-    Names m_sizes;           ///< global constants
+    std::string m_pick, m_number; ///< the name of the functions that read elements
+    bool m_has_branches;          ///< of the preprocessor
+    bool m_writes_arguments;      ///< a function here may
+    Names m_sizes;                ///< global constants
     std::map<size_t, Change> m_changes;
     std::set<std::string> m_defined;
 };

@@ -1,0 +1,119 @@
+#include "slang/rewrite/functions.h"
+
+#include "slang/rewrite/bracketed.h"
+
+namespace spy {
+namespace {
+
+constexpr size_t npos = BracketedText::npos;
+
+/// Integers and bools, and vectors of them.
+bool is_discrete(std::string_view word)
+{
+    const std::string_view name = word.substr(0, word.find_last_not_of("1234x") + 1);
+    return name == "int" || name == "uint" || name == "bool" || word == "int64_t" || word == "uint64_t";
+}
+
+Use use_of(const BracketedText& text, const Argument& parameter)
+{
+    bool writes = false, refers = false;
+    for (size_t i = parameter.first; i <= parameter.last; ++i) {
+        const std::string_view word = text.at(i);
+        const size_t end = writes ? text.float_type_end(i) : i;
+        if (end != i && is_word(text.at(end)) && text.at(end + 1) != "[")
+            return Use::written_float;
+        if (writes && is_discrete(word) && is_word(text.at(i + 1)))
+            return Use::written_discrete;
+        writes = writes || word == "out" || word == "inout";
+        refers = refers || (word.ends_with("ref") && i < parameter.last);
+    }
+    return writes ? Use::written : refers ? Use::referred : Use::read;
+}
+
+/// Whether the function of which the parameters begin at `open` is a method that changes its object.
+bool is_mutating(const BracketedText& text, size_t open)
+{
+    const size_t begin = text.header_of({open, open, open});
+    for (size_t i = begin; i < open; ++i)
+        if (text.at(i) == "mutating")
+            return true;
+    return false;
+}
+
+} // namespace
+
+std::vector<Argument> arguments_of(const BracketedText& text, size_t open)
+{
+    std::vector<Argument> result;
+    size_t first = open + 1;
+    for (size_t i = first; text.match(open) > first && i <= text.match(open); ++i)
+        if (i == text.match(open) || (text.at(i) == "," && text.around(i) == open)) {
+            result.push_back({first, i - 1});
+            first = i + 1;
+        }
+    return result;
+}
+
+size_t called_name(const BracketedText& text, size_t open)
+{
+    if (open == 0)
+        return npos;
+    size_t i = open - 1;
+    if (text.at(i) == ">") {
+        static const BracketedText::Names may_stand_between = {"<", ">", ",", ".", ":", "[", "]"};
+        for (int depth = 0; i > 0; --i) {
+            const std::string_view word = text.at(i);
+            const bool is_number = !word.empty() && word[0] >= '0' && word[0] <= '9';
+            if (!may_stand_between.count(word) && !is_word(word) && !is_number)
+                return npos; // a comparison
+            depth += word == ">" ? 1 : word == "<" ? -1 : 0;
+            if (depth == 0)
+                break;
+        }
+        i = i > 0 ? i - 1 : 0;
+    }
+    return is_word(text.at(i)) ? i : npos;
+}
+
+FunctionTable::FunctionTable()
+{
+    m_functions["sincos"] = {{{Use::read, Use::written_float, Use::written_float}, false}};
+}
+
+FunctionTable::FunctionTable(std::string_view source) { read(BracketedText(source)); }
+
+FunctionTable::FunctionTable(const BracketedText& text) { read(text); }
+
+void FunctionTable::read(const BracketedText& text)
+{
+    if (!text.balanced())
+        return;
+    const std::vector<FunctionBody> bodies = text.bodies();
+    auto body = bodies.begin();
+    for (size_t open = 0; open < text.size(); ++open) {
+        if (body != bodies.end() && open >= body->open) {
+            open = body->end; // functions hold none
+            ++body;
+            continue;
+        }
+        const size_t around = text.around(open);
+        const bool may_be = text.at(open) == "(" && (around == npos || text.at(around) == "{");
+        const size_t name = may_be ? called_name(text, open) : npos;
+        if (name == npos)
+            continue;
+        DeclaredFunction function{{}, is_mutating(text, open)};
+        for (const Argument& parameter : arguments_of(text, open))
+            if (!parameter.empty())
+                function.parameters.push_back(use_of(text, parameter));
+        m_functions[std::string(text.at(name))].push_back(std::move(function));
+        open = text.match(open);
+    }
+}
+
+const std::vector<DeclaredFunction>* FunctionTable::find(std::string_view name) const
+{
+    const auto found = m_functions.find(name);
+    return found == m_functions.end() ? nullptr : &found->second;
+}
+
+} // namespace spy

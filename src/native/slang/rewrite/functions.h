@@ -1,0 +1,50 @@
+#pragma once
+// What the functions of a source do to their parameters, read off its words.
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spy {
+
+class BracketedText;
+
+/// How a function uses a parameter. `written_float`: a scalar, vector or matrix of floats; `written_discrete`: integers
+/// or bools, which have no derivatives; `referred`: through a __ref, which may be one to memory.
+enum class Use { read, written, written_float, written_discrete, referred };
+
+struct DeclaredFunction {
+    std::vector<Use> parameters;
+    bool is_mutating; ///< a method that changes its object
+};
+
+/// By name: overloads, and methods of several types, are told apart by nothing but the number of their parameters.
+class FunctionTable {
+public:
+    FunctionTable();
+    explicit FunctionTable(std::string_view source);
+    explicit FunctionTable(const BracketedText& text);
+
+    /// Those of a name; null where none is known.
+    const std::vector<DeclaredFunction>* find(std::string_view name) const;
+
+private:
+    void read(const BracketedText& text);
+
+    std::map<std::string, std::vector<DeclaredFunction>, std::less<>> m_functions;
+};
+
+using FunctionTables = std::vector<std::shared_ptr<const FunctionTable>>;
+
+/// The tokens between a bracket's commas.
+struct Argument {
+    size_t first, last;
+    bool empty() const { return last < first; }
+};
+std::vector<Argument> arguments_of(const BracketedText& text, size_t open);
+
+/// The token of the name in front of a "(", behind which generic arguments may stand; npos where there is none.
+size_t called_name(const BracketedText& text, size_t open);
+
+} // namespace spy
