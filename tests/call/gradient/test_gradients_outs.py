@@ -112,7 +112,7 @@ IMPORTED = {
 
 def _check(device: spy.Device, label: str, source: str, library: str = "") -> None:
     """Gradients of f(a, b) against differences in double precision."""
-    cpu = spy.Device(type="cpu")
+    cpu = spy.Device(type=spy.DeviceType.cpu)
     for owner, kind, to in ((device, "", "float"), (cpu, "d", "double")):
         if library:
             spy.Module.load_from_source(owner, f"{label}_library{kind}", library.replace("float", to))
@@ -158,7 +158,7 @@ def test_lines_of_messages() -> None:
     body = "\n    float c[3] = { a, b, 1 }; scaled(c, a); b += undefined_name;\n    [MaxIters(3)] for (int i = 0; i < 3; i++) b += c[i];\n    return b;\n"
     source = f"{HEAD}\n[Differentiable] float f(float a, float b) {{{body}}}\n"
     with pytest.raises(spy.SlangCompileError) as raised:
-        spy.Module.load_from_source(spy.Device(type="cpu"), "outs_lines", source)
+        spy.Module.load_from_source(spy.Device(type=spy.DeviceType.cpu), "outs_lines", source)
     assert f"outs_lines:{source[: source.index('undefined')].count(chr(10)) + 1}:" in str(raised.value)
     assert "scaled(c, a); b += undefined_name;" in str(raised.value) and "_spy_same" not in str(raised.value)
 
