@@ -29,16 +29,10 @@ def import_parts(modules: Path, source: Path) -> None:
 
 def write_library(output: Path) -> None:
     """`slang/slangpy.slang-module.bin`: 64 hex characters that say what it was made from, then the module's IR; and the
-    same for HLSL.
-
-    The IR is the same for every other target; any target's session can make it.
-    """
+    same for HLSL."""
     library = importlib.import_module("slangpy.compiler.library")
-    compiler = importlib.import_module("slangpy._slang")
-    folder = importlib.import_module("slangpy.base.folders").LIBRARY_PATH
     for format, name in (("cpp", "slangpy"), ("hlsl", "slangpy-hlsl")):
-        options = {"include_paths": [str(folder)], "library_paths": [str(folder)]}
-        blob = compiler.SlangSession({"format": format}, options).load_module("slangpy").serialize()
+        blob = library.compile_library(format)
         target = output / "slang" / f"{name}.slang-module.bin"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(library.library_key(format).encode("ascii") + blob)

@@ -27,15 +27,26 @@ def library_blob(device: Any) -> bytes | None:
     return cache_of(device, "module_cache").read_bytes("library", key)
 
 
+def compile_library(target: str) -> bytes:
+    """The library as the compiler serialises it, made in a session of its own.
+
+    What a program's own session compiled would depend on its macros. And Slang writes into each module a digest of what it
+    imports, which is another one for imports from source: the first process would name its kernels as no later one does.
+    """
+    options = {"include_paths": [str(LIBRARY_PATH)], "library_paths": [str(LIBRARY_PATH)]}
+    target_format = "hlsl" if target == "hlsl" else "cpp"  # the same for every other target
+    session: Any = libslang.SlangSession({"format": target_format}, options)
+    return session.load_module("slangpy").serialize()
+
+
 def load_library(session: Any) -> None:
     """Makes `import slangpy;` cheap: the library is loaded precompiled, compiled once per machine where it is not."""
     if getattr(session, "_library_loaded", False):
         return
     blob = library_blob(session.device)
-    if blob is not None:
-        session.load_module_from_blob("slangpy", str(LIBRARY_PATH / "slangpy.slang"), blob)
-    else:
-        module = session.load_module("slangpy")
-        key = library_key(session.device.compile_target.format)
-        cache_of(session.device, "module_cache").write_bytes("library", key, module.serialize())
+    if blob is None:
+        target = session.device.compile_target.format
+        blob = compile_library(target)
+        cache_of(session.device, "module_cache").write_bytes("library", library_key(target), blob)
+    session.load_module_from_blob("slangpy", str(LIBRARY_PATH / "slangpy.slang"), blob)
     session._library_loaded = True

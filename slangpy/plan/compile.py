@@ -213,6 +213,11 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"{name}: Could not call function '{short}': Function is not differentiable: Slang has no derivative of its own "
             "function for these types"
         )
+    if "E40020" in text and "diff.meta.slang" in text:
+        return ResolveException(
+            f"{name}: Slang cannot compile [Differentiable] functions with arrays of unknown size; declare the size, such as "
+            f"float x[4]\n{text}"
+        )
     shared = [word for word in re.findall(r"ambiguous reference to '(\w+)'", text) if word in program.declared_names]
     if not shared and any(t in text for t in ("expected a type", "generic argument", "member not found")):
         # a generic type of the user's own that is called like one of the library

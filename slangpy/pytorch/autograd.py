@@ -27,7 +27,10 @@ _TWICE = (
     "into Slang functions that write torch tensors"
 )
 _LEAF_IN_PLACE = "a leaf Variable that requires grad is being used in an in-place operation."
-_VIEW_ADVICE = " A DiffTensorView may be written: where the function only reads, declare IDiffTensor<T, D>, or pass tensor.clone()."
+_VIEW_ADVICE = (
+    " A TensorView or DiffTensorView may be written: where the function only reads, declare ITensor<T, D> or IDiffTensor<T, D>, "
+    "or pass tensor.clone()."
+)
 
 _INFERENCE_IN_PLACE = (
     "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
@@ -74,7 +77,7 @@ class diff_pair(_native.TorchPair):
 class _Recipe:
     """What the graph has to know of all calls of one plan. Positions count the call's torch tensors in walk order."""
 
-    __slots__ = ("inputs", "is_view", "reads", "result_at", "returns", "whole", "written", "written_in_graph")
+    __slots__ = ("inputs", "is_view", "names", "reads", "result_at", "returns", "whole", "written", "written_in_graph")
 
     def __init__(self, view: PlanView) -> None:
         leaves = view.torch_leaves()
@@ -84,6 +87,7 @@ class _Recipe:
         self.written = [i for i, leaf in enumerate(leaves) if leaf.writes]
         self.written_in_graph = [i for i in self.written if carries[i]]
         self.whole = [leaf.whole for leaf in leaves]
+        self.names = [leaf.name for leaf in leaves]
         self.is_view = [leaf.is_view for leaf in leaves]
         self.result_at = next((i for i, leaf in enumerate(leaves) if leaf.name.startswith("_result")), -1)
         self.returns = view.spec.result.mode == "torch"
@@ -273,7 +277,8 @@ def join_written(call: _Call, told: Sequence[tuple[Any, Any]]) -> Any:
     node, recipe, tensors = call.node, call.recipe, list(call.saved or ())
     for i in recipe.written:
         if recipe.reads[i] and tensors[i].requires_grad and tensors[i].is_leaf:
-            raise RuntimeError(f"{node.label}: {_LEAF_IN_PLACE}{_VIEW_ADVICE if recipe.is_view[i] else ''}")
+            advice = _VIEW_ADVICE if recipe.is_view[i] else ""
+            raise RuntimeError(f"{node.label}: argument {recipe.names[i]}: {_LEAF_IN_PLACE}{advice}")
         if tensors[i].is_inference() and not torch.is_inference_mode_enabled():
             raise RuntimeError(f"{node.label}: {_INFERENCE_IN_PLACE}")
     values, saved = [t.detach() for t in tensors], list(tensors)

@@ -335,6 +335,51 @@ def test_tensor_view(layouts):
         write(layouts, layout, np.zeros((1,) * 6, np.float32))
 
 
+def view_layout(element):
+    return _native._make_type_layout(
+        kind="struct", name="TensorView", full_name=f"TensorView<{element}>", size=56, alignment=8
+    )
+
+
+def test_vectors_of_a_tensor_view_lie_side_by_side(layouts):
+    for element, last in (("vector<float,2>", (2,)), ("vector<float, 3>", (3,)), ("matrix<float,2,3>", (2, 3))):
+        layout = view_layout(element)
+        for shape in ((4, *last), last, (0,), (2, 4, *last)):
+            write(layouts, layout, np.zeros(shape, np.float32))
+        for wrong in (np.zeros(12, np.float32), np.zeros((4, *last[:-1], 7), np.float32), np.zeros(last[::-1], np.float32).T):
+            if wrong.shape[-len(last) :] != last or not wrong.flags.c_contiguous:
+                with pytest.raises(ValueError, match="side by side, got an array of shape"):
+                    write(layouts, layout, wrong)
+
+
+def test_tensor_views_of_read_only_memory_are_refused(layouts):
+    layout = view_layout("float")
+    held = np.zeros(4, np.float32)
+    held.flags.writeable = False
+    for value in (held, np.broadcast_to(np.float32(1), (3,)), memoryview(b"12345678").cast("f")):
+        with pytest.raises(ValueError, match="read-only, and kernels may write"):
+            write(layouts, layout, value)
+    write(layouts, layout, held[:0])
+
+
+def test_tensor_views_of_torch_tensors(layouts):
+    torch = pytest.importorskip("torch")
+    layout = view_layout("float")
+    tensor = torch.ones(3, requires_grad=True)
+    assert struct.unpack("<Q", write(layouts, layout, tensor).to_numpy().tobytes()[:8])[0] == tensor.data_ptr()
+    freed = torch.zeros(3)
+    freed.untyped_storage().resize_(0)
+    with pytest.raises(RuntimeError, match="has 0 bytes, but its elements need 12"):
+        write(layouts, layout, freed)
+    with pytest.raises(RuntimeError, match="has 0 bytes, but its elements need 12"):
+        write(layouts, layouts.array(layouts.scalar("float"), 3), freed)
+    with pytest.raises(ValueError, match="resolve_neg"):
+        write(layouts, layout, torch._neg_view(torch.ones(3)))
+    for value in (freed, [freed], {"a": [freed]}):  # torch's repr() of it reads its memory
+        with pytest.raises(TypeError, match="expected a number for int, got (Tensor of shape|<list>|<dict>)"):
+            write(layouts, layouts.scalar("int"), value)
+
+
 # --- everything together
 
 

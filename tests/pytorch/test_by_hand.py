@@ -184,5 +184,6 @@ class TestDevice:
 
 
 def test_pairs_belong_to_backward_calls(module: Any, x: Any) -> None:
-    with pytest.raises(TypeError, match=r"diff_pair belongs to \.bwds"):
-        module.polynomial(2, 8, -1, spy.diff_pair(x, None))
+    for args, kwargs in ((2, 8, -1, spy.diff_pair(x, None)), {}), ((2, 8, -1), {"x": spy.diff_pair(x, None)}):
+        with pytest.raises(TypeError, match=r"argument x: diff_pair belongs to \.bwds"):
+            module.polynomial(*args, **kwargs)

@@ -20,6 +20,8 @@ def _bind(value: Value, type_: SlangType, context: Context) -> Binding:
     if type_.full_name.startswith(_PAIR):
         return _bind_pair(value, type_, context)
     inner = value.fields[0][1]
+    if -1 in split_element(type_)[1]:
+        raise no_match(value, type_, "a reference does not say its size; declare the parameter with one")
     if inner.kind == "none" or (inner.kind == "list" and 0 in inner.shape):
         return Binding("reference", value, type_.full_name, type_, stored=type_.full_name)
     if inner.kind == "dict":

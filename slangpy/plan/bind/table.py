@@ -45,9 +45,13 @@ def bind_table(value: Value, type_: SlangType, context: Context) -> Binding:
             first.dims,
         ):
             raise no_match(value, type_, f"element {path} does not bind as element {bound[0][0]} does")
+    if first.vectors > 1:
+        raise no_match(value, type_, "lists of arrays of numbers bind to views of numbers; pass Tensors of vectors")
+    if first.view:
+        type_ = first.type  # the tensors that the views are made from
     return Binding(
         "table", value, type_.full_name, type_, len(shape) + first.dims, first.inner, first.stored, tuple(bound),
-        (first.cost[0], 1), first.rank,
+        (first.cost[0], 1), first.rank, view=first.view, vectors=first.vectors,
     )  # fmt: skip
 
 

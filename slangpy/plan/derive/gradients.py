@@ -11,6 +11,7 @@ from ..records import Binding, Derivative, Parameter, Placed, Value, Vectorized
 from .sums import own_addition, sums_of, target_type
 
 NONE = Derivative()
+_LISTED = "gradients of the entries of a list are not available yet; put them into one Tensor"
 CONTAINERS = ("tensor", "array", "list", "buffer", "texture", "texture_view")
 """Kinds of `_result` that must bring a gradient; plain values need not."""
 
@@ -105,9 +106,7 @@ def _refuse_listed(placed: Placed) -> None:
     """The entries of a list of containers have no gradients: NotImplementedError when one has."""
     value = placed.binding.value
     if placed.binding.kind == "table" and value is not None and _keeps_gradient(value):
-        raise NotImplementedError(
-            f"{placed.path}: gradients of the entries of a list are not available yet; put them into one Tensor"
-        )
+        raise NotImplementedError(f"{placed.path}: {_LISTED}")
 
 
 def _keeps_gradient(value: Value) -> bool:
@@ -144,6 +143,8 @@ def _of_view(placed: Placed, value: Value, constants: bool) -> Derivative:
     details = value.details
     if not placed.binding.view.startswith("Diff"):
         return NONE
+    if placed.binding.kind == "table":
+        raise NotImplementedError(f"{placed.path}: {_LISTED}")
     has_in, has_out = bool(details.get("grad_in")), bool(details.get("grad_out"))
     if has_in and has_out and not (details["shared_grad"] or details.get("one_gradient")):
         raise RuntimeError(

@@ -14,10 +14,10 @@ namespace {
 
 /// What torch's autograd has to know of a call.
 struct GraphNeeds {
-    bool wanted = false;   ///< a tensor that requires grad is read where gradients flow
-    bool written = false;  ///< torch tensors are written
-    bool in_graph = false; ///< one of those is part of a graph
-    bool outputs = false;  ///< something that the call gives could require grad
+    const LeafSpec* wanted = nullptr; ///< a tensor that requires grad is read where gradients flow
+    bool written = false;             ///< torch tensors are written
+    bool in_graph = false;            ///< one of those is part of a graph
+    bool outputs = false;             ///< something that the call gives could require grad
     bool result_is_torch = false;
     const LeafSpec* listed = nullptr; ///< a tensor that requires grad in a list of containers
 };
@@ -33,7 +33,8 @@ GraphNeeds graph_needs(const CallPlan& plan, Signature& signature)
         if (leaf.kind != ValueKind::torch)
             continue;
         bool requires_grad = leaf.flags & value_flag::needs_grad;
-        needs.wanted |= requires_grad && spec.carries && spec.reads;
+        if (requires_grad && spec.carries && spec.reads && !needs.wanted)
+            needs.wanted = &spec;
         needs.written |= spec.writes;
         needs.in_graph |= requires_grad && spec.writes;
         needs.outputs |= spec.writes && spec.carries;
@@ -394,9 +395,9 @@ nb::object call_in_graph(nb::handle self, CallSite& site, const std::shared_ptr<
     if (!(needs.wanted && needs.outputs) && !needs.in_graph)
         return returned(*plan, arguments, signature, launch(*plan, signature, site.run));
     if (needs.wanted && plan->result.carries && !needs.result_is_torch)
-        fail_runtime(plan->label,
-                     ": an input requires grad, but the result is no torch tensor and would leave the graph; "
-                     "call .detach() on the inputs or use torch.no_grad()");
+        fail_runtime(plan->label, ": argument ", needs.wanted->name,
+                     " requires grad, but the result is no torch tensor and would leave the graph; "
+                     "pass tensor.detach() or use torch.no_grad()");
     // what functions given to set() say now holds for both passes
     const bool has_globals = site.run.uniforms.is_valid() && !site.run.uniforms.is_none();
     nb::object node = has_globals ? nb::object(self.attr("_recorded")()) : nb::borrow(self);

@@ -3,7 +3,10 @@
 #include "call/graph.h"
 #include "call/read_plan.h"
 #include "call/sums.h"
+#include "values/classes.h"
 #include "values/torch.h"
+
+#include <algorithm>
 
 namespace spy {
 
@@ -122,6 +125,22 @@ bool joins_graph(const CallSite& site, const CallPlan& plan, const Signature& si
     return false;
 }
 
+/// "argument x: " of the first argument that is a diff_pair; empty where one is inside of an argument.
+std::string place_of_pair(nb::handle self, const CallArguments& arguments)
+{
+    const auto is_pair = [](PyObject* value) { return class_of(value).value_class == ValueClass::torch_pair; };
+    const std::span<PyObject* const> given = arguments.positional;
+    if (const auto found = std::find_if(given.begin(), given.end(), is_pair); found != given.end()) {
+        nb::object name = self.attr("_parameter_at")(found - given.begin());
+        return cat("argument ", nb::str(name.is_none() ? nb::cast(found - given.begin()) : name).c_str(), ": ");
+    }
+    if (arguments.keywords)
+        for (const auto& [name, value] : nb::borrow<nb::dict>(arguments.keywords))
+            if (is_pair(nb::handle(value).ptr()))
+                return cat("argument ", nb::str(nb::handle(name)).c_str(), ": ");
+    return "";
+}
+
 /// The arguments of a call that begins, after a reload where sources changed.
 void begin(nb::handle self, CallSite& site, Gathered& gathered, Signature& signature, std::vector<ArgumentPart>* parts)
 {
@@ -130,8 +149,8 @@ void begin(nb::handle self, CallSite& site, Gathered& gathered, Signature& signa
         self.attr("_reload")();
     walk(signature, gathered.arguments, parts);
     if (signature.has_torch_pairs && !site.is_bwds)
-        fail(ErrorKind::type, nb::str(self.attr("label")).c_str(),
-             ": diff_pair belongs to .bwds() and .fwds(); pass the tensor itself");
+        fail(ErrorKind::type, nb::str(self.attr("label")).c_str(), ": ", place_of_pair(self, gathered.arguments),
+             "diff_pair belongs to .bwds() and .fwds(); pass the tensor itself");
     add_determinism(site, signature);
 }
 

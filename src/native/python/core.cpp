@@ -5,6 +5,7 @@
 #include "core/interrupt.h"
 #include "core/warning.h"
 #include "python/math/bindings.h"
+#include "values/writer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -105,16 +106,14 @@ void set_error_in_flight() noexcept
                         error.what());
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
+    } catch (const std::bad_cast&) {
+        PyErr_SetString(PyExc_TypeError, "an object of slangpy was never made: its __init__ did not run");
     } catch (const std::exception& error) {
         PyErr_SetString(PyExc_RuntimeError, error.what());
     }
 }
 
-std::string short_text(nb::handle value)
-{
-    std::string text = nb::cast<std::string>(nb::repr(value));
-    return text.size() <= 80 ? text : text.substr(0, 77) + "...";
-}
+std::string short_text(nb::handle value) { return short_repr(value.ptr()); }
 
 void fail_field(const char* what, nb::handle value, const char* expected)
 {

@@ -1,6 +1,8 @@
 // Arrays in host memory behind the buffer protocol.
 #include "values/nb.h"
 
+#include "values/classes.h"
+#include "values/torch.h"
 #include "values/writer.h"
 
 #include <cstring>
@@ -57,6 +59,18 @@ bool HostArray::open(PyObject* value)
 {
     if (PyUnicode_Check(value) || PyList_Check(value) || PyTuple_Check(value) || PyDict_Check(value))
         return false;
+    if (class_of(value).value_class == ValueClass::torch) {
+        TorchTensor memory; // freed, and NumPy would read it
+        read_torch_memory(value, memory);
+        if (memory.scalar == ScalarType::bfloat16 ||
+            (scalar_info(memory.scalar).size == 1 && scalar_info(memory.scalar).is_float))
+            fail(ErrorKind::type, "NumPy has no ", scalar_info(memory.scalar).slang_name, "; pass tensor.float()");
+        if (torch_requires_grad(value))
+            fail_runtime("the tensor requires grad, but gradients do not reach values that are copied here; pass "
+                         "tensor.detach()");
+        if (scalar_info(memory.scalar).is_float && torch_is_negated(value))
+            fail_runtime("the tensor is negated lazily; pass tensor.resolve_neg()");
+    }
     nb::object array = nb::borrow(value);
     if (!acquire(value)) {
         const bool is_array = is_kind(value, numpy_types().ndarray);

@@ -1,9 +1,12 @@
 // Numbers from Python objects.
 #include "values/nb.h"
 
+#include "values/classes.h"
 #include "values/math.h"
+#include "values/torch.h"
 #include "values/writer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -25,9 +28,45 @@ void fail_at(const ValuePath& path, ErrorKind kind, const std::string& message)
     throw Error(kind, place.empty() ? message : cat(place, ": ", message));
 }
 
+namespace {
+
+/// Whether a value is or holds a torch tensor, whose repr() reads its memory: on a GPU that waits, and where its
+/// storage was freed it ends the process. No more than `budget` values are looked at.
+bool holds_torch(PyObject* value, int& budget)
+{
+    if (class_of(value).value_class == ValueClass::torch)
+        return true;
+    if (--budget < 0 || !(PyList_Check(value) || PyTuple_Check(value) || PyDict_Check(value)))
+        return false;
+    const nb::object items = nb::steal(PyDict_Check(value) ? PyDict_Values(value) : PySequence_Tuple(value));
+    if (!items.is_valid()) {
+        PyErr_Clear(); // a subclass whose iteration raises
+        return true;
+    }
+    PyObject** first = PySequence_Fast_ITEMS(items.ptr());
+    return std::any_of(first, first + PySequence_Fast_GET_SIZE(items.ptr()),
+                       [&](PyObject* item) { return holds_torch(item, budget); });
+}
+
+std::string torch_text(PyObject* tensor)
+{
+    try {
+        const nb::handle handle(tensor);
+        return cat(type_name(tensor), " of shape ", nb::repr(nb::tuple(handle.attr("shape"))).c_str(), ", ",
+                   nb::repr(handle.attr("dtype")).c_str());
+    } catch (nb::python_error&) { // nested tensors have no shape
+        return cat("<", type_name(tensor), ">");
+    }
+}
+
+} // namespace
+
 std::string short_repr(PyObject* value)
 {
     constexpr size_t limit = 80;
+    int budget = 1000;
+    if (holds_torch(value, budget))
+        return class_of(value).value_class == ValueClass::torch ? torch_text(value) : cat("<", type_name(value), ">");
     nb::object text = nb::steal(PyObject_Repr(value));
     if (!text.is_valid()) {
         PyErr_Clear(); // int too large for decimal text, or a broken __repr__
@@ -137,6 +176,15 @@ PyObject* enum_type()
 
 } // namespace
 
+bool number_at(PyObject* value, Number& number, const ValuePath& path)
+{
+    try {
+        return number_from_python(value, number);
+    } catch (const Error& error) {
+        fail_at(path, error.kind(), error.what());
+    }
+}
+
 bool number_from_python(PyObject* value, Number& number)
 {
     if (PyBool_Check(value)) {
@@ -158,6 +206,10 @@ bool number_from_python(PyObject* value, Number& number)
     // Arrays without dimensions, torch's too.
     const nb::object rank = nb::getattr(nb::handle(value), "ndim", nb::none());
     if (PyLong_Check(rank.ptr()) && nb::cast<int64_t>(rank) == 0 && nb::hasattr(value, "__array__")) {
+        if (class_of(value).value_class == ValueClass::torch) {
+            TorchTensor memory; // freed, and NumPy would read it
+            read_torch_memory(value, memory);
+        }
         const nb::object array = nb::borrow(numpy_types().asarray)(nb::handle(value));
         return number_from_numpy(nb::object(array[nb::tuple()]).ptr(), number);
     }
@@ -194,7 +246,7 @@ void write_scalar_slow(ScalarType target, uint32_t bool_bytes, uint8_t* dst, PyO
 {
     Number number;
     StoreResult result = StoreResult::wrong_kind;
-    if (number_from_python(value, number)) {
+    if (number_at(value, number, path)) {
         if (number.kind == Number::Kind::huge && !std::isfinite(number.f) && scalar_info(target).is_float)
             fail_at(path, ErrorKind::overflow,
                     cat(short_repr(value), " is too large for ", scalar_info(target).slang_name));

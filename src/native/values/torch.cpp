@@ -199,6 +199,17 @@ void read_torch(PyObject* object, TorchTensor& out)
         refuse_unbacked(object, out);
 }
 
+void read_torch_memory(PyObject* tensor, TorchTensor& out)
+{
+    try {
+        read_torch(tensor, out);
+    } catch (const TracedTensor&) {
+        fail(ErrorKind::type, class_name(tensor),
+             " has no memory while torch.compile or torch.export traces; "
+             "call a function of a Module there");
+    }
+}
+
 void check_torch_storage(PyObject* object, const TorchTensor& tensor)
 {
     uint64_t last = 0;

@@ -18,6 +18,8 @@ struct TracedTensor { };
 
 /// Reads a tensor; throws TypeError naming a dtype or layout that cannot be read.
 void read_torch(PyObject* tensor, TorchTensor& out);
+/// Reads a tensor outside of calls, whose memory is then used: refused is what has none.
+void read_torch_memory(PyObject* tensor, TorchTensor& out);
 /// RuntimeError where the storage of a tensor does not hold its elements: it was freed or made smaller since.
 void check_torch_storage(PyObject* tensor, const TorchTensor& description);
 /// Makes a leaf that of a tensor.

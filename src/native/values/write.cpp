@@ -3,6 +3,7 @@
 
 #include "device/cursor.h"
 #include "device/resource.h"
+#include "values/classes.h"
 #include "values/math.h"
 #include "values/writer.h"
 
@@ -117,11 +118,25 @@ void write_numbers(const TypeLayout& layout, uint8_t* dst, PyObject* sequence, c
                      ValuePath{&path, {}, i});
 }
 
+bool open_at(HostArray& array, PyObject* value, const ValuePath& path)
+{
+    try {
+        return array.open(value);
+    } catch (const Error& error) {
+        fail_at(path, error.kind(), error.what());
+    } catch (const nb::python_error& error) {
+        const ValueClass kind = class_of(value).value_class;
+        if (kind != ValueClass::tensor && kind != ValueClass::buffer && kind != ValueClass::texture)
+            throw; // a user's own
+        fail_at(path, ErrorKind::runtime, nb::str(error.value()).c_str());
+    }
+}
+
 /// Whether the value is an array, which is then written.
 bool write_host_array(const TypeLayout& layout, uint8_t* dst, PyObject* value, const ValuePath& path)
 {
     HostArray array;
-    if (!array.open(value))
+    if (!open_at(array, value, path))
         return false;
     ScalarGrid grid;
     scalar_grid(layout, grid);
@@ -192,7 +207,7 @@ Outcome write_elements(const TypeLayout& layout, const Place& place, PyObject* v
     ScalarGrid grid;
     HostArray array;
     const bool is_list = is_plain_sequence(value);
-    if (!is_list && !find_math_type(Py_TYPE(value)) && scalar_grid(layout, grid) && array.open(value)) {
+    if (!is_list && !find_math_type(Py_TYPE(value)) && scalar_grid(layout, grid) && open_at(array, value, path)) {
         write_array(layout, grid, place.bytes, array, path);
         return Outcome::written;
     }
@@ -398,7 +413,7 @@ void write_at(const TypeLayout& layout, const Place& place, PyObject* value, con
 {
     if (layout.kind == TypeKind::scalar || layout.kind == TypeKind::enum_) {
         Number probe;
-        if (PyLong_CheckExact(value) || PyFloat_CheckExact(value) || number_from_python(value, probe) ||
+        if (PyLong_CheckExact(value) || PyFloat_CheckExact(value) || number_at(value, probe, path) ||
             !nb::hasattr(value, "get_this"))
             return write_scalar(layout.scalar, scalar_bytes(layout), place.bytes, value, path);
     } else if (write_kind(layout, place, value, path) == Outcome::written) {

@@ -6,8 +6,6 @@
 #include "device/texture_shape.h"
 #include "values/writer.h"
 
-#include <nanobind/ndarray.h>
-
 namespace spy {
 namespace {
 
@@ -209,7 +207,7 @@ bool pointer_from_python(PyObject* value, uint64_t& address, ref<Object>& owner,
         return true;
     }
     Number number;
-    if (!PyBool_Check(value) && !PyFloat_Check(value) && number_from_python(value, number) &&
+    if (!PyBool_Check(value) && !PyFloat_Check(value) && number_at(value, number, path) &&
         number.kind != Number::Kind::real) {
         if (store_number(ScalarType::uint64, 1, reinterpret_cast<uint8_t*>(&address), number) != StoreResult::ok)
             fail_number(StoreResult::out_of_range, "pointer", ScalarType::uint64, value, path);
@@ -227,85 +225,6 @@ bool pointer_from_python(PyObject* value, uint64_t& address, ref<Object>& owner,
         owner = buffer;
     else
         owner = new PythonOwner(value);
-    return true;
-}
-
-// --- TensorView
-
-namespace {
-
-constexpr size_t tensor_view_rank = 5;
-
-/// The struct of Slang's CUDA prelude: pointer, five byte strides, five sizes, rank.
-struct TensorViewBytes {
-    uint64_t data;
-    uint32_t strides[tensor_view_rank], sizes[tensor_view_rank], rank;
-};
-
-/// The scalar of TensorView<T>; none where T is neither scalar nor vector.
-ScalarType view_scalar(std::string_view full_name)
-{
-    const size_t open = full_name.find('<');
-    if (open == std::string_view::npos)
-        return ScalarType::none;
-    std::string_view element = full_name.substr(open + 1);
-    if (element.starts_with("vector<"))
-        element.remove_prefix(7);
-    return scalar_from_slang_name(element.substr(0, element.find_first_of(",>")));
-}
-
-uint32_t narrow(int64_t value, const char* what, const ValuePath& path)
-{
-    if (value < 0 || value > int64_t(UINT32_MAX))
-        fail_at(path, ErrorKind::value, cat("a TensorView holds 32-bit ", what, "s without sign, got ", value));
-    return uint32_t(value);
-}
-
-void check_array_device(const Place& place, int device_type, const ValuePath& path)
-{
-    if (!place.object || !place.object->device())
-        return;
-    const DeviceInfo& info = place.object->device()->info();
-    const bool on_gpu = device_type == nb::device::cuda::value || device_type == nb::device::cuda_managed::value;
-    if (!info.on_host && info.type != DeviceType::cuda)
-        fail_at(path, ErrorKind::runtime, "TensorView parameters need a cuda or cpu device; use Tensor elsewhere");
-    if ((info.type == DeviceType::cuda) != on_gpu && info.type != DeviceType::null)
-        fail_at(path, ErrorKind::value,
-                cat("the array lies in ", on_gpu ? "GPU" : "host",
-                    " memory, which this device does not read in place; copy it first"));
-}
-
-} // namespace
-
-bool write_tensor_view(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path)
-{
-    nb::object source = nb::borrow(value);
-    if (nb::hasattr(source, "requires_grad") && nb::hasattr(source, "detach"))
-        source = source.attr("detach")(); // autograd tensors refuse to be exported
-    nb::ndarray<nb::ro> array;
-    if (!nb::try_cast(source, array) || !array.is_valid())
-        return false;
-    check_array_device(place, array.device_type(), path);
-    if (array.ndim() > tensor_view_rank)
-        fail_at(path, ErrorKind::value, cat("a TensorView has at most 5 dimensions, got ", array.ndim()));
-    if (layout.size < sizeof(uint64_t) + 11 * sizeof(uint32_t))
-        fail_at(path, ErrorKind::runtime, cat("unexpected layout of ", type_text(layout)));
-    const ScalarType scalar = scalar_from_dlpack(array.dtype().code, array.dtype().bits);
-    const ScalarType wanted = view_scalar(layout.full_name);
-    if (wanted != ScalarType::none && scalar != wanted)
-        fail_at(path, ErrorKind::type,
-                cat("expected an array of ", scalar_info(wanted).numpy_name, " for ", type_text(layout), ", got ",
-                    scalar == ScalarType::none ? "another dtype" : scalar_info(scalar).numpy_name));
-    const auto item = int64_t(array.dtype().bits / 8);
-    TensorViewBytes view{};
-    view.data = uint64_t(array.data());
-    view.rank = uint32_t(array.ndim());
-    for (size_t axis = 0; axis < array.ndim(); ++axis) {
-        view.strides[axis] = narrow(array.stride(axis) * item, "stride", path);
-        view.sizes[axis] = narrow(int64_t(array.shape(axis)), "size", path);
-    }
-    std::memcpy(place.bytes, &view, sizeof(uint64_t) + 11 * sizeof(uint32_t));
-    keep_at(place, ref<Object>(new PythonOwner(source)));
     return true;
 }
 

@@ -32,6 +32,8 @@ struct ValuePath {
 
 /// The number that a Python object stands for: bool, int, float, NumPy scalar, enum, float16_t, 0-d array.
 bool number_from_python(PyObject* value, Number& number);
+/// The same; errors name the place.
+bool number_at(PyObject* value, Number& number, const ValuePath& path);
 
 /// OverflowError (range), ValueError (fraction) or TypeError for a number that was refused; `value` is quoted.
 [[noreturn]] void fail_number(StoreResult result, std::string_view type_name, ScalarType target, PyObject* value,

@@ -94,6 +94,24 @@ def test_indices_sizes_and_strides(device, m):
     assert m.fifth(y) == 10 and y.to_numpy().ravel().tolist() == [0, 1, 2, 5]
 
 
+def test_lists_of_tensors(device, m):
+    x = [counted(device, 2), counted(device, 4)]
+    same(m.element(np.array([1, 3], np.int32), x, _result="numpy"), [1, 3])
+    for make in (lambda data: tensor(device, data), lambda data: data):
+        held = [make(np.zeros(4, np.float32)) for _ in range(3)]
+        m.change([held])
+        assert [np.asarray(one).tolist() for one in held] == [[7, 8, 5, 2]] * 3
+    same(m.second([spy.Tensor.zeros(device, (3,), dtype="float2")] * 2, _result="numpy"), [30, 30])
+    with pytest.raises(spy.ResolveException, match="pass Tensors of vectors"):
+        m.second([np.zeros((3, 2), np.float32)] * 2)
+    with pytest.raises(spy.ResolveException, match=r"element \[1\] does not bind as element \[0\]"):
+        m.element(0, [x[0], counted(device, 2, 2)])
+    with_gradients = [counted(device, 2).with_grads()] * 2
+    for entries in (x, with_gradients):
+        with pytest.raises(NotImplementedError, match="x: gradients of the entries of a list"):
+            m.square.bwds(0, entries, _result=counted(device, 2).with_grads())
+
+
 def test_writes_reach_every_container(device, m):
     for container in (tensor(device, np.zeros(4)), np.zeros(4, np.float32)):
         m.change(container)

@@ -128,7 +128,18 @@ void rewrite(const Call& call, const Measured& measured, const Selected& selecte
 
 void write_leaf(Writing& w, size_t index)
 {
-    std::visit([&](const auto& kind) { write_kind(w, index, kind); }, w.spec(index).kind);
+    try {
+        std::visit([&](const auto& kind) { write_kind(w, index, kind); }, w.spec(index).kind);
+    } catch (const std::bad_cast&) {
+        fail(ErrorKind::type, w.label(), ": argument ", w.spec(index).name, ": the ", class_name(w.leaf(index).object),
+             " was never made: its __init__ did not run");
+    } catch (const std::bad_alloc&) {
+        fail(ErrorKind::memory, w.label(), ": argument ", w.spec(index).name, ": no memory for a copy of shape ",
+             w.leaf(index).shape.str(), "; pass a contiguous array or a Tensor");
+    } catch (const std::length_error&) {
+        fail(ErrorKind::memory, w.label(), ": argument ", w.spec(index).name, ": a copy of shape ",
+             w.leaf(index).shape.str(), " would not fit into memory; pass a contiguous array or a Tensor");
+    }
 }
 
 void write_kind(Writing&, size_t, const SkipSpec&) { }
