@@ -218,11 +218,7 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"{name}: Slang cannot compile [Differentiable] functions with arrays of unknown size; declare the size, such as "
             f"float x[4]\n{text}"
         )
-    shared = [word for word in re.findall(r"ambiguous reference to '(\w+)'", text) if word in program.declared_names]
-    if not shared and any(t in text for t in ("expected a type", "generic argument", "member not found")):
-        # a generic type of the user's own that is called like one of the library
-        named = set(re.findall(r"\b(I?\w*Tensor(?:View)?)<", source))
-        shared = sorted(n for n in named if {n, n[0].lower() + n[1:]} & program.declared_names)
+    shared = _shared_names(program, source, text)
     if shared:
         return ResolveException(
             f"{name}: '{shared[0]}' is declared by the module and by slangpy's own library; give it another name or put "
@@ -237,6 +233,16 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"the list. The kernel is in {path}. Slang said:\n{text}"
         )
     return KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}")
+
+
+def _shared_names(program: Any, source: str, text: str) -> list[str]:
+    """Names that the user's module and the library both declare, where that is what the compiler complains of."""
+    shared = [word for word in re.findall(r"ambiguous reference to '(\w+)'", text) if word in program.declared_names]
+    if not shared and any(t in text for t in ("expected a type", "generic argument", "member not found")):
+        # a generic type of the user's own that is called like one of the library
+        named = set(re.findall(r"\b(I?\w*Tensor(?:View)?)<", source))
+        shared = sorted(n for n in named if {n, n[0].lower() + n[1:]} & program.declared_names)
+    return shared
 
 
 def _show(name: str, source: str) -> None:

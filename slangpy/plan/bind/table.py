@@ -39,11 +39,7 @@ def bind_table(value: Value, type_: SlangType, context: Context) -> Binding:
     if first.kind not in ("view", "pointer"):
         raise no_match(value, type_, "a list of textures binds to texture parameters and arrays of them only")
     for path, other in bound:
-        if other.kind != first.kind or (other.stored, other.inner, other.dims) != (
-            first.stored,
-            first.inner,
-            first.dims,
-        ):
+        if (other.kind, other.stored, other.inner, other.dims) != (first.kind, first.stored, first.inner, first.dims):
             raise no_match(value, type_, f"element {path} does not bind as element {bound[0][0]} does")
     if first.vectors > 1:
         raise no_match(value, type_, "lists of arrays of numbers bind to views of numbers; pass Tensors of vectors")
