@@ -11,8 +11,8 @@ from typing import Any
 from ..config import config
 from .cache import cache_of, digest
 from .reports import report_step
-from .text.precompiled import compile_kernel
 from .text.prelude import check_resources, prelude_key, with_prelude
+from .text.short import compile_kernel
 
 _DECIDING = ("SPY_WAVE_LANES", "SPY_BOUNDS_CHECKS")
 """Defines of the target that the text in front of its code depends on."""

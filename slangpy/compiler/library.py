@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ..base import libslang
@@ -9,22 +10,31 @@ from ..base.folders import LIBRARY_PATH
 from .cache import cache_of, digest
 from .package_files import library_hash
 
+_KEY_SIZE = 64
+
 
 def library_key(target: str = "") -> str:
     """What the precompiled library was made of: one for all targets with pointers, one for "hlsl", which has none."""
     return digest(library_hash(), str(libslang.version()), *(["hlsl"] if target == "hlsl" else []))
 
 
+def _shipped(target: str) -> Path | None:
+    """The file of the package that has our library for a target: its key, then the library. None where that is another's."""
+    path = LIBRARY_PATH / ("slangpy-hlsl.slang-module.bin" if target == "hlsl" else "slangpy.slang-module.bin")
+    try:
+        with open(path, "rb") as file:
+            return path if file.read(_KEY_SIZE).decode("ascii", "replace") == library_key(target) else None
+    except FileNotFoundError:
+        return None
+
+
 def library_blob(device: Any) -> bytes | None:
     """Our library precompiled: as shipped, or as the cache has it; None where it is not compiled yet."""
     target = device.compile_target.format
-    key = library_key(target)
-    shipped = LIBRARY_PATH / ("slangpy-hlsl.slang-module.bin" if target == "hlsl" else "slangpy.slang-module.bin")
-    if shipped.exists():
-        data = shipped.read_bytes()
-        if data[:64].decode("ascii", "replace") == key:
-            return data[64:]
-    return cache_of(device, "module_cache").read_bytes("library", key)
+    shipped = _shipped(target)
+    if shipped is not None:
+        return shipped.read_bytes()[_KEY_SIZE:]
+    return cache_of(device, "module_cache").read_bytes("library", library_key(target))
 
 
 def compile_library(target: str) -> bytes:
@@ -43,10 +53,14 @@ def load_library(session: Any) -> None:
     """Makes `import slangpy;` cheap: the library is loaded precompiled, compiled once per machine where it is not."""
     if getattr(session, "_library_loaded", False):
         return
-    blob = library_blob(session.device)
-    if blob is None:
-        target = session.device.compile_target.format
-        blob = compile_library(target)
-        cache_of(session.device, "module_cache").write_bytes("library", library_key(target), blob)
-    session.load_module_from_blob("slangpy", str(LIBRARY_PATH / "slangpy.slang"), blob)
+    target, path = session.device.compile_target.format, str(LIBRARY_PATH / "slangpy.slang")
+    shipped = _shipped(target)
+    if shipped is not None:
+        session._load_module_from_file("slangpy", path, str(shipped), _KEY_SIZE)
+    else:
+        blob = library_blob(session.device)
+        if blob is None:
+            blob = compile_library(target)
+            cache_of(session.device, "module_cache").write_bytes("library", library_key(target), blob)
+        session.load_module_from_blob("slangpy", path, blob)
     session._library_loaded = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 
+from ..base import libslang
 from ..base.folders import LIBRARY, PACKAGE
 from ..config import config
 from .cache import cache, digest
@@ -41,12 +42,15 @@ def _hash(name: str) -> str:
 def _find(name: str) -> None:
     """Takes the hashes from disk, or makes that one (both, where disk keeps them)."""
     if not config.cache_enabled:
+        libslang.start_background()
         _known[name] = _hash_library() if name == "library" else _hash_code(_files())
         return
     files = _files()
     key = digest(PACKAGE, repr(files))
     stored = cache.read("package", key)
     if stored is None:
+        if config.shipped_cache is None and not (cache.folder / "kernel").exists():
+            libslang.start_background()  # there is no kernel to be found: Slang gets ready while files are hashed
         stored = {"library": _hash_library(), "planner": _hash_code(files)}
         if files == _files():  # nobody wrote to one meanwhile
             cache.write("package", key, stored)

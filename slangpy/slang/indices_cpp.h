@@ -3,17 +3,20 @@
 //
 // Slang's macros stand at the beginning of functions whose last line reads or writes `data[index]` or `m_data[index]`.
 // Local variables of these names hide the members.
-#include <atomic>
-#include <cstddef>
+#include <stddef.h>
 
 #if !defined(__GNUC__)
 #define __builtin_expect(condition, expected) (condition)
 #endif
 
+// Set by kernels, read by the device.
 #if defined(_MSC_VER)
+#include <atomic>
 extern "C" __declspec(dllexport) std::atomic<int> _spy_outside{0};
+#define SPY_NOTE(flag) flag.store(1, std::memory_order_relaxed)
 #else
-extern "C" __attribute__((visibility("default"))) std::atomic<int> _spy_outside{0};
+extern "C" __attribute__((visibility("default"))) int _spy_outside = 0;
+#define SPY_NOTE(flag) __atomic_store_n(&flag, 1, __ATOMIC_RELAXED)
 #endif
 
 template<class T>
@@ -27,7 +30,7 @@ inline T* _spy_nowhere(T*)
 {
     static thread_local typename SpyMutable<T>::Type place;
     place = typename SpyMutable<T>::Type{};
-    _spy_outside.store(1, std::memory_order_relaxed);
+    SPY_NOTE(_spy_outside);
     return &place;
 }
 
@@ -37,7 +40,7 @@ inline Word* _spy_nowhere_bytes(Word*)
     static thread_local typename SpyMutable<Word>::Type place[(Size + sizeof(Word) - 1) / sizeof(Word)];
     for (auto& word : place)
         word = 0;
-    _spy_outside.store(1, std::memory_order_relaxed);
+    SPY_NOTE(_spy_outside);
     return place;
 }
 

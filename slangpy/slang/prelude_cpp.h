@@ -7,10 +7,14 @@
 // everything else here together. This name keeps them out.
 #define _GLIBCXX_BITS_SPECFUN_H
 
-#include <cstdint>
-#include <cstring>
+#include <stddef.h>
+#include <stdint.h>
 #if defined(_MSC_VER)
 #include <intrin.h>
+#include <string.h>
+#define SPY_COPY memcpy
+#else
+#define SPY_COPY __builtin_memcpy
 #endif
 
 namespace spy_atomics {
@@ -67,9 +71,9 @@ inline Real add(Real* to, Real v)
     Word desired;
     Real before;
     do {
-        std::memcpy(&before, &expected, sizeof(Real));
+        SPY_COPY(&before, &expected, sizeof(Real));
         Real sum = before + v;
-        std::memcpy(&desired, &sum, sizeof(Real));
+        SPY_COPY(&desired, &sum, sizeof(Real));
     } while (!exchange(word, expected, desired));
     return before;
 }
@@ -190,7 +194,7 @@ inline __attribute__((always_inline)) void store(T* to, const A& values)
     Piece* piece = reinterpret_cast<Piece*>(to);
     for (size_t i = 0; i < sizeof(A) / 16; i++) {
         Piece v;
-        std::memcpy(&v, reinterpret_cast<const char*>(&values) + 16 * i, 16);
+        SPY_COPY(&v, reinterpret_cast<const char*>(&values) + 16 * i, 16);
 #if defined(__clang__)
         __builtin_nontemporal_store(v, piece + i);
 #else
@@ -198,7 +202,7 @@ inline __attribute__((always_inline)) void store(T* to, const A& values)
 #endif
     }
 #else
-    std::memcpy(to, &values, sizeof(A));
+    SPY_COPY(to, &values, sizeof(A));
 #endif
 }
 

@@ -57,7 +57,7 @@ struct _spy_held : T {
     Texture texture;
     int32_t place[4];
     T before;
-    _spy_held(T v, const Texture& t, const int32_t* p) : T(v), texture(t), before(v) { memcpy(place, p, sizeof(place)); }
+    _spy_held(T v, const Texture& t, const int32_t* p) : T(v), texture(t), before(v) { SPY_COPY(place, p, sizeof(place)); }
     ~_spy_held()
     {
         T now = *this;
@@ -113,7 +113,7 @@ template <int channels> struct _spy_plain_floats {
     static _spy_four read(const uint8_t* from)
     {
         _spy_four v = {0, 0, 0, 1};
-        memcpy(&v, from, bytes);
+        SPY_COPY(&v, from, bytes);
         return v;
     }
 };
@@ -123,7 +123,7 @@ struct _spy_plain_bytes {
     {
         typedef uint8_t Four __attribute__((vector_size(4)));
         Four v;
-        memcpy(&v, from, 4);
+        SPY_COPY(&v, from, 4);
         return __builtin_convertvector(v, _spy_four) / 255.0f;
     }
 };

@@ -13,6 +13,8 @@ from pathlib import Path
 from ...base.folders import LIBRARY_PATH
 
 _END_OF_PRELUDE = b"\n#ifdef SLANG_PRELUDE_NAMESPACE\nusing namespace SLANG_PRELUDE_NAMESPACE;\n#endif\n"
+KERNEL = b"\n// --- the kernel\n"
+"""Stands between what is here put in front of a kernel, and what Slang emitted."""
 _HOST = b'extern "C" __attribute__((visibility("default"))) const SpyHost* _spy_host = nullptr;\n'
 _GROUPS = re.compile(rb"\b_spy_(?:group_sync|wave_|fetch_|fence|bits4|lanes_before)")
 _TEXTURES = re.compile(rb"\b(?:RW)?(?:Buffer|Texture(?:1D|2D|3D|Cube|2DMS)(?:Array)?)<")
@@ -78,6 +80,7 @@ def with_host(code: bytes, wave_lanes: str) -> bytes:
         _HOST,
         _file("groups_cpp.h"),
         _file("textures_cpp.h") if textures else b"",
+        KERNEL,
         body[len(_END_OF_PRELUDE) :],
     )
     return b"".join(parts)
@@ -92,10 +95,12 @@ def with_one_entry(code: bytes) -> bytes:
     """Code in which the loop over groups, the only function that the device calls, is the only one exported.
 
     The C++ compiler made each kernel up to four times: for one thread, for one group, for all groups, and by itself.
+    Kernels of calls, whose groups are blocks of the call, also stay apart from that loop: GCC would write them twice.
     """
     exported = _OF_ONE_THREAD.search(code)
     if exported is None:
         return code
     thread = re.compile(rb"^(?=void %s\(void\* )" % exported[1], re.MULTILINE)
     head = thread.sub(b"static ", code[: exported.start()], 1)
-    return head + _OF_A_GROUP.sub(rb"static \1", code[exported.end() :])
+    apart = b"__attribute__((noinline)) " if exported[1] == b"__spy_main" else b""
+    return head + _OF_A_GROUP.sub(b"static " + apart + rb"\1", code[exported.end() :])

@@ -14,6 +14,7 @@ from ..cache import digest
 from .globals_used import used_slots
 from .hlsl import check_hlsl, with_any_index, with_halves
 from .host import host_inputs, with_host, with_one_entry
+from .short import short_inputs
 
 _FILES = {
     "cpp": ("prelude_integers.h", "adds_cpp.h", "prelude_cpp.h"),
@@ -67,7 +68,8 @@ def prelude_key(target: str) -> str:
     """Hash of all that `with_prelude` adds for a target; part of what names a kernel in the disk cache."""
     return digest(
         Path(__file__).read_bytes(), Path(__file__).with_name("hlsl.py").read_bytes(),
-        _prelude_of(target) if target in _FILES else b"", host_inputs() + _checks() if target == "cpp" else b"",
+        _prelude_of(target) if target in _FILES else b"",
+        host_inputs() + _checks() + short_inputs() if target == "cpp" else b"",
     )  # fmt: skip
 
 

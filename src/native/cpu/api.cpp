@@ -37,6 +37,18 @@ bool any_is_named(const std::vector<std::string>& command, std::string_view part
     return std::any_of(command.begin(), command.end(), [&](const std::string& word) { return is_named(word, part); });
 }
 
+/// What kernels that use nothing of the C++ library are linked with: reading that library takes longer than linking
+/// them. What is missing is an error now, not when the kernel is loaded.
+std::vector<std::string> c_libraries(const Compiler& cxx)
+{
+#ifdef __linux__
+    if (!cxx.is_clang)
+        return {"-nostdlib", "-Wl,-z,defs", "-lgcc", "-lm", "-lc"};
+#endif
+    (void)cxx;
+    return {};
+}
+
 } // namespace
 
 Config config()
@@ -81,18 +93,24 @@ const Compiler& compiler()
                  "). Install one, for example 'apt install g++' or 'pip install ziglang', or set CXX");
 }
 
-std::string compile_shared_library(std::string_view source, const std::vector<std::string>& flags,
-                                   const std::string& label)
+std::string compile_shared_library(std::string_view source, std::string_view whole,
+                                   const std::vector<std::string>& flags, const std::string& label)
 {
     const Compiler& cxx = compiler();
     WorkFolder folder;
     const std::string text = folder.path + "/kernel.cpp", out = folder.path + library_name,
                       log = folder.path + "/log.txt";
-    write_file(text, source, "the source of a kernel");
-    std::vector<std::string> command = cxx.command;
-    command.insert(command.end(), flags.begin(), flags.end());
-    command.insert(command.end(), {"-o", out, text});
-    const int status = run(command, log);
+    const auto compile = [&](std::string_view code, const std::vector<std::string>& libraries) {
+        write_file(text, code, "the source of a kernel");
+        std::vector<std::string> command = cxx.command;
+        command.insert(command.end(), flags.begin(), flags.end());
+        command.insert(command.end(), {"-o", out, text});
+        command.insert(command.end(), libraries.begin(), libraries.end());
+        return run(command, log);
+    };
+    int status = whole.empty() ? compile(source, {}) : compile(source, c_libraries(cxx));
+    if (status != 0 && !whole.empty())
+        status = compile(whole, {});
     if (status != 0) {
         folder.keep = true;
         fail(ErrorKind::slang_compile, "compiling the C++ code of ", label, " failed (", cxx.command[0],

@@ -31,8 +31,9 @@ const std::string& processor_identity();
 std::string processor_name();
 
 /// Compiles C++ text to the bytes of a shared library.
-std::string compile_shared_library(std::string_view source, const std::vector<std::string>& flags,
-                                   const std::string& label);
+/// whole: compiled instead where `source` needs more than what stands in it; empty: there is nothing else.
+std::string compile_shared_library(std::string_view source, std::string_view whole,
+                                   const std::vector<std::string>& flags, const std::string& label);
 
 /// A shared library loaded from memory; unloaded by the destructor.
 class Library {

@@ -167,12 +167,12 @@ uint32_t CpuDevice::format_support(Format format)
 
 std::string CpuDevice::compile(const CompileDesc& desc)
 {
-    return compile_shared_library(desc.source, compiler_flags(desc), desc.label);
+    return compile_shared_library(desc.source, desc.whole_source, compiler_flags(desc), desc.label);
 }
 
 std::string CpuDevice::compiler_fingerprint()
 {
-    std::string text = "cpu 1\n" + compiler().identity + "\n" + processor_identity();
+    std::string text = "cpu 2\n" + compiler().identity + "\n" + processor_identity();
     for (const std::string& flag : compiler_flags({}))
         text += flag + " ";
     return text;

@@ -218,6 +218,8 @@ struct SubmitDesc {
 /// What Device::compile gets: generated source text or SPIR-V, and how to build it.
 struct CompileDesc {
     std::string_view source;
+    /// The same with all that `source` may lack: compiled where that does not compile; empty: there is none. CPU only.
+    std::string_view whole_source;
     std::string entry_point_name;
     std::string label;
     /// `uncontracted`: sums and products are rounded one by one, functions as in `default`. `precise`: that, and the

@@ -140,11 +140,10 @@ void Build::load_part(const ModuleData& recipe)
         return load_source(recipe, std::move(*text));
     }
     ComPtr<ISlangBlob> diagnostics;
-    slang::IModule* module = slang_loadModuleFromIRBlob(state->session.get(), recipe.name.c_str(), recipe.path.c_str(),
-                                                        recipe.content.data(), recipe.content.size(),
-                                                        diagnostics.put());
+    slang::IModule* module = state->session->loadModuleFromIRBlob(recipe.name.c_str(), recipe.path.c_str(),
+                                                                  recipe.blob.get(), diagnostics.put());
     check(!module, diagnostics.get(), cat("Failed to load slang module \"", recipe.name, "\" from its binary form"));
-    state->remote->loaded(module, recipe.content);
+    state->remote->loaded(module, recipe.blob);
     modules[&recipe] = {module, lay_out(ComPtr<slang::IComponentType>(module), {&recipe})};
 }
 

@@ -85,11 +85,13 @@ private:
     std::atomic<uint32_t> m_count{0};
 };
 
-inline std::string blob_text(ISlangBlob* blob)
+inline std::string_view blob_view(ISlangBlob* blob)
 {
-    return blob ? std::string(static_cast<const char*>(blob->getBufferPointer()), blob->getBufferSize())
-                : std::string();
+    return blob ? std::string_view(static_cast<const char*>(blob->getBufferPointer()), blob->getBufferSize())
+                : std::string_view();
 }
+
+inline std::string blob_text(ISlangBlob* blob) { return std::string(blob_view(blob)); }
 
 inline std::string_view text_or_empty(const char* text) { return text ? text : ""; }
 

@@ -1,5 +1,7 @@
 #include "slang/compiler.h"
 
+#include "slang/heap.h"
+
 #include <thread>
 #ifndef _WIN32
 #include <pthread.h>
@@ -27,6 +29,9 @@ std::thread::id closer;
 
 /// Deep expressions recurse in Slang; the default stack of a thread is too small for some that a main thread compiles.
 constexpr size_t worker_stack_size = size_t(256) << 20;
+
+/// Somewhat less than Slang 2026.12 fills with small objects when it starts and reads our library.
+constexpr size_t first_heap = size_t(160) << 20;
 
 void start_thread(std::function<void()> body)
 {
@@ -337,6 +342,7 @@ void Compiler::acquire(bool may_throw)
 slang::IGlobalSession* Compiler::global_session()
 {
     if (!m_global_session) {
+        prepare_heap(first_heap);
         const SlangGlobalSessionDesc desc = {};
         if (SLANG_FAILED(slang::createGlobalSession(&desc, m_global_session.put())))
             fail_runtime("the Slang compiler could not be started: ",

@@ -75,12 +75,12 @@ wire::GenerateCode code_request(const ProgramData& program, int entry_point, con
     return message;
 }
 
-std::string serialize(slang::IModule* module)
+ComPtr<ISlangBlob> serialize(slang::IModule* module)
 {
     ComPtr<ISlangBlob> blob;
     if (SLANG_FAILED(module->serialize(blob.put())))
         fail(ErrorKind::slang_compile, "Failed to serialize slang module \"", text_or_empty(module->getName()), "\"");
-    return blob_text(blob.get());
+    return blob;
 }
 
 } // namespace
@@ -122,31 +122,32 @@ void RemoteSession::open()
     if (!worker || !join(*worker))
         return;
     for (auto& [module, sent] : m_modules)
-        if (!sent.number && !sent.blob.empty())
-            send(*worker, module, sent, sent.blob);
+        if (!sent.number && sent.blob)
+            send(*worker, module, sent, sent.blob.get());
 }
 
-void RemoteSession::send(CodeWorker& worker, slang::IModule* module, Sent& sent, const std::string& blob)
+void RemoteSession::send(CodeWorker& worker, slang::IModule* module, Sent& sent, ISlangBlob* blob)
 {
     sent.number = ++m_last_number;
     const char* path = module->getFilePath();
     worker.send(m_life,
                 wire::frame(wire::Kind::module,
                             wire::LoadModule{m_id, sent.number, std::string(module->getName()),
-                                             std::string(text_or_empty(path)), blob}));
+                                             std::string(text_or_empty(path)), blob_text(blob)}));
 }
 
-void RemoteSession::loaded(slang::IModule* module, const std::string& blob) { m_modules[module] = {"", blob, 0}; }
-
-/// What is known of a module; `blob` is filled where it had to be made, and empty where `Sent` keeps it.
-RemoteSession::Sent& RemoteSession::serialized(const SessionState& state, slang::IModule* module, std::string& blob)
+void RemoteSession::loaded(slang::IModule* module, ComPtr<ISlangBlob> blob)
 {
-    Sent& sent = m_modules[module];
-    if (sent.blob.empty()) {
-        const SourceFiles::Quiet quiet(*state.files.get());
-        blob = serialize(module);
-    }
-    return sent;
+    m_modules[module] = {"", std::move(blob), 0};
+}
+
+/// The bytes that `sent` keeps, or new ones.
+ComPtr<ISlangBlob> RemoteSession::serialized(const SessionState& state, slang::IModule* module, const Sent& sent)
+{
+    if (sent.blob)
+        return sent.blob;
+    const SourceFiles::Quiet quiet(*state.files.get());
+    return serialize(module);
 }
 
 CodeRequest RemoteSession::request(const SessionState& state, const ProgramData& program, int entry_point,
@@ -163,11 +164,8 @@ CodeRequest RemoteSession::request(const SessionState& state, const ProgramData&
     Numbers numbers;
     for (slang::IModule* module : modules) {
         Sent& sent = m_modules[module];
-        if (!sent.number) {
-            std::string blob;
-            serialized(state, module, blob);
-            send(*worker, module, sent, blob.empty() ? sent.blob : blob);
-        }
+        if (!sent.number)
+            send(*worker, module, sent, serialized(state, module, sent).get());
         numbers[module] = sent.number;
     }
     wire::GenerateCode message = code_request(program, entry_point, numbers);
@@ -182,10 +180,9 @@ std::string RemoteSession::content_key(const SessionState& state, const ProgramD
     writer(Compiler::version(), m_target, m_options);
     Numbers numbers;
     for (slang::IModule* module : closure(state, program)) {
-        std::string blob;
-        Sent& sent = serialized(state, module, blob);
+        Sent& sent = m_modules[module];
         if (sent.hash.empty())
-            sent.hash = content_hash(blob.empty() ? sent.blob : blob);
+            sent.hash = content_hash(blob_view(serialized(state, module, sent).get()));
         writer(sent.hash);
         numbers[module] = numbers.size() + 1;
     }

@@ -19,7 +19,7 @@ public:
     /// Starts the process, where there is none, and sends it the session: it then gets ready beside the front end.
     void open();
     /// `module` came of these bytes, which need not be made again.
-    void loaded(slang::IModule* module, const std::string& blob);
+    void loaded(slang::IModule* module, ComPtr<ISlangBlob> blob);
 
     /// A question, unless the code is better made here: Slang dies in derivatives, and what has none need not wait for
     /// a process to get ready.
@@ -30,9 +30,9 @@ public:
 
 private:
     struct Sent {
-        std::string hash;    ///< made when it is asked for
-        std::string blob;    ///< kept where it was there anyway
-        uint64_t number = 0; ///< 0: not sent in this life
+        std::string hash;        ///< made when it is asked for
+        ComPtr<ISlangBlob> blob; ///< kept where it was there anyway
+        uint64_t number = 0;     ///< 0: not sent in this life
     };
 
     SlangTarget m_target;
@@ -41,8 +41,8 @@ private:
     std::unordered_map<slang::IModule*, Sent> m_modules;
 
     bool join(CodeWorker& worker);
-    void send(CodeWorker& worker, slang::IModule* module, Sent& sent, const std::string& blob);
-    Sent& serialized(const SessionState& state, slang::IModule* module, std::string& blob);
+    void send(CodeWorker& worker, slang::IModule* module, Sent& sent, ISlangBlob* blob);
+    static ComPtr<ISlangBlob> serialized(const SessionState& state, slang::IModule* module, const Sent& sent);
 };
 
 } // namespace spy

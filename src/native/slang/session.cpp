@@ -149,6 +149,8 @@ namespace {
 
 std::string identity_of(const ModuleData& module)
 {
+    if (module.source == ModuleData::Source::blob) // nothing is ever compared with it but texts
+        return "blob";
     return cat(int(module.source), ":",
                module.source == ModuleData::Source::file ? module.path : content_hash(module.content));
 }
@@ -254,19 +256,19 @@ std::shared_ptr<ModuleData> Session::load_module_from_source(const std::string& 
 }
 
 std::shared_ptr<ModuleData> Session::load_module_from_blob(const std::string& name, const std::string& path,
-                                                           const std::string& blob)
+                                                           std::string blob)
 {
     const auto operation = Compiler::lock_politely(m_operation);
     if (blob.empty())
         fail_value("load_module_from_blob: the blob of module \"", name, "\" is empty");
     if (std::shared_ptr<ModuleData> known = find_named("name:" + name))
-        if (known->source == ModuleData::Source::blob && known->content == blob)
+        if (known->source == ModuleData::Source::blob && blob_view(known->blob.get()) == blob)
             return known;
     ModuleData recipe;
     recipe.source = ModuleData::Source::blob;
     recipe.name = name;
     recipe.path = path;
-    recipe.content = blob;
+    recipe.blob = ComPtr<ISlangBlob>(new TextBlob(std::move(blob)));
     return load(std::move(recipe), "name:" + name);
 }
 

@@ -139,7 +139,8 @@ struct Layout {
 struct ModuleData {
     enum class Source { file, text, blob, composed };
     Source source = Source::file;
-    std::string name, path, content;                ///< content: the text or the blob
+    std::string name, path, content;                ///< content: the text
+    ComPtr<ISlangBlob> blob;                        ///< the module in binary form
     std::vector<std::shared_ptr<ModuleData>> parts; ///< composed
     std::vector<TypeConformance> conformances;      ///< composed
 
@@ -175,7 +176,7 @@ public:
     std::shared_ptr<ModuleData> load_module_from_source(const std::string& name, const std::string& source,
                                                         const std::string& path);
     std::shared_ptr<ModuleData> load_module_from_blob(const std::string& name, const std::string& path,
-                                                      const std::string& blob);
+                                                      std::string blob);
     std::shared_ptr<ModuleData> compose_modules(const std::string& name,
                                                 const std::vector<std::shared_ptr<ModuleData>>& parts,
                                                 const std::vector<TypeConformance>& conformances);

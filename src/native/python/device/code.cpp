@@ -29,12 +29,15 @@ auto timed(Device& device, const char* step, const std::string& label, size_t si
 
 std::string compile(Device& device, nb::bytes source, const std::string& entry_point_name, const std::string& label,
                     const std::string& float_mode, int optimization, bool debug_info,
-                    std::vector<std::string> downstream_args, nb::handle group_size, const std::string& cuda_arch)
+                    std::vector<std::string> downstream_args, nb::handle group_size, const std::string& cuda_arch,
+                    nb::bytes whole_source)
 {
     check_open(&device);
     CompileDesc desc;
     const std::string text(static_cast<const char*>(source.data()), source.size());
     desc.source = text;
+    const std::string whole(static_cast<const char*>(whole_source.data()), whole_source.size());
+    desc.whole_source = whole;
     desc.entry_point_name = entry_point_name;
     desc.label = label.empty() ? entry_point_name : label;
     if (float_mode == "fast")
@@ -152,7 +155,8 @@ void bind_code(nb::module_& m, nb::class_<Device, Object>& cls)
             "compile",
             [](Device& d, nb::object source, const std::string& entry_point_name, const std::string& label,
                const std::string& float_mode, int optimization, bool debug_info,
-               std::vector<std::string> downstream_args, nb::object group_size, const std::string& cuda_arch) {
+               std::vector<std::string> downstream_args, nb::object group_size, const std::string& cuda_arch,
+               nb::bytes whole_source) {
                 nb::object data = PyUnicode_Check(source.ptr()) ? nb::steal(PyUnicode_AsUTF8String(source.ptr()))
                                                                 : source;
                 if (!data.is_valid() || !PyBytes_Check(data.ptr())) {
@@ -161,14 +165,16 @@ void bind_code(nb::module_& m, nb::class_<Device, Object>& cls)
                 }
                 const std::string code = compile(d, nb::borrow<nb::bytes>(data), entry_point_name, label, float_mode,
                                                  optimization, debug_info, std::move(downstream_args), group_size,
-                                                 cuda_arch);
+                                                 cuda_arch, std::move(whole_source));
                 return nb::bytes(code.data(), code.size());
             },
             nb::arg("source"), nb::arg("entry_point_name"), nb::kw_only(), nb::arg("label") = "",
             nb::arg("float_mode") = "default", nb::arg("optimization") = 1, nb::arg("debug_info") = false,
             nb::arg("downstream_args") = std::vector<std::string>{}, nb::arg("group_size") = nb::make_tuple(1, 1, 1),
-            nb::arg("cuda_arch") = "",
-            "Code generated for this device -> what create_kernel takes. Does not hold the GIL.")
+            nb::arg("cuda_arch") = "", nb::arg("whole_source") = nb::bytes("", 0),
+            "Code generated for this device -> what create_kernel takes. Does not hold the GIL. whole_source: compiled "
+            "where "
+            "`source` does not compile, and what the error is about; on the CPU only.")
         .def(
             "create_kernel",
             [](Device& d, const nb::bytes& code, ref<ProgramLayout> layout, std::string label) {

@@ -14,6 +14,7 @@
 #include "slang/type_layout.h"
 
 #include <chrono>
+#include <fstream>
 
 namespace spy {
 namespace {
@@ -58,6 +59,32 @@ ref<SlangModule> load_module_from_source(ref<Session> session, const std::string
     return wrap(session, compile(session, "loading a module", [&] {
                     return session->load_module_from_source(name, source, file);
                 }));
+}
+
+std::string bytes_of_file(const std::string& path, uint64_t begin)
+{
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    const std::streamoff end = file ? std::streamoff(file.tellg()) : -1;
+    if (end < std::streamoff(begin))
+        fail_runtime("cannot read ", path, " from byte ", begin, " on");
+    std::string bytes(size_t(end) - begin, '\0');
+    file.seekg(std::streamoff(begin));
+    if (!file.read(bytes.data(), std::streamsize(bytes.size())))
+        fail_runtime("cannot read ", path);
+    return bytes;
+}
+
+ref<SlangModule> load_bytes(ref<Session> session, const std::string& name, const std::string& path, std::string bytes)
+{
+    return wrap(session, compile(session, "loading a module", [&] {
+                    return session->load_module_from_blob(name, path, std::move(bytes));
+                }));
+}
+
+ref<SlangModule> load_module_from_file(ref<Session> session, const std::string& name, const std::string& path,
+                                       nb::handle file, uint64_t begin)
+{
+    return load_bytes(session, name, path, bytes_of_file(path_text(file, "_load_module_from_file 'file'"), begin));
 }
 
 ref<SlangModule> compose(ref<Session> session, const std::string& name, nb::sequence modules, nb::handle conformances)
@@ -162,12 +189,11 @@ void bind_session_loading(SessionClass& session)
         .def(
             "load_module_from_blob",
             [](ref<Session> self, const std::string& name, const std::string& path, nb::bytes blob) {
-                const std::string bytes(blob.c_str(), blob.size());
-                return wrap(self, compile(self, "loading a module", [&] {
-                                return self->load_module_from_blob(name, path, bytes);
-                            }));
+                return load_bytes(self, name, path, {blob.c_str(), blob.size()});
             },
             nb::arg("name"), nb::arg("path"), nb::arg("blob"), "Loads what SlangModule.serialize() gave.")
+        .def("_load_module_from_file", load_module_from_file, nb::arg("name"), nb::arg("path"), nb::arg("file"),
+             nb::arg("begin"), "load_module_from_blob of what a file has from a place on, which Python does not hold.")
         .def("compose_modules", compose, nb::arg("name"), nb::arg("modules"), nb::arg("type_conformances") = nb::none())
         .def("link", link, nb::arg("modules"), nb::arg("entry_points"), nb::arg("type_conformances") = nb::none(),
              nb::arg("link_options") = nb::none())
