@@ -11,11 +11,12 @@ from typing import Any
 
 from ..base.folders import LIBRARY
 from ..config import config
-from ..errors import CompilerDiedError
+from ..errors import CompilerDiedError, SlangCompileError
 from .cache import cache_of
 from .text.hlsl import check_hlsl_parameters
 
 _KIND = "died"
+_NO_TYPE = "unhandled type for C/C++ emit"  # an internal error of Slang 2026.12
 _REMEMBERED = ("crash", "timeout", "memory")
 _log = logging.getLogger("slangpy")
 
@@ -25,7 +26,8 @@ def target_code(device: Any, program: Any, entry_point: int, label: str, generat
 
     label: what messages call it. generated: source that was made for it, kept beside the user's when the compiler dies.
     Raises CompilerDiedError when the compiler crashes or has to be stopped; that is remembered in the disk cache, and not
-    tried again before the sources, the options, the compiler or the limits change.
+    tried again before the sources, the options, the compiler or the limits change. Raises NotImplementedError for types
+    that the device's language lacks.
     """
     if device.compile_target.format == "hlsl":
         check_hlsl_parameters(program.binding_layout(entry_point), label)
@@ -48,6 +50,14 @@ def target_code(device: Any, program: Any, entry_point: int, label: str, generat
             record["entry"] = str(cache.folder / _KIND / key)
             cache.write(_KIND, key, record)
         raise _error(label, record) from None
+    except SlangCompileError as error:
+        if _NO_TYPE not in str(error):
+            raise
+        raise NotImplementedError(
+            f"{label} uses a type that Slang cannot write for this device: C++ code of the cpu device has no BFloat16 and no "
+            'floats of 8 bits; use float there (containers of BFloat16 are read as float with .convert("safe")), or a cuda '
+            "device"
+        ) from None
 
 
 def _limit(reason: str) -> float:

@@ -184,7 +184,7 @@ def _explained(program: Any, name: str, source: str) -> Iterator[None]:
     """Says of the compiler's errors what they mean for the call."""
     try:
         yield
-    except CompilerDiedError:
+    except (CompilerDiedError, NotImplementedError):
         raise
     except SlangCompileError as error:
         raise _refusal(program, name, source, str(error)) from None

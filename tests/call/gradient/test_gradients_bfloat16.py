@@ -120,3 +120,30 @@ def test_parameters_of_the_type_itself(device, m):
         return
     with pytest.raises(NotImplementedError, match=r"of_bfloat.*BFloat16.*declare .*float.*convert"):
         m.of_bfloat(bf16(device, [1, 2.5]))
+
+
+def test_the_type_inside_of_programs():
+    """Slang's C++ code has no such type: wherever a program has it, the error says so."""
+    device = spy.Device(type=spy.DeviceType.cpu)
+    inside = spy.Module.load_from_source(
+        device,
+        "bfloat16_inside",
+        """
+        struct Pair { BFloat16 x; float y; };
+        float of_field(Pair pair) { return pair.y; }
+        float rounded(float x) { return float(BFloat16(x)); }
+        """,
+    )
+    for call in (lambda: inside.of_field({"x": 1, "y": 2}), lambda: inside.rounded(1.0)):
+        with pytest.raises(NotImplementedError, match=r"bfloat16_inside::\w+ uses a type .* BFloat16 .* use float"):
+            call()
+    raw = device.load_module_from_source(
+        "bfloat16_raw",
+        '[shader("compute")][numthreads(1, 1, 1)] void copy(uniform RWStructuredBuffer<BFloat16> o) { o[1] = o[0]; }',
+    )
+    program = device.link_program([raw], [raw.entry_point("copy")])
+    with pytest.raises(NotImplementedError, match=r"copy uses a type .* BFloat16 .* use float"):
+        device.create_compute_kernel(program).dispatch(
+            [1, 1, 1], o=device.create_buffer(element_count=2, struct_size=2)
+        )
+    device.close()
