@@ -53,7 +53,19 @@ class Packing:
         return address
 
     def pack(self, type_: KernelType, value: Any, path: str, out: bytearray, at: int) -> None:
-        _PACKERS[type_.kind](type_, value, self, path, out, at)
+        try:
+            _PACKERS[type_.kind](type_, value, self, path, out, at)
+        except Exception as error:
+            own = type(error).__module__.partition(".")[0] not in ("builtins", "slangpy", "torch", "numpy")
+            if own or str(error).startswith(f"{self.label}: "):
+                raise  # of a user's class, or named already
+            raise _named_kind(error)(f"{self.where(path)}: {error}") from error
+
+
+def _named_kind(error: Exception) -> type[Exception]:
+    """What is raised for an exception that a value's own methods raised, with the parameter's name before its text."""
+    kinds = (NotImplementedError, OverflowError, RuntimeError, ValueError, MemoryError)
+    return next((kind for kind in kinds if isinstance(error, kind)), TypeError)
 
 
 # --- numbers

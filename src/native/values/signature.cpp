@@ -1,4 +1,5 @@
 #include "values/signature.h"
+#include "values/numpy.h"
 #include "values/walk/walk.h"
 
 namespace spy {
@@ -133,6 +134,35 @@ void walk_all(Walk& walk, const CallArguments& arguments, Each&& each)
     }
 }
 
+/// Whether an array still lies where the walk found it.
+bool is_unmoved(const Leaf& leaf)
+{
+    if (leaf.kind == ValueKind::array && is_numpy_array(leaf.object)) {
+        NumpyArray now;
+        if (!read_numpy(leaf.object, now))
+            return false;
+        bool same = reinterpret_cast<uint64_t>(now.data) == leaf.address && size_t(now.ndim) == leaf.shape.size();
+        for (size_t i = 0; same && i < leaf.shape.size(); ++i)
+            same = now.sizes[i] == leaf.shape[i] && now.strides[i] == leaf.strides[i];
+        return same;
+    }
+    if (leaf.kind != ValueKind::torch)
+        return true;
+    TorchTensor now;
+    read_torch_memory(leaf.object, now);
+    return now.address == leaf.address && now.shape == leaf.shape && now.strides == leaf.strides;
+}
+
+/// Code of a value's class may have resized an array that was read before: its old memory may be another's by now.
+void check_unmoved(const Walk& walk)
+{
+    for (const Leaf& leaf : walk.signature.used())
+        if (!is_unmoved(leaf))
+            fail_value(walk.label(),
+                       "an array among the arguments was moved or resized by the get_this() of another, "
+                       "after the call had read where it lies; pass copies");
+}
+
 } // namespace
 
 void walk(Signature& signature, const CallArguments& arguments, std::vector<ArgumentPart>* parts)
@@ -140,6 +170,8 @@ void walk(Signature& signature, const CallArguments& arguments, std::vector<Argu
     Walk walk(signature, WalkMode::key, nullptr);
     walk.parts = parts;
     walk_all(walk, arguments, [](ArgumentPlace, PyObject*, const nb::object&) { });
+    if (walk.ran_code)
+        check_unmoved(walk);
 }
 
 void walk_part(Signature& signature, PyObject* value, std::string_view name, PyObject* node)

@@ -421,3 +421,38 @@ def test_vectors_from_lists_of_dicts(device: Any) -> None:
     for value in ({"x": 1, "r": 2}, [{"x": 1, "r": 2}], [[{"g": 1, "y": 2}] * 2]):
         with pytest.raises(KernelGenException, match="component [xy] twice, as '[gr]' and as '[xy]'"):
             (m.total if isinstance(value, list) and isinstance(value[0], list) else m.whole)(value)
+
+
+def test_arrays_that_another_argument_resizes(device):
+    """get_this() of a later argument runs after the address of an earlier one was read."""
+    m = spy.Module.load_from_source(device, "resized", "float add(float a, float b, float c) { return a + b + c; }")
+    torch = pytest.importorskip("torch")
+
+    class Resizes:
+        def __init__(self, act):
+            self.act = act
+
+        def get_this(self):
+            self.act()
+            return 1.0
+
+    def resize(array):
+        array.resize(4096, refcheck=False)
+
+    def free(tensor):
+        tensor.untyped_storage().resize_(0)
+
+    def move(tensor):
+        tensor.set_(torch.zeros(5))
+
+    for make, act in (
+        (lambda: np.ones(5, np.float32), resize),
+        (lambda: torch.ones(5), free),
+        (lambda: torch.ones(5), move),
+    ):
+        held = make()
+        with pytest.raises((ValueError, RuntimeError), match="resized::add: (an array among the arguments was moved|.*freed)"):
+            m.add(held, Resizes(lambda held=held, act=act: act(held)), 2.0, _result="numpy")
+        held = make()
+        same = m.add(held, Resizes(lambda: None), held, _result="numpy")
+        assert same.tolist() == [3] * 5

@@ -234,3 +234,34 @@ struct Pair { TorchTensor<float> a; TorchTensor<float> b; int n; };
 """)
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}  # `made` asks for torch where there is a GPU
     subprocess.run([sys.executable, "-c", ALONE, str(path)], check=True, timeout=120, env=environment)
+
+
+def test_what_a_value_raises_itself_names_the_parameter(tmp_path: Path) -> None:
+    file = tmp_path / "raising.slang"
+    file.write_text("[CudaKernel] void raising(TensorView<float> y, float3 v) {}\n")
+    kernel = slangpy.loadModule(str(file)).raising
+    device = slangpy.Device(type=slangpy.DeviceType.cpu, compiler_options={}, enable_hot_reload=False)
+    closed = slangpy.Tensor.zeros(device, (3,), dtype="float")
+    device.close()
+    freed = torch.zeros(3)
+    freed.untyped_storage().resize_(0)
+
+    class Own(Exception):
+        pass
+
+    class Raising:
+        def __len__(self) -> int:
+            return 3
+
+        def __iter__(self) -> Any:
+            raise Own
+
+    y = torch.zeros(3)
+    for v in (np.float32(1), np.zeros((), np.float32), torch.zeros(()), torch.zeros(3, device="meta"), freed, [freed] * 3):
+        with pytest.raises((TypeError, RuntimeError), match="raising: v"):
+            kernel(y=y, v=v).launchRaw(blockSize=(1, 1, 1), gridSize=(1, 1, 1))
+    for bad in (closed, closed.storage, freed, np.float32(1)):
+        with pytest.raises((TypeError, RuntimeError), match="raising: y"):
+            kernel(y=bad, v=(1, 2, 3)).launchRaw(blockSize=(1, 1, 1), gridSize=(1, 1, 1))
+    with pytest.raises(Own):
+        kernel(y=y, v=Raising()).launchRaw(blockSize=(1, 1, 1), gridSize=(1, 1, 1))

@@ -101,6 +101,7 @@ nb::object walk_foreign(Walk& w, PyObject* value)
     nb::object array;
     nb::handle handle(value);
     const size_t leaves = w.signature.leaf_count;
+    w.ran_code = true;
     try {
         if (nb::hasattr(handle, "__array_interface__") || PyObject_CheckBuffer(value))
             array = numpy_module.attr("asarray")(handle);

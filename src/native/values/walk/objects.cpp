@@ -68,6 +68,7 @@ nb::object walk_get_this(Walk& w, PyObject* value)
 nb::object walk_custom(Walk& w, PyObject* value, const ClassEntry& entry)
 {
     w.put('c');
+    w.ran_code = true;
     nb::handle handle(value);
     nb::object text = nb::getattr(handle, "slangpy_signature", nb::none());
     if (!entry.signature.is_none())

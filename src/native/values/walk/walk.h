@@ -37,6 +37,7 @@ public:
     bool in_packed = false;                     ///< inside a packed value: read-only, without gradients
     std::vector<ArgumentPart>* parts = nullptr; ///< where each argument and field is noted; null: nowhere
     int depth = 0;
+    bool ran_code = false; ///< of a value's class: get_this() and the like, which may change other arguments
 
     void put(char c) { signature.key.push_back(c); }
     void put32(uint32_t v) { signature.key.append(reinterpret_cast<const char*>(&v), 4); }
@@ -57,6 +58,7 @@ public:
     {
         std::vector<nb::object>& answers = signature.answers;
         const size_t index = answers.size();
+        ran_code = true;
         answers.push_back(walked && index < walked->answers.size() ? walked->answers[index] : ask());
         return answers[index];
     }
