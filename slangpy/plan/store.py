@@ -113,7 +113,14 @@ _LAYOUT, _DTYPE, _RECORD = "@layout", "@dtype", "@record"
 
 
 def pack_spec(value: Any) -> Any:
-    """Plain data for marshal: records by name, layouts as bytes, numpy dtypes as text."""
+    """Plain data for marshal: records by name, layouts as bytes, numpy dtypes as text.
+
+    Users' options come as subclasses of str and int, too (np.str_, IntEnum), which marshal refuses or takes for bytes.
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__pos__(value)
     if type(value).__name__ in RECORDS:
         return {_RECORD: type(value).__name__, "values": [pack_spec(v) for v in values_of(value)]}
     if isinstance(value, (list, tuple)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from calls_support import FOLDER, array, load, plain, source, tensor
 
 import slangpy as spy
 from slangpy import float3
+from slangpy.compiler.cache import cache, cache_of
 from slangpy.plan import compile as stage
 
 pytestmark = pytest.mark.needs_kernels
@@ -320,3 +322,38 @@ def test_explain(m: spy.Module) -> None:
         assert part in text
     view = m.add.debug_build_call_data(array(2, 3), 1.0)
     assert view.call_dimensionality == 2 and "_spy_main" in view.code
+
+
+class Text(str):
+    pass
+
+
+class Text_(str, enum.Enum):
+    numpy = "numpy"
+
+
+class Number(enum.IntEnum):
+    zero = 0
+    three = 3
+
+
+@pytest.mark.needs_kernels
+def test_options_of_classes_of_the_users_own(device: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans hold plain values, and are found on disk by them: np.str_ was kept as bytes, others could not be kept."""
+    monkeypatch.setattr(cache, "_folder", tmp_path)
+    x = array(3)
+    expected = (x + 1).tolist()
+    calls = {
+        "result": lambda f: f(x, 1.0, _result=Text("numpy")),
+        "enum": lambda f: f(x, 1.0, _result=Text_.numpy),
+        "np.str_": lambda f: f(x, 1.0, _result=np.str_("numpy")),
+        "return_type": lambda f: f.return_type(Text("numpy"))(x, 1.0),
+        "map": lambda f: f.map((Number.zero,))(x, 1.0, _result="numpy"),
+        "group": lambda f: f.call_group_shape((Number.three,))(x, 1.0, _result="numpy"),
+    }
+    for name, call in calls.items():
+        for _ in range(2):  # the second module finds the plan on disk
+            module = spy.Module.load_from_source(device, f"options_{len(name)}", "float add(float a, float b) { return a + b; }")
+            got = call(module.add)
+            assert isinstance(got, np.ndarray) and got.tolist() == expected, name
+        cache_of(device).remove("plan")
