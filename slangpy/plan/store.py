@@ -119,8 +119,8 @@ def pack_spec(value: Any) -> Any:
     """
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return int.__pos__(value)
+    if isinstance(value, int):
+        return value if isinstance(value, bool) else int.__pos__(value)
     if type(value).__name__ in RECORDS:
         return {_RECORD: type(value).__name__, "values": [pack_spec(v) for v in values_of(value)]}
     if isinstance(value, (list, tuple)):
