@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import logging
 import os
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .base.keywords import checked_keywords
+from .base.locks import new_rlock
 from .base.shared import Shared
 from .compiler.cache import cache_of, digest
 from .compiler.kernel import check_own_code
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from .device import Device
 
 _OPTIONS = {"strict_broadcasting": False, "convert": "none", "defer_target_compilation": True}
-_lock = threading.RLock()
+_lock = new_rlock()
 
 
 class Module(Shared):

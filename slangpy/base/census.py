@@ -4,9 +4,10 @@ than Python's collector, which counts small objects, can know of."""
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from typing import Any
+
+from .locks import new_lock
 
 
 def collect() -> None:
@@ -22,7 +23,7 @@ class Census:
         """least: so few are never worth a collection, which takes as long as a program has objects."""
         self._least = self._limit = least
         self._living: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def add(self, item: Any) -> None:
         with self._lock:

@@ -7,15 +7,15 @@ the hashes are kept in the disk cache under the sizes and times of the files.
 from __future__ import annotations
 
 import os
-import threading
 
 from ..base import libslang
 from ..base.folders import LIBRARY, PACKAGE
+from ..base.locks import new_lock
 from ..config import config
 from .cache import cache, digest
 
 _CODE = (".py", ".so", ".pyd", ".dll", ".dylib")
-_lock = threading.Lock()
+_lock = new_lock()
 _known: dict[str, str] = {}
 
 

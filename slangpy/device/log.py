@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 from enum import Enum
 from pathlib import Path
 from typing import IO
 
 from slangpy._native import LogLevel
+from slangpy.base.locks import new_lock
 
 __all__ = [
     "ConsoleLoggerOutput",
@@ -113,7 +113,7 @@ class Logger:
         self.name = name
         self._outputs: list[LoggerOutput] = [PythonLoggerOutput()] if use_default_outputs else []
         self._seen: set[tuple[LogLevel, str]] = set()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     @property
     def level(self) -> LogLevel:

@@ -6,13 +6,13 @@ import os
 import re
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.locks import new_rlock
 from ..compiler import target_code
 from ..compiler.cache import cache_of
 from ..compiler.executable import dump, make_executable
@@ -27,7 +27,7 @@ from ..compiler.text.literals import remember
 from ..config import config
 from ..errors import CompilerDiedError, KernelGenException, NativeValueError, ResolveException, SlangCompileError
 
-_lock = threading.RLock()
+_lock = new_rlock()
 
 _INTERNAL = re.compile(
     r"internal (?:compiler )?error|E99999|assert(?:ion)? fail|unimplemented|unexpected exception", re.I

@@ -65,3 +65,43 @@ def test_fork(device) -> None:
     if not device.has_feature(spy.Feature.software_device):
         expected.remove("own device 4.5")
     assert done.stdout.splitlines() == expected
+
+
+LOCKED = """
+import os, signal, threading
+import slangpy as spy
+from slangpy.base import locks
+from slangpy.compiler.modules.reload import code_lock
+
+device = spy.create_device(spy.DeviceType.cpu)
+module = spy.Module.load_from_source(device, "locked", "float half_of(float x) { return x / 2; }")
+taken, done = threading.Event(), threading.Event()
+
+def hold():
+    others = [lock for lock in locks._made if lock is not code_lock]
+    with code_lock:
+        for lock in others:
+            lock.acquire()
+        taken.set()
+        done.wait()
+        for lock in others:
+            lock.release()
+
+holder = threading.Thread(target=hold)
+holder.start()
+taken.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    print(module.half_of(3.0), flush=True)
+    os._exit(7)
+done.set()
+holder.join()
+print("child left with", os.waitpid(child, 0)[1] >> 8, module.half_of(5.0))
+"""
+
+
+def test_locks_of_other_threads_are_open_in_a_child() -> None:
+    """Another thread may be planning a call when the process forks; it does not exist in the child."""
+    done = subprocess.run([sys.executable, "-c", LOCKED], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines() == ["1.5", "child left with 7 2.5"], done.stdout + done.stderr

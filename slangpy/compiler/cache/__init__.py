@@ -13,12 +13,12 @@ import logging
 import marshal
 import os
 import tempfile
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ...base.locks import new_lock
 from ...config import config
 from .trim import TEMPORARY, note_written, trim
 from .trust import Untrusted, check_folder, check_way, open_file
@@ -46,7 +46,7 @@ class DiskCache:
         self._folder = folder
         self._shipped = shipped
         self._size = size
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._trusted: dict[str, bool] = {}  # folders that were looked at
         self._complaints: set[str] = set()
         self.hits = 0

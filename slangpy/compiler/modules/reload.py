@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,13 @@ from typing import Any
 from ... import _native
 from ...base import libslang
 from ...base.census import Census
+from ...base.locks import new_rlock
 from .files import imported_paths
 from .loaded import foreign_links, new_session
 
 _log = logging.getLogger("slangpy")
 
-code_lock = threading.RLock()
+code_lock = new_rlock()
 """Held while a call is planned and while code is replaced."""
 
 

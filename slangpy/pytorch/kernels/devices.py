@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from slangpy import _native
+from slangpy.base.locks import new_rlock
 from slangpy.compiler.executable import cached_executable, executable_key
 from slangpy.compiler.package_files import library_hash, planner_hash
 from slangpy.device import Device
@@ -27,7 +27,7 @@ SMALL = 4000
 """Lines of a program up to which all its kernels are compiled at once."""
 _DeviceKey = tuple[str, int]
 _devices: dict[_DeviceKey, Any] = {}
-_lock = threading.RLock()
+_lock = new_rlock()
 
 
 def device_of(key: _DeviceKey) -> Any:
@@ -66,7 +66,7 @@ class Programs:
         self.options = options
         self._log = log
         self._kernels: dict[tuple[_DeviceKey, str], Any] = {}
-        self._lock = threading.RLock()
+        self._lock = new_rlock()
 
     def kernel(self, key: _DeviceKey, record: KernelRecord, derivative: str) -> Any:
         """The native kernel; compiled, or taken from disk, at the first use."""

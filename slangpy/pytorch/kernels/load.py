@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from slangpy.base.locks import new_lock, new_rlock
 from slangpy.compiler.cache import cache, digest
 from slangpy.compiler.package_files import library_hash, planner_hash
 from slangpy.errors import SlangWarning
@@ -23,7 +24,7 @@ from slangpy.pytorch.kernels.records import record_from_plain, record_to_plain
 _KIND = "kernels"
 _live: dict[LoadOptions, tuple[dict[str, tuple[Any, ...]], dict[str, Any], KernelModule]] = {}
 _busy: dict[LoadOptions, threading.RLock] = {}
-_guard = threading.Lock()
+_guard = new_lock()
 
 
 def loadModule(
@@ -63,7 +64,7 @@ def loadModule(
         extraCudaFlags,
     )
     with _guard:
-        lock = _busy.setdefault(options, threading.RLock())
+        lock = _busy.setdefault(options, new_rlock())
     with lock:
         return _load(options, _logger(options, verbose))
 
