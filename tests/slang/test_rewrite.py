@@ -12,6 +12,7 @@ from slangpy._slang import (
     rewrite_elements,
     rewrite_loops,
     rewrite_outs,
+    rewrite_paths,
     rewrite_reads,
     rewrite_scalars,
     sanitize_name,
@@ -367,6 +368,46 @@ def test_parts_of_this_that_calls_write() -> None:
     assert got.count(" = _spy_same_") == 4
     # in front of the struct, since the function is of no type
     assert got.startswith(OUTS + "float t; T _spy_same_")
+
+
+PATHS = "struct B : IDifferentiable { float z[4]; B q[2]; int k[4]; float w; Tensor<float, 1> t; }\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("for (int i;;i++) a = x[i] * x[2 * i];", "for (int i;;i++) a = PICK(x, int(i)) * PICK(x, int(2 * i));"),
+        ("a = x[n] + x[0];", "a = PICK(x, int(n)) + x[0];"),
+        ("B b; a = b.z[n] + b.z[0];", "B b; a = PICK(b.z, int(n)) + b.z[0];"),
+        ("B b; a = b.q[n].z[0] + b.q[0].z[0];", "B b; a = PICK(PICK(b.q, int(n)).z, int(0)) + b.q[0].z[0];"),
+        ("for (int i;;i++) a = x[i] * x[i + n];", "for (int i;;i++) a = PICK(x, int(i)) * PICK(x, int(i + n));"),
+        ("a = x[n]; n = 2; a += x[n];", "a = PICK(x, int(n)); n = 2; a += PICK(x, int(n));"),
+    ],
+)
+def test_reads_that_may_meet(body: str, expected: str) -> None:
+    line = "[Differentiable] void f(float a, float x[4], int n) {{ {} }}"
+    got = rewrite_paths(PATHS + line.format(body))
+    pick = re.search(r"_spy_pick_\w+", got)
+    assert pick and got.count("\n") == 1
+    assert got.replace(pick[0], "PICK").endswith(" { return v[i]; } " + line.format(expected))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int i;;i++) a = x[i] * x[i + 1] - x[i - 1];",  # neighbours never meet
+        "for (int i;;i++) a = x[i] * x[i] + x[0];",
+        "a = x[n]; for (int i;;i++) a += x[i];",
+        "a = x[N] + x[0];",
+        "[ForceUnroll] for (int i;;i++) { int k = 2 * i; a = x[i] * x[2 * i] + x[k] + x[0]; }",
+        "B b; a = b.k[n] + b.k[0]; a = b.t[n] + b.t[0]; a = b.w[n] + b.w[0];",
+        "int y[3]; a = y[n] + y[0]; a = g[n] + g[0]; B b; x[n] = b.z[n];",
+        "S s; a = s[n] + s[0]; a = t[n] + t[0];",
+    ],
+)
+def test_reads_that_stay(body: str) -> None:
+    text = f"{PATHS}RWBuffer<float> g;\n[Differentiable] void f(float a, float x[4], int n, float *t) {{ {body} }}"
+    assert rewrite_paths(text) == text
 
 
 @pytest.mark.parametrize(

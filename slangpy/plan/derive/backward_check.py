@@ -1,11 +1,10 @@
 """Elements whose reverse derivative Slang 2026.12 loses in silence. Where one array, matrix or vector is read by a run-time
 index and by another one, or changed at an element behind the read, the share of one read replaces that of the other where
-both meet the same element. Most such reads become calls before the compiler sees them (src/native/slang/rewrite/reads.cpp),
-and here; what is left, of types with sizes that are no numbers, say, is found by a scan without types, which warns.
+both meet the same element. Such reads become calls before the compiler sees them (src/native/slang/rewrite/reads.cpp and
+paths.cpp), and here; what is left, in functions that interfaces define, say, is found by a scan without types, which warns.
 
 Measured to be right, and not reported: a loop before the other read, a branch or conditional of its own for one of them, a
-variable filled by elements, and `v.x` of a vector where nothing changes it. Both in one loop that is not unrolled is not
-reported either: right where one index stays the same in it, a share is lost where both change and meet (docs/gradients.md).
+variable filled by elements, and `v.x` of a vector where nothing changes it.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def survey_of(module: Any) -> Survey:
     if known is None:
         known = Survey()
         for text in _texts(module):
-            _scan(_COMMENT.sub(" ", libslang.rewrite_reads(text)), known)
+            _scan(_COMMENT.sub(" ", libslang.rewrite_paths(libslang.rewrite_reads(text))), known)
         known.lacking -= known.given
         loaded._forward_survey = known
     return known

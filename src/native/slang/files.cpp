@@ -7,6 +7,7 @@
 #include "slang/rewrite/no_diff.h"
 #include "slang/rewrite/elements.h"
 #include "slang/rewrite/outs.h"
+#include "slang/rewrite/paths.h"
 #include "slang/rewrite/reads.h"
 #include "slang/rewrite/scalars.h"
 
@@ -75,7 +76,8 @@ std::string SourceFiles::prepared(const std::string& source, const std::string& 
     const Surroundings around = m_imports.around(source, name, path);
     const std::string imported = around.cyclic.empty() ? source : name_cyclic_imports(source, around);
     std::string text = rewrite_no_diff(prepare_source(imported, around, m_has_library));
-    text = rewrite_reads(rewrite_elements(rewrite_outs(rewrite_scalars(rewrite_loops(text)), around.functions)));
+    text = rewrite_outs(rewrite_scalars(rewrite_loops(text)), around.functions);
+    text = rewrite_paths(rewrite_reads(rewrite_elements(text)), around.functions);
     if (m_rewrites.for_host && m_has_library)
         text = import_host(std::move(text), around);
     if (m_rewrites.prints && m_has_library)

@@ -64,8 +64,7 @@ std::string read_file(const std::string& path)
 
 std::shared_ptr<const FunctionTable> functions_of(std::string_view source)
 {
-    const bool may_write = source.find("out") != source.npos || source.find("mutating") != source.npos;
-    return declares_differentiable(source) && may_write ? std::make_shared<const FunctionTable>(source) : nullptr;
+    return declares_differentiable(source) ? std::make_shared<const FunctionTable>(source) : nullptr;
 }
 
 } // namespace

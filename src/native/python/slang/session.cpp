@@ -9,6 +9,7 @@
 #include "slang/rewrite/loops.h"
 #include "slang/rewrite/elements.h"
 #include "slang/rewrite/outs.h"
+#include "slang/rewrite/paths.h"
 #include "slang/rewrite/reads.h"
 #include "slang/rewrite/scalars.h"
 #include "slang/type_layout.h"
@@ -294,6 +295,9 @@ void bind_slang_session(nb::module_& m)
     m.def(
         "rewrite_reads", [](const std::string& source) { return rewrite_reads(source); }, nb::arg("source"),
         "Source text with elements read by run-time indices, which Slang differentiates rightly.");
+    m.def(
+        "rewrite_paths", [](const std::string& source) { return rewrite_paths(source); }, nb::arg("source"),
+        "Source text with elements of fields and in loops read, which Slang differentiates rightly.");
     m.def(
         "rewrite_outs", [](const std::string& source) { return rewrite_outs(source); }, nb::arg("source"),
         "Source text with variables that calls write and loops read, which Slang differentiates rightly.");

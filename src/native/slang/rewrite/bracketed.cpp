@@ -176,6 +176,16 @@ size_t BracketedText::header_of(const FunctionBody& body) const
     return i;
 }
 
+size_t BracketedText::declaration_of(const FunctionBody& body) const
+{
+    size_t begin = header_of(body);
+    while (!scope_word(begin).empty()) {
+        const size_t open = around(begin);
+        begin = header_of({open, open, open});
+    }
+    return begin;
+}
+
 std::string_view BracketedText::scope_word(size_t begin) const
 {
     const size_t open = around(begin);

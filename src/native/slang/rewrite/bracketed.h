@@ -52,9 +52,11 @@ public:
     Names local_floats(const FunctionBody& body) const;
     bool is_list(size_t open) const;                  ///< whether a "{" opens an initializer
     size_t header_of(const FunctionBody& body) const; ///< the first token of a function: of its attributes
-    std::string_view scope_word(size_t begin) const;  ///< "struct", ..., around a function; empty in namespaces
-    bool is_assignment(size_t i) const;               ///< whether =, += and the like stand there
-    bool is_stepped(size_t i) const;                  ///< whether ++ or -- stands before i
+    size_t
+    declaration_of(const FunctionBody& body) const;  ///< the first token of the outermost type or function around it
+    std::string_view scope_word(size_t begin) const; ///< "struct", ..., around a function; empty in namespaces
+    bool is_assignment(size_t i) const;              ///< whether =, += and the like stand there
+    bool is_stepped(size_t i) const;                 ///< whether ++ or -- stands before i
 
 private:
     void match_brackets();

@@ -1,6 +1,7 @@
 #include "slang/rewrite/functions.h"
 
 #include "slang/rewrite/bracketed.h"
+#include "slang/rewrite/variables.h"
 
 namespace spy {
 namespace {
@@ -88,6 +89,7 @@ void FunctionTable::read(const BracketedText& text)
 {
     if (!text.balanced())
         return;
+    read_types(text);
     const std::vector<FunctionBody> bodies = text.bodies();
     auto body = bodies.begin();
     for (size_t open = 0; open < text.size(); ++open) {
@@ -108,6 +110,34 @@ void FunctionTable::read(const BracketedText& text)
         m_functions[std::string(text.at(name))].push_back(std::move(function));
         open = text.match(open);
     }
+}
+
+void FunctionTable::read_types(const BracketedText& text)
+{
+    for (size_t i = 0; i + 1 < text.size(); ++i) {
+        if (text.at(i) == "struct") {
+            m_structs.emplace(text.at(i + 1));
+            for (size_t k = i + 2; k < text.size() && text.at(k) != "{" && text.at(k) != ";"; ++k)
+                if (text.at(k) == "<" || text.at(k) == ",")
+                    m_structs.emplace(text.at(k + 1)); // its parameters, as types of fields
+        }
+        const std::string_view type = text.at(i) == "typealias" && text.at(i + 2) == "=" ? text.at(i + 3)
+                                                                                         : std::string_view();
+        if (is_float_type(type) && (text.at(i + 4) == "[" || !is_float_word(type)))
+            m_aliases.emplace(text.at(i + 1));
+    }
+    for (const auto& [name, field] : declared_fields(text)) {
+        FieldTypes& types = m_fields[std::string(name)];
+        (field.is_array ? types.arrays : types.singles).emplace(field.type);
+        if (field.is_other || field.is_fixed)
+            types.singles.emplace("");
+    }
+}
+
+const FieldTypes* FunctionTable::field(std::string_view name) const
+{
+    const auto found = m_fields.find(name);
+    return found == m_fields.end() ? nullptr : &found->second;
 }
 
 const std::vector<DeclaredFunction>* FunctionTable::find(std::string_view name) const

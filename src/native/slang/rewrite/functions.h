@@ -2,6 +2,7 @@
 // What the functions of a source do to their parameters, read off its words.
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +20,13 @@ struct DeclaredFunction {
     bool is_mutating; ///< a method that changes its object
 };
 
-/// By name: overloads, and methods of several types, are told apart by nothing but the number of their parameters.
+/// The types that structs give fields of one name, by their last words.
+struct FieldTypes {
+    std::set<std::string, std::less<>> arrays, singles;
+};
+
+/// What a source declares, by name: overloads, and methods of several types, are told apart by nothing but the number
+/// of their parameters.
 class FunctionTable {
 public:
     FunctionTable();
@@ -28,11 +35,18 @@ public:
 
     /// Those of a name; null where none is known.
     const std::vector<DeclaredFunction>* find(std::string_view name) const;
+    const FieldTypes* field(std::string_view name) const; ///< null where none is known
+    bool is_struct(std::string_view name) const { return m_structs.count(name) > 0; }
+    /// Whether a name is declared as that of arrays of floats, vectors or matrices.
+    bool is_array_alias(std::string_view name) const { return m_aliases.count(name) > 0; }
 
 private:
     void read(const BracketedText& text);
+    void read_types(const BracketedText& text);
 
     std::map<std::string, std::vector<DeclaredFunction>, std::less<>> m_functions;
+    std::map<std::string, FieldTypes, std::less<>> m_fields;
+    std::set<std::string, std::less<>> m_structs, m_aliases;
 };
 
 using FunctionTables = std::vector<std::shared_ptr<const FunctionTable>>;

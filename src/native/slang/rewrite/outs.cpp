@@ -46,7 +46,7 @@ public:
         std::vector<Places> result;
         for (const FunctionBody& body : m_text.bodies())
             if (m_text.loops(body).any()) {
-                Places places{declaration_of(body), {}};
+                Places places{m_text.token(m_text.declaration_of(body)).begin, {}};
                 search(body, places.passed);
                 if (!places.passed.empty())
                     result.push_back(std::move(places));
@@ -69,17 +69,6 @@ private:
         bool may = false, does = false;
         bool is_float = true, is_discrete = true; ///< where it is written
     };
-
-    /// The byte at which the outermost type or function around a body begins.
-    size_t declaration_of(const FunctionBody& body) const
-    {
-        size_t begin = m_text.header_of(body);
-        while (!m_text.scope_word(begin).empty()) {
-            const size_t open = m_text.around(begin);
-            begin = m_text.header_of({open, open, open});
-        }
-        return m_text.token(begin).begin;
-    }
 
     /// Whether Slang may differentiate a function: it says so, or a macro of capitals may.
     bool is_differentiable(const FunctionBody& body) const

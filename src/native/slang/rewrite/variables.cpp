@@ -94,6 +94,28 @@ std::map<std::string_view, DeclaredName> declared_names(const BracketedText& tex
     return found;
 }
 
+std::map<std::string_view, DeclaredName> declared_fields(const BracketedText& text)
+{
+    const DeclarationReader reader(text);
+    std::map<std::string_view, DeclaredName> found;
+    for (size_t i = 1; i < text.size(); ++i) {
+        const size_t open = text.around(i);
+        if (open == npos || text.at(open) != "{" || !reader.ends_declaration(i))
+            continue;
+        const std::string_view scope = text.scope_word(i);
+        const size_t type = scope == "struct" || scope == "class" ? reader.type_before(i, open) : npos;
+        for (size_t name = i; type != npos && name != npos; name = reader.next_name(name, text.match(open))) {
+            const auto [known, is_new] = found.try_emplace(text.at(name));
+            DeclaredName& declared = known->second;
+            const bool is_array = text.at(i - 1) == "]" || text.at(name + 1) == "[";
+            declared.is_other |= !is_new && (declared.type != text.at(type) || declared.is_array != is_array);
+            declared.type = text.at(type);
+            declared.is_array = is_array;
+        }
+    }
+    return found;
+}
+
 bool is_field(const BracketedText& text, const FunctionBody& body, std::string_view name)
 {
     const size_t begin = text.header_of(body), open = text.around(begin);

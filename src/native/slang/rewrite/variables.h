@@ -18,6 +18,9 @@ struct DeclaredName {
 /// Parameters and variables by name.
 std::map<std::string_view, DeclaredName> declared_names(const BracketedText& text, const FunctionBody& body);
 
+/// Fields of all structs by name.
+std::map<std::string_view, DeclaredName> declared_fields(const BracketedText& text);
+
 /// Whether a method's type has a field of a name, as far as the source shows.
 bool is_field(const BracketedText& text, const FunctionBody& body, std::string_view name);
 
