@@ -43,6 +43,21 @@ DECLARATION = re.compile(r"^\s*(?:def )?\w+(?:\(|: ).*$", re.M)
 BOUNDARY = re.compile(r"^.*\benum\.FlagBoundary\b.*\n", re.M)
 
 
+BARE = {
+    "dict": "dict[Any, Any]",
+    "tuple": "tuple[Any, ...]",
+    "Callable": "Callable[..., Any]",
+    "os.PathLike": "os.PathLike[str]",
+    **{name: f"{name}[Any]" for name in ("list", "Sequence", "Iterator", "Iterable")},
+}
+"""Strict checkers call a generic type without arguments unknown, and all that has to do with it."""
+GENERIC = re.compile(r"(?<=[|:>,\[] )(" + "|".join(map(re.escape, BARE)) + r")(?![\w\[(.=])")
+
+
+def _typed(declaration: str) -> str:
+    return GENERIC.sub(lambda found: BARE[found[1]], re.sub(r"\bobject\b", "Any", declaration))
+
+
 def loosen(stub: str) -> str:
     """`object`, which is what a binding says of values made in Python, becomes Any: callers know more than it.
 
@@ -51,7 +66,7 @@ def loosen(stub: str) -> str:
     """
     stub = stub.replace("\nfrom slangpy import (", "\nfrom slangpy.math import (")
     stub = stub.replace("\n    __str__ = __repr__\n", "\n")  # enumerations: it says nothing of it
-    text = DECLARATION.sub(lambda line: re.sub(r"\bobject\b", "Any", line[0]), BOUNDARY.sub("", stub))
+    text = DECLARATION.sub(lambda line: _typed(line[0]), BOUNDARY.sub("", stub))
     if text == stub or re.search(r"^from typing import .*\bAny\b", text, re.M):
         return text
     return f"from typing import Any\n\n{text}"

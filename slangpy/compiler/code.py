@@ -51,6 +51,9 @@ def target_code(device: Any, program: Any, entry_point: int, label: str, generat
             cache.write(_KIND, key, record)
         raise _error(label, record) from None
     except SlangCompileError as error:
+        told = [advice for code, advice in _ADVICE.items() if code in str(error)]
+        if told:
+            raise SlangCompileError("\n".join([str(error), *told])) from None
         if _NO_TYPE not in str(error):
             raise
         raise NotImplementedError(
@@ -58,6 +61,13 @@ def target_code(device: Any, program: Any, entry_point: int, label: str, generat
             'floats of 8 bits; use float there (containers of BFloat16 are read as float with .convert("safe")), or a cuda '
             "device"
         ) from None
+
+
+_ADVICE = {
+    "E40020": "Slang unrolls inner loops first, and cannot when their bounds depend on the counter of a loop around them: write "
+    "[MaxIters(n)] instead of [ForceUnroll] on such an inner loop, with n as large as its most trips",
+}
+"""What to do about errors of code generation, by the number of the error."""
 
 
 def _limit(reason: str) -> float:

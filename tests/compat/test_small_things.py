@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import slangpy as spy
+from slangpy.compiler.code import target_code
 from slangpy.experimental.diffinstancelist import InstanceDifferentiableBuffer
 
 SOURCE = """
@@ -165,3 +166,22 @@ def test_what_messages_name(module: spy.Module, device: spy.Device) -> None:
         _ = spy.ShaderCursor(root).b
     with pytest.raises(IndexError, match=r"^Element 3 not found\. the root has 0 elements"):
         _ = spy.ShaderCursor(root)[3]
+
+
+def test_unrolled_loops_that_depend_on_one_another(device: spy.Device) -> None:
+    """Slang's refusal, which takes it long, says what to write instead."""
+
+    class Refused:
+        def code(self, entry_point: int) -> bytes:
+            raise spy.SlangCompileError(f"entry point {entry_point}: error[E40020]: loop unrolling failed")
+
+        def content_key(self, entry_point: int) -> str:
+            return str(entry_point)
+
+        def binding_layout(self, entry_point: int) -> Any:
+            return device.create_root_shader_object  # never looked at: the device has no HLSL
+
+    if device.info.type == spy.DeviceType.d3d12:
+        pytest.skip("asks for the layout first")
+    with pytest.raises(spy.SlangCompileError, match=r"E40020(.|\n)*write \[MaxIters\(n\)\] instead of \[ForceUnroll\]"):
+        target_code(device, Refused(), 0, "kernel")

@@ -202,7 +202,8 @@ bool pointer_from_python(PyObject* value, uint64_t& address, ref<Object>& owner,
     if (nb::try_cast<Buffer*>(nb::handle(value), buffer, false) && buffer) {
         address = buffer->device_address();
         if (!address)
-            fail_at(path, ErrorKind::value, "this buffer has no device address");
+            fail_at(path, ErrorKind::value,
+                    "this buffer has no device address: pass it to a buffer parameter (Direct3D 12 has no pointers)");
         owner = buffer;
         return true;
     }

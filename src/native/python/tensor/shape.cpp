@@ -92,8 +92,10 @@ void bind_shape(nb::module_& m)
         .def("__init__", [](Shape* self, nb::args args) { new (self) Shape(shape_from_args(args)); })
         .def_prop_ro("valid", &Shape::valid)
         .def_prop_ro("concrete", &Shape::concrete)
-        .def("as_tuple", [](const Shape& self) { return nb::tuple(to_list(self)); })
-        .def("as_list", &to_list)
+        .def(
+            "as_tuple", [](const Shape& self) { return nb::tuple(to_list(self)); },
+            nb::sig("def as_tuple(self) -> tuple[int, ...]"))
+        .def("as_list", &to_list, nb::sig("def as_list(self) -> list[int]"))
         .def("calc_contiguous_strides", &Shape::contiguous_strides)
         .def("__len__", &Shape::size)
         .def("__getitem__", &shape_item)
@@ -101,7 +103,9 @@ void bind_shape(nb::module_& m)
              [](const Shape& self, nb::slice slice) {
                  return read_shape(nb::steal(PyObject_GetItem(to_list(self).ptr(), slice.ptr())));
              })
-        .def("__iter__", [](const Shape& self) { return nb::iter(to_list(self)); })
+        .def(
+            "__iter__", [](const Shape& self) { return nb::iter(to_list(self)); },
+            nb::sig("def __iter__(self) -> collections.abc.Iterator[int]"))
         .def("__add__", [](const Shape& self, nb::handle other) { return joined(self, read_shape(other)); })
         .def("__radd__", [](const Shape& self, nb::handle other) { return joined(read_shape(other), self); })
         .def("__eq__", &shape_equals, nb::arg().none())

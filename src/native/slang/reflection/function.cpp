@@ -62,7 +62,9 @@ FunctionReflection::specialize_with_arg_types(const std::vector<ref<TypeReflecti
     std::string key = cat("specialize:", m_pointer);
     for (const ref<TypeReflection>& type : types) {
         if (!type)
-            fail(ErrorKind::type, "specialize_with_arg_types: expected types, got None");
+            fail(ErrorKind::type,
+                 "specialize_with_arg_types: expected types, got None (which find_type_by_name gives for names it does "
+                 "not know)");
         if (!type->is_valid())
             fail_runtime("specialize_with_arg_types: Reflection object has been invalidated by a reload; look the type "
                          "up again");
