@@ -219,6 +219,8 @@ def _find(name: str):
     if missing is not None:
         globals()[name] = missing
         return missing
+    if name in ("NDBuffer", "NDDifferentiableBuffer"):  # what tutorials of before 0.41 make
+        raise AttributeError(f"module 'slangpy' has no attribute '{name}', which became Tensor: use Tensor.empty(device, ...)")
     if name in ("empty", "zeros", "ones", "full"):
         raise AttributeError(f"module 'slangpy' has no attribute '{name}'; use Tensor.{name}(device, ...)")
     if name in ("array", "asarray", "from_numpy", "from_torch"):

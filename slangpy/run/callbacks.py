@@ -91,6 +91,12 @@ class Callbacks:
         values = (value for argument in self.plan.arguments for value in argument.value.walk())
         return "expected" if any(v.leaf == leaf and v.details.get("torch") for v in values) else "the expected"
 
+    def _shown(self, leaf: int, shape: Any) -> str:
+        """A shape, and of a vector or matrix its class: its components may be what makes a dimension."""
+        values = (value for argument in self.plan.arguments for value in argument.value.walk())
+        maths = [value.summary() for value in values if value.leaf == leaf and value.kind in ("vector", "matrix")]
+        return maths[0] if maths and not len(shape) else str(list(shape))
+
     def fail_shape(self, kind: str, leaf: int, dim: int, got: int, expected: int, shapes: list[Any]) -> None:
         leaves = self.plan.spec.leaves
         spec = leaves[leaf]
@@ -104,7 +110,8 @@ class Callbacks:
                 f"{name} of shape {list(shapes[leaf])} does not match slang type {spec.type}: size {got} of dimension "
                 f"{dim} does not match {self._expected(leaf)} shape: the parameter takes {expected} there"
             )
-        shown = ", ".join(f"{leaves[i].name} {list(s)}" for i, s in enumerate(shapes) if i < len(leaves) and leaves[i].name)
+        named = [(i, leaves[i].name) for i in range(min(len(shapes), len(leaves))) if leaves[i].name]
+        shown = ", ".join(f"{name} {self._shown(i, shapes[i])}" for i, name in named)
         self.plan.planned()  # a plan from disk does not know yet how arguments are bound
         raise ShapeError(f"{self.label}: {text}\nshapes: {shown}\n{self.plan.explain(shapes)}")
 

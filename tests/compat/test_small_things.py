@@ -18,6 +18,7 @@ struct Dot { float2 p; float2 v; __init(float2 p, float2 v) { this.p = p; this.v
 struct Weight : IDifferentiable { float w; [Differentiable] float times(float x) { return w * x; } };
 extern static const int N = 1;
 extern static const float K = 2;
+float add(float a, float b) { return a + b; }
 float scaled(float x) { return x * N * K; }
 float sum(float x[2][2]) { return x[0][0] + x[0][1] + x[1][0] + x[1][1]; }
 """
@@ -72,6 +73,12 @@ def test_constants_by_keyword(module: spy.Module) -> None:
         f.constants(M=5)(1.0)
     with pytest.raises(ValueError, match="either a dict or keywords"):
         f.constants({"N": 5}, K=3.0)
+
+
+@pytest.mark.parametrize("name", ["NDBuffer", "NDDifferentiableBuffer"])
+def test_names_of_older_tutorials(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"'{name}', which became Tensor: use Tensor.empty"):
+        getattr(spy, name)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +154,15 @@ def test_functions_on_the_current_device(device: spy.Device) -> None:
         assert spy.create_sampler().device is device
         with pytest.raises(NotImplementedError, match=r"create_render_pipeline is not implemented; use compute kernels"):
             spy.create_render_pipeline(program=None)
+
+
+@pytest.mark.needs_kernels
+def test_shapes_of_vectors_in_messages(module: spy.Module) -> None:
+    """Their components are what clashes."""
+    with pytest.raises(spy.ShapeError, match=r"shapes: a float3, b float2"):
+        module.add(spy.float3(1), spy.float2(1))
+    with pytest.raises(spy.ShapeError, match=r"shapes: a float3, b \[2\]"):
+        module.add(spy.float3(1), np.zeros(2, np.float32))
 
 
 @pytest.mark.needs_kernels
