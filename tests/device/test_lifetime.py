@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -259,3 +260,43 @@ def test_exported_memory_outlives_its_device(device_type: spy.DeviceType) -> Non
     del buffer, device
     gc.collect()
     assert shared.cpu().tolist() == np.arange(1000, dtype=np.uint8).tolist()
+
+
+COPIES = """
+import sys, threading, time
+import numpy as np
+import slangpy as spy
+
+for _ in range(12):
+    device = spy.Device(type=spy.DeviceType[sys.argv[1]], compiler_options={}, enable_hot_reload=False)
+    tensor = spy.Tensor.zeros(device, (1 << 23,), dtype="float")
+    data = np.ones(1 << 23, np.float32)
+    started = threading.Barrier(4)
+
+    def work(copy):
+        started.wait()
+        try:
+            while True:
+                copy()
+        except RuntimeError as error:
+            assert "device is closed" in str(error), error
+
+    copies = (tensor.to_numpy, lambda: tensor.copy_from_numpy(data), lambda: tensor[::2].to_numpy())
+    threads = [threading.Thread(target=work, args=(copy,)) for copy in copies]
+    for thread in threads:
+        thread.start()
+    started.wait()
+    time.sleep(0.01)
+    device.close()
+    for thread in threads:
+        thread.join()
+print("done")
+"""
+
+
+def test_close_during_copies(device_type: spy.DeviceType) -> None:
+    """close() waits for copies of other threads; it freed the memory under them."""
+    done = subprocess.run(
+        [sys.executable, "-c", COPIES, device_type.name], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0 and done.stdout == "done\n", f"{done.returncode}\n{done.stderr}"

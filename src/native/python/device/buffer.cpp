@@ -80,6 +80,7 @@ nb::object map_buffer(nb::handle self)
         GilRelease release;
         device->read_buffer(buffer, 0, data, desc.size);
     } else if (buffer->host_pointer()) {
+        const Device::Use use(*device); // close() in another thread waits
         memcpy(data, buffer->host_pointer(), desc.size);
     } else {
         memset(data, 0, desc.size);

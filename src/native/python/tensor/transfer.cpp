@@ -153,6 +153,7 @@ void run(const TensorBase& tensor, Transfer t, uint8_t* host)
             return;
     simplify(t);
     const int64_t offset = tensor.offset * int64_t(tensor.layout->stride);
+    const Device::Use use(*buffer->frontend()); // another thread that closes the device waits for the copy
     GilRelease release;
     if (buffer->device()->info().on_host)
         copy_axes(t, 0, static_cast<uint8_t*>(buffer->host_pointer()) + offset, host);
