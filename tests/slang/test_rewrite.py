@@ -450,7 +450,11 @@ def test_what_calls_leave_stays(body: str) -> None:
             "var a = 2 * v.zyx; var i = int3(1, 2, 3); if (n) { { a = -(-a); a.y = 1; } i.y = 2; }",
         ),
         ("switch (n) { case 1: v.y = 2; }", "switch (n) { case 1: { v = -(-v); v.y = 2; } }"),
-        ("v.x = a; for (;;) { a += v.y; } v.y = w.y;", "v.x = a; for (;;) { a += v.y; } { v = -(-v); v.y = w.y; }"),
+        ("v.x = a; for (;;) { a += v.y; } v.y = w.y;", "v.x = a; for (;;) { a += v.y; } { v = -(-v); v.y = w.y; v = -(-v); }"),
+        (
+            "v.x = a; for (;;) { float2 u; u.x = a; u.y = v.x; a += dot(a * u, u); }",
+            "v.x = a; for (;;) { float2 u; { u = -(-u); u.x = a; } { u = -(-u); u.y = v.x; u = -(-u); } a += dot(a * u, u); }",
+        ),
         (  # the other branch, which gives an element to a call
             "if (n) { v.y = w.y; } else { f(w.x, v.x); }",
             "if (n) { { v = -(-v); v.y = w.y; } } else { v = -(-v); f(w.x, v.x); }",

@@ -10,6 +10,8 @@ import slangpy as spy
 
 MADE = "float2 v = float2(a, b); float2 w = v * 2;"
 SUM = "return v.x * 3 + v.y;"
+LOOP = "float2 h = float2(a, b); [MaxIters(4)] for (int i = 0; i < n; i++) {"
+END = "return h.x * 3 + h.y;"
 BODIES = {
     "written": f"{MADE} if (n > 1) {{ v.y = w.y; }} {SUM}",
     "by an index": f"{MADE} if (n > 1) {{ v[1] = w[0]; }} {SUM}",
@@ -21,6 +23,10 @@ BODIES = {
     "switch": f"{MADE} switch (n) {{ case 2: v.y = w.y; break; case 1: v.x *= w.y; break; default: v.y /= 2 + w.x; break; }} {SUM}",
     "several elements": f"{MADE} if (n > 1) {{ v.yx = w; v.xy += w.yy * 2; }} {SUM}",
     "in a loop": f"{MADE} [MaxIters(4)] for (int i = 0; i < n; i++) {{ if (i > 0) v.y += w.y; if (i == 2) break; v.x = w.y; }} {SUM}",
+    "in a loop without branches": f"{LOOP} float2 u; u.x = a * h.y; u.y = b * h.x; h = h + (a * h.x) * u; }} {END}",
+    "one in a loop": f"{LOOP} float2 u = h; u.y += b * h.x; h += a; h *= u; }} {END}",
+    "a swizzle in a loop": f"{LOOP} float2 u; u.yx = h * b; h = b + a * u; }} {END}",
+    "a row in a loop": f"{LOOP} float2x2 m = float2x2(h, h.yx); m[1] = h * a; h += mul(b * m, h) * 0.1; }} {END}",
     "matrix": f"float2x2 m = float2x2(a, b, a * b, b); float2x2 k = m * 2; if (n > 1) {{ m[1][0] = k[1][1]; m[0] = k[1]; }} float2 v = m[0] + m[1]; {SUM}",
     "a parameter": f"{MADE} return elements(v, w, n);",
     "an inout parameter": f"{MADE} changed(v, w, n); {SUM}",

@@ -152,11 +152,13 @@ def test_plans_from_disk_warn_too(device, m):
 
 
 SEEDLESS = """
-[Differentiable] float pick<let N : int>(float v[N], int n) { return v[n % 2] * v[0]; }
+interface IPicks { [Differentiable] float pick(float v[2], int n) { return v[n % 2] * v[0]; } }
+struct Picks : IPicks {}
 [Differentiable] float mixed(float x, int n)
 {
     float a[2] = { x, x };
-    return pick(a, n);
+    Picks picks;
+    return picks.pick(a, n);
 }
 """
 

@@ -13,9 +13,7 @@ using Names = BracketedText::Names;
 
 class ElementScanner {
 public:
-    explicit ElementScanner(std::string_view text)
-        : m_text(text),
-          m_writes_arguments(text.find("out ") != text.npos) { }
+    explicit ElementScanner(std::string_view text) : m_text(text) { }
 
     /// What to put where: byte in the source -> text.
     std::map<size_t, std::string> found() const
@@ -35,7 +33,7 @@ private:
         for (size_t i = body.open; i < body.end && !branches; ++i)
             branches = at(i) == "if" || at(i) == "switch";
         const LoopWords loops = m_text.loops(body);
-        if (!branches && !(loops.any() && m_writes_arguments))
+        if (!branches && !loops.any())
             return;
         const Names names = m_text.local_floats(body);
         Names written;
@@ -46,9 +44,10 @@ private:
             const size_t end = begins_statement(begin) ? end_of_write(i, begin != i, body.end) : body.end;
             if (end == body.end)
                 continue;
-            const std::string name(at(i));
-            places[m_text.token(begin).begin] += "{ " + name + " = -(-" + name + "); ";
-            places[m_text.token(end).end] += " }";
+            const std::string same = cat(at(i), " = -(-", at(i), ");");
+            places[m_text.token(begin).begin] += "{ " + same + " ";
+            const bool is_last = loops.any() && i > loops.first && !continues(end, at(i));
+            places[m_text.token(end).end] += is_last ? " " + same + " }" : " }";
             written.insert(at(i));
         }
         for (size_t i = body.open + 1; i < body.end; ++i)
@@ -56,6 +55,13 @@ private:
                 for (const std::string_view name : written)
                     if (reads_element(i, name, places) && is_declared_before(body, i, name))
                         places[m_text.token(i).end] += cat(" ", name, " = -(-", name, ");");
+    }
+
+    /// Whether the statement behind a ";" writes an element of the same variable.
+    bool continues(size_t end, std::string_view name) const
+    {
+        const size_t next = m_text.is_stepped(end + 3) ? end + 3 : end + 1;
+        return at(next) == name && end_of_write(next, next != end + 1, m_text.size()) != m_text.size();
     }
 
     bool is_branch(size_t open) const
@@ -118,7 +124,6 @@ private:
     }
 
     BracketedText m_text;
-    bool m_writes_arguments; ///< a function here may
 };
 
 } // namespace
