@@ -124,9 +124,14 @@ class Kernels:
         """The code that this plan was made of, which a reload during a call leaves as it was."""
         if self._program is None:
             self._program = self._request.module.loaded
-            if self._request.module.layout.epoch != self._epoch:
+            if not self.is_current:
                 raise RuntimeError(f"{self._request.label}: its source was replaced during the call; call it again")
         return self._program
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the module's code is still that which this plan was made of."""
+        return self._request.module.layout.epoch == self._epoch
 
     @property
     def first(self) -> BuiltKernel:

@@ -111,6 +111,8 @@ class PlanView:
         options = self.request.options
         if not self.module.cacheable or options.conformances or self._has_marshalls:
             return
+        if not self.kernels.is_current:
+            return  # a reload came between planning and building: the key would be that of the new code
         if options.second and options.preludes:
             return  # what a prelude includes was read by another process, which does not say
         plan = plan_disk.StoredPlan(self.spec, self.kernels.variants, self.result_type, self.tangent_type)

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import slangpy as spy
+from slangpy.compiler.modules.reload import reload_changed
+from slangpy.run.callbacks import Callbacks
 
 pytestmark = pytest.mark.needs_kernels
 
@@ -213,3 +215,29 @@ def test_eight_threads_call_while_the_source_is_edited(device_type: spy.DeviceTy
     assert seen <= {1.0, 2.0, 3.0, 4.0, 5.0} and len(seen) >= 4  # 1 may be gone before a thread starts
     assert module.f(1.0, 0.0) == 5.0  # the last edit counts, however many threads saw it
     device.close()
+
+
+def test_a_reload_before_a_kernel_is_built_stores_nothing_wrong(
+    device_type: spy.DeviceType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code is replaced after a call was planned and before its kernel is built: later devices find the new code's kernel."""
+    path = tmp_path / "between.slang"
+    path.write_text("float f(float x) { return x * 1 + 0.5; }")
+    device = spy.create_device(device_type)
+    module = spy.Module.load_from_file(device, path)
+    build = Callbacks.build_variant
+
+    def late(self: Callbacks, key: int) -> None:
+        monkeypatch.setattr(Callbacks, "build_variant", build)
+        (tmp_path / "new").write_text("float f(float x) { return x * 2 + 0.5; }")
+        os.replace(tmp_path / "new", path)
+        assert reload_changed(device)
+        build(self, key)
+
+    monkeypatch.setattr(Callbacks, "build_variant", late)
+    assert module.f(3.0) == 3.5  # the code that it was planned with
+    assert module.f(3.0) == 6.5
+    device.close()
+    other = spy.create_device(device_type)
+    assert spy.Module.load_from_file(other, path).f(3.0) == 6.5
+    other.close()
