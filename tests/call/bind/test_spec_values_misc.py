@@ -427,6 +427,7 @@ def test_arrays_that_another_argument_resizes(device):
     """get_this() of a later argument runs after the address of an earlier one was read."""
     m = spy.Module.load_from_source(device, "resized", "float add(float a, float b, float c) { return a + b + c; }")
     torch = pytest.importorskip("torch")
+    place = device.torch_device or torch.device("cpu")
 
     class Resizes:
         def __init__(self, act):
@@ -443,12 +444,12 @@ def test_arrays_that_another_argument_resizes(device):
         tensor.untyped_storage().resize_(0)
 
     def move(tensor):
-        tensor.set_(torch.zeros(5))
+        tensor.set_(torch.zeros(5, device=place))
 
     for make, act in (
         (lambda: np.ones(5, np.float32), resize),
-        (lambda: torch.ones(5), free),
-        (lambda: torch.ones(5), move),
+        (lambda: torch.ones(5, device=place), free),
+        (lambda: torch.ones(5, device=place), move),
     ):
         held = make()
         with pytest.raises((ValueError, RuntimeError), match="resized::add: (an array among the arguments was moved|.*freed)"):

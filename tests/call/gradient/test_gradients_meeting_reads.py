@@ -142,7 +142,8 @@ def test_second_derivatives_are_refused(device: spy.Device) -> None:
     body = "float v[3] = { a, b, a * b }; float r = 0; [MaxIters(3)] for (int i = 0; i < 3; i++) r += v[i] * v[(i * i) % 3]; return r;"
     source = f"[Differentiable] float f(float a, float b) {{ {body} }}"
     f = spy.Module.load_from_source(device, "meeting_reads_second", source).f
-    a, b = (torch.tensor(v, requires_grad=True) for v in ([0.3, 0.5, 0.9], [0.2, 0.7, 0.45]))
+    place = device.torch_device or torch.device("cpu")
+    a, b = (torch.tensor(v, device=place, requires_grad=True) for v in ([0.3, 0.5, 0.9], [0.2, 0.7, 0.45]))
     by_a, _ = torch.autograd.grad(f(a, b).sum(), (a, b), create_graph=True)
     with pytest.raises(NotImplementedError, match="second derivatives"):
         torch.autograd.grad((by_a * by_a).sum(), (a, b))

@@ -175,9 +175,10 @@ def test_second_derivatives(device: spy.Device) -> None:
 
     inputs = np.array([0.3, 0.5, 0.9]), np.array([0.2, 0.7, 0.45])
     found = []
+    place = device.torch_device or torch.device("cpu")
     for function, dtype in ((f, torch.float32), (expected, torch.float64)):
-        a, b = (torch.tensor(v, dtype=dtype, requires_grad=True) for v in inputs)
+        a, b = (torch.tensor(v, dtype=dtype, device=place, requires_grad=True) for v in inputs)
         by_a, by_b = torch.autograd.grad(function(a, b).sum(), (a, b), create_graph=True)
         found.append([by_a, by_b, *torch.autograd.grad((by_a * by_b + by_a).sum(), (a, b))])
     for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one.detach().cpu().numpy(), other.detach().numpy(), rtol=1e-4)
+        np.testing.assert_allclose(one.detach().cpu().numpy(), other.detach().cpu().numpy(), rtol=1e-4)
