@@ -321,10 +321,10 @@ private:
         }
         for (size_t open : use.brackets) {
             edit(open, 1).text += ", int(";
-            edit(m_text.match(open), 1).text += ")";
+            edit(m_text.match(open), 1).text += ')';
         }
         Change& last = m_changes[m_text.token(use.end - 1).begin];
-        last.text += ")";
+        last.text += ')';
         define(variable, returned, indices, begin);
     }
 
