@@ -266,11 +266,15 @@ def create_session(
 
 
 def create_kernel_session(
-    search_paths: Sequence[str], defines: Mapping[str, str], line_directives: bool, arguments: Sequence[str]
+    search_paths: Sequence[str],
+    defines: Mapping[str, str],
+    line_directives: bool,
+    arguments: Sequence[str],
+    float_mode: str = "default",
 ) -> Any:
     """A session for whole programs of CUDA kernels (the loadModule API), needing no device.
 
-    arguments: more options, as for slangc.
+    arguments: more options, as for slangc. float_mode: default, fast or precise.
     """
     values = {
         "include_paths": [*search_paths, LIBRARY],
@@ -279,6 +283,7 @@ def create_kernel_session(
         "whole_program": True,
         "line_directives": line_directives,
         "arguments": list(arguments),
+        "floating_point_mode": float_mode,
     }
     return libslang.SlangSession({"format": "cuda"}, values)
 

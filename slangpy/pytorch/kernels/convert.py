@@ -11,7 +11,7 @@ from typing import Any
 from slangpy import _native
 from slangpy.errors import TensorError
 from slangpy.pytorch.kernels.tensors import TensorInfo, read_tensor, summary, torch_module
-from slangpy.pytorch.kernels.types import SCALARS, KernelType, python_name
+from slangpy.pytorch.kernels.types import SCALARS, KernelType, field_names
 from slangpy.pytorch.kernels.views import check_view, pack_diff_view, pack_view
 
 Sink = Callable[[tuple[str, int], bool], tuple[int, Any]]
@@ -57,7 +57,7 @@ class Packing:
             _PACKERS[type_.kind](type_, value, self, path, out, at)
         except Exception as error:
             own = type(error).__module__.partition(".")[0] not in ("builtins", "slangpy", "torch", "numpy")
-            if own or str(error).startswith(f"{self.label}: "):
+            if own or str(error).startswith((f"{self.label}: ", f"`{self.label}`: ")):
                 raise  # of a user's class, or named already
             raise _named_kind(error)(f"{self.where(path)}: {error}") from error
 
@@ -170,10 +170,11 @@ def fields_of(type_: KernelType, value: Any, where: str) -> list[Any]:
     names = [name for name, _, _ in type_.fields]
     needed = [name for name, inner, _ in type_.fields if inner.kind != "empty"]
     listed = ", ".join(names)
+    python = dict(zip(names, field_names(names), strict=True))
     if isinstance(value, Mapping):
         found = {}
         for key, item in value.items():
-            name = key if key in names else next((n for n in names if python_name(n) == key), None)
+            name = key if key in names else next((n for n in names if python[n] == key), None)
             if name is None:
                 raise TypeError(f"{where}: {type_.name} has no field '{key}'; its fields are {listed}")
             found[name] = item
@@ -189,13 +190,14 @@ def fields_of(type_: KernelType, value: Any, where: str) -> list[Any]:
             return [next(rest) if name in needed else None for name in names]
         raise TypeError(f"{where}: {type_.name} has {len(names)} fields ({listed}), got {len(value)} values")
     if not isinstance(value, (list, str, int, float)) and value is not None:
-        if dataclasses.is_dataclass(value) or all(hasattr(value, python_name(n)) for n in needed):
-            missing = [n for n in needed if not hasattr(value, python_name(n))]
-            if missing:
-                raise TypeError(
-                    f"{where}: {type(value).__name__} has no '{missing[0]}'; the fields of {type_.name} are {listed}"
-                )
-            return [getattr(value, python_name(n), None) for n in names]
+        found = {n: getattr(value, p) for n in names if hasattr(value, p := n) or hasattr(value, p := python[n])}
+        missing = [n for n in needed if n not in found]
+        if missing and dataclasses.is_dataclass(value):
+            raise TypeError(
+                f"{where}: {type(value).__name__} has no '{missing[0]}'; the fields of {type_.name} are {listed}"
+            )
+        if not missing:
+            return [found.get(n) for n in names]
     raise ValueError(
         f"{where}: expected a {type_.name} (a tuple of its fields, a dict, its namedtuple or a dataclass: {listed}), "
         f"got {summary(value)}"

@@ -67,6 +67,7 @@ class Programs:
         self._log = log
         self._kernels: dict[tuple[_DeviceKey, str], Any] = {}
         self._lock = new_rlock()
+        self._apart = False  # whether each kernel is compiled for itself, since one of them does not compile
 
     def kernel(self, key: _DeviceKey, record: KernelRecord, derivative: str) -> Any:
         """The native kernel; compiled, or taken from disk, at the first use."""
@@ -98,7 +99,7 @@ class Programs:
                     f"{record.name} uses {beyond}, which the CPU cannot run; run it on CUDA: pass tensors.cuda()"
                 )
         chosen = [(record, emitted)]
-        if program.count("\n") < SMALL and not self.options.checks_bounds:  # checks name their kernel
+        if program.count("\n") < SMALL and not (self._apart or self.options.checks_bounds):  # checks name their kernel
             chosen = [
                 (r, e)
                 for r in self.record.kernels
@@ -106,7 +107,13 @@ class Programs:
                 if not r.trouble and (key[0] != "cpu" or not beyond_host(program, e.symbol))
             ]
         build = self._build_host if key[0] == "cpu" else self._build_cuda
-        build(key, device, chosen)
+        try:
+            build(key, device, chosen)
+        except CompileError:
+            if len(chosen) == 1:
+                raise
+            self._apart = True  # the fault may be another kernel's
+            build(key, device, [(record, emitted)])
 
     def _build_host(self, key: _DeviceKey, device: Any, chosen: list[tuple[KernelRecord, EmittedKernel]]) -> None:
         def text() -> bytes:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from slangpy.base import libslang
 from slangpy.base.locks import new_lock, new_rlock
 from slangpy.compiler.cache import cache, digest
 from slangpy.compiler.package_files import library_hash, planner_hash
@@ -22,6 +23,8 @@ from slangpy.pytorch.kernels.program import ModuleRecord, compile_program
 from slangpy.pytorch.kernels.records import record_from_plain, record_to_plain
 
 _KIND = "kernels"
+_ATTEMPTS = 3
+"""At a file that is saved again while it is compiled."""
 _live: dict[LoadOptions, tuple[dict[str, tuple[Any, ...]], dict[str, Any], KernelModule]] = {}
 _busy: dict[LoadOptions, threading.RLock] = {}
 _guard = new_lock()
@@ -101,8 +104,19 @@ def _load(options: LoadOptions, log: Callable[[str], None]) -> KernelModule:
 
 
 def _compile(options: LoadOptions, log: Callable[[str], None]) -> tuple[ModuleRecord, dict[str, Any]]:
-    record, session = compile_program(options, log)
-    return record, _inputs(session, options, record.program)
+    for left in reversed(range(_ATTEMPTS)):
+        record, session = compile_program(options, log)
+        inputs = _inputs(session, options, record.program)
+        if not left or _has_read(session, inputs):
+            return record, inputs
+    raise AssertionError("the last attempt returns")
+
+
+def _has_read(session: Any, inputs: dict[str, Any]) -> bool:
+    """Whether the files still are what the compiler has read: one that was saved meanwhile would pass for compiled."""
+    return all(
+        _hash(path, libslang._content_hash) == known for path, known in session.read_files.items() if path in inputs["files"]
+    )
 
 
 def _warn(options: LoadOptions, record: ModuleRecord) -> None:
@@ -117,10 +131,10 @@ def _warn(options: LoadOptions, record: ModuleRecord) -> None:
 # --- what a record was made of
 
 
-def _hash(path: str) -> str:
+def _hash(path: str, of: Callable[[bytes], str] = digest) -> str:
     try:
         with open(path, "rb") as file:
-            return digest(file.read())
+            return of(file.read())
     except OSError:
         return ""
 

@@ -12,7 +12,7 @@ from slangpy.pytorch.kernels.entry_points import HostFunction, host_functions
 from slangpy.pytorch.kernels.kernel import Kernel
 from slangpy.pytorch.kernels.place import default_device
 from slangpy.pytorch.kernels.program import ModuleRecord, short
-from slangpy.pytorch.kernels.types import KernelType, python_name, reached
+from slangpy.pytorch.kernels.types import KernelType, field_names, reached
 
 _CORE = ("TensorView", "DiffTensorView", "AtomicAdd", "Optional", "Tuple")
 
@@ -105,9 +105,14 @@ def _specialised(name: str, type_: KernelType) -> str:
     return "_".join([name, *(part for part in parts if part)])
 
 
+def _member_name(case: str) -> str:
+    """Python keeps `mro` and names between underscores for itself."""
+    return case + "_" if case == "mro" or (case.startswith("_") and case.endswith("_")) else case
+
+
 def _python_type(name: str, type_: KernelType) -> Any:
     if type_.kind == "enum":
-        return enum.IntEnum(name, list(type_.cases))
-    made = collections.namedtuple(name, [python_name(field) for field, _, _ in type_.fields])  # type: ignore[misc]
+        return enum.IntEnum(name, [(_member_name(case), value) for case, value in type_.cases])
+    made = collections.namedtuple(name, field_names(field for field, _, _ in type_.fields))  # type: ignore[misc]
     made.__doc__ = f"{name}({', '.join(f'{field}: {short(inner.name)}' for field, inner, _ in type_.fields)})"
     return made

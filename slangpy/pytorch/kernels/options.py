@@ -31,6 +31,7 @@ class LoadOptions:
     cuda_line_info: bool = True
     slang_flags: tuple[str, ...] = ()
     cuda_flags: tuple[str, ...] = ()
+    float_mode: str = "default"  # of Slang
 
     @property
     def folder(self) -> str:
@@ -66,15 +67,17 @@ def make_options(
     ):
         if not isinstance(value, (bool, int)):
             raise TypeError(f"loadModule: '{name}' must be a bool, got {value!r}")
+    slang_flags, folders, float_mode = _slang_flags(_texts("extraSlangFlags", extraSlangFlags))
     return LoadOptions(
         _path(fileName),
         _defines(defines),
-        tuple(os.path.abspath(p) for p in _texts("includePaths", includePaths, paths=True)),
+        (*(os.path.abspath(p) for p in _texts("includePaths", includePaths, paths=True)), *folders),
         bool(slangGenLineInfo),
         bool(cudaFastMath),
         bool(cudaGenLineInfo),
-        _slang_flags(_texts("extraSlangFlags", extraSlangFlags)),
+        slang_flags,
         _cuda_flags(_texts("extraCudaFlags", extraCudaFlags)),
+        float_mode,
     )
 
 
@@ -123,24 +126,47 @@ def _texts(name: str, values: Any, paths: bool = False) -> tuple[str, ...]:
     return tuple(str(os.fspath(value)) if paths else value for value in values)
 
 
-def _slang_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
-    for at, flag in enumerate(flags):
-        value = at > 0 and flags[at - 1] in ("-D", "-I")
-        if (
-            flag in _OURS
-            or flag.startswith("-dump")
-            or (flag.endswith(_SOURCES) and not flag.startswith("-") and not value)
-        ):
-            raise ValueError(
-                f"loadModule: 'extraSlangFlags' has '{flag}', which loadModule decides itself; leave it out"
-            )
-    return flags
+_FLOAT_MODE = ("-fp-mode", "-floating-point-mode")
+
+
+def _slang_flags(flags: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Those for the compiler's parser; the folders of `-I`; and the mode of `-fp-mode`, which the parser takes only beside a
+    target, which is ours."""
+    kept: list[str] = []
+    folders: list[str] = []
+    mode = "default"
+    before = ""
+    for flag in flags:
+        value, before = before, flag
+        if value == "-I" or (flag.startswith("-I") and flag != "-I"):
+            folders.append(os.path.abspath(flag if value == "-I" else flag[2:]))
+        elif value in _FLOAT_MODE:
+            if flag not in ("default", "fast", "precise"):
+                raise ValueError(
+                    f"loadModule: 'extraSlangFlags' has '{value} {flag}'; the modes are default, fast and precise"
+                )
+            mode = flag
+        elif flag not in ("-I", *_FLOAT_MODE):
+            _check_flag(flag, value)
+            kept.append(flag)
+    if before in ("-I", *_FLOAT_MODE):
+        raise ValueError(f"loadModule: 'extraSlangFlags' ends with '{before}', which needs a value")
+    return tuple(kept), tuple(folders), mode
+
+
+def _check_flag(flag: str, before: str) -> None:
+    is_input = flag.endswith(_SOURCES) and not flag.startswith("-") and before != "-D"
+    if flag in _OURS or flag.startswith("-dump") or is_input:
+        raise ValueError(f"loadModule: 'extraSlangFlags' has '{flag}', which loadModule decides itself; leave it out")
 
 
 _ALONE = ("--expt-relaxed-constexpr", "--extended-lambda", "-expt-relaxed-constexpr", "-extended-lambda", "-keep", "--keep",
           "-allow-unsupported-compiler", "--allow-unsupported-compiler", "-w", "-O0", "-O1", "-O2", "-O3")  # fmt: skip
 _WITH_VALUE = ("--threads", "-t", "-Xcompiler", "--compiler-options", "-ccbin")
 _WARNED = ("-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code", "-l", "-L")
+
+
+_LINKED = re.compile(r"-L\S+|-l(?!ineinfo\b)\S+")
 
 
 def _cuda_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
@@ -158,10 +184,10 @@ def _cuda_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
         if name in _WITH_VALUE:
             skip = separate
             continue
-        if name in _WARNED or re.fullmatch(r"-[lL]\S+", flag):
+        if name in _WARNED or _LINKED.fullmatch(flag):
             warnings.warn(f"loadModule: 'extraCudaFlags': {flag} is ignored; code is made for the device at hand and links nothing",
                           UserWarning, stacklevel=5)  # fmt: skip
-            skip = separate and name == flag and name not in ("-l", "-L")
+            skip = separate and flag in _WARNED
             continue
         kept.append(flag)
     return tuple(kept)

@@ -17,6 +17,8 @@ from slangpy.base.folders import LIBRARY
 from slangpy.compiler.cache import digest
 from slangpy.compiler.session import create_kernel_session
 from slangpy.errors import CompileError
+from slangpy.pytorch.kernels.constants import constant
+from slangpy.pytorch.kernels.declarations import COMMENT, Declarations
 from slangpy.pytorch.kernels.entry_points import compile_host_functions
 from slangpy.pytorch.kernels.headers import included_files
 from slangpy.pytorch.kernels.options import LoadOptions
@@ -104,15 +106,18 @@ def compile_program(options: LoadOptions, log: Callable[[str], None]) -> tuple[M
         f"({len(text) / 1000:.0f} kB)"
     )
     sources = _sources(session, options)
-    find = _finder(session, module)
-    reader = TypeReader(module.layout.find_type_by_name, lambda name: enum_cases(sources.values(), name))
+    warned = session.take_warnings()
+    declarations = Declarations(session, module, sources)
+    find = declarations.find
+    reader = TypeReader(module.layout.find_type_by_name, declarations.enum_cases)
     shaders = {entry.name for entry in module.entry_points}
-    kernels = _kernels(text, find, reader, shaders)
-    notes = (*session.take_warnings(), *_dropped(sources, {kernel.name for kernel in kernels}))
+    kernels = _kernels(text, declarations, reader, shaders)
+    dropped = _dropped(options.path, sources, declarations.generic - {kernel.name for kernel in kernels})
     host: tuple[str, tuple[Any, ...]] = ("", ())
     if any("TorchEntryPoint" in source for source in sources.values()):
         host = compile_host_functions(_binding_text(options, sources.values()), find, reader)
     names = tuple(exported_names(sources.values()).items())
+    notes = (*warned, *dropped)
     headers = digest(*(Path(path).read_bytes() for path in included_files(text, options.search_paths)))
     return ModuleRecord(text, kernels, host, names, notes, libslang.version(), headers), session
 
@@ -124,7 +129,9 @@ _HELPERS = {"CudaHost": "TorchEntryPoint", "CUDAHost": "TorchEntryPoint"}
 def _emitted(options: LoadOptions, helpers: bool = False) -> tuple[Any, Any, str, float]:
     """The session, the module and its CUDA text; the time in between."""
     defines = {**dict(options.defines), **(_HELPERS if helpers else {})}
-    session = create_kernel_session(options.search_paths, defines, options.line_info, options.slang_flags)
+    session = create_kernel_session(
+        options.search_paths, defines, options.line_info, options.slang_flags, options.float_mode
+    )
     module = _load(session, options)
     program = session.link([module], [])
     linked = time.perf_counter()
@@ -173,32 +180,9 @@ def _sources(session: Any, options: LoadOptions) -> dict[str, str]:
     return texts
 
 
-def _finder(session: Any, module: Any) -> Callable[[str], Any]:
-    """Name -> functions of that name: in the module and what it imports, in namespaces too."""
-    inner: dict[str, list[Any]] = {}
-
-    def visit(decl: Any) -> None:
-        for child in decl.children:
-            kind = child.kind.name
-            if kind == "namespace":
-                visit(child)
-            elif kind == "func":
-                inner.setdefault(child.name, []).append(child)
-
-    visit(module.module_decl)
-
-    def find(name: str) -> tuple[Any, tuple[str, int]]:
-        found = module.layout.find_function_by_name(name)
-        decls = inner.get(name, [])
-        if decls and (found is None or (found.is_overloaded and len(decls) == 1)):
-            found = decls[0].as_function()  # others of this name are Slang's own
-        place = decls[0].location if len(decls) == 1 else ("", 0, 0)
-        return found, (place[0], place[1])
-
-    return find
-
-
-def _kernels(text: str, find: Callable[[str], Any], reader: TypeReader, shaders: set[str]) -> tuple[KernelRecord, ...]:
+def _kernels(
+    text: str, declarations: Declarations, reader: TypeReader, shaders: set[str]
+) -> tuple[KernelRecord, ...]:
     emitted: dict[str, list[EmittedKernel]] = {}
     for kernel in find_kernels(text):
         emitted.setdefault(kernel.name, []).append(kernel)
@@ -210,8 +194,8 @@ def _kernels(text: str, find: Callable[[str], Any], reader: TypeReader, shaders:
     records = []
     for name, parts in emitted.items():
         if name not in shaders:
-            records.append(_kernel(text, name, parts, find, reader))
-            records += _hidden(name, parts, find)
+            records.append(_kernel(text, name, parts, declarations, reader))
+            records += _hidden(name, parts, declarations.find)
     return tuple(records)
 
 
@@ -227,9 +211,9 @@ def _hidden(name: str, parts: list[EmittedKernel], find: Callable[[str], Any]) -
 
 
 def _kernel(
-    text: str, name: str, parts: list[EmittedKernel], find: Callable[[str], Any], reader: TypeReader
+    text: str, name: str, parts: list[EmittedKernel], declarations: Declarations, reader: TypeReader
 ) -> KernelRecord:
-    reflected, place = find(name)
+    reflected, place = declarations.find(name)
     why = ""
     parameters: list[Parameter] = []
     size = 0
@@ -238,7 +222,7 @@ def _kernel(
     elif reflected is None or reflected.is_overloaded:
         why = "reflection does not tell its parameters: it is overloaded, or hidden; give it a name of its own"
     else:
-        parameters, size, why = _parameters(reflected, reader)
+        parameters, size, why = _parameters(reflected, reader, declarations.defaults(name))
         main = next((part for part in parts if not part.derivative), parts[0])
         why = why or next((found for part in parts if (found := trouble(text, part))), "")
         count = sum(p.type.kind != "empty" for p in parameters)
@@ -251,7 +235,9 @@ def _kernel(
     return KernelRecord(name, tuple(parameters), size, bound, "bwd" in derivatives, place, why, tuple(parts))
 
 
-def _parameters(function: Any, reader: TypeReader) -> tuple[list[Parameter], int, str]:
+def _parameters(
+    function: Any, reader: TypeReader, texts: dict[str, str]
+) -> tuple[list[Parameter], int, str]:
     at, why = 0, ""
     parameters: list[Parameter] = []
     for p in function.parameters:
@@ -262,53 +248,49 @@ def _parameters(function: Any, reader: TypeReader) -> tuple[list[Parameter], int
             why = why or f"its parameter '{p.name}' is out or inout; pass a TensorView"
         if type_.kind != "empty":
             at = -(-at // type_.align) * type_.align
-        default = p.default_int if p.default_int is not None else p.default_float
-        parameters.append(Parameter(p.name, type_, at, default if p.has_default else None))
+        default = _default(p, type_, texts.get(p.name, "")) if p.has_default else None
+        parameters.append(Parameter(p.name, type_, at, default))
         at += type_.size
     return parameters, at, why
 
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+def _default(parameter: Any, type_: KernelType, text: str) -> Any:
+    """The number that a declaration gives: reflection has literals, of the wrong type where one is converted."""
+    if type_.kind not in ("scalar", "enum"):
+        return None
+    whole, real = parameter.default_int, parameter.default_float
+    is_float = type_.scalar in ("half", "float", "double", "BFloat16")
+    value = real if is_float and real is not None else whole
+    if value is None or (is_float and real is None):
+        names = {f"{type_.short_name}.{case}": number for case, number in type_.cases}
+        told = constant(text, names)
+        value = value if told is None else told
+    if value is None or is_float:
+        return value if value is None else float(value)
+    return bool(value) if type_.scalar == "bool" else int(value)
+
+
 _BOUND = re.compile(r"\[\s*AutoPyBindCUDA\s*\](?:\s*\[[^\]]*\])*\s*(?:\w+\s+)*?void\s+(\w+)\s*[(<]")
 _EXPORT = re.compile(r'\[\s*PyExport\s*\(\s*"(\w+)"\s*\)\s*\](?:\s*\[[^\]]*\])*\s*(?:public\s+)?struct\s+(\w+)')
 
 
-def _dropped(sources: dict[str, str], kernels: set[str]) -> tuple[str, ...]:
-    """Kernels marked for Python that the compiler did not emit, which it does without a word."""
+def _dropped(main: str, sources: dict[str, str], generic: set[str]) -> tuple[str, ...]:
+    """Generic kernels that are marked for Python: the compiler leaves them out without a word."""
     notes = []
     for path, text in sources.items():
-        for name in _BOUND.findall(_COMMENT.sub("", text)):
-            if name not in kernels:
+        where = "" if path == main else f"{path}: "
+        for name in _BOUND.findall(COMMENT.sub("", text)):
+            if name in generic:
                 notes.append(
-                    f"{path}: the kernel '{name}' is marked [AutoPyBindCUDA], but the compiler left it out; is it generic?"
+                    f"{where}the kernel '{name}' is marked [AutoPyBindCUDA], but generic, so that the compiler left it out; "
+                    "write a kernel for each type that is needed"
                 )
     return tuple(notes)
 
 
 def exported_names(texts: Any) -> dict[str, str]:
     """Struct -> the name that [PyExport("...")] gives it."""
-    return {struct: name for text in texts for name, struct in _EXPORT.findall(_COMMENT.sub("", text))}
-
-
-def enum_cases(texts: Any, name: str) -> tuple[tuple[str, int], ...]:
-    """Members of an enum and their values, as far as these are literals or counted on."""
-    pattern = re.compile(
-        r"\benum\s+(?:class\s+)?" + re.escape(name.split(".")[-1]) + r"\b\s*(?::\s*\w+\s*)?\{([^}]*)\}"
-    )
-    for text in texts:
-        found = pattern.search(_COMMENT.sub("", text))
-        if found is None:
-            continue
-        cases: list[tuple[str, int]] = []
-        for item in filter(None, (part.strip() for part in found.group(1).split(","))):
-            case, _, value = (part.strip() for part in item.partition("="))
-            try:
-                number = int(value.rstrip("uUlL"), 0) if value else (cases[-1][1] + 1 if cases else 0)
-            except ValueError:
-                return tuple(cases)
-            cases.append((case, number))
-        return tuple(cases)
-    return ()
+    return {struct: name for text in texts for name, struct in _EXPORT.findall(COMMENT.sub("", text))}
 
 
 def line_count(record: ModuleRecord) -> int:

@@ -90,6 +90,13 @@ def _read_torch(torch: Any, value: Any, where: str) -> TensorInfo:
 
 
 def _read_other(value: Any, where: str) -> TensorInfo | None:
+    try:
+        return _read_shared(value, where)
+    except (BufferError, TypeError) as error:  # of a device whose memory is its own
+        raise TensorError(f"{where}: {error}") from error
+
+
+def _read_shared(value: Any, where: str) -> TensorInfo | None:
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None:
         return _read_cuda(value, interface)

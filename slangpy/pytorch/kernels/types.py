@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,7 +42,7 @@ class KernelType:
     @property
     def short_name(self) -> str:
         """The declared name without generic arguments and scope."""
-        return self.name.split("<")[0].split(".")[-1]
+        return _without_arguments(self.name).split(".")[-1]
 
     def to_plain(self) -> tuple[Any, ...]:
         """For `marshal`."""
@@ -69,9 +69,33 @@ class KernelType:
         )
 
 
+def _without_arguments(name: str) -> str:
+    """`Outer<Pair<int>>.Inner` -> `Outer.Inner`."""
+    parts, depth = [], 0
+    for character in name:
+        depth -= character == ">"
+        if depth == 0 and character not in "<>":
+            parts.append(character)
+        depth += character == "<"
+    return "".join(parts)
+
+
 def python_name(field: str) -> str:
     """A field's name in Python: keywords get a trailing underscore."""
     return field + "_" if keyword.iskeyword(field) else field
+
+
+def field_names(fields: Iterable[str]) -> list[str]:
+    """Names of a namedtuple's fields: keywords get a trailing underscore; leading ones, which Python refuses, move there."""
+    names: list[str] = []
+    for field in fields:
+        plain = field.lstrip("_")
+        name = field if plain == field else (plain if plain[:1].isalpha() else "field" + plain) + "_"
+        name = python_name(name)
+        while name in names:
+            name += "_"
+        names.append(name)
+    return names
 
 
 def lay_out(kind: str, name: str, fields: list[tuple[str, KernelType]], **more: Any) -> KernelType:
