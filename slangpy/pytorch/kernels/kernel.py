@@ -158,6 +158,12 @@ class Kernel(_native.RawKernel):
         torch = torch_module()
         return torch._C._cuda_getCurrentRawStream(index) if torch is not None else 0
 
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Kernel:
+        return self
+
     def __repr__(self) -> str:
         return f"<kernel {self._label}: {self._record.signature}>"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
 import sys
 import threading
@@ -16,7 +17,9 @@ from slangpy.compiler.cache import cache, digest
 from slangpy.compiler.package_files import library_hash, planner_hash
 from slangpy.errors import SlangWarning
 from slangpy.pytorch.kernels.devices import KIND, Programs
+from slangpy.pytorch.kernels.entry_points import HostFunction
 from slangpy.pytorch.kernels.headers import included_files
+from slangpy.pytorch.kernels.kernel import Kernel
 from slangpy.pytorch.kernels.module import KernelModule
 from slangpy.pytorch.kernels.options import LoadOptions, make_options
 from slangpy.pytorch.kernels.program import ModuleRecord, compile_program
@@ -66,10 +69,14 @@ def loadModule(
         extraSlangFlags,
         extraCudaFlags,
     )
+    return _load_locked(options, _logger(options, verbose))
+
+
+def _load_locked(options: LoadOptions, log: Callable[[str], None]) -> KernelModule:
     with _guard:
         lock = _busy.setdefault(options, new_rlock())
     with lock:
-        return _load(options, _logger(options, verbose))
+        return _load(options, log)
 
 
 def _logger(options: LoadOptions, verbose: bool) -> Callable[[str], None]:
@@ -125,7 +132,7 @@ def _warn(options: LoadOptions, record: ModuleRecord) -> None:
     if bad:
         notes.append("these kernels cannot be called:\n  " + "\n  ".join(bad))
     if notes:
-        warnings.warn(f"{options.path}: " + "\n".join(notes), SlangWarning, stacklevel=4)
+        warnings.warn(f"{options.path}: " + "\n".join(notes), SlangWarning, stacklevel=5)
 
 
 # --- what a record was made of
@@ -173,6 +180,39 @@ def _changed(stamps: dict[str, tuple[Any, ...]], inputs: dict[str, Any]) -> str:
                 return path
             stamps[path] = now
     return next((path for path in inputs["missing"] if os.path.exists(path)), "")
+
+
+# --- pickles say which file was loaded, and how
+
+
+def _load_again(options: LoadOptions) -> KernelModule:
+    if not os.path.isfile(options.path):
+        raise FileNotFoundError(f"loadModule: there is no file {options.path}, which a pickle names")
+    return _load_locked(options, _logger(options, False))
+
+
+def _item_of(options: LoadOptions, name: str, derivative: str) -> Any:
+    item = _load_again(options)._items.get(name)
+    if item is None:
+        raise AttributeError(f"{options.path} has no '{name}', which a pickle names")
+    return getattr(item, derivative) if derivative else item
+
+
+def _reduce_module(module: KernelModule) -> Any:
+    return _load_again, (module._programs.options,)
+
+
+def _reduce_kernel(kernel: Kernel) -> Any:
+    return _item_of, (kernel._programs.options, kernel.__name__, kernel._derivative)
+
+
+def _reduce_host_function(function: HostFunction) -> Any:
+    return _item_of, (function._options, function.__name__, "")
+
+
+copyreg.pickle(KernelModule, _reduce_module)
+copyreg.pickle(Kernel, _reduce_kernel)
+copyreg.pickle(HostFunction, _reduce_host_function)
 
 
 # --- forgetting

@@ -11,8 +11,8 @@ from slangpy.pytorch.kernels.devices import Programs
 from slangpy.pytorch.kernels.entry_points import HostFunction, host_functions
 from slangpy.pytorch.kernels.kernel import Kernel
 from slangpy.pytorch.kernels.place import default_device
-from slangpy.pytorch.kernels.program import ModuleRecord, short
-from slangpy.pytorch.kernels.types import KernelType, field_names, reached
+from slangpy.pytorch.kernels.program import ModuleRecord
+from slangpy.pytorch.kernels.types import KernelType, field_names, reached, short
 
 _CORE = ("TensorView", "DiffTensorView", "AtomicAdd", "Optional", "Tuple")
 
@@ -30,7 +30,7 @@ class KernelModule:
         self._add_types([p.type for kernel in record.kernels for p in kernel.parameters], dict(record.names))
         for kernel in record.kernels:
             self._items[kernel.name] = Kernel(kernel, programs)
-        self._items.update(host_functions(record.host, self._items.__getitem__))
+        self._items.update(host_functions(record.host, self._items.__getitem__, programs.options))
         # found without __getattr__, which takes as long as a launch; a kernel may be called `compile`
         own = {*self.__dict__, *(name for name in dir(type(self)) if name.startswith("_"))}
         self.__dict__.update({name: item for name, item in self._items.items() if name not in own})
@@ -56,6 +56,12 @@ class KernelModule:
             if isinstance(item, Kernel) and not item._record.trouble:
                 for emitted in item._record.emitted:
                     self._programs.kernel(key, item._record, emitted.derivative)
+
+    def __copy__(self) -> KernelModule:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> KernelModule:
+        return self  # so that a model which holds it can be copied
 
     def __getattr__(self, name: str) -> Any:
         items = self.__dict__.get("_items", {})

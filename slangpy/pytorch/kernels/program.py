@@ -23,7 +23,7 @@ from slangpy.pytorch.kernels.entry_points import compile_host_functions
 from slangpy.pytorch.kernels.headers import included_files
 from slangpy.pytorch.kernels.options import LoadOptions
 from slangpy.pytorch.kernels.scan import EmittedKernel, find_kernels, functions, trouble
-from slangpy.pytorch.kernels.types import KernelType, TypeReader
+from slangpy.pytorch.kernels.types import KernelType, TypeReader, short
 
 
 @dataclass(frozen=True)
@@ -76,21 +76,6 @@ _UNSIGNED = re.compile(r"\bTorchTensor\s*<\s*uint(?!8)\w*\s*>")
 """Element types at which Slang's host target stops."""
 _OUR_METHOD = re.compile(r"\.\s*(?:dim|fillZero|fillValue)\s*\(")
 """Methods of slangpy_kernels.slang."""
-
-
-def short(name: str) -> str:
-    """A type's name as users write it."""
-    name = re.sub(r", ?AtomicAdd>", ">", name)
-    name = re.sub(
-        r"vector<(\w+),(\d)>",
-        lambda m: (
-            f"{m.group(1)}{m.group(2)}"
-            if m.group(1) in ("float", "int", "uint", "half", "double", "bool")
-            else m.group()
-        ),
-        name,
-    )
-    return re.sub(r"matrix<(float|int|uint|half|double),(\d),(\d)>", r"\1\2x\3", name)
 
 
 def compile_program(options: LoadOptions, log: Callable[[str], None]) -> tuple[ModuleRecord, Any]:
@@ -297,4 +282,4 @@ def line_count(record: ModuleRecord) -> int:
     return record.program.count("\n")
 
 
-__all__ = ["KernelRecord", "ModuleRecord", "Parameter", "compile_program", "functions", "line_count", "short"]
+__all__ = ["KernelRecord", "ModuleRecord", "Parameter", "compile_program", "functions", "line_count"]

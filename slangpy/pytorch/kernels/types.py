@@ -112,6 +112,21 @@ def lay_out(kind: str, name: str, fields: list[tuple[str, KernelType]], **more: 
     return KernelType(kind, name, -(-at // align) * align, align, fields=tuple(placed), **more)
 
 
+def short(name: str) -> str:
+    """A type's name as users write it."""
+    name = re.sub(r", ?AtomicAdd>", ">", name)
+    name = re.sub(
+        r"vector<(\w+),(\d)>",
+        lambda m: (
+            f"{m.group(1)}{m.group(2)}"
+            if m.group(1) in ("float", "int", "uint", "half", "double", "bool")
+            else m.group()
+        ),
+        name,
+    )
+    return re.sub(r"matrix<(float|int|uint|half|double),(\d),(\d)>", r"\1\2x\3", name)
+
+
 def scalar_type(name: str) -> KernelType:
     return KernelType("scalar", name, SCALARS[name], SCALARS[name], scalar=name)
 

@@ -3,6 +3,8 @@ and the options that go to the compilers."""
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -219,3 +221,38 @@ def test_no_gradient_is_named_once(load: Any) -> None:
     with pytest.raises(ValueError) as caught:
         m.f.bwd(torch.zeros(1), (torch.zeros(1), torch.zeros(1)))
     assert str(caught.value).startswith("`f.bwd`: `a` has no gradient tensor")
+
+
+MODEL = """
+[AutoPyBindCUDA] [CudaKernel] [Differentiable] void twice(DiffTensorView x, DiffTensorView y) { y[0] = 2 * x[0]; }
+[CudaKernel] void fill(TensorView<float> x) { x[0] = 5; }
+[TorchEntryPoint] TorchTensor<float> filled(float3 v) {
+    let one = uint3(1, 1, 1);
+    var x = TorchTensor<float>.alloc(1);
+    __dispatch_kernel(fill, one, one)(x);
+    return x;
+}
+"""
+
+
+def test_copies_and_pickles(load: Any, tmp_path: Path) -> None:
+    """A torch model may hold a module of kernels."""
+    m = load(MODEL)
+    assert (m.filled.__doc__ or "").startswith("filled(v: float3) -> TorchTensor<float>")
+    for item in (m, m.twice, m.twice.bwd, m.filled):
+        assert copy.copy(item) is item and copy.deepcopy(item) is item
+        assert pickle.loads(pickle.dumps(item)) is item
+    model = torch.nn.Linear(1, 1)
+    model.kernels = m
+    assert copy.deepcopy(model).kernels is m
+    torch.save(model, tmp_path / "model.pt")
+    assert torch.load(tmp_path / "model.pt", weights_only=False).kernels is m
+    path = tmp_path / "gone.slang"
+    path.write_text(MODEL)
+    data = pickle.dumps(slangpy.loadModule(path).twice)
+    path.write_text(MODEL.replace("twice", "thrice"))
+    with pytest.raises(AttributeError, match="has no 'twice', which a pickle names"):
+        pickle.loads(data)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"gone\.slang, which a pickle names"):
+        pickle.loads(data)

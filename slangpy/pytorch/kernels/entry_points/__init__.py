@@ -19,7 +19,7 @@ from slangpy.pytorch.kernels.entry_points.runtime import NAMES, ArrayCall, HostC
 from slangpy.pytorch.kernels.entry_points.translate import own_name, translate
 from slangpy.pytorch.kernels.place import default_device
 from slangpy.pytorch.kernels.tensors import summary, torch_module
-from slangpy.pytorch.kernels.types import KernelType, TypeReader
+from slangpy.pytorch.kernels.types import KernelType, TypeReader, short
 
 __all__ = ["HostFunction", "compile_host_functions", "host_functions"]
 
@@ -48,13 +48,15 @@ def compile_host_functions(text: str, find: Callable[[str], Any], reader: TypeRe
     return source, tuple(functions)
 
 
-def host_functions(host: tuple[str, tuple[Plain, ...]], kernels: Callable[[str], Any]) -> dict[str, HostFunction]:
+def host_functions(
+    host: tuple[str, tuple[Plain, ...]], kernels: Callable[[str], Any], options: Any
+) -> dict[str, HostFunction]:
     source, functions = host
     if not functions:
         return {}
     names = dict(NAMES)
     exec(compile(source, "<host functions>", "exec"), names)  # our own translation, of our own cache
-    return {plain[0]: HostFunction(plain, names.get(own_name(plain[1])), kernels) for plain in functions}
+    return {plain[0]: HostFunction(plain, names.get(own_name(plain[1])), kernels, options) for plain in functions}
 
 
 class _Untranslated:
@@ -77,14 +79,17 @@ class _ArrayCall(_Untranslated, ArrayCall):
 class HostFunction:
     """A Slang function that runs on the host."""
 
-    def __init__(self, plain: Plain, body: Callable[..., Any] | None, kernels: Callable[[str], Any]) -> None:
+    def __init__(
+        self, plain: Plain, body: Callable[..., Any] | None, kernels: Callable[[str], Any], options: Any
+    ) -> None:
         self.__name__, _, parameters, returns, (file, line), self._why = plain
         self._parameters = [(name, KernelType.from_plain(type_)) for name, type_ in parameters]
         self._returns = None if returns is None else KernelType.from_plain(returns)
         self._body = body
         self._kernels = kernels
-        listed = ", ".join(f"{name}: {type_.name}" for name, type_ in self._parameters)
-        result = "void" if self._returns is None else self._returns.name
+        self._options = options  # of the file that it is in
+        listed = ", ".join(f"{name}: {short(type_.name)}" for name, type_ in self._parameters)
+        result = "void" if self._returns is None else short(self._returns.name)
         self.__doc__ = f"{self.__name__}({listed}) -> {result}" + (f"\n\n{file}:{line}" if file else "")
 
     @property
@@ -127,6 +132,12 @@ class HostFunction:
             if name not in values:
                 raise ValueError(f"{self.__name__}: '{name}' is missing; its parameters are {listed}")
         return [values[name] for name in names]
+
+    def __copy__(self) -> HostFunction:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> HostFunction:
+        return self
 
     def __repr__(self) -> str:
         return f"<host function {(self.__doc__ or '').splitlines()[0]}>"
