@@ -155,12 +155,20 @@ class Module(Shared):
     @property
     def loaded(self) -> LoadedModule:
         """The compiled module; loads the compiler when it must."""
+        self.follow_compiler()
         if self._loaded is None:
             with _lock:
                 if self._loaded is None:
                     with compiling(f"loading {self.name}"):
                         self._loaded = self._load()
         return self._loaded
+
+    def follow_compiler(self) -> None:
+        """Looks everything up again where another compiler has taken the place of the one that loaded the module: that
+        crashed, or went on after Ctrl-C."""
+        loaded = self._loaded
+        if loaded is not None and loaded.generation != loaded.session.generation:
+            self.drop_kernels()
 
     def _load(self) -> LoadedModule:
         if self._slang_module is None:
@@ -370,6 +378,7 @@ class Module(Shared):
         return f"Module '{self.name}' has no function or type named '{name}'{hint}"
 
     def _look_up(self, name: str) -> Any:
+        self.follow_compiler()
         record = self._manifest
         if self._loaded is None and record is not None and name in record["names"]:
             kind = record["names"][name]

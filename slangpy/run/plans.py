@@ -203,6 +203,7 @@ def plan_call(
 
 def _plan_call(node: Any, description: list[Any], result_type: Any, deterministic: bool) -> NativePlan:
     with code_lock:
+        node.module.follow_compiler()
         arguments = decode(description)
         mode = result_mode(result_type, node, arguments)
         result_class = node.options.return_type if result_type is None else result_type

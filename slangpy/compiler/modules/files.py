@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ...errors import SlangCompileError
+from ...errors import CompilerDiedError, SlangCompileError
 from ..cache import digest
 from ..session import SlangCompilerOptions
 
@@ -122,4 +122,7 @@ def load_source(session: Any, name: str, source: str) -> Any:
         return session.load_module_from_source(f"{name}_{stamp}", source, f"{name} ({stamp})")
     except SlangCompileError as error:
         failed.add((name, digest(source)[:12]))
-        raise SlangCompileError(str(error).replace(f"{name}_{stamp}", name)) from None
+        text = str(error).replace(f"{name}_{stamp}", name)
+        if isinstance(error, CompilerDiedError):
+            raise CompilerDiedError(text, error.reason, error.source_file) from None
+        raise SlangCompileError(text) from None

@@ -32,6 +32,7 @@ class LoadedModule:
         self.device = device
         self.main = main
         self.session = main.session
+        self.generation = main.session.generation
         self.modules = [main, *linked]
         self.kernels = store.kernels
         self.import_names = [m.name for m in [main, *linked]]

@@ -150,7 +150,9 @@ void on_division(int signal, siginfo_t* info, void* context)
             return division.finish();
         }
     }
-    sigaction(signal, &before, nullptr); // not ours: it happens again, and goes the way it went before
+    if (before.sa_flags & SA_SIGINFO) // not ours; this one stays for the kernels
+        return before.sa_sigaction(signal, info, context);
+    sigaction(signal, &before, nullptr); // it happens again, and goes the way it went before
 }
 
 #endif

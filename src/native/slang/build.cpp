@@ -126,10 +126,12 @@ void Build::load_part(const ModuleData& recipe)
         if (state->is_taken(recipe))
             fail(ErrorKind::slang_compile, "Slang module \"", recipe.name,
                  "\" is already loaded with different source; give this text another module name");
-        return load_source(recipe, recipe.content);
+        return load_source(recipe, recipe.content, state->files->refusals());
     }
     if (recipe.source == ModuleData::Source::file) {
+        const uint64_t before = state->files->refusals();
         if (slang::IModule* loaded = load_file(recipe)) {
+            refuse_deadly(recipe, loaded, before);
             modules[&recipe] = {loaded, lay_out(ComPtr<slang::IComponentType>(loaded), {&recipe})};
             return;
         }
@@ -137,7 +139,7 @@ void Build::load_part(const ModuleData& recipe)
         if (!text)
             fail(ErrorKind::slang_compile, "Failed to load slang module \"", recipe.name, "\": cannot read ",
                  recipe.path);
-        return load_source(recipe, std::move(*text));
+        return load_source(recipe, std::move(*text), before);
     }
     ComPtr<ISlangBlob> diagnostics;
     slang::IModule* module = state->session->loadModuleFromIRBlob(recipe.name.c_str(), recipe.path.c_str(),
@@ -159,7 +161,23 @@ slang::IModule* Build::load_file(const ModuleData& recipe)
     return nullptr;
 }
 
-void Build::load_source(const ModuleData& recipe, std::string text)
+/// Raises where the source, or one that it imports or includes, has what Slang was not shown. `before`: how many did
+/// when the load began; of a module that could not be made, the others are not known.
+void Build::refuse_deadly(const ModuleData& recipe, slang::IModule* module, uint64_t before) const
+{
+    if (!state->files->refusals())
+        return;
+    std::string reasons = module ? "" : state->files->refusals_since(before);
+    std::set<std::string> paths = {recipe.path.empty() ? recipe.name : recipe.path};
+    for (SlangInt32 i = 0; module && i < module->getDependencyFileCount(); ++i)
+        paths.insert(std::string(text_or_empty(module->getDependencyFilePath(i))));
+    for (const std::string& path : paths)
+        reasons += module ? state->files->refusal(path) : "";
+    if (!reasons.empty())
+        fail(ErrorKind::slang_compile, "Failed to load slang module \"", recipe.name, "\":", reasons);
+}
+
+void Build::load_source(const ModuleData& recipe, std::string text, uint64_t before)
 {
     if (recipe.source == ModuleData::Source::text)
         text = state->files->prepared(text, recipe.name, recipe.path.empty() ? recipe.name : recipe.path);
@@ -169,6 +187,7 @@ void Build::load_source(const ModuleData& recipe, std::string text)
     const std::string& path = recipe.path.empty() ? recipe.name : recipe.path;
     slang::IModule* module = slang_loadModuleFromSource(state->session.get(), recipe.name.c_str(), path.c_str(),
                                                         text.c_str(), text.size(), diagnostics.put());
+    refuse_deadly(recipe, module, before);
     check(!module, diagnostics.get(), cat("Failed to load slang module \"", recipe.name, "\""));
     if (applies_derivatives(text))
         state->differentiating.insert(module);

@@ -26,7 +26,8 @@ struct Build {
 private:
     void load_part(const ModuleData& recipe);
     slang::IModule* load_file(const ModuleData& recipe);
-    void load_source(const ModuleData& recipe, std::string text);
+    void load_source(const ModuleData& recipe, std::string text, uint64_t before);
+    void refuse_deadly(const ModuleData& recipe, slang::IModule* module, uint64_t before) const;
     void add_conformances(const std::vector<TypeConformance>& wanted, const std::vector<const ModuleData*>& modules,
                           std::vector<ComPtr<slang::IComponentType>>& parts);
     std::vector<ComPtr<slang::IComponentType>> components(const std::vector<const ModuleData*>& modules) const;

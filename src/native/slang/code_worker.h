@@ -10,17 +10,6 @@
 
 namespace spy {
 
-/// Slang took its process with it, or had to be stopped.
-class CompilerDeath : public Error {
-public:
-    CompilerDeath(std::string reason, const std::string& message)
-        : Error(ErrorKind::slang_compile, message),
-          reason(std::move(reason))
-    {
-    }
-    std::string reason; ///< "crash", "timeout", "memory" or "killed"
-};
-
 /// What one compile may take; zero: anything.
 struct CompileLimits {
     bool in_process = false; ///< ask no other process

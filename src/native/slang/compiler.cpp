@@ -130,6 +130,7 @@ void Compiler::restart_in_child()
     m_queue.clear();
     new std::shared_ptr<Task>(std::move(m_running));
     m_left_at = {};
+    m_faults.forget();
     m_busy = m_started = m_paused = false;
 }
 
@@ -202,6 +203,7 @@ void Compiler::run_task(Compiler& self, Task& task)
 {
     try {
         const Lock lock(self);
+        FaultWatch::stay_on_top();
         task.body();
     } catch (...) {
         task.error = std::current_exception();
@@ -214,6 +216,7 @@ void Compiler::run_task(Compiler& self, Task& task)
 
 void Compiler::work(std::shared_ptr<Compiler> self)
 {
+    self->m_faults.begin();
     while (true) {
         std::shared_ptr<Task> task;
         {
@@ -225,8 +228,10 @@ void Compiler::work(std::shared_ptr<Compiler> self)
             while (self->m_queue.empty() && !self->m_abandoned)
                 if (self->m_queue_changed.wait_for(guard, 30s) == std::cv_status::timeout && hooks.idle)
                     hooks.idle();
-            if (self->m_queue.empty())
+            if (self->m_queue.empty()) {
+                self->m_faults.end();
                 return;
+            }
             task = self->m_running = std::move(self->m_queue.front());
             self->m_queue.pop_front();
             self->m_busy = true;
@@ -247,7 +252,8 @@ void Compiler::leave(Task& task)
 /// Under the queue's mutex.
 void Compiler::give_up_when_overdue()
 {
-    if (m_left_at == std::chrono::steady_clock::time_point() || std::chrono::steady_clock::now() - m_left_at < patience)
+    const bool has_left = m_left_at != std::chrono::steady_clock::time_point();
+    if (m_faults.fault().empty() && (!has_left || std::chrono::steady_clock::now() - m_left_at < patience))
         return;
     m_abandoned = true;
     m_queue_changed.notify_all();
@@ -270,6 +276,17 @@ namespace {
 [[noreturn]] void fail_abandoned() { fail_runtime("this compiler session was abandoned while it was compiling"); }
 
 } // namespace
+
+/// Under the queue's mutex, as the caller of the task.
+void Compiler::fail_if_crashed(const Task& task)
+{
+    const std::string fault = m_faults.fault();
+    if (fault.empty() || m_running.get() != &task)
+        return;
+    m_abandoned = true;
+    m_queue_changed.notify_all();
+    throw CompilerDeath("crash", cat("the Slang compiler crashed (", fault, ")"));
+}
 
 void Compiler::execute(std::function<void()> body)
 {
@@ -295,6 +312,7 @@ void Compiler::execute(std::function<void()> body)
         guard.unlock();
         {
             const std::lock_guard queue(m_queue_mutex);
+            fail_if_crashed(*task);
             give_up_when_overdue();
         }
         if (m_abandoned)

@@ -2,6 +2,7 @@
 // The process-wide Slang instance: one global session, one lock, one worker thread that runs every compile.
 #include "core/error.h"
 #include "slang/com.h"
+#include "slang/faults.h"
 
 #include <atomic>
 #include <chrono>
@@ -16,6 +17,17 @@
 namespace spy {
 
 class CoreTypes;
+
+/// Slang took its process, or its thread, with it, or had to be stopped.
+class CompilerDeath : public Error {
+public:
+    CompilerDeath(std::string reason, const std::string& message)
+        : Error(ErrorKind::slang_compile, message),
+          reason(std::move(reason))
+    {
+    }
+    std::string reason; ///< "crash", "timeout", "memory" or "killed"
+};
 
 class Compiler : public std::enable_shared_from_this<Compiler> {
 public:
@@ -89,6 +101,7 @@ private:
     void acquire(bool may_throw);
     void leave(Task& task);
     void give_up_when_overdue();
+    void fail_if_crashed(const Task& task);
     bool pause_for_fork();
     void resume_after_fork();
     void restart_in_child();
@@ -109,6 +122,7 @@ private:
     std::shared_ptr<Task> m_running;
     std::chrono::steady_clock::time_point m_left_at; ///< when the caller of m_running left; zero: it has not
     std::atomic<bool> m_abandoned{false};
+    FaultWatch m_faults;
 };
 
 } // namespace spy

@@ -1,6 +1,9 @@
 #include "slang/files.h"
 
+#include "core/error.h"
+
 #include "slang/rewrite/rewrite.h"
+#include "slang/rewrite/deadly.h"
 #include "slang/rewrite/host.h"
 #include "slang/rewrite/inline.h"
 #include "slang/rewrite/loops.h"
@@ -11,6 +14,7 @@
 #include "slang/rewrite/reads.h"
 #include "slang/rewrite/scalars.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -71,8 +75,43 @@ bool SourceFiles::is_library(const std::string& path) const
 bool applies_derivatives(std::string_view source) { return source.find("_diff(") != source.npos; }
 bool declares_differentiable(std::string_view source) { return source.find("ifferentiable") != source.npos; }
 
-std::string SourceFiles::prepared(const std::string& source, const std::string& name, const std::string& path)
+/// The source with blanks in the place of what ends the process; refusal() says what that was. Nothing may be thrown
+/// here: Slang's own functions lie between this and whoever would catch it.
+std::string SourceFiles::without_deadly(const std::string& source, const std::string& path)
 {
+    std::string text = source, refusal;
+    for (const Deadly& place : deadly_attributes(source)) {
+        std::fill(text.begin() + long(place.begin), text.begin() + long(place.end), ' ');
+        refusal += cat("\nerror: invalid attribute placement\n", point_at(source, path, place));
+    }
+    const std::lock_guard guard(m_mutex);
+    if (refusal.empty())
+        m_refusals.erase(path);
+    else
+        m_refusals[path] = {++m_refused, refusal};
+    return text;
+}
+
+std::string SourceFiles::refusal(const std::string& path) const
+{
+    const std::lock_guard guard(m_mutex);
+    const auto found = m_refusals.find(path);
+    return found == m_refusals.end() ? "" : found->second.second;
+}
+
+std::string SourceFiles::refusals_since(uint64_t order) const
+{
+    const std::lock_guard guard(m_mutex);
+    std::string all;
+    for (const auto& [path, refusal] : m_refusals)
+        if (refusal.first > order)
+            all += refusal.second;
+    return all;
+}
+
+std::string SourceFiles::prepared(const std::string& given, const std::string& name, const std::string& path)
+{
+    const std::string source = without_deadly(given, path);
     const Surroundings around = m_imports.around(source, name, path);
     const std::string imported = around.cyclic.empty() ? source : name_cyclic_imports(source, around);
     std::string text = rewrite_no_diff(prepare_source(imported, around, m_has_library));

@@ -38,6 +38,12 @@ public:
     /// True for a regular file; a miss is recorded.
     bool probe(const std::string& path);
 
+    /// Why texts that prepared() was given may not be used, as Slang was not shown what it cannot survive: of one path,
+    /// or of all read since; empty when they may.
+    std::string refusal(const std::string& path) const;
+    std::string refusals_since(uint64_t order) const;
+    uint64_t refusals() const { return m_refused; } ///< how many there were so far
+
     /// Whether a file that is no library's applies derivatives (`bwd_diff(f)`), or declares functions that have some.
     bool has_derivatives() const { return m_has_derivatives; }
     bool has_differentiable() const { return m_has_differentiable; }
@@ -62,6 +68,9 @@ public:
     /// What was looked for after `since`, and the number to go on from.
     std::pair<uint64_t, std::vector<Lookup>> lookups(uint64_t since) const;
 
+    uint64_t order() const { return lookups(~uint64_t(0)).first; } ///< what lookups() goes on from
+    bool is_library(const std::string& path) const;
+
     /// Path -> hash of the bytes on disk when they were read.
     std::map<std::string, std::string> read_files() const;
     std::vector<std::string> missing_files() const;
@@ -82,7 +91,7 @@ public:
     OSPathKind getOSPathKind() override { return OSPathKind::Direct; }
 
 private:
-    bool is_library(const std::string& path) const;
+    std::string without_deadly(const std::string& source, const std::string& path);
     /// Under the lock. `real`: empty when nothing is there.
     void note(const std::string& asked, const std::string& real);
 
@@ -96,6 +105,8 @@ private:
     mutable std::mutex m_mutex;
     std::map<std::string, std::string> m_read;
     std::set<std::string> m_missing;
+    std::map<std::string, std::pair<uint64_t, std::string>> m_refusals; ///< by path: which it was, and why
+    std::atomic<uint64_t> m_refused{0};
     struct Asked {
         std::string real;
         uint64_t order = 0; ///< when it was asked for last

@@ -1,6 +1,7 @@
 #include "slang/session.h"
 
 #include "slang/build.h"
+#include "slang/crash.h"
 #include "slang/remote.h"
 #include "slang/rewrite/rewrite.h"
 
@@ -198,11 +199,18 @@ std::shared_ptr<ModuleData> Session::load(ModuleData recipe, const std::string& 
     const auto operation = Compiler::lock_politely(m_operation);
     auto data = std::make_shared<ModuleData>(std::move(recipe));
     auto build = std::make_shared<Build>();
+    if (const std::string crash = known_crash(*data); !crash.empty())
+        throw CompilerDeath("crash", crash);
     build->state = state();
-    build->state->compiler->run([build, data] {
-        build->load(*data);
-        std::tie(data->module, data->layout) = build->modules[data.get()];
-    });
+    const uint64_t since = build->state->files->order();
+    try {
+        build->state->compiler->run([build, data] {
+            build->load(*data);
+            std::tie(data->module, data->layout) = build->modules[data.get()];
+        });
+    } catch (const CompilerDeath& death) {
+        throw CompilerDeath(death.reason, crash_text(*build->state->files.get(), since, *data, death.what()));
+    }
     for (const std::string& warning : build->warnings)
         warn(warning);
     const std::lock_guard guard(m_mutex);

@@ -166,6 +166,7 @@ NB_MODULE(_slang, m)
     nb::register_exception_translator(spy::translate, nullptr);
     spy::Compiler::set_hooks({spy::poll_signals, spy::run_unlocked, spy::look_after_worker});
     spy::find_worker();
+    spy::FaultWatch::enable();
 
     try {
         nb::module_::import_("slangpy._native"); // binds the layout types, where it exists
