@@ -12,7 +12,7 @@ from slangpy import _native
 from slangpy.errors import TensorError
 from slangpy.pytorch.kernels.tensors import TensorInfo, read_tensor, summary, torch_module
 from slangpy.pytorch.kernels.types import SCALARS, KernelType, field_names
-from slangpy.pytorch.kernels.views import check_view, pack_diff_view, pack_view
+from slangpy.pytorch.kernels.views import NeedsWide, check_view, pack_diff_view, pack_view
 
 Sink = Callable[[tuple[str, int], bool], tuple[int, Any]]
 
@@ -55,6 +55,8 @@ class Packing:
     def pack(self, type_: KernelType, value: Any, path: str, out: bytearray, at: int) -> None:
         try:
             _PACKERS[type_.kind](type_, value, self, path, out, at)
+        except NeedsWide:
+            raise
         except Exception as error:
             own = type(error).__module__.partition(".")[0] not in ("builtins", "slangpy", "torch", "numpy")
             if own or str(error).startswith((f"{self.label}: ", f"`{self.label}`: ")):

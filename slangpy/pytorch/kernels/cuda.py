@@ -45,26 +45,28 @@ _CHECK = """
 """
 
 
-def _views(prelude: str, checked: str) -> str:
+def _views(prelude: str, checked: str, wide: bool) -> str:
     """Slang's views compute offsets in 32 bits, which wrap beyond 4 GiB. checked: a kernel's name, to stop where one of its
-    indices is outside of its view."""
+    indices is outside of its view. wide: strides of 64 bits."""
     begin = prelude.find(_VIEW_BEGIN)
     end = prelude.find(_VIEW_END, begin)
     view = _OFFSET.sub(r"(uint64_t)strides[\1] * ", prelude[begin:end])
+    if wide:
+        view = view.replace("uint32_t strides[", "uint64_t strides[", 1)
     if checked:
         view = _INDEX.sub(r"\1spy_inside(\3, \2)", view).replace(_MEMBERS, _MEMBERS + _CHECK, 1)
         view = f'#define SPY_KERNEL "{checked}"\n{view}'
     return prelude[:begin] + view + prelude[end:]
 
 
-def cuda_text(record: ModuleRecord, symbols: list[str], checked: str = "") -> bytes:
-    """These kernels for NVRTC. checked: the name of the only one, whose indices are checked."""
+def cuda_text(record: ModuleRecord, symbols: list[str], checked: str = "", wide: bool = False) -> bytes:
+    """These kernels for NVRTC. checked: the name of the only one, whose indices are checked. wide: with wide views."""
     program = mended(only(record.program, set(symbols)))
     for symbol in symbols:  # found by their own names in the compiled code
         program = re.sub(
             rf"^__global__ void {symbol}\(", f'extern "C" __global__ void {symbol}(', program, flags=re.MULTILINE
         )
-    return with_prelude((_views(libslang.prelude("cuda"), checked) + program).encode(), "cuda", {})
+    return with_prelude((_views(libslang.prelude("cuda"), checked, wide) + program).encode(), "cuda", {})
 
 
 def cuda_options(options: LoadOptions) -> dict[str, Any]:

@@ -26,6 +26,7 @@ KIND = "kernel_code"
 SMALL = 4000
 """Lines of a program up to which all its kernels are compiled at once."""
 _DeviceKey = tuple[str, int]
+_Chosen = list[tuple[KernelRecord, EmittedKernel]]
 _devices: dict[_DeviceKey, Any] = {}
 _lock = new_rlock()
 
@@ -65,18 +66,18 @@ class Programs:
         self.record = record
         self.options = options
         self._log = log
-        self._kernels: dict[tuple[_DeviceKey, str], Any] = {}
+        self._kernels: dict[tuple[_DeviceKey, str, bool], Any] = {}
         self._lock = new_rlock()
         self._apart = False  # whether each kernel is compiled for itself, since one of them does not compile
 
-    def kernel(self, key: _DeviceKey, record: KernelRecord, derivative: str) -> Any:
-        """The native kernel; compiled, or taken from disk, at the first use."""
+    def kernel(self, key: _DeviceKey, record: KernelRecord, derivative: str, wide: bool = False) -> Any:
+        """The native kernel; compiled, or taken from disk, at the first use. wide: the record is a wide one."""
         emitted = next((e for e in record.emitted if e.derivative == derivative), None)
         if emitted is None:
             raise ValueError(f"`{record.name}` has no {'backward' if derivative == 'bwd' else 'forward'} derivative: mark it "
                              "[Differentiable]")  # fmt: skip
         device = device_of(key)
-        name = (key, emitted.symbol)
+        name = (key, emitted.symbol, wide)
         found = self._kernels.get(name)
         if found is not None and found[0] is device:
             return found[1]
@@ -86,11 +87,13 @@ class Programs:
                 if _is_capturing(key):
                     raise RuntimeError(f"{record.name}: the kernel would be compiled while a CUDA graph is being recorded; call "
                                        "m.compile() before")  # fmt: skip
-                self._build(key, device, record, emitted)
+                self._build(key, device, record, emitted, wide)
                 found = self._kernels[name]
         return found[1]
 
-    def _build(self, key: _DeviceKey, device: Any, record: KernelRecord, emitted: EmittedKernel) -> None:
+    def _build(
+        self, key: _DeviceKey, device: Any, record: KernelRecord, emitted: EmittedKernel, wide: bool
+    ) -> None:
         program = self.record.program
         if key[0] == "cpu":
             beyond = beyond_host(program, emitted.symbol)
@@ -99,7 +102,7 @@ class Programs:
                     f"{record.name} uses {beyond}, which the CPU cannot run; run it on CUDA: pass tensors.cuda()"
                 )
         chosen = [(record, emitted)]
-        if program.count("\n") < SMALL and not (self._apart or self.options.checks_bounds):  # checks name their kernel
+        if program.count("\n") < SMALL and not (self._apart or wide or self.options.checks_bounds):  # checks name their kernel
             chosen = [
                 (r, e)
                 for r in self.record.kernels
@@ -108,39 +111,43 @@ class Programs:
             ]
         build = self._build_host if key[0] == "cpu" else self._build_cuda
         try:
-            build(key, device, chosen)
+            build(key, device, chosen, wide)
         except CompileError:
             if len(chosen) == 1:
                 raise
             self._apart = True  # the fault may be another kernel's
-            build(key, device, [(record, emitted)])
+            build(key, device, [(record, emitted)], wide)
 
-    def _build_host(self, key: _DeviceKey, device: Any, chosen: list[tuple[KernelRecord, EmittedKernel]]) -> None:
+    def _build_host(self, key: _DeviceKey, device: Any, chosen: _Chosen, wide: bool) -> None:
         def text() -> bytes:
-            return host.host_program(self.record.program, [(e, r.offsets, r.size) for r, e in chosen]).encode()
+            return host.host_program(self.record.program, [(e, r.offsets, r.size) for r, e in chosen], wide).encode()
 
         folders = [f"-I{path}" for path in self.options.search_paths]
         options = {"float_mode": "default", "downstream_args": [*host.FLAGS, *folders]}
-        code = self._code(device, text, chosen, options)
+        code = self._code(device, text, chosen, options, wide)
         for record, emitted in chosen:
             layout = _native._make_program_layout(
                 entry_point_name=host.exported(emitted), scope_sizes=[0, host.HEADER_BYTES + record.size]
             )
-            self._kernels[key, emitted.symbol] = (device, device.create_kernel(code, layout, emitted.symbol))
+            self._kernels[key, emitted.symbol, wide] = (device, device.create_kernel(code, layout, emitted.symbol))
 
-    def _build_cuda(self, key: _DeviceKey, device: Any, chosen: list[tuple[KernelRecord, EmittedKernel]]) -> None:
+    def _build_cuda(self, key: _DeviceKey, device: Any, chosen: _Chosen, wide: bool) -> None:
         symbols = [e.symbol for _, e in chosen]
         checked = _label(*chosen[0]) if self.options.checks_bounds else ""
-        code = self._code(device, lambda: cuda_text(self.record, symbols, checked), chosen, cuda_options(self.options))
+        code = self._code(
+            device, lambda: cuda_text(self.record, symbols, checked, wide), chosen, cuda_options(self.options), wide
+        )
         for record, emitted in chosen:
             kernel = device.create_kernel(code, cuda_layout(record, emitted), _label(record, emitted))
-            self._kernels[key, emitted.symbol] = (device, kernel)
+            self._kernels[key, emitted.symbol, wide] = (device, kernel)
 
-    def _code(self, device: Any, text: Callable[[], bytes], chosen: list[Any], options: dict[str, Any]) -> bytes:
+    def _code(
+        self, device: Any, text: Callable[[], bytes], chosen: _Chosen, options: dict[str, Any], wide: bool
+    ) -> bytes:
         names = ", ".join(_label(record, emitted) for record, emitted in chosen)
         symbols = " ".join(emitted.symbol for _, emitted in chosen)
         ours = (planner_hash(), library_hash())  # our headers are around the program
-        key = executable_key(device, options, self.record.program, symbols, self.record.headers, *ours)
+        key = executable_key(device, options, self.record.program, symbols, self.record.headers, *ours, *["wide"] * wide)
         start = time.perf_counter()
 
         def compile() -> bytes:
@@ -160,9 +167,6 @@ class Programs:
         if made.is_new and seconds > 2 and sys.stderr.isatty():
             print(f"[slangpy] compiled {names} in {seconds:.1f} s", file=sys.stderr)
         return made.code
-
-    def has(self, key: _DeviceKey, record: KernelRecord, derivative: str) -> bool:
-        return any(e.derivative == derivative and (key, e.symbol) in self._kernels for e in record.emitted)
 
 
 def _label(record: KernelRecord, emitted: EmittedKernel) -> str:

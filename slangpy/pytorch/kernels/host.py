@@ -77,9 +77,10 @@ SPY_EXPORT void {export}(const SpyRange* range, void* arguments, void*)
 
 
 @cache
-def _header(fibers: bool) -> str:
+def _header(fibers: bool, wide: bool) -> str:
     names = ["kernels_host.h", "fibers.h", "kernels_fibers.h"] if fibers else ["kernels_host.h"]
-    return "".join((LIBRARY_PATH / name).read_text("utf-8").replace("#pragma once", "", 1) for name in names)
+    text = "".join((LIBRARY_PATH / name).read_text("utf-8").replace("#pragma once", "", 1) for name in names)
+    return text.replace("    uint32_t strides[5];", "    uint64_t strides[5];", 1) if wide else text
 
 
 def exported(kernel: EmittedKernel) -> str:
@@ -105,8 +106,11 @@ def _call(kernel: EmittedKernel, offsets: tuple[int, ...], size: int) -> list[st
     ]
 
 
-def host_program(program: str, kernels: list[tuple[EmittedKernel, tuple[int, ...], int]]) -> str:
-    """The C++ text for these kernels: each with the offsets of its parameters and their size altogether."""
+def host_program(
+    program: str, kernels: list[tuple[EmittedKernel, tuple[int, ...], int]], wide: bool = False
+) -> str:
+    """The C++ text for these kernels: each with the offsets of its parameters and their size altogether. wide: strides of
+    views have 64 bits."""
     program = only(program, {kernel.symbol for kernel, _, _ in kernels})
     waits = {kernel.symbol: needs_fibers(program, kernel.symbol) for kernel, _, _ in kernels}
     body = mended(without_idle_ballots(without_globals(program))).replace(
@@ -114,7 +118,7 @@ def host_program(program: str, kernels: list[tuple[EmittedKernel, tuple[int, ...
     )
     body = re.sub(r"__device__ static const\b", "inline static const", body)
     lines = [
-        _header(any(waits.values())),
+        _header(any(waits.values()), wide),
         _DRIVER,
         "struct SpyBlock {",
         "    uint3 threadIdx, blockIdx, blockDim, gridDim;",

@@ -12,9 +12,10 @@ from slangpy.pytorch.kernels.convert import Packing
 from slangpy.pytorch.kernels.devices import Programs, device_of
 from slangpy.pytorch.kernels.place import default_device
 from slangpy.pytorch.kernels.plain import plain_parameters
-from slangpy.pytorch.kernels.program import KernelRecord
+from slangpy.pytorch.kernels.program import KernelRecord, wide_record
 from slangpy.pytorch.kernels.tensors import torch_module
 from slangpy.pytorch.kernels.types import python_name
+from slangpy.pytorch.kernels.views import NeedsWide
 
 _PARAMETER_BYTES = 32764
 _sinks: dict[tuple[str, int], tuple[int, Any]] = {}
@@ -47,10 +48,11 @@ class Kernel(_native.RawKernel):
     Native code takes calls with torch tensors, numbers, tuples and dicts; what it leaves comes to `_convert`.
     """
 
-    def __init__(self, record: KernelRecord, programs: Programs, derivative: str = "") -> None:
+    def __init__(self, record: KernelRecord, programs: Programs, derivative: str = "", wide: bool = False) -> None:
         self._record = record
         self._programs = programs
         self._derivative = derivative
+        self._is_wide = wide
         self._label = f"{record.name}.{derivative}" if derivative else record.name
         parameters = None if record.trouble else plain_parameters(record)
         super().__init__(self._label, parameters, record.size, bool(derivative))
@@ -61,7 +63,7 @@ class Kernel(_native.RawKernel):
         self.__qualname__ = self._label
         file, line = record.place
         self.__doc__ = record.signature + (f"\n\n{file}:{line}" if file else "")
-        if not derivative:
+        if not derivative and not wide:
             self._fwd = Kernel(record, programs, "fwd")
             self._bwd = Kernel(record, programs, "bwd")
 
@@ -86,6 +88,11 @@ class Kernel(_native.RawKernel):
     def bwd(self) -> Kernel:
         """The backward derivative: takes the gradients of what the kernel writes, adds to those of what it reads."""
         return self._part("bwd")
+
+    @cached_property
+    def _wide(self) -> Kernel:
+        """The same kernel for tensors with strides of 4 GiB or more."""
+        return Kernel(wide_record(self._record), self._programs, self._derivative, True)
 
     def __getattr__(self, name: str) -> Any:
         if name in ("launchRaw", "launchTotal", "autoLaunch", "launch"):
@@ -112,6 +119,13 @@ class Kernel(_native.RawKernel):
         if record.trouble:
             raise TypeError(f"{self._label} cannot be called: {record.trouble}")
         values = self._match(args, kwargs)
+        try:
+            return self._pack(values)
+        except NeedsWide:
+            return self._wide._pack(values)
+
+    def _pack(self, values: list[Any]) -> _native.Launchable:
+        record = self._record
         packing = Packing(self._label, self._derivative, _make_sink)
         out = bytearray(record.size)
         for p, value in zip(record.parameters, values, strict=True):
@@ -146,7 +160,7 @@ class Kernel(_native.RawKernel):
 
     def _prepare(self, place: tuple[str, int]) -> tuple[Any, Any]:
         """The open device and the compiled kernel."""
-        kernel = self._programs.kernel(place, self._record, self._derivative)
+        kernel = self._programs.kernel(place, self._record, self._derivative, self._is_wide)
         return device_of(place), kernel
 
     def _spare(self, place: tuple[str, int]) -> int:

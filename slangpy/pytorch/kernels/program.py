@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from slangpy.pytorch.kernels.entry_points import compile_host_functions
 from slangpy.pytorch.kernels.headers import included_files
 from slangpy.pytorch.kernels.options import LoadOptions
 from slangpy.pytorch.kernels.scan import EmittedKernel, find_kernels, functions, trouble
-from slangpy.pytorch.kernels.types import KernelType, TypeReader, short
+from slangpy.pytorch.kernels.types import KernelType, TypeReader, short, widened
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,18 @@ class KernelRecord:
     @property
     def signature(self) -> str:
         return f"{self.name}({', '.join(f'{p.name}: {short(p.type.name)}' for p in self.parameters)})"
+
+
+def wide_record(record: KernelRecord) -> KernelRecord:
+    """The kernel with views whose strides have 64 bits."""
+    parameters, at = [], 0
+    for p in record.parameters:
+        type_ = widened(p.type)
+        if type_.kind != "empty":
+            at = -(-at // type_.align) * type_.align
+        parameters.append(replace(p, type=type_, offset=at))
+        at += type_.size
+    return replace(record, parameters=tuple(parameters), size=at)
 
 
 @dataclass(frozen=True)
@@ -282,4 +294,4 @@ def line_count(record: ModuleRecord) -> int:
     return record.program.count("\n")
 
 
-__all__ = ["KernelRecord", "ModuleRecord", "Parameter", "compile_program", "functions", "line_count"]
+__all__ = ["KernelRecord", "ModuleRecord", "Parameter", "compile_program", "functions", "line_count", "wide_record"]

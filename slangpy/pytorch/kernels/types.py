@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-VIEW_BYTES = 56
+VIEW_BYTES, WIDE_VIEW_BYTES = 56, 72
+"""Of a view, and of one whose strides have 64 bits: in kernels for tensors with strides of 4 GiB or more."""
 SCALARS = {
     "bool": 1, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int": 4, "uint": 4, "int64_t": 8, "uint64_t": 8,
     "half": 2, "float": 4, "double": 8, "BFloat16": 2, "FloatE4M3": 1, "FloatE5M2": 1,
@@ -223,6 +224,18 @@ class TypeReader:
                 return replace(type_, note=f"its field {field} is a {type_.name}: {type_.note}", name=name)
         kind = "diff_view" if base == "DiffTensorView" else "struct"
         return lay_out(kind, name, fields)
+
+
+def widened(type_: KernelType) -> KernelType:
+    """The type with views whose strides have 64 bits."""
+    if type_.kind == "view":
+        return replace(type_, size=WIDE_VIEW_BYTES)
+    if type_.kind == "array" and type_.element is not None:
+        return _array(type_.name, widened(type_.element), type_.count)
+    if not type_.fields or type_.kind == "empty":
+        return type_
+    more = {"cases": type_.cases, "note": type_.note}
+    return lay_out(type_.kind, type_.name, [(name, widened(inner)) for name, inner, _ in type_.fields], **more)
 
 
 def reached(types: list[KernelType], kinds: tuple[str, ...] = ("struct", "enum")) -> dict[str, KernelType]:

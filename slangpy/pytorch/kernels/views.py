@@ -7,15 +7,20 @@ from typing import Any
 
 from slangpy.errors import TensorError
 from slangpy.pytorch.kernels.tensors import DTYPES, TensorInfo, read_tensor, summary
-from slangpy.pytorch.kernels.types import SCALARS, KernelType
+from slangpy.pytorch.kernels.types import SCALARS, WIDE_VIEW_BYTES, KernelType
 
 MAX_RANK = 5
 _VIEW = struct.Struct("<Q5I5II")
+_WIDE_VIEW = struct.Struct("<Q5Q5II")
 _ZERO5 = (0, 0, 0, 0, 0)
 _SIGNED = {"uint": "int", "uint64_t": "int64_t"}
 """Views that a tensor of the signed type serves as well: torch computes little with the unsigned ones."""
 _TORCH = {scalar: name for name, scalar in DTYPES.items()}
 _LIMIT = 1 << 32
+
+
+class NeedsWide(Exception):
+    """A tensor whose strides need more than the 32 bits that views have for them."""
 
 
 def pack_view(type_: KernelType, value: Any, call: Any, path: str, out: bytearray, at: int) -> TensorInfo:
@@ -26,15 +31,20 @@ def pack_view(type_: KernelType, value: Any, call: Any, path: str, out: bytearra
         raise TensorError(f"{where}: expected a tensor for {type_.name}, got {summary(value)}")
     call.use(info, path)
     strides = check_view(type_, info, where)
-    put_view(out, at, info.address if 0 not in info.shape else 0, strides, info.shape)
+    put_view(type_, out, at, info.address if 0 not in info.shape else 0, strides, info.shape)
     return info
 
 
-def put_view(out: bytearray, at: int, address: int, strides: tuple[int, ...], sizes: tuple[int, ...]) -> None:
+def put_view(
+    type_: KernelType, out: bytearray, at: int, address: int, strides: tuple[int, ...], sizes: tuple[int, ...]
+) -> None:
     """strides: bytes."""
     rank = len(sizes)
     rest = _ZERO5[rank:]
-    _VIEW.pack_into(out, at, address, *strides, *rest, *sizes, *rest, rank)
+    wide = type_.size == WIDE_VIEW_BYTES
+    if not wide and max(strides, default=0) >= _LIMIT:
+        raise NeedsWide
+    (_WIDE_VIEW if wide else _VIEW).pack_into(out, at, address, *strides, *rest, *sizes, *rest, rank)
 
 
 def check_view(type_: KernelType, info: TensorInfo, where: str) -> tuple[int, ...]:
@@ -69,7 +79,8 @@ def check_view(type_: KernelType, info: TensorInfo, where: str) -> tuple[int, ..
         raise TensorError(
             f"{where}: {summary(info.value)} has a size of 2^32 or more, which a view cannot hold; reshape it"
         )
-    return tuple([b if 0 <= b < _LIMIT else 0 for b in bytes_])  # strides that lead nowhere may be anything
+    leads = [size > 1 and 0 not in shape for size in shape]  # strides that lead nowhere may be anything
+    return tuple([b if 0 <= b < _LIMIT or leads[k] else 0 for k, b in enumerate(bytes_)])
 
 
 def _check_bytes(type_: KernelType, info: TensorInfo, strides: tuple[int, ...], align: int, where: str) -> None:
@@ -81,9 +92,6 @@ def _check_bytes(type_: KernelType, info: TensorInfo, strides: tuple[int, ...], 
         if axis < len(strides) - inner and size > 1 and stride % align:
             raise TensorError(f"{where}: stride {stride} bytes of {summary(info.value)} is no multiple of the {align} "
                               f"bytes that {type_.name} is aligned to; pass tensor.contiguous()")  # fmt: skip
-        if size > 1 and stride >= _LIMIT:
-            raise TensorError(f"{where}: {summary(info.value)} has a stride of 2^32 bytes or more in one "
-                              "dimension, which a view cannot hold; reshape it")  # fmt: skip
 
 
 def _check_element(type_: KernelType, element: KernelType, info: TensorInfo, where: str) -> int:
@@ -160,9 +168,9 @@ def _pack_missing(wrapper: KernelType, primal: TensorInfo, call: Any, path: str,
     """Every view of the wrapper becomes one that stays in bounds: all indices lead to 16 bytes of its own in a derivative,
     and to nothing else otherwise."""
     shape = primal.shape if call.derivative else ()
-    for offset, _ in _views_in(wrapper, at):
+    for offset, view in _views_in(wrapper, at):
         slot = call.sink(primal.device, fresh=bool(call.derivative))
-        put_view(out, offset, slot, _ZERO5[: len(shape)], shape)
+        put_view(view, out, offset, slot, _ZERO5[: len(shape)], shape)
 
 
 def _views_in(type_: KernelType, at: int) -> list[tuple[int, KernelType]]:

@@ -10,9 +10,19 @@ pytest.importorskip("torch")
 
 from slangpy import _native
 from slangpy.pytorch.kernels.cuda import cuda_layout, cuda_options, cuda_text
+from slangpy.pytorch.kernels.program import wide_record
 from slangpy.testing import nvrtc_available
 
-from . import test_arguments, test_blocks, test_host_functions, test_loading, test_programs, test_square, test_views
+from . import (
+    test_arguments,
+    test_blocks,
+    test_host_functions,
+    test_large,
+    test_loading,
+    test_programs,
+    test_square,
+    test_views,
+)
 
 pytestmark = pytest.mark.skipif(not nvrtc_available(), reason="NVRTC is not installed")
 CONSTANTS = """
@@ -39,6 +49,7 @@ SOURCES = {
     "methods": test_loading.METHODS,
     "wide": test_loading.WIDE,
     "views": test_views.SOURCE,
+    "large": test_large.WIDE,
 }
 
 
@@ -55,6 +66,19 @@ def test_compiles(load: Any, name: str) -> None:
     for kernel, emitted in chosen:
         assert emitted.symbol.encode() in code
         assert cuda_layout(kernel, emitted).scopes[1]["size"] == kernel.size
+
+
+def test_strides_of_more_than_32_bits(load: Any) -> None:
+    """The variant for such tensors: its views are 72 bytes, so that other parameters lie elsewhere."""
+    programs = load(test_large.WIDE)._programs
+    for kernel in programs.record.kernels:
+        wide = wide_record(kernel)
+        assert wide.size > kernel.size
+        for emitted in kernel.emitted:
+            text = cuda_text(programs.record, [emitted.symbol], wide=True)
+            assert b"uint64_t strides[" in text
+            assert _native.cuda_compile(text, emitted.symbol, "sm_80", "wide")[:4] == b"\x7fELF"
+            assert cuda_layout(wide, emitted).scopes[1]["size"] == wide.size
 
 
 def test_checked_indices(load: Any) -> None:

@@ -74,3 +74,41 @@ def test_gradients(load: Any, place: str, large: Any) -> None:
         x[row, column], g[row, column] = i + 1, 0.5
     load(SOURCE).squares.bwd((x, g), (y, seed)).launchRaw((4, 1, 1), (1, 1, 1))
     assert corners(g) == [2.5, 4.5, 6.5, 8.5]
+
+
+WIDE = """
+struct Pair { float a; TensorView<uint8_t> v[2]; int b; }
+[AutoPyBindCUDA] [CudaKernel] void apart(uint8_t first, Pair p, TensorView<uint8_t> x, float last, TensorView<int> y)
+{
+    y[0] = x[1, 3]; y[1] = *x.data_ptr_at(uint2(1, 4)); y[2] = x.size(1);
+    y[3] = first; y[4] = int(p.a + last) + p.b; y[5] = p.v[0][2] * p.v[1][1];
+    x[uint2(1, 3)] = 7;
+    x.store(1, 5, 9);
+}
+[AutoPyBindCUDA] [CudaKernel] [Differentiable] void products(DiffTensorView x, DiffTensorView y) { y[0] = x[1, 2] * x[1, 3]; }
+"""
+STRIDE = 2**32 + 64
+
+
+def test_strides_of_more_than_32_bits(load: Any, place: str, large: Any) -> None:
+    m = load(WIDE)
+    x = large(STRIDE // 4 + 64).view(torch.uint8).as_strided((2, 16), (STRIDE, 1))
+    x[1, 3], x[1, 4] = 5, 6
+    u, y = torch.arange(3, dtype=torch.uint8, device=place), torch.zeros(6, dtype=torch.int32, device=place)
+    pair = {"a": 1, "v": (u, u), "b": 4}
+    m.apart(first=100, p=pair, x=x, last=2.0, y=y).launchRaw(1, 1)
+    assert y.tolist() == [5, 6, 16, 100, 7, 2] and (x[1, 3].item(), x[1, 5].item()) == (7, 9)
+    small = torch.arange(32, dtype=torch.uint8, device=place).view(2, 16)  # the usual kernel is there, too
+    m.apart(100, pair, small, 2.0, y).launchRaw(1, 1)
+    assert y.tolist() == [19, 20, 16, 100, 7, 2]
+
+
+def test_gradients_of_strides_of_more_than_32_bits(load: Any, place: str, large: Any) -> None:
+    x = large(STRIDE // 4 + 64).as_strided((2, 4), (STRIDE // 4, 1))
+    x[1, 2], x[1, 3] = 3, 5
+    g, y = torch.zeros(2, 4, device=place), torch.zeros(1, device=place)
+    load(WIDE).products.bwd((x, g), (y, torch.ones(1, device=place))).launchRaw(1, 1)
+    assert y.item() == 15 and g.tolist() == [[0] * 4, [0, 0, 5, 3]]
+    load(WIDE).products.bwd((x, None), (y, torch.ones(1, device=place))).launchRaw(1, 1)
+    load(WIDE).products(x, y.zero_()).launchRaw(1, 1)
+    assert y.item() == 15
