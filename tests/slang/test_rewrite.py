@@ -8,6 +8,7 @@ import pytest
 
 from slangpy._slang import (
     inline_differentiable,
+    rewrite_carried,
     rewrite_constraints,
     rewrite_elements,
     rewrite_loops,
@@ -544,3 +545,54 @@ def test_methods_and_scopes_have_their_own_reads() -> None:
     assert found.count("[Differentiable] static float _spy_pick_") == 1  # for both methods
     assert found.split("\n")[1].startswith("[Differentiable] float _spy_pick_")
     assert found.split("\n")[2] == source.split("\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("v.y = a; for (;;) { v = v + a; }", "v.y = a; v = -(-v); for (;;) { v = v + a; }"),
+        ("v[n] += a; [MaxIters(4)] for (;;) v.x = a;", "v[n] += a; v = -(-v); [MaxIters(4)] for (;;) v.x = a;"),
+        ("change(a, v.y); while (n) { change(a, v); }", "change(a, v.y); v = -(-v); while (n) { change(a, v); }"),
+        ("for (;;) { v.y = a; for (;;) { v.x = a; } }", "for (;;) { v.y = a; v = -(-v); for (;;) { v.x = a; } }"),
+        (
+            "v.y = a; if (n) for (;;) v = w; else do { v = w; } while (n);",
+            "v.y = a; if (n) { v = -(-v); for (;;) v = w; } else { v = -(-v); do { v = w; } while (n); }",
+        ),
+        (
+            "v.y = a; switch (n) { case 1: for (;;) v = w; case A::B: for (;;) v = w; }",
+            "v.y = a; switch (n) { case 1: v = -(-v); for (;;) v = w; case A::B: v = -(-v); for (;;) v = w; }",
+        ),
+        ("v.y = a; outer: for (;;) { v = w; }", "v.y = a; v = -(-v); outer: for (;;) { v = w; }"),
+        ("S s; s.p.x = a; for (;;) s = next(s);", "S s; s.p.x = a; s = same(s); for (;;) s = next(s);"),
+        ("S s; s.p.x = a; for (;;) { s.step(a); }", "S s; s.p.x = a; s = same(s); for (;;) { s.step(a); }"),
+        ("float h[3]; h[0] = a; for (;;) { h = turn(h); }", "float h[3]; h[0] = a; h = same(h); for (;;) { h = turn(h); }"),
+    ],
+)
+def test_elements_written_before_loops_that_change_the_variable(body: str, expected: str) -> None:
+    types = "struct S : IDifferentiable { float2 p; [mutating] void step(float a) { } } void change(float a, inout float2 c) { } "
+    head = "[Differentiable] void f(int n, float a, float2 w, inout float2 v) "
+    got = rewrite_carried(f"{types}{head}{{ {body} }}")
+    name = re.search(r"_spy_same_\w+", got)
+    same = name[0] if name else "same"
+    functions = f"T {same}<T>(T v) {{ return v; }} [Differentiable] T {same}<T : IDifferentiable>(T v) {{ return v; }} "
+    expected = expected.replace("same(", f"{same}(")
+    assert got == f"{types}{functions if name else ''}{head}{{ {expected} }}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "v.y = a; for (;;) { w = w + v; }",  # stays as it is in the loop
+        "v = w; for (;;) { v = v + w; }",  # no element
+        "for (;;) { v = v + w; } v.y = a;",  # later
+        "v.y = a; [ForceUnroll] for (;;) { v = v + w; }",
+        "for (;;) { float2 u; u.x = a; u = u + w; }",  # begins in it
+        "int2 i; s.q.y = a; for (;;) { s.q = w; t.v = w; }",  # not of this function
+        "float h[3]; h[0] = a; for (;;) { h[1] = h[0]; }",
+        "const float2 u = w; v.y = a; for (;;) { f(sin(v), float2(v)); }",
+        "v.y = a; for (;;) { v = w; ",  # brackets do not match
+    ],
+)
+def test_loops_behind_no_elements_stay(body: str) -> None:
+    source = f"[Differentiable] void f(int n, float a, float2 w, inout float2 v) {{ {body} }}"
+    assert rewrite_carried(source) == source

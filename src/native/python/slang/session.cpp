@@ -5,6 +5,7 @@
 #include "slang/code_worker.h"
 #include "slang/reflection/reflection.h"
 #include "slang/rewrite/rewrite.h"
+#include "slang/rewrite/carried.h"
 #include "slang/rewrite/inline.h"
 #include "slang/rewrite/loops.h"
 #include "slang/rewrite/elements.h"
@@ -301,6 +302,9 @@ void bind_slang_session(nb::module_& m)
     m.def(
         "rewrite_outs", [](const std::string& source) { return rewrite_outs(source); }, nb::arg("source"),
         "Source text with variables that calls write and loops read, which Slang differentiates rightly.");
+    m.def(
+        "rewrite_carried", [](const std::string& source) { return rewrite_carried(source); }, nb::arg("source"),
+        "Source text with variables of which elements were written before loops, which Slang differentiates rightly.");
     m.def(
         "inline_differentiable", [](const std::string& source) { return inline_differentiable(source); },
         nb::arg("source"), "What is compiled for second derivatives; for tests.");

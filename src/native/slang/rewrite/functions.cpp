@@ -3,6 +3,9 @@
 #include "slang/rewrite/bracketed.h"
 #include "slang/rewrite/variables.h"
 
+#include <algorithm>
+#include <cctype>
+
 namespace spy {
 namespace {
 
@@ -144,6 +147,51 @@ const std::vector<DeclaredFunction>* FunctionTable::find(std::string_view name) 
 {
     const auto found = m_functions.find(name);
     return found == m_functions.end() ? nullptr : &found->second;
+}
+
+Effect effect_of(const FunctionTable& own, const FunctionTables& imported, std::string_view name, size_t count,
+                 size_t k)
+{
+    std::vector<const DeclaredFunction*> functions;
+    Effect effect;
+    const auto collect = [&](const FunctionTable& table) {
+        if (const std::vector<DeclaredFunction>* known = table.find(name)) {
+            effect.known = true;
+            for (const DeclaredFunction& function : *known)
+                if (function.parameters.size() >= count)
+                    functions.push_back(&function);
+        }
+    };
+    collect(own);
+    for (const std::shared_ptr<const FunctionTable>& table : imported)
+        collect(*table);
+    const auto is_exact = [&](const DeclaredFunction* function) { return function->parameters.size() == count; };
+    const bool any_exact = std::any_of(functions.begin(), functions.end(), is_exact); // none has defaults
+    bool does = true;
+    for (const DeclaredFunction* function : functions) {
+        if (any_exact && !is_exact(function))
+            continue;
+        const Use object = function->is_mutating ? Use::written : Use::read;
+        const Use use = k == npos ? object : function->parameters[k];
+        effect.may |= use != Use::read;
+        does &= use != Use::read && use != Use::referred;
+        effect.is_float &= use == Use::written_float;
+        effect.is_discrete &= use == Use::written_discrete;
+    }
+    effect.does = does && effect.may;
+    return effect;
+}
+
+bool may_be_differentiable(const BracketedText& text, const FunctionBody& body)
+{
+    for (size_t i = text.header_of(body); i < body.begin; ++i) {
+        const std::string_view word = text.at(i);
+        const bool is_macro = word.size() > 1 &&
+            std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isupper(c) || c == '_'; });
+        if (is_macro || word.ends_with("ifferentiable"))
+            return true;
+    }
+    return false;
 }
 
 } // namespace spy

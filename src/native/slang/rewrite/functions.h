@@ -10,6 +10,7 @@
 namespace spy {
 
 class BracketedText;
+struct FunctionBody;
 
 /// How a function uses a parameter. `written_float`: a scalar, vector or matrix of floats; `written_discrete`: integers
 /// or bools, which have no derivatives; `referred`: through a __ref, which may be one to memory.
@@ -51,6 +52,17 @@ private:
 
 using FunctionTables = std::vector<std::shared_ptr<const FunctionTable>>;
 
+/// What calls of a name with so many arguments do to one of them, or to their object.
+struct Effect {
+    bool known = false; ///< the function
+    bool may = false, does = false;
+    bool is_float = true, is_discrete = true; ///< where it is written
+};
+
+/// `k`: the argument; npos: the object.
+Effect effect_of(const FunctionTable& own, const FunctionTables& imported, std::string_view name, size_t count,
+                 size_t k);
+
 /// The tokens between a bracket's commas.
 struct Argument {
     size_t first, last;
@@ -60,5 +72,8 @@ std::vector<Argument> arguments_of(const BracketedText& text, size_t open);
 
 /// The token of the name in front of a "(", behind which generic arguments may stand; npos where there is none.
 size_t called_name(const BracketedText& text, size_t open);
+
+/// Whether Slang may differentiate a function: it says so, or a macro of capitals may.
+bool may_be_differentiable(const BracketedText& text, const FunctionBody& body);
 
 } // namespace spy

@@ -20,18 +20,25 @@ bool is_unrolled(const BracketedText& text, size_t loop)
     return false;
 }
 
-size_t last_token(const BracketedText& text, size_t loop, size_t limit)
+/// The last token of the statement that begins at token i.
+size_t last_token(const BracketedText& text, size_t i, size_t limit)
 {
-    size_t i = loop + 1;
-    if (text.at(loop) != "do")
-        i = text.match(i) + 1;
-    for (; i < limit && text.at(i) != ";"; ++i) {
-        if (text.at(i) == "{")
-            return text.at(text.match(i) + 1) == "else" ? last_token(text, text.match(i) + 1, limit) : text.match(i);
-        if (text.at(i) == "(" || text.at(i) == "[")
-            i = text.match(i);
+    while (text.at(i) == "[" && text.match(i) != npos)
+        i = text.match(i) + 1; // attributes
+    const std::string_view word = text.at(i);
+    if (word == "{")
+        return text.match(i);
+    if (word == "do") {
+        const size_t body = last_token(text, i + 1, limit);
+        return text.at(body + 1) == "while" && text.at(body + 2) == "(" ? text.match(body + 2) + 1 : body;
     }
-    return text.at(i + 1) == "else" ? last_token(text, i + 1, limit) : i;
+    if ((word == "if" || word == "for" || word == "while" || word == "switch") && text.at(i + 1) == "(") {
+        const size_t body = last_token(text, text.match(i + 1) + 1, limit);
+        return word == "if" && text.at(body + 1) == "else" ? last_token(text, body + 2, limit) : body;
+    }
+    while (i < limit && text.at(i) != ";")
+        i = text.match(i) != npos && text.match(i) > i ? text.match(i) + 1 : i + 1;
+    return i;
 }
 
 } // namespace

@@ -10,8 +10,14 @@ namespace spy {
 /// The loops of a function that stay loops, and those that [ForceUnroll] takes apart.
 class Loops {
 public:
+    struct Loop {
+        size_t begin, end; ///< the word that begins it, and its last token
+        bool is_unrolled;
+    };
+
     Loops(const BracketedText& text, const FunctionBody& body);
 
+    const std::vector<Loop>& all() const { return m_loops; } ///< outer ones before inner ones
     /// The word that begins the innermost loop around a token, or npos.
     size_t innermost(size_t i, bool unrolled = false) const;
     size_t end_of(size_t loop) const; ///< its last token
@@ -19,11 +25,7 @@ public:
     const BracketedText::Names& counters() const { return m_counters; }
 
 private:
-    struct Loop {
-        size_t begin, end;
-        bool is_unrolled;
-    };
-    std::vector<Loop> m_loops; ///< outer ones before inner ones
+    std::vector<Loop> m_loops;
     BracketedText::Names m_counters;
 };
 

@@ -1,13 +1,9 @@
 #include "slang/rewrite/outs.h"
 
-#include "core/error.h"
 #include "slang/rewrite/bracketed.h"
-#include "slang/rewrite/edits.h"
-#include "slang/rewrite/rewrite.h"
+#include "slang/rewrite/passed.h"
 #include "slang/rewrite/variables.h"
 
-#include <algorithm>
-#include <cctype>
 #include <map>
 #include <vector>
 
@@ -16,17 +12,6 @@ namespace {
 
 using Names = BracketedText::Names;
 constexpr size_t npos = BracketedText::npos;
-
-struct Passed {
-    Names floats; ///< through `-(-x)`
-    Names values; ///< structs and arrays, through a function
-};
-
-/// What one function gets: byte in the source -> names.
-struct Places {
-    size_t begin; ///< where a function can be declared for it
-    std::map<size_t, Passed> passed;
-};
 
 class OutScanner {
 public:
@@ -63,30 +48,10 @@ private:
         std::map<std::string_view, DeclaredName> all;
     };
 
-    /// What calls of a name with so many arguments do to one of them, or to their object.
-    struct Effect {
-        bool known = false; ///< the function
-        bool may = false, does = false;
-        bool is_float = true, is_discrete = true; ///< where it is written
-    };
-
-    /// Whether Slang may differentiate a function: it says so, or a macro of capitals may.
-    bool is_differentiable(const FunctionBody& body) const
-    {
-        for (size_t i = m_text.header_of(body); i < body.begin; ++i) {
-            const std::string_view word = at(i);
-            const bool is_macro = word.size() > 1 &&
-                std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isupper(c) || c == '_'; });
-            if (is_macro || word.ends_with("ifferentiable"))
-                return true;
-        }
-        return false;
-    }
-
     void search(const FunctionBody& body, std::map<size_t, Passed>& places) const
     {
         const LoopWords loops = m_text.loops(body);
-        const bool differentiable = is_differentiable(body);
+        const bool differentiable = may_be_differentiable(m_text, body);
         const Variables variables{m_text.local_floats(body), declared_names(m_text, body)};
         for (size_t open = body.open + 1; open < body.end; ++open) {
             const size_t name = at(open) == "(" ? called_name(m_text, open) : npos;
@@ -122,37 +87,9 @@ private:
         }
     }
 
-    /// `k`: the argument; npos: the object.
     Effect effect_of(std::string_view name, size_t count, size_t k) const
     {
-        std::vector<const DeclaredFunction*> functions;
-        Effect effect;
-        const auto collect = [&](const FunctionTable& table) {
-            if (const std::vector<DeclaredFunction>* known = table.find(name)) {
-                effect.known = true;
-                for (const DeclaredFunction& function : *known)
-                    if (function.parameters.size() >= count)
-                        functions.push_back(&function);
-            }
-        };
-        collect(m_own);
-        for (const std::shared_ptr<const FunctionTable>& table : m_imported)
-            collect(*table);
-        const auto is_exact = [&](const DeclaredFunction* function) { return function->parameters.size() == count; };
-        const bool any_exact = std::any_of(functions.begin(), functions.end(), is_exact); // none has defaults
-        bool does = true;
-        for (const DeclaredFunction* function : functions) {
-            if (any_exact && !is_exact(function))
-                continue;
-            const Use object = function->is_mutating ? Use::written : Use::read;
-            const Use use = k == npos ? object : function->parameters[k];
-            effect.may |= use != Use::read;
-            does &= use != Use::read && use != Use::referred;
-            effect.is_float &= use == Use::written_float;
-            effect.is_discrete &= use == Use::written_discrete;
-        }
-        effect.does = does && effect.may;
-        return effect;
+        return spy::effect_of(m_own, m_imported, name, count, k);
     }
 
     /// Whether a call may write an argument, so that `x = -(-x)` is right behind it.
@@ -283,27 +220,7 @@ std::string rewrite_outs(std::string_view source, const FunctionTables& imported
         !imported.empty();
     if (!writes || source.find("ifferentiable") == source.npos)
         return std::string(source);
-    const std::string hash = content_hash(source);
-    size_t number = 0;
-    std::map<size_t, std::string> texts;
-    for (const Places& places : OutScanner(source, imported).found()) {
-        const std::string same = cat("_spy_same_", hash, "_", number);
-        bool uses_same = false;
-        for (const auto& [place, passed] : places.passed) {
-            for (const std::string_view name : passed.floats)
-                texts[place] += cat(" ", name, " = -(-", name, ");");
-            for (const std::string_view name : passed.values)
-                texts[place] += cat(" ", name, " = ", same, "(", name, ");");
-            uses_same |= !passed.values.empty();
-        }
-        if (!uses_same)
-            continue;
-        // One for each function: another may stand in another branch of an #if, or a file be included twice.
-        texts[places.begin] += cat("T ", same, "<T>(T v) { return v; } [Differentiable] T ", same,
-                                   "<T : IDifferentiable>(T v) { return v; } ");
-        ++number;
-    }
-    return with_insertions(source, texts);
+    return with_passed(source, OutScanner(source, imported).found());
 }
 
 } // namespace spy

@@ -89,6 +89,7 @@ std::map<std::string_view, DeclaredName> declared_names(const BracketedText& tex
             declared.type = text.at(type);
             declared.is_array |= of_arrays || text.at(name + 1) == "[";
             declared.is_fixed |= reader.is_fixed(type);
+            declared.tokens.push_back(name);
         }
     }
     return found;

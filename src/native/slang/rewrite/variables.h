@@ -4,15 +4,17 @@
 
 #include <map>
 #include <string_view>
+#include <vector>
 
 namespace spy {
 
 /// What is known of the variables of a name in one function: two may have it, in blocks of their own.
 struct DeclaredName {
-    std::string_view type; ///< its last word: `S` of `ns::S<T, 2>`, `float` of `float[4]`; of one of them
-    bool is_array = false; ///< of one of them
-    bool is_fixed = false; ///< one cannot be assigned, or has no derivative
-    bool is_other = false; ///< types differ
+    std::string_view type;      ///< its last word: `S` of `ns::S<T, 2>`, `float` of `float[4]`; of one of them
+    bool is_array = false;      ///< of one of them
+    bool is_fixed = false;      ///< one cannot be assigned, or has no derivative
+    bool is_other = false;      ///< types differ
+    std::vector<size_t> tokens; ///< where it is declared
 };
 
 /// Parameters and variables by name.

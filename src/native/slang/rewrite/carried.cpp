@@ -1,0 +1,186 @@
+#include "slang/rewrite/carried.h"
+
+#include "slang/rewrite/bracketed.h"
+#include "slang/rewrite/index.h"
+#include "slang/rewrite/passed.h"
+#include "slang/rewrite/variables.h"
+
+#include <algorithm>
+
+namespace spy {
+namespace {
+
+using Names = BracketedText::Names;
+constexpr size_t npos = BracketedText::npos;
+
+class CarriedScanner {
+public:
+    CarriedScanner(std::string_view text, const FunctionTables& imported)
+        : m_text(text),
+          m_own(m_text),
+          m_imported(imported)
+    {
+    }
+
+    std::vector<Places> found() const
+    {
+        std::vector<Places> result;
+        for (const FunctionBody& body : m_text.bodies()) {
+            if (!m_text.loops(body).any() || !may_be_differentiable(m_text, body))
+                continue;
+            Places places{m_text.token(m_text.declaration_of(body)).begin, {}};
+            search(body, places);
+            if (!places.passed.empty())
+                result.push_back(std::move(places));
+        }
+        return result;
+    }
+
+private:
+    /// One write of a variable or of a part of it.
+    struct Change {
+        size_t token;
+        bool is_whole;
+    };
+    struct Variable {
+        bool is_float; ///< a vector or matrix
+        const DeclaredName* declared;
+        std::vector<Change> changes;
+    };
+    using Variables = std::map<std::string_view, Variable>;
+
+    std::string_view at(size_t i) const { return m_text.at(i); }
+
+    void search(const FunctionBody& body, Places& places) const
+    {
+        const Loops loops(m_text, body);
+        const auto declared = declared_names(m_text, body);
+        Variables variables = variables_of(body, declared);
+        for (const Loops::Loop& loop : loops.all())
+            for (const auto& [name, variable] : variables)
+                if (!loop.is_unrolled && begins_wrong(variable, loop, loops, body))
+                    pass(name, variable, loop, body, places);
+    }
+
+    /// What is written more than once and has elements that are written.
+    Variables variables_of(const FunctionBody& body, const std::map<std::string_view, DeclaredName>& declared) const
+    {
+        const Names floats = m_text.local_floats(body);
+        Variables variables;
+        for (const auto& [name, what] : declared)
+            if (!what.is_fixed)
+                variables[name] = {floats.count(name) > 0, &what, {}};
+        for (size_t i = body.open + 1; i < body.end; ++i) {
+            const auto found = variables.find(at(i));
+            if (found == variables.end() || at(i - 1) == "." || is_declared(*found->second.declared, i))
+                continue;
+            size_t end = i + 1, before = i; // behind the path, and its last step
+            while (at(end) == "." || at(end) == "[") {
+                before = end;
+                end = at(end) == "." ? end + 2 : m_text.match(end) + 1;
+            }
+            const bool is_method = at(end) == "(" && at(before) == ".";
+            if (is_method ? changes_object(before, end) : is_written(i, end, found->second))
+                found->second.changes.push_back({i, (is_method ? before : end) == i + 1});
+        }
+        return variables;
+    }
+
+    static bool is_declared(const DeclaredName& declared, size_t i)
+    {
+        return std::find(declared.tokens.begin(), declared.tokens.end(), i) != declared.tokens.end();
+    }
+
+    /// `v.bump(a)`, where `before` is the last "." and `open` the "(".
+    bool changes_object(size_t before, size_t open) const
+    {
+        return effect_of(m_own, m_imported, at(before + 1), arguments_of(m_text, open).size(), npos).may;
+    }
+
+    /// Whether the path at tokens [begin, end) is assigned, or passed to a function that may write it.
+    bool is_written(size_t begin, size_t end, const Variable& variable) const
+    {
+        if (m_text.is_assignment(end) || m_text.is_stepped(begin))
+            return true;
+        const size_t open = m_text.around(begin);
+        const size_t name = open != npos && at(open) == "(" ? called_name(m_text, open) : npos;
+        if (name == npos || is_float_type(at(name)) || only_reads_arguments(at(name)))
+            return false;
+        const std::vector<Argument> given = arguments_of(m_text, open);
+        for (size_t k = 0; k < given.size(); ++k)
+            if (given[k].first == begin && given[k].last + 1 == end) {
+                const Effect effect = effect_of(m_own, m_imported, at(name), given.size(), k);
+                return effect.known ? effect.may : !m_own.is_struct(at(name)) && is_known(variable);
+            }
+        return false;
+    }
+
+    /// Whether a type shows that it is one of values, which can be copied.
+    bool is_known(const Variable& variable) const
+    {
+        const std::string_view type = variable.declared->type;
+        return variable.is_float || is_float_type(type) || m_own.is_struct(type);
+    }
+
+    bool begins_wrong(const Variable& variable, const Loops::Loop& loop, const Loops& loops,
+                      const FunctionBody& body) const
+    {
+        size_t outer = loop.begin, outer_end = loop.begin; // the outermost loop around it
+        for (const Loops::Loop& other : loops.all())
+            if (other.begin < outer && loop.end <= other.end)
+                outer = other.begin, outer_end = other.end;
+        const auto& changes = variable.changes;
+        return is_visible(variable, loop.begin, body) &&
+            std::any_of(changes.begin(), changes.end(),
+                        [&](const Change& change) {
+                            const bool is_inside = loop.begin < change.token && change.token <= loop.end;
+                            return is_inside && (change.is_whole || variable.is_float);
+                        }) &&
+            std::any_of(changes.begin(), changes.end(), [&](const Change& change) {
+                   return !change.is_whole && change.token < std::max(loop.begin, outer_end);
+               });
+    }
+
+    /// Whether a variable is declared in front of a token, in a block around it.
+    bool is_visible(const Variable& variable, size_t i, const FunctionBody& body) const
+    {
+        const auto& tokens = variable.declared->tokens;
+        return std::any_of(tokens.begin(), tokens.end(), [&](size_t token) {
+            return token < i && (token < m_text.match(body.begin) || m_text.match(m_text.around(token)) > i);
+        });
+    }
+
+    /// Puts the operation in front of a loop, with braces around both where one statement is expected.
+    void pass(std::string_view name, const Variable& variable, const Loops::Loop& loop, const FunctionBody& body,
+              Places& places) const
+    {
+        size_t begin = loop.begin;
+        while (at(begin - 1) == "]")
+            begin = m_text.match(begin - 1);
+        while (begin > body.open + 3 && at(begin - 1) == ":" && is_word(at(begin - 2)) && at(begin - 2) != "default" &&
+               at(begin - 3) != "case" && at(begin - 3) != "." && at(begin - 3) != ":")
+            begin -= 2; // a label
+        const size_t before = m_text.token(begin - 1).end;
+        Passed& passed = places.passed[before];
+        (variable.is_float ? passed.floats : passed.values).insert(name);
+        static const Names may_stand_before = {";", "{", "}", ":"};
+        if (may_stand_before.count(at(begin - 1)) || !places.braces.emplace(before, " {").second)
+            return;
+        places.braces[m_text.token(loop.end).end] += " }";
+    }
+
+    BracketedText m_text;
+    FunctionTable m_own;
+    const FunctionTables& m_imported;
+};
+
+} // namespace
+
+std::string rewrite_carried(std::string_view source, const FunctionTables& imported)
+{
+    if (source.find("ifferentiable") == source.npos)
+        return std::string(source);
+    return with_passed(source, CarriedScanner(source, imported).found());
+}
+
+} // namespace spy

@@ -1,0 +1,126 @@
+"""Elements written before a loop that changes the variable: Slang 2026.12 began the loop with the value of another variable
+of that type, in .fwds and .bwds; even the value was wrong. Sources are changed before it sees them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import slangpy as spy
+
+LOOP = "[MaxIters(4)] for (int i = 0; i < n + 1; i++)"
+INNER = "[MaxIters(4)] for (int k = 0; k < 2; k++)"
+BOTH = "{ x = sin(x); w = x.xx - w; }"
+BODIES = {
+    "component": f"float2 x = v.xy; x.y = a; {LOOP} {BOTH}",
+    "added": f"float2 x = v.xy; x.y += a; float q = sin(b); if (n > 0) q += 1.0f; {LOOP} {{ x = sin(x * q); w = x.xx - w; }}",
+    "by an index": f"float2 x = v.xy; x[n] = a; {LOOP} {BOTH}",
+    "both": f"float2 x; x.x = a; x.y = b; {LOOP} {BOTH}",
+    "the other variable": f"float2 x = v.xy; x.y = a; w.y = b; {LOOP} {BOTH}",
+    "by a call": f"float2 x = v.xy; change(a, x.y); {LOOP} {BOTH}",
+    "out": f"float2 x = v.xy; give(a, x.y); {LOOP} {BOTH}",
+    "components in the loop": f"float2 x = v.xy; x.y = a; {LOOP} {{ x.x = sin(x.x); x.y = sin(x.y); w = x.xx - w; }}",
+    "parts of the loop": f"float2 x = v.xy; x.y = a; {LOOP} {{ if (i > 0) x = sin(x); w = x.xx - w; }}",
+    "one loop behind the other": f"float2 x = v.xy; {LOOP} {BOTH} x.y = a; {LOOP} {BOTH} w.x = b; {LOOP} {BOTH}",
+    "nested": f"float2 x = v.xy; {LOOP} {{ x.y = a * x.x; {INNER} {BOTH} }}",
+    "do": f"float2 x = v.xy; x.y = a; int i = 0; if (n > -1) [MaxIters(4)] do {BOTH} while (++i < n + 1); else x = w;",
+    "while": "float2 x = v.xy; x.y = a; int i = 0; [MaxIters(4)] while (i < n + 1) { x = sin(x); w = x.xx - w; i++; }",
+    "branch": f"float2 x = v.xy; if (n > 0) {{ x.y = a; {LOOP} {BOTH} }} else {LOOP} {BOTH}",
+    "a branch in the loop": f"float2 x = v.xy; x.y = a; {LOOP} {{ if (false) {{ }} else {{ w = x.xx - w; }} }}",
+    "var": f"var x = v.xy; x.y = a; {LOOP} {BOTH}",
+    "a parameter": f"float3 x = v.yzx; v.y = a; {LOOP} {{ v = sin(v); x = v.xxx - x; }} w = v.yz;",
+    "swapped": f"float2 x = v.xy; w = v.yz; x.y = a; {LOOP} {{ float2 q = x; x = w; w = q * b; }}",
+    "row": f"float2x2 x = float2x2(v.xy, v.yz), u = float2x2(b, a, b, b); x[1] = v.zx; {LOOP} {{ x = sin(x); u = x - u; }} w = u[1];",
+    "generic": "float2 x = generic<float, 2>(v.xy, a, n);",
+    "method": "P p = { b, v.x }; float2 x = p.state(v.yz, n);",
+    "struct": f"P x = {{ b, v.x }}, u = {{ v.y, b }}; x.y = a; {LOOP} {{ x = next(x, b); u = next(u, x.x); }} w = float2(u.x, u.y);",
+    "copied struct": f"P x = {{ v.x, v.y }}, u = {{ b, v.z }}; x.y = a; {LOOP} {{ advance(x, b); u = x; }} w.y = u.x;",
+    "nested struct": f"Q x = {{ v.xy, b }}, u = {{ v.yz, b }}; x.p.y = a; {LOOP} {{ x = turn(x, b); u = turn(u, x.p.x); }} w = u.p * u.y;",
+    "array": f"float x[2] = {{ v.x, v.y }}, u[2] = {{ v.z, b }}; x[n] = a; {LOOP} {{ x = moved(x, b); u = moved(u, x[0]); }} w.x = u[0];",
+    "vectors": f"float2 x[2] = {{ v.xy, v.yz }}, u[2] = {{ v.yz, v.zx }}; x[1].x = a; {LOOP} {{ x = mixed(x, b); u = mixed(u, x[0].y); }} w = u[1];",
+}
+RESULTS = {
+    "row": "x[1][0] + x[0][1]", "struct": "x.x + x.y", "copied struct": "x.x + x.y", "nested struct": "x.p.x + x.p.y * x.y",
+    "array": "x[0] + x[1]", "vectors": "x[0].x + x[1].y",
+}  # fmt: skip
+HEAD = """
+struct P : IDifferentiable
+{
+    float x, y;
+    [Differentiable] float2 state(float2 k, int n)
+    {
+        float2 u = float2(y, x);
+        k.y = x;
+        [MaxIters(4)] for (int i = 0; i < n + 1; i++) { k = sin(k); u = k.xx - u; }
+        return k + u;
+    }
+}
+struct Q : IDifferentiable { float2 p; float y; }
+[Differentiable] void change(float a, inout float y) { y = a + y * 0.5f; }
+[Differentiable] void give(float a, out float y) { y = a * 2.0f; }
+[Differentiable] P next(P x, float k) { P r = { sin(x.x) + k * x.y, x.y * 0.5f }; return r; }
+[Differentiable] void advance(inout P x, float k) { x = next(x, k); }
+[Differentiable] Q turn(Q x, float k) { Q r = { sin(x.p) + k, x.y * 0.5f }; return r; }
+[Differentiable] float[2] moved(float x[2], float k) { float r[2]; r[0] = sin(x[0]) + x[1] * k; r[1] = x[1] * 0.5f; return r; }
+[Differentiable] float2[2] mixed(float2 x[2], float k) { float2 r[2]; r[0] = sin(x[0]) + x[1] * k; r[1] = x[1] * 0.5f; return r; }
+[Differentiable] vector<T, N> generic<T : __BuiltinFloatingPointType, let N : int>(vector<T, N> x, T a, int n)
+{
+    vector<T, N> w = x * T(0.5f);
+    x[1] = a;
+    [MaxIters(4)] for (int i = 0; i < n + 1; i++) { x = sin(x); w = x - w; }
+    return x + w;
+}
+"""
+COUNT = len(BODIES)
+
+
+def source() -> str:
+    """Each body is a function; `all` calls them, so that a result has one number of each."""
+    functions = [
+        f"[Differentiable] float f{k}(float a, float b, float3 v, int n)\n{{\n    float2 w = float2(0.0f, 0.0f);\n    {body}\n"
+        f"    return {RESULTS.get(name, 'x.x + 2.0f * x.y')} + w.x * 0.7f - w.y;\n}}\n"
+        for k, (name, body) in enumerate(BODIES.items())
+    ]
+    calls = "".join(f"r[{k}] = f{k}(a, b, v, n); " for k in range(COUNT))
+    return f"{HEAD}{''.join(functions)}[Differentiable] float[{COUNT}] all(float a, float b, float3 v, int n) {{ float r[{COUNT}]; {calls}return r; }}"
+
+
+@pytest.mark.needs_kernels
+def test_gradients(device: spy.Device) -> None:
+    # Row k of the call asks for the derivatives of function k.
+    rng = np.random.default_rng(5)
+    inputs = [rng.uniform(0.2, 0.9, (COUNT, *shape)) for shape in ((), (), (3,))]
+    along = [rng.uniform(-1, 1, x.shape) for x in inputs]
+    module = spy.Module.load_from_source(device, "carried", source())
+    exact = spy.Module.load_from_source(
+        spy.Device(type=spy.DeviceType.cpu), "carried_double", source().replace("float", "double").replace("0f", "0")
+    ).all
+
+    def derivative(directions: list[np.ndarray]) -> np.ndarray:
+        ends = [exact(*(x + h * d for x, d in zip(inputs, directions, strict=True)), 1, _result="numpy") for h in (1e-6, -1e-6)]
+        return np.diagonal(ends[0] - ends[1]) / 2e-6
+
+    tensors = [spy.Tensor.from_numpy(device, x.astype(np.float32)).with_grads() for x in inputs]
+    seed = spy.Tensor.from_numpy(device, np.eye(COUNT, dtype=np.float32))
+    result = spy.Tensor.zeros(device, (COUNT, COUNT), "float")
+    module.all(*tensors, 1, _result=result)
+    wanted = np.diagonal(exact(*inputs, 1, _result="numpy"))
+    assert_same(np.diagonal(result.to_numpy()), wanted, "value")
+    module.all.bwds(*tensors, 1, _result=result.with_grads(seed, seed))
+    for tensor, x, name in zip(tensors, inputs, "abv", strict=True):
+        for at in np.ndindex(*x.shape[1:]):
+            mark = np.zeros(x.shape)
+            mark[(slice(None), *at)] = 1
+            want = derivative([mark if y is x else np.zeros(y.shape) for y in inputs])
+            assert_same(tensor.grad.to_numpy()[(slice(None), *at)], want, f"gradient of {name}{list(at)}")
+    for tensor, d in zip(tensors, along, strict=True):
+        tensor.grad.copy_from_numpy(d.astype(np.float32))
+    moved = spy.Tensor.zeros(device, (COUNT, COUNT), "float").with_grads()
+    module.all.fwds(*tensors, 1, _result=moved)
+    assert_same(np.diagonal(moved.to_numpy()), wanted, "value of fwds")
+    assert_same(np.diagonal(moved.grad.to_numpy()), derivative(along), "tangent")
+
+
+def assert_same(got: np.ndarray, want: np.ndarray, what: str) -> None:
+    wrong = {name: (got[k], want[k]) for k, name in enumerate(BODIES) if not abs(got[k] - want[k]) < 2e-4 * (1 + abs(want[k]))}
+    assert not wrong, f"{what}: {wrong}"
