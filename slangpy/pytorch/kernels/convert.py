@@ -136,11 +136,11 @@ def _pack_vector(type_: KernelType, value: Any, call: Packing, path: str, out: b
 
 def _pack_matrix(type_: KernelType, value: Any, call: Packing, path: str, out: bytearray, at: int) -> None:
     rows = _sequence(type_, value, type_.count, call, path, TypeError)
-    step = SCALARS[type_.scalar]
+    step, row_bytes = SCALARS[type_.scalar], type_.size // type_.count
     for i, row in enumerate(rows):
         for j, item in enumerate(_sequence(type_, row, type_.columns, call, f"{path}[{i}]", TypeError)):
             number = to_number(type_.scalar, item, call, f"{path}[{i}][{j}]")
-            put_number(type_.scalar, number, out, at + (i * type_.columns + j) * step)
+            put_number(type_.scalar, number, out, at + i * row_bytes + j * step)
 
 
 def _sequence(type_: KernelType, value: Any, count: int, call: Packing, path: str, error: type[Exception]) -> list[Any]:

@@ -120,7 +120,7 @@ class Programs:
 
     def _build_host(self, key: _DeviceKey, device: Any, chosen: _Chosen, wide: bool) -> None:
         def text() -> bytes:
-            return host.host_program(self.record.program, [(e, r.offsets, r.size) for r, e in chosen], wide).encode()
+            return host.host_program(self.record.program, [(e, r.places) for r, e in chosen], wide).encode()
 
         folders = [f"-I{path}" for path in self.options.search_paths]
         options = {"float_mode": "default", "downstream_args": [*host.FLAGS, *folders]}

@@ -22,6 +22,8 @@ from slangpy.pytorch.kernels.scan import (
 
 HEADER_BYTES = 64
 """Of `SpyLaunch`, in front of the parameters."""
+Places = tuple[tuple[int, int], ...]
+"""Offset and size of each parameter."""
 FLAGS = ("-ffp-contract=on", "-fsigned-char", "-fno-strict-aliasing")
 _DRIVER = """
 #define SPY_EXPORT extern "C" __attribute__((visibility("default")))
@@ -88,13 +90,13 @@ def exported(kernel: EmittedKernel) -> str:
     return f"spy_run_{kernel.symbol}"
 
 
-def _call(kernel: EmittedKernel, offsets: tuple[int, ...], size: int) -> list[str]:
+def _call(kernel: EmittedKernel, places: Places) -> list[str]:
     """The member that reads a thread's parameters and calls the kernel."""
     arguments, checks = [], []
-    for at, ((type_, _), offset) in enumerate(zip(kernel.parameters, offsets, strict=True)):
+    for at, ((type_, _), (offset, size)) in enumerate(zip(kernel.parameters, places, strict=True)):
         arguments.append(f"spy_parameter<{type_}>(bytes + {offset})")
-        end = offsets[at + 1] if at + 1 < len(offsets) else size
-        checks.append(f'        static_assert({offset} + sizeof({type_}) <= {end}, "parameter {at} of {kernel.name}");')
+        fits = f"sizeof({type_}) == {size} && {offset} % alignof({type_}) == 0"
+        checks.append(f'        static_assert({fits}, "parameter {at} of {kernel.name}");')
     call = ", ".join(arguments)
     return [
         f"    inline void {exported(kernel)}_(const char* bytes)",
@@ -106,13 +108,10 @@ def _call(kernel: EmittedKernel, offsets: tuple[int, ...], size: int) -> list[st
     ]
 
 
-def host_program(
-    program: str, kernels: list[tuple[EmittedKernel, tuple[int, ...], int]], wide: bool = False
-) -> str:
-    """The C++ text for these kernels: each with the offsets of its parameters and their size altogether. wide: strides of
-    views have 64 bits."""
-    program = only(program, {kernel.symbol for kernel, _, _ in kernels})
-    waits = {kernel.symbol: needs_fibers(program, kernel.symbol) for kernel, _, _ in kernels}
+def host_program(program: str, kernels: list[tuple[EmittedKernel, Places]], wide: bool = False) -> str:
+    """The C++ text for these kernels: each with the places of its parameters. wide: strides of views have 64 bits."""
+    program = only(program, {kernel.symbol for kernel, _ in kernels})
+    waits = {kernel.symbol: needs_fibers(program, kernel.symbol) for kernel, _ in kernels}
     body = mended(without_idle_ballots(without_globals(program))).replace(
         "__device__ static constexpr", "__device__ static const"
     )
@@ -124,10 +123,10 @@ def host_program(
         "    uint3 threadIdx, blockIdx, blockDim, gridDim;",
         body,
     ]
-    for kernel, offsets, size in kernels:
-        lines += _call(kernel, offsets, size)
+    for kernel, places in kernels:
+        lines += _call(kernel, places)
     lines.append("};")
-    for kernel, _, _ in kernels:
+    for kernel, _ in kernels:
         form = _FIBERS if waits[kernel.symbol] else _PLAIN
         lines.append(form.format(export=exported(kernel), run=exported(kernel) + "_", header=HEADER_BYTES))
     return "\n".join(lines) + "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import difflib
 import enum
+import re
 from typing import Any
 
 from slangpy.pytorch.kernels.devices import Programs
@@ -44,7 +45,7 @@ class KernelModule:
             if len(group) == 1:
                 self._items[name] = _python_type(name, group[0])
                 continue
-            own = [_specialised(name, type_) for type_ in group]
+            own = _apart(name, group)
             for specialised, type_ in zip(own, group, strict=True):
                 self._items[specialised] = _python_type(specialised, type_)
             self._unclear[name] = own
@@ -103,6 +104,15 @@ def _device_key(device: Any) -> tuple[str, int]:
             f"compile: 'device' must be a CUDA or CPU device of torch, got {device!r}; for others use slangpy.Module"
         )
     return (kind, 0) if kind == "cpu" else (kind, int(index) if index else default_device()[1])
+
+
+def _apart(name: str, group: list[KernelType]) -> list[str]:
+    """Names for types that are called the same: with their generic arguments, and where those do not tell them apart, with
+    the namespaces that they are in."""
+    names = [_specialised(name, type_) for type_ in group]
+    if len(set(names)) == len(names):
+        return names
+    return ["_".join(part for part in re.split(r"\W+", type_.name) if part) for type_ in group]
 
 
 def _specialised(name: str, type_: KernelType) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slangpy.pytorch.kernels.program import KernelRecord
-from slangpy.pytorch.kernels.types import SCALARS, KernelType, python_name
-from slangpy.pytorch.kernels.views import alignment
+from slangpy.pytorch.kernels.types import SCALARS, KernelType, alignment, python_name
 
 _ELEMENTS = ("scalar", "enum", "vector", "matrix")
 

@@ -52,9 +52,9 @@ class KernelRecord:
     emitted: tuple[EmittedKernel, ...]
 
     @property
-    def offsets(self) -> tuple[int, ...]:
-        """Of the parameters that the emitted functions have."""
-        return tuple(p.offset for p in self.parameters if p.type.kind != "empty")
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Offset and size of the parameters that the emitted functions have."""
+        return tuple((p.offset, p.type.size) for p in self.parameters if p.type.kind != "empty")
 
     @property
     def signature(self) -> str:
@@ -143,7 +143,7 @@ def _emitted(options: LoadOptions, helpers: bool = False) -> tuple[Any, Any, str
 
 def _load(session: Any, options: LoadOptions) -> Any:
     """The file as a module; with our methods of TensorView where it names one."""
-    text = Path(options.path).read_text("utf-8", "replace")
+    text = Path(options.path).read_text("utf-8-sig", "replace")  # a mark of byte order is none after a line of ours
     if not _OUR_METHOD.search(text) or "import slangpy_kernels" in text:
         return session.load_module(options.path)
     named = f"import slangpy_kernels;\n#line 1\n{text}"

@@ -1,7 +1,8 @@
 """Types of kernel parameters as plain data, and where their bytes lie.
 
 The bytes of a kernel's parameters follow one rule, which is not that of reflection: scalars at their own size, vectors
-and matrices as arrays of scalars, structs field by field (Slang's emitted code stores parameters so).
+and matrices as arrays of scalars, structs field by field (Slang's emitted code stores parameters so). What is in a tuple
+lies as CUDA lays it out.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def field_names(fields: Iterable[str]) -> list[str]:
     return names
 
 
-def lay_out(kind: str, name: str, fields: list[tuple[str, KernelType]], **more: Any) -> KernelType:
+def lay_out(kind: str, name: str, fields: list[tuple[str, KernelType]]) -> KernelType:
     """A struct: fields in order, each at its alignment."""
     at, align, placed = 0, 1, []
     for field, type_ in fields:
@@ -110,7 +111,7 @@ def lay_out(kind: str, name: str, fields: list[tuple[str, KernelType]], **more: 
         at += type_.size
     if all(type_.kind == "empty" for _, type_ in fields):
         return KernelType("empty", name, fields=tuple(placed))
-    return KernelType(kind, name, -(-at // align) * align, align, fields=tuple(placed), **more)
+    return KernelType(kind, name, -(-at // align) * align, align, fields=tuple(placed))
 
 
 def short(name: str) -> str:
@@ -132,7 +133,44 @@ def scalar_type(name: str) -> KernelType:
     return KernelType("scalar", name, SCALARS[name], SCALARS[name], scalar=name)
 
 
+def alignment(scalar: str, count: int) -> int:
+    """CUDA's alignment of a vector."""
+    size = SCALARS[scalar]
+    if scalar == "half":
+        return 2 if count == 1 else 4
+    if scalar == "BFloat16":
+        return 4 if count == 2 else 2
+    return min(16, size * count) if count in (2, 4) else size
+
+
+def native(type_: KernelType) -> KernelType:
+    """The type as CUDA lays it out: so Slang leaves what is in a tuple, where vectors are no arrays of scalars."""
+    if type_.scalar == "half" and (type_.count if type_.kind == "vector" else type_.columns) == 3:
+        return _unsupported(type_.name, "half vectors of 3 in a tuple; use a struct, or 4")  # CUDA pads them, C++ does not
+    if type_.kind == "vector":
+        align = alignment(type_.scalar, type_.count)
+        return replace(type_, size=-(-type_.size // align) * align, align=align)
+    if type_.kind == "matrix":
+        row = native(KernelType("vector", "", type_.size // type_.count, 1, type_.scalar, type_.columns))
+        return replace(type_, size=row.size * type_.count, align=row.align)
+    if type_.kind == "array" and type_.element is not None:
+        return _array(type_.name, native(type_.element), type_.count)
+    if not type_.fields or type_.kind == "empty":
+        return type_
+    return _of_parts(type_.kind, type_.name, [(name, native(inner)) for name, inner, _ in type_.fields])
+
+
+def _of_parts(kind: str, name: str, fields: list[tuple[str, KernelType]]) -> KernelType:
+    """As `lay_out`, but for parts that cannot be passed."""
+    for field, type_ in fields:
+        if type_.kind == "unsupported":
+            return replace(type_, note=f"its field {field} is a {type_.name}: {type_.note}", name=name)
+    return lay_out(kind, name, fields)
+
+
 def _array(name: str, element: KernelType, count: int) -> KernelType:
+    if element.kind == "unsupported":
+        return element
     if element.kind == "empty" or count == 0:
         return KernelType("empty", name)
     return KernelType("array", name, element.size * count, element.align, count=count, element=element)
@@ -198,8 +236,7 @@ class TypeReader:
         if kind == "array":
             if reflected.element_count < 0:
                 return _unsupported(name, "its length is not known; give it one")
-            element = self.read(reflected.element_type)
-            return element if element.kind == "unsupported" else _array(name, element, reflected.element_count)
+            return _array(name, self.read(reflected.element_type), reflected.element_count)
         if kind == "pointer":
             return KernelType("pointer", name, 8, 8, element=self.read(reflected.element_type))
         return self._read_struct(reflected, name) if kind == "struct" else _unsupported(name, "pass a TensorView")
@@ -213,17 +250,13 @@ class TypeReader:
             return KernelType("view", name, VIEW_BYTES, 8, element=self.named(arguments[0]))
         if base == "Optional":
             inner = self.named(arguments[0])
-            return lay_out("optional", name, [("value", inner), ("hasValue", scalar_type("bool"))])
+            return _of_parts("optional", name, [("value", inner), ("hasValue", scalar_type("bool"))])
         if base == "Tuple":
-            return lay_out("tuple", name, [(f"value{i}", self.named(part)) for i, part in enumerate(arguments)])
+            return _of_parts("tuple", name, [(f"value{i}", native(self.named(part))) for i, part in enumerate(arguments)])
         if base == "TorchTensor":
             return KernelType("tensor", name, element=self.named(arguments[0]))
         fields = [(field.name, self.read(field.type)) for field in reflected.fields]
-        for field, type_ in fields:
-            if type_.kind == "unsupported":
-                return replace(type_, note=f"its field {field} is a {type_.name}: {type_.note}", name=name)
-        kind = "diff_view" if base == "DiffTensorView" else "struct"
-        return lay_out(kind, name, fields)
+        return _of_parts("diff_view" if base == "DiffTensorView" else "struct", name, fields)
 
 
 def widened(type_: KernelType) -> KernelType:
@@ -234,8 +267,7 @@ def widened(type_: KernelType) -> KernelType:
         return _array(type_.name, widened(type_.element), type_.count)
     if not type_.fields or type_.kind == "empty":
         return type_
-    more = {"cases": type_.cases, "note": type_.note}
-    return lay_out(type_.kind, type_.name, [(name, widened(inner)) for name, inner, _ in type_.fields], **more)
+    return lay_out(type_.kind, type_.name, [(name, widened(inner)) for name, inner, _ in type_.fields])
 
 
 def reached(types: list[KernelType], kinds: tuple[str, ...] = ("struct", "enum")) -> dict[str, KernelType]:

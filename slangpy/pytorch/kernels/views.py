@@ -7,7 +7,7 @@ from typing import Any
 
 from slangpy.errors import TensorError
 from slangpy.pytorch.kernels.tensors import DTYPES, TensorInfo, read_tensor, summary
-from slangpy.pytorch.kernels.types import SCALARS, WIDE_VIEW_BYTES, KernelType
+from slangpy.pytorch.kernels.types import WIDE_VIEW_BYTES, KernelType, alignment
 
 MAX_RANK = 5
 _VIEW = struct.Struct("<Q5I5II")
@@ -105,16 +105,6 @@ def _check_element(type_: KernelType, element: KernelType, info: TensorInfo, whe
         raise TensorError(f"{where}: the elements of {type_.name} do not lie side by side in {summary(info.value)}; "
                           "pass tensor.contiguous()")  # fmt: skip
     return alignment(element.scalar, inner[-1])
-
-
-def alignment(scalar: str, count: int) -> int:
-    """CUDA's alignment of a vector."""
-    size = SCALARS[scalar]
-    if scalar == "half":
-        return 2 if count == 1 else 4
-    if scalar == "BFloat16":
-        return 4 if count == 2 else 2
-    return min(16, size * count) if count in (2, 4) else size
 
 
 # --- DiffTensorView

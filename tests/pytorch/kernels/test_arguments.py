@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
+import torch
+
+from slangpy.errors import SlangWarning
 
 LAYOUT = """
 enum Mode { One = 1, Two = 2 }
@@ -145,6 +149,34 @@ def test_optional_tuple_pointer(load: Any, place: str) -> None:
     assert y.tolist() == [-1, 2, 3]
     with pytest.raises(RuntimeError, match="contiguous"):
         m.maybe(o=None, t=(1, 2), p=torch.zeros(4, 4, device=place)[:, 0], y=y)
+
+
+TUPLES = """
+struct V { float a; float2 b; }
+struct M { float a; float4 v; Tuple<float, float2> t; }
+[AutoPyBindCUDA] [CudaKernel] void tuples(uint8_t u, Tuple<float, V> p, M m, Optional<Tuple<float, float4>> o, Tuple<bool, bool4, half> q,
+    Tuple<int16_t, vector<int16_t, 3>, uint8_t2> r, Tuple<float, float2x2, float3x3> s, Tuple<float, float2>[2] a, Tuple<M, double2> n,
+    Tuple<int, TensorView<float>, Optional<float3>> w, uint8_t last, TensorView<double> y)
+{
+    y[0] = u; y[1] = p._0; y[2] = p._1.a; y[3] = p._1.b.y; y[4] = m.v.w; y[5] = m.t._1.y; y[6] = o.value._1.w; y[7] = q._1.w ? 1 : 0;
+    y[8] = q._2; y[9] = r._1.z; y[10] = r._2.y; y[11] = s._1[1][0]; y[12] = s._2[2][1]; y[13] = a[1]._1.x; y[14] = n._0.t._1.x;
+    y[15] = n._1.y; y[16] = w._1[1]; y[17] = w._2.value.z; y[18] = last;
+}
+[AutoPyBindCUDA] [CudaKernel] void odd(Tuple<half, half3> t, TensorView<float> y) { y[0] = t._1.z; }
+"""
+
+
+def test_tuples_lie_as_cuda_lays_them_out(load: Any, place: str) -> None:
+    """Slang leaves what is in a tuple as it is, where it makes arrays of the vectors in structs."""
+    with pytest.warns(SlangWarning, match="odd: its parameter 't'"):
+        m = load(TUPLES)
+    y = torch.zeros(19, dtype=torch.float64, device=place)
+    t = torch.tensor([7.0, 8.0], device=place)
+    s = (1, ((1, 2), (3, 4)), ((1, 2, 3), (4, 5, 6), (7, 9, 8)))
+    m.tuples(1, (2, (3, (4, 5))), (6, (7, 8, 9, 10), (11, (12, 13))), (14, (15, 16, 17, 18)), (True, (0, 0, 0, 1), 0.5),
+             (19, (20, 21, -22), (23, 24)), s, ((0, (1, 2)), (3, (25, 5))), ((1, (2, 3, 4, 5), (6, (26, 8))), (9, 27)),
+             (1, t, (1, 2, 28)), 29, y).launchRaw(1, 1)  # fmt: skip
+    assert y.tolist() == [1, 2, 3, 5, 10, 13, 18, 1, 0.5, -22, 24, 3, 9, 25, 26, 27, 8, 28, 29]
 
 
 SCALARS = """

@@ -40,6 +40,7 @@ SOURCES = {
     "square": test_square.SOURCE,
     "layout": test_arguments.LAYOUT,
     "structs": test_arguments.STRUCTS,
+    "tuples": test_arguments.TUPLES,
     "scalars": test_arguments.SCALARS,
     "blocks": test_blocks.SOURCE,
     "atomics": test_blocks.ATOMICS,
@@ -53,6 +54,14 @@ SOURCES = {
 }
 
 
+def sizes(kernel: Any, emitted: Any) -> str:
+    """Checks that the bytes which we write are those that the compiler reads."""
+    return "\n".join(
+        f"static_assert(sizeof({type_}) == {size} && {offset} % alignof({type_}) == 0, \"{kernel.name}\");"
+        for (type_, _), (offset, size) in zip(emitted.parameters, kernel.places, strict=True)
+    )
+
+
 @pytest.mark.parametrize("name", SOURCES)
 def test_compiles(load: Any, name: str) -> None:
     programs = load(SOURCES[name])._programs
@@ -61,6 +70,7 @@ def test_compiles(load: Any, name: str) -> None:
     assert "-I" + programs.options.folder in options["downstream_args"]
     text = cuda_text(programs.record, [e.symbol for _, e in chosen])
     assert b"(uint64_t)strides[0] * " in text
+    text += "\n".join(sizes(kernel, emitted) for kernel, emitted in chosen).encode()
     code = _native.cuda_compile(text, chosen[0][1].symbol, "sm_80", name)
     assert code[:4] == b"\x7fELF"
     for kernel, emitted in chosen:
@@ -75,7 +85,7 @@ def test_strides_of_more_than_32_bits(load: Any) -> None:
         wide = wide_record(kernel)
         assert wide.size > kernel.size
         for emitted in kernel.emitted:
-            text = cuda_text(programs.record, [emitted.symbol], wide=True)
+            text = cuda_text(programs.record, [emitted.symbol], wide=True) + sizes(wide, emitted).encode()
             assert b"uint64_t strides[" in text
             assert _native.cuda_compile(text, emitted.symbol, "sm_80", "wide")[:4] == b"\x7fELF"
             assert cuda_layout(wide, emitted).scopes[1]["size"] == wide.size

@@ -256,3 +256,36 @@ def test_copies_and_pickles(load: Any, tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(FileNotFoundError, match=r"gone\.slang, which a pickle names"):
         pickle.loads(data)
+
+
+SCOPES = """
+namespace a
+{
+    struct S { float v; }
+}
+namespace b
+{
+    struct S { int w; }
+}
+[AutoPyBindCUDA] [CudaKernel] void both(a::S s, b::S t, TensorView<float> y) { y[0] = s.v + t.w; }
+"""
+
+
+def test_types_of_one_name(load: Any, place: str) -> None:
+    m = load(SCOPES)
+    y = torch.zeros(1, device=place)
+    m.both(m.a_S(v=1), m.b_S(w=2), y).launchRaw(1, 1)
+    assert y.item() == 3
+    with pytest.raises(AttributeError, match="a_S, b_S"):
+        _ = m.S
+
+
+def test_files_of_other_editors(tmp_path: Path, place: str) -> None:
+    """A mark of byte order, lines that end in CR LF, letters that are not UTF-8."""
+    text = "[AutoPyBindCUDA] [CudaKernel] void k(TensorView<float> y)\r\n{\r\n y.fillValue(3.0);\r\n}\r\n"
+    for n, data in enumerate((b"\xef\xbb\xbf" + text.encode(), "// \xe9\r\n".encode("latin-1") + text.encode())):
+        path = tmp_path / f"k{n}.slang"
+        path.write_bytes(data)
+        y = torch.zeros(2, device=place)
+        slangpy.loadModule(path).k(y).launchRaw(1, 1)
+        assert y.tolist() == [3, 3]
