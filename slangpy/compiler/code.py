@@ -87,7 +87,10 @@ def _error(label: str, record: dict[str, Any], again: bool = False) -> CompilerD
     if record["file"]:
         text += f". The source is kept in {record['file']}"
     if record["reason"] == "crash":
-        text += ". This is a fault of the compiler, not of Python: write the function another way"
+        text += (
+            ". This is a fault of the compiler, not of Python: write the function another way; docs/gradients.md has a list of "
+            "what is known to cause it"
+        )
     if again:
         text += f". It is not tried again before the source changes; to try now, delete {record['entry']}"
     return CompilerDiedError(text, record["reason"], record["file"])

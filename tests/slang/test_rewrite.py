@@ -169,6 +169,21 @@ def test_other_loops_stay(source: str) -> None:
     assert rewrite_loops(source) == source
 
 
+@pytest.mark.parametrize("end", ["while (false);", "while (0);", "while\n(false)\n;"])
+def test_do_once_with_continue_becomes_for(end: str) -> None:
+    source = "[Differentiable] float f() { if (a) do { if (b) continue; x(); } " + end + " else y(); }"
+    name = "_spy_once_12"
+    expected = source.replace("do {", f"for (int {name} = 0; {name} < 1; {name}++) {{")
+    for sign in (";", "(", ")", "false", "0", "while"):
+        head, tail = expected.split("x(); }")
+        expected = head + "x(); }" + tail.replace(sign, "", 1)
+    changed = rewrite_loops(source)
+    assert changed.count("\n") == source.count("\n")
+    assert changed.split() == expected.split()
+    for stays in (source.replace("continue", "break"), source.replace("do {", "{"), source.replace("[Differentiable]", "")):
+        assert "once" not in rewrite_loops(stays)
+
+
 def limits(source: str) -> list[str]:
     """What [MaxIters] says, in order."""
     return re.findall(

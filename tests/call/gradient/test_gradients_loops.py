@@ -193,3 +193,56 @@ def test_a_loop_longer_than_it_says(device, name):
     if device.info.type is spy.DeviceType.cpu:
         with pytest.raises(RuntimeError, match=rf"too_long::{name}\.bwds: .*\[MaxIters"):
             function.bwds(spy.diffPair(X), 12, _result=spy.diffPair(0.0, 1.0))
+
+
+ONCE = """
+[Differentiable] float f(float a)
+{
+    float s = a;
+    for (int i = 0; i < 3; i++) {
+        OPEN
+            s += a * i;
+            if (s > 1.5) { s = s * 0.5; continue; }
+            if (i == 2) break;
+            for (int k = 0; k < 2; k++) { if (k == 1) continue; s *= a; }
+            s = s * a + 1;
+        CLOSE
+        s += a * a;
+    }
+    return s;
+}
+"""
+
+
+def once(a: float) -> float:
+    s = a
+    for i in range(3):
+        s += a * i
+        if s > 1.5:
+            s *= 0.5
+        elif i != 2:
+            s = s * a * a + 1
+        s += a * a
+    return s
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("do {", "} while (false);"),
+        ("[MaxIters(1)] do {", "}\nwhile ( 0 ) ;"),
+        ("if (i >= 0) do {", "} while (false); else s = 0;"),
+    ],
+)
+def test_do_once_with_continue(device, begin, end):
+    """The reverse derivative of such a loop ends the compiler."""
+    source = ONCE.replace("OPEN", begin).replace("CLOSE", end)
+    module = spy.Module.load_from_source(device, "once_" + str(len(begin) * 100 + len(end)), source)
+    a = np.array([0.3, 0.9, -0.7, 2.2])
+    x = spy.Tensor.from_numpy(device, a.astype(np.float32)).with_grads()
+    y = module.f(x).with_grads()
+    y.grad.copy_from_numpy(np.ones(4, np.float32))
+    module.f.bwds(x, _result=y)
+    slopes = [(once(v + 1e-6) - once(v - 1e-6)) / 2e-6 for v in a]
+    np.testing.assert_allclose(y.to_numpy(), [once(v) for v in a], rtol=1e-5)
+    np.testing.assert_allclose(x.grad.to_numpy(), slopes, rtol=1e-4)

@@ -39,11 +39,16 @@ public:
 
     std::vector<Edit> edits()
     {
-        for (size_t i = 0; i < m_tokens.size(); ++i)
-            if (at(i) == "while")
-                rewrite_while(i);
-        if (m_balanced && m_text.find("Differentiable") != npos) {
+        const bool differentiates = m_text.find("ifferentiable") != npos;
+        if (differentiates)
             m_constants = constants_of(m_text);
+        for (size_t i = 0; i < m_tokens.size(); ++i)
+            if (at(i) == "while") {
+                rewrite_while(i);
+                if (differentiates && once_before(i) != npos)
+                    rewrite_once(once_before(i), i);
+            }
+        if (m_balanced && differentiates) {
             find_loops();
             fit_states();
         }
@@ -106,6 +111,33 @@ private:
         m_edits.push_back({begin, end, ";)"});
     }
 
+    /// The "do" of `do { ... continue; ... } while (false);`, given the "while"; npos where there is none.
+    size_t once_before(size_t i) const
+    {
+        const size_t close = at(i + 1) == "(" ? m_match[i + 1] : npos;
+        if (close == npos || at(close + 1) != ";" || i < 3 || at(i - 1) != "}" || m_match[i - 1] == npos)
+            return npos;
+        const size_t open = m_match[i - 1];
+        const std::string_view condition = between(i + 2, close);
+        if (open == 0 || at(open - 1) != "do" || (condition != "false" && m_constants.evaluate(condition) != 0))
+            return npos;
+        for (size_t k = open; k < i; ++k)
+            if (at(k) == "continue")
+                return open - 1;
+        return npos;
+    }
+
+    /// As a `for` of one trip.
+    void rewrite_once(size_t begin, size_t i)
+    {
+        const std::string name = "_spy_once_" + std::to_string(begin);
+        m_edits.push_back({m_tokens[begin].begin, m_tokens[begin].end,
+                           "for (int " + name + " = 0; " + name + " < 1; " + name + "++)"});
+        const size_t end = m_match[i + 1] + 1;
+        for (size_t k = i; k <= end; ++k)
+            m_edits.push_back({m_tokens[k].begin, m_tokens[k].end, ""});
+    }
+
     // --- which loops there are
     /// The token behind the statement that begins at token i; npos where that is not clear.
     size_t statement_end(size_t i) const
@@ -141,10 +173,13 @@ private:
             const size_t end = body == npos ? npos : statement_end(body);
             if (end == npos)
                 continue;
-            if (word == "do" && end < is_tail.size())
-                is_tail[end] = true;
             Loop loop{i, body, end};
             read_attributes(loop);
+            if (word == "do" && end < is_tail.size()) {
+                is_tail[end] = true;
+                if (once_before(end) == i)
+                    loop.trips = {1, {}};
+            }
             if (!loop.trips.known() && word == "for")
                 loop.trips = trips_of(i + 2, m_match[i + 1], loop);
             for (size_t outer = m_loops.size(); outer-- > 0 && loop.parent < 0;)
