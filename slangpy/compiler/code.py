@@ -17,6 +17,9 @@ from .text.hlsl import check_hlsl_parameters
 
 _KIND = "died"
 _NO_TYPE = "unhandled type for C/C++ emit"  # an internal error of Slang 2026.12
+_NOT_UNROLLED = "E40020"
+_refused: dict[str, str] = {}
+"""What Slang said of programs with loops that it cannot unroll, by their content: it takes half a minute to find out."""
 _REMEMBERED = ("crash", "timeout", "memory")
 _log = logging.getLogger("slangpy")
 
@@ -25,17 +28,16 @@ def target_code(device: Any, program: Any, entry_point: int, label: str, generat
     """The code of an entry point of `program` (a ShaderProgram) for `device`.
 
     label: what messages call it. generated: source that was made for it, kept beside the user's when the compiler dies.
-    Raises CompilerDiedError when the compiler crashes or has to be stopped; that is remembered in the disk cache, and not
-    tried again before the sources, the options, the compiler or the limits change. Raises NotImplementedError for types
+    Raises CompilerDiedError when the compiler crashes or has to be stopped, and SlangCompileError where it cannot unroll a
+    loop; that is remembered in the disk cache, and not tried again before the sources, the options, the compiler or the
+    limits change. Raises NotImplementedError for types
     that the device's language lacks.
     """
     if device.compile_target.format == "hlsl":
         check_hlsl_parameters(program.binding_layout(entry_point), label)
     cache = cache_of(device)
-    if cache.count(_KIND):  # seldom: most programs compile
-        known = cache.read(_KIND, program.content_key(entry_point))
-        if known is not None and not _allows_more(known):
-            raise _error(label, known, again=True)
+    if _refused or cache.count(_KIND):  # seldom: most programs compile
+        _raise_known(cache, program.content_key(entry_point), label)
     try:
         return program.code(entry_point)
     except CompilerDiedError as error:
@@ -51,9 +53,8 @@ def target_code(device: Any, program: Any, entry_point: int, label: str, generat
             cache.write(_KIND, key, record)
         raise _error(label, record) from None
     except SlangCompileError as error:
-        told = [advice for code, advice in _ADVICE.items() if code in str(error)]
-        if told:
-            raise SlangCompileError("\n".join([str(error), *told])) from None
+        if _NOT_UNROLLED in str(error):
+            raise _not_unrolled(cache, program.content_key(entry_point), str(error)) from None
         if _NO_TYPE not in str(error):
             raise
         raise NotImplementedError(
@@ -63,11 +64,27 @@ def target_code(device: Any, program: Any, entry_point: int, label: str, generat
         ) from None
 
 
-_ADVICE = {
-    "E40020": "Slang unrolls inner loops first, and cannot when their bounds depend on the counter of a loop around them: write "
-    "[MaxIters(n)] instead of [ForceUnroll] on such an inner loop, with n as large as its most trips",
-}
-"""What to do about errors of code generation, by the number of the error."""
+def _raise_known(cache: Any, key: str, label: str) -> None:
+    """Raises what was found out of a program before."""
+    known = cache.read(_KIND, key)
+    if key in _refused or (known is not None and known["reason"] == "refused"):
+        raise SlangCompileError(_refused.get(key) or known["text"])
+    if known is not None and not _allows_more(known):
+        raise _error(label, known, again=True)
+
+
+def _not_unrolled(cache: Any, key: str, text: str) -> SlangCompileError:
+    """The error with what to do about it; it is remembered."""
+    if "diff.meta.slang" in text:
+        text += "\nSlang cannot compile [Differentiable] functions with arrays of unknown size; declare the size, such as float x[4]"
+    else:
+        text += (
+            "\nSlang unrolls inner loops first, and cannot when their bounds depend on the counter of a loop around them, or are "
+            "known only at run time: write [MaxIters(n)] instead of [ForceUnroll] on such an inner loop, with n as large as its most trips"
+        )
+    _refused[key] = text
+    cache.write(_KIND, key, {"reason": "refused", "text": text})
+    return SlangCompileError(text)
 
 
 def _limit(reason: str) -> float:

@@ -214,10 +214,7 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             "function for these types"
         )
     if "E40020" in text and "diff.meta.slang" in text:
-        return ResolveException(
-            f"{name}: Slang cannot compile [Differentiable] functions with arrays of unknown size; declare the size, such as "
-            f"float x[4]\n{text}"
-        )
+        return ResolveException(f"{name}: {text}")
     shared = _shared_names(program, source, text)
     if shared:
         return ResolveException(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 
 import slangpy as spy
+from slangpy.compiler import code
 from slangpy.compiler.code import target_code
+from slangpy.config import config
 from slangpy.experimental.diffinstancelist import InstanceDifferentiableBuffer
 
 SOURCE = """
@@ -184,20 +187,31 @@ def test_what_messages_name(module: spy.Module, device: spy.Device) -> None:
         _ = spy.ShaderCursor(root)[3]
 
 
-def test_unrolled_loops_that_depend_on_one_another(device: spy.Device) -> None:
-    """Slang's refusal, which takes it long, says what to write instead."""
+@pytest.mark.parametrize("where", ["f.slang", "diff.meta.slang"])
+def test_loops_that_cannot_be_unrolled(device: spy.Device, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slang's refusal, which takes it long, says what to write instead, and is remembered."""
+    asked: list[int] = []
 
     class Refused:
         def code(self, entry_point: int) -> bytes:
-            raise spy.SlangCompileError(f"entry point {entry_point}: error[E40020]: loop unrolling failed")
+            asked.append(entry_point)
+            raise spy.SlangCompileError(f"error[E40020]: loop unrolling failed\n --> {where}:1:2")
 
         def content_key(self, entry_point: int) -> str:
-            return str(entry_point)
+            return f"{where}_{id(self)}_{os.getpid()}_{entry_point}"
 
         def binding_layout(self, entry_point: int) -> Any:
             return device.create_root_shader_object  # never looked at: the device has no HLSL
 
     if device.info.type == spy.DeviceType.d3d12:
         pytest.skip("asks for the layout first")
-    with pytest.raises(spy.SlangCompileError, match=r"E40020(.|\n)*write \[MaxIters\(n\)\] instead of \[ForceUnroll\]"):
-        target_code(device, Refused(), 0, "kernel")
+    monkeypatch.setattr(code, "_refused", {})
+    program = Refused()
+    for new_process in (False, False, True):
+        if new_process:
+            code._refused.clear()
+        with pytest.raises(spy.SlangCompileError, match="E40020") as caught:
+            target_code(device, program, 0, "kernel")
+        assert ("[MaxIters(n)] instead of" in str(caught.value)) == (where == "f.slang")
+        assert ("declare the size" in str(caught.value)) == (where != "f.slang")
+    assert len(asked) == (1 if config.cache_enabled else 2)
