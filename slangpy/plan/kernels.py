@@ -15,7 +15,16 @@ from .constants import render_constants
 from .derive.sums import adds_anywhere, private_source, sums_source
 from .emit import emit
 from .emit.sums import group_limit
-from .emit.variants import PRIVATE, decode_variant, guess_variant, loads_elements, may_be_near, vector_width
+from .emit.variants import (
+    PRIVATE,
+    decode_variant,
+    guess_variant,
+    has_patches,
+    loads_elements,
+    may_be_near,
+    spreads,
+    vector_width,
+)
 from .explain import table
 from .kernel.views import has_rows
 from .planner import Planned, Request
@@ -51,6 +60,22 @@ def can_space(request: Request, planned: Planned) -> bool:
     return can_widen(request, planned) and loads_elements(planned.vectorized)
 
 
+def can_patch(request: Request, planned: Planned) -> bool:
+    """Whether there are kernels whose groups cover part of two dimensions of the call."""
+    return _has_several(request) and has_patches(planned.vectorized)
+
+
+def can_spread(request: Request, planned: Planned) -> bool:
+    """Whether threads may handle several invocations of a function that picks elements itself."""
+    return _has_several(request) and spreads(planned.vectorized)
+
+
+def _has_several(request: Request) -> bool:
+    derives = request.options.bwds or request.options.fwds
+    known = request.module.device.compile_target.format in ("cuda", "spirv")
+    return known and not derives and group_size(request) == 256
+
+
 def can_be_near(request: Request, planned: Planned) -> bool:
     """Whether there are kernels that compute offsets of views in 32 bits."""
     return not request.on_cpu and may_be_near(planned.vectorized)
@@ -71,7 +96,8 @@ def can_privatize(request: Request, planned: Planned) -> bool:
 def default_variant(request: Request, planned: Planned) -> int:
     """Variant that the shapes at hand most likely need; what runs is native code's to choose."""
     near, aligned = can_be_near(request, planned), can_be_aligned(request, planned)
-    return guess_variant(planned.vectorized, can_widen(request, planned), near, aligned)
+    patch, spread = can_patch(request, planned), can_spread(request, planned)
+    return guess_variant(planned.vectorized, can_widen(request, planned), near, aligned, patch, spread)
 
 
 def kernel_source(request: Request, planned: Planned, program: Any, key: int) -> str:
@@ -99,12 +125,13 @@ def _items(request: Request, plan: Callable[[], Planned], key: int) -> tuple[int
         return (0 if request.on_cpu else 256), 0
     planned = plan()
     vectorized, size = planned.vectorized, group_size(request)
-    limit = group_limit(vectorized, planned.derivatives, decode_variant(key, vectorized, request.on_cpu, size))
+    traits = decode_variant(key, vectorized, request.on_cpu, size)
+    limit = group_limit(vectorized, planned.derivatives, traits)
     if request.on_cpu:
         return 0, limit
     if vectorized.tile:
         return 1, limit  # a launch counts tiles
-    return size * (vector_width(vectorized) if key & 4 else 1), limit
+    return size * traits.width, limit
 
 
 class Kernels:
@@ -205,6 +232,6 @@ class Kernels:
 
 
 __all__ = [
-    "Kernels", "Variant", "can_be_aligned", "can_be_near", "can_privatize",
-    "can_space", "can_widen", "default_variant", "group_size", "kernel_source",
+    "Kernels", "Variant", "can_be_aligned", "can_be_near", "can_patch", "can_privatize",
+    "can_space", "can_spread", "can_widen", "default_variant", "group_size", "kernel_source",
 ]  # fmt: skip

@@ -12,8 +12,9 @@ from ..base.scalars import SCALARS, SIZES
 from ..reflection.dtypes import structured_dtype
 from .bind.base import enum_storage, fixed_size
 from .derive.gradients import NONE, carriers
-from .emit.variants import can_flatten
-from .kernels import can_be_aligned, can_be_near, can_privatize, can_space, can_widen
+from .emit import variants
+from .emit.variants import can_flatten, crossing_bytes
+from .kernels import can_be_aligned, can_be_near, can_patch, can_privatize, can_space, can_spread, can_widen
 from .kinds import KINDS
 from .kinds.kind import Specs
 from .planner import Planned, Request, warnings_of
@@ -39,7 +40,8 @@ def _leaf_spec(slots: Slots, placed: Placed, grad: Derivative = NONE, is_classed
     if grad.sums is not None and isinstance(stored, (ViewSpec, ReferenceSpec)):
         stored = replace(stored, sums=Sums(grad.sums.ratio, grad.sums.stride))
     return LeafSpec(
-        stored, placed.path, binding.type.full_name, placed.map, tuple(binding.inner), placed.reads, placed.writes, is_classed
+        stored, placed.path, binding.type.full_name, placed.map, tuple(binding.inner), placed.reads, placed.writes, is_classed,
+        crosses=crossing_bytes(placed),
     )
 
 
@@ -80,6 +82,8 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
         can_be_aligned=can_be_aligned(request, planned),
         can_be_near=can_be_near(request, planned) and not _has_global_tensors(layout),
         can_privatize=can_privatize(request, planned),
+        patch_least=variants.PATCH_LEAST if can_patch(request, planned) else -1,
+        picks_least=variants.PICKS_LEAST if can_spread(request, planned) else -1,
         warnings=warnings_of(request, planned),
         is_forward_mode=request.options.fwds,
     )

@@ -9,7 +9,7 @@ from functools import cache
 _SCALAR = r"\b(bool|u?int(?:8_t|16_t|64_t)?|half|float|double)"
 _VECTOR = re.compile(rf"\bvector<{_SCALAR}, ?([1-4])>")
 _MATRIX = re.compile(rf"\bmatrix<{_SCALAR}, ?([1-4]), ?([1-4])>")
-_FILE_SCOPE = re.compile(r"_spy_(?:Call|R|function|[THP]_\w+)")
+_FILE_SCOPE = re.compile(r"_spy_(?:Call|R|function|[THPX]_\w+)")
 
 
 def entry_point(inputs: str, extra: str = "", in_memory: bool = False) -> list[str]:

@@ -150,6 +150,8 @@ class LeafSpec:
     """The function picks the elements of the tensor itself."""
     is_view: bool = False
     """The function takes it as a TensorView or DiffTensorView."""
+    crosses: int = 0
+    """Bytes that an element takes in memory of a group; 0 where it cannot lie there."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,10 @@ class Specification:
     can_be_near: bool = False
     can_be_aligned: bool = False
     can_privatize: bool = False
+    patch_least: int = -1
+    """Fewest invocations that go by patches where views lie along different dimensions; -1: none do."""
+    picks_least: int = -1
+    """Fewest invocations of a function that picks elements, of which a thread handles several; -1: it has one."""
     warnings: tuple[str, ...] = ()
     """Told at each process's first call with the plan."""
     is_forward_mode: bool = False

@@ -82,6 +82,7 @@ def _page(kernel: Kernel, wrapper: list[str], wide: Wide | None) -> list[str]:
         *(["export static const bool _spy_check_bounds = true;"] if facts.checks_bounds else []),
         *(["export static const bool _spy_near = true;"] if facts.variant.near and facts.takes_tensors else []),
         *kernel.aliases,
+        *kernel.shared,
         "struct _spy_Call",
         "{",
         *(f"    {field};" for field in [*_header(facts), *kernel.fields]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..kernel import Kernel, Wide
 from ..slang_text import indent
 from .groups import TileLoops
+from .patches import PatchLoops
 from .sums import group_limit
 
 
@@ -118,8 +119,12 @@ def gpu_body(kernel: Kernel, wide: Wide | None) -> list[str]:
         return TileLoops(facts.plan.tile, facts.index).gpu(
             kernel.hoisted, kernel.row + kernel.body, kernel.after, strides
         )
+    if facts.variant.patch is not None and wide is not None:
+        return PatchLoops(kernel, wide, facts.variant.patch).gpu()
     if wide is not None:
-        return _wide_body(kernel, wide) if facts.variant.flat else _spaced_body(kernel, wide)
+        if facts.moves_together:
+            return _wide_body(kernel, wide)
+        return _spread_body(kernel, wide) if facts.takes_tensors else _spaced_body(kernel, wide)
     if group_limit(facts.plan, facts.grads, facts.variant):
         return _striding_body(kernel)
     size = facts.variant.group_size
@@ -187,6 +192,32 @@ def _spaced_body(kernel: Kernel, wide: Wide) -> list[str]:
         "}",
         *each,
         *indent(indent(wide.stores)),
+        "    }",
+        "}",
+    ]
+
+
+def _spread_body(kernel: Kernel, wide: Wide) -> list[str]:
+    """The same of functions that pick elements. They may be long: their compiler decides whether it repeats them."""
+    facts = kernel.facts
+    size, kind, width = facts.variant.group_size, facts.index, facts.variant.width
+    place = [f"{kind} _i = _begin + _k * {size};", *(_call_index(kernel) if facts.variant.flat else _split(kernel, "_i"))]
+    each = f"for (int _k = 0; _k < {width}; _k++)"
+    inside = f"if (_k * {size} < {kind}(_call._total) - _begin)"
+    return [
+        f"{kind} _begin = {_gpu_group(kernel)} * {size * width} + {kind}(_thread);",
+        f"if (_begin >= {kind}(_call._total)) return;",
+        *kernel.hoisted,
+        f"if ({size * (width - 1)} < {kind}(_call._total) - _begin)",
+        "{",
+        *indent([*wide.loads, each, "{", *indent([*place, *kernel.row, *wide.body]), "}"]),
+        *indent([each, "{", *indent(wide.stores), "}"]),
+        "}",
+        "else",
+        "{",
+        *indent([f"[loop] {each}", "{", f"    {inside}", "    {"]),
+        *indent(indent(indent([*place, *kernel.row, *kernel.body]))),
+        "        }",
         "    }",
         "}",
     ]

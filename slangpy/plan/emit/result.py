@@ -30,7 +30,7 @@ def store_result(kernel: Kernel) -> None:
     if mode == "value":
         kernel.body.append("_call._out.write(0, _r);")
     elif mode in ("tensor", "numpy", "torch"):
-        if kernel.wide is not None and kernel.facts.variant.flat:
+        if kernel.wide is not None and kernel.facts.moves_together:
             wide_store(kernel, "_out", kernel.facts.plan.resolved.return_type_name, "_r", False)
             return
         if kernel.facts.variant.flat:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ...base.scalars import SIZES
-from ..kernel.variant import GENERAL, LINEAR, UNIFORM, VariantTraits
+from ..kernel.variant import GENERAL, LINEAR, UNIFORM, Patch, VariantTraits
 from ..kernel.views import has_rows
 from ..kinds import KINDS
 from ..records import Placed, Vectorized
+from ..slang_text import product
 
 PRIVATE = 62
 """The bit of variants that add to copies of small gradients; with SUMS, of the kernel that adds the copies up."""
@@ -14,7 +15,18 @@ NEAR = 61
 """The bit of variants whose views all lie near: see VariantKey in src/native/call/plan.h."""
 ALIGNED = 60
 """The bit of those whose rows are aligned."""
-_MOST_CLASSED = 28
+CROSSED_PATCH = 59
+"""The bit of variants over patches that a group loads views of together."""
+PATCH = 55
+"""The lowest of four bits: the dimensions of patches, counted from the last; 0 without patches."""
+PATCH_LEAST = 1 << 12
+"""Fewest invocations that go by patches because the rows of a view lie along another dimension than the last."""
+PICKS_LEAST = 1 << 20
+"""Fewest invocations of a function that picks elements of tensors, of which a thread handles several: threads are fewer
+then, and the whole device must be busy."""
+_SPREAD = 4
+"""Elements of one thread where a function picks elements of tensors."""
+_MOST_CLASSED = 26
 _NEAR_KINDS = {"view", "value", "literal", "pointer", "generator", "reference", "texel"}
 
 
@@ -31,14 +43,24 @@ def decode_variant(key: int, plan: Vectorized, cpu: bool, group_size: int) -> Va
             bits = key >> (3 + 2 * position) & 3 if position < _MOST_CLASSED else GENERAL
             classes[placed.ident] = bits
             position += 1
-    width = vector_width(plan) if key & 4 else 1
+    width = max(vector_width(plan), _SPREAD if spreads(plan) else 1) if key & 4 else 1
     if cpu and key & 1 and streams(plan, classes):
         width = 64 // SIZES[plan.resolved.return_type_name]
-    return VariantTraits(bool(key & 1), bool(key & 2), classes, cpu, group_size, width, bool(key >> PRIVATE & 1), bool(key >> ALIGNED & 1),
-                         bool(key >> NEAR & 1))  # fmt: skip
+    patch = _decode_patch(key, plan.call_rank)
+    return VariantTraits(
+        bool(key & 1), bool(key & 2), classes, cpu, group_size, patch.EACH if patch else width,
+        bool(key >> PRIVATE & 1), bool(key >> ALIGNED & 1), patch, bool(key >> NEAR & 1),
+    )  # fmt: skip
 
 
-def guess_variant(plan: Vectorized, can_widen: bool, can_be_near: bool, can_be_aligned: bool) -> int:
+def _decode_patch(key: int, rank: int) -> Patch | None:
+    code = key >> PATCH & 15
+    return Patch(rank - 1 - (code & 3), rank - 1 - (code >> 2), bool(key >> CROSSED_PATCH & 1)) if code else None
+
+
+def guess_variant(
+    plan: Vectorized, can_widen: bool, can_be_near: bool, can_be_aligned: bool, can_patch: bool, can_spread: bool
+) -> int:
     """The variant of contiguous arguments of full size, broadcast where they have no dimensions."""
     shapes = {p.ident: p.binding.value.shape for p in plan.placed if p.binding.value is not None}
     flat = can_flatten(plan) and plan.call_rank >= 1
@@ -58,9 +80,20 @@ def guess_variant(plan: Vectorized, can_widen: bool, can_be_near: bool, can_be_a
         if not uniform and (len(placed.map) != plan.call_rank or (placed.binding.rank > 0 and placed.map)):
             key &= ~1
         position += 1
+    picks = can_spread and product(tuple(sizes)) >= PICKS_LEAST
+    if can_patch and picks and not key & 1:
+        key |= _guess_patch(plan.call_rank, sizes)
     if can_be_near and (any(p.binding.rank >= 0 for p in plan.placed) or (not key & 1 and plan.call_rank)):
         key |= 1 << NEAR | (can_be_aligned and _guess_aligned(plan)) << ALIGNED
-    return key | 4 if can_widen and (key & 1 or loads_elements(plan)) else key
+    several = picks or (can_widen and (key & 1 or loads_elements(plan)))
+    return key | 4 if several and not key >> PATCH & 15 else key
+
+
+def _guess_patch(rank: int, sizes: list[int]) -> int:
+    """Patches of the last two dimensions, for functions that pick elements of contiguous tensors."""
+    sides = Patch(rank - 1, rank - 2, False).size
+    used = [size / (-(-size // side) * side) for size, side in zip(reversed(sizes), sides, strict=False)]
+    return 1 << 2 + PATCH if used[0] * used[1] >= 0.5 else 0
 
 
 def _guess_aligned(plan: Vectorized) -> bool:
@@ -78,6 +111,32 @@ def may_be_near(plan: Vectorized) -> bool:
 def loads_elements(plan: Vectorized) -> bool:
     """Whether invocations load elements of their own, which several of a thread then wait for together."""
     return any(p.reads and p.map and classed(p) for p in plan.placed)
+
+
+def _is_free(plan: Vectorized) -> bool:
+    """Whether a thread may have any invocations, and keep what they give until all have run."""
+    if plan.tile or plan.positions or plan.result_mode == "texture" or plan.call_rank == 0:
+        return False
+    movable = all(KINDS[p.binding.kind].is_movable for p in plan.placed)
+    return movable and not any(p.writes and (p.binding.rank >= 0 or not p.map) for p in plan.placed)
+
+
+def has_patches(plan: Vectorized) -> bool:
+    """Whether groups may cover part of two dimensions of the call."""
+    return _is_free(plan) and 2 <= plan.call_rank <= 4
+
+
+def spreads(plan: Vectorized) -> bool:
+    """Whether threads may handle several invocations of a function that picks elements of tensors."""
+    return _is_free(plan) and any(p.binding.rank >= 0 for p in plan.placed)
+
+
+def crossing_bytes(placed: Placed) -> int:
+    """Memory of a group that an element takes which invocations read; 0 where it cannot lie there."""
+    type_ = placed.binding.type
+    if placed.binding.kind != "view" or placed.binding.rank >= 0 or placed.writes or not placed.map:
+        return 0
+    return SIZES.get(type_.scalar, 0) * product(tuple(type_.shape)) if type_.kind in ("scalar", "vector") else 0
 
 
 def can_flatten(plan: Vectorized) -> bool:

@@ -61,6 +61,11 @@ class Facts:
         return any(p.binding.rank >= 0 for p in self.plan.placed)
 
     @property
+    def moves_together(self) -> bool:
+        """Whether the elements of a thread, if it has several, are neighbours that are loaded and stored together."""
+        return self.variant.flat and not self.takes_tensors
+
+    @property
     def checks_bounds(self) -> bool:
         return self.options.check_bounds and self.takes_tensors
 
@@ -101,6 +106,10 @@ class Kernel:
     body: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
     """Behind the loop over invocations."""
+    shared: list[str] = field(default_factory=list)
+    """Memory of a group, declared beside the call structure."""
+    fetch: list[str] = field(default_factory=list)
+    """What fills it, for the element at the indices `_s0`, ..."""
     wide: Wide | None = None
     """While the body for neighbours is written."""
     bases: dict[str, str] = field(default_factory=dict)

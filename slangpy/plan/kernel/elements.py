@@ -127,6 +127,22 @@ def _element(kernel: Kernel, name: str, var: str, type_: SlangType, at: str, sto
     return f"{storage}.write({at}, {value});"
 
 
+def shared_load(kernel: Kernel, placed: Placed) -> str:
+    """An element that the group loads together with those of its other threads."""
+    ident, patch = placed.ident, kernel.facts.variant.patch
+    assert patch is not None
+    kernel.shared.append(f"groupshared _spy_T_{ident} _spy_X_{ident}[{patch.size[0] * (patch.size[1] + 1)}];")
+    kernel.fetch += [
+        f"int64_t _f_{ident} = {strided(kernel, f'{ident}_lead', placed.map, '_s')};",
+        f"_spy_T_{ident} _e_{ident};",
+    ]
+    type_, stored = placed.binding.type, placed.binding.stored
+    transfer(kernel, placed, ident, f"_e_{ident}", type_, f"_f_{ident}", 0, kernel.fetch, stored, load=True)
+    kernel.fetch.append(f"_spy_X_{ident}[_to] = _e_{ident};")
+    kernel.body.append(f"_spy_T_{ident} _v_{ident} = _spy_X_{ident}[_from];")
+    return f"_v_{ident}"
+
+
 def wide_load(kernel: Kernel, placed: Placed) -> str:
     """One component of the neighbours that were loaded together."""
     wide = kernel.wide

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...base.scalars import NARROW_SIZES, SIZES
 from ..kernel import Kernel
-from ..kernel.elements import keep, load_element, offset_of, transfer, wide_load, wide_store
-from ..kernel.variant import UNIFORM
+from ..kernel.elements import keep, load_element, offset_of, shared_load, transfer, wide_load, wide_store
+from ..kernel.variant import CROSSED, UNIFORM
 from ..kernel.views import declare_views, tensor_value
 from ..records import Derivative, Placed
 from ..slots import Slots
@@ -18,8 +18,10 @@ def value(kernel: Kernel, placed: Placed) -> str:
     binding, ident = placed.binding, placed.ident
     if binding.rank >= 0:
         return tensor_value(kernel, placed)
+    if kernel.facts.variant.patch is not None and kernel.access_of(placed) == CROSSED:
+        return shared_load(kernel, placed)
     is_uniform = kernel.access_of(placed) == UNIFORM and not placed.writes
-    if kernel.wide is not None and not is_uniform and kernel.facts.variant.flat and not kernel.facts.variant.cpu:
+    if kernel.wide is not None and not is_uniform and kernel.facts.moves_together and not kernel.facts.variant.cpu:
         return wide_load(kernel, placed)
     lines = kernel.hoisted if is_uniform else kernel.body
     load_element(kernel, placed, ident, binding.stored, f"_v_{ident}", lines, binding.type)
@@ -28,7 +30,7 @@ def value(kernel: Kernel, placed: Placed) -> str:
 
 def _store(kernel: Kernel, placed: Placed, var: str) -> None:
     binding, ident = placed.binding, placed.ident
-    if kernel.wide is not None and kernel.facts.variant.flat:
+    if kernel.wide is not None and kernel.facts.moves_together:
         wide_store(kernel, ident, binding.stored, var, placed.reads)
         return
     if kernel.wide is not None:

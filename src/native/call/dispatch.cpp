@@ -1,4 +1,5 @@
 // The launch: its kernel, its groups, its globals.
+#include "call/patch.h"
 #include "call/stages.h"
 #include "call/sums.h"
 #include "core/class_name.h"
@@ -16,6 +17,8 @@ Groups share_out(const Call& call, const Measured& measured, const Selected& sel
                  KernelArguments& arguments)
 {
     const CallOffsets& offsets = call.plan.offsets;
+    if (selected.key & patch_mask)
+        return patch_groups(measured.shape, selected.key);
     const int64_t total = tiles(call, measured), tile = call.plan.tile.element_count();
     int64_t per_group = variant.items_per_group;
     if (per_group == 0) { // CPU: blocks large enough to vectorise, small enough to share out

@@ -107,6 +107,14 @@ bool is_copied(const Call& call, const ElementSpec& element, const Leaf& leaf)
     return !aligned;
 }
 
+Reach reach_of(const Call& call, const LeafSpec& spec, const Leaf& leaf)
+{
+    const auto* view = spec.as<ViewSpec>();
+    if (is_copied(call, view ? view->element : spec.as<PackedSpec>()->element, leaf))
+        return {spec, leaf.shape, leaf.shape.contiguous_strides()};
+    return {spec, shape_of(spec, leaf), element_strides(spec, leaf)};
+}
+
 void clear_fresh(const Leaf& leaf)
 {
     if (leaf.flags & value_flag::fresh && leaf.grads[1])

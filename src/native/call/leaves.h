@@ -16,6 +16,13 @@ Shape shape_of(const LeafSpec& spec, const Leaf& leaf);
 /// Element strides of a leaf's container; numpy strides are bytes.
 Shape element_strides(const LeafSpec& spec, const Leaf& leaf);
 
+/// A view as the classes see it: strides of the memory that the kernel works on, in elements.
+struct Reach {
+    const LeafSpec& spec;
+    Shape shape, strides;
+};
+Reach reach_of(const Call& call, const LeafSpec& spec, const Leaf& leaf);
+
 /// A strided host array in packed memory of `element` bytes per element (bool may grow to 4).
 std::vector<uint8_t> pack_array(const Leaf& leaf, uint32_t element);
 /// Packed elements back into the leaf's array.

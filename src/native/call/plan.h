@@ -119,6 +119,7 @@ struct LeafSpec {
     bool carries = false; ///< torch: autograd may send a gradient through it
     bool whole = false;   ///< a tensor parameter: the function picks the elements
     bool classed = false; ///< takes part in the variant key
+    uint32_t crosses = 0; ///< bytes of an element in memory of a group; 0: it cannot lie there
     LeafKind kind;
 
     uint32_t vector_dims() const { return uint32_t(map.size()); }
@@ -143,8 +144,9 @@ struct ResultSpec {
     std::shared_ptr<ResultSpec> tangent;  ///< forward mode: the container of the tangent, made like this one
 };
 
-/// How a leaf depends on the call index at run time; 2 bits of a variant key.
-enum class AccessClass : uint8_t { general, linear, uniform, periodic };
+/// How a leaf depends on the call index at run time; 2 bits of a variant key. Only gradients are periodic, and only
+/// views of calls without gradients crossed.
+enum class AccessClass : uint8_t { general, linear, uniform, periodic, crossed = periodic };
 /// Most invocations after which a periodic gradient repeats its elements.
 constexpr int64_t max_period = 1024;
 
@@ -157,10 +159,16 @@ struct Variant {
 };
 
 /// bit 0: flattened to one dimension; bit 1: more than 2^31 invocations; bit 2: several elements of a thread,
-/// moved together where it is flat (views are aligned to 16 bytes); then 2 bits for each classed leaf; near_variant,
-/// aligned_variant and private_variant.
+/// moved together where it is flat (views are aligned to 16 bytes); then 2 bits for each classed leaf; the dimensions
+/// of patches; crossed_variant, near_variant, aligned_variant and private_variant.
 using VariantKey = uint64_t;
-constexpr uint32_t max_classed_leaves = 28;
+constexpr uint32_t max_classed_leaves = 26;
+/// On a GPU: groups cover patches of two dimensions of the call, x and y. Two bits each say how far from the last they
+/// are; 0: no patches (patch.h).
+constexpr uint32_t patch_shift = 55;
+constexpr VariantKey patch_mask = 15ull << patch_shift;
+/// With patches: views of the class `crossed` lie along y, and groups load their part of them together.
+constexpr VariantKey crossed_variant = 1ull << 59;
 /// On a GPU: no view reaches 2^31 elements or further, and whole tensors have a stride of 1 in their last dimension.
 constexpr VariantKey near_variant = 1ull << 61;
 /// A near one: rows of tensors that the function picks elements of begin at multiples of 16 bytes.
@@ -186,6 +194,8 @@ struct PlanTraits {
     bool can_be_aligned = false;  ///< and such that know rows to be aligned
     bool can_be_near = false;     ///< there are kernels that compute offsets in 32 bits
     bool can_privatize = false;   ///< GPU kernels may add to copies of small gradients
+    int64_t patch_least = -1;     ///< fewest invocations that go by patches where views are crossed; -1: none do
+    int64_t picks_least = -1;     ///< fewest of a function that picks elements whose threads handle several; -1: none
     bool is_forward_mode = false; ///< gradients are tangents: stored, never added up
 };
 

@@ -145,6 +145,7 @@ LeafSpec read_leaf(const Fields& fields)
     leaf.classed = fields.get<bool>("classed");
     leaf.carries = fields.get<bool>("carries");
     leaf.whole = fields.get<bool>("whole");
+    leaf.crosses = fields.get<uint32_t>("crosses");
     const Fields stored = fields.part("kind");
     const auto kind = stored.get<std::string>("word");
     const auto* reader = std::find_if(std::begin(kinds), std::end(kinds),
@@ -206,6 +207,8 @@ std::shared_ptr<CallPlan> read_plan(nb::handle native_plan)
     plan->traits.can_be_aligned = fields.get<bool>("can_be_aligned");
     plan->traits.can_be_near = fields.get<bool>("can_be_near");
     plan->traits.can_privatize = fields.get<bool>("can_privatize");
+    plan->traits.patch_least = fields.get<int64_t>("patch_least");
+    plan->traits.picks_least = fields.get<int64_t>("picks_least");
     plan->traits.is_forward_mode = fields.get<bool>("is_forward_mode");
     plan->tile = fields.shape("tile");
     plan->view = given["view"];

@@ -1,31 +1,12 @@
 // How the leaves of one call depend on the call index: decides which compiled form of the kernel runs.
 #include "call/access.h"
-#include "call/leaves.h"
+#include "call/patch.h"
 
 #include <algorithm>
 
 namespace spy {
 
 namespace {
-
-/// A view as the classes see it: strides of the memory that the kernel works on, in elements.
-struct Reach {
-    const LeafSpec& spec;
-    Shape shape, strides;
-};
-
-const ElementSpec& element_of(const LeafSpec& spec)
-{
-    const auto* view = spec.as<ViewSpec>();
-    return view ? view->element : spec.as<PackedSpec>()->element;
-}
-
-Reach reach_of(const Call& call, const LeafSpec& spec, const Leaf& leaf)
-{
-    if (is_copied(call, element_of(spec), leaf))
-        return {spec, leaf.shape, leaf.shape.contiguous_strides()};
-    return {spec, shape_of(spec, leaf), element_strides(spec, leaf)};
-}
 
 /// Gradients of a leaf of torch that was copied have no gaps.
 Reach reach_of(const LeafSpec& spec, const Leaf& leaf, const TensorBase& grad)
@@ -286,7 +267,9 @@ Selected select(const Call& call, const Measured& measured)
         if (call.plan.leaves[i].classed)
             select_leaf(call, measured, selected, i, position++, flatten);
     const PlanTraits& traits = call.plan.traits;
-    if (flatten ? traits.can_widen && selected.aligned : traits.can_space)
+    if (const VariantKey patch = flatten || (selected.key & 2) ? 0 : select_patch(call, measured))
+        selected.key |= patch;
+    else if (picks_many(traits, measured) || (flatten ? traits.can_widen && selected.aligned : traits.can_space))
         selected.key |= 4;
     if (traits.can_be_near && !(selected.key & 2) && is_near(call, flatten))
         selected.key |= traits.can_be_aligned && rows_are_aligned(call) ? near_variant | aligned_variant : near_variant;
