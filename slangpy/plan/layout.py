@@ -13,7 +13,7 @@ from ..reflection.dtypes import structured_dtype
 from .bind.base import enum_storage, fixed_size
 from .derive.gradients import NONE, carriers
 from .emit import variants
-from .emit.variants import can_flatten, crossing_bytes
+from .emit.variants import can_flatten, crossing_bytes, picks_elements
 from .kernels import can_be_aligned, can_be_near, can_patch, can_privatize, can_space, can_spread, can_widen
 from .kinds import KINDS
 from .kinds.kind import Specs
@@ -83,7 +83,8 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
         can_be_near=can_be_near(request, planned) and not _has_global_tensors(layout),
         can_privatize=can_privatize(request, planned),
         patch_least=variants.PATCH_LEAST if can_patch(request, planned) else -1,
-        picks_least=variants.PICKS_LEAST if can_spread(request, planned) else -1,
+        picks_least=variants.PICKS_LEAST if picks_elements(plan) else -1,
+        can_spread=can_spread(request, planned),
         warnings=warnings_of(request, planned),
         is_forward_mode=request.options.fwds,
     )

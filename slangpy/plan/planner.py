@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..compiler.modules.mentions import asks_position
+from ..compiler.modules.mentions import asks_position, sees_threads
 from ..compiler.modules.view_writes import writes_view
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from .bind.custom import with_class
@@ -103,7 +103,8 @@ def _vectorized(request: Request, resolved: Resolved, sized: bool, shaped: bool)
     limit = min(module.device.info.limits.max_compute_threads_per_group or 1024, 1024)
     plan = _read_views(plan, module)
     tile = tile_shape(options.call_group_shape, plan.call_rank, limit)
-    return replace(plan, tile=tile, shape_dependent=shaped, positions=asks_position(module, options.preludes))
+    asks, sees = (words(module, options.preludes) for words in (asks_position, sees_threads))
+    return replace(plan, tile=tile, shape_dependent=shaped, positions=asks, sees_threads=sees)
 
 
 def _read_views(plan: Vectorized, module: Any) -> Vectorized:

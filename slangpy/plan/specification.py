@@ -206,7 +206,8 @@ class Specification:
     patch_least: int = -1
     """Fewest invocations that go by patches where views lie along different dimensions; -1: none do."""
     picks_least: int = -1
-    """Fewest invocations of a function that picks elements, of which a thread handles several; -1: it has one."""
+    """Fewest invocations of a function that picks elements, of which a thread handles several; -1: it picks none."""
+    can_spread: bool = False
     warnings: tuple[str, ...] = ()
     """Told at each process's first call with the plan."""
     is_forward_mode: bool = False

@@ -95,6 +95,8 @@ CALLS: dict[str, Call] = {
     "rand_float": lambda m: (m.random, (spy.rand_float(0, 1, dim=2),), {"_result": tensor(4)}),
     # whole tensors and resources
     "tensor_read": lambda m: (m.looked, (tensor(8), tensor(5, dtype="int")), {}),
+    "tensor_2d": lambda m: (m.neighbours, (tensor(5, 5), spy.grid((5, 4))), {}),
+    "tensors": lambda m: (m.of_four, (tensor(8), tensor(8), tensor(8), tensor(8), tensor(5, dtype="int")), {}),
     "tensor_written": lambda m: (m.copied, (tensor(8), tensor(8), tensor(5, dtype="int")), {}),
     "tensor_interface": lambda m: (m.gather, (tensor(8), tensor(5, dtype="int")), {}),
     "tensor_atomic": lambda m: (m.counted, (tensor(8), tensor(5)), {}),
@@ -156,13 +158,19 @@ ASKS = ("position", "position_groups")
 CHECKED = ("tensor_written", "bwds_tensor")
 """Calls whose kernels are kept with checks of what they index, too."""
 MORE = {
-    "elements_2d": {"64-bit indices": 2, "any strides, several elements": 4},
+    "elements_2d": {
+        "64-bit indices": 2, "any strides, several elements": 4,
+        "patches, x transposed": 4 << 55 | 1 << 59 | 1 << 61 | 3 << 5, "patches of columns": 1 << 55 | 1 << 61,
+    },
     "vectors": {"neighbours together": 5 | 1 << 3},
+    "tensor_2d": {"patches": 4 << 55 | 1 << 61},
+    "tensors": {"several invocations of a thread": 4 | 1 << 61},
     "bwds_rows": {"a repeated row": 3 << 3 | 1 << 5 | 1 << 7},
     "bwds_vectors": {"one row for all": 2 << 3 | 1 << 5},
     "bwds_tensor": {"copies of gradients": 1 << 62, "copies added up": 1 << 62 | 1 << 63},
 }
 """Other variants: the bits are those of VariantKey in src/native/call/plan.h."""
+GPU_FORMS = 4 | 15 << 55 | 1 << 62
 
 
 def sources(target: str, name: str) -> dict[str, str]:
@@ -173,7 +181,7 @@ def sources(target: str, name: str) -> dict[str, str]:
     found = {"as these arguments are": plan.kernels.source(guessed)}
     if guessed != GENERAL:
         found["any strides"] = plan.kernels.source(GENERAL)
-    more = {what: key for what, key in MORE.get(name, {}).items() if target != "cpp" or not key & (4 | 1 << 62)}
+    more = {what: key for what, key in MORE.get(name, {}).items() if target != "cpp" or not key & GPU_FORMS}
     found.update({what: plan.kernels.source(key) for what, key in more.items()})
     if name in CHECKED:
         plan = PlanView(replace(plan.request, options=replace(plan.request.options, check_bounds=True)))

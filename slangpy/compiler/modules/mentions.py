@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from ...base.folders import LIBRARY_PATH
 
-_NAME = "CallShapeInfo"
+_POSITION = re.compile("CallShapeInfo")
+_THREADS = re.compile(
+    r"groupshared|[Bb]arrier|\b(?:[Ww]ave|Quad|[Ss]ubgroup|Workgroup|gl_|cuda)[A-Z]|_asm\b"
+    r"|\bstatic\s+(?!const\b)[\w<>,\[\] \t]+[=;]"
+)
+"""What shows which invocations share a thread or a group, variables that live as long as their thread among it."""
 
 
 def asks_position(module: Any, preludes: Iterable[str]) -> bool:
     """Whether code of a module or a prelude may ask CallShapeInfo where it is."""
-    if any(_NAME in text for text in preludes):
+    return _is_mentioned(module, preludes, _POSITION, "_asks_position")
+
+
+def sees_threads(module: Any, preludes: Iterable[str]) -> bool:
+    """Whether code of a module or a prelude may see which invocations share a thread or a group."""
+    return _is_mentioned(module, preludes, _THREADS, "_sees_threads")
+
+
+def _is_mentioned(module: Any, preludes: Iterable[str], words: re.Pattern[str], name: str) -> bool:
+    """`name`: under which a loaded module remembers it."""
+    if any(re.search(words, text) for text in preludes):
         return True
-    known = getattr(module.loaded, "_asks_position", None)
+    known = getattr(module.loaded, name, None)
     if known is None:
-        known = module.loaded._asks_position = mentions(module, _NAME)
+        known = mentions(module, words)
+        setattr(module.loaded, name, known)
     return known
 
 
-def mentions(module: Any, word: str) -> bool:
-    """Whether a word stands in the source of a module, of what it imports or is linked with (True if that is unknown)."""
-    if word in module._source:
+def mentions(module: Any, words: str | re.Pattern[str]) -> bool:
+    """Whether the source of a module, of what it imports or is linked with has such words (True if that is unknown)."""
+    if re.search(words, module._source):
         return True
     for loaded in module.loaded.modules:
         paths = [Path(path) for path in loaded.dependencies]
@@ -31,6 +48,6 @@ def mentions(module: Any, word: str) -> bool:
         if len(files) < len(paths) and not module._source:
             return True  # made of a text that is not at hand
         for path in files:
-            if path.resolve().parent != LIBRARY_PATH and word in path.read_text(encoding="utf-8", errors="replace"):
+            if path.resolve().parent != LIBRARY_PATH and re.search(words, path.read_text(encoding="utf-8", errors="replace")):
                 return True
-    return any(hasattr(linked, "loaded") and mentions(linked, word) for linked in module.link)
+    return any(hasattr(linked, "loaded") and mentions(linked, words) for linked in module.link)

@@ -195,7 +195,8 @@ struct PlanTraits {
     bool can_be_near = false;     ///< there are kernels that compute offsets in 32 bits
     bool can_privatize = false;   ///< GPU kernels may add to copies of small gradients
     int64_t patch_least = -1;     ///< fewest invocations that go by patches where views are crossed; -1: none do
-    int64_t picks_least = -1;     ///< fewest of a function that picks elements whose threads handle several; -1: none
+    int64_t picks_least = -1;     ///< fewest of a function that picks elements whose threads handle several
+    bool can_spread = false;      ///< those threads may do so in calls without patches
     bool is_forward_mode = false; ///< gradients are tangents: stored, never added up
 };
 

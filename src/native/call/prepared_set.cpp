@@ -69,6 +69,19 @@ std::pair<uint64_t, uint64_t> reach_of(const Container& made)
     return {tensor.address, tensor.address + uint64_t(tensor.shape.element_count()) * scalar_info(tensor.scalar).size};
 }
 
+/// Bits of a variant's key that say which views are crossed, in place of another class.
+VariantKey crossed_classes(VariantKey key)
+{
+    if (!(key & crossed_variant))
+        return 0;
+    VariantKey found = 0;
+    for (uint32_t position = 0; position < max_classed_leaves; ++position) {
+        const VariantKey crossed = VariantKey(AccessClass::crossed) << (3 + 2 * position);
+        found |= (key & crossed) == crossed ? crossed : 0;
+    }
+    return found;
+}
+
 ArgumentPart& find_part(std::vector<ArgumentPart>& parts, PyObject* name, const std::string& label)
 {
     Py_ssize_t size = 0;
@@ -205,7 +218,9 @@ Selected PreparedCall::select_again(const Call& call, const std::vector<Prepared
     m_signature.keep.resize(kept);
     place(call, measured);
     Selected selected = select(call, measured);
-    constexpr VariantKey may_differ = 4 | near_variant | aligned_variant; // reach and alignment
+    // reach, alignment, and along which dimensions views lie
+    constexpr VariantKey forms = 4 | near_variant | aligned_variant | patch_mask | crossed_variant;
+    const VariantKey may_differ = forms | crossed_classes(selected.key) | crossed_classes(m_selected.key);
     if ((selected.key ^ m_selected.key) & ~may_differ)
         fail_value(m_plan->label, ": set: argument ", changes.front().part->path,
                    changes.size() > 1 ? " and others" : "",

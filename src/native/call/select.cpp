@@ -269,7 +269,8 @@ Selected select(const Call& call, const Measured& measured)
     const PlanTraits& traits = call.plan.traits;
     if (const VariantKey patch = flatten || (selected.key & 2) ? 0 : select_patch(call, measured))
         selected.key |= patch;
-    else if (picks_many(traits, measured) || (flatten ? traits.can_widen && selected.aligned : traits.can_space))
+    else if ((traits.can_spread && picks_many(traits, measured)) ||
+             (flatten ? traits.can_widen && selected.aligned : traits.can_space))
         selected.key |= 4;
     if (traits.can_be_near && !(selected.key & 2) && is_near(call, flatten))
         selected.key |= traits.can_be_aligned && rows_are_aligned(call) ? near_variant | aligned_variant : near_variant;

@@ -41,6 +41,15 @@ float looped(int i, Tensor<float, 2> x)
 }
 float scaled(Tensor<float, 1> table, float x, int i) { return table[i] * x; }
 float part(Tensor<float, 1> row, int i) { return row[i % int(row.shape[0])]; }
+float of_four(Tensor<float, 1> a, Tensor<float, 1> b, Tensor<float, 1> c, Tensor<float, 1> d, int i) { return a[i] + b[i] + c[i] + d[i]; }
+void several(float x, bool z, out float3 v, out float a[2], inout bool b)
+{
+    v = x + float3(0, 1, 2);
+    a = { x, -x };
+    b = !b;
+}
+struct Pair { float low, high; }
+Pair pair(float x) { return { -x, 2 * x }; }
 void put(int2 at, float v, RWTensor<float, 2> x) { x[at.y, at.x] = x[at.y, at.x] + v; }
 """
 F = np.float32
@@ -50,6 +59,7 @@ F = np.float32
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variants, "PATCH_LEAST", 1)
     monkeypatch.setattr(variants, "PICKS_LEAST", 1)
+    monkeypatch.setattr(variants, "_MANY_TENSORS", 1)
 
 
 @pytest.fixture
@@ -75,9 +85,12 @@ def permuted(device: spy.Device, values: np.ndarray, order: tuple[int, ...], dty
     return spy.Tensor.from_numpy(device, np.ascontiguousarray(values.transpose(order)), target_slang_dtype=dtype).permute(*back)
 
 
-def expect_key(device: spy.Device, found: list[int], *, x: int, y: int, crossed: bool) -> None:
-    """x, y: dimensions of the patch, counted from the last."""
-    if has_forms(device):
+def expect_key(device: spy.Device, found: list[int], shape: tuple[int, ...], *, x: int, y: int, crossed: bool) -> None:
+    """x, y: dimensions of the patch, counted from the last. Patches that are mostly outside of the call are not used."""
+    across, along = (32, 32) if crossed else (128, 8)
+    columns, rows = shape[-1 - x], shape[-1 - y]
+    is_used = 2 * columns * rows >= -(-columns // across) * across * -(-rows // along) * along
+    if has_forms(device) and is_used:
         assert any((key & PATCH) >> 55 == (x | y << 2) and bool(key & CROSSED) == crossed for key in found)
 
 
@@ -87,7 +100,7 @@ def test_transposed(device: spy.Device, module: spy.Module, shape: tuple[int, in
     x, y = permuted(device, values, (1, 0)), spy.Tensor.from_numpy(device, np.full(shape, np.nan, F))
     module.same(x, _result=y)
     np.testing.assert_array_equal(y.to_numpy(), values)
-    expect_key(device, keys(module.same, x, _result=y), x=0, y=1, crossed=True)
+    expect_key(device, keys(module.same, x, _result=y), shape, x=0, y=1, crossed=True)
     np.testing.assert_array_equal(module.same(x).to_numpy(), values)
     np.testing.assert_array_equal(module.same(x, _result="numpy"), values)
 
@@ -125,7 +138,7 @@ def test_results_that_are_transposed(device: spy.Device, module: spy.Module):
     x, y = spy.Tensor.from_numpy(device, values), permuted(device, np.full(values.shape, np.nan, F), (1, 0))
     module.same(x, _result=y)
     np.testing.assert_array_equal(y.to_numpy(), values)
-    expect_key(device, keys(module.same, x, _result=y), x=1, y=0, crossed=True)
+    expect_key(device, keys(module.same, x, _result=y), (70, 45), x=1, y=0, crossed=True)
     both = permuted(device, values, (1, 0))
     y = permuted(device, np.full(values.shape, np.nan, F), (1, 0))
     module.same(both, _result=y)
@@ -229,7 +242,7 @@ def test_stencil(device: spy.Device, module: spy.Module, shape: tuple[int, int])
     x, y, at = spy.Tensor.from_numpy(device, values), spy.Tensor.from_numpy(device, np.full(shape, np.nan, F)), spy.grid(shape)
     module.around(at, x, _result=y)
     np.testing.assert_array_equal(y.to_numpy(), stencil(values))
-    expect_key(device, keys(module.around, at, x, _result=y), x=0, y=1, crossed=False)
+    expect_key(device, keys(module.around, at, x, _result=y), shape, x=0, y=1, crossed=False)
     np.testing.assert_array_equal(module.around(at, x[::-1, ::-1]).to_numpy(), stencil(values[::-1, ::-1]))
     turned = permuted(device, np.full(shape, np.nan, F), (1, 0))
     module.around(at, x, _result=turned)
@@ -294,3 +307,83 @@ def test_recorded_and_prepared(device: spy.Device, module: spy.Module):
     other = permuted(device, 2 * values, (1, 0))
     prepared(x=other)
     np.testing.assert_array_equal(y.to_numpy(), 2 * values)
+
+
+def test_prepared_calls_take_other_orders(device: spy.Device, module: spy.Module):
+    """Along which dimensions views lie may change from launch to launch, as it could before there were patches."""
+    shape = (33, 36, 41)
+    y = spy.Tensor.from_numpy(device, np.full(shape, np.nan, F))
+    orders = [(0, 2, 1), (2, 0, 1), (2, 1, 0)]
+    prepared = module.mixed.prepare(permuted(device, numbers(*shape), orders[0]), permuted(device, numbers(*shape), orders[1]), 1, _result=y)
+    for first, second in itertools.product(orders, repeat=2):
+        a, b = np.random.default_rng(len(orders)).integers(-50, 50, (2, *shape)).astype(F)
+        prepared(x=permuted(device, a, first), y=permuted(device, b, second))
+        np.testing.assert_array_equal(y.to_numpy(), 100 * a + 10 * b + 1)
+
+
+def test_outputs_of_several_numbers(device: spy.Device, module: spy.Module):
+    shape = (40, 50)
+    values, flags = numbers(*shape), numbers(*shape) > 0
+    for order in ((0, 1), (1, 0)):
+        x, z = permuted(device, values, (1, 0)), permuted(device, flags, order)
+        v = permuted(device, np.full((*shape, 3), np.nan, F), (*order, 2))
+        a = permuted(device, np.full((*shape, 2), np.nan, F), (2, *order))
+        b = permuted(device, ~flags, order)
+        module.several(x, z, v, a, b)
+        np.testing.assert_array_equal(v.to_numpy(), values[..., None] + np.arange(3))
+        np.testing.assert_array_equal(a.to_numpy(), np.stack([values, -values], -1))
+        np.testing.assert_array_equal(b.to_numpy(), flags)
+    found = module.pair(permuted(device, values, (1, 0))).storage.to_numpy().view(F)[: 2 * values.size]
+    np.testing.assert_array_equal(found.reshape(*shape, 2), np.stack([-values, 2 * values], -1))
+
+
+@pytest.mark.parametrize("name", ["shares", "counts"])
+def test_functions_that_see_threads(device: spy.Device, name: str):
+    """Each invocation has a thread of its own where the function could tell."""
+    if device.info.type == spy.DeviceType.cpu:
+        pytest.skip("a thread of the CPU has a block of invocations")
+    sources = {
+        "shares": """import slangpy;
+            groupshared int kept[256];
+            int shares(int t, int at, Tensor<int, 1> x)
+            {
+                kept[t % 256] = x[at];
+                GroupMemoryBarrierWithGroupSync();
+                return kept[255 - t % 256];
+            }""",
+        "counts": """import slangpy;
+            static int calls = 0;
+            int counts(int t, int at, Tensor<int, 1> x) { calls++; return calls * x[at]; }""",
+    }
+    values = np.random.default_rng(3).integers(1, 99, 4096, np.int32)
+    function = spy.Module.load_from_source(device, f"patches_{name}", sources[name])[name]
+    x, at = spy.Tensor.from_numpy(device, values), spy.Tensor.from_numpy(device, np.arange(4096, dtype=np.int32))
+    expected = values.reshape(-1, 256)[:, ::-1].reshape(-1) if name == "shares" else values
+    np.testing.assert_array_equal(function(spy.thread_id(), at, x).to_numpy(), expected)
+    assert not any(key & (PATCH | SEVERAL) for key in keys(function, spy.thread_id(), at, x))
+
+
+def test_checked_indices(device: spy.Device, monkeypatch: pytest.MonkeyPatch):
+    spy.set_check_bounds(True)
+    try:
+        module = spy.Module.load_from_source(device, "patches_checked", SOURCE)
+        table = spy.Tensor.from_numpy(device, numbers(100))
+        index = np.arange(40 * 130, dtype=np.int32).reshape(40, 130) % 100
+        i = permuted(device, index, (1, 0))
+        np.testing.assert_array_equal(module.picked(table, i).to_numpy(), numbers(100)[index])
+        index[39, 129] = 100
+        with pytest.raises(IndexError):
+            module.picked(table, permuted(device, index, (1, 0)))
+    finally:
+        spy.set_check_bounds(False)
+
+
+def test_few_tensors_are_picked_from_by_one_thread_each(device: spy.Device, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(variants, "_MANY_TENSORS", 4)
+    module = spy.Module.load_from_source(device, "patches_few", SOURCE)
+    values, index = numbers(100), np.random.default_rng(5).integers(0, 100, 2000, np.int32)
+    x, i = spy.Tensor.from_numpy(device, values), spy.Tensor.from_numpy(device, index)
+    np.testing.assert_array_equal(module.picked(x, i).to_numpy(), values[index])
+    assert not any(key & SEVERAL for key in keys(module.picked, x, i))
+    np.testing.assert_array_equal(module.of_four(x, x, x, x, i).to_numpy(), 4 * values[index])
+    assert not has_forms(device) or all(key & SEVERAL for key in keys(module.of_four, x, x, x, x, i))
