@@ -89,8 +89,9 @@ def escape(b: Bench) -> Program:
     def error() -> float:
         """The part of wrong elements: on the border rounding decides."""
         axis = np.arange(side) * step
-        c = axis[None] - 2.0 + 1j * (axis[:, None] - 1.25)
-        z, n = np.zeros_like(c), np.zeros(c.shape, int)
+        c: Any = axis[None] - 2.0 + 1j * (axis[:, None] - 1.25)
+        z: Any = np.zeros_like(c)
+        n = np.zeros(c.shape, int)
         for _ in range(63):
             inside = z.real**2 + z.imag**2 < 4
             n += inside
