@@ -246,3 +246,82 @@ def test_do_once_with_continue(device, begin, end):
     slopes = [(once(v + 1e-6) - once(v - 1e-6)) / 2e-6 for v in a]
     np.testing.assert_allclose(y.to_numpy(), [once(v) for v in a], rtol=1e-5)
     np.testing.assert_allclose(x.grad.to_numpy(), slopes, rtol=1e-4)
+
+
+VANISHING = """
+[Differentiable] float f(float x, int n)
+{
+    float s = 1;
+    int i = 0;
+    [MaxIters(2)] do { [MaxIters(8)] for (int k = 0; k < 5; k++) s = s * (1 + 0.1 * sin(x * s)); i++; } while (i < 1);
+    [MaxIters(2)] for (; i < 2; ) { [MaxIters(8)] for (int k = 0; k < n; k++) s = s * (1 + 0.1 * sin(x * s)); i++; }
+    return s;
+}
+"""
+
+
+def test_outer_loops_that_vanish(device):
+    """Slang sees that they run once, so that the inner loops' states have one dimension."""
+    module, pair = spy.Module.load_from_source(device, "vanishing", VANISHING), spy.diffPair(X)
+    module.f.bwds(pair, 7, _result=spy.diffPair(0.0, 1.0))
+    assert pair.grad == pytest.approx((steps(X + 1e-6, 12) - steps(X - 1e-6, 12)) / 2e-6, rel=1e-3)
+
+
+CONTINUED = {
+    "once": "int i = 0; [MaxIters(2)] do { i++; y = sin(y) * a; if ((i + n) % 3 != 0) continue; y *= 1.5; } while (i < 1);",
+    "false": "[MaxIters(1)] do { if (n % 3 != 0) continue; y *= a; } while (false);",
+    "several": (
+        "int i = 0; [MaxIters(2)] do { i++; if ((i + n) % 3 != 0) { y += a; continue; } y *= a; if (n > 2) { y += 1; continue; } y = sin(y); }"
+        " while (i < 1);"
+    ),
+    "in a loop": (
+        "[MaxIters(3)] for (int k = 0; k < 3; k++) { int i = 0; [MaxIters(3)] do { i++; if ((i + k) % 3 != n % 3) continue; y = sin(y) * a; }"
+        " while (i < 1); y *= 1.1; }"
+    ),
+    "a loop in it": (
+        "int i = 0; [MaxIters(7)] do { i++; [MaxIters(7)] do { if (i == 2) continue; y = sin(y) * a; } while (y > 5); if ((i + n) % 3 != 0)"
+        " continue; y *= 1.5; } while (i < n // how often\n && y > 0);"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONTINUED)
+def test_continue_in_do_loops(device, name):
+    """Of a `do` that runs once and has a `continue`, Slang 2026.12 makes SPIR-V that is invalid or ignores it."""
+    body = CONTINUED[name].replace("1.5", "1.5f").replace("1.1", "1.1f")
+    source = f"[Differentiable] float f(float y, float a, int n) {{ {body} return y; }}"
+    f = spy.Module.load_from_source(device, f"continued_{list(CONTINUED).index(name)}", source).f
+    n = np.arange(5, dtype=np.int32)
+    y, a = (spy.Tensor.from_numpy(device, np.full(5, x, np.float32)).with_grads() for x in (0.6, 0.8))
+    result = spy.Tensor.zeros(device, (5,), "float").with_grads()
+    result.grad.copy_from_numpy(np.ones(5, np.float32))
+    f.bwds(y, a, n, _result=result)
+    exact = [[continued(name, 0.6 + s, 0.8 + t, k) for k in range(5)] for s, t in ((0, 0), (1e-6, 0), (-1e-6, 0), (0, 1e-6), (0, -1e-6))]
+    value, *ends = np.array(exact)
+    np.testing.assert_allclose(f(y, a, n, _result="numpy"), value, rtol=1e-5)
+    np.testing.assert_allclose(y.grad.to_numpy(), (ends[0] - ends[1]) / 2e-6, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(a.grad.to_numpy(), (ends[2] - ends[3]) / 2e-6, rtol=1e-3, atol=1e-5)
+
+
+def continued(name: str, y: float, a: float, n: int) -> float:
+    """The bodies of CONTINUED in Python."""
+    if name == "once":
+        return np.sin(y) * a * (1.5 if (1 + n) % 3 == 0 else 1)
+    if name == "false":
+        return y * a if n % 3 == 0 else y
+    if name == "several":
+        if (1 + n) % 3 != 0:
+            return y + a
+        return y * a + 1 if n > 2 else np.sin(y * a)
+    if name == "in a loop":
+        for k in range(3):
+            y = (np.sin(y) * a if (1 + k) % 3 == n % 3 else y) * 1.1
+        return y
+    i = 0
+    while True:
+        i += 1
+        y = y if i == 2 else np.sin(y) * a
+        if (i + n) % 3 == 0:
+            y *= 1.5
+        if not (i < n and y > 0):
+            return y

@@ -10,6 +10,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace spy {
@@ -30,7 +31,8 @@ struct Loop {
     size_t limit_begin = 0, limit_end = 0; ///< bytes of n in [MaxIters(n)], if there is one
     Trips trips = {};
     int parent = -1;
-    long room = 0; ///< what [MaxIters] is to say, where all are numbers
+    long room = 0;           ///< what [MaxIters] is to say, where all are numbers
+    bool may_vanish = false; ///< the compiler may see that it runs once, whatever [MaxIters] says
 };
 
 class LoopScanner {
@@ -42,13 +44,14 @@ public:
         const bool differentiates = m_text.find("ifferentiable") != npos;
         if (differentiates)
             m_constants = constants_of(m_text);
-        for (size_t i = 0; i < m_tokens.size(); ++i)
-            if (at(i) == "while") {
+        for (size_t i = 0; i < m_tokens.size(); ++i) {
+            if (at(i) == "while")
                 rewrite_while(i);
-                if (differentiates && once_before(i) != npos)
-                    rewrite_once(once_before(i), i);
-            }
+            if (at(i) == "do" && m_balanced)
+                rewrite_do(i, differentiates);
+        }
         if (m_balanced && differentiates) {
+            find_known();
             find_loops();
             fit_states();
         }
@@ -111,31 +114,45 @@ private:
         m_edits.push_back({begin, end, ";)"});
     }
 
-    /// The "do" of `do { ... continue; ... } while (false);`, given the "while"; npos where there is none.
-    size_t once_before(size_t i) const
+    // --- do
+    /// `do ... while (c);` with a continue. One that runs once, as it says, needs no [MaxIters] in a derivative.
+    void rewrite_do(size_t i, bool differentiates)
     {
-        const size_t close = at(i + 1) == "(" ? m_match[i + 1] : npos;
-        if (close == npos || at(close + 1) != ";" || i < 3 || at(i - 1) != "}" || m_match[i - 1] == npos)
-            return npos;
-        const size_t open = m_match[i - 1];
-        const std::string_view condition = between(i + 2, close);
-        if (open == 0 || at(open - 1) != "do" || (condition != "false" && m_constants.evaluate(condition) != 0))
-            return npos;
-        for (size_t k = open; k < i; ++k)
-            if (at(k) == "continue")
-                return open - 1;
-        return npos;
+        const size_t tail = statement_end(i + 1);
+        const size_t close = tail != npos && at(tail) == "while" && at(tail + 1) == "(" ? m_match[tail + 1] : npos;
+        if (close == npos || close == tail + 2 || at(close + 1) != ";" || !continues(i + 1, tail))
+            return;
+        const std::string_view removed = between(tail, close + 2);
+        if (between(tail - 1, close + 2).find('#') != npos)
+            return;            // the branches of an #if may have one condition each
+        std::string condition; // in one line, without comments
+        for (size_t k = tail + 2; k < close; ++k)
+            condition.append(at(k)).append(k + 1 < close && m_tokens[k].end < m_tokens[k + 1].begin ? " " : "");
+        const bool is_once = differentiates && (condition == "false" || m_constants.evaluate(condition) == 0);
+        if (is_once)
+            m_once.insert(i);
+        const std::string name = is_once ? "_spy_once_" + std::to_string(i) : "_spy_again";
+        const std::string head = is_once ? "int " + name + " = 0; " + name + " < 1; " + name + "++"
+                                         : "bool " + name + " = true; " + name + "; " + name + " = (" + condition + ")";
+        m_edits.push_back({m_tokens[i].begin, m_tokens[i].end, "for (" + head + ")"});
+        m_edits.push_back({m_tokens[tail].begin, m_tokens[close + 1].end,
+                           std::string(size_t(std::count(removed.begin(), removed.end(), '\n')), '\n')});
     }
 
-    /// As a `for` of one trip.
-    void rewrite_once(size_t begin, size_t i)
+    /// Whether a continue in [begin, end) is one of the loop whose body that is.
+    bool continues(size_t begin, size_t end) const
     {
-        const std::string name = "_spy_once_" + std::to_string(begin);
-        m_edits.push_back({m_tokens[begin].begin, m_tokens[begin].end,
-                           "for (int " + name + " = 0; " + name + " < 1; " + name + "++)"});
-        const size_t end = m_match[i + 1] + 1;
-        for (size_t k = i; k <= end; ++k)
-            m_edits.push_back({m_tokens[k].begin, m_tokens[k].end, ""});
+        for (size_t i = begin; i < end; ++i) {
+            if (at(i) == "continue")
+                return true;
+            if (at(i) != "for" && at(i) != "while" && at(i) != "do")
+                continue;
+            const size_t behind = statement_end(i);
+            if (behind == npos)
+                return false;
+            i = behind - 1;
+        }
+        return false;
     }
 
     // --- which loops there are
@@ -175,18 +192,54 @@ private:
                 continue;
             Loop loop{i, body, end};
             read_attributes(loop);
-            if (word == "do" && end < is_tail.size()) {
+            if (word == "do" && end < is_tail.size())
                 is_tail[end] = true;
-                if (once_before(end) == i)
-                    loop.trips = {1, {}};
-            }
-            if (!loop.trips.known() && word == "for")
-                loop.trips = trips_of(i + 2, m_match[i + 1], loop);
+            const Trips counted = word == "for" ? trips_of(i + 2, m_match[i + 1], loop)
+                                                : Trips{m_once.count(i) ? 1 : -1, {}};
+            loop.may_vanish = counted.known() ? counted.number == 1 : has_known_condition(loop);
+            if (!loop.trips.known())
+                loop.trips = counted;
             for (size_t outer = m_loops.size(); outer-- > 0 && loop.parent < 0;)
                 if (m_loops[outer].body_end > i && !m_loops[outer].unrolled)
                     loop.parent = int(outer);
             m_loops.push_back(loop);
         }
+    }
+
+    /// Variables that begin as constants: `int i = 0;`.
+    void find_known()
+    {
+        static const std::set<std::string_view> types = {"int", "uint", "bool", "var", "let"};
+        for (size_t i = 0; i + 3 < m_tokens.size(); ++i) {
+            size_t end = i + 3;
+            while (end < m_tokens.size() && at(end) != ";" && at(end) != ",")
+                ++end;
+            if (types.count(at(i)) && at(i + 2) == "=" &&
+                (at(i + 3) == "true" || at(i + 3) == "false" || m_constants.evaluate(between(i + 3, end))))
+                m_known.insert(at(i + 1));
+        }
+    }
+
+    /// Whether all that a loop's condition reads begins as a constant.
+    bool has_known_condition(const Loop& loop) const
+    {
+        size_t begin = loop.keyword + 2, end = npos;
+        if (at(loop.keyword) == "do")
+            begin = loop.body_end + 2;
+        if (begin < m_tokens.size())
+            end = m_match[begin - 1];
+        if (at(loop.keyword) == "for" && end != npos) {
+            while (begin < end && at(begin) != ";")
+                ++begin;
+            for (end = ++begin; end < m_tokens.size() && at(end) != ";";)
+                ++end;
+        }
+        if (end == npos || end > m_tokens.size())
+            return false;
+        for (size_t i = begin; i < end; ++i)
+            if (is_word(i) && at(i) != "false" && !m_known.count(at(i)) && !m_constants.is_constant(at(i)))
+                return false;
+        return begin < end;
     }
 
     void read_attributes(Loop& loop) const
@@ -334,6 +387,11 @@ private:
             for (size_t p = 0; p < chain.size(); ++p)
                 for (size_t q = 0; p + q < chain.size(); ++q)
                     chain[p]->room = std::max(chain[p]->room, chain[q]->trips.number);
+            // Where an outer one vanishes, its dimension is gone: an inner one stands further out.
+            const auto vanishes = [](const Loop* loop) { return loop->may_vanish; };
+            if (std::any_of(chain.begin(), chain.end(), vanishes))
+                for (Loop* loop : chain)
+                    loop->room = std::max(loop->room, loop->trips.number);
         }
     }
 
@@ -380,7 +438,9 @@ private:
     std::vector<size_t> m_match; ///< the other bracket of each bracket
     bool m_balanced = true;
     Constants m_constants;
-    std::vector<Loop> m_loops; ///< outer ones before inner ones
+    std::set<std::string_view> m_known; ///< variables that begin as constants
+    std::set<size_t> m_once;            ///< `do` that are rewritten to loops of one trip
+    std::vector<Loop> m_loops;          ///< outer ones before inner ones
     std::vector<Edit> m_edits;
 };
 
