@@ -9,6 +9,7 @@ imported without its __init__, so that nothing but the standard library (and nan
 from __future__ import annotations
 
 import argparse
+import enum
 import importlib
 import re
 import sys
@@ -72,6 +73,22 @@ def loosen(stub: str) -> str:
     return f"from typing import Any\n\n{text}"
 
 
+def with_aliases(stub: str, module: types.ModuleType) -> str:
+    """The stub with what classes call by names of their own, such as `TypeReflection.Kind`, which stubgen leaves out."""
+    for name, owner in vars(module).items():
+        if not isinstance(owner, type) or issubclass(owner, enum.Enum):
+            continue
+        lines = [
+            f"    {alias} = {other.__module__}.{other.__qualname__}\n"
+            for alias, other in vars(owner).items()
+            if isinstance(other, type) and not other.__qualname__.startswith(f"{name}.")
+        ]
+        header = re.search(rf"^class {name}\b.*?:\n(?:    \"\"\".*?\"\"\"\n\n?)?", stub, re.MULTILINE | re.DOTALL)
+        if lines and header:
+            stub = stub[: header.end()] + "".join(lines) + "\n" + stub[header.end() :]
+    return stub
+
+
 def write_stub(name: str, output: Path) -> None:
     stubgen = importlib.import_module("nanobind.stubgen")
     module = importlib.import_module(f"slangpy.{name}")
@@ -80,7 +97,7 @@ def write_stub(name: str, output: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     generator = stubgen.StubGen(module, recursive=has_children, include_private=True, output_file=target)
     generator.put(module)
-    target.write_text(loosen(generator.get()), encoding="utf-8")
+    target.write_text(loosen(with_aliases(generator.get(), module)), encoding="utf-8")
     for child in target.parent.glob("*.pyi") if has_children else ():
         if child != target:
             child.write_text(loosen(child.read_text(encoding="utf-8")), encoding="utf-8")

@@ -56,27 +56,27 @@ class Marshall:
         self.layout = layout
         self.slang_type: SlangType | None = None
 
-    def get_shape(self, value: Any) -> Any:
+    def get_shape(self, value: Any, /) -> Any:
         """Container dimensions of a value: -1 where it takes the size of the call."""
         del value
         return Shape() if self.concrete_shape is None else Shape(self.concrete_shape)
 
-    def resolve_types(self, context: BindContext, bound: SlangType) -> Sequence[SlangType] | None:
+    def resolve_types(self, context: BindContext, bound: SlangType, /) -> Sequence[SlangType] | None:
         """Types that one invocation may receive where the parameter has type `bound`; None when there are none."""
         found = self.resolve_type(context, bound)
         return None if found is None else [found]
 
-    def resolve_type(self, context: BindContext, bound: SlangType) -> SlangType | None:
+    def resolve_type(self, context: BindContext, bound: SlangType, /) -> SlangType | None:
         """The older form of `resolve_types`."""
         del context, bound
         return self.slang_type
 
-    def resolve_dimensionality(self, context: BindContext, binding: BoundVariable, target: SlangType) -> int | None:
+    def resolve_dimensionality(self, context: BindContext, binding: BoundVariable, target: SlangType, /) -> int | None:
         """Dimensions that the argument adds to the call; None: rank of the value less the rank of the target."""
         del context, binding, target
         return None
 
-    def reduce_type(self, context: BindContext, dims: int) -> SlangType | None:
+    def reduce_type(self, context: BindContext, dims: int, /) -> SlangType | None:
         """The type left when `dims` dimensions are spread over the call."""
         del context
         type_ = self.slang_type
@@ -84,14 +84,14 @@ class Marshall:
             type_ = type_.element_type if type_ is not None else None
         return type_
 
-    def gen_calldata(self, cgb: CodeGenBlock, context: BindContext, binding: BoundVariable) -> None:
+    def gen_calldata(self, cgb: CodeGenBlock, context: BindContext, binding: BoundVariable, /) -> None:
         """States the stored type with `binding.gen_calldata_type_name(cgb, name)`."""
         del context
         if self.slang_type is None:
             raise ValueError(f"{type(self).__name__}: set slang_type in __init__, or override gen_calldata")
         binding.gen_calldata_type_name(cgb, self.slang_type.full_name)
 
-    def create_calldata(self, context: CallContext, binding: BoundVariableRuntime, value: Any) -> Any:
+    def create_calldata(self, context: CallContext, binding: BoundVariableRuntime, value: Any, /) -> Any:
         """The stored data: a dict of the fields of the stored type.
 
         By default no field is written, which is for types that `gen_calldata` names.
@@ -103,23 +103,23 @@ class Marshall:
             )
         return {}
 
-    def read_calldata(self, context: CallContext, binding: BoundVariableRuntime, value: Any, data: Any) -> None:
+    def read_calldata(self, context: CallContext, binding: BoundVariableRuntime, value: Any, data: Any, /) -> None:
         """Called after a call that wrote the value; `data` is what `create_calldata` returned."""
         del context, binding, value, data
 
-    def create_output(self, context: CallContext, binding: BoundVariableRuntime) -> Any:
+    def create_output(self, context: CallContext, binding: BoundVariableRuntime, /) -> Any:
         """The object that a call of shape `context.call_shape` stores its result in, through `create_calldata`."""
         del context, binding
         raise NotImplementedError(
             f"{type(self).__name__} does not make results: override create_output, or pass an instance as _result"
         )
 
-    def read_output(self, context: CallContext, binding: BoundVariableRuntime, data: Any) -> Any:
+    def read_output(self, context: CallContext, binding: BoundVariableRuntime, data: Any, /) -> Any:
         """What the call returns for `data`, the object that `create_output` made: by default that object."""
         del context, binding
         return data
 
-    def create_dispatchdata(self, value: Any) -> Any:
+    def create_dispatchdata(self, value: Any, /) -> Any:
         """The value as raw dispatch takes it."""
         return value
 

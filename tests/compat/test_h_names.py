@@ -63,6 +63,7 @@ def test_clock_and_platform_and_keys() -> None:
     stats = spy.platform.memory_stats()
     assert stats.peak_rss >= stats.rss > 0
     assert (spy.KeyCode.a, spy.KeyCode.escape, spy.KeyCode.f12, spy.KeyCode.right_super) == (65, 256, 301, 347)
+    assert str(spy.KeyCode.f12) == "KeyCode.f12"
 
 
 def test_callbacks_may_be_unregistered_twice(device: spy.Device) -> None:

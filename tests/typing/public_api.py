@@ -6,6 +6,7 @@ import numpy as np
 from typing_extensions import assert_type
 
 import slangpy as spy
+from slangpy.bindings import BindContext, BoundVariable, CodeGenBlock
 
 
 def devices() -> None:
@@ -53,3 +54,18 @@ def mistakes(device: spy.Device) -> None:
     spy.create_device(tipe=1)  # pyright: ignore[reportCallIssue]
     spy.Module.load_from_file(device)  # pyright: ignore[reportCallIssue]
     device.nothing()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def names_within_classes(kind: spy.TypeReflection.Kind, scalar: spy.TypeReflection.ScalarType) -> bool:
+    return kind is spy.TypeReflection.Kind.struct or scalar is spy.TypeReflection.ScalarType.float32
+
+
+def keys(code: int) -> bool:
+    return code >= spy.KeyCode.escape
+
+
+class Own(spy.bindings.Marshall):
+    """Methods may call their parameters what they like."""
+
+    def gen_calldata(self, cgb: CodeGenBlock, ctx: BindContext, bound: BoundVariable) -> None:
+        bound.gen_calldata_type_name(cgb, "Own")
