@@ -63,6 +63,11 @@ def check_own_code(what: str, device: Any, code: Any) -> None:
     """ValueError unless a module or program is of a session of this device: others may be for another target."""
     owner = code.session.device
     if owner is not None and owner is not device:
+        if str(owner.info.adapter_name) == str(device.info.adapter_name) and owner.info.type == device.info.type:
+            raise NativeValueError(
+                f"{what} belongs to another device than the one it is used with: both are {device.info.api_name} devices "
+                f"({device.info.adapter_name}), made by two calls of create_device; load and link it with that one"
+            )
         raise NativeValueError(
             f"{what} belongs to another device ({owner.info.type.name}, {owner.info.adapter_name}) than the one it is used "
             f"with ({device.info.type.name}, {device.info.adapter_name}); load and link it with that one"

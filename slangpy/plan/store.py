@@ -69,6 +69,7 @@ def load(module: Any, key: str, label: str) -> StoredPlan | None:
     try:
         return _decode(module, record, label)
     except (RuntimeError, KeyError, ValueError, TypeError) as error:  # written by another build of the package
+        module.device._check_open()  # else that is what failed
         logging.getLogger("slangpy").warning("a stored plan of %s is unusable (%s); it is built anew", label, error)
         return None
 

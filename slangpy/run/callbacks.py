@@ -121,9 +121,11 @@ class Callbacks:
         advice = (
             "copy it with Tensor.from_numpy(device, tensor.to_numpy())" if is_tensor else "create it on that device"
         )
+        ours = self.plan.module.device.info.api_name
+        both = f"; both are {ours} devices, made by two calls of create_device" if theirs == ours else ""
         raise ValueError(
             f"{self.label}: {what} of argument {name} is on another device ({theirs}) than the "
-            f"module's {self.plan.module.device.info.api_name} device; {advice}"
+            f"module's {ours} device{both}; {advice}"
         )
 
     def fail_unset(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ...base.scalars import SCALARS, SIZES
@@ -53,8 +54,7 @@ def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
     if own.replace(" ", "") != element.replace(" ", ""):
         raise NoMatch(
             f"{value.summary()} does not match slang type {type_.full_name}: Can't convert tensor with element type "
-            f"{own} to tensor with element type {element} ({type_.full_name}); convert the container, or take elements as parameters "
-            "with .convert()"
+            f"{own} to tensor with element type {element} ({type_.full_name}); {_how_to_convert(value, element, type_.full_name)}"
         )
     dims = len(value.shape) - rank
     if dims < 0:
@@ -65,6 +65,23 @@ def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
     return Binding(
         "view", value, type_.full_name, type_, dims, (-1,) * rank, element, rank=rank, cost=(0, 1 if dims else 0)
     )
+
+
+def _how_to_convert(value: Value, element: str, type_name: str) -> str:
+    """What to write where a container has other elements than a tensor parameter."""
+    found = re.fullmatch(r"vector<(\w+),(\d)>", element.replace(" ", ""))
+    rank = len(value.shape)
+    if found is None or found[1] != _element_name(value) or rank < 2:
+        return "convert the container, or take elements as parameters with .convert()"
+    wider = re.sub(r"<.*>", f"<{found[1]}, {rank}>", type_name)
+    name = f"{found[1]}{found[2]}"
+    if value.kind == "tensor":
+        makes = f"a Tensor of {name}"
+    elif "torch" in value.details:
+        makes = f"Tensor.from_torch(device, tensor, dtype='{name}')"
+    else:
+        makes = f"Tensor.from_numpy(device, array, target_slang_dtype='{name}')"
+    return f"declare the parameter as {wider}, or pass {makes}, whose last dimension has {found[2]} numbers"
 
 
 def _check_layout(value: Value, context: Context) -> None:

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <cctype>
+
 namespace spy {
 
 Groups share_out(const Call& call, const Measured& measured, const Selected& selected, const Variant& variant,
@@ -172,10 +174,37 @@ Groups group_grid(const Call& call, const Measured& measured, int64_t groups)
     return count;
 }
 
+namespace {
+
+/// A text of the device, which knows the kernel's parameters, with the names of the function's.
+std::string with_names(const Call& call, const std::string& text)
+{
+    const size_t begin = text.find("'a"), end = begin == text.npos ? begin : text.find('\'', begin + 1);
+    size_t leaf = 0;
+    if (end == text.npos || end == begin + 2)
+        return text;
+    for (size_t i = begin + 2; i < end; ++i) {
+        if (!std::isdigit(static_cast<unsigned char>(text[i])))
+            return text;
+        leaf = leaf * 10 + size_t(text[i] - '0');
+    }
+    if (leaf >= call.plan.leaves.size() || call.plan.leaves[leaf].name.empty())
+        return text;
+    return cat(text.substr(0, begin + 1), call.plan.leaves[leaf].name, text.substr(end));
+}
+
+} // namespace
+
 Pending dispatch(const Call& call, const Measured& measured, const Selected& selected, Written&& written)
 {
-    if (measured.total > 0)
-        run(call, measured, selected, written);
+    try {
+        if (measured.total > 0)
+            run(call, measured, selected, written);
+    } catch (const Error& error) {
+        if (const std::string text = with_names(call, error.what()); text != error.what())
+            throw Error(error.kind(), text);
+        throw;
+    }
     return std::move(written.pending);
 }
 

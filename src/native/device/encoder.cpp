@@ -248,8 +248,8 @@ ref<ShaderObject> ComputePassEncoder::bind_kernel(ref<Kernel> kernel, ref<Shader
     m_encoder->check_recording("bind_pipeline", true);
     check_same_device(m_encoder->device(), kernel.get(), "bind_pipeline 'pipeline'");
     if (root && root->device()->backend() != m_encoder->device()->backend())
-        fail_value("bind_pipeline: the root object belongs to another device (", root->device()->info().adapter_name,
-                   ") than the command encoder (", m_encoder->device()->info().adapter_name, ")");
+        fail_value("bind_pipeline: the root object belongs to ",
+                   other_device(*root->device(), *m_encoder->device(), "it is bound with"));
     if (!root)
         root = new ShaderObject(m_encoder->device(), const_cast<ProgramLayout*>(&kernel->layout()));
     else if (root->program() != &kernel->layout())

@@ -224,14 +224,24 @@ void check_open(const Device* device)
         device->fail_closed();
 }
 
+std::string other_device(const Device& theirs, const Device& ours, const char* use)
+{
+    const auto &name = theirs.info().adapter_name, &own = ours.info().adapter_name;
+    if (name == own && theirs.info().type == ours.info().type)
+        return cat("another device than the one ", use, ": both are ", theirs.info().api_name, " devices (", name,
+                   "), made by two calls of create_device");
+    return cat("another device (", theirs.info().api_name, ", ", name, ") than the one ", use, " (",
+               ours.info().api_name, ", ", own, ")");
+}
+
 void check_same_device(const Device* device, const DeviceObject* object, const char* what)
 {
     if (!object)
         fail(ErrorKind::type, what, ": got None");
     auto backend = [](const Device* d) { return const_cast<Device*>(d)->backend(); };
     if (backend(object->frontend()) != backend(device))
-        fail_value(what, ": ", summary(object), " belongs to another device (", object->frontend()->info().adapter_name,
-                   ") than the one it is used with (", device->info().adapter_name, ")");
+        fail_value(what, ": ", summary(object), " belongs to ",
+                   other_device(*object->frontend(), *device, "it is used with"));
 }
 
 namespace {

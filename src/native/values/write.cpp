@@ -277,6 +277,9 @@ void write_tensor(const TypeLayout& layout, const Place& place, PyObject* tensor
         }
         return;
     }
+    if (nb::inst_check(tensor) && !nb::inst_ready(tensor))
+        fail_at(path, ErrorKind::type,
+                cat("this ", class_name(tensor), " was never initialised (a subclass without super().__init__()?)"));
     nb::object uniforms = nb::handle(tensor).attr("uniforms")();
     if (!PyDict_Check(uniforms.ptr()))
         fail_at(path, ErrorKind::type, "uniforms() did not return a dict");
@@ -350,8 +353,8 @@ Outcome write_block(const TypeLayout& layout, const Place& place, PyObject* valu
             fail_at(path, ErrorKind::value, "a parameter block cannot lie in buffer memory");
         if (block->device()->backend() != place.object->device()->backend())
             fail_at(path, ErrorKind::value,
-                    cat("the shader object belongs to another device (", block->device()->info().adapter_name,
-                        ") than the one it is assigned to (", place.object->device()->info().adapter_name, ")"));
+                    cat("the shader object belongs to ",
+                        other_device(*block->device(), *place.object->device(), "it is assigned to")));
         place.object->set_block(place.nested_scope, place.slot, block);
         return Outcome::written;
     }

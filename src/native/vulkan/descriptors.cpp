@@ -196,6 +196,10 @@ void VulkanDescriptors::fill_slot(VulkanKernel& kernel, const DescriptorSource& 
         if (!buffer && !m_context.features.robustness2.nullDescriptor)
             fail_runtime("kernel '", kernel.label(), "': buffer '", slot.path,
                          "' was never set: assign a buffer, or None for nothing");
+        if (buffer && buffer->desc().format == Format::undefined)
+            fail_value("parameter '", slot.path,
+                       "' takes a buffer that was created with a format, and this one has none: give ",
+                       "create_buffer a format, such as Format.r32_float");
         if (buffer && source.fixed_format != VK_FORMAT_UNDEFINED &&
             source.fixed_format != VkFormat(format_info(buffer->desc().format).vk_format))
             fail_unknown_format(kernel.label(), slot.path, m_info.adapter_name, buffer->desc().format);
