@@ -189,3 +189,101 @@ def test_structs_reach_kernels(load: Any, place: str) -> None:
 def test_errors(load: Any, call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call(load(VALUES))
+
+
+OUTPUTS = """
+struct P { int a; int b[2]; [mutating] int bump(int d) { a += d; return a; } }
+void fill(inout P p, out int k) { p.b[0] = 5; k = p.a * 10; }
+void whole(out float3 v, out P p, inout float2x2 m)
+{
+    v = float3(1, 2, 3);
+    p.a = 1; p.b[0] = 2; p.b[1] = 3;
+    m = m * 2;
+    m[0][1] = 9;
+}
+void swap(inout int a, inout int b) { int t = a; a = b; b = t; }
+void deep(inout int a, out float f) { fill_in(a, f); }
+void fill_in(inout int a, out float f) { a *= 3; f = a * 0.5; }
+void element(inout int x[3], int i, out float f) { x[i] = i * 7; f = x[i]; }
+[TorchEntryPoint] int everything(int a)
+{
+    P p; p.a = a; p.b[1] = 3;
+    int k;
+    fill(p, k);                                // k = 10 a
+    P q; float3 v; float2x2 m = float2x2(1, 2, 3, 4);
+    whole(v, q, m);
+    swap(p.b[0], p.b[1]);                      // p.b = 3, 5
+    int x[3] = { 1, 2, 3 };
+    float f, g;
+    element(x, 1, f);
+    swap(x[0], x[2]);                          // x = 3, 7, 1
+    swap(a, k);
+    deep(x[2], g);                             // x[2] = 3, g = 1.5
+    for (int i = 0; i < 2; i++) { int w; fill(q, w); k += w; }
+    return k * 1000000 + p.b[0] * 100000 + int(v.y) * 10000 + q.b[0] * 1000 + int(m[0][1]) * 100 + int(f + g * 2) + a + p.bump(3) + x[2];
+}
+[CudaKernel] void store(TensorView<float> y, float s, int2 v, P p) { y[0] = s + v.y + p.a; }
+[TorchEntryPoint] TorchTensor<float> launched(float s)
+{
+    var y = TorchTensor<float>.alloc(1);
+    let one = uint3(1, 1, 1);
+    P p; p.a = 4;
+    int k; float f;
+    fill(p, k);
+    fill_in(k, f);
+    __dispatch_kernel(store, one, one)(y, s * 2 + k + f, int2(1, 2), p);
+    return y;
+}
+[TorchEntryPoint] int choose(int k)
+{
+    int r = 0;
+    for (int i = 0; i < 5; i++)
+    {
+        switch (k + i)
+        {
+        case 0: r += 1;
+        case 1: r += 2; break;
+        case 2: if (i == 1) continue; r += 4; break;
+        case 3: return r * 100;
+        case 5: for (int j = 0; j < 9; j++) { if (j == 3) break; r += j; } if (r > 20) break; r += 50; break;
+        default: r += 8;
+        }
+        r += 1000;
+    }
+    return r;
+}
+"""
+
+
+def chosen(k: int) -> int:
+    r = 0
+    for i in range(5):
+        value = k + i
+        if value == 2 and i == 1:
+            continue
+        if value == 3:
+            return r * 100
+        if value == 5:
+            r += 3
+            r += 0 if r > 20 else 50
+        else:
+            r += {0: 3, 1: 2, 2: 4}.get(value, 8)
+        r += 1000
+    return r
+
+
+def test_outputs_of_helpers(load: Any) -> None:
+    """`out` and `inout` reach the caller's variables, elements and whole structs."""
+    m = load(OUTPUTS)
+    k, a = 4, 40  # swapped
+    expected = (k + 20) * 1000000 + 3 * 100000 + 20000 + 5000 + 900 + (7 + 3) + a + 7 + 3
+    assert m.everything(4) == expected
+
+
+def test_outputs_become_arguments_of_kernels(load: Any) -> None:
+    assert load(OUTPUTS).launched(1.5).tolist() == [3 + 120 + 60 + 2 + 4]
+
+
+def test_cases_that_go_on_or_end_early(load: Any) -> None:
+    m = load(OUTPUTS)
+    assert [m.choose(k) for k in range(-5, 8)] == [chosen(k) for k in range(-5, 8)]

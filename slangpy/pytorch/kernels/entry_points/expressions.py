@@ -21,7 +21,7 @@ _COMPONENTS = "xyzw"
 _AGGREGATES = ("Vector", "Matrix", "FixedArray", "struct")
 _NARROW = {"float": "f32", "half": "f16", "double": "float"}
 Expression = tuple[str, Type]
-"""Python text and C++ type."""
+"""Python text and C++ type. A pointer to a list is the list; one to anything else is ("ref", type): a list and an index."""
 
 
 def own_name(function: str) -> str:
@@ -44,6 +44,20 @@ def copied(value: Expression) -> str:
     """What an aggregate is when it is assigned or passed."""
     text, type_ = value
     return f"copy({text})" if type_[0] in _AGGREGATES and not text.startswith(("[", "make(")) else text
+
+
+def is_aggregate(type_: Type) -> bool:
+    return type_[0] in _AGGREGATES
+
+
+def reference(text: str) -> str:
+    """The address of an element: the list that it is in, and its index. Empty for what is no element."""
+    depth = 0
+    for at in range(len(text) - 1, -1, -1):
+        depth += (text[at] == "]") - (text[at] == "[")
+        if depth == 0:
+            return f"({text[:at]}, {text[at + 1 : -1]})" if text[at] == "[" and at else ""
+    return ""
 
 
 def _element(type_: Type) -> Type:
@@ -198,6 +212,8 @@ class Expressions(Calls):
     """What stands in a statement."""
 
     _types: dict[str, Type]
+    _boxed: set[str]
+    """Variables that are no lists and whose address is passed: each is a list of one."""
 
     def _zero(self, type_: Type) -> str:
         name = type_[0]
@@ -301,16 +317,23 @@ class Expressions(Calls):
         if sign == "&":
             read.next()
             text, type_ = self._unary()
-            return text, ("ptr", type_)
+            place = "" if is_aggregate(type_) else reference(text)
+            return (place, ("ref", type_)) if place else (text, ("ptr", type_))
         if sign == "*":
             read.next()
-            text, type_ = self._unary()
-            if type_[0] != "ptr":
-                raise Untranslatable(f"'*' of {type_[0]}")
-            return text, type_[1]
+            return self._pointed_to(self._unary())
         if sign == "(" and self._is_type_in_brackets():
             return self._cast()
         return self._postfix()
+
+    @staticmethod
+    def _pointed_to(pointer: Expression) -> Expression:
+        text, type_ = pointer
+        if type_[0] == "ref":
+            return f"{text}[0][{text}[1]]", type_[1]
+        if type_[0] != "ptr":
+            raise Untranslatable(f"'*' of {type_[0]}")
+        return text, type_[1]
 
     @staticmethod
     def _negated(sign: str, text: str, type_: Type) -> str:
@@ -435,7 +458,7 @@ class Expressions(Calls):
             return self._converted(type_, self._arguments())
         read.next()
         if text in self._types and read.peek() != "(":
-            return text, self._types[text]
+            return (f"{text}[0]" if text in self._boxed else text), self._types[text]
         return self._call(text)
 
     @staticmethod

@@ -6,7 +6,7 @@ their type after each operation. `rt` in the result is the call (runtime.py).
 
 from __future__ import annotations
 
-from slangpy.pytorch.kernels.entry_points.expressions import Expressions, copied, own_name
+from slangpy.pytorch.kernels.entry_points.expressions import Expressions, copied, is_aggregate, own_name
 from slangpy.pytorch.kernels.entry_points.reader import Function, Reader, Source, Type, Untranslatable, read_source
 
 
@@ -29,7 +29,8 @@ class Writer(Expressions):
         self._source = source
         self._function = function
         self._in = Reader(list(function.body), source.structs)
-        self._types: dict[str, Type] = {name: type_ for type_, name in function.parameters}
+        self._types: dict[str, Type] = {name: _as_passed(type_) for type_, name in function.parameters}
+        self._boxed = {name for type_, name in function.parameters if self._is_boxed(name, type_)}
         self._lines: list[str] = []
         self._depth = 1
         self._loops = 0  # `continue` belongs to the innermost
@@ -39,9 +40,19 @@ class Writer(Expressions):
         self._lines.append(f"def {own_name(self._function.name)}({names}):")
         if not self._function.body:
             self._put("pass")
+        for name in sorted(self._boxed):
+            self._put(f"{name} = [{name}]")
         while self._in.peek():
             self._statement()
         return "\n".join(self._lines) + "\n"
+
+    def _is_boxed(self, name: str, type_: Type) -> bool:
+        """Whether the address of a variable that is no list is an argument of a call."""
+        body = [token.text for token in self._function.body]
+        return not is_aggregate(type_) and any(
+            body[at : at + 2] == ["&", name] and body[at - 1] in ("(", ",") and body[at + 2] in (",", ")")
+            for at in range(1, len(body) - 2)
+        )
 
     def _put(self, line: str) -> None:
         self._lines.append("    " * self._depth + line)
@@ -114,7 +125,7 @@ class Writer(Expressions):
         self._block()
 
     def _switch(self) -> None:
-        """As if and elif: a `continue` inside belongs to the loop around."""
+        """As if and elif: a `continue` inside belongs to the loop around. A `break` before a case's end needs a loop."""
         read = self._in
         read.next()
         read.expect("(")
@@ -124,6 +135,7 @@ class Writer(Expressions):
         name = f"_switch{len(self._lines)}"
         self._put(f"{name} = {value}")
         branches: list[tuple[list[str], bool, list[str]]] = []
+        goes_on: list[bool] = []
         while not read.take("}"):
             labels, default = [], False
             while read.peek() in ("case", "default"):
@@ -132,28 +144,38 @@ class Writer(Expressions):
                 else:
                     labels.append(self._expression()[0])
                 read.expect(":")
-            branches.append((labels, default, self._case()))
-        word = "if"
-        for labels, _, lines in [b for b in branches if not b[1]]:
-            self._put(f"{word} {name} in ({', '.join(labels)},):")
-            self._lines += lines
-            word = "elif"
-        for _, _, lines in [b for b in branches if b[1]]:
-            self._put("else:" if word == "elif" else "if True:")
-            self._lines += lines
+            lines, into_next = self._case()
+            branches.append((labels, default, lines))
+            goes_on.append(into_next)
+        for at in range(len(branches) - 2, -1, -1):
+            if goes_on[at]:
+                branches[at][2].extend(branches[at + 1][2])
+        early = any(_leaves(lines, "break") for _, _, lines in branches)
+        if early and any(_leaves(lines, "continue") for _, _, lines in branches):
+            raise Untranslatable("a case with a continue, and with a break other than at its end,")
+        if early:
+            self._put("while True:")  # left at its end, or before
+        self._branches(name, branches, "    " * early)
 
-    def _case(self) -> list[str]:
-        """The lines of a case; its own `break` at the end is dropped."""
+    def _branches(self, name: str, branches: list[tuple[list[str], bool, list[str]]], indent: str) -> None:
+        word = "if"
+        for labels, default, lines in sorted(branches, key=lambda b: b[1]):
+            test = f"{word} {name} in ({', '.join(labels)},):" if not default else "else:" if word == "elif" else "if True:"
+            self._put(indent + test)
+            self._lines += [indent + line for line in lines]
+            word = "elif"
+        if indent:
+            self._put(indent + "break")
+
+    def _case(self) -> tuple[list[str], bool]:
+        """The lines of a case, and whether it goes on into the next; its own `break` at the end is dropped."""
         outer, self._lines = self._lines, []
         self._depth += 1
         braces = self._in.take("{")
         last = ""
         while self._in.peek() not in ("}", "case", "default"):
             last = self._in.peek()
-            before = len(self._lines)
             self._statement()
-            if last in ("if", "for", "switch", "{") and any(line.strip() == "break" for line in self._lines[before:]):
-                raise Untranslatable("a break inside of a case, other than at its end")
         if braces:
             self._in.expect("}")
             if self._in.peek() == "break":
@@ -162,36 +184,62 @@ class Writer(Expressions):
                 self._put("break")
         if last == "break":
             self._lines.pop()
-        elif last not in ("continue", "return") and self._in.peek() != "}":
-            raise Untranslatable("a case that goes on into the next")
         if not self._lines:
             self._put("pass")
         self._depth -= 1
         lines, self._lines = self._lines, outer
-        return lines
+        return lines, last not in ("break", "continue", "return")
 
     def _declaration(self) -> None:
         read = self._in
         type_ = read.type()
         while True:
             name = read.next()
-            self._types[name] = type_
             if not read.take("="):
-                self._put(f"{name} = {self._zero(type_)}")
+                value = self._zero(type_)
             elif read.peek() == "{":
-                self._put(f"{name} = {self._braces(type_)}")
+                value = self._braces(type_)
             else:
-                self._put(f"{name} = {copied(self._expression())}")
+                value = copied(self._expression())
+            self._types[name] = type_
+            if self._is_boxed(name, type_):
+                self._boxed.add(name)
+                value = f"[{value}]"
+            self._put(f"{name} = {value}")
             if not read.take(","):
                 break
         read.expect(";")
 
     def _assignment(self) -> None:
-        place = self._expression()
+        through = self._in.peek() == "*"
+        text, type_ = self._expression()
         if not self._in.take("="):
-            self._put(place[0])
+            self._put(text)
             return
-        self._put(f"{place[0]} = {copied(self._expression())}")
+        value = self._expression()
+        if type_ == ("ptr", ("void",)) and value[1][0] == "ref":
+            value = self._pointed_to(value)  # an argument of a kernel
+        where = f"{text}[:]" if through and is_aggregate(type_) else text
+        self._put(f"{where} = {copied(value)}")
+
+
+def _leaves(lines: list[str], word: str) -> bool:
+    """Whether a `break` or `continue` is none of a loop in these lines."""
+    loops: list[int] = []
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        while loops and indent <= loops[-1]:
+            loops.pop()
+        if line.strip() == "while True:":
+            loops.append(indent)
+        elif line.strip() == word and not loops:
+            return True
+    return False
+
+
+def _as_passed(type_: Type) -> Type:
+    """A parameter's type: pointers to what is no list are references."""
+    return ("ref", type_[1]) if type_[0] == "ptr" and not is_aggregate(type_[1]) and type_[1] != ("void",) else type_
 
 
 __all__ = ["own_name", "translate"]
