@@ -287,3 +287,23 @@ def test_outputs_become_arguments_of_kernels(load: Any) -> None:
 def test_cases_that_go_on_or_end_early(load: Any) -> None:
     m = load(OUTPUTS)
     assert [m.choose(k) for k in range(-5, 8)] == [chosen(k) for k in range(-5, 8)]
+
+
+CONSTANTS = """
+static const int digits[4] = { 3, 1, 4, 1 };
+static const float table[2][2] = { { 1, 2 }, { 3, 4 } };
+struct Q { int a; float b; }
+static const Q parts[2] = { { 1, 2.5 }, { 3, 4.5 } };
+static int counter = 3;
+int digit(int i) { return digits[i & 3]; }
+[TorchEntryPoint] float sum(int i) { return digit(i) * 10 + table[i & 1][1] + parts[i & 1].b; }
+[TorchEntryPoint] int counts(int i) { counter += i; return counter; }
+[TorchEntryPoint] int next(int i) { return i + 1; }
+"""
+
+
+def test_constants_of_the_file(load: Any) -> None:
+    m = load(CONSTANTS)
+    assert [m.sum(i) for i in range(4)] == [30 + 2 + 2.5, 10 + 4 + 4.5, 40 + 2 + 2.5, 10 + 4 + 4.5] and m.next(1) == 2
+    with pytest.raises(RuntimeError, match="counts: the host function cannot run: the variable 'counter', which is not constant"):
+        m.counts(1)

@@ -459,6 +459,8 @@ class Expressions(Calls):
         read.next()
         if text in self._types and read.peek() != "(":
             return (f"{text}[0]" if text in self._boxed else text), self._types[text]
+        if text in self._source.variables:
+            raise Untranslatable(f"the variable '{text.rpartition('_')[0]}', which is not constant,")
         return self._call(text)
 
     @staticmethod

@@ -53,6 +53,8 @@ class Source:
     functions: dict[str, Function] = field(default_factory=dict)
     kernels: set[str] = field(default_factory=set)
     exports: dict[str, str] = field(default_factory=dict)  # name in Python -> function
+    constants: dict[str, tuple[Type, list[Token]]] = field(default_factory=dict)  # type and initialiser
+    variables: set[str] = field(default_factory=set)  # of the file, and not constant
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -175,10 +177,22 @@ def read_source(text: str) -> Source:
         if reader.take("struct"):
             _read_struct(reader, source)
             continue
-        while reader.peek() in ("static", "SLANG_PRELUDE_EXPORT", "inline"):
-            reader.next()
-        _read_function(reader, source)
+        words = []
+        while reader.peek() in ("static", "SLANG_PRELUDE_EXPORT", "inline", "const"):
+            words.append(reader.next())
+        try:
+            _read_declaration(reader, source, "const" in words)
+        except Untranslatable:  # who uses it says so
+            _skip_declaration(reader)
     return source
+
+
+def _skip_declaration(reader: Reader) -> None:
+    while reader.peek() not in ("", ";", "{"):
+        reader.next()
+    if reader.peek() == "{":
+        reader.group("{", "}")
+    reader.take(";")
 
 
 def _read_struct(reader: Reader, source: Source) -> None:
@@ -194,9 +208,18 @@ def _read_struct(reader: Reader, source: Source) -> None:
     reader.expect(";")
 
 
-def _read_function(reader: Reader, source: Source) -> None:
+def _read_declaration(reader: Reader, source: Source, const: bool) -> None:
     returns = reader.type()
     name = reader.next()
+    if reader.peek() in ("=", ";"):
+        begin = reader.at + 1
+        while not reader.take(";"):
+            reader.next()
+        if const:
+            source.constants[name] = (returns, reader.tokens[begin : reader.at - 1])
+        else:
+            source.variables.add(name)
+        return
     reader.expect("(")
     parameters = []
     while not reader.take(")"):

@@ -7,7 +7,15 @@ their type after each operation. `rt` in the result is the call (runtime.py).
 from __future__ import annotations
 
 from slangpy.pytorch.kernels.entry_points.expressions import Expressions, copied, is_aggregate, own_name
-from slangpy.pytorch.kernels.entry_points.reader import Function, Reader, Source, Type, Untranslatable, read_source
+from slangpy.pytorch.kernels.entry_points.reader import (
+    Function,
+    Reader,
+    Source,
+    Token,
+    Type,
+    Untranslatable,
+    read_source,
+)
 
 
 def translate(text: str) -> tuple[str, dict[str, str], dict[str, str]]:
@@ -19,6 +27,9 @@ def translate(text: str) -> tuple[str, dict[str, str], dict[str, str]]:
             pieces.append(Writer(source, function).write())
         except Untranslatable as error:
             failed[function.name] = str(error)
+    for symbol in source.exports.values():
+        if symbol not in source.functions:
+            failed.setdefault(symbol, "its declaration")
     return "\n".join(pieces), source.exports, failed
 
 
@@ -40,11 +51,25 @@ class Writer(Expressions):
         self._lines.append(f"def {own_name(self._function.name)}({names}):")
         if not self._function.body:
             self._put("pass")
+        self._constants(self._function.body)
         for name in sorted(self._boxed):
             self._put(f"{name} = [{name}]")
         while self._in.peek():
             self._statement()
         return "\n".join(self._lines) + "\n"
+
+    def _constants(self, tokens: list[Token]) -> None:
+        """Constants of the file that these tokens name, as variables."""
+        for name in dict.fromkeys(token.text for token in tokens if token.text in self._source.constants):
+            if name in self._types:
+                continue
+            type_, given = self._source.constants[name]
+            self._constants(given)
+            body, self._in = self._in, Reader(list(given), self._source.structs)
+            value = self._braces(type_) if self._in.peek() == "{" else copied(self._expression())
+            self._in = body
+            self._types[name] = type_
+            self._put(f"{name} = {value}")
 
     def _is_boxed(self, name: str, type_: Type) -> bool:
         """Whether the address of a variable that is no list is an argument of a call."""
