@@ -1,4 +1,4 @@
-"""compat.md D7 on levels of odd sizes: generate_mips and blit beside NumPy."""
+"""generate_mips and blit on levels of odd sizes, beside NumPy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #pragma once
-// The rules that turn what a user asked for into the complete descriptors that backends get (spec: device.md 2 and 3).
+// The rules that turn what a user asked for into the complete descriptors that backends get.
 #include "device/device.h"
 #include "device/texel_format.h"
 
