@@ -596,6 +596,8 @@ def test_methods_and_scopes_have_their_own_reads() -> None:
             "v.y = a; switch (n) { case 1: v = -(-v); for (;;) v = w; case A::B: v = -(-v); for (;;) v = w; }",
         ),
         ("v.y = a; outer: for (;;) { v = w; }", "v.y = a; v = -(-v); outer: for (;;) { v = w; }"),
+        ("S s; S t; s[1] = a; for (;;) t = s;", "S s; S t; s[1] = a; s = same(s); for (;;) t = s;"),
+        ("S s; S t; SET(a); for (;;) t = s;", "S s; S t; SET(a); s = same(s); for (;;) t = s;"),
         ("S s; s.p.x = a; for (;;) s = next(s);", "S s; s.p.x = a; s = same(s); for (;;) s = next(s);"),
         ("S s; s.p.x = a; for (;;) { s.step(a); }", "S s; s.p.x = a; s = same(s); for (;;) { s.step(a); }"),
         ("float h[3]; h[0] = a; for (;;) { h = turn(h); }", "float h[3]; h[0] = a; h = same(h); for (;;) { h = turn(h); }"),
@@ -623,6 +625,7 @@ def test_elements_written_before_loops_that_change_the_variable(body: str, expec
         "int2 i; s.q.y = a; for (;;) { s.q = w; t.v = w; }",  # not of this function
         "float h[3]; h[0] = a; for (;;) { h[1] = h[0]; }",
         "const float2 u = w; v.y = a; for (;;) { f(sin(v), float2(v)); }",
+        "S s; S t; for (;;) t = s; SET(a);",
         "v.y = a; for (;;) { v = w; ",  # brackets do not match
     ],
 )

@@ -1,7 +1,7 @@
 """Elements whose reverse derivative Slang 2026.12 loses in silence. Where one array, matrix or vector is read by a run-time
 index and by another one, or changed at an element behind the read, the share of one read replaces that of the other where
 both meet the same element. Such reads become calls before the compiler sees them (src/native/slang/rewrite/reads.cpp and
-paths.cpp), and here; what is left, in functions that interfaces define, say, is found by a scan without types, which warns.
+paths.cpp), and here; what is left, by macros for example, is found by a scan without types, which warns.
 
 Measured to be right, and not reported: a loop before the other read, a branch or conditional of its own for one of them, a
 variable filled by elements, and `v.x` of a vector where nothing changes it.
@@ -78,7 +78,7 @@ def lost_shares(module: Any, name: str) -> list[LostShare]:
         own = [function for function in reached(name, survey) if function not in survey.custom]
         known[name] = [
             found for function in own for definition in survey.definitions.get(function, ())
-            for found in _scan(function, *definition)
+            for found in (*_scan(function, *definition), *_by_macros(function, *definition, survey.indexing))
         ]  # fmt: skip
     return known[name]
 
@@ -102,6 +102,28 @@ def _scan(function: str, parameters: str, body: str) -> Iterator[LostShare]:
         pair = _pair(_accesses(same, body, constants, vector, starts), blocks)
         if pair:
             yield LostShare(function, variable, pair[0].text, pair[1].text)
+
+
+def _by_macros(function: str, parameters: str, body: str, macros: dict[str, set[int]]) -> Iterator[LostShare]:
+    """Elements that macros read, in loops, too: the compiler is not given calls for them."""
+    used = [name for name in macros if re.search(rf"\b{name}\b", body)]
+    if not used:
+        return
+    local = [*_DECLARED.finditer(f"({parameters})"), *_DECLARED.finditer(body)]
+    variables = {declared[3] for declared in local if _has_elements(declared)}
+    constants = _constants(body)
+    reads: dict[str, dict[str, bool]] = {}
+    for match in re.finditer(rf"(?<![\w.])({'|'.join(used)})\s*\(", body):
+        end = closing(body, match.end() - 1, "(", ")")
+        given = [argument.strip() for argument in body[match.end() : end - 1].split(",")]
+        for at in macros[match[1]]:
+            if at < len(given) and given[at] in variables:
+                others = " ".join(argument for place, argument in enumerate(given) if place != at)
+                reads.setdefault(given[at], {})[body[match.start() : end]] = _varies(others, constants)
+    for variable, found in reads.items():
+        if len(found) > 1 and any(found.values()):
+            first, second = list(found)[:2]
+            yield LostShare(function, variable, first, second)
 
 
 def _has_elements(declared: re.Match[str]) -> bool:

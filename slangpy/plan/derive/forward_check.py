@@ -17,6 +17,7 @@ from ...errors import ResolveException
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"", re.S)
 _ATTRIBUTES = re.compile(r"((?:\[[^\[\]{};]*\]\s*)+)([^;{}()=]*?)(\w+)\s*(?:<[^;{}()]*>)?\s*\(")
 _DERIVATIVE_OF = re.compile(r"\[\s*(Backward|Forward)DerivativeOf\(\s*([\w.:]+)")
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([\w\s,]*)\)((?:\\\n|[^\n])*)", re.M)
 _CALL = re.compile(r"(\w+)\s*(?:<[^;{}()]*>)?\s*\(")
 
 
@@ -32,6 +33,8 @@ class Survey:
     """Functions with a custom derivative of any kind."""
     definitions: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """Parameters and body of each function of a name."""
+    indexing: dict[str, set[int]] = field(default_factory=dict)
+    """Macros that read elements of their parameters, `#define AT(v, i) v[i]`: the places of these parameters."""
 
     def body(self, name: str) -> str:
         return "".join(body for _, body in self.definitions.get(name, ()))
@@ -81,6 +84,10 @@ def _texts(module: Any) -> list[str]:
 
 
 def _scan(text: str, survey: Survey) -> None:
+    for name, parameters, body in _MACRO.findall(text):
+        places = {at for at, word in enumerate(parameters.split(",")) if re.search(rf"(?<![\w.]){word.strip() or ' '}\s*\)?\s*\[", body)}
+        if places:
+            survey.indexing[name] = places
     for attributes, _, name in _ATTRIBUTES.findall(text):
         if re.search(r"\b(?:Forward|Backward)Derivative\(", attributes):
             survey.custom.add(name)

@@ -38,9 +38,18 @@ BODIES = {
     "nested struct": f"Q x = {{ v.xy, b }}, u = {{ v.yz, b }}; x.p.y = a; {LOOP} {{ x = turn(x, b); u = turn(u, x.p.x); }} w = u.p * u.y;",
     "array": f"float x[2] = {{ v.x, v.y }}, u[2] = {{ v.z, b }}; x[n] = a; {LOOP} {{ x = moved(x, b); u = moved(u, x[0]); }} w.x = u[0];",
     "vectors": f"float2 x[2] = {{ v.xy, v.yz }}, u[2] = {{ v.yz, v.zx }}; x[1].x = a; {LOOP} {{ x = mixed(x, b); u = mixed(u, x[0].y); }} w = u[1];",
+    # What a __subscript or a macro writes before a loop copies it.
+    "subscript": f"C x = {{ v.x, v.y }}, u = {{ b, b }}; x[1] = a; {LOOP} {{ u = x; w.x = w.x * b + u.x * u.y; }} w.y = u.y;",
+    "subscript in the loop": f"C x = {{ v.x, v.y }}, u = {{ b, b }}; x[1] = a; {LOOP} {{ u = x; x[0] = sin(u[1] * a); x[1] = sin(u[0] * b); }} w.y = u.y;",
+    "macro": f"P x = {{ v.x, v.y }}, u = {{ b, b }}; SET(a); {LOOP} {{ u = x; w.x = w.x * b + u.x * u.y; }} w.y = u.y;",
+    # Elements that are read at two places which meet.
+    "of a default method": "Default d; float x[2] = { a, b }; w.x = d.pick(x, n - 1);",
+    "of what a function returns": f"var x = made(a, b); {LOOP} w.x += x[i] * x[(2 * i) % 2]; w.y = x[n - 1] * x[0];",
 }
 RESULTS = {
     "row": "x[1][0] + x[0][1]", "struct": "x.x + x.y", "copied struct": "x.x + x.y", "nested struct": "x.p.x + x.p.y * x.y",
+    "subscript": "x.x + x.y", "subscript in the loop": "x.x + x.y", "macro": "x.x + x.y",
+    "of a default method": "x[0]", "of what a function returns": "x[1]",
     "array": "x[0] + x[1]", "vectors": "x[0].x + x[1].y",
 }  # fmt: skip
 HEAD = """
@@ -55,6 +64,20 @@ struct P : IDifferentiable
         return k + u;
     }
 }
+struct C : IDifferentiable
+{
+    float x, y;
+    __subscript(int i) -> float
+    {
+        [Differentiable] get { return i == 0 ? x : y; }
+        [Differentiable] set { if (i == 0) x = newValue; else y = newValue; }
+    }
+}
+interface IDefault { [Differentiable] float pick(float v[2], int n) { return v[n % 2] * v[0]; } }
+struct Default : IDefault { int unused; }
+[Differentiable] void set(inout P p, float a) { p.x = a; p.y = a * a; }
+#define SET(a) set(x, a)
+[Differentiable] float[2] made(float a, float b) { float r[2] = { a * b, b }; return r; }
 struct Q : IDifferentiable { float2 p; float y; }
 [Differentiable] void change(float a, inout float y) { y = a + y * 0.5f; }
 [Differentiable] void give(float a, out float y) { y = a * 2.0f; }

@@ -37,15 +37,16 @@ public:
     }
 
 private:
-    /// One write of a variable or of a part of it.
+    /// One write of a variable or of a part of it; the `set` of a __subscript counts as both.
     struct Change {
         size_t token;
-        bool is_whole;
+        bool is_whole, is_part;
     };
     struct Variable {
         bool is_float; ///< a vector or matrix
         const DeclaredName* declared;
         std::vector<Change> changes;
+        std::vector<size_t> copies; ///< `d = c;`
     };
     using Variables = std::map<std::string_view, Variable>;
 
@@ -55,10 +56,12 @@ private:
     {
         const Loops loops(m_text, body);
         const auto declared = declared_names(m_text, body);
-        Variables variables = variables_of(body, declared);
+        const Variables variables = variables_of(body, declared);
+        const std::vector<size_t> calls = unknown_calls(body);
         for (const Loops::Loop& loop : loops.all())
             for (const auto& [name, variable] : variables)
-                if (!loop.is_unrolled && begins_wrong(variable, loop, loops, body))
+                if (!loop.is_unrolled && is_visible(variable, loop.begin, body) &&
+                    (begins_wrong(variable, loop, loops) || copies_wrong(variable, loop, loops, calls)))
                     pass(name, variable, loop, body, places);
     }
 
@@ -69,7 +72,7 @@ private:
         Variables variables;
         for (const auto& [name, what] : declared)
             if (!what.is_fixed)
-                variables[name] = {floats.count(name) > 0, &what, {}};
+                variables[name] = {floats.count(name) > 0, &what, {}, {}};
         for (size_t i = body.open + 1; i < body.end; ++i) {
             const auto found = variables.find(at(i));
             if (found == variables.end() || at(i - 1) == "." || is_declared(*found->second.declared, i))
@@ -80,8 +83,13 @@ private:
                 end = at(end) == "." ? end + 2 : m_text.match(end) + 1;
             }
             const bool is_method = at(end) == "(" && at(before) == ".";
-            if (is_method ? changes_object(before, end) : is_written(i, end, found->second))
-                found->second.changes.push_back({i, (is_method ? before : end) == i + 1});
+            Variable& variable = found->second;
+            const bool is_whole = (is_method ? before : end) == i + 1;
+            const bool is_set = at(i + 1) == "[" && !variable.declared->is_array && is_struct(variable.declared->type);
+            if (is_method ? changes_object(before, end) : is_written(i, end, variable))
+                variable.changes.push_back({i, is_whole || is_set, !is_whole});
+            if (is_whole && at(i - 1) == "=" && at(end) == ";" && !variable.is_float && is_known(variable))
+                variable.copies.push_back(i);
         }
         return variables;
     }
@@ -119,26 +127,66 @@ private:
     bool is_known(const Variable& variable) const
     {
         const std::string_view type = variable.declared->type;
-        return variable.is_float || is_float_type(type) || m_own.is_struct(type);
+        return variable.is_float || is_float_type(type) || is_struct(type);
     }
 
-    bool begins_wrong(const Variable& variable, const Loops::Loop& loop, const Loops& loops,
-                      const FunctionBody& body) const
+    bool is_struct(std::string_view type) const
     {
-        size_t outer = loop.begin, outer_end = loop.begin; // the outermost loop around it
+        return m_own.is_struct(type) || std::any_of(m_imported.begin(), m_imported.end(), [&](const auto& table) {
+                   return table->is_struct(type);
+               });
+    }
+
+    /// Statements that call what the sources do not declare, macros for example: they may write any variable.
+    std::vector<size_t> unknown_calls(const FunctionBody& body) const
+    {
+        static const Names may_stand_before = {";", "{", "}", ")", "else"};
+        std::vector<size_t> calls;
+        for (size_t i = body.open + 1; i < body.end; ++i)
+            if (is_word(at(i)) && at(i + 1) == "(" && may_stand_before.count(at(i - 1)) &&
+                !only_reads_arguments(at(i)) && !is_float_type(at(i)) && !is_struct(at(i)) &&
+                !effect_of(m_own, m_imported, at(i), arguments_of(m_text, i + 1).size(), npos).known)
+                calls.push_back(i);
+        return calls;
+    }
+
+    /// What stands in front of a token may have happened when a loop begins: it is in front of it, or in a loop around.
+    static size_t end_of_before(const Loops::Loop& loop, const Loops& loops)
+    {
+        size_t outer = loop.begin, end = loop.begin; // the outermost loop around it
         for (const Loops::Loop& other : loops.all())
             if (other.begin < outer && loop.end <= other.end)
-                outer = other.begin, outer_end = other.end;
+                outer = other.begin, end = other.end;
+        return end;
+    }
+
+    static bool is_inside(size_t token, const Loops::Loop& loop) { return loop.begin < token && token <= loop.end; }
+
+    static bool begins_wrong(const Variable& variable, const Loops::Loop& loop, const Loops& loops)
+    {
         const auto& changes = variable.changes;
-        return is_visible(variable, loop.begin, body) &&
+        const size_t limit = end_of_before(loop, loops);
+        return std::any_of(changes.begin(), changes.end(),
+                           [&](const Change& change) {
+                               return is_inside(change.token, loop) && (change.is_whole || variable.is_float);
+                           }) &&
             std::any_of(changes.begin(), changes.end(),
-                        [&](const Change& change) {
-                            const bool is_inside = loop.begin < change.token && change.token <= loop.end;
-                            return is_inside && (change.is_whole || variable.is_float);
-                        }) &&
-            std::any_of(changes.begin(), changes.end(), [&](const Change& change) {
-                   return !change.is_whole && change.token < std::max(loop.begin, outer_end);
-               });
+                        [&](const Change& change) { return change.is_part && change.token < limit; });
+    }
+
+    /// Whether a loop copies a struct or array that a __subscript or an unknown call wrote: Slang counts its gradient
+    /// once. What known calls write is passed through the operation behind them (outs.h).
+    static bool copies_wrong(const Variable& variable, const Loops::Loop& loop, const Loops& loops,
+                             const std::vector<size_t>& calls)
+    {
+        const auto& changes = variable.changes;
+        const size_t limit = end_of_before(loop, loops);
+        return std::any_of(variable.copies.begin(), variable.copies.end(),
+                           [&](size_t copy) { return is_inside(copy, loop); }) &&
+            (std::any_of(calls.begin(), calls.end(), [&](size_t call) { return call < limit; }) ||
+             std::any_of(changes.begin(), changes.end(), [&](const Change& change) {
+                 return change.is_whole && change.is_part && change.token < limit;
+             }));
     }
 
     /// Whether a variable is declared in front of a token, in a block around it.

@@ -44,6 +44,25 @@ bool is_mutating(const BracketedText& text, size_t open)
     return false;
 }
 
+/// Whether `float[3]`, `float2x2` or `vector<T, 3>` stands before the name of a function.
+bool returns_elements(const BracketedText& text, size_t name)
+{
+    size_t type = name - 1;
+    const bool is_array = text.at(type) == "]";
+    while (type > 0 && text.at(type) == "]")
+        type = text.match(type) - 1;
+    while (type > 0 && text.at(type) == ">") {
+        size_t depth = 0;
+        do {
+            depth += text.at(type) == ">" ? 1 : text.at(type) == "<" ? size_t(-1) : 0;
+            --type;
+        } while (type > 0 && depth > 0);
+    }
+    const std::string_view word = text.at(type);
+    const bool is_vector = word == "vector" || word == "matrix" || (is_float_type(word) && !is_float_word(word));
+    return is_vector || (is_array && is_float_word(word));
+}
+
 } // namespace
 
 std::vector<Argument> arguments_of(const BracketedText& text, size_t open)
@@ -106,7 +125,7 @@ void FunctionTable::read(const BracketedText& text)
         const size_t name = may_be ? called_name(text, open) : npos;
         if (name == npos)
             continue;
-        DeclaredFunction function{{}, is_mutating(text, open)};
+        DeclaredFunction function{{}, is_mutating(text, open), returns_elements(text, name)};
         for (const Argument& parameter : arguments_of(text, open))
             if (!parameter.empty())
                 function.parameters.push_back(use_of(text, parameter));

@@ -18,7 +18,8 @@ enum class Use { read, written, written_float, written_discrete, referred };
 
 struct DeclaredFunction {
     std::vector<Use> parameters;
-    bool is_mutating; ///< a method that changes its object
+    bool is_mutating;              ///< a method that changes its object
+    bool returns_elements = false; ///< an array of floats, a vector or a matrix
 };
 
 /// The types that structs give fields of one name, by their last words.

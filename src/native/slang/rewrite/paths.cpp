@@ -74,7 +74,7 @@ private:
         const size_t begin = m_text.header_of(body);
         for (size_t i = begin; i < body.begin; ++i)
             if (at(i) == "Differentiable" || at(i) == "BackwardDifferentiable")
-                return m_text.scope_word(begin) != "interface";
+                return true;
         return false;
     }
 
@@ -262,17 +262,35 @@ private:
                });
     }
 
-    /// `var v = x;`, where x is an array of floats.
+    /// `var v = x;` or `var v = f(...);`, where x is, or f returns, an array of floats, a vector or a matrix.
     bool is_copy(std::string_view name, const FunctionBody& body,
                  const std::map<std::string_view, DeclaredName>& names) const
     {
         for (size_t i = body.open; i < body.end; ++i)
             if (at(i) == name && (at(i - 1) == "var" || at(i - 1) == "let")) {
+                if (at(i + 1) == "=" && is_word(at(i + 2)) && at(i + 3) == "(" && at(m_text.match(i + 3) + 1) == ";")
+                    return returns_elements(at(i + 2));
                 const auto source = at(i + 1) == "=" && at(i + 3) == ";" ? names.find(at(i + 2)) : names.end();
                 return source != names.end() && !source->second.is_other && is_float_type(source->second.type) &&
                     (source->second.is_array || is_vector(source->second.type));
             }
         return false;
+    }
+
+    bool returns_elements(std::string_view name) const
+    {
+        bool any = is_vector(name), all = true; // or a constructor
+        const auto look = [&](const FunctionTable& table) {
+            if (const auto* functions = table.find(name))
+                for (const DeclaredFunction& function : *functions) {
+                    any = true;
+                    all &= function.returns_elements;
+                }
+        };
+        look(m_own);
+        for (const auto& table : m_imported)
+            look(*table);
+        return any && all;
     }
 
     /// Whether Slang may lose a read beside another use of the variable: the use reads another place that may be the
