@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..compiler.modules.mentions import asks_position, sees_threads
+from ..compiler.modules.mentions import asks_position, may_loop, sees_threads
 from ..compiler.modules.view_writes import writes_view
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from .bind.custom import with_class
@@ -104,7 +104,8 @@ def _vectorized(request: Request, resolved: Resolved, sized: bool, shaped: bool)
     plan = _read_views(plan, module)
     tile = tile_shape(options.call_group_shape, plan.call_rank, limit)
     asks, sees = (words(module, options.preludes) for words in (asks_position, sees_threads))
-    return replace(plan, tile=tile, shape_dependent=shaped, positions=asks, sees_threads=sees)
+    loops = any(p.binding.rank >= 0 for p in plan.placed) and may_loop(module, resolved.call_name.rpartition(".")[2])
+    return replace(plan, tile=tile, shape_dependent=shaped, positions=asks, sees_threads=sees, may_loop=loops)
 
 
 def _read_views(plan: Vectorized, module: Any) -> Vectorized:

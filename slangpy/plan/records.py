@@ -194,6 +194,7 @@ class Vectorized:
     tile: tuple[int, ...] = ()  # shape of the call groups, in all dimensions of the call; empty without groups
     positions: bool = False  # the function may ask CallShapeInfo where it is
     sees_threads: bool = False  # and which invocations share its thread or group
+    may_loop: bool = False  # the function picks elements of tensors, and may have loops
 
 
 @dataclass(frozen=True)

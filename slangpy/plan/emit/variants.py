@@ -130,13 +130,14 @@ def has_patches(plan: Vectorized) -> bool:
 
 
 def picks_elements(plan: Vectorized) -> bool:
-    """Whether the function picks elements of tensors."""
-    return any(p.binding.rank >= 0 for p in plan.placed)
+    """Whether the function picks elements of tensors at once. A loop keeps a thread busy for itself: four times as many
+    invocations of a thread cost up to a fifth there (benchmarks/forms.py, "product" and "escape")."""
+    return not plan.may_loop and any(p.binding.rank >= 0 for p in plan.placed)
 
 
 def spreads(plan: Vectorized) -> bool:
     """Whether threads may handle several invocations of a function that picks elements of many tensors."""
-    return _is_free(plan) and sum(p.binding.rank >= 0 for p in plan.placed) >= _MANY_TENSORS
+    return _is_free(plan) and not plan.may_loop and sum(p.binding.rank >= 0 for p in plan.placed) >= _MANY_TENSORS
 
 
 def crossing_bytes(placed: Placed) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import slangpy as spy
+from slangpy.compiler.modules.mentions import may_loop
 from slangpy.plan.emit import variants
 
 pytestmark = pytest.mark.needs_kernels
@@ -387,3 +388,26 @@ def test_few_tensors_are_picked_from_by_one_thread_each(device: spy.Device, monk
     assert not any(key & SEVERAL for key in keys(module.picked, x, i))
     np.testing.assert_array_equal(module.of_four(x, x, x, x, i).to_numpy(), 4 * values[index])
     assert not has_forms(device) or all(key & SEVERAL for key in keys(module.of_four, x, x, x, x, i))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    {"plain": False, "unrolled": False, "looped": True, "tight": True, "calls": True, "method": True, "other": False}.items(),
+)
+def test_functions_with_loops_are_told_apart(device: spy.Device, name: str, expected: bool) -> None:
+    """Several of their invocations in one thread are slower than one."""
+    source = """
+        float plain(int i, Tensor<float, 1> x) { return x[i] + x[i + 1]; } // for (;;)
+        float unrolled(int i, Tensor<float, 1> x) { float s = 0; [ForceUnroll]  for (int k = 0; k < 4; k++) s += x[k]; return s; }
+        float looped(int i, Tensor<float, 1> x) { float s = 0; [MaxIters(4)] for (int k = 0; k < i; k++) s += x[k]; return s; }
+        float tight(int i, Tensor<float, 1> x) {do{i--;}while(i>0); return x[0]; }
+        float calls(int i, Tensor<float, 1> x) { return looped(i, x); }
+        struct Walker
+        {
+            int i;
+            float method(Tensor<float, 1> x) { int k = i; while (k > 0) k--; return x[k]; }
+            float other(Tensor<float, 1> x) { return x[i]; }
+        }
+    """
+    module = spy.Module.load_from_source(device, "patches_loops", source)
+    assert may_loop(module, name) is expected and may_loop(module, "missing")
