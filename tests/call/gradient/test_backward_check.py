@@ -157,14 +157,29 @@ def warned(device: Any, source: str, *args: Any) -> list[str]:
 
 
 def test_what_is_called_is_searched_and_told_once(device):
-    """What interfaces define is not changed."""
+    """What macros read is not changed; it is searched in methods, too."""
     called = (
-        "interface I : IDifferentiable { [Differentiable] float g(float v[2], int n) { return v[n % 2] * v[0]; } }\n"
-        "struct S : I { float k; }\n"
+        "#define AT(v, i) v[i]\n"
+        "struct S : IDifferentiable { float k; "
+        "[Differentiable] float g(float v[2], int n) { return AT(v, n % 2) * AT(v, 0); } }\n"
     )
     body = "S s = { x }; float w[2] = { x, x }; return s.g(w, n);"
     seen = warned(device, f"{called}[Differentiable] float f(int n, float x) {{ {body} }}", 0)
-    assert len(seen) == 1 and "'g' uses 'v[n%2]' and 'v[0]' of one value 'v'" in seen[0]
+    assert len(seen) == 1 and "'g' uses 'AT(v, n % 2)' and 'AT(v, 0)' of one value 'v'" in seen[0], seen
+
+
+def test_default_functions_of_interfaces_are_mended(device):
+    source = (
+        "interface I : IDifferentiable { [Differentiable] float g(float v[2], int n) { return v[n % 2] * v[0]; } }\n"
+        "struct S : I { float k; }\n"
+        "[Differentiable] float f(int n, float x) { S s = { x }; float w[2] = { x, 2 * x }; return s.g(w, n); }"
+    )
+    assert warned(device, source, 0) == []
+    module = spy.Module.load_from_source(device, "mixed_defaults", source)
+    x = spy.Tensor.from_numpy(device, np.linspace(0.5, 2, 33, dtype=np.float32)).with_grads()
+    ones = spy.Tensor.from_numpy(device, np.ones(33, np.float32))
+    module.f.bwds(0, x, _result=module.f(0, x).with_grads(grad_in=ones))
+    np.testing.assert_allclose(x.grad.to_numpy(), 2 * x.to_numpy(), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
