@@ -1,6 +1,6 @@
 """Random functions, called with random arguments in every form, against their evaluation in NumPy.
 
-SLANGPY_PROPERTY_CASES       calls per device; default: 2000 on the CPU, 300 elsewhere
+SLANGPY_PROPERTY_CASES       calls per device; default: 1200 on the CPU, 300 elsewhere
 SLANGPY_PROPERTY_FUNCTIONS   functions in the module; default: 60 on the CPU, 30 elsewhere
 SLANGPY_PROPERTY_PLANS       ways to pass the arguments of a function; default 2
 SLANGPY_PROPERTY_SEED        which functions and calls; default 1
@@ -182,7 +182,7 @@ def cases(device: Any) -> Any:
 
 
 def test_calls_equal_numpy(device: spy.Device) -> None:
-    count = int(os.environ.get("SLANGPY_PROPERTY_CASES", "2000" if is_cpu(device) else "300"))
+    count = int(os.environ.get("SLANGPY_PROPERTY_CASES", "1200" if is_cpu(device) else "300"))
     options = settings(
         max_examples=count, deadline=None, database=None, derandomize=SEED == 1, phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck), print_blob=True,

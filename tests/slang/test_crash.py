@@ -40,6 +40,7 @@ def test_other_faults_end_the_process(tmp_path: Path) -> None:
     assert done.stderr.count("Fatal Python error: Segmentation fault") == 1
 
 
+@pytest.mark.needs_kernels
 @pytest.mark.parametrize(
     "source",
     [
