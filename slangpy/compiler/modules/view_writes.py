@@ -8,45 +8,15 @@ that only reads it. All else counts as writing.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
-from ...base.folders import LIBRARY_PATH
+from .sources import end_of, sources_of, without_comments
 
 _Definition = tuple[list[str], str]  # names of parameters, body
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _FUNCTION = re.compile(r"\b(\w+)\s*(?:<[^<>;{}()]*>)?\s*\(")
 _ASSIGNED = re.compile(r"(?:\s*\.\s*\w+)*\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?!=))")
-_CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _READS = ("size", "dims", "stride", "load", "loadOnce")
 _KEYWORDS = ("if", "for", "while", "switch", "return")
-
-
-def _source_of(module: Any) -> str | None:
-    """The sources of a module, of what it imports and is linked with; None where one is not at hand."""
-    parts = [module._source] if module._source else []
-    for loaded in module.loaded.modules:
-        paths = [Path(path) for path in loaded.dependencies]
-        files = [path for path in paths if path.is_file()]
-        if len(files) < len(paths) and not module._source:
-            return None
-        parts += [p.read_text("utf-8", "replace") for p in files if p.resolve().parent != LIBRARY_PATH]
-    for linked in module.link:
-        other = _source_of(linked) if hasattr(linked, "loaded") else ""
-        if other is None:
-            return None
-        parts.append(other)
-    return _COMMENT.sub(" ", "\n".join(parts))
-
-
-def _end(text: str, begin: int) -> int:
-    """Behind the bracket that closes the one at `begin`; -1 where there is none."""
-    opening, closing, depth = text[begin], _CLOSING[text[begin]], 0
-    for at in range(begin, len(text)):
-        depth += (text[at] == opening) - (text[at] == closing)
-        if depth == 0:
-            return at + 1
-    return -1
 
 
 def _split(text: str) -> list[str]:
@@ -68,7 +38,7 @@ def _definitions(text: str) -> dict[str, list[_Definition]]:
     """Every function and method with a body, by name."""
     found: dict[str, list[_Definition]] = {}
     for match in _FUNCTION.finditer(text):
-        end = _end(text, match.end() - 1)
+        end = end_of(text, match.end() - 1)
         if end < 0 or match.group(1) in _KEYWORDS:
             continue
         body = re.match(r"\s*(?:where\b[^;{}]*)?\{", text[end:])
@@ -76,7 +46,7 @@ def _definitions(text: str) -> dict[str, list[_Definition]]:
             continue
         begin = end + body.end() - 1
         names = [_parameter_name(part) for part in _split(text[match.end() : end - 1])]
-        found.setdefault(match.group(1), []).append((names, text[begin : _end(text, begin)]))
+        found.setdefault(match.group(1), []).append((names, text[begin : end_of(text, begin)]))
     return found
 
 
@@ -123,7 +93,7 @@ class ViewWrites:
             return name != "diff" and (name != "primal" or self._use_writes(body, begin, after, ()))
         index = re.match(r"\s*\[", body[end:])
         if index is not None and not fields:
-            return _ASSIGNED.match(body, _end(body, end + index.end() - 1)) is not None
+            return _ASSIGNED.match(body, end_of(body, end + index.end() - 1)) is not None
         return self._argument_writes(body, begin, end, fields)
 
     def _method_writes(self, method: str, name: str, fields: tuple[str, ...]) -> bool:
@@ -159,8 +129,7 @@ def writes_view(module: Any, function: str, index: int, fields: tuple[str, ...])
     loaded = module.loaded
     known = getattr(loaded, "_view_writes", None)
     if known is None:
-        text = _source_of(module)
-        known = loaded._view_writes = ViewWrites("" if text is None else text)
+        known = loaded._view_writes = ViewWrites(without_comments(sources_of(module) or ""))
     return known.writes(function.rpartition(".")[2].partition("<")[0], index, fields)
 
 

@@ -35,15 +35,12 @@ class PatchLoops:
             *self.kernel.hoisted,
             *self.kernel.row,
             *(self._fetch() if patch.crossed else []),
-            "if (_full)",
-            "{",
-            *indent(fast),
-            "}",
-            "else",
-            "{",
-            *indent(self._each(slow, "[loop] ")),
-            "}",
+            *self._either(fast, slow),
         ]
+
+    def _either(self, full: list[str], element: list[str]) -> list[str]:
+        """`full` where the whole patch is inside of the call, else `element` for each of a thread's elements."""
+        return ["if (_full)", "{", *indent(full), "}", "else", "{", *indent(self._each(element, "[loop] ")), "}"]
 
     def _size(self, dim: int) -> str:
         return f"int(_call._shape[{dim}])"
@@ -87,14 +84,5 @@ class PatchLoops:
             f"int _to = ({own}) * {patch.size[1] + 1} + _lane;",
         ]
         checked = [*place, f"if ({self._inside('_s')})", "{", *indent(self.kernel.fetch), "}"]
-        return [
-            "if (_full)",
-            "{",
-            *indent(self._each([*place, *self.kernel.fetch], "[ForceUnroll] ")),
-            "}",
-            "else",
-            "{",
-            *indent(self._each(checked, "[loop] ")),
-            "}",
-            "GroupMemoryBarrierWithGroupSync();",
-        ]
+        full = self._each([*place, *self.kernel.fetch], "[ForceUnroll] ")
+        return [*self._either(full, checked), "GroupMemoryBarrierWithGroupSync();"]
