@@ -1,6 +1,6 @@
 // What programs emitted for CUDA need to compile for the host: goes in front of the program of a kernel module on the
 // CPU device (slangpy/pytorch/kernels/host.py, docs/slangtorch.md). Written from what Slang emits and from CUDA's
-// documentation; nothing of CUDA's or Slang's headers is in it.
+// documentation; nothing of CUDA's or Slang's headers is in it. Stands behind divisions_cpp.h.
 #pragma once
 
 #include <math.h>
@@ -183,7 +183,7 @@ SPY_INLINE __half _slang_fmod(__half a, __half b) { return __half(fmodf(a, b)); 
 template <class T> SPY_INLINE T spy_rest(T a, T b)
 {
     if constexpr (T(0.5f) == T(0))
-        return T(a % b);
+        return T(a % _spy_by % b);
     else
         return _slang_fmod(a, b);
 }
@@ -196,8 +196,15 @@ template <> SPY_INLINE __half spy_rest(__half a, __half b) { return _slang_fmod(
         for (int i = 0; i < N; i++) (&r.x)[i] = T((&a.x)[i] op (&b.x)[i]); \
         return r; \
     }
-SPY_EACH(+) SPY_EACH(-) SPY_EACH(*) SPY_EACH(/) SPY_EACH(^) SPY_EACH(&) SPY_EACH(|) SPY_EACH(&&) SPY_EACH(||) SPY_EACH(>>) SPY_EACH(<<)
+SPY_EACH(+) SPY_EACH(-) SPY_EACH(*) SPY_EACH(^) SPY_EACH(&) SPY_EACH(|) SPY_EACH(&&) SPY_EACH(||) SPY_EACH(>>) SPY_EACH(<<)
 #undef SPY_EACH
+template <class T, int N> SPY_INLINE Vector<T, N> operator/(Vector<T, N> a, Vector<T, N> b)
+{
+    Vector<T, N> r;
+    for (int i = 0; i < N; i++)
+        (&r.x)[i] = T((&a.x)[i] / _spy_by / (&b.x)[i]);
+    return r;
+}
 template <class T, int N> SPY_INLINE Vector<T, N> operator%(Vector<T, N> a, Vector<T, N> b)
 {
     Vector<T, N> r;

@@ -3,6 +3,9 @@ of the process."""
 
 from __future__ import annotations
 
+import math
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 from device_kernels import RW, kernel
 
 import slangpy as spy
+from slangpy.compiler.text.divisions import checked_divisions
 
 pytestmark = pytest.mark.needs_kernels
 
@@ -91,3 +95,79 @@ def test_in_groups_and_loops(device: spy.Device) -> None:
     pairs = zip(other, own, strict=True)
     expected = [sum(divide(60, o * k) for k in range(-2, 3)) + divide(i, v) for i, (o, v) in enumerate(pairs)]
     assert buffer.to_numpy().view(np.int32).tolist() == expected
+
+
+LATER_HANDLERS = """
+import faulthandler, os, signal, sys, threading, warnings
+import numpy as np
+import slangpy as spy
+
+warnings.simplefilter("ignore")
+module = spy.Module.load_from_source(spy.Device(type="cpu"), "later", "int f(int a, int b) { return a / b + a % b; }")
+a, b = np.arange(1003, dtype=np.int32) - 500, np.arange(1003, dtype=np.int32) % 3 - 1
+expected = np.where(b == 0, 0, -a * (b == -1) + a * (b == 1))
+
+def check():
+    assert np.array_equal(module.f(a, b, _result="numpy"), expected)
+
+check()
+faulthandler.enable()
+check()
+signal.signal(signal.SIGFPE, signal.SIG_DFL)
+check()
+thread = threading.Thread(target=check)
+thread.start()
+thread.join()
+if hasattr(os, "fork"):
+    child = os.fork()
+    if child == 0:
+        check()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+print("all right")
+"""
+
+
+def test_other_handlers_of_the_signal_do_not_matter() -> None:
+    done = subprocess.run([sys.executable, "-c", LATER_HANDLERS], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("all right\n", 0), done.stderr
+    assert "Fatal" not in done.stderr
+
+
+@pytest.mark.filterwarnings("ignore:.*divided by zero")
+def test_divisions_in_expressions() -> None:
+    """Their order stays; matrices, literals of all forms, and numbers that are no integers."""
+    source = """
+    static const int limits[3] = { 12 / 5, -7 % 4, 1 };
+    int f(int a, int b) { return 100 / a * 3 % b - 7 / -b / a % -3 + limits[1]; }
+    float g(float a, int b) { return a / 4 / float(b / 2) * a / (1.0f / a) + float(b % -1); }
+    int2x2 m(int2x2 a, int b) { return a / int2x2(b, 1, 2, b) % int2x2(3); }
+    int compound(int a, int b) { a /= b; a %= 7; a += b / 0x10; return a; }
+    double d(double a, int64_t b) { return a / double(b) + double(uint16_t(b) / uint8_t(b)); }
+    """
+    module = spy.Module.load_from_source(spy.Device(spy.DeviceType.cpu), "division_orders", source)
+    rest, over = lambda a, b: math.fmod(a, b) if b else 0, lambda a, b: int(a / b) if b else 0
+    for a in (-9, -1, 0, 3, 5):
+        for b in (-4, -1, 0, 2, 33):
+            assert module.f(a, b) == rest(over(100, a) * 3, b) - rest(over(over(7, -b), a), -3) - 3
+            assert module.compound(a, b) == rest(over(a, b), 7) + over(b, 16)
+    assert module.g(6.0, 4) == np.float32(6 / 4 / 2 * 6 / (1 / 6))
+    assert module.d(6.0, 4) == 2.5
+    assert np.array(module.m(spy.int2x2([9, 8, 7, 6]), 0)).tolist() == [[0, 2], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a / b", "a / _spy_by / b"),
+        ("a%b", "a% _spy_by %b"),
+        ("a / 7U + b % int(3)", "a / 7U + b % int(3)"),
+        ("a / 2.0f / b", "a / 2.0f / _spy_by / b"),
+        ("a / 0 / int(-1)", "a / _spy_by / 0 / _spy_by / int(-1)"),
+        ('f("a / b%d"); // a / b\n/* a % b */ a /= b', 'f("a / b%d"); // a / b\n/* a % b */ a /= b'),
+        ("#include <a/b>\nx = '/' / y", "#include <a/b>\nx = '/' / _spy_by / y"),
+        ("a / 1e5f", "a / _spy_by / 1e5f"),
+    ],
+)
+def test_text_of_divisions(text: str, expected: str) -> None:
+    assert checked_divisions(text.encode()).decode() == expected

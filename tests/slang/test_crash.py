@@ -28,7 +28,7 @@ def run(what: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("what", ["accessors", "contained"])
+@pytest.mark.parametrize("what", ["accessors", "contained", "meanwhile"])
 def test_the_process_lives_on(what: str, tmp_path: Path) -> None:
     done = run(what, tmp_path)
     assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stderr

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ...base.folders import LIBRARY_PATH
 
-_END_OF_PRELUDE = b"\n#ifdef SLANG_PRELUDE_NAMESPACE\nusing namespace SLANG_PRELUDE_NAMESPACE;\n#endif\n"
+END_OF_PRELUDE = b"\n#ifdef SLANG_PRELUDE_NAMESPACE\nusing namespace SLANG_PRELUDE_NAMESPACE;\n#endif\n"
+"""What Slang writes last before its own code of a program."""
 KERNEL = b"\n// --- the kernel\n"
 """Stands between what is here put in front of a kernel, and what Slang emitted."""
 _HOST = b'extern "C" __attribute__((visibility("default"))) const SpyHost* _spy_host = nullptr;\n'
@@ -63,7 +64,7 @@ def host_inputs() -> bytes:
 
 def with_host(code: bytes, wave_lanes: str) -> bytes:
     """Code that Slang emitted, with what it calls of the device, and its groups made of fibers where threads wait."""
-    at = code.rfind(_END_OF_PRELUDE)
+    at = code.rfind(END_OF_PRELUDE)
     body = code[at:]
     textures = _TEXTURES.search(body)
     if at < 0 or not (textures or _GROUPS.search(body) or _SHARED.search(body)):
@@ -74,14 +75,14 @@ def with_host(code: bytes, wave_lanes: str) -> bytes:
         body = _LOOP.sub(_fibers, body)
     parts = (
         code[:at],
-        _END_OF_PRELUDE,
+        END_OF_PRELUDE,
         b"#define SPY_WAVE_LANES %s\n" % wave_lanes.encode(),
         _file("host_cpp.h"),
         _HOST,
         _file("groups_cpp.h"),
         _file("textures_cpp.h") if textures else b"",
         KERNEL,
-        body[len(_END_OF_PRELUDE) :],
+        body[len(END_OF_PRELUDE) :],
     )
     return b"".join(parts)
 

@@ -11,6 +11,7 @@ from typing import Any
 from ... import _native
 from ...base.folders import LIBRARY_PATH
 from ..cache import digest
+from .divisions import division_inputs, with_checked_divisions
 from .globals_used import used_slots
 from .hlsl import check_hlsl, with_any_index, with_halves
 from .host import host_inputs, with_host, with_one_entry
@@ -69,7 +70,7 @@ def prelude_key(target: str) -> str:
     return digest(
         Path(__file__).read_bytes(), Path(__file__).with_name("hlsl.py").read_bytes(),
         _prelude_of(target) if target in _FILES else b"",
-        host_inputs() + _checks() + short_inputs() if target == "cpp" else b"",
+        host_inputs() + _checks() + short_inputs() + division_inputs() if target == "cpp" else b"",
     )  # fmt: skip
 
 
@@ -86,7 +87,7 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
     for wrong, right in _WAVE_MATCH if target == "cuda" else ():
         code = code.replace(wrong, right, 1)
     if target == "cpp":
-        code = with_one_entry(with_host(code, defines.get("SPY_WAVE_LANES", "1")))
+        code = with_one_entry(with_host(with_checked_divisions(code), defines.get("SPY_WAVE_LANES", "1")))
         if defines.get("SPY_BOUNDS_CHECKS") == "1":
             code = _checks() + _checked_parts(code)
         code = _half_operators(code).replace(_MATRIX_MINUS, _MATRIX_MINUS.replace(b"result[i].", b"result."))

@@ -11,6 +11,7 @@ import re
 from functools import cache
 
 from slangpy.base.folders import LIBRARY_PATH
+from slangpy.compiler.text.divisions import checked_divisions, division_header
 from slangpy.pytorch.kernels.scan import (
     EmittedKernel,
     mended,
@@ -82,6 +83,7 @@ SPY_EXPORT void {export}(const SpyRange* range, void* arguments, void*)
 def _header(fibers: bool, wide: bool) -> str:
     names = ["kernels_host.h", "fibers.h", "kernels_fibers.h"] if fibers else ["kernels_host.h"]
     text = "".join((LIBRARY_PATH / name).read_text("utf-8").replace("#pragma once", "", 1) for name in names)
+    text = division_header().decode() + text
     return text.replace("    uint32_t strides[5];", "    uint64_t strides[5];", 1) if wide else text
 
 
@@ -116,6 +118,7 @@ def host_program(program: str, kernels: list[tuple[EmittedKernel, Places]], wide
         "__device__ static constexpr", "__device__ static const"
     )
     body = re.sub(r"__device__ static const\b", "inline static const", body)
+    body = checked_divisions(body.encode()).decode()
     lines = [
         _header(any(waits.values()), wide),
         _DRIVER,

@@ -1,7 +1,6 @@
 #include "core/error.h"
 #include "core/warning.h"
 #include "cpu/device.h"
-#include "cpu/division.h"
 #include "cpu/fibers.h"
 #include "cpu/texel.h"
 #include "device/backend.h"
@@ -184,7 +183,6 @@ void CpuDevice::run(const CpuKernel& kernel, const LaunchDesc& desc, void* entry
 {
     const uint64_t count = uint64_t(desc.group_count[0]) * desc.group_count[1] * desc.group_count[2];
     auto run = [&](uint64_t begin, uint64_t end) {
-        const DivisionScope scope(kernel.divided());
         run_groups(kernel.function(), desc.group_count, begin, end, entry_point, globals);
     };
     if (!kernel.set_adds())
@@ -233,7 +231,7 @@ void CpuDevice::launch(const LaunchDesc& desc)
             "loop takes more trips than its [MaxIters(n)] says (make n larger), or is nested in another loop and the "
             "length of one of them is not written as a number or constant of its file (give both loops "
             "[MaxIters(n)] with the larger n)");
-    if (kernel->divided().load(std::memory_order_relaxed) && !kernel->told_of_division())
+    if (kernel->divided())
         warn(cat(kernel->label(), ": an integer was divided by zero: the result is 0 (told once for each kernel)"));
     if (kernel->went_outside())
         warn(

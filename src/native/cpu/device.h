@@ -56,9 +56,11 @@ public:
     {
         return m_outside && m_outside->load(std::memory_order_relaxed) != 0 && !m_told.exchange(true);
     }
-    /// Set by a launch that divides an integer by zero.
-    std::atomic<bool>& divided() const { return m_divided; }
-    bool told_of_division() const { return m_told_division.exchange(true); }
+    /// Whether a launch, the first that did, divided an integer by zero.
+    bool divided() const
+    {
+        return m_divided && m_divided->load(std::memory_order_relaxed) != 0 && !m_told_division.exchange(true);
+    }
     /// All scopes stand in one block of memory, at these offsets.
     uint64_t block_size() const { return m_block_size; }
     /// Writes bytes, resources and the pointers between scopes into a zeroed block.
@@ -74,8 +76,8 @@ private:
     SetAdds m_set_adds = nullptr;
     std::atomic<int>* m_overrun = nullptr; ///< in the library: see slangpy/slang/bounds_cpp.h
     std::atomic<int>* m_outside = nullptr; ///< in the library: see slangpy/slang/indices_cpp.h
-    mutable std::atomic<bool> m_told{false};
-    mutable std::atomic<bool> m_divided{false}, m_told_division{false};
+    std::atomic<int>* m_divided = nullptr; ///< in the library: see slangpy/slang/divisions_cpp.h
+    mutable std::atomic<bool> m_told{false}, m_told_division{false};
     /// Texture and sampler of a slot, behind the scopes in the block.
     struct Resource {
         size_t slot;

@@ -1,5 +1,4 @@
 #include "core/error.h"
-#include "cpu/division.h"
 #include "cpu/device.h"
 #include "cpu/host.h"
 #include "cpu/texel.h"
@@ -150,9 +149,9 @@ CpuKernel::CpuKernel(ref<Device> device, const KernelDesc& desc)
     if (auto* host = static_cast<const SpyHost**>(m_library->symbol("_spy_host")))
         *host = &host_functions();
     m_set_adds = find_set_adds(*m_library);
-    install_division_handler();
     m_outside = static_cast<std::atomic<int>*>(m_library->symbol("_spy_outside"));
     m_overrun = static_cast<std::atomic<int>*>(m_library->symbol("_spy_overrun"));
+    m_divided = static_cast<std::atomic<int>*>(m_library->symbol("_spy_divided_by_zero"));
 
     for (const ScopeLayout& scope : m_layout->scopes) {
         m_scope_offsets.push_back(m_block_size);

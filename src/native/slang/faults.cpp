@@ -79,7 +79,7 @@ void pass_on(int signal, siginfo_t* info, void* context, int thread)
     const int i = index_of(signal);
     struct sigaction next = before[i];
     const bool is_back = passing_on[i] == thread;
-    if (!is_back && is_function(next)) { // ours stays: that of the CPU device mends divisions and goes on
+    if (!is_back && is_function(next)) { // ours stays: that one may mend what happened, and go on
         passing_on[i] = thread;
         if (next.sa_flags & SA_SIGINFO)
             next.sa_sigaction(signal, info, context);
@@ -100,7 +100,13 @@ void on_fault(int signal, siginfo_t* info, void* context)
 {
     const int thread = thread_id();
     for (FaultSlot& slot : slots) {
-        if (slot.thread != thread || info->si_code <= 0 || !is_of_slang(instruction(context)))
+        if (slot.thread != thread)
+            continue;
+        // A handler that came while the thread worked, such as that of Python's faulthandler, removed itself and sends
+        // the signal on. The instruction, on its return, does it again.
+        if (info->si_code == SI_TKILL && info->si_pid == getpid())
+            return;
+        if (info->si_code <= 0 || !is_of_slang(instruction(context)))
             continue;
         sigset_t all;
         sigfillset(&all);

@@ -90,6 +90,21 @@ def test_one_file_with_several_defines(load: Any, place: str) -> None:
     assert load(TRACE, defines={"STEPS": 3}) is found[3]
 
 
+DIVISIONS = """
+[AutoPyBindCUDA] [CudaKernel] void run(TensorView<int> a, TensorView<int> b, TensorView<int> y)
+{ uint i = cudaThreadIdx().x; y[i] = a[i] / b[i] + a[i] % b[i] * 10 + (int2(a[i]) / int2(1, b[i])).y * 100; }
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*divided by zero")
+def test_divisions_without_a_result(load: Any) -> None:
+    a = torch.tensor([7, -7, -(2**31), 9], dtype=torch.int32)
+    b = torch.tensor([0, 2, -1, -1], dtype=torch.int32)
+    y = torch.zeros_like(a)
+    load(DIVISIONS).run(a, b, y).launchRaw((4, 1, 1), (1, 1, 1))
+    assert y.tolist() == [0, -3 - 10 - 300, -(2**31), -9 - 900]
+
+
 FACTOR = "[AutoPyBindCUDA] [CudaKernel] void run(TensorView<float> y) { y[0] = FACTOR; }\n"
 
 
