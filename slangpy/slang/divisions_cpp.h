@@ -25,8 +25,8 @@ struct _spy_Dividend { const T& value; };
 template<class T> SPY_DIVISION_INLINE constexpr _spy_Dividend<T> operator/(const T& a, _spy_Over) { return {a}; }
 template<class T> SPY_DIVISION_INLINE constexpr _spy_Dividend<T> operator%(const T& a, _spy_Over) { return {a}; }
 
-template<class T> struct _spy_is_integer { static constexpr bool value = false; };
-#define SPY_INTEGER(T) template<> struct _spy_is_integer<T> { static constexpr bool value = true; };
+template<class T> struct _spy_has_remainders { static constexpr bool value = false; };
+#define SPY_INTEGER(T) template<> struct _spy_has_remainders<T> { static constexpr bool value = true; };
 SPY_INTEGER(bool) SPY_INTEGER(char)
 SPY_INTEGER(signed char) SPY_INTEGER(short) SPY_INTEGER(int) SPY_INTEGER(long) SPY_INTEGER(long long)
 SPY_INTEGER(unsigned char) SPY_INTEGER(unsigned short) SPY_INTEGER(unsigned) SPY_INTEGER(unsigned long)
@@ -36,7 +36,7 @@ SPY_INTEGER(unsigned long long)
 #define SPY_DIVISION(op, without_room) \
     template<class T, class U> SPY_DIVISION_INLINE constexpr auto operator op(_spy_Dividend<T> dividend, const U& divisor) \
     { \
-        if constexpr (_spy_is_integer<T>::value && _spy_is_integer<U>::value) { \
+        if constexpr (_spy_has_remainders<T>::value && _spy_has_remainders<U>::value) { \
             typedef decltype(T() / U()) R; \
             const R a = R(dividend.value), b = R(divisor); \
             constexpr bool is_signed = R(-1) < R(0); \
