@@ -52,7 +52,8 @@ def group_size(request: Request) -> int:
 def can_widen(request: Request, planned: Planned) -> bool:
     """Whether threads of this plan's kernels may handle several elements each (GPU devices only)."""
     derives = request.options.bwds or request.options.fwds
-    return not request.on_cpu and not derives and vector_width(planned.vectorized) > 1
+    several = not (request.on_cpu or derives or planned.vectorized.statics)
+    return several and vector_width(planned.vectorized) > 1
 
 
 def can_space(request: Request, planned: Planned) -> bool:

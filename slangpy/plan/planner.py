@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..compiler.modules.mentions import asks_position, may_loop, sees_threads
+from ..compiler.modules.mentions import asks_position, has_statics, may_loop, sees_threads
 from ..compiler.modules.view_writes import writes_view
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from .bind.custom import with_class
@@ -105,7 +105,11 @@ def _vectorized(request: Request, resolved: Resolved, sized: bool, shaped: bool)
     tile = tile_shape(options.call_group_shape, plan.call_rank, limit)
     asks, sees = (words(module, options.preludes) for words in (asks_position, sees_threads))
     loops = any(p.binding.rank >= 0 for p in plan.placed) and may_loop(module, resolved.call_name.rpartition(".")[2])
-    return replace(plan, tile=tile, shape_dependent=shaped, positions=asks, sees_threads=sees, may_loop=loops)
+    added = [*options.preludes, *(line for p in plan.placed if p.binding.code is not None for line in p.binding.code.lines)]
+    statics = has_statics(module, added)
+    return replace(
+        plan, tile=tile, shape_dependent=shaped, positions=asks, sees_threads=sees, may_loop=loops, statics=statics
+    )
 
 
 def _read_views(plan: Vectorized, module: Any) -> Vectorized:

@@ -193,7 +193,8 @@ class Vectorized:
     shape_dependent: bool = False  # sizes of containers belong to the key as well as those of lists
     tile: tuple[int, ...] = ()  # shape of the call groups, in all dimensions of the call; empty without groups
     positions: bool = False  # the function may ask CallShapeInfo where it is
-    sees_threads: bool = False  # and which invocations share its thread or group
+    sees_threads: bool = False  # and which invocations share its group
+    statics: bool = False  # and may write variables that live as long as its thread
     may_loop: bool = False  # the function picks elements of tensors, and may have loops
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .sources import end_of, sources_of, without_comments
+from .statics import keeps_statics
 
 _POSITION = re.compile("CallShapeInfo")
-_THREADS = re.compile(
-    r"groupshared|[Bb]arrier|\b(?:[Ww]ave|Quad|[Ss]ubgroup|Workgroup|gl_|cuda)[A-Z]|_asm\b"
-    r"|\bstatic\s+(?!const\b)[\w<>,\[\] \t]+[=;]"
-)
-"""What shows which invocations share a thread or a group, variables that live as long as their thread among it."""
+_THREADS = re.compile(r"groupshared|[Bb]arrier|\b(?:[Ww]ave|Quad|[Ss]ubgroup|Workgroup|gl_|cuda)[A-Z]|_asm\b")
+"""What shows which invocations share a group."""
 
 _LOOP = re.compile(r"(?<!\bForceUnroll\] )(?<!\bunroll\] )\b(?:for|while|do)\b")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^;{}()]*>)?\s*\(")
@@ -21,12 +19,20 @@ _CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^;{}()]*>)?\s*\(")
 
 def asks_position(module: Any, preludes: Iterable[str]) -> bool:
     """Whether code of a module or a prelude may ask CallShapeInfo where it is."""
-    return _is_mentioned(module, preludes, _POSITION, "_asks_position")
+    return _holds(module, preludes, lambda text: bool(_POSITION.search(text)), "_asks_position")
 
 
 def sees_threads(module: Any, preludes: Iterable[str]) -> bool:
-    """Whether code of a module or a prelude may see which invocations share a thread or a group."""
-    return _is_mentioned(module, preludes, _THREADS, "_sees_threads")
+    """Whether code of a module or a prelude may see which invocations share a group."""
+    return _holds(module, preludes, lambda text: bool(_THREADS.search(text)), "_sees_threads")
+
+
+def has_statics(module: Any, preludes: Iterable[str]) -> bool:
+    """Whether code of a module or a prelude may see which invocations share a thread, by variables that live as long."""
+    added = "\n".join(preludes)
+    if added and keeps_statics("\n".join([added, module._source or sources_of(module) or ""])):
+        return True
+    return _holds(module, (), keeps_statics, "_has_statics")
 
 
 def may_loop(module: Any, name: str) -> bool:
@@ -50,20 +56,25 @@ def _bodies(text: str, name: str) -> Iterator[str]:
         yield text[found.end() : end_of(text, found.end() - 1)]
 
 
-def _is_mentioned(module: Any, preludes: Iterable[str], words: re.Pattern[str], name: str) -> bool:
-    """`name`: under which a loaded module remembers it."""
-    if any(re.search(words, text) for text in preludes):
+def _holds(module: Any, preludes: Iterable[str], says: Callable[[str], bool], name: str) -> bool:
+    """Whether one of the texts does what `says` asks. `name`: under which a loaded module remembers it."""
+    if any(says(text) for text in preludes):
         return True
     known = getattr(module.loaded, name, None)
     if known is None:
-        known = mentions(module, words)
+        known = _is_said(module, says)
         setattr(module.loaded, name, known)
     return known
 
 
-def mentions(module: Any, words: str | re.Pattern[str]) -> bool:
+def mentions(module: Any, words: str) -> bool:
     """Whether the source of a module, of what it imports or is linked with has such words (True if that is unknown)."""
-    if re.search(words, module._source):
+    return _is_said(module, lambda text: re.search(words, text) is not None)
+
+
+def _is_said(module: Any, says: Callable[[str], bool]) -> bool:
+    """The same of a text; what is imported may write the variables of another module, so it is asked of all together."""
+    if says(module._source):
         return True
     text = sources_of(module)
-    return text is None or re.search(words, text) is not None
+    return text is None or says(text)

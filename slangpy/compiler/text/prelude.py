@@ -16,6 +16,7 @@ from .globals_used import used_slots
 from .hlsl import check_hlsl, with_any_index, with_halves
 from .host import host_inputs, with_host, with_one_entry
 from .short import short_inputs
+from .statics import with_statics
 
 _FILES = {
     "cpp": ("prelude_integers.h", "adds_cpp.h", "prelude_cpp.h"),
@@ -71,6 +72,7 @@ def prelude_key(target: str) -> str:
         Path(__file__).read_bytes(), Path(__file__).with_name("hlsl.py").read_bytes(),
         _prelude_of(target) if target in _FILES else b"",
         host_inputs() + _checks() + short_inputs() + division_inputs() if target == "cpp" else b"",
+        Path(__file__).with_name("statics.py").read_bytes() if target == "cpp" else b"",
     )  # fmt: skip
 
 
@@ -87,7 +89,7 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
     for wrong, right in _WAVE_MATCH if target == "cuda" else ():
         code = code.replace(wrong, right, 1)
     if target == "cpp":
-        code = with_one_entry(with_host(with_checked_divisions(code), defines.get("SPY_WAVE_LANES", "1")))
+        code = with_one_entry(with_host(with_statics(with_checked_divisions(code)), defines.get("SPY_WAVE_LANES", "1")))
         if defines.get("SPY_BOUNDS_CHECKS") == "1":
             code = _checks() + _checked_parts(code)
         code = _half_operators(code).replace(_MATRIX_MINUS, _MATRIX_MINUS.replace(b"result[i].", b"result."))

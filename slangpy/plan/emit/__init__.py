@@ -19,7 +19,7 @@ from .backward import emit_backward
 from .forward import declare, emit_forward
 from .forward_mode import emit_forward_mode
 from .groups import position_lines
-from .library import library_settings, set_globals
+from .library import RESET, library_settings, set_globals, statics_functions
 from .loops import cpu_loop, gpu_body
 from .result import declare_result
 from .second_order import emit_second_order
@@ -40,6 +40,8 @@ def emit(
     wrapper = _write_call(kernel)
     wide = _write_neighbours(facts)
     kernel.body = over_places(kernel, kernel.body)
+    if facts.resets_statics:
+        kernel.body = [RESET, *kernel.body]
     if plan.positions:
         kernel.body = [*position_lines(facts.rank, plan.tile), *kernel.body]
     return "\n".join(_page(kernel, wrapper, wide)) + "\n"
@@ -65,7 +67,7 @@ def _write_neighbours(facts: Facts) -> Wide | None:
     wide = Wide()
     kernel = Kernel(facts, wide=wide)
     emit_forward(kernel)
-    wide.body = kernel.body
+    wide.body = [RESET, *kernel.body] if facts.resets_statics else kernel.body
     return wide
 
 
@@ -88,6 +90,7 @@ def _page(kernel: Kernel, wrapper: list[str], wide: Wide | None) -> list[str]:
         *(f"    {field};" for field in [*_header(facts), *kernel.fields]),
         *from_memory(facts.on_d3d12),
         "}",
+        *statics_functions(kernel),
         *wrapper,
         *_entry_point(kernel, wide),
     ]

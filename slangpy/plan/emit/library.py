@@ -62,6 +62,16 @@ def sum_mode(kernel: Kernel) -> int:
     return max(modes, default=0)
 
 
+RESET = "_spy_reset_statics();"
+"""Makes the variables of a thread what they were at `_spy_keep_statics()` (compiler/text/statics.py)."""
+
+
+def statics_functions(kernel: Kernel) -> list[str]:
+    """What marks these places."""
+    names = ("_spy_keep_statics", "_spy_reset_statics") if kernel.facts.resets_statics else ()
+    return [f'void {name}() {{ __intrinsic_asm "{name}()"; }}' for name in names]
+
+
 def set_globals(kernel: Kernel) -> list[str]:
     """Statements at the begin of the entry point that fill the library's variables."""
     lines = ["_spy_bounds = _call._bounds;"] if kernel.facts.checks_bounds else []
@@ -70,4 +80,4 @@ def set_globals(kernel: Kernel) -> list[str]:
         lines.append("_spy_sum_table = _call._sum_table;")
     if mode == PRIVATE:
         lines.append(f"_spy_choose_copy(_group.x * {kernel.facts.variant.group_size} + _thread);")
-    return lines
+    return [*lines, "_spy_keep_statics();"] if kernel.facts.resets_statics else lines

@@ -6,7 +6,7 @@ from ..kernel import Kernel, Wide
 from ..slang_text import indent
 from .groups import TileLoops
 from .patches import PatchLoops
-from .sums import group_limit
+from .sums import group_limit, sums_in_groups
 
 
 def _split(kernel: Kernel, flat: str) -> list[str]:
@@ -127,17 +127,14 @@ def gpu_body(kernel: Kernel, wide: Wide | None) -> list[str]:
         return _spread_body(kernel, wide) if facts.takes_tensors else _spaced_body(kernel, wide)
     if group_limit(facts.plan, facts.grads, facts.variant):
         return _striding_body(kernel)
-    size = facts.variant.group_size
-    kind = facts.index
-    lines = [
-        f"{kind} _i = {_gpu_group(kernel)} * {size} + {kind}(_thread);",
-        f"if (_i >= {kind}(_call._total)) return;",
-    ]
-    if not facts.variant.flat:
-        lines += _split(kernel, "_i")
-    elif facts.rank == 1:
-        lines.append(f"{kind} _c0 = _i;")
-    return lines + kernel.hoisted + kernel.row + kernel.body + kernel.after
+    size, kind = facts.variant.group_size, facts.index
+    first = f"{kind} _i = {_gpu_group(kernel)} * {size} + {kind}(_thread);"
+    place = _call_index(kernel) if facts.variant.flat else _split(kernel, "_i")
+    if sums_in_groups(facts.plan, facts.grads, facts.variant):
+        inside = ["{", *indent([*place, *kernel.row, *kernel.body]), "}"]
+        return [first, *kernel.hoisted, f"if (_i < {kind}(_call._total))", *inside, *kernel.after]
+    last = f"if (_i >= {kind}(_call._total)) return;"
+    return [first, last, *place, *kernel.hoisted, *kernel.row, *kernel.body, *kernel.after]
 
 
 def _wide_body(kernel: Kernel, wide: Wide) -> list[str]:

@@ -47,11 +47,23 @@ def gradient_class(placed: Placed, grad: Derivative, variant: VariantTraits) -> 
 
 
 def group_limit(plan: Vectorized, grads: Mapping[str, Derivative], variant: VariantTraits) -> int:
-    """Most groups (CPU: blocks) that a kernel of this variant may be launched with; 0: no limit."""
-    reduced = [p for p in plan.placed if p.ident in grads and reduces(p, grads[p.ident], variant)]
+    """Most groups (CPU: blocks) that a kernel of this variant may be launched with; 0: no limit, as where a thread of a
+    GPU has one invocation, which finds the variables of its thread as they begin."""
+    if plan.statics and not variant.cpu:
+        return 0
+    reduced = _reduced(plan, grads, variant)
     if any(_rounds(placed, grads[placed.ident]) for placed in reduced):
         return 1
     return MAX_GROUPS if reduced and not variant.cpu else 0
+
+
+def sums_in_groups(plan: Vectorized, grads: Mapping[str, Derivative], variant: VariantTraits) -> bool:
+    """Whether the groups of a GPU kernel end in a reduction, to which all their threads must come."""
+    return not variant.cpu and bool(_reduced(plan, grads, variant))
+
+
+def _reduced(plan: Vectorized, grads: Mapping[str, Derivative], variant: VariantTraits) -> list[Placed]:
+    return [p for p in plan.placed if p.ident in grads and reduces(p, grads[p.ident], variant)]
 
 
 def _rounds(placed: Placed, grad: Derivative) -> bool:
@@ -146,7 +158,10 @@ def _summed(kernel: Kernel, name: str, periodic: bool) -> str:
 
 def _split_residue(kernel: Kernel) -> list[str]:
     """Call indices _e0 ... of the first invocation that adds to the same elements."""
-    thread = f"(_group.x * {kernel.facts.variant.group_size} + _thread) % uint(_call._period)"
+    number = "_group.x"
+    if kernel.facts.plan.statics:  # a group for every so many invocations: there may be rows of groups
+        number = "(int64_t(_group.x) + int64_t(_group.y) * _call._block)"
+    thread = f"({number} * {kernel.facts.variant.group_size} + _thread) % uint(_call._period)"
     lines = [f"int64_t _rest = {'_residue' if kernel.facts.variant.cpu else thread};"]
     for dim in range(kernel.facts.plan.call_rank - 1, 0, -1):
         lines += [f"int64_t _e{dim} = _rest % _call._shape[{dim}];", f"_rest = _rest / _call._shape[{dim}];"]

@@ -118,7 +118,9 @@ def loads_elements(plan: Vectorized) -> bool:
 
 def _is_free(plan: Vectorized) -> bool:
     """Whether a thread may have any invocations, and keep what they give until all have run."""
-    if plan.tile or plan.positions or plan.sees_threads or plan.result_mode == "texture" or plan.call_rank == 0:
+    if plan.tile or plan.positions or plan.result_mode == "texture" or plan.call_rank == 0:
+        return False
+    if plan.sees_threads or plan.statics:
         return False
     movable = all(KINDS[p.binding.kind].is_movable for p in plan.placed)
     return movable and not any(p.writes and (p.binding.rank >= 0 or not p.map) for p in plan.placed)

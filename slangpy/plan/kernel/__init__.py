@@ -51,6 +51,11 @@ class Facts:
         return "hlsl" in self.capabilities
 
     @property
+    def resets_statics(self) -> bool:
+        """Whether each invocation must be given the variables of its thread as they began: a thread has many."""
+        return self.plan.statics and self.variant.cpu
+
+    @property
     def can_privatize(self) -> bool:
         """Whether there is a form of this kernel that adds to copies of small gradients."""
         return not (self.variant.cpu or self.on_d3d12) and self.options.bwds and adds_anywhere(self.plan, self.grads)
