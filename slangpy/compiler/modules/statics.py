@@ -14,8 +14,7 @@ _CONTINUED = re.compile(r"\\\r?\n")
 _MODIFIERS = re.compile(r"(?:[A-Za-z]\w*[^\S\n]+)*$")
 _NAME = re.compile(r"([A-Za-z_]\w*)\s*$")
 _TYPE_OF_VAR = re.compile(r"(?<!:):(?!:).*$", re.DOTALL)
-_PART = re.compile(r"\s*(?:\.|->)\s*[A-Za-z_]\w*")
-_ELEMENT = re.compile(r"\s*\[")
+_PART = re.compile(r"\s*(?:(?:\.|->)\s*[A-Za-z_]\w*|\[)")
 _WRITES = re.compile(r"\s*(?:(?:<<|>>|[-+*/%&|^])?=(?!=)|\+\+|--)")
 _SCOPES = r"\s*(?:\w+\s*(?:\.|::)\s*)*$"
 _WRITTEN_BEFORE = re.compile(r"(?:\+\+|--|(?<!&)&)\s*\(*" + _SCOPES)
@@ -96,9 +95,9 @@ def _is_written(text: str, begin: int, end: int) -> bool:
     if _WRITTEN_BEFORE.search(text, near, begin):
         return True
     is_part = False
-    while (part := _PART.match(text, end)) or (bracket := _ELEMENT.match(text, end)):
+    while found := _PART.match(text, end):
         is_part = True
-        end = part.end() if part is not None else max(end_of(text, bracket.end() - 1), bracket.end())
+        end = max(end_of(text, found.end() - 1), found.end()) if found[0].endswith("[") else found.end()
     if _WRITES.match(text, end):
         return True
     after = text[end : end + 80].lstrip()[:1]

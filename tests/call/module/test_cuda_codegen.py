@@ -142,3 +142,20 @@ float total(int i, Tensor<float, 2> x)
     assert view.pipeline[:4] == b"\x7fELF" and "a1.aligned()" in view.code and "a1_inner[0] & -4" in view.code
     odd = module.device.build(own.total, np.zeros(4, np.int32), np.zeros((4, 17), F))
     assert "aligned()" not in odd.kernels.source(1 << 61)
+
+
+def test_variables_of_threads(module: spy.Module) -> None:
+    """A module that writes static variables has kernels of one invocation a thread, which still sum in groups."""
+    text = """
+static float kept = 0;
+[Differentiable] float scaled(float x, float w) { kept += 1; return w * x * x; }
+"""
+    own = module.device.load_from_source("thread_variables", text)
+    x = np.zeros(5, F)
+    forward = module.device.build(own.scaled, x, 2.0)
+    assert forward.pipeline[:4] == b"\x7fELF" and "_k < " not in forward.code
+    backward = module.device.build(own.scaled.bwds, x, spy.diffPair(2.0), spy.diffPair(0.0, 1.0))
+    assert backward.pipeline[:4] == b"\x7fELF"
+    assert "_spy_group_sum(" in backward.code and "_stride" not in backward.code
+    constant = module.device.load_from_source("thread_constants", "static const float K = 2; float f(float x) { return K * x; }")
+    assert "_k < " in module.device.build(constant.f, x).code
