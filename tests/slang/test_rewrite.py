@@ -10,6 +10,7 @@ from slangpy._slang import (
     inline_differentiable,
     rewrite_carried,
     rewrite_constraints,
+    rewrite_diagonals,
     rewrite_elements,
     rewrite_loops,
     rewrite_outs,
@@ -632,3 +633,60 @@ def test_elements_written_before_loops_that_change_the_variable(body: str, expec
 def test_loops_behind_no_elements_stay(body: str) -> None:
     source = f"[Differentiable] void f(int n, float a, float2 w, inout float2 v) {{ {body} }}"
     assert rewrite_carried(source) == source
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("m[k][k] = a;", "m[k][APART(k)] = a;"),
+        ("m[(k)][k] += a; m[k][k].x--;", "m[(k)][APART(k)] += a; m[k][APART(k)].x--;"),
+        ("++m[k + 1][k + 1];", "++m[k + 1][APART(k + 1)];"),
+        ("s.r[k].q[k] *= a; this.m[n % 2][n % 2] = a;", "s.r[k].q[APART(k)] *= a; this.m[n % 2][APART(n % 2)] = a;"),
+        ("change(a, m[k][k]);", "change(a, m[k][APART(k)]);"),
+        ("MACRO(a, m[k][k]);", "MACRO(a, m[k][APART(k)]);"),
+        ("s.r[k].p[k].step(a);", "s.r[k].p[APART(k)].step(a);"),
+        ("t[k][k][k] = a;", "t[k][APART(k)][-(-(APART(k)))] = a;"),
+        ("t[0][k][k] = t[1][k][k]; t[k][1][k] = a;", "t[0][k][APART(k)] = t[1][k][k]; t[k][1][APART(k)] = a;"),
+        ("int j = k; m[k][j] = a;", "int j = k; m[k][APART(j)] = a;"),
+        ("int K = k; m[K][K] = a;", "int K = k; m[K][APART(K)] = a;"),
+        ("m[k][q[k][k]] = a;", "m[k][APART(q[k][k])] = a;"),
+        ("for (int i = 0; i < n; i++) m[i][i] = a;", "for (int i = 0; i < n; i++) m[i][APART(i)] = a;"),
+        ("for (int i = 0;;) for (int j = 0;;) { j = i; m[i][j] = a; }", "for (int i = 0;;) for (int j = 0;;) { j = i; m[i][APART(j)] = a; }"),
+        ("var u = uint2(n); b = m[u.x][u.x] = a;", "var u = uint2(n); b = m[u.x][APART(u.x)] = a;"),
+    ],
+)
+def test_elements_written_at_two_indices_of_one_value(body: str, expected: str) -> None:
+    types = "struct S { [mutating] void step(float a) { } } void change(float a, inout float c) { } "
+    head = f"{types}[Differentiable] void f(int n, int k, float a, inout float2x2 m) "
+    expected = re.sub(r"APART\(([^()]*)\)", r"-(-int(\1))", expected)
+    assert rewrite_diagonals(f"{head}{{ {body} }}") == f"{head}{{ {expected} }}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = m[k][k]; if (m[k][k] == a) a = look(m[k][k], sin(m[k][k]));",  # reads
+        "m[1][1] = a; m[N][N] = a; m[k][0] = a; m[k] = a; m[k].x = a;",
+        "m[k][k + 1] = a; m[k - 1][k] *= a; m[k + 1][k - 1] += a;",  # never the same
+        "for (int i = 0; i < n; i++) for (int j = i; j < n; j++) m[i][j] = a;",
+        "[ForceUnroll] for (int i = 0; i < 2; i++) m[i][i] = a;",
+        "D d; d[e][e] = a; float x = 1; c[x][x] = a;",  # of types that int() may not take
+        "m[k][k] = a; ]",  # brackets do not match
+    ],
+)
+def test_other_writes_stay(body: str) -> None:
+    source = f"float look(float a, float b) {{ }} [Differentiable] void f(int n, int k, E e, inout float2x2 m) {{ {body} }}"
+    assert rewrite_diagonals(source) == source
+    assert rewrite_diagonals("void f(int k, inout float2x2 m) { m[k][k] = 1; }").count("-") == 0
+
+
+def test_accessors_write_at_two_indices_of_one_value() -> None:
+    source = "struct S { __subscript(int k) -> float { [Differentiable] get { return m[k][k]; } [Differentiable] set { m[k][k] = newValue; } } }"
+    assert rewrite_diagonals(source) == source.replace("m[k][k] =", "m[k][-(-int(k))] =")
+
+
+def test_diagnostics_of_elements_at_two_indices_quote_what_the_user_wrote(new_session) -> None:
+    source = "[Differentiable] float f(float2x2 m, int k)\n{\n    m[k][k] = undefined_name;\n    return m[0][0];\n}\n"
+    with pytest.raises(RuntimeError) as error:
+        new_session().load_module_from_source("diagonal", source, "diagonal.slang")
+    assert "diagonal.slang:3:15" in str(error.value) and "| m[k][k] = undefined_name;" in str(error.value)

@@ -26,7 +26,12 @@ _COPIED = re.compile(r"=\s*([A-Za-z_]\w*)\s*;")
 _CONSTANT = re.compile(r"\b(?:int|uint)\s+(\w+)\s*=\s*(?:\d+u?|[A-Z][A-Z0-9_]*)\s*;")
 _WITH_ELEMENTS = re.compile(r"^(?:half|float|double)[234](?:x[234])?$|^(?:vector|matrix|Array)<")
 _IN_MEMORY = re.compile(r"Tensor|Buffer|Ptr|Texture|\*|^(?:u?int|bool)(?:[\d\[]|_t|$)|^(?:return|else|case)$")
+_COMMA = re.compile(r",(?![^<\[]*[>\]])")
 _VECTOR = re.compile(r"^(?:float|half|double)[234]$|^vector<")
+
+
+Definitions = dict[str, list[tuple[str, str]]]
+"""Parameters and bodies of functions by name."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +83,12 @@ def lost_shares(module: Any, name: str) -> list[LostShare]:
         own = [function for function in reached(name, survey) if function not in survey.custom]
         known[name] = [
             found for function in own for definition in survey.definitions.get(function, ())
-            for found in (*_scan(function, *definition), *_by_macros(function, *definition, survey.indexing))
+            for found in (*_scan(function, *definition, survey.definitions), *_by_macros(function, *definition, survey.indexing))
         ]  # fmt: skip
     return known[name]
 
 
-def _scan(function: str, parameters: str, body: str) -> Iterator[LostShare]:
+def _scan(function: str, parameters: str, body: str, definitions: Definitions) -> Iterator[LostShare]:
     if "[" not in body:
         return
     blocks = _blocks(body)
@@ -99,7 +104,7 @@ def _scan(function: str, parameters: str, body: str) -> Iterator[LostShare]:
             continue  # of two of one name one hides the other; a copy counts with what it is a copy of
         same = [variable, *(m[3] for m in local if copies.get(m[3]) == variable)]
         vector = bool(_VECTOR.match(kind)) and not declared[4]
-        pair = _pair(_accesses(same, body, constants, vector, starts), blocks)
+        pair = _pair(_accesses(same, body, constants, vector, starts, definitions), blocks)
         if pair:
             yield LostShare(function, variable, pair[0].text, pair[1].text)
 
@@ -155,7 +160,7 @@ def _pair(accesses: list[_Access], blocks: list[_Block]) -> tuple[_Access, _Acce
 
 
 def _accesses(
-    names: list[str], body: str, constants: set[str], vector: bool, declared: dict[int, re.Match[str]]
+    names: list[str], body: str, constants: set[str], vector: bool, declared: dict[int, re.Match[str]], definitions: Definitions
 ) -> list[_Access]:
     """Reads and stores of a variable and its copies in the order in which they happen: stores end their statement."""
     found = []
@@ -172,6 +177,8 @@ def _accesses(
         text = "".join(body[start:end].split())
         element = text[len(match[0]) :]
         kind, at = _kind(match[0], text, body, end)
+        if kind == "read" and element:
+            kind = _changed_by(body, start, end, definitions)
         if kind != "read" or (index and not _in_conditional(body, start)):
             found.append(_Access(at if kind != "read" else start, text, element, _varies(index, constants), kind))
     return sorted(found, key=lambda access: access.at)
@@ -190,6 +197,24 @@ def _kind(name: str, text: str, body: str, end: int) -> tuple[str, int]:
         return "whole", until
     again = rf"(?<![\w.]){name}\b(?!\s*[.\[])|(?<![\w.]){re.escape(text)}(?!\w)"
     return ("update" if text != name and re.search(again, body[until:]) else "store"), until
+
+
+def _changed_by(body: str, start: int, end: int, definitions: Definitions) -> str:
+    """What happens to an element that is an argument by itself, or stands behind ++ or --."""
+    before, after = body[:start].rstrip(), body[end:].lstrip()
+    if before.endswith(("++", "--")):
+        return "update"
+    if not before.endswith(("(", ",")) or not after.startswith((")", ",")):
+        return "read"
+    depth, place, at = 1, 0, len(before)
+    while depth > 0 and at > 0 and body[at - 1] not in ";{}":
+        at -= 1
+        depth += (body[at] in ")]") - (body[at] in "([")
+        place += body[at] == "," and depth == 1
+    called = re.search(r"(\w+)\s*(?:<[^;{}()]*>)?\s*$", body[:at])
+    given = [_COMMA.split(parameters) for parameters, _ in definitions.get(called[1] if called else "", ())]
+    words = {word for each in given if place < len(each) for word in re.findall(r"\b(?:out|inout)\b", each[place])}
+    return "update" if "inout" in words else "store" if words else "read"
 
 
 def _in_conditional(body: str, at: int) -> bool:

@@ -5,6 +5,7 @@
 #include "slang/rewrite/rewrite.h"
 #include "slang/rewrite/deadly.h"
 #include "slang/rewrite/carried.h"
+#include "slang/rewrite/diagonals.h"
 #include "slang/rewrite/host.h"
 #include "slang/rewrite/inline.h"
 #include "slang/rewrite/loops.h"
@@ -118,7 +119,7 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
     std::string text = rewrite_no_diff(prepare_source(imported, around, m_has_library));
     text = rewrite_outs(rewrite_scalars(rewrite_loops(text)), around.functions);
     text = rewrite_paths(rewrite_reads(rewrite_elements(text)), around.functions);
-    text = rewrite_carried(text, around.functions);
+    text = rewrite_diagonals(rewrite_carried(text, around.functions), around.functions);
     if (m_rewrites.for_host && m_has_library)
         text = import_host(std::move(text), around);
     if (m_rewrites.prints && m_has_library)

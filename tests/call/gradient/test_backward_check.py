@@ -18,6 +18,8 @@ import slangpy;
 [Differentiable] float pick(float v[3], int i) { return v[i]; }
 [Differentiable] float pick(float3 v, int i) { return v[i]; }
 [Differentiable] float3 pick(float3x3 v, int i) { return v[i]; }
+[Differentiable] void put(float a, out float x) { x = a * a; }
+[Differentiable] void change<T>(vector<T, 3> w, float a, inout float x) { x *= a; }
 """
 ARRAY, VECTOR, MATRIX = "float v[3]", "float3 v", "float3x3 v"
 MENDED = [
@@ -70,6 +72,9 @@ RIGHT = [
     (VECTOR, "return v[n % 3] + sin(v.x * a);"),
     (VECTOR, "v.x += sin(a); float q = v[n % 3]; return q * a + v.x;"),
     (MATRIX, "return v[0][n % 3] * a + v[1][0] * v[2][1];"),
+    (MATRIX, "put(a, v[n % 3][n % 2]); return v[0][0] * a + v[1][1];"),
+    (ARRAY, "change(float3(a, 1, 2), a, v[n % 3]); return v[0] * a + v[1];"),
+    (ARRAY, "++v[n % 3]; return v[0] * a + v[1];"),
 ]
 
 

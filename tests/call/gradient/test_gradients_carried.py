@@ -3,8 +3,8 @@ of that type, in .fwds and .bwds; even the value was wrong. Sources are changed 
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
+from gradient_forms import check_forms, source_of_forms
 
 import slangpy as spy
 
@@ -94,56 +94,12 @@ struct Q : IDifferentiable { float2 p; float y; }
     return x + w;
 }
 """
-COUNT = len(BODIES)
-
-
-def source() -> str:
-    """Each body is a function; `all` calls them, so that a result has one number of each."""
-    functions = [
-        f"[Differentiable] float f{k}(float a, float b, float3 v, int n)\n{{\n    float2 w = float2(0.0f, 0.0f);\n    {body}\n"
-        f"    return {RESULTS.get(name, 'x.x + 2.0f * x.y')} + w.x * 0.7f - w.y;\n}}\n"
-        for k, (name, body) in enumerate(BODIES.items())
-    ]
-    calls = "".join(f"r[{k}] = f{k}(a, b, v, n); " for k in range(COUNT))
-    return f"{HEAD}{''.join(functions)}[Differentiable] float[{COUNT}] all(float a, float b, float3 v, int n) {{ float r[{COUNT}]; {calls}return r; }}"
+FORMS = {
+    name: f"float2 w = float2(0.0f, 0.0f);\n    {body}\n    return {RESULTS.get(name, 'x.x + 2.0f * x.y')} + w.x * 0.7f - w.y;"
+    for name, body in BODIES.items()
+}
 
 
 @pytest.mark.needs_kernels
 def test_gradients(device: spy.Device) -> None:
-    # Row k of the call asks for the derivatives of function k.
-    rng = np.random.default_rng(5)
-    inputs = [rng.uniform(0.2, 0.9, (COUNT, *shape)) for shape in ((), (), (3,))]
-    along = [rng.uniform(-1, 1, x.shape) for x in inputs]
-    module = spy.Module.load_from_source(device, "carried", source())
-    exact = spy.Module.load_from_source(
-        spy.Device(type=spy.DeviceType.cpu), "carried_double", source().replace("float", "double").replace("0f", "0")
-    ).all
-
-    def derivative(directions: list[np.ndarray]) -> np.ndarray:
-        ends = [exact(*(x + h * d for x, d in zip(inputs, directions, strict=True)), 1, _result="numpy") for h in (1e-6, -1e-6)]
-        return np.diagonal(ends[0] - ends[1]) / 2e-6
-
-    tensors = [spy.Tensor.from_numpy(device, x.astype(np.float32)).with_grads() for x in inputs]
-    seed = spy.Tensor.from_numpy(device, np.eye(COUNT, dtype=np.float32))
-    result = spy.Tensor.zeros(device, (COUNT, COUNT), "float")
-    module.all(*tensors, 1, _result=result)
-    wanted = np.diagonal(exact(*inputs, 1, _result="numpy"))
-    assert_same(np.diagonal(result.to_numpy()), wanted, "value")
-    module.all.bwds(*tensors, 1, _result=result.with_grads(seed, seed))
-    for tensor, x, name in zip(tensors, inputs, "abv", strict=True):
-        for at in np.ndindex(*x.shape[1:]):
-            mark = np.zeros(x.shape)
-            mark[(slice(None), *at)] = 1
-            want = derivative([mark if y is x else np.zeros(y.shape) for y in inputs])
-            assert_same(tensor.grad.to_numpy()[(slice(None), *at)], want, f"gradient of {name}{list(at)}")
-    for tensor, d in zip(tensors, along, strict=True):
-        tensor.grad.copy_from_numpy(d.astype(np.float32))
-    moved = spy.Tensor.zeros(device, (COUNT, COUNT), "float").with_grads()
-    module.all.fwds(*tensors, 1, _result=moved)
-    assert_same(np.diagonal(moved.to_numpy()), wanted, "value of fwds")
-    assert_same(np.diagonal(moved.grad.to_numpy()), derivative(along), "tangent")
-
-
-def assert_same(got: np.ndarray, want: np.ndarray, what: str) -> None:
-    wrong = {name: (got[k], want[k]) for k, name in enumerate(BODIES) if not abs(got[k] - want[k]) < 2e-4 * (1 + abs(want[k]))}
-    assert not wrong, f"{what}: {wrong}"
+    check_forms(device, "carried", source_of_forms(HEAD, FORMS), FORMS)

@@ -6,6 +6,7 @@
 #include "slang/reflection/reflection.h"
 #include "slang/rewrite/rewrite.h"
 #include "slang/rewrite/carried.h"
+#include "slang/rewrite/diagonals.h"
 #include "slang/rewrite/inline.h"
 #include "slang/rewrite/loops.h"
 #include "slang/rewrite/elements.h"
@@ -305,6 +306,9 @@ void bind_slang_session(nb::module_& m)
     m.def(
         "rewrite_carried", [](const std::string& source) { return rewrite_carried(source); }, nb::arg("source"),
         "Source text with variables of which elements were written before loops, which Slang differentiates rightly.");
+    m.def(
+        "rewrite_diagonals", [](const std::string& source) { return rewrite_diagonals(source); }, nb::arg("source"),
+        "Source text with elements written at two indices of one value, which Slang differentiates rightly.");
     m.def(
         "inline_differentiable", [](const std::string& source) { return inline_differentiable(source); },
         nb::arg("source"), "What is compiled for second derivatives; for tests.");
