@@ -12,6 +12,7 @@
 #include "slang/rewrite/no_diff.h"
 #include "slang/rewrite/elements.h"
 #include "slang/rewrite/outs.h"
+#include "slang/rewrite/parts.h"
 #include "slang/rewrite/paths.h"
 #include "slang/rewrite/reads.h"
 #include "slang/rewrite/scalars.h"
@@ -119,7 +120,8 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
     std::string text = rewrite_no_diff(prepare_source(imported, around, m_has_library));
     text = rewrite_outs(rewrite_scalars(rewrite_loops(text)), around.functions);
     text = rewrite_paths(rewrite_reads(rewrite_elements(text)), around.functions);
-    text = rewrite_diagonals(rewrite_carried(text, around.functions), around.functions);
+    text = rewrite_carried(rewrite_parts(text, around.functions), around.functions);
+    text = rewrite_diagonals(text, around.functions);
     if (m_rewrites.for_host && m_has_library)
         text = import_host(std::move(text), around);
     if (m_rewrites.prints && m_has_library)

@@ -11,6 +11,7 @@
 #include "slang/rewrite/loops.h"
 #include "slang/rewrite/elements.h"
 #include "slang/rewrite/outs.h"
+#include "slang/rewrite/parts.h"
 #include "slang/rewrite/paths.h"
 #include "slang/rewrite/reads.h"
 #include "slang/rewrite/scalars.h"
@@ -309,6 +310,9 @@ void bind_slang_session(nb::module_& m)
     m.def(
         "rewrite_diagonals", [](const std::string& source) { return rewrite_diagonals(source); }, nb::arg("source"),
         "Source text with elements written at two indices of one value, which Slang differentiates rightly.");
+    m.def(
+        "rewrite_parts", [](const std::string& source) { return rewrite_parts(source); }, nb::arg("source"),
+        "Source text with arrays of which elements are written in part, which Slang differentiates rightly.");
     m.def(
         "inline_differentiable", [](const std::string& source) { return inline_differentiable(source); },
         nb::arg("source"), "What is compiled for second derivatives; for tests.");

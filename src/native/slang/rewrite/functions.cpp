@@ -147,6 +147,9 @@ void FunctionTable::read_types(const BracketedText& text)
                                                                                          : std::string_view();
         if (is_float_type(type) && (text.at(i + 4) == "[" || !is_float_word(type)))
             m_aliases.emplace(text.at(i + 1));
+        if (text.at(i) == "typedef" && is_float_type(text.at(i + 1)) &&
+            (text.at(i + 3) == "[" || !is_float_word(text.at(i + 1))))
+            m_aliases.emplace(text.at(i + 2));
     }
     for (const auto& [name, field] : declared_fields(text)) {
         FieldTypes& types = m_fields[std::string(name)];

@@ -23,6 +23,8 @@ std::string with_passed(std::string_view source, const std::vector<Places>& func
                 texts[place] += cat(" ", name, " = ", same, "(", name, ");");
             uses_same |= !passed.values.empty();
         }
+        for (const auto& [place, braces] : places.closing)
+            texts[place] += braces;
         if (!uses_same)
             continue;
         // One for each function: another may stand in another branch of an #if, or a file be included twice.

@@ -17,7 +17,8 @@ struct Passed {
 struct Places {
     size_t begin; ///< where a function can be declared for it
     std::map<size_t, Passed> passed;
-    std::map<size_t, std::string> braces = {}; ///< in front of what is passed there
+    std::map<size_t, std::string> braces = {};  ///< in front of what is passed there
+    std::map<size_t, std::string> closing = {}; ///< behind it
 };
 
 /// The source with ` x = -(-x);` and ` y = _spy_same_...(y);` in these places. Lines stay.

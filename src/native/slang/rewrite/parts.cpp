@@ -1,0 +1,240 @@
+#include "slang/rewrite/parts.h"
+
+#include "slang/rewrite/bracketed.h"
+#include "slang/rewrite/index.h"
+#include "slang/rewrite/passed.h"
+#include "slang/rewrite/variables.h"
+
+#include <algorithm>
+
+namespace spy {
+namespace {
+
+using Names = BracketedText::Names;
+constexpr size_t npos = BracketedText::npos;
+
+class PartScanner {
+public:
+    PartScanner(std::string_view text, const FunctionTables& imported)
+        : m_text(text),
+          m_own(m_text),
+          m_imported(imported)
+    {
+    }
+
+    std::vector<Places> found() const
+    {
+        std::vector<Places> result;
+        for (const FunctionBody& body : m_text.bodies()) {
+            if (!may_be_differentiable(m_text, body))
+                continue;
+            Places places{m_text.token(m_text.declaration_of(body)).begin, {}};
+            search(body, places);
+            if (!places.passed.empty())
+                result.push_back(std::move(places));
+        }
+        return result;
+    }
+
+private:
+    /// A write of an element of an array, or of a part of one.
+    struct Write {
+        size_t token, end; ///< its path
+        size_t steps;      ///< [i], .x
+        bool is_known;     ///< the compiler may know the first index
+    };
+
+    std::string_view at(size_t i) const { return m_text.at(i); }
+
+    void search(const FunctionBody& body, Places& places) const
+    {
+        const Loops loops(m_text, body);
+        for (const auto& [name, writes] : writes_of(body, loops)) {
+            if (!meet(writes, loops))
+                continue;
+            for (const Write& write : writes)
+                if (write.is_known)
+                    pass(name, write, body, places);
+        }
+    }
+
+    std::map<std::string_view, std::vector<Write>> writes_of(const FunctionBody& body, const Loops& loops) const
+    {
+        const auto declared = declared_names(m_text, body);
+        const Names unknown = unknown_words(body, loops);
+        std::map<std::string_view, std::vector<Write>> writes;
+        for (size_t i = body.open + 1; i < body.end; ++i) {
+            const auto found = declared.find(at(i));
+            if (found == declared.end() || at(i + 1) != "[" || at(i - 1) == "." || !is_array(found->second) ||
+                is_declared(found->second, i))
+                continue;
+            Write write{i, i + 1, 0, is_known(i + 2, m_text.match(i + 1), unknown)};
+            size_t last = i;
+            for (; at(write.end) == "." || at(write.end) == "["; ++write.steps) {
+                last = write.end;
+                write.end = at(write.end) == "." ? write.end + 2 : m_text.match(write.end) + 1;
+            }
+            const bool is_method = at(write.end) == "(" && at(last) == ".";
+            write.steps -= is_method ? 1 : 0;
+            if (is_method ? changes_object(last, write.end) : is_written(write))
+                writes[found->first].push_back(write);
+        }
+        return writes;
+    }
+
+    bool is_array(const DeclaredName& declared) const
+    {
+        if (declared.is_fixed)
+            return false;
+        const auto is_alias = [&](const auto& table) { return table->is_array_alias(declared.type); };
+        return declared.is_array || declared.type == "Array" || m_own.is_array_alias(declared.type) ||
+            std::any_of(m_imported.begin(), m_imported.end(), is_alias) ||
+            std::any_of(declared.tokens.begin(), declared.tokens.end(), [&](size_t i) { return begins_as_array(i); });
+    }
+
+    /// `var c = float2[2](...)`
+    bool begins_as_array(size_t i) const
+    {
+        return at(i - 1) == "var" && at(i + 1) == "=" && is_float_type(at(i + 2)) && at(i + 3) == "[";
+    }
+
+    static bool is_declared(const DeclaredName& declared, size_t i)
+    {
+        return std::find(declared.tokens.begin(), declared.tokens.end(), i) != declared.tokens.end();
+    }
+
+    /// Whether the path is assigned, stepped, or passed to a function that may write it.
+    bool is_written(const Write& write) const
+    {
+        if (m_text.is_assignment(write.end) || m_text.is_stepped(write.token))
+            return true;
+        const size_t open = m_text.around(write.token);
+        const size_t name = open != npos && at(open) == "(" ? called_name(m_text, open) : npos;
+        if (name == npos)
+            return false;
+        const std::vector<Argument> given = arguments_of(m_text, open);
+        for (size_t k = 0; k < given.size(); ++k)
+            if (given[k].first == write.token && given[k].last + 1 == write.end)
+                return effect_of(m_own, m_imported, at(name), given.size(), k).may;
+        return false;
+    }
+
+    /// `c[0].bump(a)`, where `before` is the last "." and `open` the "(".
+    bool changes_object(size_t before, size_t open) const
+    {
+        return effect_of(m_own, m_imported, at(before + 1), arguments_of(m_text, open).size(), npos).may;
+    }
+
+    /// Words that stand for numbers which the compiler does not know: parameters, and counters of loops that stay.
+    Names unknown_words(const FunctionBody& body, const Loops& loops) const
+    {
+        Names words;
+        for (size_t i = body.begin + 1; i < m_text.match(body.begin); ++i)
+            if (is_word(at(i)) && (at(i + 1) == "," || at(i + 1) == ")"))
+                words.insert(at(i));
+        for (const Loops::Loop& loop : loops.all())
+            if (!loop.is_unrolled && at(loop.begin) == "for" && is_word(at(loop.begin + 3)))
+                words.insert(at(loop.begin + 3));
+        return words;
+    }
+
+    bool is_known(size_t begin, size_t end, const Names& unknown) const
+    {
+        for (size_t i = begin; i < end; ++i)
+            if (unknown.count(at(i)))
+                return false;
+        return true;
+    }
+
+    /// Whether one write is of a part, and another, of a whole element, may follow it.
+    static bool meet(const std::vector<Write>& writes, const Loops& loops)
+    {
+        for (const Write& part : writes)
+            for (const Write& whole : writes)
+                if (part.is_known && whole.is_known && part.steps > whole.steps && may_follow(part, whole, loops))
+                    return true;
+        return false;
+    }
+
+    static bool may_follow(const Write& first, const Write& second, const Loops& loops)
+    {
+        const auto holds = [](const Loops::Loop& loop, const Write& write) {
+            return loop.begin < write.token && write.token <= loop.end;
+        };
+        return first.token < second.token ||
+            std::any_of(
+                   loops.all().begin(), loops.all().end(),
+                   [&](const Loops::Loop& loop) { return holds(loop, first) && holds(loop, second); });
+    }
+
+    /// Puts the operation behind the statement of a write, with braces around both where one statement is expected.
+    void pass(std::string_view name, const Write& write, const FunctionBody& body, Places& places) const
+    {
+        const size_t begin = begin_of_statement(write.token, body);
+        static const Names other_statements = {"for", "while", "do", "if", "switch", "return", "case", "else"};
+        size_t first = begin;
+        while (at(first) == "[")
+            first = m_text.match(first) + 1; // attributes
+        if (begin == npos || other_statements.count(at(first)))
+            return;
+        size_t end = write.token;
+        while (end < body.end && at(end) != ";" && at(end) != "}")
+            end = m_text.match(end) != npos && m_text.match(end) > end ? m_text.match(end) + 1 : end + 1;
+        if (at(end) != ";")
+            return;
+        const size_t behind = m_text.token(end).end;
+        places.passed[behind].values.insert(name);
+        static const Names may_stand_before = {";", "{", "}", ":"};
+        if (may_stand_before.count(at(begin - 1)) || places.closing.count(behind))
+            return;
+        places.braces[m_text.token(begin - 1).end] += " {";
+        places.closing[behind] = " }";
+    }
+
+    /// The first token of the statement around a token, or npos.
+    size_t begin_of_statement(size_t i, const FunctionBody& body) const
+    {
+        while (m_text.around(i) != npos && (at(m_text.around(i)) != "{" || m_text.is_list(m_text.around(i))))
+            i = m_text.around(i);
+        if (i <= body.open)
+            return npos;
+        static const Names ends = {";", "{", "}", "else", "do"};
+        while (!ends.count(at(i - 1)) && !ends_header(i - 1) && !ends_label(i - 1))
+            i = m_text.match(i - 1) != npos ? m_text.match(i - 1) : i - 1;
+        return i;
+    }
+
+    /// Whether a ")" ends `if (...)` and the like.
+    bool ends_header(size_t i) const
+    {
+        static const Names words = {"if", "for", "while", "switch"};
+        return at(i) == ")" && m_text.match(i) > 0 && words.count(at(m_text.match(i) - 1));
+    }
+
+    /// Whether a ":" ends `case 1:`, `default:` or a label.
+    bool ends_label(size_t i) const
+    {
+        if (at(i) != ":" || at(i - 1) == ":" || at(i + 1) == ":")
+            return false;
+        size_t first = i - 1;
+        static const Names ends = {";", "{", "}", ":", "case", "?"};
+        while (!ends.count(at(first - 1)) || (at(first - 1) == ":" && at(first - 2) == ":"))
+            --first;
+        return at(first - 1) != "?";
+    }
+
+    BracketedText m_text;
+    FunctionTable m_own;
+    const FunctionTables& m_imported;
+};
+
+} // namespace
+
+std::string rewrite_parts(std::string_view source, const FunctionTables& imported)
+{
+    if (source.find("ifferentiable") == source.npos || source.find('[') == source.npos)
+        return std::string(source);
+    return with_passed(source, PartScanner(source, imported).found());
+}
+
+} // namespace spy
