@@ -14,6 +14,7 @@ from slangpy._slang import (
     rewrite_elements,
     rewrite_loops,
     rewrite_outs,
+    rewrite_parts,
     rewrite_paths,
     rewrite_reads,
     rewrite_scalars,
@@ -690,3 +691,46 @@ def test_diagnostics_of_elements_at_two_indices_quote_what_the_user_wrote(new_se
     with pytest.raises(RuntimeError) as error:
         new_session().load_module_from_source("diagonal", source, "diagonal.slang")
     assert "diagonal.slang:3:15" in str(error.value) and "| m[k][k] = undefined_name;" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("c[0].x = a; c[1] = c[0];", "c[0].x = a; c = same(c); c[1] = c[0]; c = same(c);"),
+        ("c[0][k] += a; c[1] = c[0] * a;", "c[0][k] += a; c = same(c); c[1] = c[0] * a; c = same(c);"),
+        ("if (k > 0) c[0].x = a; else c[1].y = a; c[1] = c[0];", "if (k > 0) { c[0].x = a; c = same(c); } else { c[1].y = a; c = same(c); } c[1] = c[0]; c = same(c);"),
+        ("switch (k) { case 0: c[0].x++; default: c[1] = c[0]; }", "switch (k) { case 0: c[0].x++; c = same(c); default: c[1] = c[0]; c = same(c); }"),
+        ("for (int i = 0; i < k; i++) { c[1] = c[0]; c[0].x = a; }", "for (int i = 0; i < k; i++) { c[1] = c[0]; c = same(c); c[0].x = a; c = same(c); }"),
+        ("change(a, c[0].x); c[1] = k > 0 ? c[0] : c[1];", "change(a, c[0].x); c = same(c); c[1] = k > 0 ? c[0] : c[1]; c = same(c);"),
+        ("S s[2]; s[0].p.x = a; s[1].step(a);", "S s[2]; s[0].p.x = a; s = same(s); s[1].step(a); s = same(s);"),
+        ("float m[2][2]; m[0][1] = a; m[1] = m[0];", "float m[2][2]; m[0][1] = a; m = same(m); m[1] = m[0]; m = same(m);"),
+        ("Two d; d[0].x = a; d[1] = d[0];", "Two d; d[0].x = a; d = same(d); d[1] = d[0]; d = same(d);"),
+    ],
+)  # fmt: skip
+def test_arrays_of_which_elements_are_written_in_part(body: str, expected: str) -> None:
+    types = "struct S { float2 p; [mutating] void step(float a) { } } typedef float2 Two[2]; void change(float a, inout float c) { } "
+    head = "[Differentiable] void f(int k, float a, inout float2 c[2]) "
+    got = rewrite_parts(f"{types}{head}{{ {body} }}")
+    name = re.search(r"_spy_same_\w+", got)
+    assert name is not None
+    same = name[0]
+    functions = f"T {same}<T>(T v) {{ return v; }} [Differentiable] T {same}<T : IDifferentiable>(T v) {{ return v; }} "
+    assert got == f"{types}{functions}{head}{{ {expected.replace('same(', f'{same}(')} }}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "c[0].x = a; c[0].y = a; c[1].x = a;",  # parts only
+        "c[1] = c[0]; c[0].x = a;",  # no whole element behind it
+        "c[k].x = a; c[1] = c[0];",  # the compiler does not know the index
+        "for (int i = 0; i < k; i++) { c[i].x = a; c[1] = c[0]; }",
+        "const float2 d[2] = c; f(d[0].x); c[1] = d[0];",
+        "float2 d = c[0]; d.x = a; c[1] = d;",
+        "c[0].x = a; c[1] = c[0]; ]",  # brackets do not match
+    ],
+)
+def test_arrays_that_are_written_otherwise_stay(body: str) -> None:
+    source = f"[Differentiable] void f(int k, float a, inout float2 c[2]) {{ {body} }}"
+    assert rewrite_parts(source) == source
+    assert rewrite_parts("void f(inout float2 c[2]) { c[0].x = 1; c[1] = c[0]; }").count("same") == 0

@@ -14,19 +14,26 @@ _CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 def sources_of(module: Any) -> str | None:
     """The sources of a module, of what it imports and is linked with; None where one is not at hand."""
-    parts = [module._source] if module._source else []
-    for loaded in module.loaded.modules:
-        paths = [Path(path) for path in loaded.dependencies]
-        files = [path for path in paths if path.is_file()]
-        if len(files) < len(paths) and not module._source:
-            return None
-        parts += [p.read_text("utf-8", "replace") for p in files if p.resolve().parent != LIBRARY_PATH]
+    files = _files_of(module.loaded)
+    if None in files and not module._source:
+        return None
+    parts = [text for text in (module._source, *files) if text]
     for linked in module.link:
         other = sources_of(linked) if hasattr(linked, "loaded") else ""
         if other is None:
             return None
         parts.append(other)
     return "\n".join(parts)
+
+
+def _files_of(loaded: Any) -> list[str | None]:
+    """Texts of the files that a loaded module depends on, but for the library's; None for one that is not there. Read once."""
+    known = getattr(loaded, "_files", None)
+    if known is None:
+        paths = [Path(path) for module in loaded.modules for path in module.dependencies]
+        own = [path for path in paths if path.resolve().parent != LIBRARY_PATH]
+        known = loaded._files = [path.read_text("utf-8", "replace") if path.is_file() else None for path in own]
+    return known
 
 
 def without_comments(text: str) -> str:

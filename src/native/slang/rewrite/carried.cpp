@@ -75,7 +75,7 @@ private:
                 variables[name] = {floats.count(name) > 0, &what, {}, {}};
         for (size_t i = body.open + 1; i < body.end; ++i) {
             const auto found = variables.find(at(i));
-            if (found == variables.end() || at(i - 1) == "." || is_declared(*found->second.declared, i))
+            if (found == variables.end() || at(i - 1) == "." || found->second.declared->is_at(i))
                 continue;
             size_t end = i + 1, before = i; // behind the path, and its last step
             while (at(end) == "." || at(end) == "[") {
@@ -85,8 +85,9 @@ private:
             const bool is_method = at(end) == "(" && at(before) == ".";
             Variable& variable = found->second;
             const bool is_whole = (is_method ? before : end) == i + 1;
-            const bool is_set = at(i + 1) == "[" && !variable.declared->is_array && is_struct(variable.declared->type);
-            if (is_method ? changes_object(before, end) : is_written(i, end, variable))
+            const bool is_set = at(i + 1) == "[" && !variable.declared->is_array &&
+                is_struct(m_own, m_imported, variable.declared->type);
+            if (is_method ? changes_object(m_text, m_own, m_imported, before, end) : is_written(i, end, variable))
                 variable.changes.push_back({i, is_whole || is_set, !is_whole});
             if (is_whole && at(i - 1) == "=" && at(end) == ";" && !variable.is_float && is_known(variable))
                 variable.copies.push_back(i);
@@ -94,47 +95,22 @@ private:
         return variables;
     }
 
-    static bool is_declared(const DeclaredName& declared, size_t i)
-    {
-        return std::find(declared.tokens.begin(), declared.tokens.end(), i) != declared.tokens.end();
-    }
-
-    /// `v.bump(a)`, where `before` is the last "." and `open` the "(".
-    bool changes_object(size_t before, size_t open) const
-    {
-        return effect_of(m_own, m_imported, at(before + 1), arguments_of(m_text, open).size(), npos).may;
-    }
-
     /// Whether the path at tokens [begin, end) is assigned, or passed to a function that may write it.
     bool is_written(size_t begin, size_t end, const Variable& variable) const
     {
         if (m_text.is_assignment(end) || m_text.is_stepped(begin))
             return true;
-        const size_t open = m_text.around(begin);
-        const size_t name = open != npos && at(open) == "(" ? called_name(m_text, open) : npos;
+        const auto [name, effect] = taking_of(m_text, m_own, m_imported, begin, end);
         if (name == npos || is_float_type(at(name)) || only_reads_arguments(at(name)))
             return false;
-        const std::vector<Argument> given = arguments_of(m_text, open);
-        for (size_t k = 0; k < given.size(); ++k)
-            if (given[k].first == begin && given[k].last + 1 == end) {
-                const Effect effect = effect_of(m_own, m_imported, at(name), given.size(), k);
-                return effect.known ? effect.may : !m_own.is_struct(at(name)) && is_known(variable);
-            }
-        return false;
+        return effect.known ? effect.may : !m_own.is_struct(at(name)) && is_known(variable);
     }
 
     /// Whether a type shows that it is one of values, which can be copied.
     bool is_known(const Variable& variable) const
     {
         const std::string_view type = variable.declared->type;
-        return variable.is_float || is_float_type(type) || is_struct(type);
-    }
-
-    bool is_struct(std::string_view type) const
-    {
-        return m_own.is_struct(type) || std::any_of(m_imported.begin(), m_imported.end(), [&](const auto& table) {
-                   return table->is_struct(type);
-               });
+        return variable.is_float || is_float_type(type) || is_struct(m_own, m_imported, type);
     }
 
     /// Statements that call what the sources do not declare, macros for example: they may write any variable.
@@ -144,7 +120,7 @@ private:
         std::vector<size_t> calls;
         for (size_t i = body.open + 1; i < body.end; ++i)
             if (is_word(at(i)) && at(i + 1) == "(" && may_stand_before.count(at(i - 1)) &&
-                !only_reads_arguments(at(i)) && !is_float_type(at(i)) && !is_struct(at(i)) &&
+                !only_reads_arguments(at(i)) && !is_float_type(at(i)) && !is_struct(m_own, m_imported, at(i)) &&
                 !effect_of(m_own, m_imported, at(i), arguments_of(m_text, i + 1).size(), npos).known)
                 calls.push_back(i);
         return calls;

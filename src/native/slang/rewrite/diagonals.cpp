@@ -77,7 +77,7 @@ private:
             if (indices.size() < 2)
                 continue;
             const bool is_method = at(end) == "(" && at(before) == ".";
-            if (is_method ? changes_object(before, end) : is_written(i, end))
+            if (is_method ? changes_object(m_text, m_own, m_imported, before, end) : is_written(i, end))
                 set_apart(indices, function, places);
         }
     }
@@ -151,35 +151,16 @@ private:
              numbers.count(declared->second.type) > 0);
     }
 
-    /// `v[i][i].bump(a)`, where `before` is the last "." and `open` the "(".
-    bool changes_object(size_t before, size_t open) const
-    {
-        return effect_of(m_own, m_imported, at(before + 1), arguments_of(m_text, open).size(), npos).may;
-    }
-
     /// Whether the path at tokens [begin, end) is assigned, or passed to a function that may write it.
     bool is_written(size_t begin, size_t end) const
     {
         if (m_text.is_assignment(end) || m_text.is_stepped(begin))
             return true;
-        const size_t open = m_text.around(begin);
-        const size_t name = open != npos && at(open) == "(" ? called_name(m_text, open) : npos;
-        if (name == npos || is_float_type(at(name)) || only_reads_arguments(at(name)) || is_struct(at(name)))
+        const auto [name, effect] = taking_of(m_text, m_own, m_imported, begin, end);
+        if (name == npos || is_float_type(at(name)) || only_reads_arguments(at(name)) ||
+            is_struct(m_own, m_imported, at(name)))
             return false;
-        const std::vector<Argument> given = arguments_of(m_text, open);
-        for (size_t k = 0; k < given.size(); ++k)
-            if (given[k].first == begin && given[k].last + 1 == end) {
-                const Effect effect = effect_of(m_own, m_imported, at(name), given.size(), k);
-                return effect.known ? effect.may : !at(name).starts_with("_spy_");
-            }
-        return false;
-    }
-
-    bool is_struct(std::string_view type) const
-    {
-        return m_own.is_struct(type) || std::any_of(m_imported.begin(), m_imported.end(), [&](const auto& table) {
-                   return table->is_struct(type);
-               });
+        return effect.known ? effect.may : !at(name).starts_with("_spy_");
     }
 
     BracketedText m_text;

@@ -204,6 +204,38 @@ Effect effect_of(const FunctionTable& own, const FunctionTables& imported, std::
     return effect;
 }
 
+bool is_struct(const FunctionTable& own, const FunctionTables& imported, std::string_view name)
+{
+    return own.is_struct(name) ||
+        std::any_of(imported.begin(), imported.end(), [&](const auto& table) { return table->is_struct(name); });
+}
+
+bool is_array_alias(const FunctionTable& own, const FunctionTables& imported, std::string_view name)
+{
+    return own.is_array_alias(name) ||
+        std::any_of(imported.begin(), imported.end(), [&](const auto& table) { return table->is_array_alias(name); });
+}
+
+Taking taking_of(const BracketedText& text, const FunctionTable& own, const FunctionTables& imported, size_t begin,
+                 size_t end)
+{
+    const size_t open = text.around(begin);
+    const size_t name = open != npos && text.at(open) == "(" ? called_name(text, open) : npos;
+    if (name == npos)
+        return {};
+    const std::vector<Argument> given = arguments_of(text, open);
+    for (size_t k = 0; k < given.size(); ++k)
+        if (given[k].first == begin && given[k].last + 1 == end)
+            return {name, effect_of(own, imported, text.at(name), given.size(), k)};
+    return {};
+}
+
+bool changes_object(const BracketedText& text, const FunctionTable& own, const FunctionTables& imported, size_t before,
+                    size_t open)
+{
+    return effect_of(own, imported, text.at(before + 1), arguments_of(text, open).size(), npos).may;
+}
+
 bool may_be_differentiable(const BracketedText& text, const FunctionBody& body)
 {
     for (size_t i = text.header_of(body); i < body.begin; ++i) {

@@ -64,6 +64,12 @@ struct Effect {
 Effect effect_of(const FunctionTable& own, const FunctionTables& imported, std::string_view name, size_t count,
                  size_t k);
 
+/// Whether a struct has a name.
+bool is_struct(const FunctionTable& own, const FunctionTables& imported, std::string_view name);
+
+/// Whether a name is declared as that of arrays of floats, vectors or matrices.
+bool is_array_alias(const FunctionTable& own, const FunctionTables& imported, std::string_view name);
+
 /// The tokens between a bracket's commas.
 struct Argument {
     size_t first, last;
@@ -73,6 +79,20 @@ std::vector<Argument> arguments_of(const BracketedText& text, size_t open);
 
 /// The token of the name in front of a "(", behind which generic arguments may stand; npos where there is none.
 size_t called_name(const BracketedText& text, size_t open);
+
+/// A call, and what it does to one of its arguments.
+struct Taking {
+    size_t name = std::string_view::npos; ///< the token of its name; npos where there is no call
+    Effect effect = {};
+};
+
+/// The call of which the tokens [begin, end) are an argument by themselves.
+Taking taking_of(const BracketedText& text, const FunctionTable& own, const FunctionTables& imported, size_t begin,
+                 size_t end);
+
+/// Whether `a.b.bump(c)` changes its object, where `before` is the last "." and `open` the "(".
+bool changes_object(const BracketedText& text, const FunctionTable& own, const FunctionTables& imported, size_t before,
+                    size_t open);
 
 /// Whether Slang may differentiate a function: it says so, or a macro of capitals may.
 bool may_be_differentiable(const BracketedText& text, const FunctionBody& body);

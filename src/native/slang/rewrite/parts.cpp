@@ -66,7 +66,7 @@ private:
         for (size_t i = body.open + 1; i < body.end; ++i) {
             const auto found = declared.find(at(i));
             if (found == declared.end() || at(i + 1) != "[" || at(i - 1) == "." || !is_array(found->second) ||
-                is_declared(found->second, i))
+                found->second.is_at(i))
                 continue;
             Write write{i, i + 1, 0, is_known(i + 2, m_text.match(i + 1), unknown)};
             size_t last = i;
@@ -76,7 +76,7 @@ private:
             }
             const bool is_method = at(write.end) == "(" && at(last) == ".";
             write.steps -= is_method ? 1 : 0;
-            if (is_method ? changes_object(last, write.end) : is_written(write))
+            if (is_method ? changes_object(m_text, m_own, m_imported, last, write.end) : is_written(write))
                 writes[found->first].push_back(write);
         }
         return writes;
@@ -84,12 +84,10 @@ private:
 
     bool is_array(const DeclaredName& declared) const
     {
-        if (declared.is_fixed)
-            return false;
-        const auto is_alias = [&](const auto& table) { return table->is_array_alias(declared.type); };
-        return declared.is_array || declared.type == "Array" || m_own.is_array_alias(declared.type) ||
-            std::any_of(m_imported.begin(), m_imported.end(), is_alias) ||
-            std::any_of(declared.tokens.begin(), declared.tokens.end(), [&](size_t i) { return begins_as_array(i); });
+        const auto begins = [&](size_t i) { return begins_as_array(i); };
+        return !declared.is_fixed &&
+            (declared.is_array || declared.type == "Array" || is_array_alias(m_own, m_imported, declared.type) ||
+             std::any_of(declared.tokens.begin(), declared.tokens.end(), begins));
     }
 
     /// `var c = float2[2](...)`
@@ -98,31 +96,11 @@ private:
         return at(i - 1) == "var" && at(i + 1) == "=" && is_float_type(at(i + 2)) && at(i + 3) == "[";
     }
 
-    static bool is_declared(const DeclaredName& declared, size_t i)
-    {
-        return std::find(declared.tokens.begin(), declared.tokens.end(), i) != declared.tokens.end();
-    }
-
     /// Whether the path is assigned, stepped, or passed to a function that may write it.
     bool is_written(const Write& write) const
     {
-        if (m_text.is_assignment(write.end) || m_text.is_stepped(write.token))
-            return true;
-        const size_t open = m_text.around(write.token);
-        const size_t name = open != npos && at(open) == "(" ? called_name(m_text, open) : npos;
-        if (name == npos)
-            return false;
-        const std::vector<Argument> given = arguments_of(m_text, open);
-        for (size_t k = 0; k < given.size(); ++k)
-            if (given[k].first == write.token && given[k].last + 1 == write.end)
-                return effect_of(m_own, m_imported, at(name), given.size(), k).may;
-        return false;
-    }
-
-    /// `c[0].bump(a)`, where `before` is the last "." and `open` the "(".
-    bool changes_object(size_t before, size_t open) const
-    {
-        return effect_of(m_own, m_imported, at(before + 1), arguments_of(m_text, open).size(), npos).may;
+        return m_text.is_assignment(write.end) || m_text.is_stepped(write.token) ||
+            taking_of(m_text, m_own, m_imported, write.token, write.end).effect.may;
     }
 
     /// Words that stand for numbers which the compiler does not know: parameters, and counters of loops that stay.

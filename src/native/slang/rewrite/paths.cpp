@@ -210,9 +210,9 @@ private:
         if (declared.type == "var" || declared.type == "let")
             return is_copy(root, body, names);
         if (declared.is_array)
-            return is_float_type(declared.type) || is_vector(declared.type) || is_struct(declared.type) ||
-                is_generic(declared.type, body);
-        return declared.type == "Array" || is_vector(declared.type) || is_array_alias(declared.type);
+            return is_float_type(declared.type) || is_vector(declared.type) ||
+                is_struct(m_own, m_imported, declared.type) || is_generic(declared.type, body);
+        return declared.type == "Array" || is_vector(declared.type) || is_array_alias(m_own, m_imported, declared.type);
     }
 
     /// Whether a function says `<T : ...>`.
@@ -229,13 +229,6 @@ private:
         return type == "vector" || type == "matrix" || (is_float_type(type) && !is_float_word(type));
     }
 
-    bool is_struct(std::string_view type) const
-    {
-        return m_own.is_struct(type) || std::any_of(m_imported.begin(), m_imported.end(), [&](const auto& table) {
-                   return table->is_struct(type);
-               });
-    }
-
     /// Whether all fields of a name have elements of floats, or of structs.
     bool is_element_field(std::string_view name) const
     {
@@ -244,22 +237,15 @@ private:
             if (const FieldTypes* types = table.field(name)) {
                 any = true;
                 for (const std::string& type : types->arrays)
-                    all &= is_float_type(type) || is_vector(type) || is_struct(type);
+                    all &= is_float_type(type) || is_vector(type) || is_struct(m_own, m_imported, type);
                 for (const std::string& type : types->singles)
-                    all &= type == "Array" || is_vector(type) || is_array_alias(type);
+                    all &= type == "Array" || is_vector(type) || is_array_alias(m_own, m_imported, type);
             }
         };
         look(m_own);
         for (const auto& table : m_imported)
             look(*table);
         return any && all;
-    }
-
-    bool is_array_alias(std::string_view type) const
-    {
-        return m_own.is_array_alias(type) || std::any_of(m_imported.begin(), m_imported.end(), [&](const auto& table) {
-                   return table->is_array_alias(type);
-               });
     }
 
     /// `var v = x;` or `var v = f(...);`, where x is, or f returns, an array of floats, a vector or a matrix.

@@ -2,6 +2,7 @@
 // The variables that a function declares, of any type.
 #include "slang/rewrite/bracketed.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@ struct DeclaredName {
     bool is_fixed = false;      ///< one cannot be assigned, or has no derivative
     bool is_other = false;      ///< types differ
     std::vector<size_t> tokens; ///< where it is declared
+
+    bool is_at(size_t token) const { return std::find(tokens.begin(), tokens.end(), token) != tokens.end(); }
 };
 
 /// Parameters and variables by name.
