@@ -26,6 +26,8 @@ struct SpirvResult {
 SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, const SpirvOptions& options);
 /// The code with an OpPhi for each scalar in place of those of vectors, which llvmpipe gets wrong: scalar_phis.cpp.
 std::vector<uint32_t> split_phis(std::vector<uint32_t> words);
+/// The code with remainders of signed integers that are defined for negative ones: remainders.cpp.
+std::vector<uint32_t> define_remainders(const std::vector<uint32_t>& words);
 /// The code with every product and sum rounded by itself.
 std::string forbid_contraction(std::string_view code, const std::string& label);
 /// True when the code reads push constants of 8 or 16 bits that the device lacks.

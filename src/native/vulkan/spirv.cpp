@@ -1,8 +1,9 @@
-// Makes SPIR-V fit for the device at hand. Slang emits for "Vulkan", not for one driver; four things are settled here:
+// Makes SPIR-V fit for the device at hand. Slang emits for "Vulkan", not for one driver; five things are settled here:
 //   - capabilities that the device lacks give an error that names the feature, instead of a driver crash;
 //   - so do matrices of integers that Slang leaves as they are;
 //   - push constants that do not fit are turned into a uniform buffer, so that kernels of any argument size look alike;
 //   - where the device cannot read storage images of unknown format, they get the format of their element type;
+//   - remainders of negative numbers are defined (remainders.cpp);
 //   - structs that are copied between layouts lose their names, which Mesa before 23 takes for a part of the type.
 #include "vulkan/pipeline.h"
 
@@ -340,14 +341,14 @@ std::set<uint32_t> copied_structs(const std::vector<uint32_t>& words, const std:
     return copies ? structs : std::set<uint32_t>();
 }
 
-/// The words of the code; values that blocks hand on in scalars, where the driver needs that.
+/// The words of the code, with remainders that all drivers agree on; values that blocks hand on in scalars, where the
+/// driver needs that.
 std::vector<uint32_t> checked_words(std::string_view code, const SpirvOptions& options)
 {
     std::vector<uint32_t> words = to_words(code, options.label);
-    if (!options.scalar_phis)
-        return words;
     split(words, options.label); // refuses damaged code
-    return split_phis(std::move(words));
+    words = define_remainders(words);
+    return options.scalar_phis ? split_phis(std::move(words)) : words;
 }
 
 } // namespace

@@ -38,7 +38,7 @@ FORMS = {
     "hidden": f"{C} c[0].x = a * b; {{ float2 c = v.xy; c.x = b; a = c.x * c.y; }} c[1] = c[0] * a; {E}",
     "arrays of arrays": "float c[2][2]; c[0][0] = a; c[0][1] = b; c[1][0] = a * a; c[1][1] = b * b; c[0][1] = a * b; c[1] = c[0]; "
     "return c[1][0] * c[1][1] * c[0][1] + c[1][1] * c[0][0];",
-    "matrices": "float2x2 m[2]; m[0] = float2x2(v.xy, v.yz); m[1] = m[0]; m[0][1].x = a * b; m[1] = m[0] * a; "
+    "matrices": "float2x2 m[2]; m[0] = float2x2(v.x, v.y, v.y, v.z); m[1] = m[0]; m[0][1].x = a * b; m[1] = m[0] * a; "
     "return m[0][0].x * m[1][1].y + m[0][1].y * m[1][1].x;",
     "structs": f"{S} s[0].p.x = a * b; s[1] = s[0]; {Z}",
     "structs, part behind": f"{S} s[0].q = a * b; s[1] = s[0]; s[0].p.y = a; {Z}",
