@@ -10,6 +10,7 @@ import pytest
 
 import slangpy as spy
 from slangpy import _native
+from slangpy.config import config
 from slangpy.testing import CudaCodegen, nvrtc_available
 
 pytestmark = pytest.mark.needs_kernels
@@ -78,9 +79,8 @@ def test_cuda_code_has_a_place_for_each_array(monkeypatch: pytest.MonkeyPatch):
         lambda self, source, name, **options: [texts.append(source), compile_(self, source, name, **options)][1],
     )  # fmt: skip
     generator = CudaCodegen("sm_80")
-    with monkeypatch.context() as without_cache:
-        without_cache.setenv("SLANGPY_DISABLE_CACHE", "1")
-        generator.build(generator.load_from_source("local_arrays_cuda", SOURCE).all_three, **arguments(), _result="numpy")
+    monkeypatch.setattr(config, "cache_enabled", False)
+    generator.build(generator.load_from_source("local_arrays_cuda", SOURCE).all_three, **arguments(), _result="numpy")
     ptx = _native.cuda_compile(texts[-1], "_spy_main", "compute_80", "local_arrays")
     found = re.search(rb"__local_depot0\[(\d+)\]", ptx)
     sizes = {"h": 16, "x": 8, "v": 12, "the table of sin": 28}
