@@ -16,10 +16,10 @@ namespace {
 constexpr uint64_t most_copies = 512, fewest_copies = 32;
 constexpr uint64_t most_bytes = 4u << 20; ///< of all copies: a part of the GPU's second cache
 constexpr uint64_t line = 128;            ///< bytes that the cache keeps together
-constexpr uint64_t row_words = 4;         ///< of the table: begin, end, first copy, bytes from copy to copy
+constexpr uint64_t private_words = 4;     ///< of the table: begin, end, first copy, bytes from copy to copy
 
 /// What the second kernel takes; slangpy/plan/derive/sums.py writes the same structure.
-struct AdditionArguments {
+struct PrivatesArguments {
     int64_t count; ///< scalars of a gradient
     int64_t block;
     uint64_t begin;
@@ -40,7 +40,7 @@ bool may_copy(const Call& call, const Measured& measured, const Written& written
 std::vector<uint64_t> table_of(const Written& written, uint64_t address, uint64_t copies)
 {
     std::vector<uint64_t> table{written.added.size() | (copies - 1) << 32};
-    uint64_t at = address + sizeof(uint64_t) * (1 + row_words * written.added.size());
+    uint64_t at = address + sizeof(uint64_t) * (1 + private_words * written.added.size());
     at = (at + line - 1) / line * line;
     for (const AddedRange& range : written.added) {
         table.insert(table.end(), {range.begin, range.begin + range.size, at, pitch_of(range)});
@@ -56,7 +56,7 @@ void add_copies_of(const Call& call, const Measured& measured, const AddedRange&
     const int64_t count = int64_t(range.size / (range.is_double ? sizeof(double) : sizeof(float)));
     const int64_t threads = count * int64_t(copies / private_copies_per_thread);
     const Groups groups = group_grid(call, measured, (threads + variant.items_per_group - 1) / variant.items_per_group);
-    const AdditionArguments values{count, threads, range.begin, row[2], row[3]};
+    const PrivatesArguments values{count, threads, range.begin, row[2], row[3]};
     std::vector<uint8_t> bytes(sizeof values);
     std::memcpy(bytes.data(), &values, sizeof values);
     launch_addition(call, measured, variant, groups, std::move(bytes), keep);
@@ -78,7 +78,7 @@ uint64_t private_copies(const Call& call, const Measured& measured, const Writte
 
 void prepare_privates(const Call& call, const Measured& measured, uint64_t copies, Written& written)
 {
-    uint64_t bytes = line + sizeof(uint64_t) * (1 + row_words * written.added.size());
+    uint64_t bytes = line + sizeof(uint64_t) * (1 + private_words * written.added.size());
     for (const AddedRange& range : written.added)
         bytes += pitch_of(range) * copies;
     ref<Buffer> buffer = temporary_buffer(call, bytes, "copies of gradients");
@@ -96,7 +96,7 @@ void prepare_privates(const Call& call, const Measured& measured, uint64_t copie
 void add_private_copies(const Call& call, const Measured& measured, uint64_t copies, const Written& written)
 {
     for (size_t i = 0; i < written.added.size(); ++i)
-        add_copies_of(call, measured, written.added[i], written.privates.data() + 1 + row_words * i, copies,
+        add_copies_of(call, measured, written.added[i], written.privates.data() + 1 + private_words * i, copies,
                       written.arguments.keep);
 }
 

@@ -14,4 +14,9 @@ inline const char* class_name(nanobind::handle object)
     return std::string_view(name).starts_with(own) ? name + own.size() : name;
 }
 
+inline bool is_kind(PyObject* value, PyObject* type)
+{
+    return PyType_IsSubtype(Py_TYPE(value), reinterpret_cast<PyTypeObject*>(type)) != 0;
+}
+
 } // namespace spy

@@ -5,6 +5,8 @@
 
 namespace spy {
 
+constexpr size_t npos = std::string_view::npos;
+
 /// A word, a number, or one sign: bytes [begin, end) of the text.
 struct Token {
     size_t begin, end;

@@ -1,6 +1,7 @@
 // What a launch binds.
 #include "d3d12/bindings.h"
 
+#include "core/align.h"
 #include "core/error.h"
 
 #include <algorithm>
@@ -11,8 +12,6 @@ namespace spy {
 namespace {
 
 constexpr uint64_t constant_alignment = 256;
-
-uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
 void copy_scope(uint8_t* target, uint64_t size, const D3D12Arguments& arguments, size_t scope)
 {

@@ -59,4 +59,6 @@ private:
 DeviceInfo d3d12_info(const D3D12Context& context);
 CompileTarget d3d12_target(const D3D12Context& context);
 
+inline D3D12Device& device_of(const DeviceObject& object) { return *static_cast<D3D12Device*>(object.device()); }
+
 } // namespace spy

@@ -9,8 +9,6 @@ namespace spy {
 
 namespace {
 
-D3D12Device& device_of(const DeviceObject& object) { return *static_cast<D3D12Device*>(object.device()); }
-
 } // namespace
 
 // --- fences

@@ -1,6 +1,7 @@
 // Memory: blocks, windows into them, buffers.
 #include "d3d12/device.h"
 
+#include "core/align.h"
 #include "core/error.h"
 
 #include <algorithm>
@@ -15,8 +16,6 @@ constexpr uint64_t page = 64 << 10;         ///< where the API lets resources be
 constexpr uint64_t small_size = 4ull << 20; ///< up to this size blocks share heaps
 constexpr uint64_t heap_size = 64ull << 20;
 constexpr uint64_t max_kept_bytes = 512ull << 20;
-
-uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
 /// Sizes come in powers of two as long as they are small, so that released blocks fit again.
 uint64_t block_size(uint64_t size)

@@ -10,8 +10,6 @@ namespace spy {
 
 namespace {
 
-D3D12Device& device_of(const DeviceObject& object) { return *static_cast<D3D12Device*>(object.device()); }
-
 D3D12_RESOURCE_DIMENSION dimension_of(TextureType type)
 {
     switch (type) {

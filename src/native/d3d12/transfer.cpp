@@ -1,6 +1,7 @@
 // Recorded copies, fills, clears, queries and markers.
 #include "d3d12/device.h"
 
+#include "core/align.h"
 #include "core/error.h"
 #include "device/profile.h"
 #include "device/texture_shape.h"
@@ -15,8 +16,6 @@ namespace {
 
 constexpr uint64_t fill_size = 1ull << 20; ///< of the memory that large fills are copied from
 constexpr uint64_t pitch_alignment = 256, offset_alignment = 512;
-
-uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
 D3D12Block& block_of(const ref<Buffer>& buffer) { return *static_cast<D3D12Buffer*>(buffer.get())->block(); }
 D3D12Texture& d3d12(const ref<Texture>& texture) { return *static_cast<D3D12Texture*>(texture.get()); }

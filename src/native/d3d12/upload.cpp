@@ -1,5 +1,6 @@
 #include "d3d12/upload.h"
 
+#include "core/align.h"
 #include "d3d12/queue.h"
 
 #include <algorithm>
@@ -10,8 +11,6 @@ namespace {
 
 constexpr uint64_t page_size = 1ull << 20;
 constexpr uint64_t max_staged_bytes = 256ull << 20;
-
-uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
 } // namespace
 

@@ -65,7 +65,7 @@ T from_field(nb::handle value, const char* what)
     } else if constexpr (std::is_integral_v<T> && std::is_unsigned_v<T>) {
         return T(uint_from(value, what, std::numeric_limits<T>::max()));
     } else {
-        T result;
+        T result{};
         if (!nb::try_cast<T>(value, result))
             fail_field(what, value, std::is_same_v<T, std::string> ? "a str" : nullptr);
         return result;

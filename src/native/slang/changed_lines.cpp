@@ -1,5 +1,7 @@
 #include "slang/changed_lines.h"
 
+#include "core/tokens.h"
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -8,8 +10,6 @@
 
 namespace spy {
 namespace {
-
-constexpr size_t npos = std::string::npos;
 
 struct Change {
     std::string before, after; ///< whole lines

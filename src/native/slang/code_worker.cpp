@@ -49,11 +49,11 @@ constexpr uint64_t worn_bytes = 1ull << 30;
 /// Address space beyond what may be resident: the compiler's libraries and the stack of its thread.
 constexpr uint64_t spare_address_space = uint64_t(2) << 30;
 
-std::mutex instance_mutex;
+std::mutex worker_mutex;
 std::string program_path;
 uint64_t lives = 0; ///< processes started, by ancestors of this process also
 
-std::shared_ptr<CodeWorker>& current()
+std::shared_ptr<CodeWorker>& current_worker()
 {
     static auto* worker = new std::shared_ptr<CodeWorker>();
     return *worker;
@@ -102,39 +102,39 @@ int spawn(const std::string& program, int socket)
 
 std::shared_ptr<CodeWorker> CodeWorker::instance()
 {
-    const std::lock_guard guard(instance_mutex);
+    const std::lock_guard guard(worker_mutex);
     static const int registered = pthread_atfork(nullptr, nullptr, forget_parent);
     (void)registered;
     if (program_path.empty())
         return nullptr;
-    if (!current())
-        current() = std::make_shared<CodeWorker>();
-    return current();
+    if (!current_worker())
+        current_worker() = std::make_shared<CodeWorker>();
+    return current_worker();
 }
 
 void CodeWorker::enable(std::string program)
 {
-    const std::lock_guard guard(instance_mutex);
+    const std::lock_guard guard(worker_mutex);
     program_path = access(program.c_str(), X_OK) == 0 ? std::move(program) : "";
 }
 
 void CodeWorker::disable()
 {
     std::shared_ptr<CodeWorker> last;
-    const std::lock_guard guard(instance_mutex);
+    const std::lock_guard guard(worker_mutex);
     program_path.clear();
-    last = std::move(current());
+    last = std::move(current_worker());
 }
 
 /// Runs in a forked child: the process belongs to the parent, and locks may be held by threads that the child lacks.
 void CodeWorker::forget_parent()
 {
-    new (&instance_mutex) std::mutex;
-    if (!current())
+    new (&worker_mutex) std::mutex;
+    if (!current_worker())
         return;
-    if (current()->m_socket >= 0)
-        ::close(current()->m_socket);
-    new std::shared_ptr<CodeWorker>(std::move(current()));
+    if (current_worker()->m_socket >= 0)
+        ::close(current_worker()->m_socket);
+    new std::shared_ptr<CodeWorker>(std::move(current_worker()));
 }
 
 CodeWorker::~CodeWorker()

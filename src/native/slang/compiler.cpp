@@ -12,9 +12,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::mutex instance_mutex;
+std::mutex compiler_mutex;
 // never destroyed: the worker may outlive static destruction
-std::shared_ptr<Compiler>& current()
+std::shared_ptr<Compiler>& current_compiler()
 {
     static auto* compiler = new std::shared_ptr<Compiler>();
     return *compiler;
@@ -74,33 +74,33 @@ Compiler::Compiler() = default;
 
 std::shared_ptr<Compiler> Compiler::instance()
 {
-    const std::lock_guard guard(instance_mutex);
+    const std::lock_guard guard(compiler_mutex);
 #ifndef _WIN32
     static const int registered = pthread_atfork(
         [] {
-            instance_mutex.lock();
-            if (current())
-                current()->m_paused = current()->pause_for_fork();
+            compiler_mutex.lock();
+            if (current_compiler())
+                current_compiler()->m_paused = current_compiler()->pause_for_fork();
         },
         [] {
-            if (current() && current()->m_paused)
-                current()->resume_after_fork();
-            instance_mutex.unlock();
+            if (current_compiler() && current_compiler()->m_paused)
+                current_compiler()->resume_after_fork();
+            compiler_mutex.unlock();
         },
         [] {
-            if (current() && current()->m_paused) {
-                current()->restart_in_child();
-            } else if (current()) { // a thread that the child lacks was in the middle of something
-                current()->m_abandoned = true;
-                new std::shared_ptr<Compiler>(current());
+            if (current_compiler() && current_compiler()->m_paused) {
+                current_compiler()->restart_in_child();
+            } else if (current_compiler()) { // a thread that the child lacks was in the middle of something
+                current_compiler()->m_abandoned = true;
+                new std::shared_ptr<Compiler>(current_compiler());
             }
-            instance_mutex.unlock();
+            compiler_mutex.unlock();
         });
     (void)registered;
 #endif
-    if (!current() || current()->abandoned())
-        current() = std::make_shared<Compiler>();
-    return current();
+    if (!current_compiler() || current_compiler()->abandoned())
+        current_compiler() = std::make_shared<Compiler>();
+    return current_compiler();
 }
 
 /// Takes every lock of a compiler that does nothing just now, so that the child finds it whole. Waits a while for a
@@ -183,8 +183,8 @@ void Compiler::drain()
 {
     std::shared_ptr<Compiler> self;
     {
-        const std::lock_guard guard(instance_mutex);
-        self = current();
+        const std::lock_guard guard(compiler_mutex);
+        self = current_compiler();
     }
     closer = std::this_thread::get_id();
     if (!self || self->abandoned()) {

@@ -1,6 +1,7 @@
 // Arrays in host memory behind the buffer protocol.
 #include "values/nb.h"
 
+#include "core/class_name.h"
 #include "values/classes.h"
 #include "values/torch.h"
 #include "values/writer.h"
@@ -10,11 +11,6 @@
 namespace spy {
 
 namespace {
-
-bool is_kind(PyObject* value, PyObject* type)
-{
-    return PyType_IsSubtype(Py_TYPE(value), reinterpret_cast<PyTypeObject*>(type)) != 0;
-}
 
 ScalarType scalar_from_format(const char* format, Py_ssize_t item_size, bool& swapped)
 {

@@ -1,6 +1,7 @@
 // Numbers from Python objects.
 #include "values/nb.h"
 
+#include "core/class_name.h"
 #include "values/classes.h"
 #include "values/math.h"
 #include "values/torch.h"
@@ -98,11 +99,6 @@ const NumpyTypes& numpy_types()
 }
 
 namespace {
-
-bool is_kind(PyObject* value, PyObject* type)
-{
-    return PyType_IsSubtype(Py_TYPE(value), reinterpret_cast<PyTypeObject*>(type)) != 0;
-}
 
 /// float16_t; false for everything else.
 bool number_from_math(PyObject* value, Number& number)

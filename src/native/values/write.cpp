@@ -253,8 +253,6 @@ bool is_tensor_struct(const TypeLayout& layout)
     return layout.find_field("_primal") || layout.find_field("_data") || layout.find_field("_shape");
 }
 
-nb::object attribute(PyObject* value, const char* name) { return nb::getattr(nb::handle(value), name, nb::none()); }
-
 /// Memory reached by pointer is in no slot, so the launch cannot check whose it is.
 void check_owner(const Place& place, const Object* owner, const ValuePath& path)
 {

@@ -9,8 +9,6 @@
 namespace spy {
 namespace {
 
-nb::object attribute(PyObject* value, const char* name) { return nb::getattr(nb::handle(value), name, nb::none()); }
-
 bool is_writable(ResourceAccess access) { return access != ResourceAccess::none && access != ResourceAccess::read; }
 
 const char* shape_name(ResourceShape shape)

@@ -135,6 +135,12 @@ private:
     ScalarType m_scalar = ScalarType::none;
 };
 
+/// None where the object has no such attribute.
+inline nb::object attribute(PyObject* value, const char* name)
+{
+    return nb::getattr(nb::handle(value), name, nb::none());
+}
+
 /// numpy.generic, numpy.ndarray, ... : imported once.
 struct NumpyTypes {
     PyObject *generic, *bool_, *integer, *floating, *ndarray, *asarray;

@@ -1,6 +1,7 @@
 // Descriptor sets of launches.
 #include "vulkan/descriptors.h"
 
+#include "core/align.h"
 #include "core/error.h"
 #include "device/resource.h"
 
@@ -10,8 +11,6 @@
 namespace spy {
 
 namespace {
-
-uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
 uint64_t uniform_alignment(const VulkanContext& context)
 {

@@ -1,6 +1,7 @@
 // Device memory and buffers.
 #include "vulkan/device.h"
 
+#include "core/align.h"
 #include "core/error.h"
 
 #include <algorithm>
@@ -18,8 +19,6 @@ namespace {
 constexpr uint64_t max_block_size = 64ull << 20;
 constexpr uint64_t min_own_size = 16ull << 20; ///< requests from here on get memory of their own
 constexpr uint64_t max_kept_bytes = 1ull << 30;
-
-uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
 VkExternalMemoryHandleTypeFlagBits external_handle_type() { return VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT; }
 

@@ -8,6 +8,8 @@
 
 namespace spy {
 
+constexpr size_t spirv_header_words = 5;
+
 /// SPIR-V made fit for a device: see spirv.cpp.
 struct SpirvOptions {
     const VulkanFeatures* features = nullptr;

@@ -13,12 +13,11 @@ namespace spy {
 
 std::vector<uint32_t> define_remainders(const std::vector<uint32_t>& words)
 {
-    constexpr size_t header_words = 5;
     constexpr uint32_t length = 5; // of each of the four instructions: type, result, two operands
     const auto head = [](uint32_t op) { return length << spv::WordCountShift | op; };
-    std::vector<uint32_t> out(words.begin(), words.begin() + header_words);
+    std::vector<uint32_t> out(words.begin(), words.begin() + spirv_header_words);
     out.reserve(words.size());
-    for (size_t i = header_words; i < words.size();) {
+    for (size_t i = spirv_header_words; i < words.size();) {
         const size_t count = words[i] >> spv::WordCountShift;
         if ((words[i] & spv::OpCodeMask) == spv::OpSRem && count == length) {
             const uint32_t type = words[i + 1], result = words[i + 2], a = words[i + 3], b = words[i + 4];

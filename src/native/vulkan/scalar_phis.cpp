@@ -15,7 +15,6 @@
 namespace spy {
 namespace {
 
-constexpr uint32_t header_words = 5;
 constexpr size_t most_scalars = 4096; ///< of one value; what holds more stays
 
 struct Composite {
@@ -31,14 +30,14 @@ public:
 
     std::vector<uint32_t> split()
     {
-        std::vector<uint32_t> out(m_words.begin(), m_words.begin() + header_words);
+        std::vector<uint32_t> out(m_words.begin(), m_words.begin() + spirv_header_words);
         m_bound = m_words[3];
         for (Phi& phi : m_phis)
             number(phi);
         uint32_t block = 0;
         bool left = true;               // whether what the block hands on has been taken apart
         std::vector<const Phi*> joined; // by the instructions before
-        for (size_t i = header_words; i < m_words.size(); i += count(i)) {
+        for (size_t i = spirv_header_words; i < m_words.size(); i += count(i)) {
             const uint32_t op = opcode(i);
             if (op == spv::OpLabel)
                 block = m_words[i + 1], left = false;
@@ -98,7 +97,7 @@ private:
 
     void scan()
     {
-        for (size_t i = header_words; i < m_words.size(); i += count(i)) {
+        for (size_t i = spirv_header_words; i < m_words.size(); i += count(i)) {
             const uint32_t* w = &m_words[i];
             switch (opcode(i)) {
             case spv::OpTypeVector:

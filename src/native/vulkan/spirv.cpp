@@ -19,8 +19,6 @@ namespace spy {
 
 namespace {
 
-constexpr uint32_t header_words = 5;
-
 struct Instruction {
     uint32_t op;
     size_t begin, count; ///< in words
@@ -28,7 +26,7 @@ struct Instruction {
 
 std::vector<uint32_t> to_words(std::string_view code, const std::string& label)
 {
-    if (code.size() < header_words * 4 || code.size() % 4)
+    if (code.size() < spirv_header_words * 4 || code.size() % 4)
         fail_runtime("kernel '", label, "': the code is not SPIR-V (", code.size(), " bytes)");
     std::vector<uint32_t> words(code.size() / 4);
     std::memcpy(words.data(), code.data(), code.size());
@@ -40,7 +38,7 @@ std::vector<uint32_t> to_words(std::string_view code, const std::string& label)
 std::vector<Instruction> split(const std::vector<uint32_t>& words, const std::string& label)
 {
     std::vector<Instruction> list;
-    for (size_t i = header_words; i < words.size();) {
+    for (size_t i = spirv_header_words; i < words.size();) {
         const size_t count = words[i] >> spv::WordCountShift;
         if (!count || count > words.size() - i)
             fail_runtime("kernel '", label, "': the SPIR-V code is damaged at word ", i);
@@ -404,7 +402,7 @@ SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, co
     const VkPhysicalDeviceFeatures& core = options.features->core.features;
 
     std::vector<uint32_t>& out = result.code;
-    out.assign(words.begin(), words.begin() + header_words);
+    out.assign(words.begin(), words.begin() + spirv_header_words);
     out.reserve(words.size() + 16);
     auto emit = [&](std::initializer_list<uint32_t> instruction) { out.insert(out.end(), instruction); };
     if (images.needs_extended_formats())

@@ -1,6 +1,7 @@
 // Host-visible memory that command lists carve up: staging, arguments, spilled push constants.
 #include "vulkan/upload.h"
 
+#include "core/align.h"
 #include "vulkan/queue.h"
 
 #include "core/error.h"
@@ -14,8 +15,6 @@ namespace {
 constexpr uint64_t small_page_size = 1ull << 20, large_page_size = 8ull << 20;
 constexpr uint64_t max_small_slice = 256ull << 10;
 constexpr uint64_t max_staged_bytes = 128ull << 20;
-
-uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
 uint64_t spill_range(const VulkanContext& context)
 {

@@ -54,7 +54,7 @@ nb::object call_prepared(PreparedCall& call, nb::handle args, nb::handle kwargs)
     });
 }
 
-PyObject* call_slot(PyObject* self, PyObject* args, PyObject* kwargs)
+PyObject* prepared_slot(PyObject* self, PyObject* args, PyObject* kwargs)
 {
     try {
         return call_prepared(*nb::inst_ptr<PreparedCall>(self), args, kwargs).release().ptr();
@@ -67,7 +67,7 @@ PyObject* call_slot(PyObject* self, PyObject* args, PyObject* kwargs)
 struct PreparedSlots : CollectedSlots<PreparedCall> {
     static inline PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
                                          {Py_tp_clear, reinterpret_cast<void*>(&CollectedSlots::clear)},
-                                         {Py_tp_call, reinterpret_cast<void*>(&call_slot)},
+                                         {Py_tp_call, reinterpret_cast<void*>(&prepared_slot)},
                                          {0, nullptr}};
 };
 

@@ -55,7 +55,7 @@ struct Spread {
     nb::object names;
 };
 
-PyObject* call_slot(PyObject* self, PyObject* args, PyObject* kwargs)
+PyObject* raw_slot(PyObject* self, PyObject* args, PyObject* kwargs)
 {
     try {
         return call_raw(self, Spread(args, kwargs).get()).release().ptr();
@@ -64,7 +64,7 @@ PyObject* call_slot(PyObject* self, PyObject* args, PyObject* kwargs)
         return nullptr;
     }
 }
-PyType_Slot raw_slots[] = {{Py_tp_call, reinterpret_cast<void*>(&call_slot)}, {0, nullptr}};
+PyType_Slot raw_slots[] = {{Py_tp_call, reinterpret_cast<void*>(&raw_slot)}, {0, nullptr}};
 
 /// From the first instance of a class on, calls of its instances need no tuple and no dict for the arguments.
 void take_vector_calls(PyObject* kernel, RawKernel& raw)

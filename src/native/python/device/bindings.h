@@ -114,4 +114,14 @@ void bind_texture_commands(EncoderClass& cls); // texture_commands.cpp
 /// A Python callable that native code may drop on any thread.
 std::shared_ptr<nb::object> share_callable(nb::handle callable);
 
+/// A function of a device, which must be open.
+template <typename F>
+auto open_call(F function)
+{
+    return [function](Device& d) {
+        check_open(&d);
+        return function(d);
+    };
+}
+
 } // namespace spy

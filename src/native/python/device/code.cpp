@@ -110,15 +110,6 @@ void launch(Device& device, Kernel* kernel, nb::handle groups, nb::sequence scop
     device.launch(desc);
 }
 
-template <typename F>
-auto open_call(F function)
-{
-    return [function](Device& d) {
-        check_open(&d);
-        return function(d);
-    };
-}
-
 void bind_kernel(nb::module_& m)
 {
     nb::class_<Kernel, DeviceObject>(m, "Kernel", nb::dynamic_attr(), "One entry point in executable form.")

@@ -103,15 +103,6 @@ nb::list native_handles(Device& device)
     return out;
 }
 
-template <typename F>
-auto open_call(F function)
-{
-    return [function](Device& d) {
-        check_open(&d);
-        return function(d);
-    };
-}
-
 void bind_creation(DeviceClass& cls)
 {
     cls.def(

@@ -7,8 +7,6 @@ namespace spy::math {
 
 namespace {
 
-unsigned char* bytes_of(PyObject* self) { return static_cast<unsigned char*>(math_data(self)); }
-size_t step_of(const MathTypeInfo& info) { return scalar_info(info.scalar).size; }
 const MathTypeInfo& vector_of(const MathTypeInfo& info, int count) { return *math_vector_type(info.scalar, count); }
 
 // ---- names ---------------------------------------------------------------------------------------------------------

@@ -8,9 +8,6 @@ namespace spy::math {
 
 namespace {
 
-size_t step_of(const MathTypeInfo& info) { return scalar_info(info.scalar).size; }
-unsigned char* bytes_of(PyObject* self) { return static_cast<unsigned char*>(math_data(self)); }
-
 /// Shortest digits that give the same half back; whole numbers in full, 65504 rather than 65500.
 std::string half_digits(double value)
 {

@@ -40,12 +40,6 @@ Quat<double> quat_from_lanes(const Lanes& lanes)
     return {lanes.real[0], lanes.real[1], lanes.real[2], lanes.real[3]};
 }
 
-nb::object make_quat(const Quat<double>& q)
-{
-    Lanes lanes{.real = {q.x, q.y, q.z, q.w}};
-    return make_result(*math_quat_type(), lanes);
-}
-
 nb::object call_cross(nb::handle a, nb::handle b)
 {
     Operands operands("cross", {a, b});

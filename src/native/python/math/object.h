@@ -40,6 +40,8 @@ struct Packed {
     alignas(8) unsigned char bytes[max_bytes];
 };
 
+inline unsigned char* bytes_of(PyObject* self) { return static_cast<unsigned char*>(math_data(self)); }
+inline size_t step_of(const MathTypeInfo& info) { return scalar_info(info.scalar).size; }
 inline const MathTypeInfo* info_of(PyObject* object) noexcept { return find_math_base(Py_TYPE(object)); }
 
 void load(const MathTypeInfo& info, const void* packed, Lanes& out);

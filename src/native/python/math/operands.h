@@ -33,4 +33,9 @@ private:
     size_t m_count = 0;
 };
 
+inline nb::object make_quat(const Quat<double>& q)
+{
+    return make_result(*math_quat_type(), Lanes{.real = {q.x, q.y, q.z, q.w}});
+}
+
 } // namespace spy::math

@@ -9,11 +9,6 @@ namespace spy::math {
 
 namespace {
 
-nb::object make_quat(const Quat<double>& q)
-{
-    return make_result(*math_quat_type(), Lanes{.real = {q.x, q.y, q.z, q.w}});
-}
-
 bool is_matrix_of(nb::handle value, int rows, int cols)
 {
     const MathTypeInfo* info = info_of(value.ptr());

@@ -192,7 +192,7 @@ void bind_layouts(nb::module_& m)
         .def_prop_ro("type_layout", &EntryPointLayout::type_layout);
 }
 
-void bind_functions(nb::module_& m)
+void bind_function_types(nb::module_& m)
 {
     auto function = nb::class_<FunctionReflection, Reflection>(m, "FunctionReflection");
     function.def_prop_ro("name", &FunctionReflection::name)
@@ -290,7 +290,7 @@ void bind_decls(nb::module_& m)
         });
 }
 
-void bind_programs(nb::module_& m)
+void bind_program_layouts(nb::module_& m)
 {
     nb::class_<ProgramReflection, Reflection>(m, "ProgramLayout", "Names and parameters of a module or program.")
         .def_prop_ro("globals_type_layout", &ProgramReflection::globals_type_layout)
@@ -329,9 +329,9 @@ void bind_slang_reflection(nb::module_& m)
     bind_base(m);
     bind_types(m);
     bind_layouts(m);
-    bind_functions(m);
+    bind_function_types(m);
     bind_decls(m);
-    bind_programs(m);
+    bind_program_layouts(m);
 }
 
 } // namespace spy

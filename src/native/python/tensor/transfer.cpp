@@ -206,7 +206,7 @@ void transfer(const TensorBase& tensor, nb::handle array, bool to_device)
 }
 
 /// Writes the same element everywhere.
-void fill(const TensorBase& tensor, nb::bytes element)
+void fill_tensor(const TensorBase& tensor, nb::bytes element)
 {
     const int64_t stride = int64_t(tensor.layout->stride);
     if (int64_t(element.size()) != stride)
@@ -261,7 +261,8 @@ void bind_tensor_transfer(nb::module_& m)
     m.def(
         "_write_tensor", [](const TensorBase& t, nb::handle array) { transfer(t, array, true); }, nb::arg("tensor"),
         nb::arg("array"), "Writes such an array, of any strides, into the view.");
-    m.def("_fill_tensor", &fill, nb::arg("tensor"), nb::arg("element"), "Writes the same element bytes everywhere.");
+    m.def("_fill_tensor", &fill_tensor, nb::arg("tensor"), nb::arg("element"),
+          "Writes the same element bytes everywhere.");
     m.def("_write_tensor_bytes", &write_bytes, nb::arg("tensor"), nb::arg("array"));
     m.def("_element_format", &element_format, nb::arg("layout"));
     m.def(

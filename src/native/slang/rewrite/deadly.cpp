@@ -8,8 +8,6 @@
 namespace spy {
 namespace {
 
-constexpr size_t npos = std::string_view::npos;
-
 class Words {
 public:
     explicit Words(std::string_view source) : m_source(source), m_tokens(tokens_of(source, false)) { }

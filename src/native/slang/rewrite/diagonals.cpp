@@ -14,8 +14,6 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
-constexpr size_t npos = BracketedText::npos;
-
 class DiagonalScanner {
 public:
     DiagonalScanner(std::string_view text, const FunctionTables& imported)

@@ -9,8 +9,6 @@
 namespace spy {
 namespace {
 
-constexpr size_t npos = BracketedText::npos;
-
 /// Integers and bools, and vectors of them.
 bool is_discrete(std::string_view word)
 {

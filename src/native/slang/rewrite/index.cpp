@@ -7,8 +7,6 @@
 namespace spy {
 namespace {
 
-constexpr size_t npos = BracketedText::npos;
-
 bool is_number(std::string_view word) { return !word.empty() && std::isdigit(static_cast<unsigned char>(word[0])); }
 
 /// Whether [ForceUnroll] stands in front of a loop, among other attributes.

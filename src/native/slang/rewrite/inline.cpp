@@ -1,5 +1,7 @@
 #include "slang/rewrite/inline.h"
 
+#include "core/tokens.h"
+
 #include <algorithm>
 #include <cctype>
 #include <string_view>
@@ -9,7 +11,6 @@ namespace {
 
 constexpr std::string_view attribute = "[__unsafeForceInlineEarly]";
 
-bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
 /// The text with blanks for comments and literals.

@@ -16,8 +16,6 @@
 namespace spy {
 namespace {
 
-constexpr size_t npos = std::string_view::npos;
-
 /// How often a loop runs at most: a number, or an expression that Slang can fold.
 struct Trips {
     long number = -1;

@@ -11,8 +11,6 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
-constexpr size_t npos = BracketedText::npos;
-
 class OutScanner {
 public:
     OutScanner(std::string_view text, const FunctionTables& imported)

@@ -15,8 +15,6 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
-constexpr size_t npos = BracketedText::npos;
-
 /// `.z` or `[i]` behind a variable.
 struct Step {
     bool is_index;

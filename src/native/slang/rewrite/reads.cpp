@@ -14,8 +14,6 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
-constexpr size_t npos = BracketedText::npos;
-
 /// A variable or parameter whose elements are floats.
 struct Variable {
     size_t name; ///< token of its declaration

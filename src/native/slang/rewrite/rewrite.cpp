@@ -219,7 +219,6 @@ public:
     static constexpr std::string_view mark = "[_nd_] ";
 
 private:
-    static constexpr size_t npos = std::string::npos;
     std::string& m_text;
     const std::set<std::string, std::less<>>& m_own;
     size_t m_at = npos;

@@ -4,8 +4,6 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
-constexpr size_t npos = BracketedText::npos;
-
 class DeclarationReader {
 public:
     explicit DeclarationReader(const BracketedText& text) : m_text(text) { }
