@@ -29,8 +29,8 @@ def import_parts(modules: Path, source: Path) -> None:
 
 
 def write_library(output: Path) -> None:
-    """`slang/slangpy.slang-module.bin`: 64 hex characters that say what it was made from, then the module's IR; and the
-    same for HLSL."""
+    """`slang/slangpy.slang-module.bin`: 64 hex characters that say what it was made from, then the module's IR; the
+    same for HLSL; and what Slang writes in front of kernels in C++."""
     library = importlib.import_module("slangpy.compiler.library")
     for format, name in (("cpp", "slangpy"), ("hlsl", "slangpy-hlsl")):
         blob = library.compile_library(format)
@@ -38,6 +38,8 @@ def write_library(output: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(library.library_key(format).encode("ascii") + blob)
         print(f"{target}: {len(blob) // 1024} KiB")
+    prelude = output / "slang" / "slangpy-prelude.bin"
+    prelude.write_bytes(library.library_key().encode("ascii") + library.compile_prelude())
 
 
 DECLARATION = re.compile(r"^\s*(?:def )?\w+(?:\(|: ).*$", re.M)

@@ -9,6 +9,7 @@ from ..base import libslang
 from ..base.folders import LIBRARY_PATH
 from .cache import cache_of, digest
 from .package_files import library_hash
+from .text.host import END_OF_PRELUDE
 
 _KEY_SIZE = 64
 
@@ -20,7 +21,10 @@ def library_key(target: str = "") -> str:
 
 def _shipped(target: str) -> Path | None:
     """The file of the package that has our library for a target: its key, then the library. None where that is another's."""
-    path = LIBRARY_PATH / ("slangpy-hlsl.slang-module.bin" if target == "hlsl" else "slangpy.slang-module.bin")
+    return _own(LIBRARY_PATH / ("slangpy-hlsl.slang-module.bin" if target == "hlsl" else "slangpy.slang-module.bin"), target)
+
+
+def _own(path: Path, target: str) -> Path | None:
     try:
         with open(path, "rb") as file:
             return path if file.read(_KEY_SIZE).decode("ascii", "replace") == library_key(target) else None
@@ -47,6 +51,24 @@ def compile_library(target: str) -> bytes:
     target_format = "hlsl" if target == "hlsl" else "cpp"  # the same for every other target
     session: Any = libslang.SlangSession({"format": target_format}, options)
     return session.load_module("slangpy").serialize()
+
+
+def compile_prelude() -> bytes:
+    """What Slang writes in front of every kernel in C++."""
+    session: Any = libslang.SlangSession({"format": "cpp"}, {})
+    text = '[shader("compute")] [numthreads(1, 1, 1)] void run() {}'
+    module = session.load_module_from_source("prelude", text, "prelude")
+    code: bytes = session.link([module], [module.entry_point("run")]).code(0)
+    end = code.rfind(END_OF_PRELUDE)
+    if end < 0:
+        raise RuntimeError("Slang's C++ code has no end of its prelude where slangpy/compiler/text/host.py looks for it")
+    return code[: end + len(END_OF_PRELUDE)]
+
+
+def shipped_prelude() -> bytes | None:
+    """`compile_prelude` of this version of Slang, as the package has it: known before Slang is loaded."""
+    path = _own(LIBRARY_PATH / "slangpy-prelude.bin", "")
+    return None if path is None else path.read_bytes()[_KEY_SIZE:]
 
 
 def load_library(session: Any) -> None:

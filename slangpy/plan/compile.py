@@ -16,6 +16,7 @@ from ..base.locks import new_rlock
 from ..compiler import target_code
 from ..compiler.cache import cache_of
 from ..compiler.executable import dump, make_executable
+from ..compiler.expected import expect_kernel
 from ..compiler.generated import generated_name, load_generated, with_bounds
 from ..compiler.library import load_library
 from ..compiler.modules import inputs as module_inputs
@@ -76,6 +77,7 @@ def start(program: Any, name: str, source: str, conformances: Any = ()) -> Start
     with _lock:
         session = program.session
         load_library(session)
+        expect_kernel(program.device, source)
         inputs = GeneratedInputs(program, source)
         begin = time.perf_counter()
         with _explained(program, name, source):

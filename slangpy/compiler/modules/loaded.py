@@ -9,6 +9,7 @@ from typing import Any
 from ...base.census import collect
 from ...reflection import SlangType
 from ..cache import digest
+from ..expected import expect_kernel
 from ..generated import import_statement
 from ..library import load_library
 from ..options import session_options
@@ -103,6 +104,7 @@ def new_session(device: Any, defines: dict[str, str] | None = None) -> Any:
     if defines:
         options["defines"] = {**options.get("defines", {}), **defines}
     session = create_session(device, options, held_by_device=True)
+    expect_kernel(device)
     load_library(session)
     return session
 

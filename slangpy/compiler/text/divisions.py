@@ -47,7 +47,9 @@ def with_checked_divisions(code: bytes) -> bytes:
     checked = checked_divisions(body)
     if checked == body:
         return code
-    return division_header() + _INTEGER_BLOCK.sub(_block, head) + checked
+    first = _INTEGER_BLOCK.search(head)
+    start = first.start() if first else 0  # what stands before is the same for all kernels
+    return head[:start] + division_header() + _INTEGER_BLOCK.sub(_block, head[start:]) + checked
 
 
 def _block(match: re.Match[bytes]) -> bytes:

@@ -98,7 +98,7 @@ def with_one_entry(code: bytes) -> bytes:
     The C++ compiler made each kernel up to four times: for one thread, for one group, for all groups, and by itself.
     Kernels of calls, whose groups are blocks of the call, also stay apart from that loop: GCC would write them twice.
     """
-    exported = _OF_ONE_THREAD.search(code)
+    exported = _OF_ONE_THREAD.search(code, max(code.rfind(END_OF_PRELUDE), 0))
     if exported is None:
         return code
     thread = re.compile(rb"^(?=void %s\(void\* )" % exported[1], re.MULTILINE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..cache import digest
 from .divisions import division_inputs, with_checked_divisions
 from .globals_used import used_slots
 from .hlsl import check_hlsl, with_any_index, with_halves
-from .host import host_inputs, with_host, with_one_entry
+from .host import END_OF_PRELUDE, host_inputs, with_host, with_one_entry
 from .short import short_inputs
 from .statics import with_statics
 
@@ -47,6 +47,19 @@ def _checks() -> bytes:
     return (LIBRARY_PATH / "indices_cpp.h").read_bytes()
 
 
+@cache
+def _additions() -> bytes:
+    return (LIBRARY_PATH / "additions_cpp.h").read_bytes().replace(b"#pragma once", b"", 1) + b"\n"
+
+
+def _with_additions(code: bytes) -> bytes:
+    """What adds to memory goes behind Slang's prelude, so that this begins alike for all kernels."""
+    if b"_spy_atomic_add_" not in code:
+        return code
+    at = code.rfind(END_OF_PRELUDE) + len(END_OF_PRELUDE)
+    return code[:at] + _additions() + code[at:] if at >= len(END_OF_PRELUDE) else _additions() + code
+
+
 # Components of vectors and rows of matrices, which Slang's prelude indexes without a macro.
 _PARTS = (
     (b"{ return *((T*)(this) + index); }", b"{ return *_spy_part((T*)(this), index, sizeof(*this) / sizeof(T)); }"),
@@ -71,7 +84,7 @@ def prelude_key(target: str) -> str:
     return digest(
         Path(__file__).read_bytes(), Path(__file__).with_name("hlsl.py").read_bytes(),
         _prelude_of(target) if target in _FILES else b"",
-        host_inputs() + _checks() + short_inputs() + division_inputs() if target == "cpp" else b"",
+        host_inputs() + _checks() + _additions() + short_inputs() + division_inputs() if target == "cpp" else b"",
         Path(__file__).with_name("statics.py").read_bytes() if target == "cpp" else b"",
     )  # fmt: skip
 
@@ -90,13 +103,27 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         code = code.replace(wrong, right, 1)
     if target == "cpp":
         code = with_one_entry(with_host(with_statics(with_checked_divisions(code)), defines.get("SPY_WAVE_LANES", "1")))
-        if defines.get("SPY_BOUNDS_CHECKS") == "1":
-            code = _checks() + _checked_parts(code)
-        code = _half_operators(code).replace(_MATRIX_MINUS, _MATRIX_MINUS.replace(b"result[i].", b"result."))
-        code = _with_prototypes(_with_mixed_operators(code))
-    code = _with_last_returns(code)
-    adds = b"#define SPY_HAS_ADDS\n" if target == "cpp" and b"_spy_atomic_add_" in code else b""
-    return adds + _prelude_of(target) + _double_functions(code, target)
+        code = _with_additions(code)
+        at = max(code.rfind(END_OF_PRELUDE), 0)
+        head, body = code[:at], code[at:]
+        has_halves = (b"Vector<half" in code, b"Matrix<half" in code)
+        head = _head(head, defines.get("SPY_BOUNDS_CHECKS") == "1", *has_halves)
+        code = head + _with_prototypes(_with_last_returns(body))
+    else:
+        code = _with_last_returns(code)
+    return _prelude_of(target) + _double_functions(code, target)
+
+
+@lru_cache(maxsize=8)
+def _head(code: bytes, has_checks: bool, vectors: bool, matrices: bool) -> bytes:
+    """What stands in front of a C++ kernel: a long text, and nearly always the same."""
+    if has_checks:
+        code = _checks() + _checked_parts(code)
+    for is_used, macro in ((vectors, b"SLANG_FLOAT_VECTOR_OPS"), (matrices, b"SLANG_FLOAT_MATRIX_OPS")):
+        line = b"\n" + macro + b"(double)\n"
+        if is_used:  # Slang's own prelude defines these operators for float and double alone
+            code = code.replace(line, line + macro + b"(half)\n", 1)
+    return _with_mixed_operators(code.replace(_MATRIX_MINUS, _MATRIX_MINUS.replace(b"result[i].", b"result.")))
 
 
 # A function that Slang wrote, which number their names, and whose result is no reference.
@@ -124,15 +151,6 @@ def _double_functions(code: bytes, target: str) -> bytes:
     missing = [n for n in _MISSING if b"F64_%s((" % n in code and b"INLINE double F64_%s(" % n not in code]
     head = b"__device__ inline" if target == "cuda" else b"#include <math.h>\nstatic inline"
     return b"".join(b"%s double F64_%s(double x) { return ::%s(x); }\n" % (head, n, n) for n in missing) + code
-
-
-def _half_operators(code: bytes) -> bytes:
-    """Slang's own C++ prelude defines the operators of vectors and matrices for float and double alone."""
-    for kind, macro in ((b"Vector<half", b"SLANG_FLOAT_VECTOR_OPS"), (b"Matrix<half", b"SLANG_FLOAT_MATRIX_OPS")):
-        line = b"\n" + macro + b"(double)\n"
-        if kind in code:
-            code = code.replace(line, line + macro + b"(half)\n", 1)
-    return code
 
 
 # Before the matrices of Slang's C++ prelude, whose operators take two vectors or two matrices only: in constants, Slang

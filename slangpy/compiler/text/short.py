@@ -8,7 +8,7 @@ their place, and what does not compile is compiled again with the whole text.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ _MATRICES = (_MIXED[1][1:], b"\ntemplate<typename TResult, typename TInput>\nTRe
 _TEXTURES = (b"\nstruct ISamplerState;\n", b"\n/* Varying input for Compute */\n")
 """What stands between two texts: operators of a vector or matrix and a number (`prelude.py` adds them), all that makes
 matrices, and textures."""
+_FIRST_PART = b"\n#define SLANG_INT_VECTOR_OPS(T)"
 _OPERATORS = re.compile(
     rb"^SLANG_(?:(?:INT|FLOAT)_(?:VECTOR|MATRIX)_OPS|(?:VECTOR|MATRIX)_INT_NEG_OP|FLOAT_(?:VECTOR|MATRIX)_MOD)\((\w+)\)\n",
     re.MULTILINE,
@@ -67,17 +68,31 @@ def short_text(text: bytes) -> bytes | None:
     head, body = text[:split], text[split:]
     if split <= len(_END) or _OVERLOADED.search(body, max(body.find(KERNEL), 0)):
         return None
-    if b"Texture" not in body and b"Sampler" not in body:
+    elements = frozenset(_SAME.get(a or b, a or b) for a, b in _ELEMENTS.findall(body))
+    has_textures = b"Texture" in body or b"Sampler" in body
+    return _short_head(head, has_textures, b"Matrix" in body, elements) + body
+
+
+@lru_cache(maxsize=8)
+def _short_head(head: bytes, has_textures: bool, has_matrices: bool, elements: frozenset[bytes]) -> bytes:
+    """What stands in front of a kernel, which is nearly always the same; elements: of the vectors and matrices."""
+    if not has_textures:
         head = _without(head, *_TEXTURES)
-    elements = {_SAME.get(a or b, a or b) for a, b in _ELEMENTS.findall(body)}
     if elements:
-        elements.add(b"bool")  # of comparisons
+        elements |= {b"bool"}  # of comparisons
     else:
         head = _without(head, *_MIXED)
-    if b"Matrix" not in body:
+    if not has_matrices:
         head = _without(head, *_MATRICES)
     head = _OPERATORS.sub(lambda line: line[0] if line[1].removesuffix(b"_t") in elements else b"", head)
-    return _headers() + _SYSTEM.sub(b"", head) + body
+    return _headers() + _SYSTEM.sub(b"", head)
+
+
+def beginning(text: bytes) -> bytes | None:
+    """What `short_text` of every kernel with this prelude begins with, up to the first part that kernels may leave out."""
+    short = short_text(text)
+    end = -1 if short is None else short.find(_FIRST_PART)
+    return None if short is None or end < 0 else short[: end + 1]
 
 
 def _without(text: bytes, first: bytes, last: bytes) -> bytes:
@@ -86,4 +101,4 @@ def _without(text: bytes, first: bytes, last: bytes) -> bytes:
     return text[:begin] + text[end:] if begin >= 0 and end >= 0 else text
 
 
-__all__ = ["compile_kernel", "short_inputs", "short_text"]
+__all__ = ["beginning", "compile_kernel", "short_inputs", "short_text"]

@@ -1,5 +1,6 @@
 #include "cpu/api.h"
 
+#include "cpu/ahead.h"
 #include "cpu/system.h"
 
 #include "core/error.h"
@@ -8,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <optional>
 
 namespace spy::cpu {
 
@@ -93,10 +95,39 @@ const Compiler& compiler()
                  "). Install one, for example 'apt install g++' or 'pip install ziglang', or set CXX");
 }
 
+namespace {
+
+/// The library made by the compiler that has read the beginning of `source` before; nothing where none has, or it
+/// failed.
+std::optional<std::string> finish_begun(std::string_view source, const std::vector<std::string>& flags)
+{
+    const std::optional<std::string> object = compile_begun(source, flags);
+    if (!object)
+        return {};
+    const Compiler& cxx = compiler();
+    const WorkFolder folder;
+    const std::string from = folder.path + object_name, to = folder.path + library_name;
+    write_file(from, *object, "a compiled kernel");
+    std::vector<std::string> command = cxx.command;
+    command.insert(command.end(), flags.begin(), flags.end());
+    command.insert(command.end(), {"-o", to, from});
+    const std::vector<std::string> libraries = needs_libraries(*object) ? c_libraries(cxx)
+                                                                        : std::vector<std::string>{"-nostdlib"};
+    command.insert(command.end(), libraries.begin(), libraries.end());
+    if (run(command, folder.path + "/log.txt") != 0)
+        return {};
+    return read_file(to);
+}
+
+} // namespace
+
 std::string compile_shared_library(std::string_view source, std::string_view whole,
                                    const std::vector<std::string>& flags, const std::string& label)
 {
     const Compiler& cxx = compiler();
+    if (!whole.empty())
+        if (std::optional<std::string> code = finish_begun(source, flags))
+            return std::move(*code);
     WorkFolder folder;
     const std::string text = folder.path + "/kernel.cpp", out = folder.path + library_name,
                       log = folder.path + "/log.txt";

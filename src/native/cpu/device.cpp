@@ -1,5 +1,6 @@
 #include "core/error.h"
 #include "core/warning.h"
+#include "cpu/ahead.h"
 #include "cpu/device.h"
 #include "cpu/fibers.h"
 #include "cpu/texel.h"
@@ -168,6 +169,8 @@ std::string CpuDevice::compile(const CompileDesc& desc)
 {
     return compile_shared_library(desc.source, desc.whole_source, compiler_flags(desc), desc.label);
 }
+
+void CpuDevice::expect_compile(const CompileDesc& desc) { compile_ahead(desc.source, compiler_flags(desc)); }
 
 std::string CpuDevice::compiler_fingerprint()
 {

@@ -2,6 +2,7 @@
 #include "cpu/adds.h"
 #include "cpu/api.h"
 #include "cpu/thread_pool.h"
+#include "device/compile_ahead.h"
 #include "device/host.h"
 
 #include <atomic>
@@ -10,7 +11,7 @@ namespace spy::cpu {
 
 class CpuKernel;
 
-class CpuDevice final : public HostDevice {
+class CpuDevice final : public HostDevice, public CompileAhead {
 public:
     explicit CpuDevice(const DeviceDesc& desc);
     ~CpuDevice() override;
@@ -19,6 +20,7 @@ public:
     ref<Sampler> create_sampler(const SamplerDesc& desc) override;
     uint32_t format_support(Format format) override;
     std::string compile(const CompileDesc& desc) override;
+    void expect_compile(const CompileDesc& desc) override;
     std::string compiler_fingerprint() override;
     ref<Kernel> create_kernel(const KernelDesc& desc) override;
     void launch(const LaunchDesc& desc) override;

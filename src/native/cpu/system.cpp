@@ -2,29 +2,22 @@
 #ifndef _WIN32
 
 #include "cpu/api.h"
+#include "cpu/process.h"
 #include "cpu/system.h"
 
 #include "core/error.h"
-#include "core/interrupt.h"
 
 #include <atomic>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fstream>
-#include <poll.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-extern char** environ;
 
 namespace spy::cpu {
 
@@ -54,40 +47,6 @@ bool write_whole(int file, std::string_view bytes)
     return true;
 }
 
-/// Waits for a child process: asleep until it ends, where Linux can tell, else with looks at it again and again.
-class ChildWait {
-public:
-    explicit ChildWait(pid_t child)
-    {
-#ifdef SYS_pidfd_open
-        m_handle = int(syscall(SYS_pidfd_open, child, 0u));
-#else
-        (void)child;
-#endif
-    }
-    ~ChildWait()
-    {
-        if (m_handle >= 0)
-            close(m_handle);
-    }
-    ChildWait(const ChildWait&) = delete;
-    ChildWait& operator=(const ChildWait&) = delete;
-
-    /// Returns when the child has ended, or earlier. Throws on Ctrl-C.
-    void pause()
-    {
-        if (m_handle < 0)
-            return m_patience.pause();
-        pollfd item = {m_handle, POLLIN, 0};
-        if (::poll(&item, 1, 50) <= 0)
-            poll_interrupt();
-    }
-
-private:
-    int m_handle = -1;
-    PatientWait m_patience;
-};
-
 } // namespace
 
 std::string find_program(const std::string& name)
@@ -116,6 +75,8 @@ std::string file_identity(const std::string& path)
     return cat(real ? real : path, " ", info.st_size, " ", info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec);
 }
 
+const char *const library_name = "/kernel.so", *const object_name = "/kernel.o";
+
 WorkFolder::WorkFolder()
 {
     path = temporary_folder() + "/slangpy-XXXXXX";
@@ -125,15 +86,13 @@ WorkFolder::WorkFolder()
 
 WorkFolder::~WorkFolder()
 {
-    for (const char* name : {"/kernel.so", "/log.txt"})
+    for (const char* name : {library_name, object_name, "/log.txt"})
         unlink((path + name).c_str());
     if (keep)
         return;
     unlink((path + "/kernel.cpp").c_str());
     rmdir(path.c_str());
 }
-
-const char* const library_name = "/kernel.so";
 
 void write_file(const std::string& path, std::string_view bytes, const char* what)
 {
@@ -147,45 +106,7 @@ void write_file(const std::string& path, std::string_view bytes, const char* wha
         fail_runtime("cannot write ", what, ": ", std::strerror(reason));
 }
 
-int run(const std::vector<std::string>& command, const std::string& log)
-{
-    std::vector<char*> arguments;
-    for (const std::string& argument : command)
-        arguments.push_back(const_cast<char*>(argument.c_str()));
-    arguments.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    posix_spawnattr_t attributes; // a group of its own, to be ended together: the compiler starts others
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    pid_t child;
-    const int error = posix_spawn(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    if (error)
-        fail_runtime("cannot start the C++ compiler ", command[0], ": ", std::strerror(error));
-    int status = 0;
-    ChildWait wait(child);
-    for (;;) {
-        const pid_t ended = waitpid(child, &status, WNOHANG);
-        if (ended == child)
-            break;
-        if (ended < 0 && errno != EINTR)
-            fail_runtime("lost track of the C++ compiler ", command[0], ": ", std::strerror(errno));
-        try {
-            wait.pause();
-        } catch (...) { // Ctrl-C
-            kill(-child, SIGKILL);
-            waitpid(child, &status, 0);
-            throw;
-        }
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
+int run(const std::vector<std::string>& command, const std::string& log) { return Process(command, log).wait(); }
 
 const std::string& processor_identity()
 {

@@ -21,8 +21,8 @@ struct WorkFolder {
     WorkFolder(const WorkFolder&) = delete;
     WorkFolder& operator=(const WorkFolder&) = delete;
 };
-/// What a compiled kernel is called in a WorkFolder.
-extern const char* const library_name;
+/// What a compiled kernel is called in a WorkFolder, and what it is linked from.
+extern const char *const library_name, *const object_name;
 
 /// A file that only this user reads; throws, naming `what`.
 void write_file(const std::string& path, std::string_view bytes, const char* what);

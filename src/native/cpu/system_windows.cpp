@@ -122,7 +122,7 @@ HANDLE open_inherited(const wchar_t* path, DWORD access, DWORD creation)
 
 } // namespace
 
-const char* const library_name = "/kernel.dll";
+const char *const library_name = "/kernel.dll", *const object_name = "/kernel.obj";
 
 std::string find_program(const std::string& name)
 {
@@ -147,7 +147,7 @@ WorkFolder::WorkFolder() : path(make_folder())
 
 WorkFolder::~WorkFolder()
 {
-    for (const char* name : {library_name, "/log.txt"})
+    for (const char* name : {library_name, object_name, "/log.txt"})
         DeleteFileW(wide(path + name).c_str());
     if (keep)
         return;

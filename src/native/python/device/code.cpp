@@ -1,6 +1,8 @@
 // Kernels: compiling, creating and launching them.
 #include "python/device/bindings.h"
 
+#include "device/compile_ahead.h"
+
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 
@@ -27,6 +29,35 @@ auto timed(Device& device, const char* step, const std::string& label, size_t si
     return result;
 }
 
+CompileDesc::FloatMode float_mode_from(const std::string& name)
+{
+    if (name == "default")
+        return CompileDesc::FloatMode::default_;
+    if (name == "fast")
+        return CompileDesc::FloatMode::fast;
+    if (name == "precise")
+        return CompileDesc::FloatMode::precise;
+    if (name == "uncontracted")
+        return CompileDesc::FloatMode::uncontracted;
+    fail_value("compile: float_mode is 'default', 'fast', 'uncontracted' or 'precise', not '", name, "'");
+}
+
+/// Starts programs, which takes a moment.
+void expect_compile(Device& device, const nb::bytes& beginning, const std::string& float_mode, int optimization)
+{
+    check_open(&device);
+    auto* compiler = dynamic_cast<CompileAhead*>(device.backend());
+    if (!compiler)
+        return;
+    CompileDesc desc;
+    const std::string text(static_cast<const char*>(beginning.data()), beginning.size());
+    desc.source = text;
+    desc.float_mode = float_mode_from(float_mode);
+    desc.optimization = optimization;
+    GilRelease release;
+    compiler->expect_compile(desc);
+}
+
 std::string compile(Device& device, nb::bytes source, const std::string& entry_point_name, const std::string& label,
                     const std::string& float_mode, int optimization, bool debug_info,
                     std::vector<std::string> downstream_args, nb::handle group_size, const std::string& cuda_arch,
@@ -40,14 +71,7 @@ std::string compile(Device& device, nb::bytes source, const std::string& entry_p
     desc.whole_source = whole;
     desc.entry_point_name = entry_point_name;
     desc.label = label.empty() ? entry_point_name : label;
-    if (float_mode == "fast")
-        desc.float_mode = CompileDesc::FloatMode::fast;
-    else if (float_mode == "precise")
-        desc.float_mode = CompileDesc::FloatMode::precise;
-    else if (float_mode == "uncontracted")
-        desc.float_mode = CompileDesc::FloatMode::uncontracted;
-    else if (float_mode != "default")
-        fail_value("compile: float_mode is 'default', 'fast', 'uncontracted' or 'precise', not '", float_mode, "'");
+    desc.float_mode = float_mode_from(float_mode);
     desc.optimization = optimization;
     desc.debug_info = debug_info;
     desc.downstream_args = std::move(downstream_args);
@@ -166,6 +190,8 @@ void bind_code(nb::module_& m, nb::class_<Device, Object>& cls)
             "Code generated for this device -> what create_kernel takes. Does not hold the GIL. whole_source: compiled "
             "where "
             "`source` does not compile, and what the error is about; on the CPU only.")
+        .def("_expect_compile", &expect_compile, nb::arg("beginning"), nb::kw_only(), nb::arg("float_mode"),
+             nb::arg("optimization"), "Texts with this beginning will be compiled soon: gets ready for them.")
         .def(
             "create_kernel",
             [](Device& d, const nb::bytes& code, ref<ProgramLayout> layout, std::string label) {
