@@ -7,8 +7,8 @@ Each run is a process of its own with an empty cache folder, followed by one wit
 medians of the runs, for importing the package, opening the device, and loading a module with one call of it, and the time
 that processors worked for both of the latter, compilers included, which other programs on the machine disturb least.
 
---parts says of the first call on the CPU, with nothing cached, where its time goes: medians of the runs. The programs that
-g++ starts are timed by a script that g++ runs in their place, so that they take some milliseconds more.
+--parts is a time line of the first call on the CPU, with nothing cached. The programs that g++ starts are timed by a script that
+it runs in their place, so that they take some milliseconds more. `cc1plus` begins before its text is known, and waits for it.
 """
 
 from __future__ import annotations
@@ -44,53 +44,53 @@ print(json.dumps([*((b - a) * 1e3 for a, b in zip(times, times[1:], strict=False
 PARTS = """
 import json, os, time
 import numpy as np
-parts, now = {}, time.perf_counter
-begin = now()
 import slangpy as spy
-parts["import"] = now() - begin
+from slangpy.compiler import executable
 from slangpy.compiler.modules import loaded
-def timed(name, function):
-    def run(*arguments, **named):
+from slangpy.plan import compile as stage, kernels
+parts, now = {}, time.perf_counter
+def timed(owner, function, name):
+    run = getattr(owner, function)
+    def watched(*arguments, **named):
         begin = now()
         try:
-            return function(*arguments, **named)
+            return run(*arguments, **named)
         finally:
-            parts[name] = parts.get(name, 0) + now() - begin
-    return run
-loaded.new_session = timed("session and our library", loaded.new_session)
-begin = now()
-device = spy.create_device(type=spy.DeviceType.cpu, enable_compilation_reports=True)
-parts["device"] = now() - begin
+            parts[name] = (begin, now())
+    setattr(owner, function, watched)
+timed(loaded, "new_session", "session, with our library")
+timed(kernels, "start", "front end of the kernel")
+timed(stage, "_generate", "code generation")
+timed(executable, "with_prelude", "text of the kernel")
+timed(executable, "compile_kernel", "waiting for g++")
+device = spy.create_device(type=spy.DeviceType.cpu)
 begin = now()
 source = "float polynomial(float a, float b, float c, float x) { return a * x * x + b * x + c; }"
 module = spy.Module.load_from_source(device, "first_call", source)
 module.polynomial
-parts["module, without the session"] = now() - begin - parts["session and our library"]
-begin = now()
+parts["module of the program"] = (begin, now())
 x = np.arange(1, 5, dtype=np.float32)
 assert module.polynomial(2, 8, -1, x, _result="numpy").tolist() == [9, 23, 41, 63]
-call = now() - begin
-[report] = device._state.reports
-steps = {"front_end": "front end", "code_generation": "code generation", "downstream": "g++", "pipeline": "loading the kernel"}
-for step, name in steps.items():
-    parts[name] = report.seconds[step]
-parts["planning, and the launch"] = call - sum(parts[name] for name in steps.values())
+parts["all"] = (begin, now())
 with open(os.environ["PROGRAMS"]) as file:
     for line in file:
-        name, seconds = line.split()
-        parts["  " + name] = float(seconds)
-print(json.dumps({name: seconds * 1e3 for name, seconds in parts.items()}))
+        name, first, last, worked = line.split()
+        parts["  " + name] = (float(first), float(last), float(worked))
+print(json.dumps({name: [(a - begin) * 1e3, (b - begin) * 1e3, *(w * 1e3 for w in worked)]
+                  for name, (a, b, *worked) in parts.items()}))
 """
 
 COMPILER = """#!/bin/sh
 exec {gcc} -wrapper {folder}/timer "$@"
 """
 TIMER = """#!{python} -IS
-import os, subprocess, sys, time
+import os, resource, subprocess, sys, time
 begin = time.perf_counter()
-status = subprocess.run(sys.argv[1:]).returncode
+status = subprocess.run(sys.argv[1:], close_fds=False).returncode
+spent = resource.getrusage(resource.RUSAGE_CHILDREN)
 with open(os.environ["PROGRAMS"], "a") as file:
-    file.write(f"{{os.path.basename(sys.argv[1])}} {{time.perf_counter() - begin}}\\n")
+    name, worked = os.path.basename(sys.argv[1]), spent.ru_utime + spent.ru_stime
+    file.write(f"{{name}} {{begin}} {{time.perf_counter()}} {{worked}}\\n")
 sys.exit(status)
 """
 
@@ -125,7 +125,7 @@ def show_parts(runs: int) -> None:
     gcc = shutil.which("g++")
     if gcc is None:
         raise SystemExit("--parts needs g++")
-    parts: dict[str, list[float]] = {}
+    parts: dict[str, list[list[float]]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file, text in (("g++", COMPILER), ("timer", TIMER)):
@@ -135,11 +135,16 @@ def show_parts(runs: int) -> None:
             shutil.rmtree(folder / "cache", ignore_errors=True)
             (folder / "programs").write_text("")
             variables = {"SLANGPY_CACHE_DIR": f"{folder}/cache", "CXX": f"{folder}/g++"}
-            for part, time in json.loads(run(PARTS, PROGRAMS=f"{folder}/programs", **variables)).items():
-                parts.setdefault(part, []).append(time)
-    print("cpu, nothing cached            milliseconds   least")
-    for part, times in parts.items():
-        print(f"{part:30} {statistics.median(times):12.1f} {min(times):7.1f}")
+            for part, times in json.loads(run(PARTS, PROGRAMS=f"{folder}/programs", **variables)).items():
+                parts.setdefault(part, []).append(times)
+    print("cpu, nothing cached: milliseconds since the device is open; medians, and of the time between the least")
+    print(f"{'':30} {'from':>8} {'to':>8} {'between':>8} {'least':>8} {'processors':>11}")
+    for part, runs_of_it in sorted(parts.items(), key=lambda item: statistics.median(times[0] for times in item[1])):
+        columns = list(zip(*runs_of_it, strict=True))
+        between = [last - first for first, last, *_ in runs_of_it]
+        figures = [*map(statistics.median, columns[:2]), statistics.median(between), min(between)]
+        worked = f" {statistics.median(columns[2]):11.1f}" if len(columns) > 2 else ""
+        print(f"{part:30} " + " ".join(f"{figure:8.1f}" for figure in figures) + worked)
 
 
 def main() -> None:
