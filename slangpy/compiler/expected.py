@@ -20,7 +20,7 @@ def expect_kernel(device: Any, source: str = "") -> None:
     options = target_options(device)
     if options["debug_info"] or options["downstream_args"]:  # they would name the files of a compile
         return
-    defines = tuple(device.compile_target.defines)
+    defines = tuple(dict(device.compile_target.defines).items())
     text = _beginning(defines, with_bounds(device, source, b""))
     if text is not None:
         device._expect_compile(text, float_mode=options["float_mode"], optimization=options["optimization"])

@@ -37,6 +37,10 @@ class CodeOnly:
         del format
         return spy.FormatSupport.shader_uav_store
 
+    def _expect_compile(self, beginning: bytes, **options: Any) -> None:
+        """No kernel is compiled."""
+        del beginning, options
+
     def has_feature(self, feature: Any) -> bool:
         del feature
         return True
