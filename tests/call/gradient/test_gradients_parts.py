@@ -4,7 +4,7 @@ not compile. Sources are changed before it sees them."""
 from __future__ import annotations
 
 import pytest
-from gradient_forms import check_forms, source_of_forms
+from gradient_forms import check_forms
 
 import slangpy as spy
 
@@ -60,4 +60,4 @@ typedef float2 Two[2];
 
 @pytest.mark.needs_kernels
 def test_gradients(device: spy.Device) -> None:
-    check_forms(device, "parts", source_of_forms(HEAD, FORMS), FORMS)
+    check_forms(device, "parts", HEAD, FORMS)
