@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from functools import _lru_cache_wrapper, cache
 
@@ -48,6 +49,28 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory(prefix="slangpy-tests-")
     config.add_cleanup(folder.cleanup)
     os.chdir(folder.name)
+
+
+LONG_FILES = (
+    "docs/test_examples.py docs/test_docs_snippets.py docs/test_readme.py pytorch/test_examples_torch.py tools/test_notebook.py "
+    "tools/test_benchmarks.py attack/test_attack.py property/test_fuzz.py property/test_property.py package/test_packaging.py "
+    "call/gradient/test_gradients_carried.py call/gradient/test_gradients_diagonals.py call/gradient/test_gradients_elements.py "
+    "call/gradient/test_gradients_scalars_vectors.py call/gradient/test_gradients_scalars.py call/gradient/test_double_functions.py "
+    "call/gradient/test_programs_render.py call/gradient/test_programs_numbers.py call/gradient/test_programs_learning.py "
+    "call/gradient/test_programs_physics.py call/gradient/test_gradients_loops.py pytorch/test_double_backward.py"
+).split()
+"""Files of few tests that take long each."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Several processes take the long files first, then those of many tests: a long one at the end would keep one process
+    busy while the others have nothing to do. (xdist's own order, which goes by the number of tests alone, is
+    switched off by --no-loadscope-reorder.)"""
+    if not os.environ.get("PYTEST_XDIST_WORKER"):
+        return
+    count = Counter(item.path for item in items)
+    items.sort(key=lambda item: (not str(item.path).endswith(tuple(LONG_FILES)), -count[item.path]))
 
 
 def pytest_collection_finish() -> None:
