@@ -194,6 +194,7 @@ class StructuredSlangFunction(torch.autograd.Function):
         del inputs
         result = call.outputs
         assert call.saved is not None
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(*call.saved)
         call.remember()
         ctx.call = call

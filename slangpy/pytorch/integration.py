@@ -89,6 +89,7 @@ def _bytes_of(torch: Any, tensor: Any, buffer: Any, what: str) -> Any:
         raise NativeValueError(
             f"{what}: Buffer is too small: the tensor has {tensor.nbytes} bytes, the buffer {buffer.size}"
         )
+    _native._check_torch_storage(tensor, what)
     return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 

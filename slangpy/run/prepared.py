@@ -23,8 +23,9 @@ class PreparedCall(_native.PreparedLaunch):
     value is checked as in a first call and must be of the same type, dtype, shape and kind of strides; TypeError or
     ValueError tell what was expected, and then nothing is replaced. Numbers are read when they are set.
 
-    The object keeps its arguments alive. Arrays and tensors are used in place: what they hold at a launch counts. Do
-    not give a torch tensor other memory (`.data =`, `resize_`) or a NumPy array another size meanwhile: set it again.
+    The object keeps its arguments alive. Arrays and tensors are used in place: what they hold at a launch counts. A
+    torch tensor that was given other memory (`.data =`, `resize_`) is refused with a RuntimeError until it is set again.
+    Do not give a NumPy array another size (`resize(refcheck=False)`).
 
     Refused by name: values that are copied for every launch (NumPy arrays on a GPU, arguments that overlap what is
     written), ValueRef and DiffPair, objects of registered classes, and torch tensors that require grad, as prepared

@@ -187,6 +187,8 @@ class Tensor(TensorViews):
         target_slang_dtype: element type; trailing dimensions equal to its shape are consumed, a struct takes a
         structured array whose item size is its stride in a buffer. ValueError when the array does not fit.
         """
+        if not isinstance(ndarray, np.ndarray):
+            _native._check_torch_storage(ndarray, "from_numpy")
         array = np.asarray(ndarray)
         dtype = target_slang_dtype
         if dtype is None:
@@ -210,6 +212,7 @@ class Tensor(TensorViews):
     ) -> Tensor:
         """A copy of a torch tensor from any device. dtype: element type as in `from_numpy`, None keeps the scalar."""
         if dtype is None and device.type is _native.DeviceType.cuda and getattr(tensor, "is_cuda", False):
+            _native._check_torch_storage(tensor, "from_torch")
             device.sync_to_cuda(torch_stream(tensor))
             return Tensor.from_dlpack(device, tensor.detach()).copy()
         array, scalar = tensor_io.array_of_torch(tensor, "from_torch")

@@ -366,6 +366,7 @@ def array_of_torch(tensor: Any, what: str) -> tuple[np.ndarray[Any, Any], str]:
         raise TypeError(
             f"{what}: {tensor.layout} tensors of {tensor.dtype} have no Slang type; convert the tensor first"
         )
+    _native._check_torch_storage(tensor, what)
     host = tensor.detach().resolve_neg().cpu()
     raw = _RAW_FLOATS.get(scalar)
     if raw is not None:

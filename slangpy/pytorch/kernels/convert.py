@@ -26,7 +26,7 @@ class Packing:
         self.label = label
         self.derivative = derivative  # "", "fwd" or "bwd"
         self.device: tuple[str, int] | None = None
-        self.keep: list[Any] = []
+        self.keep: list[tuple[Any, str]] = []  # with names for messages
         self._first: tuple[str, Any] = ("", None)
         self._make_sink = make_sink
 
@@ -44,12 +44,12 @@ class Packing:
                 f"{self.label}: the tensors lie on different devices: {first} is {summary(value)}, {path} is "
                 f"{summary(info.value)}; move them to one device"
             )
-        self.keep.append(info.value)
+        self.keep.append((info.value, self.where(path)))
 
     def sink(self, device: tuple[str, int], fresh: bool) -> int:
         """Address of 16 bytes that a kernel may write to without harm; zeroed for this call where `fresh`."""
         address, owner = self._make_sink(device, fresh)
-        self.keep.append(owner)
+        self.keep.append((owner, ""))
         return address
 
     def pack(self, type_: KernelType, value: Any, path: str, out: bytearray, at: int) -> None:

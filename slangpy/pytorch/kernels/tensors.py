@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from slangpy import _native
 from slangpy.base.optional import torch_for
 from slangpy.errors import TensorError
 
@@ -83,6 +84,7 @@ def _read_torch(torch: Any, value: Any, where: str) -> TensorInfo:
         address = value.data_ptr()
     except RuntimeError as error:  # wrappers
         raise TensorError(f"{where}: a {type(value).__name__} without memory of its own ({error})") from None
+    _native._check_torch_storage(value, where)
     if not address and value.numel():
         raise TensorError(f"{where}: a {type(value).__name__} without memory of its own; pass a real tensor")
     place = CPU if device.type == "cpu" else ("cuda", device.index or 0)

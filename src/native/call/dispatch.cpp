@@ -5,6 +5,7 @@
 #include "core/class_name.h"
 #include "core/gil.h"
 #include "device/encoder.h"
+#include "device/guard.h"
 #include "device/resource.h"
 #include "device/shader_object.h"
 
@@ -79,6 +80,7 @@ void start(const Call& call, const Measured& measured, const Variant& variant, c
     ArgumentData data;
     if (globals) {
         globals->gather(data);
+        check_guards(data);
         if (data.scopes.size() < 2)
             data.scopes.resize(2);
         data.scopes[1] = scopes[1];

@@ -152,7 +152,6 @@ nb::object apply_plain(nb::handle self, const std::shared_ptr<CallPlan>& plan, S
     call->plan = plan;
     TorchTensor found;
     read_torch(result.ptr(), found);
-    found.address = 0;
     call->made = saved_tensor(found);
     call->result = std::move(result);
     strip(*call, signature, arguments);
@@ -325,12 +324,14 @@ nb::object join_in_python(nb::handle self, CallSite& site, CallPlan& plan, Signa
 
 nb::object graph_forward(nb::args args)
 {
-    static PyObject *save = nullptr, *call_name = PyUnicode_InternFromString("call");
+    static PyObject *save = nullptr, *call_name = PyUnicode_InternFromString("call"),
+                    *fills_name = PyUnicode_InternFromString("materialize_grads");
     nb::handle ctx = args[0];
     auto& call = *nb::cast<SavedCall*>(args[1]);
     nb::object method = checked(attribute(ctx, "save_for_backward", save));
     checked(PyObject_CallObject(method.ptr(), call.saved.ptr()));
-    if (PyObject_SetAttr(ctx.ptr(), call_name, nb::handle(args[1]).ptr()) < 0)
+    if (PyObject_SetAttr(ctx.ptr(), call_name, nb::handle(args[1]).ptr()) < 0 ||
+        PyObject_SetAttr(ctx.ptr(), fills_name, Py_False) < 0) // without a gradient, there is nothing to do
         throw nb::python_error();
     call.saved = nb::object(); // torch keeps what is saved, and the result would keep its own node alive
     return std::move(call.result);

@@ -13,8 +13,12 @@ namespace spy {
 
 void ReadyLaunch::merge(ShaderObject* object)
 {
-    if (!object)
+    guards.clear();
+    if (!object) {
+        add_guards(arguments.slots, guards);
+        add_guards(arguments.keep, guards);
         return;
+    }
     globals = {};
     object->gather(globals);
     globals.scopes.resize(std::max<size_t>(globals.scopes.size(), 2));
@@ -22,6 +26,8 @@ void ReadyLaunch::merge(ShaderObject* object)
     merge_slots(globals.slots, arguments.slots);
     globals.keep_alive.insert(globals.keep_alive.end(), arguments.keep.begin(), arguments.keep.end());
     has_globals = true;
+    add_guards(globals.slots, guards);
+    add_guards(globals.keep_alive, guards);
 }
 
 void ReadyLaunch::take_uploads(Pending& pending)
@@ -249,6 +255,7 @@ nb::object PreparedCall::launch()
 {
     check_open();
     const std::shared_ptr<ReadyLaunch> ready = m_ready; // set() of another thread leaves it as it is
+    check_guards(ready->guards);
     if (m_written.is_valid())
         bump_torch_versions(m_written.ptr());
     const NativeHandle stream = torch_call_stream(m_options, m_measured.torch_like);

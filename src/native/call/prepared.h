@@ -1,6 +1,7 @@
 #pragma once
 // A call whose arguments are written once and launched any number of times; parts of them are replaced by name.
 #include "call/sums.h"
+#include "device/guard.h"
 #include "device/shader_object.h"
 #include "values/signature.h"
 
@@ -27,7 +28,9 @@ struct ReadyLaunch {
     std::vector<std::pair<size_t, std::shared_ptr<std::vector<uint8_t>>>> uploads;
     std::vector<LeafOwner> retired; ///< what was replaced while a launch was under way
 
-    /// Globals and the call's own, side by side.
+    MemoryGuards guards; ///< of all that is kept
+
+    /// Globals and the call's own, side by side. Notes what guards them.
     void merge(ShaderObject* object);
     void take_uploads(Pending& pending);
 };

@@ -12,7 +12,6 @@ namespace spy {
 struct SavedTensor {
     ScalarType scalar = ScalarType::none; ///< none: nothing was saved
     int32_t device_type = 0, device_index = 0;
-    uint64_t address = 0; ///< 0: its storage is not looked at
     Shape shape;
 };
 

@@ -140,6 +140,8 @@ public:
             m_recording->submitted = true;
     }
     std::span<const Command> commands() const { return m_commands; }
+    /// RuntimeError where memory that was bound is somebody else's, who took it away since. Needs Python's lock.
+    void check_guards() const;
 
 private:
     std::vector<Command> m_commands;

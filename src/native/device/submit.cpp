@@ -1,6 +1,7 @@
 #include "device/submit.h"
 
 #include "core/error.h"
+#include "device/guard.h"
 #include "device/resource.h"
 
 namespace spy {
@@ -17,6 +18,26 @@ uint64_t next_value(const Fence* fence, uint64_t value)
 }
 
 } // namespace
+
+void CommandBuffer::check_guards() const
+{
+    MemoryGuards guards;
+    const auto add = [&](const auto& c) {
+        if constexpr (requires { c.keep_alive; })
+            add_guards(c.keep_alive, guards);
+        if constexpr (requires { c.slots; })
+            add_guards(c.slots, guards);
+        if constexpr (requires { c.buffer; })
+            add_guard(c.buffer.get(), guards);
+        if constexpr (requires { c.src; })
+            add_guard(c.src.get(), guards);
+        if constexpr (requires { c.dst; })
+            add_guard(c.dst.get(), guards);
+    };
+    for (const Command& command : m_commands)
+        std::visit(add, command);
+    spy::check_guards(guards);
+}
 
 void resolve_fence_values(SubmitRequest& request)
 {

@@ -1,15 +1,13 @@
 #include "values/torch.h"
 #include "core/class_name.h"
+#include "core/gil.h"
+#include "values/torch_inner.h"
 
 #include <dlpack/dlpack.h>
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
-
-#if defined(__linux__)
-#include <dlfcn.h>
-#endif
 
 namespace spy {
 
@@ -117,16 +115,57 @@ void refuse_special(nb::handle tensor)
          "pass the tensor that it wraps");
 }
 
-void refuse_unbacked(PyObject* object, const TorchTensor& tensor)
+/// Bytes from the first element to behind the last one; 0 without elements.
+uint64_t reach_of(uint64_t item, const Shape& shape, const Shape& strides)
 {
-    refuse_special(object);
+    uint64_t last = 0;
+    for (size_t i = 0; i < shape.size(); ++i) {
+        if (shape[i] == 0)
+            return 0;
+        last += uint64_t(shape[i] - 1) * uint64_t(strides[i]);
+    }
+    return (last + 1) * item;
+}
+
+TorchMemory memory_of(PyObject* object)
+{
+    if (const std::optional<TorchMemory> found = force_python ? std::nullopt : inner_memory(torch_inner(object)))
+        return *found;
+    nb::handle tensor(object);
+    return {nb::cast<uint64_t>(tensor.attr("data_ptr")()), nb::cast<uint64_t>(tensor.attr("storage_offset")()),
+            nb::cast<uint64_t>(nb::object(tensor.attr("untyped_storage")()).attr("nbytes")())};
+}
+
+[[noreturn]] void refuse_size(uint64_t size, uint64_t needed, const std::string& what = "")
+{
+    fail_runtime(what, what.empty() ? "" : ": ", "the storage of this tensor has ", size,
+                 " bytes, but its elements need ", needed,
+                 ": it was freed or made smaller (untyped_storage().resize_); "
+                 "give it its memory back before the call");
+}
+
+/// Elements without memory: of a storage that was freed or made smaller, or of wrappers.
+void check_memory(PyObject* object, TorchTensor& tensor)
+{
+    const uint64_t item = scalar_info(tensor.scalar).size, reach = reach_of(item, tensor.shape, tensor.strides);
+    tensor.needed = 0;
+    if (!reach)
+        return;
+    TorchMemory memory;
     try {
-        check_torch_storage(object, tensor);
+        memory = memory_of(object);
     } catch (nb::python_error&) {
+        refuse_special(object);
         refuse_wrapper(object);
     }
-    if (!tensor.address)
-        refuse_wrapper(object);
+    const uint64_t before = memory.before * item;
+    tensor.needed = before + reach;
+    if (memory.size >= tensor.needed && memory.address > before) [[likely]]
+        return;
+    refuse_special(object);
+    if (memory.size < tensor.needed)
+        refuse_size(memory.size, tensor.needed);
+    refuse_wrapper(object);
 }
 
 void read_through_python(PyObject* object, TorchTensor& out)
@@ -194,9 +233,7 @@ void read_torch(PyObject* object, TorchTensor& out)
     if (out.scalar == ScalarType::none)
         fail(ErrorKind::type, "Unsupported torch dtype ", dtype_text(object),
              "; convert the tensor, for instance with .float()");
-    // wrappers have no address, and a view of freed storage has its offset for one
-    if (out.address < uint64_t(1) << 40 && out.shape.element_count() > 0)
-        refuse_unbacked(object, out);
+    check_memory(object, out);
 }
 
 void read_torch_memory(PyObject* tensor, TorchTensor& out)
@@ -210,22 +247,63 @@ void read_torch_memory(PyObject* tensor, TorchTensor& out)
     }
 }
 
-void check_torch_storage(PyObject* object, const TorchTensor& tensor)
+TorchPlace torch_place(PyObject* tensor, ScalarType scalar, const Shape& shape, const Shape& strides)
 {
-    uint64_t last = 0;
-    for (size_t i = 0; i < tensor.shape.size(); ++i) {
-        if (tensor.shape[i] == 0)
-            return;
-        last += uint64_t(tensor.shape[i] - 1) * uint64_t(tensor.strides[i]);
+    const TorchMemory memory = memory_of(tensor);
+    const uint64_t item = scalar_info(scalar).size, reach = reach_of(item, shape, strides);
+    return {memory.address, reach ? memory.before * item + reach : 0};
+}
+
+bool is_torch_place(PyObject* tensor, const TorchPlace& place)
+{
+    if (!place.needed)
+        return true;
+    const TorchMemory memory = memory_of(tensor);
+    return memory.address == place.address && memory.size >= place.needed;
+}
+
+void fail_torch_place(PyObject* tensor, const TorchPlace& place, const std::string& what)
+{
+    if (const TorchMemory memory = memory_of(tensor); memory.size < place.needed)
+        refuse_size(memory.size, place.needed, what);
+    fail_runtime(what,
+                 ": the tensor lies in other memory than when it was given (since then came .data =, set_(), resize_() "
+                 "or swap_tensors()); give it again: record the call anew, or set() it in a prepared call");
+}
+
+void check_torch_storage(nb::handle tensor, const std::string& what)
+{
+    Shape shape, strides;
+    TorchMemory memory;
+    uint64_t item = 0;
+    try {
+        for (nb::handle size : nb::object(tensor.attr("shape")))
+            shape.push_back(nb::cast<int64_t>(size));
+        for (nb::handle stride : nb::object(tensor.attr("stride")()))
+            strides.push_back(nb::cast<int64_t>(stride));
+        item = nb::cast<uint64_t>(nb::object(tensor.attr("element_size")()));
+        memory = memory_of(tensor.ptr());
+    } catch (nb::python_error&) {
+        return; // no memory, or none with strides: whoever reads it says so
     }
-    nb::handle handle(object);
-    const auto held = nb::cast<uint64_t>(nb::object(handle.attr("untyped_storage")()).attr("nbytes")());
-    const auto first = nb::cast<uint64_t>(handle.attr("storage_offset")());
-    const uint64_t needed = (first + last + 1) * scalar_info(tensor.scalar).size;
-    if (held < needed)
-        fail_runtime("the storage of this tensor has ", held, " bytes, but its elements need ", needed,
-                     ": it was freed or made smaller (untyped_storage().resize_); "
-                     "give it its memory back before the call");
+    const uint64_t reach = reach_of(item, shape, strides), needed = memory.before * item + reach;
+    if (reach && memory.size < needed)
+        refuse_size(memory.size, needed, what);
+}
+
+TorchGuard::TorchGuard(PyObject* tensor, const TorchPlace& place, std::string what)
+    : m_tensor(Py_NewRef(tensor)),
+      m_place(place),
+      m_what(std::move(what))
+{
+}
+
+TorchGuard::~TorchGuard()
+{
+    if (!Py_IsInitialized())
+        return; // its memory ends with the process
+    GilAcquire acquire;
+    Py_DECREF(m_tensor);
 }
 
 void set_torch(Leaf& leaf, PyObject* object, const TorchTensor& tensor, uint8_t flags)
@@ -241,82 +319,15 @@ void set_torch(Leaf& leaf, PyObject* object, const TorchTensor& tensor, uint8_t 
     leaf.device_index = tensor.device_index;
 }
 
-namespace {
-
-/// torch's C++ function of that name, for its own classes. Tensor.is_neg() gives up the interpreter lock and takes it
-/// again, which costs more than reading a tensor.
-class NegationTest {
-public:
-    NegationTest() : m_name(PyUnicode_InternFromString("is_neg"))
-    {
-#if defined(__linux__)
-        void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-        void* const function = library ? dlsym(library, "_ZN2at6native6is_negERKNS_6TensorE") : nullptr;
-        find_address();
-        if (function && m_address && is_right(reinterpret_cast<Function>(function)))
-            m_function = reinterpret_cast<Function>(function);
-#endif
-    }
-
-    bool operator()(PyObject* tensor) const
-    {
-        if (m_function && (Py_TYPE(tensor) == m_tensor || Py_TYPE(tensor) == m_parameter))
-            if (const void* const found = address_of(tensor))
-                return m_function(&found);
-        const nb::object value = nb::steal(PyObject_CallMethodNoArgs(tensor, m_name));
-        if (!value.is_valid())
-            throw nb::python_error();
-        return value.ptr() == Py_True;
-    }
-
-private:
-    /// Takes an at::Tensor, which is a pointer to its implementation.
-    using Function = bool (*)(const void* const*);
-
-    /// `_cdata` is the address of the implementation.
-    void find_address()
-    {
-        const nb::object tensor = torch().attr("Tensor"), parameter = torch().attr("nn").attr("Parameter");
-        const nb::object found = nb::getattr(tensor, "_cdata", nb::none());
-        if (Py_IS_TYPE(found.ptr(), &PyGetSetDescr_Type))
-            m_address = reinterpret_cast<PyGetSetDescrObject*>(found.ptr())->d_getset;
-        m_tensor = reinterpret_cast<PyTypeObject*>(nb::object(tensor).release().ptr());
-        m_parameter = reinterpret_cast<PyTypeObject*>(nb::object(parameter).release().ptr());
-    }
-
-    const void* address_of(PyObject* tensor) const
-    {
-        const nb::object address = nb::steal(m_address->get(tensor, m_address->closure));
-        const void* const found = address.is_valid() ? PyLong_AsVoidPtr(address.ptr()) : nullptr;
-        if (!found)
-            PyErr_Clear();
-        return found;
-    }
-
-    /// Tried on tensors of both kinds before it is trusted.
-    bool is_right(Function function) const
-    {
-        try {
-            const nb::object plain = torch().attr("zeros")(2), negated = torch().attr("_neg_view")(plain);
-            const void *first = address_of(plain.ptr()), *second = address_of(negated.ptr());
-            return first && second && !function(&first) && function(&second);
-        } catch (nb::python_error&) { // a torch without them
-            return false;
-        }
-    }
-
-    PyObject* m_name;
-    PyTypeObject *m_tensor = nullptr, *m_parameter = nullptr;
-    const PyGetSetDef* m_address = nullptr;
-    Function m_function = nullptr;
-};
-
-} // namespace
-
 bool torch_is_negated(PyObject* tensor)
 {
-    static const NegationTest test;
-    return test(tensor);
+    static PyObject* const name = PyUnicode_InternFromString("is_neg");
+    if (const std::optional<bool> found = inner_is_negated(torch_inner(tensor)))
+        return *found; // Tensor.is_neg() gives up the interpreter lock and takes it again
+    const nb::object value = nb::steal(PyObject_CallMethodNoArgs(tensor, name));
+    if (!value.is_valid())
+        throw nb::python_error();
+    return value.ptr() == Py_True;
 }
 
 nb::object new_torch(const TorchTensor& like, PyObject* like_object, ScalarType scalar, const Shape& shape)

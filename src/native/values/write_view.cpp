@@ -164,7 +164,10 @@ bool write_tensor_view(const TypeLayout& layout, const Place& place, PyObject* v
         view.sizes[axis] = narrow(array.shape[axis], "size", path);
     }
     std::memcpy(place.bytes, &view, sizeof(uint64_t) + 11 * sizeof(uint32_t));
-    keep_at(place, ref<Object>(new PythonOwner(value)));
+    if (class_of(value).value_class == ValueClass::torch)
+        keep_at(place, ref<Object>(new TorchGuard(value, {array.address, array.needed}, path.str())));
+    else
+        keep_at(place, ref<Object>(new PythonOwner(value)));
     return true;
 }
 

@@ -238,6 +238,27 @@ Sizes raw_blocks(const Sizes& total, const Sizes& block)
 
 Sizes raw_block(size_t rank) { return rank == 1 ? Sizes{256, 1, 1} : rank == 2 ? Sizes{16, 16, 1} : Sizes{8, 8, 4}; }
 
+namespace {
+
+/// The tensors are where they were when the kernel was called.
+void check_places(const RawLaunch& launch)
+{
+    const Packed& packed = launch.packed;
+    for (size_t i = 0; i < packed.views.size(); ++i) {
+        const PackedView& view = packed.views.data()[i];
+        PyObject* const tensor = packed.keep.data()[i].ptr();
+        if (is_torch_place(tensor, view.place))
+            continue;
+        const RawKernel& kernel = launch.get();
+        fail_torch_place(tensor, view.place,
+                         packed.names.empty()
+                             ? cat(kernel.label, ": ", nb::str(kernel.parameters[view.parameter].name).c_str())
+                             : packed.names[i]);
+    }
+}
+
+} // namespace
+
 void run_raw(RawLaunch& launch, const Sizes& block, const Sizes& grid, nb::handle shared_memory, nb::handle stream)
 {
     launch.is_launched = true;
@@ -248,6 +269,7 @@ void run_raw(RawLaunch& launch, const Sizes& block, const Sizes& grid, nb::handl
     const RawKernel::Target found = target(launch); // other threads may replace it
     if (!grid[0] || !grid[1] || !grid[2])
         return;
+    check_places(launch);
     if (launch.packed.place.type != 2) {
         if (!stream.is_none())
             named_stream(launch, stream); // has no use here

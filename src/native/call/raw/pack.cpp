@@ -25,6 +25,7 @@ static_assert(sizeof(View) == 56);
 struct Writer {
     const Packing& packing;
     Packed& out;
+    size_t parameter = 0;
 
     bool write(const PackType& type, PyObject* value, uint32_t at);
     bool write_number(const PackType& type, PyObject* value, uint32_t at);
@@ -156,6 +157,7 @@ bool Writer::write_view(const PackType& type, PyObject* value, uint32_t at, Torc
     }
     put(at, view);
     out.keep.push_back(nb::borrow(value));
+    out.views.push_back({{tensor.address, tensor.needed}, parameter});
     out.has_torch = true;
     return true;
 }
@@ -247,6 +249,7 @@ bool pack_arguments(const Packing& packing, const GivenArguments& given, Packed&
     out.bytes.reset(packing.header + packing.size);
     Writer writer{packing, out};
     for (size_t i = 0; i < values.size(); ++i) {
+        writer.parameter = i;
         const PackType& type = packing.parameters[i].type;
         if (!writer.write(type, values[i], packing.header + type.offset))
             return false;

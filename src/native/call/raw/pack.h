@@ -73,10 +73,18 @@ private:
     size_t m_size = 0;
 };
 
+/// Where a tensor was that a call was given.
+struct PackedView {
+    TorchPlace place;
+    size_t parameter = 0;
+};
+
 /// The bytes of one call.
 struct Packed {
     ShortList<uint8_t, 320> bytes;
-    ShortList<nb::object, 4> keep; ///< what the bytes point into
+    ShortList<nb::object, 4> keep;  ///< what the bytes point into
+    ShortList<PackedView, 4> views; ///< of what is kept, in that order
+    std::vector<std::string> names; ///< of what is kept; empty where its parameters name it
     TensorPlace place;
     bool has_torch = false; ///< the first that is kept is a torch tensor
 };

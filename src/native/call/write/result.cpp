@@ -107,6 +107,9 @@ bool make_torch(Writing& w, const ResultSpec& result, Container& container)
     if (like.device_type == 1 && !w.call.on_host)
         return false;
     read_torch(container.object.ptr(), description);
+    if (w.call.is_prepared)
+        w.keep(ref<Object>(new TorchGuard(container.object.ptr(), {description.address, description.needed},
+                                          cat(w.label(), ": the result"))));
     if (w.measured.total > 0 && shares_torch(w.call, w.measured))
         description.address = share_result(w, container.object, description);
     write_address(w, result, description.address);

@@ -1,27 +1,11 @@
 // Views of memory as arguments: tensors of ours and of torch, and host arrays.
 #include "call/write/writing.h"
 
-#include "core/gil.h"
+#include "values/torch.h"
 
 namespace spy {
 
 namespace {
-
-/// Keeps a Python object for as long as a command that uses its memory.
-class HeldObject : public Object {
-public:
-    explicit HeldObject(PyObject* object) : m_object(object) { Py_INCREF(object); }
-    ~HeldObject() override
-    {
-        if (!Py_IsInitialized())
-            return; // its memory ends with the process
-        GilAcquire acquire;
-        Py_DECREF(m_object);
-    }
-
-private:
-    PyObject* m_object;
-};
 
 int32_t stride32(const Writing& w, const LeafSpec& spec, int64_t stride)
 {
@@ -146,17 +130,31 @@ void write_tensor(Writing& w, size_t index, const ViewSpec& view)
     }
 }
 
+/// The call runs later: the tensor stays, and is looked at again before.
+void guard_torch(Writing& w, size_t index, PyObject* tensor, const TorchPlace& place, const char* part)
+{
+    w.keep(ref<Object>(new TorchGuard(tensor, place, cat(w.label(), ": ", part, "argument ", w.spec(index).name))));
+}
+
 /// A torch tensor whose memory the device reads in place.
 void write_torch(Writing& w, size_t index, const ViewSpec& view)
 {
     const Leaf& leaf = w.leaf(index);
-    if (w.call.recorder)
-        w.keep(ref<Object>(new HeldObject(leaf.object)));
+    const bool is_later = w.call.recorder || w.call.is_prepared;
+    if (is_later && !(leaf.flags & value_flag::no_primal))
+        guard_torch(w, index, leaf.object, torch_place(leaf.object, leaf.scalar, leaf.shape, leaf.strides), "");
     write_source(w, index, view, ViewSource::primal, leaf.address, leaf.shape, leaf.strides);
     const auto grads = gradients(view, leaf);
-    for (size_t i = 0; i < 2; ++i)
-        if (grads[i])
-            write_source(w, index, view, ViewSource(i + 1), grads[i]->raw_address, grads[i]->shape, grads[i]->strides);
+    for (size_t i = 0; i < 2; ++i) {
+        if (!grads[i])
+            continue;
+        const TensorBase& grad = *grads[i];
+        if (is_later)
+            guard_torch(w, index, grad.dtype.ptr(),
+                        torch_place(grad.dtype.ptr(), ScalarType(grad.type_id), grad.shape, grad.strides),
+                        "the gradient of ");
+        write_source(w, index, view, ViewSource(i + 1), grad.raw_address, grad.shape, grad.strides);
+    }
 }
 
 /// A gradient of torch in memory that the device cannot read; `added`: what the kernel makes of it goes back.

@@ -3,6 +3,7 @@
 
 #include "call/raw/launch.h"
 #include "device/value_io.h"
+#include "values/classes.h"
 #include "python/collect.h"
 #include "values/writer.h"
 
@@ -153,8 +154,19 @@ void init_launch(RawLaunch* self, nb::object kernel, nb::tuple place, nb::bytes 
     packed.place.index = nb::cast<int32_t>(place[1]);
     packed.bytes.reset(raw_header + parameters.size());
     std::memcpy(packed.bytes.data() + raw_header, parameters.data(), parameters.size());
-    for (nb::handle value : keep)
-        packed.keep.push_back(nb::borrow(value));
+    for (nb::handle item : keep) {
+        const auto parts = nb::cast<nb::tuple>(item);
+        const nb::object value = parts[0];
+        PackedView view;
+        if (class_of(value.ptr()).value_class == ValueClass::torch) {
+            TorchTensor tensor;
+            read_torch_memory(value.ptr(), tensor);
+            view.place = {tensor.address, tensor.needed};
+        }
+        packed.keep.push_back(value);
+        packed.views.push_back(view);
+        packed.names.push_back(nb::cast<std::string>(parts[1]));
+    }
 }
 
 size_t rank_of(nb::handle sizes)

@@ -29,6 +29,8 @@ void bind_torch(nb::module_& m)
                                   found.device_index);
         },
         nb::arg("tensor"), "(address, Slang scalar, sizes, strides in elements, DLPack device type, device index).");
+    m.def("_check_torch_storage", &check_torch_storage, nb::arg("tensor"), nb::arg("what"),
+          "RuntimeError that begins with `what` where the storage of a torch tensor does not hold its elements.");
     m.def(
         "_torch_stream",
         [](nb::handle tensor) {

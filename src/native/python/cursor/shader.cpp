@@ -2,6 +2,7 @@
 #include "python/bindings.h"
 
 #include "device/encoder.h"
+#include "device/guard.h"
 #include "python/cursor/bindings.h"
 
 #include <nanobind/stl/array.h>
@@ -67,6 +68,7 @@ bool dispatch(ShaderObject& object, Kernel& kernel, std::array<uint64_t, 3> thre
         return false;
     ArgumentData data;
     object.gather(data);
+    check_guards(data);
     LaunchDesc desc;
     desc.kernel = &kernel;
     desc.group_count = {uint32_t(groups[0]), uint32_t(groups[1]), uint32_t(groups[2])};

@@ -366,6 +366,8 @@ uint64_t submit_buffers(Device* device, nb::handle buffers, nb::handle wait_fenc
         for (size_t i = 0; i < request.wait_fences.size(); ++i) // work runs in the submitting thread, so it waits here
             wait_interruptible(timeout_infinite,
                                [&](uint64_t ns) { return request.wait_fences[i]->wait(request.wait_values[i], ns); });
+    for (const ref<CommandBuffer>& buffer : request.command_buffers)
+        buffer->check_guards();
     uint64_t id;
     {
         GilRelease release;

@@ -4,6 +4,8 @@
 #include "core/class_name.h"
 #include "device/resource.h"
 #include "device/value_io.h"
+#include "values/classes.h"
+#include "values/torch.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -68,12 +70,14 @@ nb::object export_tensor(const TensorBase& tensor, bool raw)
 }
 
 /// Memory of another library as a buffer; keeps what owns it alive.
-class ForeignBuffer final : public Buffer {
+class ForeignBuffer final : public Buffer, public MemoryGuard {
 public:
-    ForeignBuffer(ref<Device> device, BufferDesc desc, void* data, nb::ndarray<> owner)
+    /// `guard` may be null: memory that stays as long as its owner.
+    ForeignBuffer(ref<Device> device, BufferDesc desc, void* data, nb::ndarray<> owner, ref<TorchGuard> guard)
         : Buffer(std::move(device), std::move(desc)),
           m_data(data),
-          m_owner(new nb::ndarray<>(std::move(owner)))
+          m_owner(new nb::ndarray<>(std::move(owner))),
+          m_guard(std::move(guard))
     {
     }
     ~ForeignBuffer() override
@@ -82,12 +86,26 @@ public:
         if (gil.is_valid())
             delete m_owner;
     }
-    uint64_t device_address() const override { return reinterpret_cast<uint64_t>(m_data); }
-    void* host_pointer() const override { return device()->info().on_host ? m_data : nullptr; }
+    uint64_t device_address() const override
+    {
+        check();
+        return reinterpret_cast<uint64_t>(m_data);
+    }
+    void* host_pointer() const override
+    {
+        check();
+        return device()->info().on_host ? m_data : nullptr;
+    }
+    void check() const override
+    {
+        if (m_guard)
+            m_guard->check();
+    }
 
 private:
     void* m_data;
     nb::ndarray<>* m_owner; ///< leaked when the interpreter is gone
+    ref<TorchGuard> m_guard;
 };
 
 struct Extent {
@@ -119,7 +137,7 @@ ScalarType scalar_of(const Array& array)
 }
 
 /// (Buffer, scalar name, shape, strides, offset): the array's own memory.
-nb::object share(const ref<Device>& device, const nb::ndarray<>& array, ScalarType scalar)
+nb::object share(const ref<Device>& device, const nb::ndarray<>& array, ScalarType scalar, ref<TorchGuard> guard)
 {
     const Extent extent = extent_of(array);
     const int64_t item = scalar_info(scalar).size;
@@ -135,7 +153,7 @@ nb::object share(const ref<Device>& device, const nb::ndarray<>& array, ScalarTy
         strides.append(array.stride(i));
     }
     auto* start = static_cast<uint8_t*>(array.data()) + extent.low * item;
-    ref<Buffer> buffer = new ForeignBuffer(device->backend(), desc, start, array);
+    ref<Buffer> buffer = new ForeignBuffer(device->backend(), desc, start, array, std::move(guard));
     buffer->set_frontend(device.get());
     return nb::make_tuple(nb::cast(buffer), std::string(scalar_info(scalar).slang_name), nb::tuple(shape),
                           nb::tuple(strides), -extent.low);
@@ -159,6 +177,17 @@ nb::object as_numpy(const Array& array, ScalarType scalar)
     return nb::make_tuple(nb::cast(view), std::string(scalar_info(scalar).slang_name));
 }
 
+/// Storage of torch's can be made smaller while others use it. What the caller's tensor is given later does not matter
+/// here: another one over the same storage is watched.
+ref<TorchGuard> guard_of(nb::handle tensor)
+{
+    const nb::object own = tensor.attr("detach")();
+    TorchTensor found;
+    read_torch_memory(own.ptr(), found);
+    return new TorchGuard(own.ptr(), {found.address, found.needed},
+                          "a Tensor over the memory of a torch tensor (from_dlpack)");
+}
+
 bool is_host_memory(int device_type)
 {
     return device_type == nb::device::cpu::value || device_type == nb::device::cuda_host::value ||
@@ -169,6 +198,9 @@ bool is_host_memory(int device_type)
 nb::object import_tensor(ref<Device> device, nb::handle value)
 {
     check_open(device.get());
+    const bool is_torch = class_of(value.ptr()).value_class == ValueClass::torch;
+    if (is_torch)
+        check_torch_storage(value, "from_dlpack");
     int type, id;
     const bool can_share = dlpack_device(*device, type, id);
     nb::ndarray<> writable;
@@ -178,7 +210,7 @@ nb::object import_tensor(ref<Device> device, nb::handle value)
         const bool same_space = writable.device_type() == type &&
             (type == nb::device::cpu::value || writable.device_id() == id);
         if (can_share && same_space && aligned && writable.size() > 0)
-            return share(device, writable, scalar);
+            return share(device, writable, scalar, is_torch ? guard_of(value) : nullptr);
         return is_host_memory(writable.device_type()) ? as_numpy(writable, scalar) : nb::none();
     }
     nb::ndarray<nb::ro> read_only;

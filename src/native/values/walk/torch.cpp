@@ -22,12 +22,12 @@ bool converts_elements(const Walk& w)
 }
 
 /// Reads a tensor; messages name the argument.
-void describe_torch(const Walk& w, PyObject* value, TorchTensor& tensor)
+void describe_torch(const Walk& w, PyObject* value, TorchTensor& tensor, const char* part = "")
 {
     try {
         read_torch(value, tensor);
     } catch (const Error& error) {
-        throw Error(error.kind(), cat(w.label(), w.named_place(), ": ", error.what()));
+        throw Error(error.kind(), cat(w.label(), part, w.named_place(), ": ", error.what()));
     }
 }
 
@@ -38,7 +38,7 @@ TensorBase* torch_gradient(Walk& w, nb::object object, const TorchTensor& primal
     TorchTensor tensor;
     if (torch_is_negated(object.ptr()))
         object = object.attr("resolve_neg")(); // what is read; torch makes no negated tensor to write to
-    describe_torch(w, w.hold(object), tensor);
+    describe_torch(w, w.hold(object), tensor, "the gradient of ");
     if (!(tensor.shape == primal.shape))
         fail_value("diff_pair: the gradient of argument ", w.argument, " has shape ", tensor.shape.str(),
                    ", its primal ", primal.shape.str());

@@ -1,0 +1,45 @@
+#pragma once
+// Memory that somebody else owns, and may take away between the moment it was bound and the one it is used.
+#include "device/shader_object.h"
+
+namespace spy {
+
+/// Looked at again where what was bound earlier is about to run: recorded commands, prepared calls, shader objects.
+class MemoryGuard {
+public:
+    virtual ~MemoryGuard() = default;
+    /// RuntimeError where the memory is not there any more.
+    virtual void check() const = 0;
+};
+
+using MemoryGuards = std::vector<const MemoryGuard*>;
+
+inline void add_guard(const Object* object, MemoryGuards& guards)
+{
+    if (const auto* guard = dynamic_cast<const MemoryGuard*>(object))
+        guards.push_back(guard);
+}
+
+inline void add_guards(std::span<const ref<Object>> objects, MemoryGuards& guards)
+{
+    for (const ref<Object>& object : objects)
+        add_guard(object.get(), guards);
+}
+
+/// Needs Python's lock, as memory may be a Python object's.
+inline void check_guards(const MemoryGuards& guards)
+{
+    for (const MemoryGuard* guard : guards)
+        guard->check();
+}
+
+/// Of the memory that arguments point into.
+inline void check_guards(const ArgumentData& data)
+{
+    MemoryGuards guards;
+    add_guards(data.slots, guards);
+    add_guards(data.keep_alive, guards);
+    check_guards(guards);
+}
+
+} // namespace spy
