@@ -127,10 +127,8 @@ uint64_t reach_of(uint64_t item, const Shape& shape, const Shape& strides)
     return (last + 1) * item;
 }
 
-TorchMemory memory_of(PyObject* object)
+TorchMemory memory_through_python(PyObject* object)
 {
-    if (const std::optional<TorchMemory> found = force_python ? std::nullopt : inner_memory(torch_inner(object)))
-        return *found;
     nb::handle tensor(object);
     return {nb::cast<uint64_t>(tensor.attr("data_ptr")()), nb::cast<uint64_t>(tensor.attr("storage_offset")()),
             nb::cast<uint64_t>(nb::object(tensor.attr("untyped_storage")()).attr("nbytes")())};
@@ -151,12 +149,14 @@ void check_memory(PyObject* object, TorchTensor& tensor)
     tensor.needed = 0;
     if (!reach)
         return;
-    TorchMemory memory;
-    try {
-        memory = memory_of(object);
-    } catch (nb::python_error&) {
-        refuse_special(object);
-        refuse_wrapper(object);
+    TorchMemory memory{tensor.address};
+    if (force_python || !read_inner_storage(object, memory)) {
+        try {
+            memory = memory_through_python(object);
+        } catch (nb::python_error&) {
+            refuse_special(object);
+            refuse_wrapper(object);
+        }
     }
     const uint64_t before = memory.before * item;
     tensor.needed = before + reach;
@@ -249,7 +249,7 @@ void read_torch_memory(PyObject* tensor, TorchTensor& out)
 
 TorchPlace torch_place(PyObject* tensor, ScalarType scalar, const Shape& shape, const Shape& strides)
 {
-    const TorchMemory memory = memory_of(tensor);
+    const TorchMemory memory = memory_through_python(tensor);
     const uint64_t item = scalar_info(scalar).size, reach = reach_of(item, shape, strides);
     return {memory.address, reach ? memory.before * item + reach : 0};
 }
@@ -258,13 +258,15 @@ bool is_torch_place(PyObject* tensor, const TorchPlace& place)
 {
     if (!place.needed)
         return true;
-    const TorchMemory memory = memory_of(tensor);
+    TorchMemory memory;
+    if (force_python || !read_inner_place(tensor, memory))
+        memory = memory_through_python(tensor);
     return memory.address == place.address && memory.size >= place.needed;
 }
 
 void fail_torch_place(PyObject* tensor, const TorchPlace& place, const std::string& what)
 {
-    if (const TorchMemory memory = memory_of(tensor); memory.size < place.needed)
+    if (const TorchMemory memory = memory_through_python(tensor); memory.size < place.needed)
         refuse_size(memory.size, place.needed, what);
     fail_runtime(what,
                  ": the tensor lies in other memory than when it was given (since then came .data =, set_(), resize_() "
@@ -282,7 +284,7 @@ void check_torch_storage(nb::handle tensor, const std::string& what)
         for (nb::handle stride : nb::object(tensor.attr("stride")()))
             strides.push_back(nb::cast<int64_t>(stride));
         item = nb::cast<uint64_t>(nb::object(tensor.attr("element_size")()));
-        memory = memory_of(tensor.ptr());
+        memory = memory_through_python(tensor.ptr());
     } catch (nb::python_error&) {
         return; // no memory, or none with strides: whoever reads it says so
     }
@@ -322,7 +324,7 @@ void set_torch(Leaf& leaf, PyObject* object, const TorchTensor& tensor, uint8_t 
 bool torch_is_negated(PyObject* tensor)
 {
     static PyObject* const name = PyUnicode_InternFromString("is_neg");
-    if (const std::optional<bool> found = inner_is_negated(torch_inner(tensor)))
+    if (const std::optional<bool> found = inner_is_negated(tensor))
         return *found; // Tensor.is_neg() gives up the interpreter lock and takes it again
     const nb::object value = nb::steal(PyObject_CallMethodNoArgs(tensor, name));
     if (!value.is_valid())

@@ -24,6 +24,7 @@ public:
         }
     }
 
+    /// torch's own object (a c10::TensorImpl) behind a tensor; null where it is not to be found.
     const void* inner(PyObject* tensor) const
     {
         if (!m_place || !PyObject_TypeCheck(tensor, m_tensor))
@@ -34,14 +35,24 @@ public:
     {
         return m_is_negated && inner ? std::optional(m_is_negated(&inner)) : std::nullopt;
     }
-    std::optional<TorchMemory> memory(const void* inner) const
+    bool read_storage(const void* inner, TorchMemory& out) const
+    {
+        int64_t size = 0, before = 0;
+        if (!m_storage_size || !inner || m_storage_size(&inner, &size) || m_storage_offset(&inner, &before))
+            return false;
+        out.size = uint64_t(size);
+        out.before = uint64_t(before);
+        return true;
+    }
+    bool read_place(const void* inner, TorchMemory& out) const
     {
         void* address = nullptr;
-        int64_t size = 0, before = 0;
-        if (!m_storage_size || !inner || m_storage_size(&inner, &size) || m_storage_offset(&inner, &before) ||
-            m_data_ptr(&inner, &address))
-            return {};
-        return TorchMemory{reinterpret_cast<uint64_t>(address), uint64_t(before), uint64_t(size)};
+        int64_t size = 0;
+        if (!m_storage_size || !inner || m_storage_size(&inner, &size) || m_data_ptr(&inner, &address))
+            return false;
+        out.size = uint64_t(size);
+        out.address = reinterpret_cast<uint64_t>(address);
+        return true;
     }
 
 private:
@@ -110,10 +121,12 @@ private:
     }
     bool is_memory_right(nb::handle tensor) const
     {
-        const std::optional<TorchMemory> found = memory(inner(tensor.ptr()));
-        return found && found->address == nb::cast<uint64_t>(tensor.attr("data_ptr")()) &&
-            found->before == nb::cast<uint64_t>(tensor.attr("storage_offset")()) &&
-            found->size == nb::cast<uint64_t>(nb::object(tensor.attr("untyped_storage")()).attr("nbytes")());
+        TorchMemory found;
+        const void* const here = inner(tensor.ptr());
+        return read_storage(here, found) && read_place(here, found) &&
+            found.address == nb::cast<uint64_t>(tensor.attr("data_ptr")()) &&
+            found.before == nb::cast<uint64_t>(tensor.attr("storage_offset")()) &&
+            found.size == nb::cast<uint64_t>(nb::object(tensor.attr("untyped_storage")()).attr("nbytes")());
     }
 
     PyTypeObject* m_tensor = nullptr;
@@ -131,8 +144,20 @@ const TorchLibrary& library()
 
 } // namespace
 
-const void* torch_inner(PyObject* tensor) { return library().inner(tensor); }
-std::optional<bool> inner_is_negated(const void* inner) { return library().is_negated(inner); }
-std::optional<TorchMemory> inner_memory(const void* inner) { return library().memory(inner); }
+std::optional<bool> inner_is_negated(PyObject* tensor)
+{
+    const TorchLibrary& torch = library();
+    return torch.is_negated(torch.inner(tensor));
+}
+bool read_inner_storage(PyObject* tensor, TorchMemory& out)
+{
+    const TorchLibrary& torch = library();
+    return torch.read_storage(torch.inner(tensor), out);
+}
+bool read_inner_place(PyObject* tensor, TorchMemory& out)
+{
+    const TorchLibrary& torch = library();
+    return torch.read_place(torch.inner(tensor), out);
+}
 
 } // namespace spy

@@ -15,10 +15,11 @@ struct TorchMemory {
     uint64_t size = 0;    ///< bytes of the whole storage
 };
 
-/// torch's own object (a c10::TensorImpl) behind a tensor of Python; null where it is not to be found.
-const void* torch_inner(PyObject* tensor);
-/// Nothing where this torch has no such functions, or `inner` is null.
-std::optional<bool> inner_is_negated(const void* inner);
-std::optional<TorchMemory> inner_memory(const void* inner);
+/// Nothing, or false, where this torch has no such functions or the object is no tensor.
+std::optional<bool> inner_is_negated(PyObject* tensor);
+/// Sets `before` and `size`.
+bool read_inner_storage(PyObject* tensor, TorchMemory& out);
+/// Sets `address` and `size`.
+bool read_inner_place(PyObject* tensor, TorchMemory& out);
 
 } // namespace spy

@@ -119,7 +119,7 @@ nb::object walk_torch(Walk& w, PyObject* value)
         describe_torch(w, value, tensor);
         flags = 0; // writing to it would be lost
     }
-    if (torch_requires_grad(value)) {
+    if (scalar_info(tensor.scalar).is_float && torch_requires_grad(value)) { // torch lets no others require it
         if (w.signature.grad_mode < 0)
             w.signature.grad_mode = torch_grad_enabled();
         if (w.signature.grad_mode)
