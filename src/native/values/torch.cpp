@@ -259,13 +259,16 @@ bool is_torch_place(PyObject* tensor, const TorchPlace& place)
     if (!place.needed)
         return true;
     TorchMemory memory;
-    if (force_python || !read_inner_place(tensor, memory))
+    if (force_python || !read_inner_place(tensor, memory)) {
+        GilAcquire acquire; // buffers are read and written without the lock
         memory = memory_through_python(tensor);
+    }
     return memory.address == place.address && memory.size >= place.needed;
 }
 
 void fail_torch_place(PyObject* tensor, const TorchPlace& place, const std::string& what)
 {
+    GilAcquire acquire;
     if (const TorchMemory memory = memory_through_python(tensor); memory.size < place.needed)
         refuse_size(memory.size, place.needed, what);
     fail_runtime(what,
@@ -298,6 +301,8 @@ TorchGuard::TorchGuard(PyObject* tensor, const TorchPlace& place, std::string wh
       m_place(place),
       m_what(std::move(what))
 {
+    TorchMemory memory;
+    read_inner_place(tensor, memory); // what it needs of torch is looked up here, where the lock is held
 }
 
 TorchGuard::~TorchGuard()
