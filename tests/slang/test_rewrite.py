@@ -13,6 +13,7 @@ from slangpy._slang import (
     rewrite_diagonals,
     rewrite_elements,
     rewrite_loops,
+    rewrite_merges,
     rewrite_outs,
     rewrite_parts,
     rewrite_paths,
@@ -734,3 +735,54 @@ def test_arrays_that_are_written_otherwise_stay(body: str) -> None:
     source = f"[Differentiable] void f(int k, float a, inout float2 c[2]) {{ {body} }}"
     assert rewrite_parts(source) == source
     assert rewrite_parts("void f(inout float2 c[2]) { c[0].x = 1; c[1] = c[0]; }").count("same") == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("if (k > 0) v.x = a; else w.y = a;", "if (k > 0) { v.x = a; v = -(-v); } else { w.y = a; w = -(-w); }"),
+        ("v[k] = a; if (k > 0) { v = w; w *= a; }", "v[k] = a; v = -(-v); if (k > 0) { v = w; w *= a; }"),
+        ("if (k > 0) { ++v.x; } v.y = a;", "if (k > 0) { ++v.x; v = -(-v); } v.y = a;"),
+        ("if (k > 0) change(a, v.x);", "if (k > 0) { change(a, v.x); v = -(-v); }"),
+        ("S s, t; if (k > 0) s.p.x = a; else t = s;", "S s, t; if (k > 0) { s.p.x = a; s = same(s); } else t = s;"),
+        ("S s; Same t; t = s; if (k > 0) s.step(a); s.p.x = a;", "S s; Same t; t = s; if (k > 0) s.step(a); s.p.x = a;"),
+        ("Two s; Two t; switch (k) { case 0: s[0].p.x = a; break; default: t = s; }", "Two s; Two t; switch (k) { case 0: s[0].p.x = a; s = same(s); break; default: t = s; }"),
+        ("float x[2], y[2]; for (int i = 0; i < k; i++) { x[i] = a; if (k > 0) y[i] = a; }", "float x[2], y[2]; for (int i = 0; i < k; i++) { x[i] = a; x = same(x); if (k > 0) { y[i] = a; y = same(y); } }"),
+        ("float x[2], y[2]; for (int i = 0; i < k; i++) { y = x; x[i] = a; }", "float x[2], y[2]; for (int i = 0; i < k; i++) { y = x; x[i] = a; x = same(x); }"),
+        ("int2 x, y; y.x = 1; while (k > 0) x.x = k--;", "int2 x, y; y.x = 1; y = same(y); while (k > 0) x.x = k--;"),
+    ],
+)  # fmt: skip
+def test_variables_that_are_written_in_part_where_branches_meet(body: str, expected: str) -> None:
+    types = "struct S { float2 p; [mutating] void step(float a) { } } typedef S Same; typedef S Two[2]; void change(float a, inout float c) { } "
+    head = "[Differentiable] void f(int k, float a, float2 v, inout float2 w) "
+    got = rewrite_merges(f"{types}{head}{{ {body} }}")
+    name = re.search(r"_spy_same_\w+", got)
+    same = name[0] if name else ""
+    functions = f"T {same}<T>(T v) {{ return v; }} [Differentiable] T {same}<T : IDifferentiable>(T v) {{ return v; }} " if name else ""
+    assert got == f"{types}{functions}{head}{{ {expected.replace('same(', f'{same}(')} }}"
+
+
+def test_objects_that_are_written_in_part_where_branches_meet() -> None:
+    head, body = "[mutating] void f(int k, S s)", "{ if (k > 0) p = 1; else s.p = 2; }"
+    got = rewrite_merges(f"struct S {{ float p; [Differentiable] {head} {body} }}")
+    assert re.sub(r"_spy_same_\w+", "same", got[got.index(head) :]) == f"{head} {{ if (k > 0) {{ p = 1; this = same(this); }} else {{ s.p = 2; s = same(s); }} }} }}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "v.x = a; w.y = a;",  # no branch
+        "if (k > 0) w = v; v.x = a;",  # no branch behind it
+        "S s; if (k > 0) s.p.x = a;",  # nothing else of the type
+        "B s, t; t = s; if (k > 0) s.p.x = a;",  # holds a buffer
+        "float x[2], y[2]; for (int i = 0; i < k; i++) { x[i] = a; y[i] = a; }",  # no branch in the loop
+        "float x[2], y[4]; Unknown u, t; t = u; if (k > 0) u.x = a;",
+        "if (k > 0) return v.x = a;",
+    ],
+)
+def test_variables_that_are_written_otherwise_stay(body: str) -> None:
+    types = "struct S { float2 p; } struct B { float2 p; RWStructuredBuffer<float> b; } "
+    source = f"{types}[Differentiable] void f(int k, float a, float2 v, inout float2 w) {{ {body} }}"
+    assert rewrite_merges(source) == source
+    plain = source.replace("[Differentiable] ", "/* Differentiable */ ")
+    assert rewrite_merges(plain) == plain

@@ -9,6 +9,7 @@
 #include "slang/rewrite/host.h"
 #include "slang/rewrite/inline.h"
 #include "slang/rewrite/loops.h"
+#include "slang/rewrite/merges.h"
 #include "slang/rewrite/no_diff.h"
 #include "slang/rewrite/elements.h"
 #include "slang/rewrite/outs.h"
@@ -121,7 +122,7 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
     text = rewrite_outs(rewrite_scalars(rewrite_loops(text)), around.functions);
     text = rewrite_paths(rewrite_reads(rewrite_elements(text)), around.functions);
     text = rewrite_carried(rewrite_parts(text, around.functions), around.functions);
-    text = rewrite_diagonals(text, around.functions);
+    text = rewrite_diagonals(rewrite_merges(text, around.functions), around.functions);
     if (m_rewrites.for_host && m_has_library)
         text = import_host(std::move(text), around);
     if (m_rewrites.prints && m_has_library)

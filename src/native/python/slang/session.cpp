@@ -9,6 +9,7 @@
 #include "slang/rewrite/diagonals.h"
 #include "slang/rewrite/inline.h"
 #include "slang/rewrite/loops.h"
+#include "slang/rewrite/merges.h"
 #include "slang/rewrite/elements.h"
 #include "slang/rewrite/outs.h"
 #include "slang/rewrite/parts.h"
@@ -310,6 +311,9 @@ void bind_slang_session(nb::module_& m)
     m.def(
         "rewrite_diagonals", [](const std::string& source) { return rewrite_diagonals(source); }, nb::arg("source"),
         "Source text with elements written at two indices of one value, which Slang differentiates rightly.");
+    m.def(
+        "rewrite_merges", [](const std::string& source) { return rewrite_merges(source); }, nb::arg("source"),
+        "Source text with variables that are written in part where branches meet, as Slang compiles them rightly.");
     m.def(
         "rewrite_parts", [](const std::string& source) { return rewrite_parts(source); }, nb::arg("source"),
         "Source text with arrays of which elements are written in part, which Slang differentiates rightly.");

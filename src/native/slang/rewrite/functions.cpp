@@ -9,13 +9,6 @@
 namespace spy {
 namespace {
 
-/// Integers and bools, and vectors of them.
-bool is_discrete(std::string_view word)
-{
-    const std::string_view name = word.substr(0, word.find_last_not_of("1234x") + 1);
-    return name == "int" || name == "uint" || name == "bool" || word == "int64_t" || word == "uint64_t";
-}
-
 Use use_of(const BracketedText& text, const Argument& parameter)
 {
     bool writes = false, refers = false;
@@ -24,7 +17,7 @@ Use use_of(const BracketedText& text, const Argument& parameter)
         const size_t end = writes ? text.float_type_end(i) : i;
         if (end != i && is_word(text.at(end)) && text.at(end + 1) != "[")
             return Use::written_float;
-        if (writes && is_discrete(word) && is_word(text.at(i + 1)))
+        if (writes && is_discrete_type(word) && is_word(text.at(i + 1)))
             return Use::written_discrete;
         writes = writes || word == "out" || word == "inout";
         refers = refers || (word.ends_with("ref") && i < parameter.last);
@@ -62,6 +55,12 @@ bool returns_elements(const BracketedText& text, size_t name)
 }
 
 } // namespace
+
+bool is_discrete_type(std::string_view word)
+{
+    const std::string_view name = word.substr(0, word.find_last_not_of("1234x") + 1);
+    return name == "int" || name == "uint" || name == "bool" || word == "int64_t" || word == "uint64_t";
+}
 
 std::vector<Argument> arguments_of(const BracketedText& text, size_t open)
 {
@@ -132,23 +131,53 @@ void FunctionTable::read(const BracketedText& text)
     }
 }
 
+void FunctionTable::read_struct(const BracketedText& text, size_t i)
+{
+    const std::string_view name = text.at(i + 1);
+    m_structs.emplace(name);
+    size_t open = i + 2;
+    for (; open < text.size() && text.at(open) != "{" && text.at(open) != ";"; ++open)
+        if (text.at(open) == "<" || text.at(open) == ",")
+            m_structs.emplace(text.at(open + 1)); // its parameters, as types of fields
+    static constexpr std::string_view memory[] = {"Buffer", "Texture", "Tensor", "Sampler", "Structure", "Ptr"};
+    for (size_t k = open + 1; text.at(open) == "{" && k < text.match(open); ++k) {
+        const std::string_view word = text.at(k);
+        const auto names = [&](std::string_view part) { return word.find(part) != word.npos; };
+        if (text.around(k) == open &&
+            (word == "*" || m_holders.count(word) || std::any_of(std::begin(memory), std::end(memory), names)))
+            m_holders.emplace(name);
+    }
+}
+
+/// `typedef P Two[2];`, `typedef P[2] Two;`, `typealias Two = P[2];`
+void FunctionTable::read_alias(const BracketedText& text, size_t i)
+{
+    const bool is_new = text.at(i) == "typealias" && text.at(i + 2) == "=";
+    if (!is_new && text.at(i) != "typedef")
+        return;
+    const size_t type = is_new ? i + 3 : i + 1;
+    size_t end = type + 1;
+    bool is_array = text.at(end) == "[";
+    while (text.at(end) == "[" && text.match(end) != npos)
+        end = text.match(end) + 1;
+    const size_t name = is_new ? i + 1 : end;
+    is_array |= !is_new && text.at(end + 1) == "[";
+    const bool is_float = is_float_type(text.at(type)), is_known = is_struct(text.at(type));
+    if ((is_float && (is_array || !is_float_word(text.at(type)))) || (is_known && is_array))
+        m_aliases.emplace(text.at(name));
+    else if (is_known && text.at(end) != "<")
+        m_structs.emplace(text.at(name));
+    if (m_holders.count(text.at(type)))
+        m_holders.emplace(text.at(name));
+}
+
 void FunctionTable::read_types(const BracketedText& text)
 {
-    for (size_t i = 0; i + 1 < text.size(); ++i) {
-        if (text.at(i) == "struct") {
-            m_structs.emplace(text.at(i + 1));
-            for (size_t k = i + 2; k < text.size() && text.at(k) != "{" && text.at(k) != ";"; ++k)
-                if (text.at(k) == "<" || text.at(k) == ",")
-                    m_structs.emplace(text.at(k + 1)); // its parameters, as types of fields
-        }
-        const std::string_view type = text.at(i) == "typealias" && text.at(i + 2) == "=" ? text.at(i + 3)
-                                                                                         : std::string_view();
-        if (is_float_type(type) && (text.at(i + 4) == "[" || !is_float_word(type)))
-            m_aliases.emplace(text.at(i + 1));
-        if (text.at(i) == "typedef" && is_float_type(text.at(i + 1)) &&
-            (text.at(i + 3) == "[" || !is_float_word(text.at(i + 1))))
-            m_aliases.emplace(text.at(i + 2));
-    }
+    for (size_t i = 0; i + 1 < text.size(); ++i)
+        if (text.at(i) == "struct")
+            read_struct(text, i);
+    for (size_t i = 0; i + 1 < text.size(); ++i)
+        read_alias(text, i);
     for (const auto& [name, field] : declared_fields(text)) {
         FieldTypes& types = m_fields[std::string(name)];
         (field.is_array ? types.arrays : types.singles).emplace(field.type);
@@ -206,6 +235,12 @@ bool is_struct(const FunctionTable& own, const FunctionTables& imported, std::st
 {
     return own.is_struct(name) ||
         std::any_of(imported.begin(), imported.end(), [&](const auto& table) { return table->is_struct(name); });
+}
+
+bool holds_memory(const FunctionTable& own, const FunctionTables& imported, std::string_view name)
+{
+    return own.holds_memory(name) ||
+        std::any_of(imported.begin(), imported.end(), [&](const auto& table) { return table->holds_memory(name); });
 }
 
 bool is_array_alias(const FunctionTable& own, const FunctionTables& imported, std::string_view name)

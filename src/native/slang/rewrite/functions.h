@@ -39,19 +39,26 @@ public:
     const std::vector<DeclaredFunction>* find(std::string_view name) const;
     const FieldTypes* field(std::string_view name) const; ///< null where none is known
     bool is_struct(std::string_view name) const { return m_structs.count(name) > 0; }
-    /// Whether a name is declared as that of arrays of floats, vectors or matrices.
+    /// Whether a name is declared as that of vectors, matrices, or arrays of floats, vectors, matrices or structs.
     bool is_array_alias(std::string_view name) const { return m_aliases.count(name) > 0; }
+    /// Whether a struct has fields of buffers, textures, tensors or pointers, and so is not a mere value.
+    bool holds_memory(std::string_view name) const { return m_holders.count(name) > 0; }
 
 private:
     void read(const BracketedText& text);
     void read_types(const BracketedText& text);
+    void read_struct(const BracketedText& text, size_t i);
+    void read_alias(const BracketedText& text, size_t i);
 
     std::map<std::string, std::vector<DeclaredFunction>, std::less<>> m_functions;
     std::map<std::string, FieldTypes, std::less<>> m_fields;
-    std::set<std::string, std::less<>> m_structs, m_aliases;
+    std::set<std::string, std::less<>> m_structs, m_aliases, m_holders;
 };
 
 using FunctionTables = std::vector<std::shared_ptr<const FunctionTable>>;
+
+/// int, uint3, bool2 and the like.
+bool is_discrete_type(std::string_view word);
 
 /// What calls of a name with so many arguments do to one of them, or to their object.
 struct Effect {
@@ -67,7 +74,10 @@ Effect effect_of(const FunctionTable& own, const FunctionTables& imported, std::
 /// Whether a struct has a name.
 bool is_struct(const FunctionTable& own, const FunctionTables& imported, std::string_view name);
 
-/// Whether a name is declared as that of arrays of floats, vectors or matrices.
+/// Whether a struct is known to hold more than values.
+bool holds_memory(const FunctionTable& own, const FunctionTables& imported, std::string_view name);
+
+/// Whether a name is declared as that of vectors, matrices, or arrays of floats, vectors, matrices or structs.
 bool is_array_alias(const FunctionTable& own, const FunctionTables& imported, std::string_view name);
 
 /// The tokens between a bracket's commas.

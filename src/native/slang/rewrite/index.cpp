@@ -1,5 +1,7 @@
 #include "slang/rewrite/index.h"
 
+#include "slang/rewrite/statements.h"
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -16,27 +18,6 @@ bool is_unrolled(const BracketedText& text, size_t loop)
         if (text.at(text.match(i - 1) + 1) == "ForceUnroll")
             return true;
     return false;
-}
-
-/// The last token of the statement that begins at token i.
-size_t last_token(const BracketedText& text, size_t i, size_t limit)
-{
-    while (text.at(i) == "[" && text.match(i) != npos)
-        i = text.match(i) + 1; // attributes
-    const std::string_view word = text.at(i);
-    if (word == "{")
-        return text.match(i);
-    if (word == "do") {
-        const size_t body = last_token(text, i + 1, limit);
-        return text.at(body + 1) == "while" && text.at(body + 2) == "(" ? text.match(body + 2) + 1 : body;
-    }
-    if ((word == "if" || word == "for" || word == "while" || word == "switch") && text.at(i + 1) == "(") {
-        const size_t body = last_token(text, text.match(i + 1) + 1, limit);
-        return word == "if" && text.at(body + 1) == "else" ? last_token(text, body + 2, limit) : body;
-    }
-    while (i < limit && text.at(i) != ";")
-        i = text.match(i) != npos && text.match(i) > i ? text.match(i) + 1 : i + 1;
-    return i;
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "slang/rewrite/bracketed.h"
 #include "slang/rewrite/index.h"
 #include "slang/rewrite/passed.h"
+#include "slang/rewrite/statements.h"
 #include "slang/rewrite/variables.h"
 
 #include <algorithm>
@@ -47,12 +48,13 @@ private:
     void search(const FunctionBody& body, Places& places) const
     {
         const Loops loops(m_text, body);
+        const Statements statements(m_text, body);
         for (const auto& [name, writes] : writes_of(body, loops)) {
             if (!meet(writes, loops))
                 continue;
             for (const Write& write : writes)
                 if (write.is_known)
-                    pass(name, write, body, places);
+                    statements.pass_behind(write.token, name, false, places);
         }
     }
 
@@ -141,62 +143,6 @@ private:
             std::any_of(
                    loops.all().begin(), loops.all().end(),
                    [&](const Loops::Loop& loop) { return holds(loop, first) && holds(loop, second); });
-    }
-
-    /// Puts the operation behind the statement of a write, with braces around both where one statement is expected.
-    void pass(std::string_view name, const Write& write, const FunctionBody& body, Places& places) const
-    {
-        const size_t begin = begin_of_statement(write.token, body);
-        static const Names other_statements = {"for", "while", "do", "if", "switch", "return", "case", "else"};
-        size_t first = begin;
-        while (at(first) == "[")
-            first = m_text.match(first) + 1; // attributes
-        if (begin == npos || other_statements.count(at(first)))
-            return;
-        size_t end = write.token;
-        while (end < body.end && at(end) != ";" && at(end) != "}")
-            end = m_text.match(end) != npos && m_text.match(end) > end ? m_text.match(end) + 1 : end + 1;
-        if (at(end) != ";")
-            return;
-        const size_t behind = m_text.token(end).end;
-        places.passed[behind].values.insert(name);
-        static const Names may_stand_before = {";", "{", "}", ":"};
-        if (may_stand_before.count(at(begin - 1)) || places.closing.count(behind))
-            return;
-        places.braces[m_text.token(begin - 1).end] += " {";
-        places.closing[behind] = " }";
-    }
-
-    /// The first token of the statement around a token, or npos.
-    size_t begin_of_statement(size_t i, const FunctionBody& body) const
-    {
-        while (m_text.around(i) != npos && (at(m_text.around(i)) != "{" || m_text.is_list(m_text.around(i))))
-            i = m_text.around(i);
-        if (i <= body.open)
-            return npos;
-        static const Names ends = {";", "{", "}", "else", "do"};
-        while (!ends.count(at(i - 1)) && !ends_header(i - 1) && !ends_label(i - 1))
-            i = m_text.match(i - 1) != npos ? m_text.match(i - 1) : i - 1;
-        return i;
-    }
-
-    /// Whether a ")" ends `if (...)` and the like.
-    bool ends_header(size_t i) const
-    {
-        static const Names words = {"if", "for", "while", "switch"};
-        return at(i) == ")" && m_text.match(i) > 0 && words.count(at(m_text.match(i) - 1));
-    }
-
-    /// Whether a ":" ends `case 1:`, `default:` or a label.
-    bool ends_label(size_t i) const
-    {
-        if (at(i) != ":" || at(i - 1) == ":" || at(i + 1) == ":")
-            return false;
-        size_t first = i - 1;
-        static const Names ends = {";", "{", "}", ":", "case", "?"};
-        while (!ends.count(at(first - 1)) || (at(first - 1) == ":" && at(first - 2) == ":"))
-            --first;
-        return at(first - 1) != "?";
     }
 
     BracketedText m_text;

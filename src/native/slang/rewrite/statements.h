@@ -1,0 +1,34 @@
+#pragma once
+// The statements of a function, and what is put behind them.
+#include "slang/rewrite/bracketed.h"
+#include "slang/rewrite/passed.h"
+
+#include <string_view>
+
+namespace spy {
+
+/// The last token of the statement that begins at token i, with all of its branches and its body.
+size_t last_token(const BracketedText& text, size_t i, size_t limit);
+
+class Statements {
+public:
+    Statements(const BracketedText& text, const FunctionBody& body) : m_text(text), m_body(body) { }
+
+    /// The first token of the statement around a token, or npos.
+    size_t begin_of(size_t i) const;
+    /// The ";" of a statement that holds a token and no other statement; npos where the statement is of another kind.
+    size_t end_of(size_t i) const;
+    /// Passes a variable through an operation behind the statement around a token, with braces around both where one
+    /// statement is expected. Nothing is done where the statement holds others, leaves the function, or is a label's.
+    void pass_behind(size_t i, std::string_view name, bool is_float, Places& places) const;
+
+private:
+    std::string_view at(size_t i) const { return m_text.at(i); }
+    bool ends_header(size_t i) const;
+    bool ends_label(size_t i) const;
+
+    const BracketedText& m_text;
+    FunctionBody m_body;
+};
+
+} // namespace spy
