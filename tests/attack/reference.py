@@ -138,10 +138,14 @@ class Machine:
         return [self._mul(row, right) for row in left]
 
     def _less(self, left: Any, right: Any) -> Any:
-        return left if self._decide(left < right) else right
+        return left if self._decide(self._tie(left, right) or left < right) else right
 
     def _more(self, left: Any, right: Any) -> Any:
-        return left if self._decide(left > right) else right
+        return left if self._decide(self._tie(left, right) or left > right) else right
+
+    def _tie(self, left: Any, right: Any) -> bool:
+        """With noise, now and then true for two values that are equal: min and max have no derivative there."""
+        return bool(self.noise) and left is not right and bool(left == right) and self.rng.random() < 0.5
 
     def _frac(self, value: Any) -> Any:
         whole = math.floor(float(detach(value)))

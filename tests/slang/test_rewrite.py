@@ -19,6 +19,7 @@ from slangpy._slang import (
     rewrite_paths,
     rewrite_reads,
     rewrite_scalars,
+    rewrite_sequences,
     sanitize_name,
 )
 
@@ -786,3 +787,43 @@ def test_variables_that_are_written_otherwise_stay(body: str) -> None:
     assert rewrite_merges(source) == source
     plain = source.replace("[Differentiable] ", "/* Differentiable */ ")
     assert rewrite_merges(plain) == plain
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("v.x = a, c[1] = c[0];", "v.x = a; c[1] = c[0];"),
+        ("if (k > 0) v.x = a, ++k; else f(a), v.y = a;", "if (k > 0) { v.x = a; ++k; } else { f(a); v.y = a; }"),
+        ("(v.x = a);", " v.x = a ;"),
+        ("(c[0]).x = a; a = (c[k]).y;", " c[0] .x = a; a =  c[k] .y;"),
+        ("if (k > 0) (v).x = a; else (v.y) += a;", "if (k > 0)  v .x = a; else  v.y  += a;"),
+        ("a = v.x = k;", "v.x = k; a = v.x;"),
+        ("a += (v.x *= k);", "v.x *= k ; a += v.x;"),
+        ("float d = c[0].y = a;", "c[0].y = a; float d = c[0].y;"),
+        ("for (;;) a = v.x = k;", "for (;;) { v.x = k; a = v.x; }"),
+        ("v.x = a, (a = v.y = k);", "v.x = a;  v.y = k ; a = v.y;"),
+    ],
+)
+def test_assignments_inside_expressions(body: str, expected: str) -> None:
+    head = "[Differentiable] void f(int k, float a, inout float2 v, inout float2 c[2]) "
+    assert rewrite_sequences(f"{head}{{ {body} }}") == f"{head}{{ {expected} }}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "float d = a, e = k; float2 g[2] = { v, v }, h;",
+        "S<float, 2> s; vector<float, 2> u, w;",
+        "for (k = 0, a = 1; k < 2; k++, v.x = a) g(a, k);",
+        "return a, k;",
+        "if ((v.x = a) > 0) a = b;",
+        "a = (float)k; (f)(a); v = (float2)(c[0]).x; a = (float).5;",
+        "a = (v.x + 1); v = (v); a = f((v.x = k), 1);",
+        "v[k] = v.x = a; c[k = 1].x = v.x == a; a = c[k++].x = 1;",
+        "a = k > 0 ? v.x : v.y;",
+    ],
+)
+def test_other_expressions_stay(body: str) -> None:
+    source = f"[Differentiable] void f(int k, float a, inout float2 v, inout float2 c[2]) {{ {body} }}"
+    assert rewrite_sequences(source) == source
+    assert rewrite_sequences("void f(inout float2 v) { v.x = 1, v.y = 2; }") == "void f(inout float2 v) { v.x = 1, v.y = 2; }"

@@ -17,6 +17,7 @@
 #include "slang/rewrite/paths.h"
 #include "slang/rewrite/reads.h"
 #include "slang/rewrite/scalars.h"
+#include "slang/rewrite/sequences.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -118,7 +119,7 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
     const std::string source = without_deadly(given, path);
     const Surroundings around = m_imports.around(source, name, path);
     const std::string imported = around.cyclic.empty() ? source : name_cyclic_imports(source, around);
-    std::string text = rewrite_no_diff(prepare_source(imported, around, m_has_library));
+    std::string text = rewrite_sequences(rewrite_no_diff(prepare_source(imported, around, m_has_library)));
     text = rewrite_outs(rewrite_scalars(rewrite_loops(text)), around.functions);
     text = rewrite_paths(rewrite_reads(rewrite_elements(text)), around.functions);
     text = rewrite_carried(rewrite_parts(text, around.functions), around.functions);

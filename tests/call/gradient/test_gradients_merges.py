@@ -30,6 +30,9 @@ BODIES = {
     "matrices": "float2x2 x = float2x2(v.xy, v.yz), m = float2x2(a, b, b, a); if (a > b) m[1][0] = a; else x[1][1] *= b; "
     "return x[0][0] * m[1][0] + m[0][1] * x[1][1];",
     "names of types": f"Two x = v.xy; Two y = v.yz; if (a > b) x.y *= a; else y.x *= b; {OF_PAIR}",
+    "made of the other": f"Two x = v.xy; Two y = x * a; if (a > b) x.y = y.y; {OF_PAIR}",
+    "in brackets": f"float2 x = v.xy; float2 y = x * a; if (a > b) (x.y = y.y); {OF_PAIR}",
+    "assigned twice": f"float2 x = v.xy; float2 y = x * a; if (a > b) b = x.y = y.y; {OF_PAIR}",
     "var": f"var x = v.xy; var y = v.yz; if (a > b) x.y *= a; else y.x *= b; {OF_PAIR}",
     "generic": f"{PAIR}x = generic<float>(x, y, a, b) + generic<float>(y, x, b, a); {OF_PAIR}",
     "inout": f"{PAIR}both(x, y, a, b); both(x, y, b, a); {OF_PAIR}",

@@ -46,12 +46,18 @@ FORMS = {
     "arrays in structs": "Q s[2]; s[0].q = a; s[0].z[0] = a; s[0].z[1] = b; s[1] = s[0]; s[1].z[n] = a * b; "
     "return s[1].z[0] * s[1].z[1] * s[0].q;",
     "method": f"{S} s[0].p.x = a * b; s[0].bump(b); s[1] = s[0]; {Z}",
+    "comma": f"{C} c[0].x = a * b, c[1] = c[0]; {E}",
+    "brackets": f"{C} (c[0]).x = a * b; (c[1] = c[0]); {E}",
+    "assigned twice": f"{C} float2 t = c[1] = c[0]; a = c[0].x = t.y * b; c[1] = c[0] * a; {E}",
+    "structs by name": "Pair s; s[0].p = float2(a, b); s[0].q = a * b; s[1].p = float2(b, b * a); s[1].q = b; "
+    f"s[0].p.x = a * b; s[1] = s[0]; {Z}",
     "multiplied in a loop": f"float2 c[2]; float2 w = v.xy; {LOOP} {{ c[0].x = a; c[0].y = b; w = a * c[0] * w.y; }} return w.x * w.y;",
 }  # fmt: skip
 HEAD = """
 struct P : IDifferentiable { float2 p; float q; [Differentiable] [mutating] void bump(float a) { p.x *= a; q += a; } }
 struct Q : IDifferentiable { float q; float z[2]; }
 typedef float2 Two[2];
+typedef P Pair[2];
 [Differentiable] void fill(float a, out float2 x) { x = float2(a, a * a); }
 [Differentiable] void change(float a, inout float2 x) { x.x *= a; x.y += x.x * x.x; }
 [Differentiable] void swap(float a, float b, inout float2 c[2]) { c[0].x = a * b; float2 t = c[1]; c[1] = c[0]; c[0] = t; }

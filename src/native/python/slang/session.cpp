@@ -16,6 +16,7 @@
 #include "slang/rewrite/paths.h"
 #include "slang/rewrite/reads.h"
 #include "slang/rewrite/scalars.h"
+#include "slang/rewrite/sequences.h"
 #include "slang/type_layout.h"
 
 #include <chrono>
@@ -311,6 +312,9 @@ void bind_slang_session(nb::module_& m)
     m.def(
         "rewrite_diagonals", [](const std::string& source) { return rewrite_diagonals(source); }, nb::arg("source"),
         "Source text with elements written at two indices of one value, which Slang differentiates rightly.");
+    m.def(
+        "rewrite_sequences", [](const std::string& source) { return rewrite_sequences(source); }, nb::arg("source"),
+        "Source text with assignments inside expressions as statements of their own.");
     m.def(
         "rewrite_merges", [](const std::string& source) { return rewrite_merges(source); }, nb::arg("source"),
         "Source text with variables that are written in part where branches meet, as Slang compiles them rightly.");

@@ -32,7 +32,21 @@ bool only_reads_arguments(std::string_view function)
 BracketedText::BracketedText(std::string_view text) : m_text(text), m_tokens(tokens_of(text, false))
 {
     match_brackets();
+    find_aliases();
 }
+
+/// `typedef float2 V;` and `typealias V = float2;`
+void BracketedText::find_aliases()
+{
+    for (size_t i = 0; i + 2 < m_tokens.size(); ++i) {
+        const bool is_new = at(i) == "typealias" && at(i + 2) == "=";
+        const size_t type = is_new ? i + 3 : i + 1, end = is_new ? i + 4 : i + 3;
+        if ((is_new || at(i) == "typedef") && at(end) == ";" && is_float_type(at(type)) && !is_float_word(at(type)))
+            m_aliases.insert(at(is_new ? i + 1 : i + 2));
+    }
+}
+
+bool BracketedText::is_float_name(std::string_view word) const { return is_float_type(word) || m_aliases.count(word); }
 
 std::string_view BracketedText::at(size_t i) const
 {
@@ -121,7 +135,7 @@ size_t BracketedText::float_type_end(size_t i) const
     static const Names may_stand_before = {"(", ",", "{", "}", ";", ":", "in", "out", "inout"};
     if (i == 0 || !may_stand_before.count(at(i - 1)))
         return i;
-    if (is_float_type(at(i)))
+    if (is_float_name(at(i)))
         return i + 1;
     if ((at(i) != "vector" && at(i) != "matrix") || at(i + 1) != "<" || !is_float_word(at(i + 2)))
         return i;
@@ -139,9 +153,9 @@ BracketedText::Names BracketedText::local_floats(const FunctionBody& body) const
         if (at(i) == "var" && at(i + 2) == "=" && is_made_of(i + 3, names))
             names.insert(at(i + 1));
     for (size_t i = body.begin; i < body.end; ++i) {
-        const bool other = is_word(at(i - 1)) ? !is_float_type(at(i - 1)) && !before_values.count(at(i - 1))
+        const bool other = is_word(at(i - 1)) ? !is_float_name(at(i - 1)) && !before_values.count(at(i - 1))
                                               : at(i - 1) == "]" && at(i + 1) == "=";
-        if (other || (is_float_type(at(i - 1)) && at(i + 1) == "["))
+        if (other || (is_float_name(at(i - 1)) && at(i + 1) == "["))
             names.erase(at(i));
     }
     return names;
@@ -155,7 +169,7 @@ bool BracketedText::is_made_of(size_t i, const Names& floats) const
         const std::string_view word = at(i);
         const bool is_number = !word.empty() && word[0] >= '0' && word[0] <= '9';
         if (word.empty() ||
-            !(is_number || signs.count(word) || floats.count(word) || is_float_type(word) || at(i - 1) == "."))
+            !(is_number || signs.count(word) || floats.count(word) || is_float_name(word) || at(i - 1) == "."))
             return false;
     }
     return true;

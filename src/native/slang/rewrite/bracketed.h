@@ -45,6 +45,9 @@ public:
     /// begins at i, or i where none does. Arrays are left out.
     template <class TypeEnd>
     Names declared(const FunctionBody& body, TypeEnd type_end) const;
+    /// Whether a word is float, half3, double2x2 and the like, or what the source declares as another name of such a
+    /// vector or matrix.
+    bool is_float_name(std::string_view word) const;
     /// The token behind a scalar, vector or matrix type of floating-point numbers that a declaration begins with at i;
     /// i where none does.
     size_t float_type_end(size_t i) const;
@@ -60,6 +63,7 @@ public:
 
 private:
     void match_brackets();
+    void find_aliases();
     bool is_made_of(size_t i, const Names& floats) const;
     size_t parameters_before(size_t open) const;
     size_t next_name(size_t i, size_t end) const;
@@ -67,6 +71,7 @@ private:
     std::string_view m_text;
     std::vector<Token> m_tokens;
     std::vector<size_t> m_match, m_around;
+    Names m_aliases; ///< of vectors and matrices of floats
     bool m_balanced = true;
 };
 

@@ -82,7 +82,7 @@ private:
     bool declares(size_t i) const
     {
         const bool is_element = at(i + 1) == "." || at(i + 1) == "["; // vector<float, 2> v; but not a > v.x
-        return is_float_type(at(i - 1)) || at(i - 1) == "var" || (at(i - 1) == ">" && !is_element);
+        return m_text.is_float_name(at(i - 1)) || at(i - 1) == "var" || (at(i - 1) == ">" && !is_element);
     }
 
     /// Whether a name stands for one variable in all of the block, and for that in front of it.

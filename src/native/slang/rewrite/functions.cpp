@@ -165,8 +165,10 @@ void FunctionTable::read_alias(const BracketedText& text, size_t i)
     const bool is_float = is_float_type(text.at(type)), is_known = is_struct(text.at(type));
     if ((is_float && (is_array || !is_float_word(text.at(type)))) || (is_known && is_array))
         m_aliases.emplace(text.at(name));
-    else if (is_known && text.at(end) != "<")
+    else if (is_known && text.at(end) != "<") {
         m_structs.emplace(text.at(name));
+        m_renamed.emplace(text.at(name));
+    }
     if (m_holders.count(text.at(type)))
         m_holders.emplace(text.at(name));
 }
@@ -235,6 +237,12 @@ bool is_struct(const FunctionTable& own, const FunctionTables& imported, std::st
 {
     return own.is_struct(name) ||
         std::any_of(imported.begin(), imported.end(), [&](const auto& table) { return table->is_struct(name); });
+}
+
+bool is_renamed(const FunctionTable& own, const FunctionTables& imported, std::string_view name)
+{
+    return own.is_renamed(name) ||
+        std::any_of(imported.begin(), imported.end(), [&](const auto& table) { return table->is_renamed(name); });
 }
 
 bool holds_memory(const FunctionTable& own, const FunctionTables& imported, std::string_view name)

@@ -41,6 +41,8 @@ public:
     bool is_struct(std::string_view name) const { return m_structs.count(name) > 0; }
     /// Whether a name is declared as that of vectors, matrices, or arrays of floats, vectors, matrices or structs.
     bool is_array_alias(std::string_view name) const { return m_aliases.count(name) > 0; }
+    /// Whether a name is another one of a struct.
+    bool is_renamed(std::string_view name) const { return m_renamed.count(name) > 0; }
     /// Whether a struct has fields of buffers, textures, tensors or pointers, and so is not a mere value.
     bool holds_memory(std::string_view name) const { return m_holders.count(name) > 0; }
 
@@ -52,7 +54,7 @@ private:
 
     std::map<std::string, std::vector<DeclaredFunction>, std::less<>> m_functions;
     std::map<std::string, FieldTypes, std::less<>> m_fields;
-    std::set<std::string, std::less<>> m_structs, m_aliases, m_holders;
+    std::set<std::string, std::less<>> m_structs, m_aliases, m_renamed, m_holders;
 };
 
 using FunctionTables = std::vector<std::shared_ptr<const FunctionTable>>;
@@ -73,6 +75,9 @@ Effect effect_of(const FunctionTable& own, const FunctionTables& imported, std::
 
 /// Whether a struct has a name.
 bool is_struct(const FunctionTable& own, const FunctionTables& imported, std::string_view name);
+
+/// Whether a name is another one of a struct.
+bool is_renamed(const FunctionTable& own, const FunctionTables& imported, std::string_view name);
 
 /// Whether a struct is known to hold more than values.
 bool holds_memory(const FunctionTable& own, const FunctionTables& imported, std::string_view name);

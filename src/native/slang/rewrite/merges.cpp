@@ -120,7 +120,8 @@ private:
     bool are_alike(const Variable& one, const Variable& two) const
     {
         const auto is_open = [&](const Variable& variable) {
-            return variable.type == "var" || is_array_alias(m_own, m_imported, variable.type);
+            return variable.type == "var" || is_array_alias(m_own, m_imported, variable.type) ||
+                is_renamed(m_own, m_imported, variable.type);
         };
         return (one.type == two.type && one.is_array == two.is_array) || is_open(one) || is_open(two);
     }
