@@ -10,6 +10,7 @@ from slangpy._slang import (
     inline_differentiable,
     rewrite_carried,
     rewrite_constraints,
+    rewrite_detached,
     rewrite_diagonals,
     rewrite_elements,
     rewrite_loops,
@@ -750,6 +751,7 @@ def test_arrays_that_are_written_otherwise_stay(body: str) -> None:
         ("Two s; Two t; switch (k) { case 0: s[0].p.x = a; break; default: t = s; }", "Two s; Two t; switch (k) { case 0: s[0].p.x = a; s = same(s); break; default: t = s; }"),
         ("float x[2], y[2]; for (int i = 0; i < k; i++) { x[i] = a; if (k > 0) y[i] = a; }", "float x[2], y[2]; for (int i = 0; i < k; i++) { x[i] = a; x = same(x); if (k > 0) { y[i] = a; y = same(y); } }"),
         ("float x[2], y[2]; for (int i = 0; i < k; i++) { y = x; x[i] = a; }", "float x[2], y[2]; for (int i = 0; i < k; i++) { y = x; x[i] = a; x = same(x); }"),
+        ("S s, t; s.p.x = a; s.p.y = a; if (k > 0) t = s;", "S s, t; s.p.x = a; s.p.y = a; s = same(s); if (k > 0) t = s;"),
         ("int2 x, y; y.x = 1; while (k > 0) x.x = k--;", "int2 x, y; y.x = 1; y = same(y); while (k > 0) x.x = k--;"),
     ],
 )  # fmt: skip
@@ -761,6 +763,11 @@ def test_variables_that_are_written_in_part_where_branches_meet(body: str, expec
     same = name[0] if name else ""
     functions = f"T {same}<T>(T v) {{ return v; }} [Differentiable] T {same}<T : IDifferentiable>(T v) {{ return v; }} " if name else ""
     assert got == f"{types}{functions}{head}{{ {expected.replace('same(', f'{same}(')} }}"
+
+
+def test_generated_kernels_stay() -> None:
+    source = "typedef float3 _spy_T_a; [Differentiable] void f(int k) { _spy_T_a a; if (k > 0) k = 1; a[0] = 1; for (; k > 0; k--) { a[1] = 2; } }"
+    assert rewrite_elements(source) == source
 
 
 def test_objects_that_are_written_in_part_where_branches_meet() -> None:
@@ -827,3 +834,20 @@ def test_other_expressions_stay(body: str) -> None:
     source = f"[Differentiable] void f(int k, float a, inout float2 v, inout float2 c[2]) {{ {body} }}"
     assert rewrite_sequences(source) == source
     assert rewrite_sequences("void f(inout float2 v) { v.x = 1, v.y = 2; }") == "void f(inout float2 v) { v.x = 1, v.y = 2; }"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("x = dot(float2(c, x), float2(1, c));", "x = dot(float2(detach(c), x), float2(1, detach(c)));"),
+        ("float2x2 m = matrix<float, 2, 2>(c, x, c * 2, -c);", "float2x2 m = matrix<float, 2, 2>(detach(c), x, c * 2, -c);"),
+        ("float d = c; d = c; x = c + max(c, x);", "float d = detach(c); d = c; x = c + max(c, x);"),
+        ("float2 v = float2(k.x, c.x);", "float2 v = float2(k.x, c.x);"),
+        ("{ float c = x; x = length(float2(c, x)); } x = float2(c, x).y;", "{ float c = x; x = length(float2(c, x)); } x = float2(detach(c), x).y;"),
+        ("for (float c = 0; c < 2; c++) x += float2(c, x).x;", "for (float c = 0; c < 2; c++) x += float2(c, x).x;"),
+        ("float b, c = x; x += float2(c, x).x;", "float b, c = x; x += float2(c, x).x;"),
+    ],
+)
+def test_no_diff_components(body: str, expected: str) -> None:
+    head = "[Differentiable] void f(inout float x, no_diff float c, no_diff float2 k) "
+    assert rewrite_detached(f"{head}{{ {body} }}") == f"{head}{{ {expected} }}"

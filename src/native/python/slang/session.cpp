@@ -6,6 +6,7 @@
 #include "slang/reflection/reflection.h"
 #include "slang/rewrite/rewrite.h"
 #include "slang/rewrite/carried.h"
+#include "slang/rewrite/detached.h"
 #include "slang/rewrite/diagonals.h"
 #include "slang/rewrite/inline.h"
 #include "slang/rewrite/loops.h"
@@ -315,6 +316,9 @@ void bind_slang_session(nb::module_& m)
     m.def(
         "rewrite_sequences", [](const std::string& source) { return rewrite_sequences(source); }, nb::arg("source"),
         "Source text with assignments inside expressions as statements of their own.");
+    m.def(
+        "rewrite_detached", [](const std::string& source) { return rewrite_detached(source); }, nb::arg("source"),
+        "Source text with values without derivatives in vectors that have one, as Slang differentiates them rightly.");
     m.def(
         "rewrite_merges", [](const std::string& source) { return rewrite_merges(source); }, nb::arg("source"),
         "Source text with variables that are written in part where branches meet, as Slang compiles them rightly.");

@@ -41,8 +41,10 @@ void BracketedText::find_aliases()
     for (size_t i = 0; i + 2 < m_tokens.size(); ++i) {
         const bool is_new = at(i) == "typealias" && at(i + 2) == "=";
         const size_t type = is_new ? i + 3 : i + 1, end = is_new ? i + 4 : i + 3;
-        if ((is_new || at(i) == "typedef") && at(end) == ";" && is_float_type(at(type)) && !is_float_word(at(type)))
-            m_aliases.insert(at(is_new ? i + 1 : i + 2));
+        const size_t name = is_new ? i + 1 : i + 2;
+        if ((is_new || at(i) == "typedef") && at(end) == ";" && is_float_type(at(type)) && !is_float_word(at(type)) &&
+            !at(name).starts_with("_spy_")) // those are of generated kernels
+            m_aliases.insert(at(name));
     }
 }
 

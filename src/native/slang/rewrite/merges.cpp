@@ -94,9 +94,20 @@ private:
         const Variables variables = variables_of(body);
         const Statements statements(m_text, body);
         for (const auto& [name, variable] : variables)
-            for (const size_t part : variable.parts)
-                if (is_lost(name, variable, part, forks, variables) && !is_passed(statements.end_of(part), name))
+            for (const size_t part : variable.parts) {
+                const size_t end = statements.end_of(part);
+                if (end != npos && is_lost(name, variable, part, forks, variables) && !is_passed(end, name) &&
+                    !goes_on(end, variable, statements))
                     statements.pass_behind(part, name, variable.is_float, places);
+            }
+    }
+
+    /// Whether the next statement, behind a ";", writes a part of the same variable.
+    bool goes_on(size_t end, const Variable& variable, const Statements& statements) const
+    {
+        return std::any_of(variable.parts.begin(), variable.parts.end(), [&](size_t part) {
+            return part > end && statements.begin_of(part) == end + 1 && statements.end_of(part) != npos;
+        });
     }
 
     bool is_lost(std::string_view name, const Variable& variable, size_t part, const Forks& forks,
@@ -129,7 +140,7 @@ private:
     /// Whether an operation already stands behind a statement.
     bool is_passed(size_t end, std::string_view name) const
     {
-        return end != npos && at(end + 1) == name && at(end + 2) == "=" &&
+        return at(end + 1) == name && at(end + 2) == "=" &&
             ((at(end + 3) == "-" && at(end + 4) == "(" && at(end + 5) == "-") || at(end + 3).starts_with("_spy_same_"));
     }
 
