@@ -10,7 +10,6 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
-constexpr size_t npos = BracketedText::npos;
 
 class DetachedScanner {
 public:

@@ -12,7 +12,6 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
-constexpr size_t npos = BracketedText::npos;
 
 /// The branches and loops of a function.
 class Forks {

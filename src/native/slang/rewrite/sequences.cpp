@@ -13,7 +13,6 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
-constexpr size_t npos = BracketedText::npos;
 
 /// One kind of change at a time, as each moves the tokens of the next.
 class SequenceScanner {

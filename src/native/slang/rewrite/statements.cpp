@@ -4,7 +4,6 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
-constexpr size_t npos = BracketedText::npos;
 
 } // namespace
 
