@@ -26,7 +26,7 @@ public:
             for (size_t i = body.open + 1; i < body.end; ++i)
                 if (names.count(at(i)) && (is_component(i) || is_copied(i)) && !is_hidden(i, body)) {
                     places[m_text.token(i).begin] += "detach(";
-                    places[m_text.token(i).end] += ")";
+                    places[m_text.token(i).end] += ')';
                 }
         }
         return places;
