@@ -3,6 +3,7 @@
 // histograms). Slang's half: slangpy/slang/atomics.slang; the second kernel: slangpy/plan/derive/sums.py.
 #include "call/sums.h"
 #include "call/write/writing.h"
+#include "core/align.h"
 #include "device/encoder.h"
 #include "device/submit.h"
 
@@ -27,7 +28,7 @@ struct PrivatesArguments {
     uint64_t pitch; ///< bytes from copy to copy
 };
 
-uint64_t pitch_of(const AddedRange& range) { return (range.size + line - 1) / line * line; }
+uint64_t pitch_of(const AddedRange& range) { return round_up(range.size, line); }
 
 bool may_copy(const Call& call, const Measured& measured, const Written& written)
 {
@@ -41,7 +42,7 @@ std::vector<uint64_t> table_of(const Written& written, uint64_t address, uint64_
 {
     std::vector<uint64_t> table{written.added.size() | (copies - 1) << 32};
     uint64_t at = address + sizeof(uint64_t) * (1 + private_words * written.added.size());
-    at = (at + line - 1) / line * line;
+    at = round_up(at, line);
     for (const AddedRange& range : written.added) {
         table.insert(table.end(), {range.begin, range.begin + range.size, at, pitch_of(range)});
         at += pitch_of(range) * copies;

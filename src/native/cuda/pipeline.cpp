@@ -3,6 +3,8 @@
 #include "cuda/compile.h"
 #include "cuda/device.h"
 
+#include "core/align.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -101,13 +103,12 @@ void CudaKernel::check_parameters()
 void CudaKernel::find_scopes()
 {
     constexpr size_t alignment = 256;
-    auto padded = [](size_t size) { return (size + alignment - 1) / alignment * alignment; };
     const auto& scopes = m_layout->scopes;
     m_scratch_offset.resize(std::max<size_t>(scopes.size(), 2));
     size_t at = 0;
     auto place = [&](size_t scope, size_t size) {
         m_scratch_offset[scope] = at;
-        at += padded(size);
+        at += round_up(size, alignment);
     };
     uint64_t global_size = scopes.empty() ? 0 : scopes[0].size;
     place(1, std::max<size_t>(m_parameter_bytes, scopes.size() > 1 ? scopes[1].size : 0));

@@ -1,5 +1,6 @@
 #include "device/host.h"
 
+#include "core/align.h"
 #include "core/error.h"
 #include "device/texel_format.h"
 #include "device/texture_shape.h"
@@ -65,7 +66,7 @@ uint8_t* HostHeap::allocate(uint64_t& size, bool zero)
     const bool is_large = size >= large;
     // In steps of about 6 %, so that similar sizes share blocks.
     const uint64_t step = is_large ? std::max<uint64_t>(1u << 16, std::bit_floor(size) / 16) : 64;
-    size = (size + step - 1) / step * step;
+    size = round_up(size, step);
     std::lock_guard lock(m_mutex);
     uint8_t* data = nullptr;
     if (auto it = m_cache.find(size); it != m_cache.end()) {

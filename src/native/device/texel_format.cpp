@@ -1,5 +1,6 @@
 #include "device/texel_format.h"
 
+#include "core/align.h"
 #include "core/error.h"
 
 #include <algorithm>
@@ -98,7 +99,7 @@ SubresourceLayout subresource_layout(Format format, uint32_t width, uint32_t hei
     const uint64_t columns = (uint64_t(width) + info.block_width - 1) / info.block_width;
     layout.row_count = (height + info.block_height - 1) / info.block_height;
     layout.col_pitch = info.bytes_per_block;
-    layout.row_pitch = (columns * info.bytes_per_block + row_alignment - 1) / row_alignment * row_alignment;
+    layout.row_pitch = round_up(columns * info.bytes_per_block, row_alignment);
     layout.slice_pitch = layout.row_pitch * layout.row_count;
     layout.size_in_bytes = layout.slice_pitch * depth;
     return layout;

@@ -1,5 +1,6 @@
 #pragma once
 // Where a backend binds each parameter of a program, from Slang's reflection. Part of type_layout.cpp.
+#include "core/align.h"
 #include "slang/reflection/reflection.h"
 
 #include <algorithm>
@@ -230,7 +231,7 @@ private:
             slot.kind = SlotKind::structured_buffer;
             if (slang::TypeLayoutReflection* element = layout->getElementTypeLayout()) {
                 const uint64_t alignment = uint64_t(std::max(element->getAlignment(), 1));
-                slot.element_stride = (byte_size(element) + alignment - 1) / alignment * alignment;
+                slot.element_stride = round_up(byte_size(element), alignment);
             }
             return;
         }

@@ -1,5 +1,7 @@
 #include "slang/heap.h"
 
+#include "core/align.h"
+
 #include <algorithm>
 #include <cstdlib> // defines __GLIBC__ where it is
 
@@ -34,7 +36,7 @@ void fill(const Ranges& ranges)
 {
     for (auto [begin, end] : ranges) {
         end = end / page * page;
-        for (begin = (begin + page - 1) / page * page; begin < end; begin += step)
+        for (begin = round_up(begin, page); begin < end; begin += step)
             if (madvise(reinterpret_cast<void*>(begin), std::min(step, end - begin), MADV_POPULATE_WRITE) != 0)
                 return;
     }

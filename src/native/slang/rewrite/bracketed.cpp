@@ -35,16 +35,29 @@ BracketedText::BracketedText(std::string_view text) : m_text(text), m_tokens(tok
     find_aliases();
 }
 
-/// `typedef float2 V;` and `typealias V = float2;`
+TypeAlias BracketedText::alias_at(size_t i) const
+{
+    const bool is_new = at(i) == "typealias" && at(i + 2) == "=";
+    if (!is_new && at(i) != "typedef")
+        return {npos, npos, i, false};
+    const size_t type = is_new ? i + 3 : i + 1;
+    size_t end = type + 1;
+    bool is_array = at(end) == "[";
+    while (at(end) == "[" && m_match[end] != npos)
+        end = m_match[end] + 1;
+    if (is_new)
+        return {i + 1, type, end, is_array};
+    is_array |= at(end + 1) == "[";
+    return {end, type, end + 1, is_array};
+}
+
 void BracketedText::find_aliases()
 {
     for (size_t i = 0; i + 2 < m_tokens.size(); ++i) {
-        const bool is_new = at(i) == "typealias" && at(i + 2) == "=";
-        const size_t type = is_new ? i + 3 : i + 1, end = is_new ? i + 4 : i + 3;
-        const size_t name = is_new ? i + 1 : i + 2;
-        if ((is_new || at(i) == "typedef") && at(end) == ";" && is_float_type(at(type)) && !is_float_word(at(type)) &&
-            !at(name).starts_with("_spy_")) // those are of generated kernels
-            m_aliases.insert(at(name));
+        const TypeAlias alias = alias_at(i);
+        if (alias.name != npos && !alias.is_array && at(alias.end) == ";" && is_float_type(at(alias.type)) &&
+            !is_float_word(at(alias.type)) && !at(alias.name).starts_with("_spy_")) // those are of generated kernels
+            m_aliases.insert(at(alias.name));
     }
 }
 
@@ -209,6 +222,16 @@ std::string_view BracketedText::scope_word(size_t begin) const
         if (at(i) == "struct" || at(i) == "class" || at(i) == "extension" || at(i) == "interface")
             return at(i);
     return {};
+}
+
+NamePath BracketedText::path_at(size_t i) const
+{
+    NamePath path{i, i + 1};
+    while (at(path.end) == "." || (at(path.end) == "[" && m_match[path.end] != npos)) {
+        path.last = path.end;
+        path.end = at(path.end) == "." ? path.end + 2 : m_match[path.end] + 1;
+    }
+    return path;
 }
 
 bool BracketedText::is_assignment(size_t i) const

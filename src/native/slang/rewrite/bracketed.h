@@ -16,13 +16,25 @@ struct FunctionBody {
 
 /// The words that begin a body's first and last loop, as tokens; npos where it has none.
 struct LoopWords {
-    size_t first = std::string_view::npos, last = std::string_view::npos;
-    bool any() const { return first != std::string_view::npos; }
+    size_t first = npos, last = npos;
+    bool any() const { return first != npos; }
+};
+
+/// A name with what picks parts of it: `a.b[i].c`.
+struct NamePath {
+    size_t last; ///< its last step, a "." or "["; the name where it has none
+    size_t end;  ///< the token behind it
+};
+
+/// `typedef P Two[2];`, `typedef P[2] Two;`, `typealias Two = P[2];`, as tokens.
+struct TypeAlias {
+    size_t name, type; ///< npos where there is none
+    size_t end;        ///< behind the name and the type
+    bool is_array;
 };
 
 class BracketedText {
 public:
-    static constexpr size_t npos = std::string_view::npos;
     using Names = std::set<std::string_view>;
 
     explicit BracketedText(std::string_view text);
@@ -58,6 +70,8 @@ public:
     size_t
     declaration_of(const FunctionBody& body) const;  ///< the first token of the outermost type or function around it
     std::string_view scope_word(size_t begin) const; ///< "struct", ..., around a function; empty in namespaces
+    TypeAlias alias_at(size_t i) const;              ///< that begins with the word at i
+    NamePath path_at(size_t i) const;                ///< that begins with the name at i
     bool is_assignment(size_t i) const;              ///< whether =, += and the like stand there
     bool is_stepped(size_t i) const;                 ///< whether ++ or -- stands before i
 

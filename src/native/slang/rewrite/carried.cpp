@@ -3,6 +3,7 @@
 #include "slang/rewrite/bracketed.h"
 #include "slang/rewrite/index.h"
 #include "slang/rewrite/passed.h"
+#include "slang/rewrite/statements.h"
 #include "slang/rewrite/variables.h"
 
 #include <algorithm>
@@ -11,6 +12,7 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
+
 class CarriedScanner {
 public:
     CarriedScanner(std::string_view text, const FunctionTables& imported)
@@ -22,16 +24,7 @@ public:
 
     std::vector<Places> found() const
     {
-        std::vector<Places> result;
-        for (const FunctionBody& body : m_text.bodies()) {
-            if (!m_text.loops(body).any() || !may_be_differentiable(m_text, body))
-                continue;
-            Places places{m_text.token(m_text.declaration_of(body)).begin, {}};
-            search(body, places);
-            if (!places.passed.empty())
-                result.push_back(std::move(places));
-        }
-        return result;
+        return places_in(m_text, [this](const FunctionBody& body, Places& places) { search(body, places); });
     }
 
 private:
@@ -52,6 +45,8 @@ private:
 
     void search(const FunctionBody& body, Places& places) const
     {
+        if (!m_text.loops(body).any() || !may_be_differentiable(m_text, body))
+            return;
         const Loops loops(m_text, body);
         const auto declared = declared_names(m_text, body);
         const Variables variables = variables_of(body, declared);
@@ -75,11 +70,7 @@ private:
             const auto found = variables.find(at(i));
             if (found == variables.end() || at(i - 1) == "." || found->second.declared->is_at(i))
                 continue;
-            size_t end = i + 1, before = i; // behind the path, and its last step
-            while (at(end) == "." || at(end) == "[") {
-                before = end;
-                end = at(end) == "." ? end + 2 : m_text.match(end) + 1;
-            }
+            const auto [before, end] = m_text.path_at(i);
             const bool is_method = at(end) == "(" && at(before) == ".";
             Variable& variable = found->second;
             const bool is_whole = (is_method ? before : end) == i + 1;
@@ -96,12 +87,8 @@ private:
     /// Whether the path at tokens [begin, end) is assigned, or passed to a function that may write it.
     bool is_written(size_t begin, size_t end, const Variable& variable) const
     {
-        if (m_text.is_assignment(end) || m_text.is_stepped(begin))
-            return true;
-        const auto [name, effect] = taking_of(m_text, m_own, m_imported, begin, end);
-        if (name == npos || is_float_type(at(name)) || only_reads_arguments(at(name)))
-            return false;
-        return effect.known ? effect.may : !m_own.is_struct(at(name)) && is_known(variable);
+        const Written written = written_at(m_text, m_own, m_imported, begin, end);
+        return written.is || (written.unknown != npos && !m_own.is_struct(at(written.unknown)) && is_known(variable));
     }
 
     /// Whether a type shows that it is one of values, which can be copied.
@@ -185,8 +172,7 @@ private:
         const size_t before = m_text.token(begin - 1).end;
         Passed& passed = places.passed[before];
         (variable.is_float ? passed.floats : passed.values).insert(name);
-        static const Names may_stand_before = {";", "{", "}", ":"};
-        if (may_stand_before.count(at(begin - 1)) || !places.braces.emplace(before, " {").second)
+        if (begins_freely(m_text, begin) || !places.braces.emplace(before, " {").second)
             return;
         places.braces[m_text.token(loop.end).end] += " }";
     }

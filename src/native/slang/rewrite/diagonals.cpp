@@ -14,6 +14,7 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
+
 class DiagonalScanner {
 public:
     DiagonalScanner(std::string_view text, const FunctionTables& imported)
@@ -152,13 +153,10 @@ private:
     /// Whether the path at tokens [begin, end) is assigned, or passed to a function that may write it.
     bool is_written(size_t begin, size_t end) const
     {
-        if (m_text.is_assignment(end) || m_text.is_stepped(begin))
-            return true;
-        const auto [name, effect] = taking_of(m_text, m_own, m_imported, begin, end);
-        if (name == npos || is_float_type(at(name)) || only_reads_arguments(at(name)) ||
-            is_struct(m_own, m_imported, at(name)))
-            return false;
-        return effect.known ? effect.may : !at(name).starts_with("_spy_");
+        const Written written = written_at(m_text, m_own, m_imported, begin, end);
+        return written.is ||
+            (written.unknown != npos && !is_struct(m_own, m_imported, at(written.unknown)) &&
+             !at(written.unknown).starts_with("_spy_"));
     }
 
     BracketedText m_text;

@@ -66,8 +66,8 @@ private:
 
     bool is_branch(size_t open) const
     {
-        const size_t condition = at(open - 1) == ")" ? m_text.match(open - 1) : BracketedText::npos;
-        return at(open - 1) == "else" || (condition != BracketedText::npos && at(condition - 1) == "if");
+        const size_t condition = at(open - 1) == ")" ? m_text.match(open - 1) : npos;
+        return at(open - 1) == "else" || (condition != npos && at(condition - 1) == "if");
     }
 
     /// Whether a block uses elements of a variable, and not first of all writes one.
@@ -116,9 +116,9 @@ private:
             return limit;
         while (next < limit && at(next) != ";") {
             const size_t match = m_text.match(next);
-            if (match != BracketedText::npos && match < next)
+            if (match != npos && match < next)
                 return limit;
-            next = match != BracketedText::npos ? match + 1 : next + 1;
+            next = match != npos ? match + 1 : next + 1;
         }
         return next;
     }

@@ -54,6 +54,14 @@ bool returns_elements(const BracketedText& text, size_t name)
     return is_vector || (is_array && is_float_word(word));
 }
 
+/// Whether one of the tables says so of a name.
+bool holds_anywhere(const FunctionTable& own, const FunctionTables& imported,
+                    bool (FunctionTable::*test)(std::string_view) const, std::string_view name)
+{
+    return (own.*test)(name) ||
+        std::any_of(imported.begin(), imported.end(), [&](const auto& table) { return (*table.*test)(name); });
+}
+
 } // namespace
 
 bool is_discrete_type(std::string_view word)
@@ -149,28 +157,18 @@ void FunctionTable::read_struct(const BracketedText& text, size_t i)
     }
 }
 
-/// `typedef P Two[2];`, `typedef P[2] Two;`, `typealias Two = P[2];`
-void FunctionTable::read_alias(const BracketedText& text, size_t i)
+void FunctionTable::read_alias(const BracketedText& text, const TypeAlias& alias)
 {
-    const bool is_new = text.at(i) == "typealias" && text.at(i + 2) == "=";
-    if (!is_new && text.at(i) != "typedef")
-        return;
-    const size_t type = is_new ? i + 3 : i + 1;
-    size_t end = type + 1;
-    bool is_array = text.at(end) == "[";
-    while (text.at(end) == "[" && text.match(end) != npos)
-        end = text.match(end) + 1;
-    const size_t name = is_new ? i + 1 : end;
-    is_array |= !is_new && text.at(end + 1) == "[";
-    const bool is_float = is_float_type(text.at(type)), is_known = is_struct(text.at(type));
-    if ((is_float && (is_array || !is_float_word(text.at(type)))) || (is_known && is_array))
-        m_aliases.emplace(text.at(name));
-    else if (is_known && text.at(end) != "<") {
-        m_structs.emplace(text.at(name));
-        m_renamed.emplace(text.at(name));
+    const std::string_view name = text.at(alias.name), type = text.at(alias.type);
+    const bool is_known = is_struct(type);
+    if ((is_float_type(type) && (alias.is_array || !is_float_word(type))) || (is_known && alias.is_array))
+        m_aliases.emplace(name);
+    else if (is_known && text.at(alias.type + 1) != "<") {
+        m_structs.emplace(name);
+        m_renamed.emplace(name);
     }
-    if (m_holders.count(text.at(type)))
-        m_holders.emplace(text.at(name));
+    if (m_holders.count(type))
+        m_holders.emplace(name);
 }
 
 void FunctionTable::read_types(const BracketedText& text)
@@ -179,7 +177,8 @@ void FunctionTable::read_types(const BracketedText& text)
         if (text.at(i) == "struct")
             read_struct(text, i);
     for (size_t i = 0; i + 1 < text.size(); ++i)
-        read_alias(text, i);
+        if (const TypeAlias alias = text.alias_at(i); alias.name != npos)
+            read_alias(text, alias);
     for (const auto& [name, field] : declared_fields(text)) {
         FieldTypes& types = m_fields[std::string(name)];
         (field.is_array ? types.arrays : types.singles).emplace(field.type);
@@ -235,26 +234,22 @@ Effect effect_of(const FunctionTable& own, const FunctionTables& imported, std::
 
 bool is_struct(const FunctionTable& own, const FunctionTables& imported, std::string_view name)
 {
-    return own.is_struct(name) ||
-        std::any_of(imported.begin(), imported.end(), [&](const auto& table) { return table->is_struct(name); });
+    return holds_anywhere(own, imported, &FunctionTable::is_struct, name);
 }
 
 bool is_renamed(const FunctionTable& own, const FunctionTables& imported, std::string_view name)
 {
-    return own.is_renamed(name) ||
-        std::any_of(imported.begin(), imported.end(), [&](const auto& table) { return table->is_renamed(name); });
+    return holds_anywhere(own, imported, &FunctionTable::is_renamed, name);
 }
 
 bool holds_memory(const FunctionTable& own, const FunctionTables& imported, std::string_view name)
 {
-    return own.holds_memory(name) ||
-        std::any_of(imported.begin(), imported.end(), [&](const auto& table) { return table->holds_memory(name); });
+    return holds_anywhere(own, imported, &FunctionTable::holds_memory, name);
 }
 
 bool is_array_alias(const FunctionTable& own, const FunctionTables& imported, std::string_view name)
 {
-    return own.is_array_alias(name) ||
-        std::any_of(imported.begin(), imported.end(), [&](const auto& table) { return table->is_array_alias(name); });
+    return holds_anywhere(own, imported, &FunctionTable::is_array_alias, name);
 }
 
 Taking taking_of(const BracketedText& text, const FunctionTable& own, const FunctionTables& imported, size_t begin,
@@ -275,6 +270,17 @@ bool changes_object(const BracketedText& text, const FunctionTable& own, const F
                     size_t open)
 {
     return effect_of(own, imported, text.at(before + 1), arguments_of(text, open).size(), npos).may;
+}
+
+Written written_at(const BracketedText& text, const FunctionTable& own, const FunctionTables& imported, size_t begin,
+                   size_t end)
+{
+    if (text.is_assignment(end) || text.is_stepped(begin))
+        return {true};
+    const auto [name, effect] = taking_of(text, own, imported, begin, end);
+    if (name == npos || is_float_type(text.at(name)) || only_reads_arguments(text.at(name)))
+        return {};
+    return effect.known ? Written{effect.may} : Written{false, name};
 }
 
 bool may_be_differentiable(const BracketedText& text, const FunctionBody& body)

@@ -1,5 +1,7 @@
 #pragma once
 // What the functions of a source do to their parameters, read off its words.
+#include "core/tokens.h"
+
 #include <map>
 #include <memory>
 #include <set>
@@ -11,6 +13,7 @@ namespace spy {
 
 class BracketedText;
 struct FunctionBody;
+struct TypeAlias;
 
 /// How a function uses a parameter. `written_float`: a scalar, vector or matrix of floats; `written_discrete`: integers
 /// or bools, which have no derivatives; `referred`: through a __ref, which may be one to memory.
@@ -50,7 +53,7 @@ private:
     void read(const BracketedText& text);
     void read_types(const BracketedText& text);
     void read_struct(const BracketedText& text, size_t i);
-    void read_alias(const BracketedText& text, size_t i);
+    void read_alias(const BracketedText& text, const TypeAlias& alias);
 
     std::map<std::string, std::vector<DeclaredFunction>, std::less<>> m_functions;
     std::map<std::string, FieldTypes, std::less<>> m_fields;
@@ -97,13 +100,23 @@ size_t called_name(const BracketedText& text, size_t open);
 
 /// A call, and what it does to one of its arguments.
 struct Taking {
-    size_t name = std::string_view::npos; ///< the token of its name; npos where there is no call
+    size_t name = npos; ///< the token of its name; npos where there is no call
     Effect effect = {};
 };
 
 /// The call of which the tokens [begin, end) are an argument by themselves.
 Taking taking_of(const BracketedText& text, const FunctionTable& own, const FunctionTables& imported, size_t begin,
                  size_t end);
+
+/// Whether a path is written.
+struct Written {
+    bool is = false;
+    size_t unknown = npos; ///< the name of a function that the sources do not declare, which may write it
+};
+
+/// Of the path at tokens [begin, end): assigned, counted up or down, or passed to a function.
+Written written_at(const BracketedText& text, const FunctionTable& own, const FunctionTables& imported, size_t begin,
+                   size_t end);
 
 /// Whether `a.b.bump(c)` changes its object, where `before` is the last "." and `open` the "(".
 bool changes_object(const BracketedText& text, const FunctionTable& own, const FunctionTables& imported, size_t before,

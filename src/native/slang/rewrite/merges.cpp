@@ -63,19 +63,7 @@ public:
 
     std::vector<Places> found() const
     {
-        std::vector<Places> result;
-        for (const FunctionBody& body : m_text.bodies()) {
-            if (!may_be_differentiable(m_text, body))
-                continue;
-            const Forks forks(m_text, body);
-            if (!forks.any())
-                continue;
-            Places places{m_text.token(m_text.declaration_of(body)).begin, {}};
-            search(body, forks, places);
-            if (!places.passed.empty())
-                result.push_back(std::move(places));
-        }
-        return result;
+        return places_in(m_text, [this](const FunctionBody& body, Places& places) { search(body, places); });
     }
 
 private:
@@ -88,8 +76,13 @@ private:
 
     std::string_view at(size_t i) const { return m_text.at(i); }
 
-    void search(const FunctionBody& body, const Forks& forks, Places& places) const
+    void search(const FunctionBody& body, Places& places) const
     {
+        if (!may_be_differentiable(m_text, body))
+            return;
+        const Forks forks(m_text, body);
+        if (!forks.any())
+            return;
         const Variables variables = variables_of(body);
         const Statements statements(m_text, body);
         for (const auto& [name, variable] : variables)
@@ -169,11 +162,7 @@ private:
         const auto found = variables.find(known == declared.end() ? "this" : at(i));
         if (found == variables.end())
             return;
-        size_t end = i + 1, before = i; // behind the path, and its last step
-        while (at(end) == "." || at(end) == "[") {
-            before = end;
-            end = at(end) == "." ? end + 2 : m_text.match(end) + 1;
-        }
+        const auto [before, end] = m_text.path_at(i);
         const bool is_method = at(end) == "(" && at(before) == ".";
         if (!(is_method ? changes_object(m_text, m_own, m_imported, before, end) : is_written(i, end)))
             return;
@@ -187,12 +176,10 @@ private:
     /// Whether the path at tokens [begin, end) is assigned, or passed to a function that may write it.
     bool is_written(size_t begin, size_t end) const
     {
-        if (m_text.is_assignment(end) || m_text.is_stepped(begin))
-            return true;
-        const auto [name, effect] = taking_of(m_text, m_own, m_imported, begin, end);
-        if (name == npos || is_float_type(at(name)) || only_reads_arguments(at(name)))
-            return false;
-        return effect.known ? effect.may : !m_own.is_struct(at(name)) && !at(name).starts_with("_spy_");
+        const Written written = written_at(m_text, m_own, m_imported, begin, end);
+        return written.is ||
+            (written.unknown != npos && !m_own.is_struct(at(written.unknown)) &&
+             !at(written.unknown).starts_with("_spy_"));
     }
 
     /// Whether a type shows that it is one of values, which can be copied.

@@ -11,6 +11,7 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
+
 class OutScanner {
 public:
     OutScanner(std::string_view text, const FunctionTables& imported)
@@ -26,15 +27,7 @@ public:
     /// Where names are to be passed through an operation, function by function.
     std::vector<Places> found() const
     {
-        std::vector<Places> result;
-        for (const FunctionBody& body : m_text.bodies())
-            if (m_text.loops(body).any()) {
-                Places places{m_text.token(m_text.declaration_of(body)).begin, {}};
-                search(body, places.passed);
-                if (!places.passed.empty())
-                    result.push_back(std::move(places));
-            }
-        return result;
+        return places_in(m_text, [this](const FunctionBody& body, Places& places) { search(body, places.passed); });
     }
 
 private:
@@ -49,6 +42,8 @@ private:
     void search(const FunctionBody& body, std::map<size_t, Passed>& places) const
     {
         const LoopWords loops = m_text.loops(body);
+        if (!loops.any())
+            return;
         const bool differentiable = may_be_differentiable(m_text, body);
         const Variables variables{m_text.local_floats(body), declared_names(m_text, body)};
         for (size_t open = body.open + 1; open < body.end; ++open) {

@@ -12,6 +12,7 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
+
 class PartScanner {
 public:
     PartScanner(std::string_view text, const FunctionTables& imported)
@@ -23,16 +24,7 @@ public:
 
     std::vector<Places> found() const
     {
-        std::vector<Places> result;
-        for (const FunctionBody& body : m_text.bodies()) {
-            if (!may_be_differentiable(m_text, body))
-                continue;
-            Places places{m_text.token(m_text.declaration_of(body)).begin, {}};
-            search(body, places);
-            if (!places.passed.empty())
-                result.push_back(std::move(places));
-        }
-        return result;
+        return places_in(m_text, [this](const FunctionBody& body, Places& places) { search(body, places); });
     }
 
 private:
@@ -47,6 +39,8 @@ private:
 
     void search(const FunctionBody& body, Places& places) const
     {
+        if (!may_be_differentiable(m_text, body))
+            return;
         const Loops loops(m_text, body);
         const Statements statements(m_text, body);
         for (const auto& [name, writes] : writes_of(body, loops)) {

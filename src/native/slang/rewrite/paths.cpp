@@ -15,6 +15,7 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
+
 /// `.z` or `[i]` behind a variable.
 struct Step {
     bool is_index;

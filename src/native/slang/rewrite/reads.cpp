@@ -14,6 +14,7 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
+
 /// A variable or parameter whose elements are floats.
 struct Variable {
     size_t name; ///< token of its declaration

@@ -90,20 +90,13 @@ private:
     /// Braces around a statement, where one is expected.
     void with_braces(size_t begin, size_t end)
     {
-        static const Names may_stand_before = {";", "{", "}", ":"};
-        if (may_stand_before.count(at(begin - 1)))
+        if (begins_freely(m_text, begin))
             return;
         m_before[m_text.token(begin - 1).end] = " {";
         m_braces[m_text.token(end).end] = " }";
     }
 
-    size_t end_of_path(size_t i) const
-    {
-        ++i;
-        while (at(i) == "." || (at(i) == "[" && m_text.match(i) != npos))
-            i = at(i) == "." ? i + 2 : m_text.match(i) + 1;
-        return i;
-    }
+    size_t end_of_path(size_t i) const { return m_text.path_at(i).end; }
 
     /// Whether brackets hold a path that a step or an assignment follows; a statement; or what is assigned.
     bool is_idle(size_t open, const Statements& statements) const

@@ -27,6 +27,12 @@ size_t last_token(const BracketedText& text, size_t i, size_t limit)
     return i;
 }
 
+bool begins_freely(const BracketedText& text, size_t begin)
+{
+    static const Names may_stand_before = {";", "{", "}", ":"};
+    return may_stand_before.count(text.at(begin - 1)) > 0;
+}
+
 size_t Statements::begin_of(size_t i) const
 {
     while (m_text.around(i) != npos && (at(m_text.around(i)) != "{" || m_text.is_list(m_text.around(i))))
@@ -63,8 +69,7 @@ void Statements::pass_behind(size_t i, std::string_view name, bool is_float, Pla
     const size_t behind = m_text.token(end).end;
     Passed& passed = places.passed[behind];
     (is_float ? passed.floats : passed.values).insert(name);
-    static const Names may_stand_before = {";", "{", "}", ":"};
-    if (may_stand_before.count(at(begin - 1)) || places.closing.count(behind))
+    if (begins_freely(m_text, begin) || places.closing.count(behind))
         return;
     places.braces[m_text.token(begin - 1).end] += " {";
     places.closing[behind] = " }";

@@ -10,6 +10,9 @@ namespace spy {
 /// The last token of the statement that begins at token i, with all of its branches and its body.
 size_t last_token(const BracketedText& text, size_t i, size_t limit);
 
+/// Whether more statements may stand where one begins: not so behind `if (...)`, `else` and the like.
+bool begins_freely(const BracketedText& text, size_t begin);
+
 class Statements {
 public:
     Statements(const BracketedText& text, const FunctionBody& body) : m_text(text), m_body(body) { }

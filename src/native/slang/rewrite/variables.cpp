@@ -4,6 +4,7 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
+
 class DeclarationReader {
 public:
     explicit DeclarationReader(const BracketedText& text) : m_text(text) { }
