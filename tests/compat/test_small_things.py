@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +191,7 @@ def test_what_messages_name(module: spy.Module, device: spy.Device) -> None:
 def test_loops_that_cannot_be_unrolled(device: spy.Device, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Slang's refusal, which takes it long, says what to write instead, and is remembered."""
     asked: list[int] = []
+    key = f"{where}_{uuid.uuid4()}"  # the id of an object may come again, and the disk cache would know it
 
     class Refused:
         def code(self, entry_point: int) -> bytes:
@@ -198,7 +199,7 @@ def test_loops_that_cannot_be_unrolled(device: spy.Device, where: str, monkeypat
             raise spy.SlangCompileError(f"error[E40020]: loop unrolling failed\n --> {where}:1:2")
 
         def content_key(self, entry_point: int) -> str:
-            return f"{where}_{id(self)}_{os.getpid()}_{entry_point}"
+            return f"{key}_{entry_point}"
 
         def binding_layout(self, entry_point: int) -> Any:
             return device.create_root_shader_object  # never looked at: the device has no HLSL

@@ -35,26 +35,10 @@ BracketedText::BracketedText(std::string_view text) : m_text(text), m_tokens(tok
     find_aliases();
 }
 
-TypeAlias BracketedText::alias_at(size_t i) const
-{
-    const bool is_new = at(i) == "typealias" && at(i + 2) == "=";
-    if (!is_new && at(i) != "typedef")
-        return {npos, npos, i, false};
-    const size_t type = is_new ? i + 3 : i + 1;
-    size_t end = type + 1;
-    bool is_array = at(end) == "[";
-    while (at(end) == "[" && m_match[end] != npos)
-        end = m_match[end] + 1;
-    if (is_new)
-        return {i + 1, type, end, is_array};
-    is_array |= at(end + 1) == "[";
-    return {end, type, end + 1, is_array};
-}
-
 void BracketedText::find_aliases()
 {
     for (size_t i = 0; i + 2 < m_tokens.size(); ++i) {
-        const TypeAlias alias = alias_at(i);
+        const TypeAlias alias = alias_at(*this, i);
         if (alias.name != npos && !alias.is_array && at(alias.end) == ";" && is_float_type(at(alias.type)) &&
             !is_float_word(at(alias.type)) && !at(alias.name).starts_with("_spy_")) // those are of generated kernels
             m_aliases.insert(at(alias.name));
@@ -224,16 +208,6 @@ std::string_view BracketedText::scope_word(size_t begin) const
     return {};
 }
 
-NamePath BracketedText::path_at(size_t i) const
-{
-    NamePath path{i, i + 1};
-    while (at(path.end) == "." || (at(path.end) == "[" && m_match[path.end] != npos)) {
-        path.last = path.end;
-        path.end = at(path.end) == "." ? path.end + 2 : m_match[path.end] + 1;
-    }
-    return path;
-}
-
 bool BracketedText::is_assignment(size_t i) const
 {
     const std::string_view sign = at(i), second = at(i + 1);
@@ -246,6 +220,32 @@ bool BracketedText::is_assignment(size_t i) const
 bool BracketedText::is_stepped(size_t i) const
 {
     return (at(i - 1) == "+" || at(i - 1) == "-") && at(i - 2) == at(i - 1) && joined(i - 2);
+}
+
+TypeAlias alias_at(const BracketedText& text, size_t i)
+{
+    const bool is_new = text.at(i) == "typealias" && text.at(i + 2) == "=";
+    if (!is_new && text.at(i) != "typedef")
+        return {npos, npos, i, false};
+    const size_t type = is_new ? i + 3 : i + 1;
+    size_t end = type + 1;
+    bool is_array = text.at(end) == "[";
+    while (text.at(end) == "[" && text.match(end) != npos)
+        end = text.match(end) + 1;
+    if (is_new)
+        return {i + 1, type, end, is_array};
+    is_array |= text.at(end + 1) == "[";
+    return {end, type, end + 1, is_array};
+}
+
+NamePath path_at(const BracketedText& text, size_t i)
+{
+    NamePath path{i, i + 1};
+    while (text.at(path.end) == "." || (text.at(path.end) == "[" && text.match(path.end) != npos)) {
+        path.last = path.end;
+        path.end = text.at(path.end) == "." ? path.end + 2 : text.match(path.end) + 1;
+    }
+    return path;
 }
 
 } // namespace spy

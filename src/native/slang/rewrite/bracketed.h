@@ -70,8 +70,6 @@ public:
     size_t
     declaration_of(const FunctionBody& body) const;  ///< the first token of the outermost type or function around it
     std::string_view scope_word(size_t begin) const; ///< "struct", ..., around a function; empty in namespaces
-    TypeAlias alias_at(size_t i) const;              ///< that begins with the word at i
-    NamePath path_at(size_t i) const;                ///< that begins with the name at i
     bool is_assignment(size_t i) const;              ///< whether =, += and the like stand there
     bool is_stepped(size_t i) const;                 ///< whether ++ or -- stands before i
 
@@ -89,8 +87,10 @@ private:
     bool m_balanced = true;
 };
 
-bool is_float_word(std::string_view word); ///< float, half, double and their long names
-bool is_float_type(std::string_view word); ///< float, half3, double2x2 and the like
+TypeAlias alias_at(const BracketedText& text, size_t i); ///< that begins with the word at i
+NamePath path_at(const BracketedText& text, size_t i);   ///< that begins with the name at i
+bool is_float_word(std::string_view word);               ///< float, half, double and their long names
+bool is_float_type(std::string_view word);               ///< float, half3, double2x2 and the like
 /// Functions of Slang's core module that write none of their arguments, and what else stands before brackets.
 bool only_reads_arguments(std::string_view function);
 inline bool is_word(std::string_view text) { return !text.empty() && starts_word(text[0]); }

@@ -70,7 +70,7 @@ private:
             const auto found = variables.find(at(i));
             if (found == variables.end() || at(i - 1) == "." || found->second.declared->is_at(i))
                 continue;
-            const auto [before, end] = m_text.path_at(i);
+            const auto [before, end] = path_at(m_text, i);
             const bool is_method = at(end) == "(" && at(before) == ".";
             Variable& variable = found->second;
             const bool is_whole = (is_method ? before : end) == i + 1;

@@ -177,7 +177,7 @@ void FunctionTable::read_types(const BracketedText& text)
         if (text.at(i) == "struct")
             read_struct(text, i);
     for (size_t i = 0; i + 1 < text.size(); ++i)
-        if (const TypeAlias alias = text.alias_at(i); alias.name != npos)
+        if (const TypeAlias alias = alias_at(text, i); alias.name != npos)
             read_alias(text, alias);
     for (const auto& [name, field] : declared_fields(text)) {
         FieldTypes& types = m_fields[std::string(name)];

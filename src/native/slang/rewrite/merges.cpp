@@ -162,7 +162,7 @@ private:
         const auto found = variables.find(known == declared.end() ? "this" : at(i));
         if (found == variables.end())
             return;
-        const auto [before, end] = m_text.path_at(i);
+        const auto [before, end] = path_at(m_text, i);
         const bool is_method = at(end) == "(" && at(before) == ".";
         if (!(is_method ? changes_object(m_text, m_own, m_imported, before, end) : is_written(i, end)))
             return;

@@ -96,7 +96,7 @@ private:
         m_braces[m_text.token(end).end] = " }";
     }
 
-    size_t end_of_path(size_t i) const { return m_text.path_at(i).end; }
+    size_t end_of_path(size_t i) const { return path_at(m_text, i).end; }
 
     /// Whether brackets hold a path that a step or an assignment follows; a statement; or what is assigned.
     bool is_idle(size_t open, const Statements& statements) const
