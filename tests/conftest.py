@@ -19,6 +19,7 @@ from functools import _lru_cache_wrapper, cache
 import pytest
 
 os.environ.setdefault("SLANGPY_PROGRESS", "0")  # for child processes, whose stderr tests read
+os.environ.setdefault("GALLIVM_PERF", "nopt")  # Mesa's software driver: most of its time went to making code fast that runs once
 
 from slangpy import Device, DeviceType
 from slangpy._native import _take_vulkan_debug_messages

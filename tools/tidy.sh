@@ -31,4 +31,26 @@ else
 fi
 [ -n "${files[0]:-}" ] || exit 0
 echo "clang-tidy: ${#files[@]} files"
-printf '%s\0' "${files[@]}" | xargs -0 -P 2 -n 4 clang-tidy --quiet -p "$build"
+# Up to eight files of a folder are read as one, as the build does: most of the time goes to their headers.
+python - "$build" "${files[@]}" <<'GROUPS'
+import json, os, re, shutil, sys
+
+build, files = sys.argv[1], sys.argv[2:]
+folder = os.path.join(build, "groups")
+shutil.rmtree(folder, ignore_errors=True)
+os.makedirs(folder)
+entries = {os.path.relpath(entry["file"]): entry for entry in json.load(open(os.path.join(build, "compile_commands.json")))}
+groups = {}
+for name in sorted(files):
+    flags = re.sub(r" -o \S+ -c \S+$", "", entries[name]["command"])
+    groups.setdefault((os.path.dirname(name), flags), []).append(name)
+commands = []
+for (_, flags), names in groups.items():
+    for first in range(0, len(names), 8):
+        path = os.path.abspath(os.path.join(folder, f"{len(commands)}.cpp"))
+        with open(path, "w") as file:
+            file.writelines(f'#include "{os.path.abspath(name)}"\n' for name in names[first : first + 8])
+        commands.append({"directory": os.path.abspath(build), "command": f"{flags} -c {path}", "file": path})
+json.dump(commands, open(os.path.join(folder, "compile_commands.json"), "w"))
+GROUPS
+printf '%s\0' "$build"/groups/*.cpp | xargs -0 -P 2 -n 1 clang-tidy --quiet -p "$build/groups"
