@@ -310,12 +310,20 @@ def test_inlines_nothing_else(source: str) -> None:
         ("for (;;) a = 2; v = v / a;", "for (;;) a = 2; v = v / (-(-a));"),
         ("float d = 1; d += a; v = v * d;", "float d = 1; d += a; v = v * (-(-d));"),
         ("v = v + a - d;", "v = v + (-(-a)) - d;"),
+        ("v = v * (true ? a : 2); v += c ? a : 1;", "v = v * (true ? (-(-a)) : 2); v += c ? (-(-a)) : 1;"),
+        ("v = (c ? (a) : e ? 1 : a) * v; v = w(c ? a : 1);", "v = (c ? ((-(-a))) : e ? 1 : (-(-a))) * v; v = w(c ? a : 1);"),
+        ("float2 q = {a, 1}; v += q.x * q[1] * v * q.yx.x;", "float2 q = {a, 1}; v += (-(-q.x)) * (-(-q[1])) * v * (-(-q.yx.x));"),
+        ("float q[2] = {a, 1}; q[0] += w(q[1]); v = q[1] - v;", "float q[2] = {a, 1}; q[0] += w(q[1]); v = (-(-q[1])) - v;"),
+        ("S s; s.k = a; v = v + s.k * s.other - s.k.x;", "S s; s.k = a; v = v + (-(-s.k)) * s.other - (-(-s.k.x));"),
+        ("var b = a; let c = b * 2; var d = w(a); v = b * v * c * d;", "var b = a; let c = b * 2; var d = w(a); v = (-(-b)) * v * (-(-c)) * d;"),
+        ("v = float2(a, 1).x * v * float2(1, a).xy;", "v = (-(-float2(a, 1).x)) * v * float2(1, a).xy;"),
+        ("v += q.x; q.x = a; v -= q.x; v *= (c, q.x);", "v += q.x; q.x = a; v -= q.x; v *= (c, q.x);"),
         ("v -= a; v += (a); a++;", "v -= (-(-a)); v += ((-(-a))); a++;"),
         ("v = float(a) * v; return a * w(a + 1);", "v = float((-(-a))) * v; return (-(-a)) * w((-(-a)) + 1);"),
     ],
 )
 def test_scalars_beside_vectors(body: str, expected: str) -> None:
-    head = "[Differentiable] void f(float a, inout float3 v) {{ {} }}"
+    head = "struct S {{ float k; int n; T other; }} [Differentiable] void f(float a, inout float3 v) {{ {} }}"
     assert rewrite_scalars(head.format(body)) == head.format(expected)
 
 
@@ -325,7 +333,7 @@ def test_scalars_beside_vectors(body: str, expected: str) -> None:
         "float d = 1; d += a * a - d; return sin(a) * d;",  # no vector
         "int d = 1; for (;;) d += 1; v = v * d;",
         "float d = 1; for (;;) d *= a; d /= a;",
-        "float d = 1; for (;;) d += a; v = v * s.d * d.x * d[0] * d(1);",
+        "float d = 1; for (;;) d += a; v = v * s.d * e.x * e[0] * d(1);",
         "float d = 1; for (;;) d += a; float *e; float* d;",
         "float d = 1; for (;;) d += a; // v * d",
         "float d = 1; for (;;) d += a; x = 3 * d++;",

@@ -122,7 +122,7 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
     const std::string imported = around.cyclic.empty() ? source : name_cyclic_imports(source, around);
     std::string text = rewrite_sequences(rewrite_no_diff(prepare_source(imported, around, m_has_library)));
     text = rewrite_detached(text);
-    text = rewrite_outs(rewrite_scalars(rewrite_loops(text)), around.functions);
+    text = rewrite_outs(rewrite_scalars(rewrite_loops(text), around.functions), around.functions);
     text = rewrite_paths(rewrite_reads(rewrite_elements(text)), around.functions);
     text = rewrite_carried(rewrite_parts(text, around.functions), around.functions);
     text = rewrite_diagonals(rewrite_merges(text, around.functions), around.functions);

@@ -30,6 +30,9 @@ def bodies() -> list[tuple[str, str]]:
             made.append((f"return ({form.format(scalar, 'v')}).y;", f"({form.format(plain, 'v')})[1]"))
         for step in STEPS:
             made.append((f"v {step} {scalar}; return v.z;", f"(v {step[0]} {plain})[2]"))
+        for form in OF_TWO[::3]:
+            for choice in (f"(true ? {scalar} : 0.5f)", f"(1 < 2 ? a < -9 ? 1 : {scalar} : 0.5f)"):
+                made.append((f"return ({form.format(choice, 'v')}).x;", f"({form.format(plain, 'v')})[0]"))
     for form in OF_TWO:
         made.append((f"return ({form.format('a', 'm')})[1].x;", f"({form.format('a', 'm')})[1, 0]"))
     return [
@@ -41,6 +44,21 @@ def bodies() -> list[tuple[str, str]]:
         ("for (int i = 0; i < 3; i++) { v = v * a + u; a = a * 0.5f; } return v.y;",
          "((v[1] * a + u[1]) * a / 2 + u[1]) * a / 4 + u[1]"),
         ("return twice(a, v).y;", "(2 * a * v)[1]"),
+        ("v += true ? a : 0.5f; return v.x * v.x;", "(v[0] + a) ** 2"),
+        ("float2 q = float2(a, 2 * a); return (q.x * v).y * (v - q[1]).x;", "a * v[1] * (v[0] - 2 * a)"),
+        ("float q[2] = { a, u.x }; v += q[0]; return (q[1] * v).z;", "u[0] * (v[2] + a)"),
+        ("float3 q = { a, u.yz }; float2 r = q.xy; return (r.x * v - r.y).x;", "a * v[0] - u[1]"),
+        ("float q[2]; q[0] = a; q[1] = u.y; return (q[0] * (v + q[1])).x;", "a * (v[0] + u[1])"),
+        ("S t; t.k = a; return (t.k * v).z * (v + t.k).x;", "a * v[2] * (v[0] + a)"),
+        ("S t = s; t.k += a; return (t.k - v).z * (t.k * v).y;", "(k + a - v[2]) * (k + a) * v[1]"),
+        ("S t[2] = { s, s }; t[1].k = a; return (t[1].k * v).y + (t[0].k + v).x;", "a * v[1] + k + v[0]"),
+        ("var c = a; let d = c; return (c * v).z * (d + v).y;", "a * v[2] * (a + v[1])"),
+        ("return (float2(a, v.x).x * v).z + ((v.x, a) * v).y;", "a * v[2] + a * v[1]"),
+        ("var q = float2(a, u.x); let r = Pair(u.y, a); return (q.x * v).z * (v - r[1]).y;", "a * v[2] * (v[1] - a)"),
+        ("float2 q = { a, u.x }; let c = q.x; var d = c; return (d * v).x * (v + c).y;", "a * v[0] * (v[1] + a)"),
+        ("Pair q = { a, u.x }; return (q.y * v).z * (v - q[0]).y;", "u[0] * v[2] * (v[1] - a)"),
+        ("float2x2 q = { a, 1, 2, a }; return (q[0][0] * v - q[1].y).z;", "a * v[2] - a"),
+        ("h[0] = a; u = float3(a, h[1], 1); return (h[0] * v - u.x).y + (v + u.y).x;", "a * v[1] - a + v[0] + h[1]"),
         ("return length(a * float3(1, 2, 2) + v * (h[0] - a));",
          "np.sqrt(np.sum((a * np.array([1, 2, 2]) + v * (h[0] - a)) ** 2))"),
     ]  # fmt: skip
@@ -49,6 +67,7 @@ def bodies() -> list[tuple[str, str]]:
 PROGRAMS = bodies()
 SOURCE = """
 struct S : IDifferentiable { float k; }
+typealias Pair = float2;
 [Differentiable] vector<T, 3> twice<T : __BuiltinFloatingPointType>(T a, vector<T, 3> v) { return a * v + v * a; }
 """
 SOURCE += "\n".join(

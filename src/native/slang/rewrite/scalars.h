@@ -1,14 +1,18 @@
 #pragma once
 // Sums and products of scalars and vectors, as Slang differentiates them rightly.
+#include "slang/rewrite/functions.h"
+
 #include <string>
 #include <string_view>
 
 namespace spy {
 
-/// `a * v` -> `(-(-a)) * v`, where a is a local variable or parameter of a scalar type in a statement that may hold
-/// vectors: Slang 2026.12 loses the gradient by way of a in a + v, v + a, a - v, v - a, a * v, a / v, v += a, v -= a,
-/// and, behind loops, in v * a and v / a (shader-slang 12071). It is right where any operation lies between, and this
-/// one gives the same number. Lines stay.
-std::string rewrite_scalars(std::string_view source);
+/// `a * v` -> `(-(-a)) * v`, where a is a variable of a scalar type, or an element of one that the function has made
+/// (`float2 q = float2(a, 1); ... q.x * v`), in a statement that may hold vectors: Slang 2026.12 loses the gradient by
+/// way of a in a + v, v + a, a - v, v - a, a * v, a / v, v += a, v -= a, and, behind loops, in v * a and v / a
+/// (shader-slang 12071), also where the operand is (c ? a : b) and it knows c. It is right where any operation lies
+/// between, and this one gives the same number. Lines stay. `imported`: the structs of the sources that this one
+/// imports.
+std::string rewrite_scalars(std::string_view source, const FunctionTables& imported = {});
 
 } // namespace spy
