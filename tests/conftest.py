@@ -19,7 +19,8 @@ from functools import _lru_cache_wrapper, cache
 import pytest
 
 os.environ.setdefault("SLANGPY_PROGRESS", "0")  # for child processes, whose stderr tests read
-os.environ.setdefault("GALLIVM_PERF", "nopt")  # Mesa's software driver: most of its time went to making code fast that runs once
+# Mesa's software driver: most of its time went to making kernels fast that run once.
+os.environ.setdefault("GALLIVM_PERF", "nopt")
 
 from slangpy import Device, DeviceType
 from slangpy._native import _take_vulkan_debug_messages
@@ -53,14 +54,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 LONG_FILES = (
-    "docs/test_examples.py docs/test_docs_snippets.py docs/test_readme.py pytorch/test_examples_torch.py tools/test_notebook.py "
-    "tools/test_benchmarks.py attack/test_attack.py property/test_fuzz.py property/test_property.py package/test_packaging.py "
-    "call/gradient/test_gradients_carried.py call/gradient/test_gradients_diagonals.py call/gradient/test_gradients_elements.py "
-    "call/gradient/test_gradients_scalars_vectors.py call/gradient/test_gradients_scalars.py call/gradient/test_double_functions.py "
-    "call/gradient/test_programs_render.py call/gradient/test_programs_numbers.py call/gradient/test_programs_learning.py "
-    "call/gradient/test_programs_physics.py call/gradient/test_gradients_loops.py pytorch/test_double_backward.py"
+    "device/test_lifetime.py pytorch/test_double_backward.py call/gradient/test_check_gradients.py "
+    "call/gradient/test_gradients_outs.py call/gradient/test_gradients_torch60.py "
+    "call/gradient/test_forward_mode_tensors.py pytorch/test_frozen.py property/test_containers.py "
+    "property/test_linear_gradients.py cache/test_cache.py property/test_fuzz.py property/test_property.py "
+    "attack/test_attack.py cache/test_cache_portable.py call/gradient/test_backward_check.py "
+    "call/gradient/test_gradients_cuda.py cache/test_cache_inputs.py call/gradient/test_gradients_loops.py "
+    "call/module/test_living.py tools/test_commandline.py docs/test_examples.py property/test_strides.py "
+    "device/test_interrupt.py call/gradient/test_programs_render.py pytorch/test_examples_torch.py "
+    "call/gradient/test_programs_numbers.py call/module/test_collect.py call/gradient/test_programs_learning.py "
+    "slang/test_crash.py call/error/test_errors_process.py call/module/test_hot_reload_programs.py "
+    "tools/test_benchmarks.py call/module/test_hot_reload.py call/module/test_threads.py call/module/test_progress.py "
+    "call/gradient/test_programs_physics.py device/test_odd_arguments.py call/gradient/test_gradients_first_run.py "
+    "call/gradient/test_gradients_carried.py docs/test_docs_snippets.py slang/test_worker.py "
+    "device/test_short_kernels.py slang/test_process.py call/error/test_names_in_errors.py cache/test_cache_trim.py "
+    "call/gradient/test_gradients_diagonals.py call/tensor/test_tensor_storage_index.py device/test_compile_ahead.py "
+    "call/bind/test_core_views.py call/bind/test_vector_math.py call/gradient/test_gradients_parts.py "
+    "pytorch/test_multi_gpu.py pytorch/test_memory.py pytorch/kernels/test_cuda_code.py "
+    "call/gradient/test_gradients_scalars_vectors.py"
 ).split()
-"""Files of few tests that take long each."""
+"""Files of few tests that take long each, longest first."""
 
 
 @pytest.hookimpl(trylast=True)
@@ -71,7 +84,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not os.environ.get("PYTEST_XDIST_WORKER"):
         return
     count = Counter(item.path for item in items)
-    items.sort(key=lambda item: (not str(item.path).endswith(tuple(LONG_FILES)), -count[item.path]))
+    tests = os.path.dirname(__file__)
+    rank = {os.path.join(tests, name): i for i, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: (rank.get(str(item.path), len(rank)), -count[item.path]))
 
 
 def pytest_collection_finish() -> None:
@@ -165,24 +180,35 @@ def same_environment() -> Iterator[None]:
 
 
 MOST_MEMORY = 2 << 30
+MOST_FILES = 25
 
 
 @pytest.fixture(autouse=True, scope="module")
 def released_compilers() -> Iterator[None]:
     """Begins with new devices once the process is large: a compiler keeps what it made as long as a module lives, and
-    tests keep modules."""
+    tests keep modules. What earlier files left behind is not looked through each time that a test collects garbage, which
+    took most of the time of some; it is every MOST_FILES files."""
+    gc.freeze()
     yield
-    if sys.platform != "linux" or _resident() < MOST_MEMORY:
+    _files[0] += 1
+    is_large = sys.platform == "linux" and _resident() >= MOST_MEMORY
+    if not is_large and _files[0] % MOST_FILES:
         return
-    for module in list(sys.modules.values()):
-        if (getattr(module, "__file__", None) or "").startswith(os.path.dirname(__file__)):
-            for value in list(vars(module).values()):
-                if isinstance(value, _lru_cache_wrapper):
-                    value.cache_clear()
-    for device in _devices.values():
-        device.close()
-    _devices.clear()
+    gc.unfreeze()
+    if is_large:
+        for module in list(sys.modules.values()):
+            if (getattr(module, "__file__", None) or "").startswith(os.path.dirname(__file__)):
+                for value in list(vars(module).values()):
+                    if isinstance(value, _lru_cache_wrapper):
+                        value.cache_clear()
+        for device in _devices.values():
+            device.close()
+        _devices.clear()
     gc.collect()
+
+
+_files = [0]
+"""How many files this process has run."""
 
 
 def _resident() -> int:

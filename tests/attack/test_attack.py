@@ -1,6 +1,6 @@
 """Random differentiable programs against torch.float64: value, gradient and tangent; README.md says how to run more.
 
-SLANGPY_ATTACK       programs per device; default: 60, on Vulkan 20, as compiling takes longest there
+SLANGPY_ATTACK       programs per device; default: 20
 SLANGPY_ATTACK_SEED  which ones
 """
 
@@ -21,10 +21,9 @@ from .nodes import Program
 from .print_slang import program_text
 from .shrink import candidates, runs, shrink, size
 
-PROGRAMS = {"vulkan": 20}
-FIRST = {"vulkan": 2}  # the batch that the run begins with
+FIRST = {"vulkan": 6}  # the batch that the run begins with; Mesa 22 compiles the 5th for minutes
 SEED = int(os.environ.get("SLANGPY_ATTACK_SEED", "1"))
-BATCH = 20
+BATCH = 10
 
 
 @pytest.mark.slow
@@ -33,7 +32,7 @@ def test_random_programs(device_type: spy.DeviceType, tmp_path: Path) -> None:
     hunt = Hunt([device_type.name], GATE_WITHOUT, BATCH, optimized=False, limit=400)
     failures: list[str] = []
     compared = 0
-    programs = int(os.environ.get("SLANGPY_ATTACK", PROGRAMS.get(device_type.name, 40)))
+    programs = int(os.environ.get("SLANGPY_ATTACK", 20))
     first = FIRST.get(device_type.name, 0)
     for batch in range(first, first + (programs + BATCH - 1) // BATCH):
         for record in hunt.batch(seed_of(SEED, batch), route=("tensor", "torch")[batch % 2]):

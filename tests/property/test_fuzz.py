@@ -1,6 +1,6 @@
 """Random Python values at every kind of parameter: errors are named, nothing crashes, hangs or leaks.
 
-SLANGPY_FUZZ_CASES   calls per device; default: 15000 on the CPU, fewer elsewhere
+SLANGPY_FUZZ_CASES   calls per device; default: 6000 on the CPU, fewer elsewhere
 SLANGPY_FUZZ_SEED    which calls; a failure prints how to repeat one
 """
 
@@ -16,7 +16,7 @@ import pytest
 import slangpy as spy
 
 CHILD = Path(__file__).with_name("fuzz_child.py")
-CASES = {"null": 10000, "cpu": 15000}
+CASES = {"null": 4000, "cpu": 6000}
 SECONDS = 580
 
 

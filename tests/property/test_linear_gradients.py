@@ -16,7 +16,7 @@ import slangpy as spy
 
 pytestmark = pytest.mark.needs_kernels
 COUNT = int(os.environ.get("SLANGPY_TEST_LINEAR_PROGRAMS", 0))
-BATCH = 20
+BATCH = 12
 
 
 def wrong_programs(device: spy.Device, seeds: list[int], copies_of_structs: bool) -> dict[int, str]:

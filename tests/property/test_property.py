@@ -1,7 +1,7 @@
 """Random functions, called with random arguments in every form, against their evaluation in NumPy.
 
-SLANGPY_PROPERTY_CASES       calls per device; default: 1200 on the CPU, 300 elsewhere
-SLANGPY_PROPERTY_FUNCTIONS   functions in the module; default: 60 on the CPU, 30 elsewhere
+SLANGPY_PROPERTY_CASES       calls per device; default: 500 on the CPU, 250 elsewhere
+SLANGPY_PROPERTY_FUNCTIONS   functions in the module; default: 40 on the CPU, 25 elsewhere
 SLANGPY_PROPERTY_PLANS       ways to pass the arguments of a function; default 2
 SLANGPY_PROPERTY_SEED        which functions and calls; default 1
 
@@ -101,7 +101,7 @@ def is_cpu(device: Any) -> bool:
 
 @cache
 def loaded(device: Any) -> tuple[Any, list[grammar.Function]]:
-    count = int(os.environ.get("SLANGPY_PROPERTY_FUNCTIONS", "60" if is_cpu(device) else "30"))
+    count = int(os.environ.get("SLANGPY_PROPERTY_FUNCTIONS", "40" if is_cpu(device) else "25"))
     drawn = [f for f in functions(count) if f.scalars() <= runnable(device)]
     module = spy.Module.load_from_source(device, f"drawn_{SEED}", grammar.module_source(drawn))
     return module, drawn
@@ -182,7 +182,7 @@ def cases(device: Any) -> Any:
 
 
 def test_calls_equal_numpy(device: spy.Device) -> None:
-    count = int(os.environ.get("SLANGPY_PROPERTY_CASES", "1200" if is_cpu(device) else "300"))
+    count = int(os.environ.get("SLANGPY_PROPERTY_CASES", "500" if is_cpu(device) else "250"))
     options = settings(
         max_examples=count, deadline=None, database=None, derandomize=SEED == 1, phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck), print_blob=True,
@@ -217,7 +217,7 @@ def test_a_wrong_value_is_noticed(device: spy.Device, monkeypatch: pytest.Monkey
 
 @pytest.mark.skipif(not nvrtc_available(), reason="NVRTC is not installed")
 def test_drawn_functions_compile_for_cuda() -> None:
-    count = int(os.environ.get("SLANGPY_PROPERTY_FUNCTIONS", "30"))
+    count = int(os.environ.get("SLANGPY_PROPERTY_FUNCTIONS", "20"))
     device = spy.Device(type=spy.DeviceType.null, compiler_options={}, enable_hot_reload=False)  # of the arguments
     codegen = CudaCodegen("sm_80")
     source = grammar.module_source(functions(count))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -112,12 +113,18 @@ def test_stubs(file: Path, tmp_path: Path) -> None:
         "module.poly(1.0)\n": '"x"', "module.poly(1.0, y=2)\n": '"y"', "spy.polynomal\n": '"polynomal"',
         "spy.diff_pear(None)\n": '"diff_pear"', "module.Box.get({})\n": '"times"',
     }  # fmt: skip
-    for added, expected in {"": None, "print(spy.diff_pair(None, None))\n": None, **mistakes}.items():
-        (tmp_path / "user.py").write_text(USER + added)
-        command = [pyright, "--pythonpath", sys.executable, "user.py"]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-        assert (done.returncode == 0) == (expected is None), done.stdout
-        assert expected is None or expected in done.stdout
+    programs = {"": None, "print(spy.diff_pair(None, None))\n": None, **mistakes}
+    paths = [tmp_path / f"user_{i}.py" for i in range(len(programs))]
+    for path, added in zip(paths, programs, strict=True):
+        path.write_text(USER + added)
+    command = [pyright, "--outputjson", "--pythonpath", sys.executable, *map(str, paths)]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False).stdout)
+    assert found["summary"]["filesAnalyzed"] == len(programs)
+    for path, expected in zip(paths, programs.values(), strict=True):
+        errors = [item for item in found["generalDiagnostics"] if item["severity"] == "error"]
+        messages = [item["message"] for item in errors if item["file"] == str(path)]
+        assert (len(messages) > 0) == (expected is not None), messages
+        assert expected is None or expected in "\n".join(messages)
 
 
 def test_cache(file: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ LONG = os.environ.get("SLANGPY_TEST_LONG") == "1"
 # have grown: a reload that leaked cost 54 MiB, a module 2.5, a device 0.2 to 8.7, a call of ten values a few hundred bytes.
 CASES = {
     "reloads": (4, 8, 120, 160),
-    "modules": (100, 120, 5000, 140),
+    "modules": (60, 80, 5000, 140),
     "devices": (30, 60, 500, 40),
     "calls": (5000, 20000, 1_000_000, 16),
 }
