@@ -10,6 +10,7 @@ from slangpy._slang import (
     inline_differentiable,
     rewrite_carried,
     rewrite_constraints,
+    rewrite_counters,
     rewrite_detached,
     rewrite_diagonals,
     rewrite_elements,
@@ -859,3 +860,48 @@ def test_other_expressions_stay(body: str) -> None:
 def test_no_diff_components(body: str, expected: str) -> None:
     head = "[Differentiable] void f(inout float x, no_diff float c, no_diff float2 k) "
     assert rewrite_detached(f"{head}{{ {body} }}") == f"{head}{{ {expected} }}"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("for (int i = n; i > 0; i--) s += i;", "for (int i = n; i > 0; ) { s += i; i--; }"),
+        ("for (int i = -n; i < 0; i++) { s += i; }", "for (int i = -n; i < 0; ) { s += i; i++; }"),
+        ("for (; i > 0; i = i / 2) if (c) continue;", "for (; i > 0; ) { if (c) { i = i / 2; continue; } i = i / 2; }"),
+        ("for (int i = 0, j = n; i < j; i++, --j) { }", "for (int i = 0, j = n; i < j; ) { i++; --j; }"),
+        (
+            "for (int i = n; i > 0; i--) [MaxIters(2)] for (int j = i; j < n; j++) { while (c) { continue; } continue; }",
+            "for (int i = n; i > 0; ) { [MaxIters(2)] for (int j = i; j < n; ) { while (c) { continue; } { j++; continue; } j++; } i--; }",
+        ),
+        ("while (i-- > 0) s += i;", "while (i > 0) { i--; s += i; }"),
+        ("while (++i) { s += i; }", "while ((i + 1) != 0) { i++; s += i; }"),
+        ("for (int i = n; --i >= 0;) s += i;", "for (int i = n; (i - 1) >= 0;) { i--; s += i; }"),
+    ],
+)
+def test_counters(body: str, expected: str) -> None:
+    head = "[Differentiable] float f(int n) {{ float s; [MaxIters(4)] {} return s; }}"
+    assert rewrite_counters(head.format(body)) == head.format(expected)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int i = 0; i < n; i++) s += i;",
+        "for (int i = -1, j = n; i < j; i++) s += i;",
+        "for (int i = n; i > 0;) { i--; }",
+        "for (int i = n; i > 0; step(i)) s += i;",
+        "for (int i = n; i > 0; i--) { int i = 2; s += i; }",
+        "while (i-- > 0) s += i; s += i;",
+        "while (i-- > 0 && s < 3) s += 1;",
+        "while (i-- > i / 2) s += 1;",
+        "do { s += 1; } while (i-- > 0);",
+        "for (int i = n; i > 0; i--) {",
+    ],
+)
+def test_other_counters_stay(body: str) -> None:
+    for source in (
+        f"[Differentiable] float f(int n) {{ float s; [MaxIters(4)] {body} return s; }}",
+        f"float f(int n) {{ [MaxIters(4)] {body} for (int i = n; i > 0; i--) {{}} }}",
+        "[Differentiable] float f(int n) { [ForceUnroll] for (int i = n; i > 0; i--) {} for (int i = n; i > 0; i--) {} }",
+    ):
+        assert rewrite_counters(source) == source

@@ -5,6 +5,7 @@
 #include "slang/rewrite/rewrite.h"
 #include "slang/rewrite/deadly.h"
 #include "slang/rewrite/carried.h"
+#include "slang/rewrite/counters.h"
 #include "slang/rewrite/detached.h"
 #include "slang/rewrite/diagonals.h"
 #include "slang/rewrite/host.h"
@@ -122,7 +123,8 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
     const std::string imported = around.cyclic.empty() ? source : name_cyclic_imports(source, around);
     std::string text = rewrite_sequences(rewrite_no_diff(prepare_source(imported, around, m_has_library)));
     text = rewrite_detached(text);
-    text = rewrite_outs(rewrite_scalars(rewrite_loops(text), around.functions), around.functions);
+    text = rewrite_scalars(rewrite_loops(rewrite_counters(text)), around.functions);
+    text = rewrite_outs(text, around.functions);
     text = rewrite_paths(rewrite_reads(rewrite_elements(text)), around.functions);
     text = rewrite_carried(rewrite_parts(text, around.functions), around.functions);
     text = rewrite_diagonals(rewrite_merges(text, around.functions), around.functions);

@@ -6,6 +6,7 @@
 #include "slang/reflection/reflection.h"
 #include "slang/rewrite/rewrite.h"
 #include "slang/rewrite/carried.h"
+#include "slang/rewrite/counters.h"
 #include "slang/rewrite/detached.h"
 #include "slang/rewrite/diagonals.h"
 #include "slang/rewrite/inline.h"
@@ -292,6 +293,9 @@ void bind_slang_session(nb::module_& m)
     m.def(
         "rewrite_loops", [](const std::string& source) { return rewrite_loops(source); }, nb::arg("source"),
         "Source text with loops that Slang differentiates rightly.");
+    m.def(
+        "rewrite_counters", [](const std::string& source) { return rewrite_counters(source); }, nb::arg("source"),
+        "Source text with loops whose counters begin with run-time values, as Slang differentiates them.");
     m.def(
         "rewrite_scalars", [](const std::string& source) { return rewrite_scalars(source); }, nb::arg("source"),
         "Source text with products of vectors and scalars that Slang differentiates rightly.");
