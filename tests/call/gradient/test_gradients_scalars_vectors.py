@@ -56,6 +56,8 @@ def bodies() -> list[tuple[str, str]]:
         ("return (float2(a, v.x).x * v).z + ((v.x, a) * v).y;", "a * v[2] + a * v[1]"),
         ("var q = float2(a, u.x); let r = Pair(u.y, a); return (q.x * v).z * (v - r[1]).y;", "a * v[2] * (v[1] - a)"),
         ("float2 q = { a, u.x }; let c = q.x; var d = c; return (d * v).x * (v + c).y;", "a * v[0] * (v[1] + a)"),
+        ("vector<float, 2> q = vector<float, 2>(a, u.x); return (q.x * v).z * (v - q[1]).y;", "a * v[2] * (v[1] - u[0])"),
+        ("return spread(a, v).x * spread(u.x, v).y;", "(a * v[0] - a) * (u[0] * v[1] - u[0])"),
         ("Pair q = { a, u.x }; return (q.y * v).z * (v - q[0]).y;", "u[0] * v[2] * (v[1] - a)"),
         ("float2x2 q = { a, 1, 2, a }; return (q[0][0] * v - q[1].y).z;", "a * v[2] - a"),
         ("h[0] = a; u = float3(a, h[1], 1); return (h[0] * v - u.x).y + (v + u.y).x;", "a * v[1] - a + v[0] + h[1]"),
@@ -68,6 +70,12 @@ PROGRAMS = bodies()
 SOURCE = """
 struct S : IDifferentiable { float k; }
 typealias Pair = float2;
+[Differentiable] vector<T, 3> spread<T : __BuiltinFloatingPointType>(T a, vector<T, 3> v)
+{
+    vector<T, 2> q = vector<T, 2>(a, a);
+    T k[2] = { a, a };
+    return q.x * v - k[1];
+}
 [Differentiable] vector<T, 3> twice<T : __BuiltinFloatingPointType>(T a, vector<T, 3> v) { return a * v + v * a; }
 """
 SOURCE += "\n".join(

@@ -62,6 +62,9 @@ private:
         for (const std::string_view name : declared(body, is_vector_word))
             scalars.erase(name);
         Variables variables = declared_names(m_text, body);
+        for (auto& [name, variable] : variables)
+            if (generic.count(variable.type) || variable.type == "vector" || variable.type == "matrix")
+                variable.type = "float";
         add_untyped(body, scalars, floats, variables);
         for (size_t begin = body.open + 1, end = begin; begin < body.end; begin = end = end + 1) {
             while (end < body.end && at(end) != ";" && at(end) != "{" && at(end) != "}")
@@ -117,7 +120,7 @@ private:
         if (at(i - 1) == "." || !is_word(at(i)))
             return i;
         size_t base = i;
-        if (is_vector_word(at(i)) && at(i + 1) == "(" && m_text.match(i + 1) != npos)
+        if (m_text.is_float_name(at(i)) && at(i + 1) == "(" && m_text.match(i + 1) != npos)
             base = m_text.match(i + 1);
         const NamePath path = path_at(m_text, base);
         if (path.end == base + 1)
