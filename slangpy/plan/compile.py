@@ -227,8 +227,9 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
     if re.search(r"_diff\(", source) and _INTERNAL.search(text):
         return KernelGenException(
             f"{name}: Slang failed inside while it made the derivative of this function; known to cause that are `return` "
-            "inside loops (set a variable and break), `while` and `do` loops that come out of macros (write for (; c; )), and "
-            "no_diff values in vector constructors under .fwds (write detach(value) there); docs/gradients.md has "
+            "inside loops (set a variable and break), `while` and `do` loops that come out of macros (write for (; c; )), "
+            "a % b of floating-point numbers (write fmod(a, b)), and no_diff values in vector constructors under .fwds (write "
+            "detach(value) there); docs/gradients.md has "
             f"the list. The kernel is in {path}. Slang said:\n{text}"
         )
     return KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}")

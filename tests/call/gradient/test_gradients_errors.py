@@ -115,6 +115,7 @@ def test_unsupported_atomic_element(device):
 
 NO_DIFF = """
 [Differentiable] float fails(float x, no_diff float k) { float3 v = float3((k), x, (k)); return dot(v, v * x); }
+[Differentiable] float remainder(float x) { return x % 0.3f; }
 [Differentiable] float works(float x, no_diff float k)
 {
     float3 v = float3(detach(k), x, detach(k));
@@ -134,6 +135,9 @@ def test_internal_errors_say_the_way_round(device):
         ValueError, match=r"(?s)no_diff_parts::fails: Slang failed inside.*detach\(value\).*gradients\.md"
     ):
         module.fails.fwds(spy.diffPair(0.7, 1.0), 0.3)
+    assert module.remainder(0.7) == pytest.approx(0.1, abs=1e-6)
+    with pytest.raises(ValueError, match=r"(?s)no_diff_parts::remainder: Slang failed inside.*write fmod\(a, b\)"):
+        module.remainder.bwds(spy.diffPair(0.7), _result=spy.diffPair(0.0, 1.0))
 
 
 def test_plans_from_disk_warn_too(device, m):
