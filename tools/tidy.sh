@@ -4,11 +4,11 @@
 #   bash tools/tidy.sh [FILE...]
 #   bash tools/tidy.sh --recent N     what the last N commits changed; nothing where the clone's history is shorter
 #
-# BUILD names a folder where CMake has written compile_commands.json; default build/tidy, which is made when missing.
+# BUILD names a folder where CMake has written compile_commands.json; default build/tidy, which is made.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${BUILD:-build/tidy}
-if [ ! -f "$build/compile_commands.json" ]; then
+if [ -z "${BUILD:-}" ]; then # again, as there may be new files
     cmake -S . -B "$build" -DSPY_DEVELOP=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
         -DPython_EXECUTABLE="$(command -v python)" >/dev/null
 fi
