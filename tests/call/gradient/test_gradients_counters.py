@@ -50,3 +50,40 @@ BODIES = {
 
 def test_gradients(device: spy.Device) -> None:
     check_forms(device, "counters", "", BODIES, n=3)
+
+
+PAIRS = """
+[Differentiable] float energy(float a, float3 v, int n)
+{
+    float e = 0, p[3] = { v.x, v.y, v.z };
+    [MaxIters(4)] for (int i = 0; i < n; i++)
+        [MaxIters(4)] for (int j = i + 1; j < n; j++) { float q = p[i] - p[j]; e += a * q * q * q; }
+    [MaxIters(4)] for (int i = n - 1; i >= 0; i--) { if (i == 1) continue; e = e * p[i] + a; }
+    return e;
+}
+"""
+
+
+def test_second_derivatives(device: spy.Device) -> None:
+    torch = pytest.importorskip("torch")
+    module = spy.Module.load_from_source(device, "counted_pairs", PAIRS)
+    place = device.torch_device or torch.device("cpu")
+    generator = torch.Generator().manual_seed(3)
+    inputs = [torch.rand(shape, generator=generator).to(place).requires_grad_() for shape in ((5,), (5, 3))]
+
+    def expected(a, v):
+        e = 0 * a
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            e = e + a * (v[:, i] - v[:, j]) ** 3
+        for i in (2, 0):
+            e = e * v[:, i] + a
+        return e
+
+    def derivatives(function, values):
+        first = torch.autograd.grad(function(*values).sum(), values, create_graph=True)
+        return first, torch.autograd.grad(sum((g**2).sum() for g in first), values)
+
+    exact = derivatives(expected, [x.detach().double().requires_grad_() for x in inputs])
+    for got, want in zip(derivatives(lambda a, v: module.energy(a, v, 3), inputs), exact, strict=True):
+        for g, w in zip(got, want, strict=True):
+            torch.testing.assert_close(g.double(), w, rtol=2e-5, atol=2e-5)
