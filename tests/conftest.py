@@ -15,6 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from functools import _lru_cache_wrapper, cache
+from itertools import count
 
 import pytest
 
@@ -83,10 +84,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     switched off by --no-loadscope-reorder.)"""
     if not os.environ.get("PYTEST_XDIST_WORKER"):
         return
-    count = Counter(item.path for item in items)
+    tests_of = Counter(item.path for item in items)
     tests = os.path.dirname(__file__)
     rank = {os.path.join(tests, name): i for i, name in enumerate(LONG_FILES)}
-    items.sort(key=lambda item: (rank.get(str(item.path), len(rank)), -count[item.path]))
+    items.sort(key=lambda item: (rank.get(str(item.path), len(rank)), -tests_of[item.path]))
 
 
 def pytest_collection_finish() -> None:
@@ -190,9 +191,9 @@ def released_compilers() -> Iterator[None]:
     took most of the time of some; it is every MOST_FILES files."""
     gc.freeze()
     yield
-    _files[0] += 1
+    number = next(_files)
     is_large = sys.platform == "linux" and _resident() >= MOST_MEMORY
-    if not is_large and _files[0] % MOST_FILES:
+    if not is_large and number % MOST_FILES:
         return
     gc.unfreeze()
     if is_large:
@@ -207,8 +208,8 @@ def released_compilers() -> Iterator[None]:
     gc.collect()
 
 
-_files = [0]
-"""How many files this process has run."""
+_files = count(1)
+"""Numbers the files that this process has run."""
 
 
 def _resident() -> int:

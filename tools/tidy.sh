@@ -41,6 +41,8 @@ shutil.rmtree(folder, ignore_errors=True)
 os.makedirs(folder)
 entries = {os.path.relpath(entry["file"]): entry for entry in json.load(open(os.path.join(build, "compile_commands.json")))}
 groups = {}
+if unknown := [name for name in files if name not in entries]:
+    sys.exit(f"clang-tidy: not compiled here: {' '.join(unknown)}")
 for name in sorted(files):
     flags = re.sub(r" -o \S+ -c \S+$", "", entries[name]["command"])
     groups.setdefault((os.path.dirname(name), flags), []).append(name)

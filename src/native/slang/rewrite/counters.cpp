@@ -13,6 +13,8 @@
 namespace spy {
 namespace {
 
+using Variables = std::map<std::string_view, DeclaredName>;
+
 /// A loop, as tokens: its word, and the last one of its body.
 struct LoopRange {
     size_t begin, last;
@@ -54,7 +56,7 @@ private:
         for (size_t i = body.open; i < body.end; ++i)
             if (is_loop_word(at(i)) && !(at(i) == "while" && ends_do(i, loops)))
                 loops.push_back({i, last_token(m_text, i, body.end)});
-        const auto variables = declared_names(m_text, body);
+        const Variables variables = declared_names(m_text, body);
         for (const LoopRange& loop : loops) {
             if (!has_limit(loop.begin) || at(loop.begin) == "do")
                 continue;
@@ -82,8 +84,6 @@ private:
                     return true;
         return false;
     }
-
-    using Variables = std::map<std::string_view, DeclaredName>;
 
     /// Whether the body of a loop declares another variable of a name.
     static bool is_declared_in(const LoopRange& loop, const Header& header, std::string_view name,

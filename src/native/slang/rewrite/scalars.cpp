@@ -31,6 +31,12 @@ bool is_among(const std::string_view (&words)[N], std::string_view word)
     return std::find(std::begin(words), std::end(words), word) != std::end(words);
 }
 
+/// What is known of the variables of a function.
+struct Known {
+    Names scalars, floats; ///< of numbers, and of those that have derivatives
+    Variables variables;   ///< all whose type is written; generic ones and `vector<T, n>` as `float`
+};
+
 class ScalarScanner {
 public:
     ScalarScanner(std::string_view text, const FunctionTables& imported)
@@ -55,24 +61,14 @@ private:
 
     void search(const FunctionBody& body, std::vector<Token>& result) const
     {
-        const Names generic = generic_floats(body);
-        Names floats = declared(body,
-                                [&](std::string_view word) { return is_float_word(word) || generic.count(word); });
-        Names scalars = declared(body, is_scalar_word);
-        for (const std::string_view name : declared(body, is_vector_word))
-            scalars.erase(name);
-        Variables variables = declared_names(m_text, body);
-        for (auto& [name, variable] : variables)
-            if (generic.count(variable.type) || variable.type == "vector" || variable.type == "matrix")
-                variable.type = "float";
-        add_untyped(body, scalars, floats, variables);
+        const Known known = known_of(body);
         for (size_t begin = body.open + 1, end = begin; begin < body.end; begin = end = end + 1) {
             while (end < body.end && at(end) != ";" && at(end) != "{" && at(end) != "}")
                 ++end;
-            if (!may_hold_vectors(begin, end, scalars))
+            if (!may_hold_vectors(begin, end, known.scalars))
                 continue;
             for (size_t i = begin, next; i < end; i = next) {
-                next = operand_end(i, floats, variables);
+                next = operand_end(i, known);
                 if (next > i && is_operand(i, next))
                     result.push_back({m_text.token(i).begin, m_text.token(next - 1).end});
                 next = std::max(next, i + 1);
@@ -80,8 +76,23 @@ private:
         }
     }
 
+    Known known_of(const FunctionBody& body) const
+    {
+        const Names generic = generic_floats(body);
+        Known known{declared(body, is_scalar_word),
+                    declared(body, [&](std::string_view word) { return is_float_word(word) || generic.count(word); }),
+                    declared_names(m_text, body)};
+        for (const std::string_view name : declared(body, is_vector_word))
+            known.scalars.erase(name);
+        for (auto& [name, variable] : known.variables)
+            if (generic.count(variable.type) || variable.type == "vector" || variable.type == "matrix")
+                variable.type = "float";
+        add_untyped(body, known);
+        return known;
+    }
+
     /// `var b = a;` and `let b = a * 2;` of scalars declare one more, `var q = float2(a, 1);` a vector.
-    void add_untyped(const FunctionBody& body, Names& scalars, Names& floats, Variables& variables) const
+    void add_untyped(const FunctionBody& body, Known& known) const
     {
         static const Names others = {"<", ">", "=", "!", "&", "|", "{", "true", "false", "detach", "no_diff"};
         for (size_t i = body.open; i + 2 < body.end; ++i) {
@@ -92,21 +103,21 @@ private:
                 ++end;
             if (at(end) != ";")
                 continue;
-            if (is_scalar(i + 3, end, scalars, floats, variables)) {
-                scalars.insert(at(i + 1));
-                floats.insert(at(i + 1));
+            if (is_scalar(i + 3, end, known)) {
+                known.scalars.insert(at(i + 1));
+                known.floats.insert(at(i + 1));
             } else if (m_text.is_float_name(at(i + 3)) && at(i + 4) == "(" && m_text.match(i + 4) + 1 == end) {
-                variables[at(i + 1)].type = at(i + 3);
+                known.variables[at(i + 1)].type = at(i + 3);
             }
         }
     }
 
     /// Whether tokens [i, end) are known to be of scalars.
-    bool is_scalar(size_t i, size_t end, const Names& scalars, const Names& floats, const Variables& variables) const
+    bool is_scalar(size_t i, size_t end, const Known& known) const
     {
         while (i < end) {
-            const size_t behind = operand_end(i, floats, variables);
-            if (behind == i && may_hold_vectors(i, i + 1, scalars))
+            const size_t behind = operand_end(i, known);
+            if (behind == i && may_hold_vectors(i, i + 1, known.scalars))
                 return false;
             i = std::max(behind, i + 1);
         }
@@ -115,7 +126,7 @@ private:
 
     /// The token behind a scalar of floats that begins at i: a variable, or an element of one, or of a constructor's
     /// value; i where none does.
-    size_t operand_end(size_t i, const Names& floats, const Variables& variables) const
+    size_t operand_end(size_t i, const Known& known) const
     {
         if (at(i - 1) == "." || !is_word(at(i)))
             return i;
@@ -124,8 +135,8 @@ private:
             base = m_text.match(i + 1);
         const NamePath path = path_at(m_text, base);
         if (path.end == base + 1)
-            return floats.count(at(i)) ? path.end : i;
-        return at(path.end) != "(" && is_element(base, path, variables) ? path.end : i;
+            return known.floats.count(at(i)) ? path.end : i;
+        return at(path.end) != "(" && is_element(base, path, known.variables) ? path.end : i;
     }
 
     /// Whether a path leads to one number of a vector, a matrix, an array or a struct of floats. Parameters that keep
