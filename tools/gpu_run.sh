@@ -24,7 +24,7 @@ CMAKE_BUILD_PARALLEL_LEVEL="$(nproc)" python3 -m pip install -q --no-build-isola
 echo "build: $((SECONDS - start)) s"
 export PYTHONPATH="$site"
 run="${SPY_RUN:-/tmp/run}"
-mkdir -p "$run" && cp -r tests tools pyproject.toml benchmarks examples third_party "$run/" && cd "$run" || exit 1
+mkdir -p "$run" && cp -r tests tools pyproject.toml benchmarks examples third_party docs README.md "$run/" && cd "$run" || exit 1
 
 tests="${SPY_TESTS:-$(ls -d tests/{device,call,pytorch,compat} tests/tools/test_{compare,measuring}.py 2>/dev/null)}"
 start=$SECONDS
