@@ -1,8 +1,8 @@
 """CPU kernels whose compiler read their beginning before the rest was known: the same code, and nothing left behind."""
 
 import os
+import re
 import shutil
-import struct
 import subprocess
 import sys
 import time
@@ -76,16 +76,17 @@ def has_ended(process: int) -> bool:
     return False
 
 
-def text_section(library: bytes) -> bytes:
-    """The machine code of an ELF file."""
-    at, size, count, names = struct.unpack_from("<Q10xHHH", library, 40)
-    sections = [struct.unpack_from("<IIQQQQ", library, at + i * size) for i in range(count)]
-    base = sections[names][4]
-    [found] = [s for s in sections if library[base + s[0] :].startswith(b".text\0")]
-    return library[found[4] : found[4] + found[5]]
+def instructions(library: bytes, path: Path) -> list[str]:
+    """The instructions of an ELF file, with the names of what they call. Where constants lie is left out: GCC 13 lays them
+    down in another order once it has read more of the text."""
+    path.write_bytes(library)
+    listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], capture_output=True, text=True, check=True).stdout
+    code = [line.partition(":\t")[2] for line in listing.splitlines() if ":\t" in line]
+    code = [re.sub(r"0x[0-9a-f]+\(%rip\).*", "(%rip)", line) for line in code]
+    return [re.sub(r"\b[0-9a-f]+ <", "<", line).strip() for line in code]
 
 
-def test_the_code_is_that_of_a_whole_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_is_that_of_a_whole_compile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(config, "cache_enabled", False)
     seen: list[tuple[bytes, str]] = []
     build = executable.compile_kernel
@@ -113,7 +114,8 @@ def test_the_code_is_that_of_a_whole_compile(monkeypatch: pytest.MonkeyPatch) ->
         plain = device.compile(short, entry_point, whole_source=text, **OPTIONS)
         device._expect_compile(head, **OPTIONS)
         begun = device.compile(short, entry_point, whole_source=text, **OPTIONS)
-        assert text_section(begun) == text_section(plain)
+        code = instructions(begun, tmp_path / "begun")
+        assert len(code) > 50 and code == instructions(plain, tmp_path / "plain")
     device.close()
 
 

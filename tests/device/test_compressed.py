@@ -146,20 +146,21 @@ def test_blocks_as_the_cpu_decodes_them(device: spy.Device, device_type: spy.Dev
 
 
 def test_values_worked_out_by_hand(device: spy.Device) -> None:
+    near = max(0.004, tolerance(device, "bc1_unorm"))
     # white and black; texel t has index t % 4
     colors = np.array([[0xFF, 0xFF, 0, 0, 0b11100100, 0b11100100, 0b11100100, 0b11100100]], np.uint8)
     row = decoded(device, "bc1_unorm", colors, 1)[2]
     assert np.allclose(
-        row, [[1, 1, 1, 1], [0, 0, 0, 1], [2 / 3, 2 / 3, 2 / 3, 1], [1 / 3, 1 / 3, 1 / 3, 1]], atol=0.004
+        row, [[1, 1, 1, 1], [0, 0, 0, 1], [2 / 3, 2 / 3, 2 / 3, 1], [1 / 3, 1 / 3, 1 / 3, 1]], atol=near
     )
     swapped = np.concatenate([colors[:, 2:4], colors[:, :2], colors[:, 4:]], axis=1)
     row = decoded(device, "bc1_unorm", swapped, 1)[3]
-    assert np.allclose(row, [[0, 0, 0, 1], [1, 1, 1, 1], [0.5, 0.5, 0.5, 1], [0, 0, 0, 0]], atol=0.004)
+    assert np.allclose(row, [[0, 0, 0, 1], [1, 1, 1, 1], [0.5, 0.5, 0.5, 1], [0, 0, 0, 0]], atol=near)
     # -127 / 127 and 1 as end points, with the two constants; 3 bits a texel
     bits = sum((t % 8) << (3 * t) for t in range(16))
     block = np.frombuffer(bytes([0x81, 0x7F]) + bits.to_bytes(6, "little"), np.uint8)[None]
     values = decoded(device, "bc4_snorm", block, 1)[:2, :, 0].reshape(-1)
-    assert np.allclose(values, [-1, 1, -0.6, -0.2, 0.2, 0.6, -1, 1], atol=1.6 / 127)
+    assert np.allclose(values, [-1, 1, -0.6, -0.2, 0.2, 0.6, -1, 1], atol=max(1.6 / 127, tolerance(device, "bc4_snorm")))
 
 
 def test_sizes_mips_and_copies(device: spy.Device, device_type: spy.DeviceType) -> None:

@@ -83,8 +83,9 @@ def test_ten_thousand_resources(device_type: spy.DeviceType) -> None:
     cycle(1000)
     files_before, heaps_before = open_files(), heaps(device)
     software = device.has_feature(spy.Feature.software_device)
-    # NVIDIA's driver for Vulkan keeps 1 KiB for each at times.
-    assert not grows(lambda: cycle(10_000), 4096 if software else 16384)
+    # NVIDIA's driver for Vulkan takes about 20 ms to make them all, and keeps 1 KiB for each at times.
+    many = 10_000 if software or device_type is not spy.DeviceType.vulkan else 2_000
+    assert not grows(lambda: cycle(many), 4096 if software else 16384)
     assert open_files() <= files_before
     assert heaps(device) == heaps_before
     assert not device._live_objects()

@@ -28,6 +28,8 @@ struct SpirvResult {
 SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, const SpirvOptions& options);
 /// The code with an OpPhi for each scalar in place of those of vectors, which llvmpipe gets wrong: scalar_phis.cpp.
 std::vector<uint32_t> split_phis(std::vector<uint32_t> words);
+/// The code whose loops carry uint in place of bool, which NVIDIA's driver does not survive: bool_phis.cpp.
+std::vector<uint32_t> number_bools(std::vector<uint32_t> words);
 /// The code with remainders of signed integers that are defined for negative ones: remainders.cpp.
 std::vector<uint32_t> define_remainders(const std::vector<uint32_t>& words);
 /// The code with every product and sum rounded by itself.

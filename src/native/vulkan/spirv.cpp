@@ -1,9 +1,10 @@
-// Makes SPIR-V fit for the device at hand. Slang emits for "Vulkan", not for one driver; five things are settled here:
+// Makes SPIR-V fit for the device at hand. Slang emits for "Vulkan", not for one driver; these things are settled here:
 //   - capabilities that the device lacks give an error that names the feature, instead of a driver crash;
 //   - so do matrices of integers that Slang leaves as they are;
 //   - push constants that do not fit are turned into a uniform buffer, so that kernels of any argument size look alike;
 //   - where the device cannot read storage images of unknown format, they get the format of their element type;
 //   - remainders of negative numbers are defined (remainders.cpp);
+//   - loops carry bool as whole numbers (bool_phis.cpp);
 //   - structs that are copied between layouts lose their names, which Mesa before 23 takes for a part of the type.
 #include "vulkan/pipeline.h"
 
@@ -339,13 +340,13 @@ std::set<uint32_t> copied_structs(const std::vector<uint32_t>& words, const std:
     return copies ? structs : std::set<uint32_t>();
 }
 
-/// The words of the code, with remainders that all drivers agree on; values that blocks hand on in scalars, where the
-/// driver needs that.
+/// The words of the code, with remainders and loops that all drivers take; values that blocks hand on in scalars, where
+/// the driver needs that.
 std::vector<uint32_t> checked_words(std::string_view code, const SpirvOptions& options)
 {
     std::vector<uint32_t> words = to_words(code, options.label);
     split(words, options.label); // refuses damaged code
-    words = define_remainders(words);
+    words = number_bools(define_remainders(words));
     return options.scalar_phis ? split_phis(std::move(words)) : words;
 }
 
