@@ -195,16 +195,8 @@ void VulkanKernel::create_pipeline(const SpirvResult& spirv)
     info.stage.module = shader;
     info.stage.pName = spirv.entry_point.c_str();
     info.layout = m_pipeline_layout;
-    const auto create = [&] {
-        return vk.CreateComputePipelines(owner.context().device, owner.context().pipeline_cache, 1, &info, nullptr,
-                                         &m_pipeline);
-    };
-    VkResult code = create();
-    if (code == VK_ERROR_UNKNOWN || code == VK_ERROR_INITIALIZATION_FAILED) {
-        // NVIDIA's driver (580) gives up on a few large kernels that it compiles without its optimiser.
-        info.flags = VK_PIPELINE_CREATE_DISABLE_OPTIMIZATION_BIT;
-        code = create();
-    }
+    const VkResult code = vk.CreateComputePipelines(owner.context().device, owner.context().pipeline_cache, 1, &info,
+                                                    nullptr, &m_pipeline);
     vk.DestroyShaderModule(owner.context().device, shader, nullptr);
     if (code < 0 || !m_pipeline)
         vk_fail(code < 0 ? code : VK_ERROR_INITIALIZATION_FAILED,
