@@ -1,6 +1,6 @@
 """Instructions of one warm call on the CPU device, counted by valgrind's callgrind.
 
-    python benchmarks/call_instructions.py [--calls 2000]
+    python benchmarks/call_instructions.py [--calls 30000]
 
 Runs itself under callgrind with N and with 3 N calls, for add(Tensor, 2.0, _result=Tensor) and for a Python function that
 does nothing; the difference over 2 N is one call, the loop around it included. Needs valgrind and g++; kernels are compiled
@@ -56,7 +56,7 @@ def instructions(process: subprocess.Popen[str]) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--calls", type=int, default=30000)
     parser.add_argument("--child", choices=["add", "nothing"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:

@@ -3,9 +3,10 @@
     python benchmarks/first_call.py [--device cpu|vulkan|cuda] [--runs 5]
     python benchmarks/first_call.py --parts [--runs 10]
 
-Each run is a process of its own with an empty cache folder, followed by one with that folder. Prints milliseconds, the
-medians of the runs, for importing the package, opening the device, and loading a module with one call of it, and the time
-that processors worked for both of the latter, compilers included, which other programs on the machine disturb least.
+Each run is a process of its own with an empty cache folder, followed by one with that folder, and by one with an empty
+folder and a module of 30 functions. Prints milliseconds, the medians of the runs, for importing the package, opening the
+device, loading a module with one call of it, the first gradient after that, and the time that processors worked for the
+module and its call, compilers included, which other programs on the machine disturb least.
 
 --parts is a time line of the first call on the CPU, with nothing cached. The programs that g++ starts are timed by a script that
 it runs in their place, so that they take some milliseconds more. `cc1plus` begins before its text is known, and waits for it.
@@ -32,13 +33,20 @@ times.append(time.perf_counter())
 device = spy.create_device(type=spy.DeviceType[sys.argv[1]])
 times.append(time.perf_counter())
 worked = sum(os.times()[:4])
-source = "float polynomial(float a, float b, float c, float x) { return a * x * x + b * x + c; }"
+function = "[Differentiable] float %s(float a, float b, float c, float x) { return a * x * x + b * x + c; }\\n"
+source = "".join(function % name for name in ["polynomial", *(f"other{k}" for k in range(1, int(sys.argv[2])))])
 module = spy.Module.load_from_source(device, "first_call", source)
 x = np.arange(1, 5, dtype=np.float32)
 assert module.polynomial(2, 8, -1, x, _result="numpy").tolist() == [9, 23, 41, 63]
 times.append(time.perf_counter())
 worked = sum(os.times()[:4]) - worked
-print(json.dumps([*((b - a) * 1e3 for a, b in zip(times, times[1:], strict=False)), worked * 1e3]))
+t = spy.Tensor.from_numpy(device, x).with_grads()
+y = spy.Tensor.from_numpy(device, x).with_grads(spy.Tensor.from_numpy(device, np.ones(4, np.float32)))
+before = time.perf_counter()
+module.polynomial.bwds(2, 8, -1, t, _result=y)
+assert t.grad.to_numpy().tolist() == [12, 16, 20, 24]
+gradient = time.perf_counter() - before
+print(json.dumps([*((b - a) * 1e3 for a, b in zip(times, times[1:], strict=False)), gradient * 1e3, worked * 1e3]))
 """
 
 PARTS = """
@@ -109,16 +117,19 @@ def run(program: str, *arguments: str, **variables: str) -> str:
 
 
 def show_calls(device: str, runs: int) -> None:
-    results: dict[str, list[list[float]]] = {"nothing cached": [], "second process": []}
+    results: dict[str, list[list[float]]] = {"nothing cached": [], "second process": [], "module of 30 functions": []}
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as cache:
-            for times in results.values():
-                times.append(json.loads(run(CHILD, device, SLANGPY_CACHE_DIR=cache)))
-    print(f"{device}, milliseconds     import   device   first call   least   processors")
+            for name, times in results.items():
+                is_large = name.startswith("module")
+                folder, functions = (f"{cache}/large", 30) if is_large else (cache, 1)
+                times.append(json.loads(run(CHILD, device, str(functions), SLANGPY_CACHE_DIR=folder)))
+    print(f"{device}, milliseconds     import   device   first call   least   gradient   processors")
     for name, times in results.items():
         columns = list(zip(*times, strict=True))
-        imported, opened, called, worked = map(statistics.median, columns)
-        print(f"{name:24} {imported:9.1f} {opened:8.1f} {called:12.1f} {min(columns[2]):7.1f} {worked:12.1f}")
+        imported, opened, called, gradient, worked = map(statistics.median, columns)
+        least = min(columns[2])
+        print(f"{name:24} {imported:9.1f} {opened:8.1f} {called:12.1f} {least:7.1f} {gradient:10.1f} {worked:12.1f}")
 
 
 def show_parts(runs: int) -> None:
