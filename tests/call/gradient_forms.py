@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,14 +28,14 @@ def source_of_forms(head: str, forms: Mapping[str, str], at_once: int) -> str:
     return f"{head}{''.join(functions)}"
 
 
-def check_forms(device: spy.Device, name: str, head: str, forms: Mapping[str, str], n: int = 1, seed: int = 5) -> None:
+def check_forms(
+    device: spy.Device, name: str, head: str, forms: Mapping[str, str], n: int | Sequence[int] = 1, seed: int = 5
+) -> None:
     """Values, gradients and tangents against differences of the same source in double on the CPU device.
 
-    Row k of the inputs asks for the derivatives of function k.
+    Row k of the inputs asks for the derivatives of function k; each value of `n` has inputs of its own.
     """
     rng = np.random.default_rng(seed)
-    inputs = [rng.uniform(0.2, 0.9, (len(forms), *shape)) for shape in ((), (), (3,))]
-    along = [rng.uniform(-1, 1, x.shape) for x in inputs]
     at_once = AT_ONCE.get(device.info.type, len(forms))
     module = spy.Module.load_from_source(device, name, source_of_forms(head, forms, at_once))
     exact = spy.Module.load_from_source(
@@ -43,7 +43,19 @@ def check_forms(device: spy.Device, name: str, head: str, forms: Mapping[str, st
         f"{name}_double",
         source_of_forms(head, forms, len(forms)).replace("float", "double").replace("0f", "0"),
     ).part0
+    for number in (n,) if isinstance(n, int) else n:
+        inputs = [rng.uniform(0.2, 0.9, (len(forms), *shape)) for shape in ((), (), (3,))]
+        along = [rng.uniform(-1, 1, x.shape) for x in inputs]
+        wanted = _wanted(exact, inputs, along, number)
+        for part, first in enumerate(range(0, len(forms), at_once)):
+            rows = slice(first, first + at_once)
+            got = _of_part(device, getattr(module, f"part{part}"), [x[rows] for x in inputs], [d[rows] for d in along], number)
+            assert got.keys() == wanted.keys()
+            for what in wanted:
+                _assert_same(got[what], wanted[what][rows], f"{name}, n = {number}: {what}", list(forms)[rows])
 
+
+def _wanted(exact: Any, inputs: list[np.ndarray], along: list[np.ndarray], n: int) -> dict[str, np.ndarray]:
     def values(inputs: list[np.ndarray]) -> np.ndarray:
         return np.diagonal(exact(*inputs, n, _result="numpy"))
 
@@ -57,12 +69,7 @@ def check_forms(device: spy.Device, name: str, head: str, forms: Mapping[str, st
             marks = [np.zeros(x.shape) for x in inputs]
             marks[k][(slice(None), *at)] = 1
             wanted[f"gradient of {what}{list(at)}"] = derivative(marks)
-    for part, first in enumerate(range(0, len(forms), at_once)):
-        rows = slice(first, first + at_once)
-        got = _of_part(device, getattr(module, f"part{part}"), [x[rows] for x in inputs], [d[rows] for d in along], n)
-        assert got.keys() == wanted.keys()
-        for what in wanted:
-            _assert_same(got[what], wanted[what][rows], f"{name}: {what}", list(forms)[rows])
+    return wanted
 
 
 def _of_part(device: spy.Device, function: Any, inputs: list[np.ndarray], along: list[np.ndarray], n: int) -> dict[str, np.ndarray]:
