@@ -118,13 +118,48 @@ def _check(f: Any, device: spy.Device, expected: Callable[[Any, int], Any]) -> N
     np.testing.assert_allclose(x.grad.to_numpy().reshape(5, 8), exact.grad.numpy(), rtol=3e-4, atol=3e-5)
 
 
+AT_ONCE = {spy.DeviceType.vulkan: 12}
+"""Forms in one kernel, as in gradient_forms."""
+
+
 @pytest.mark.needs_kernels
-@pytest.mark.parametrize("name", CASES)
-def test_gradients(device: spy.Device, name: str) -> None:
-    body, expected = CASES[name]
-    source = f"{HEAD}[Differentiable] float f(float x[8], int n)\n{{\n    float r = 0; {body}\n    return r;\n}}"
-    module = spy.Module.load_from_source(device, f"meeting_reads_{list(CASES).index(name)}", source)
-    _check(module.f, device, expected)
+def test_gradients(device: spy.Device) -> None:
+    at_once, names = AT_ONCE.get(device.info.type, len(CASES)), list(CASES)
+    source = HEAD + "".join(
+        f"[Differentiable] float f{k}(float x[8], int n)\n{{\n    float r = 0; {body}\n    return r;\n}}\n"
+        for k, (body, _) in enumerate(CASES.values())
+    )
+    parts = [names[first : first + at_once] for first in range(0, len(names), at_once)]
+    for part, forms in enumerate(parts):
+        calls = "".join(f"r[{k}] = f{part * at_once + k}(x, n); " for k in range(len(forms)))
+        size = len(forms)
+        source += f"[Differentiable] float[{size}] part{part}(float x[8], int n) {{ float r[{size}]; {calls}return r; }}\n"
+    module = spy.Module.load_from_source(device, "meeting_reads", source)
+    for part, forms in enumerate(parts):
+        _check_forms(getattr(module, f"part{part}"), device, forms)
+
+
+def _check_forms(f: Any, device: spy.Device, forms: list[str]) -> None:
+    """Row k of the invocations asks for the gradient of form k, with five values of n."""
+    values = np.random.default_rng(1).uniform(0.3, 1.5, (len(forms), 5, 8))
+    counts, weights = np.arange(5, dtype=np.int32), np.linspace(0.5, 1.5, 5)
+    exact = torch.tensor(values, requires_grad=True)
+    results = torch.stack(
+        [torch.stack([CASES[form][1](exact[k, n], n) + 0 * exact[k, n].sum() for n in range(5)]) for k, form in enumerate(forms)]
+    )
+    (results * torch.tensor(weights)).sum().backward()
+    assert exact.grad is not None
+    x = spy.Tensor.zeros(device, (len(forms), 5), "float[8]")
+    x.copy_from_numpy(values.astype(np.float32))
+    x = x.with_grads(zero=True)
+    y = spy.Tensor.zeros(device, (len(forms), 5, len(forms)), "float")
+    f(x, counts, _result=y)
+    seeds = (np.eye(len(forms))[:, None] * weights[:, None]).astype(np.float32)
+    f.bwds(x, counts, _result=y.with_grads(spy.Tensor.from_numpy(device, seeds)))
+    got, gradients = y.to_numpy(), x.grad.to_numpy().reshape(values.shape)
+    for k, form in enumerate(forms):
+        np.testing.assert_allclose(got[k, :, k], results[k].detach().numpy(), rtol=1e-4, atol=1e-5, err_msg=form)
+        np.testing.assert_allclose(gradients[k], exact.grad[k].numpy(), rtol=3e-4, atol=3e-5, err_msg=form)
 
 
 @pytest.mark.needs_kernels
