@@ -21,9 +21,18 @@ KERNEL = [
     "_call", "_i", "_c0", "_group", "_thread", "_begin", "_w_a0", "_spy_T_a0", "_spy_main", "_spy_function", "a0",
 ]  # fmt: skip
 NAMES = CORE + LIBRARY + KERNEL
+OF_EACH = ["vector", "Tensor", "_call", "a0"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.fixture
+def name(request: pytest.FixtureRequest, device: spy.Device) -> str:
+    """SPIR-V has no names that could meet: what Slang makes of them is looked at with one of each kind."""
+    if device.info.type == spy.DeviceType.vulkan and request.param in NAMES and request.param not in OF_EACH:
+        pytest.skip("one of each kind on Vulkan")
+    return request.param
+
+
+@pytest.mark.parametrize("name", NAMES, indirect=True)
 def test_globals(device: spy.Device, name: str) -> None:
     m = source(
         device, f"names_global_{name}", f"uniform float {name};\nfloat f(float a, float b) {{ return a + b + {name}; }}"
@@ -32,7 +41,7 @@ def test_globals(device: spy.Device, name: str) -> None:
     assert plain(m.f.set({name: 10.0})(tensor(device, 2, 3), tensor(device, 3))) == [[10, 12, 14], [13, 15, 17]]
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in CORE])
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in CORE], indirect=True)
 def test_functions(device: spy.Device, name: str) -> None:
     m = source(device, f"names_function_{name}", f"[Differentiable] float {name}(float a, float b) {{ return a * b; }}")
     f = m[name]
@@ -44,7 +53,7 @@ def test_functions(device: spy.Device, name: str) -> None:
     assert plain(x.grad) == [4, 4, 4]
 
 
-@pytest.mark.parametrize("name", [*NAMES, "_result", "_this", "_type", "_append_to", "_thread_count"])
+@pytest.mark.parametrize("name", [*NAMES, "_result", "_this", "_type", "_append_to", "_thread_count"], indirect=True)
 def test_parameters(device: spy.Device, name: str) -> None:
     m = source(device, f"names_parameter_{name}", f"float f(float {name}, float b) {{ return {name} * 10 + b; }}")
     assert m.f(1.0, 2.0) == 12.0
@@ -54,7 +63,7 @@ def test_parameters(device: spy.Device, name: str) -> None:
         assert plain(m.f(**{name: array(3), "b": 1.0})) == [1, 11, 21]
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n != "min"])
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "min"], indirect=True)
 def test_structs(device: spy.Device, name: str) -> None:
     text = """
 struct NAME : IDifferentiable
