@@ -1,4 +1,4 @@
-"""Kernels of second derivatives are compiled by a process of their own: Slang 2026.12 may end it, and takes the sources
+"""Kernels of second derivatives are compiled by another process: Slang 2026.12 may end it, and takes the sources
 changed (slang/rewrite/inline.h), which would double the compiler's memory in the process of the user."""
 
 from __future__ import annotations
@@ -6,7 +6,6 @@ from __future__ import annotations
 import marshal
 import os
 import pickle
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from .. import _native
 from ..base import libslang
 from ..base.folders import LIBRARY_PATH
 from ..errors import SlangCompileError
+from .child import Child, ChildDiedError, serve
 from .generated import generated_name, load_generated, with_bounds
 from .library import library_blob
 from .modules.files import load_text_modules, text_modules
@@ -24,7 +24,7 @@ from .session import session_values
 
 TIMEOUT = 120.0
 """Seconds that the compiler may take."""
-_START = "import sys; sys.path[:] = {path!r}; from slangpy.compiler.child_link import serve; serve()"
+_child = Child("from slangpy.compiler.child_link import serve_links; serve_links()")
 
 
 class ChildLink:
@@ -62,24 +62,19 @@ class ChildLink:
         }
 
     def _ask(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Sends the request to a new process and gives its answer."""
-        command = [sys.executable, "-c", _START.format(path=list(sys.path))]
+        """Sends the request to the process and gives its answer."""
         environment = {**os.environ, "SLANGPY_DISABLE_CACHE": "1", "SLANGPY_COMPILE_IN_PROCESS": "1"}
         try:
-            done = subprocess.run(
-                command, input=pickle.dumps(request), capture_output=True, timeout=TIMEOUT, env=environment
-            )
-        except subprocess.TimeoutExpired:
+            return marshal.loads(_child.ask(pickle.dumps(request), environment, TIMEOUT))
+        except TimeoutError:
             raise _unavailable(name, f"the compiler took more than {TIMEOUT:.0f} s") from None
         except OSError as error:
             raise _unavailable(name, f"no process could be started for the compiler ({error})") from None
-        if done.returncode < 0 or (done.returncode and not done.stderr):
-            raise _unavailable(name, f"the Slang compiler crashes on it (exit status {done.returncode})")
-        if done.returncode:
-            raise RuntimeError(f"{name}: the compiler's process failed:\n{done.stderr.decode(errors='replace')}")
-        try:
-            return marshal.loads(done.stdout)
-        except (ValueError, EOFError, TypeError):
+        except ChildDiedError as error:
+            if error.code < 0 or (error.code and not error.output):
+                raise _unavailable(name, f"the Slang compiler crashes on it (exit status {error.code})") from None
+            if error.code:
+                raise RuntimeError(f"{name}: the compiler's process failed:\n{error.output}") from None
             raise _unavailable(name, f"{sys.executable} is no Python that could run the compiler") from None
 
 
@@ -89,13 +84,9 @@ def _unavailable(name: str, reason: str) -> NotImplementedError:
     )
 
 
-def serve() -> None:
-    """What the process does: reads a request, compiles, writes the answer."""
-    request = pickle.loads(sys.stdin.buffer.read())
-    with os.fdopen(os.dup(1), "wb") as answer:
-        os.dup2(2, 1)  # whatever else is printed does not go there
-        answer.write(marshal.dumps(_compiled(request)))
-    os._exit(0)
+def serve_links() -> None:
+    """What the process does: it reads requests, compiles, and writes the answers."""
+    serve(lambda request: marshal.dumps(_compiled(pickle.loads(request))))
 
 
 def _compiled(request: dict[str, Any]) -> dict[str, Any]:
@@ -134,4 +125,4 @@ def _load(session: Any, name: str, path: str, source: str) -> Any:
     return session.load_module_from_source(name, Path(path).read_text("utf-8", "replace"), path)
 
 
-__all__ = ["ChildLink", "serve"]
+__all__ = ["ChildLink", "serve_links"]
