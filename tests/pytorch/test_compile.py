@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -429,3 +430,16 @@ def test_keys_tell_functions_apart(where: str) -> None:
     assert key(one, "compile_keys") != key(two, "compile_keys")
     assert key(one, "compile_keys") == key(one, "compile_keys")
     assert module_of(where) is module_of(where)
+
+
+def test_every_leaf_that_is_spread_counts() -> None:
+    """Also of kinds of leaves that tracing does not name: their sizes make the call's."""
+    from slangpy.plan.records import Argument, Value
+    from slangpy.plan.specification import LeafSpec, ResourceSpec, ValueSpec
+    from slangpy.pytorch.compile.records import _leaves
+
+    known = (LeafSpec(ValueSpec(None), "a"), LeafSpec(ResourceSpec(0), "x", map=(1,)))
+    values = (Value("float", "float", {}, 0), Value("texture", "Texture", {"shape": (5,)}, 1))
+    view = SimpleNamespace(spec=SimpleNamespace(leaves=known))
+    found = _leaves(view, [Argument(None, value, i) for i, value in enumerate(values)], 0)
+    assert found is not None and [(leaf.name, leaf.map, leaf.sizes) for leaf in found] == [("x", (1,), (5,))]

@@ -12,7 +12,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from ... import _native
 from ...base.scalars import SCALARS
 from ...plan.planner import decode
-from ...plan.specification import CustomSpec, GeneratorSpec, LeafSpec, PackedSpec, TableSpec, ViewSpec
+from ...plan.specification import CustomSpec, LeafSpec, PackedSpec, TableSpec, ViewSpec
 from .. import autograd
 
 DTYPES = {scalar.name: getattr(torch, scalar.torch) for scalar in SCALARS.values()}
@@ -150,7 +150,7 @@ def _leaves(view: Any, arguments: Any, count: int) -> list[_Leaf] | None:
         tensors += is_torch
         if isinstance(spec.kind, (CustomSpec, TableSpec)) or "list_leaf" in value.details:
             return None
-        if not isinstance(spec.kind, (ViewSpec, PackedSpec, GeneratorSpec)):
+        if not isinstance(spec.kind, (ViewSpec, PackedSpec)) and not spec.map:
             continue
         found.append(_Leaf(spec.name, spec.map, spec.inner, place, _sizes(value)))
     return found if tensors == count else None
