@@ -26,8 +26,9 @@ struct SpirvResult {
     std::map<std::pair<uint32_t, uint32_t>, VkFormat> fixed_formats;
 };
 SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, const SpirvOptions& options);
-/// The code with an OpPhi for each scalar in place of those of vectors, which llvmpipe gets wrong: scalar_phis.cpp.
-std::vector<uint32_t> split_phis(std::vector<uint32_t> words);
+/// The code with an OpPhi for each scalar in place of those of what holds bool, and, if asked, of vectors, which
+/// llvmpipe gets wrong: scalar_phis.cpp.
+std::vector<uint32_t> split_phis(std::vector<uint32_t> words, bool of_vectors);
 /// The code whose loops carry uint in place of bool, which NVIDIA's driver does not survive: bool_phis.cpp.
 std::vector<uint32_t> number_bools(std::vector<uint32_t> words);
 /// The code with remainders of signed integers that are defined for negative ones: remainders.cpp.

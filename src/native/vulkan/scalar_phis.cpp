@@ -24,7 +24,10 @@ struct Composite {
 
 class PhiSplitter {
 public:
-    explicit PhiSplitter(const std::vector<uint32_t>& words) : m_words(words) { scan(); }
+    PhiSplitter(const std::vector<uint32_t>& words, bool of_vectors) : m_words(words), m_of_vectors(of_vectors)
+    {
+        scan();
+    }
 
     bool needed() const { return !m_phis.empty(); }
 
@@ -100,6 +103,7 @@ private:
         for (size_t i = spirv_header_words; i < m_words.size(); i += count(i)) {
             const uint32_t* w = &m_words[i];
             switch (opcode(i)) {
+            case spv::OpTypeBool: m_bool = w[1]; break;
             case spv::OpTypeVector:
             case spv::OpTypeMatrix: m_types[w[1]] = {opcode(i), std::vector<uint32_t>(w[3], w[2])}; break;
             case spv::OpTypeArray:
@@ -120,7 +124,7 @@ private:
     void add(size_t i)
     {
         const uint32_t* w = &m_words[i];
-        if (!holds_vector(w[1]))
+        if (!is_split(w[1]))
             return;
         Phi phi{w[1], w[2], {}, {}, {}, {}};
         std::vector<uint32_t> path;
@@ -134,14 +138,15 @@ private:
         m_phis.push_back(std::move(phi));
     }
 
-    bool holds_vector(uint32_t type) const
+    /// Whether a value holds vectors, where they are asked for, or bool.
+    bool is_split(uint32_t type) const
     {
         const auto found = m_types.find(type);
         if (found == m_types.end())
             return false;
         const std::vector<uint32_t>& parts = found->second.parts;
-        return found->second.kind == spv::OpTypeVector || found->second.kind == spv::OpTypeMatrix ||
-            std::any_of(parts.begin(), parts.end(), [this](uint32_t part) { return holds_vector(part); });
+        return (m_of_vectors && (found->second.kind == spv::OpTypeVector || found->second.kind == spv::OpTypeMatrix)) ||
+            std::any_of(parts.begin(), parts.end(), [this](uint32_t part) { return part == m_bool || is_split(part); });
     }
 
     bool list_leaves(uint32_t type, std::vector<uint32_t>& path, std::vector<Leaf>& leaves) const
@@ -221,6 +226,8 @@ private:
     }
 
     const std::vector<uint32_t>& m_words;
+    bool m_of_vectors;
+    uint32_t m_bool = 0;
     std::unordered_map<uint32_t, Composite> m_types;
     std::unordered_map<uint32_t, uint32_t> m_numbers; ///< constants of 32 bits
     std::vector<Phi> m_phis;
@@ -232,9 +239,9 @@ private:
 
 } // namespace
 
-std::vector<uint32_t> split_phis(std::vector<uint32_t> words)
+std::vector<uint32_t> split_phis(std::vector<uint32_t> words, bool of_vectors)
 {
-    PhiSplitter splitter(words);
+    PhiSplitter splitter(words, of_vectors);
     return splitter.needed() ? splitter.split() : words;
 }
 

@@ -346,8 +346,7 @@ std::vector<uint32_t> checked_words(std::string_view code, const SpirvOptions& o
 {
     std::vector<uint32_t> words = to_words(code, options.label);
     split(words, options.label); // refuses damaged code
-    words = number_bools(define_remainders(words));
-    return options.scalar_phis ? split_phis(std::move(words)) : words;
+    return number_bools(split_phis(define_remainders(words), options.scalar_phis));
 }
 
 } // namespace

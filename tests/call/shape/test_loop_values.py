@@ -128,6 +128,36 @@ def test_carried_conditions(device: spy.Device, n: int) -> None:
     assert f(True, False, False, n) == sum(int(v) << i for i, v in enumerate(values))
 
 
+def test_carried_conditions_of_vectors_structs_and_arrays(device: spy.Device) -> None:
+    text = """
+        struct Three { bool a; int k; bool2 b; };
+        struct Flags { bool of_vector[3]; bool of_struct[3]; bool of_array[3]; int k; };
+        Flags f(bool a, bool b, bool c, int n)
+        {
+            bool3 v = bool3(a, b, c);
+            Three s = { a, 1, bool2(b, c) };
+            bool q[3] = { a, b, c };
+            for (int i = 0; i < n; i++) {
+                v = v.yzx;
+                bool t = s.a; s.a = s.b.x; s.b = bool2(s.b.y, t); s.k += int(s.a);
+                bool u = q[0]; q[0] = q[1]; q[1] = q[2]; q[2] = u;
+            }
+            return { { v.x, v.y, v.z }, { s.a, s.b.x, s.b.y }, { q[0], q[1], q[2] }, s.k };
+        }
+    """
+    f = source(device, "carried_bools", text).f
+    for n in (0, 1, 2, 3, 5, 8):
+        values, k = [True, False, False], 1
+        for _ in range(n):
+            values = [*values[1:], values[0]]
+            k += values[0]
+        got = f(True, False, False, n)
+        assert {name: [bool(x) for x in got[name]] for name in ("of_vector", "of_struct", "of_array")} == dict.fromkeys(
+            ("of_vector", "of_struct", "of_array"), values
+        )
+        assert got["k"] == k
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 5])
 def test_carried_halves(device: spy.Device, n: int) -> None:
     if not device.has_feature(spy.Feature.half):
