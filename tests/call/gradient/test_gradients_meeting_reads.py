@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gradient_forms import AT_ONCE
 
 import slangpy as spy
 
@@ -116,10 +117,6 @@ def _check(f: Any, device: spy.Device, expected: Callable[[Any, int], Any]) -> N
     f.bwds(x, counts, _result=y)
     assert exact.grad is not None
     np.testing.assert_allclose(x.grad.to_numpy().reshape(5, 8), exact.grad.numpy(), rtol=3e-4, atol=3e-5)
-
-
-AT_ONCE = {spy.DeviceType.vulkan: 12}
-"""Forms in one kernel, as in gradient_forms."""
 
 
 @pytest.mark.needs_kernels
