@@ -145,6 +145,23 @@ def later(device: spy.Device) -> dict[str, Callable[[Any, Any], Callable[[], Any
 
 
 @pytest.mark.usefixtures("bridge")
+def test_a_recorded_number_stays(device: spy.Device) -> None:
+    """One of the CPU, beside CUDA tensors: the copy of it lives until the commands have run."""
+    if not shares(device):
+        pytest.skip("torch tensors are not recorded here")
+    where = place_of(device)
+    x, y, number = torch.arange(33.0, device=where), torch.zeros(33, device=where), torch.tensor(3.0)
+    encoder = device.create_command_encoder()
+    module_of(device).product.append_to(encoder, x, number, _result=y)
+    commands = encoder.finish()
+    del number
+    others = [torch.full((), 7.0, device=where) for _ in range(1000)]  # torch gives freed memory to these
+    device.submit_command_buffer(commands)
+    device.wait()
+    assert torch.equal(y, 3 * x) and len(others) == 1000
+
+
+@pytest.mark.usefixtures("bridge")
 @pytest.mark.parametrize("road", ["prepared", "recorded", "backward"])
 def test_what_runs_later(device: spy.Device, road: str) -> None:
     if not shares(device):

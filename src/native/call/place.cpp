@@ -19,6 +19,7 @@ void move_number(const Call& call, const Measured& measured, const LeafSpec& spe
     leaf.address = found.address;
     leaf.device_type = found.device_type;
     leaf.device_index = found.device_index;
+    leaf.object = moved.ptr(); // what runs later keeps this one
     call.signature.keep.push_back(std::move(moved));
 }
 
