@@ -5,11 +5,11 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import has_ended
 
 import slangpy as spy
 from slangpy.compiler import executable
@@ -62,18 +62,6 @@ def start(tmp_path: Path):
 def kinds(starts: list[str]) -> list[str]:
     """What each start was: begun before, a link of what that made, or a whole compile."""
     return ["begun" if " -c " in line else "link" if "kernel.o" in line else "whole" for line in starts]
-
-
-def has_ended(process: int) -> bool:
-    for _ in range(100):
-        try:
-            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-        except FileNotFoundError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.1)
-    return False
 
 
 def instructions(library: bytes, path: Path) -> list[str]:

@@ -14,6 +14,9 @@ torch = pytest.importorskip("torch")
 from torch_support import device_of, module_of, polynomial  # noqa: E402
 
 import slangpy as spy  # noqa: E402
+from slangpy.plan.records import Argument, Value  # noqa: E402
+from slangpy.plan.specification import LeafSpec, ResourceSpec, ValueSpec  # noqa: E402
+from slangpy.pytorch.compile.records import _leaves  # noqa: E402
 
 BACKENDS = ["eager", "aot_eager", "inductor"]
 INDICES = spy.grid((3,))
@@ -434,10 +437,6 @@ def test_keys_tell_functions_apart(where: str) -> None:
 
 def test_every_leaf_that_is_spread_counts() -> None:
     """Also of kinds of leaves that tracing does not name: their sizes make the call's."""
-    from slangpy.plan.records import Argument, Value
-    from slangpy.plan.specification import LeafSpec, ResourceSpec, ValueSpec
-    from slangpy.pytorch.compile.records import _leaves
-
     known = (LeafSpec(ValueSpec(None), "a"), LeafSpec(ResourceSpec(0), "x", map=(1,)))
     values = (Value("float", "float", {}, 0), Value("texture", "Texture", {"shape": (5,)}, 1))
     view = SimpleNamespace(spec=SimpleNamespace(leaves=known))

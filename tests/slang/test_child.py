@@ -9,9 +9,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from processes import has_ended
 
 from slangpy.compiler.child import Child, ChildDiedError
 
@@ -137,25 +137,11 @@ def test_threads_take_turns(child: Child) -> None:
     assert len(seen) == 8 and len(set(seen)) == 1
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 def test_it_ends_with_its_starter() -> None:
     program = (
         f"from slangpy.compiler.child import Child; import os; made = Child({TEXT.format(idle=60)!r})\n"
         "print(made.ask(b'', dict(os.environ), 60).decode(), flush=True); os._exit(0)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
-    for _ in range(100):
-        if has_ended(int(done.stdout)):
-            return
-        time.sleep(0.1)
-    pytest.fail("the process is still there after ten seconds")
-
-
-def has_ended(process: int) -> bool:
-    """Also where nobody has asked for its status yet."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    status = Path(f"/proc/{process}/stat")
-    return status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z"
+    assert has_ended(int(done.stdout))

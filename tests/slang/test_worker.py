@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import has_ended
 
 import slangpy
 from slangpy import CompilerDiedError, SlangCompileError, _slang
@@ -214,14 +215,6 @@ def run(script: str, **environment: str) -> str:
     return out
 
 
-def is_gone(process: int) -> bool:
-    for _ in range(100):
-        if not Path(f"/proc/{process}").exists():
-            return True
-        time.sleep(0.1)
-    return False
-
-
 def test_it_dies_with_its_client() -> None:
     process = start(
         START + "print(_slang.worker_process(), flush=True)\nif os.fork(): time.sleep(100)\ntime.sleep(100)"
@@ -231,7 +224,7 @@ def test_it_dies_with_its_client() -> None:
     process.kill()  # the child that it forked goes on and holds what it inherited
     process.wait()
     try:
-        assert is_gone(worker)
+        assert has_ended(worker)
     finally:
         process.stdout.close()
 
