@@ -4,10 +4,8 @@
 // (`t = a; a = b; b = c; c = t`); of whole numbers it compiles the same loop. So each OpPhi of bool at the head of a
 // loop becomes one of uint: blocks hand on 1 or 0, and behind the OpPhis stands the comparison with 0.
 #include "vulkan/pipeline.h"
+#include "vulkan/spirv_words.h"
 
-#include <spirv/spirv.hpp>
-
-#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -46,7 +44,7 @@ public:
             if (op != spv::OpPhi && op != spv::OpLine && op != spv::OpNoLine)
                 for (; !compared.empty(); compared.pop_back())
                     emit(spv::OpINotEqual, {m_bool, compared.back(), m_phis.at(compared.back()), m_zero});
-            if (!left && ends_block(op)) {
+            if (!left && ends_spirv_block(op)) {
                 hand_on(block);
                 left = true;
             }
@@ -67,14 +65,8 @@ private:
         uint32_t number = 0; ///< the same as uint
     };
 
-    uint32_t opcode(size_t i) const { return m_words[i] & spv::OpCodeMask; }
-    size_t count(size_t i) const { return std::max<size_t>(m_words[i] >> spv::WordCountShift, 1); }
-
-    static bool ends_block(uint32_t op)
-    {
-        return op == spv::OpSelectionMerge || op == spv::OpLoopMerge ||
-            (op >= spv::OpBranch && op <= spv::OpUnreachable) || op == spv::OpTerminateInvocation;
-    }
+    uint32_t opcode(size_t i) const { return spirv_opcode(m_words, i); }
+    size_t count(size_t i) const { return spirv_count(m_words, i); }
 
     void find_heads()
     {
@@ -118,11 +110,7 @@ private:
         return nullptr;
     }
 
-    void emit(uint32_t op, std::initializer_list<uint32_t> operands)
-    {
-        m_out.push_back(uint32_t(operands.size() + 1) << spv::WordCountShift | op);
-        m_out.insert(m_out.end(), operands);
-    }
+    void emit(uint32_t op, std::initializer_list<uint32_t> operands) { emit_spirv(m_out, op, operands); }
 
     /// The type and its two values, behind all other types.
     void add_types()

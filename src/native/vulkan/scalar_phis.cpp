@@ -4,8 +4,7 @@
 // have left the loop while others run on. It is right with scalars, so each OpPhi of vectors, or of values that hold
 // vectors, becomes one OpPhi for each scalar, with the value put together behind them.
 #include "vulkan/pipeline.h"
-
-#include <spirv/spirv.hpp>
+#include "vulkan/spirv_words.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -49,7 +48,7 @@ public:
                     join(phi->type, phi->id, phi->scalars, 0, out);
                 joined.clear();
             }
-            if (!left && ends_block(op)) {
+            if (!left && ends_spirv_block(op)) {
                 take_apart(block, out);
                 left = true;
             }
@@ -79,24 +78,8 @@ private:
         std::vector<std::vector<uint32_t>> taken; ///< for each source
     };
 
-    uint32_t opcode(size_t i) const { return m_words[i] & spv::OpCodeMask; }
-    size_t count(size_t i) const { return std::max<size_t>(m_words[i] >> spv::WordCountShift, 1); }
-
-    static bool ends_block(uint32_t op)
-    {
-        switch (op) {
-        case spv::OpSelectionMerge:
-        case spv::OpLoopMerge:
-        case spv::OpBranch:
-        case spv::OpBranchConditional:
-        case spv::OpSwitch:
-        case spv::OpReturn:
-        case spv::OpReturnValue:
-        case spv::OpKill:
-        case spv::OpUnreachable: return true;
-        default: return false;
-        }
-    }
+    uint32_t opcode(size_t i) const { return spirv_opcode(m_words, i); }
+    size_t count(size_t i) const { return spirv_count(m_words, i); }
 
     void scan()
     {
@@ -176,12 +159,6 @@ private:
         }
     }
 
-    static void emit(std::vector<uint32_t>& out, uint32_t op, std::vector<uint32_t> operands)
-    {
-        out.push_back(uint32_t(operands.size() + 1) << spv::WordCountShift | op);
-        out.insert(out.end(), operands.begin(), operands.end());
-    }
-
     /// The scalars of all values that a block hands to others, at its end.
     void take_apart(uint32_t block, std::vector<uint32_t>& out) const
     {
@@ -193,7 +170,7 @@ private:
             for (size_t k = 0; k < phi.leaves.size(); ++k) {
                 std::vector<uint32_t> operands = {phi.leaves[k].type, phi.taken[source][k], phi.sources[source].first};
                 operands.insert(operands.end(), phi.leaves[k].path.begin(), phi.leaves[k].path.end());
-                emit(out, spv::OpCompositeExtract, std::move(operands));
+                emit_spirv(out, spv::OpCompositeExtract, operands);
             }
         }
     }
@@ -204,7 +181,7 @@ private:
             std::vector<uint32_t> operands = {phi.leaves[k].type, phi.scalars[k]};
             for (size_t source = 0; source < phi.sources.size(); ++source)
                 operands.insert(operands.end(), {phi.taken[source][k], phi.sources[source].second});
-            emit(out, spv::OpPhi, std::move(operands));
+            emit_spirv(out, spv::OpPhi, operands);
         }
     }
 
@@ -221,7 +198,7 @@ private:
             operands.push_back(m_bound++);
             next = join(part, operands.back(), scalars, next, out);
         }
-        emit(out, spv::OpCompositeConstruct, std::move(operands));
+        emit_spirv(out, spv::OpCompositeConstruct, operands);
         return next;
     }
 
