@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 
+_NO_STREAM = _native.NativeHandle()
+
+
 def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> tuple[Any, bytes]:
     """A linked entry point as the device's executable kernel, through the disk cache, and the target code of it."""
     start = time.perf_counter()
@@ -113,7 +116,8 @@ class ComputePipeline:
     @property
     def kernel(self) -> Any:
         """The native kernel of the sources as they are now; compiles at the first use."""
-        source_changed(self._device)
+        if self._device._state.watcher is not None:
+            source_changed(self._device)
         return self.compiled()
 
     @property
@@ -147,6 +151,8 @@ class ComputePipeline:
 
     def compiled(self) -> Any:
         """The native kernel, of the code for which `layout` was read last."""
+        if self._kernel is not None and self._generation == self._program.generation:
+            return self._kernel
         self._check_generation()
         if self._kernel is None:
             self._kernel, code = compile_kernel(self._device, self._program, 0, self._layout, self._label)
@@ -203,8 +209,9 @@ class ComputeKernel:
         (a NativeHandle) runs it on that stream.
         """
         threads = _thread_count(thread_count)
-        stream = _native.NativeHandle() if cuda_stream is None else cuda_stream
-        _check_targets(queue, command_encoder, stream)
+        stream = _NO_STREAM if cuda_stream is None else cuda_stream
+        if queue is not None or command_encoder is not None:
+            _check_targets(queue, command_encoder, stream)
         kernel = self._pipeline.kernel
         root = self._bind(vars, kwargs)
         if 0 in threads:
@@ -225,7 +232,16 @@ class ComputeKernel:
 
     def _bind(self, variables: Mapping[str, Any] | None, arguments: dict[str, Any]) -> Any:
         root = _native.ShaderObject(self._device, self._pipeline.layout)
-        cursor = _native.ShaderCursor(root)
+        if arguments or variables:
+            self._write(_native.ShaderCursor(root), variables, arguments)
+        if self._validate and not root._is_bound():
+            used = self._pipeline.used_slots
+            if used is not None:
+                root._set_used_slots(used)
+            root.check_bound()
+        return root
+
+    def _write(self, cursor: Any, variables: Mapping[str, Any] | None, arguments: dict[str, Any]) -> None:
         entry_point = cursor.find_entry_point(0)
         if arguments:
             unknown = entry_point._write_known(arguments)
@@ -235,19 +251,13 @@ class ComputeKernel:
             unknown = cursor._write_known(dict(variables))
             if unknown:
                 self._warn_unknown(unknown, cursor._fields, entry_point._fields, "keyword arguments")
-        if self._validate:
-            used = self._pipeline.used_slots
-            if used is not None:
-                root._set_used_slots(used)
-            root.check_bound()
-        return root
 
     def _warn_unknown(self, unknown: Iterable[str], known: list[str], others: list[str], other_way: str) -> None:
         for name in unknown:
             hint = f"; it is set through {other_way}" if name in others else ""
             parameters = ", ".join(known) or "none"
             text = f"{self._pipeline.label}: no parameter '{name}'{hint}. Parameters here: {parameters}"
-            warnings.warn(text, RuntimeWarning, stacklevel=4)
+            warnings.warn(text, RuntimeWarning, stacklevel=5)
 
     def __repr__(self) -> str:
         return f"ComputeKernel(\n  entry_point = {self._pipeline.label!r}\n)"
@@ -267,6 +277,10 @@ def _check_targets(queue: Any, encoder: Any, stream: Any) -> None:
 
 def _thread_count(value: Any) -> list[int]:
     """Three counts; missing ones are 1."""
+    if type(value) in (list, tuple) and len(value) == 3:  # the usual form, told from others in little time
+        x, y, z = value
+        if type(x) is int and type(y) is int and type(z) is int and x >= 0 and y >= 0 and z >= 0:
+            return [x, y, z]
     try:
         counts = [index(n) for n in value] if hasattr(value, "__len__") else [index(value)]
     except TypeError:

@@ -184,6 +184,14 @@ bool ShaderObject::is_bound(uint32_t slot) const
     return false;
 }
 
+bool ShaderObject::is_bound() const
+{
+    for (uint32_t slot = 0; slot < m_slots.size(); ++slot)
+        if (!is_bound(slot))
+            return false;
+    return true;
+}
+
 void ShaderObject::set_used_slots(std::vector<uint32_t> slots)
 {
     m_used.emplace(m_slots.size());

@@ -62,6 +62,7 @@ public:
 
     /// RuntimeError naming the first resource that was never set, of those that the kernel uses where that is known.
     void check_bound() const;
+    bool is_bound() const; ///< whether all have been set
     /// The slots that the kernel uses.
     void set_used_slots(std::vector<uint32_t> slots);
     /// The first of `slots` that was never set; -1 when all were.

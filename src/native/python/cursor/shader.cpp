@@ -99,6 +99,7 @@ void bind_shader_object(nb::module_& m)
         .def_prop_ro("device", &ShaderObject::device)
         .def("check_bound", &ShaderObject::check_bound,
              "Raises RuntimeError naming the first buffer, texture or sampler that was never set.")
+        .def("_is_bound", nb::overload_cast<>(&ShaderObject::is_bound, nb::const_))
         .def("_set_used_slots", &ShaderObject::set_used_slots, nb::arg("slots"))
         .def(
             "_first_unbound",
