@@ -31,6 +31,8 @@ SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, co
 std::vector<uint32_t> split_phis(std::vector<uint32_t> words, bool of_vectors);
 /// The code whose loops carry uint in place of bool, which NVIDIA's driver does not survive: bool_phis.cpp.
 std::vector<uint32_t> number_bools(std::vector<uint32_t> words);
+/// The code without copies of arrays that nothing needs beside their copy: whole_arrays.cpp.
+std::vector<uint32_t> merge_whole_arrays(std::vector<uint32_t> words);
 /// The code with remainders of signed integers that are defined for negative ones: remainders.cpp.
 std::vector<uint32_t> define_remainders(const std::vector<uint32_t>& words);
 /// The code with every product and sum rounded by itself.

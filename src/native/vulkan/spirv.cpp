@@ -346,7 +346,8 @@ std::vector<uint32_t> checked_words(std::string_view code, const SpirvOptions& o
 {
     std::vector<uint32_t> words = to_words(code, options.label);
     split(words, options.label); // refuses damaged code
-    return number_bools(split_phis(define_remainders(words), options.scalar_phis));
+    words = merge_whole_arrays(define_remainders(words));
+    return number_bools(split_phis(std::move(words), options.scalar_phis));
 }
 
 } // namespace

@@ -29,4 +29,9 @@ void emit_spirv(std::vector<uint32_t>& out, uint32_t op, const Operands& operand
     out.insert(out.end(), operands.begin(), operands.end());
 }
 
+inline void copy_spirv(std::vector<uint32_t>& out, const std::vector<uint32_t>& words, size_t i)
+{
+    out.insert(out.end(), words.begin() + long(i), words.begin() + long(i + spirv_count(words, i)));
+}
+
 } // namespace spy

@@ -1,0 +1,162 @@
+#include "vulkan/variables.h"
+
+#include "vulkan/pipeline.h"
+#include "vulkan/spirv_words.h"
+
+#include <algorithm>
+
+namespace spy {
+namespace {
+
+bool is_address(uint32_t op) { return op == spv::OpAccessChain || op == spv::OpInBoundsAccessChain; }
+
+} // namespace
+
+FunctionVariables::FunctionVariables(const std::vector<uint32_t>& words) : m_words(words), m_functions(words.size())
+{
+    scan_declarations();
+    if (m_variables.empty())
+        return;
+    scan_functions();
+    find_copies();
+    if (!m_copies.empty())
+        find_live();
+}
+
+void FunctionVariables::scan_declarations()
+{
+    std::unordered_set<uint32_t> composites;
+    std::unordered_map<uint32_t, uint32_t> pointers; // to composites: their types
+    for (size_t i = spirv_header_words; i < m_words.size(); i += spirv_count(m_words, i)) {
+        const uint32_t* w = &m_words[i];
+        switch (spirv_opcode(m_words, i)) {
+        case spv::OpTypeArray:
+        case spv::OpTypeStruct: composites.insert(w[1]); break;
+        case spv::OpTypePointer:
+            if (w[2] == spv::StorageClassFunction && composites.count(w[3]))
+                pointers[w[1]] = w[3];
+            break;
+        case spv::OpFunction: m_functions = std::min(m_functions, i); break;
+        case spv::OpLabel: m_blocks[w[1]]; break;
+        case spv::OpVariable:
+            if (const auto found = pointers.find(w[1]); found != pointers.end() && spirv_count(m_words, i) == 4)
+                m_variables[w[2]] = {i, found->second, m_variables.size(), false, {}};
+            break;
+        default: break;
+        }
+    }
+}
+
+void FunctionVariables::scan_functions()
+{
+    uint32_t block = 0;
+    for (size_t i = m_functions; i < m_words.size(); i += spirv_count(m_words, i)) {
+        const uint32_t op = spirv_opcode(m_words, i);
+        if (op == spv::OpLabel)
+            block = m_words[i + 1];
+        else if (op != spv::OpVariable && block)
+            scan_instruction(i, block);
+    }
+}
+
+/// Each word that may name a variable, its address, a loaded value or a block counts as a use of it: a number that
+/// happens to be the same costs a merge, no more.
+void FunctionVariables::scan_instruction(size_t at, uint32_t block)
+{
+    const uint32_t op = spirv_opcode(m_words, at);
+    const uint32_t* w = &m_words[at];
+    const size_t count = spirv_count(m_words, at);
+    for (size_t k = 1; k < count; ++k) {
+        if (op >= spv::OpBranch && op <= spv::OpSwitch && m_blocks.count(w[k]))
+            m_blocks[block].successors.push_back(w[k]);
+        note_use(w[k], at, k, block);
+        if (const auto load = m_loads.find(w[k]); load != m_loads.end())
+            note_user(load->second, at, k, block);
+    }
+    if (op == spv::OpLoad && count == 4 && m_variables.count(w[3]))
+        m_loads[w[2]] = {w[3], block, at, 0, {}};
+}
+
+void FunctionVariables::note_use(uint32_t word, size_t at, size_t operand, uint32_t block)
+{
+    const auto known = m_roots.find(word);
+    const uint32_t root = known == m_roots.end() ? word : known->second;
+    const auto found = m_variables.find(root);
+    if (found == m_variables.end())
+        return;
+    const uint32_t op = spirv_opcode(m_words, at);
+    const bool is_followed = ((op == spv::OpLoad || is_address(op)) && operand == 3) ||
+        (op == spv::OpStore && operand == 1);
+    Variable& variable = found->second;
+    variable.escapes |= !is_followed;
+    variable.sites.push_back(at);
+    m_blocks[block].sites.push_back({at, variable.number, op == spv::OpStore && operand == 1 && word == root});
+    if (is_address(op) && operand == 3)
+        m_roots[m_words[at + 2]] = root;
+}
+
+void FunctionVariables::note_user(Load& load, size_t at, size_t operand, uint32_t block)
+{
+    ++load.users;
+    const uint32_t target = m_words[at + 1];
+    const bool is_stored = spirv_opcode(m_words, at) == spv::OpStore && operand == 2 && spirv_count(m_words, at) == 3;
+    if (is_stored && block == load.block && target != load.variable && m_variables.count(target))
+        load.copy = {load.variable, target, load.at, at};
+}
+
+void FunctionVariables::find_copies()
+{
+    for (const auto& [value, load] : m_loads) {
+        const VariableCopy copy = load.copy;
+        if (load.users != 1 || !copy.to || m_variables.at(copy.from).escapes || m_variables.at(copy.to).escapes)
+            continue;
+        const std::vector<size_t>& sites = m_variables.at(copy.from).sites;
+        if (std::none_of(sites.begin(), sites.end(), [&](size_t at) { return at > copy.load && at < copy.store; }))
+            m_copies[value] = copy;
+    }
+}
+
+/// The variables that one of the successors needs.
+std::vector<bool> FunctionVariables::needed_after(const Block& block) const
+{
+    std::vector<bool> needed(m_variables.size());
+    for (const uint32_t successor : block.successors)
+        for (size_t k = 0; k < needed.size(); ++k)
+            needed[k] = needed[k] || m_blocks.at(successor).live[k];
+    return needed;
+}
+
+void FunctionVariables::find_live()
+{
+    for (auto& [label, block] : m_blocks)
+        block.live.assign(m_variables.size(), false);
+    const auto step = [](std::vector<bool>& live, const Site& site) { live[site.variable] = !site.is_set; };
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (auto& [label, block] : m_blocks) {
+            std::vector<bool> live = needed_after(block);
+            for (auto site = block.sites.rbegin(); site != block.sites.rend(); ++site)
+                step(live, *site);
+            changed |= live != block.live;
+            block.live = std::move(live);
+        }
+    }
+    for (const auto& [label, block] : m_blocks) {
+        std::vector<bool> live = needed_after(block);
+        for (auto site = block.sites.rbegin(); site != block.sites.rend(); ++site) {
+            m_live_after.try_emplace(site->at, live);
+            step(live, *site);
+        }
+    }
+}
+
+bool FunctionVariables::interfere(const VariableCopy& copy) const
+{
+    const Variable &from = m_variables.at(copy.from), &to = m_variables.at(copy.to);
+    const auto is_needed_at = [&](const std::vector<size_t>& sites, size_t number) {
+        return std::any_of(sites.begin(), sites.end(), [&](size_t at) { return m_live_after.at(at)[number]; });
+    };
+    return from.type != to.type || is_needed_at(from.sites, to.number) || is_needed_at(to.sites, from.number);
+}
+
+} // namespace spy
