@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +17,10 @@ from .cache import cache_of
 from .text.hlsl import check_hlsl_parameters
 
 _KIND = "died"
-_NO_TYPE = "unhandled type for C/C++ emit"  # an internal error of Slang 2026.12
+_NO_TYPE = re.compile(
+    r"unhandled type for C/C\+\+ emit|disallowed element type '(?:BFloat16|FloatE4M3|FloatE5M2)'"
+)
+"""What Slang 2026.12 says, the first as an internal error, of types that it has no C++ for."""
 _NOT_UNROLLED = "E40020"
 _refused: dict[str, str] = {}
 """What Slang said of programs with loops that it cannot unroll, by their content: it takes half a minute to find out."""
@@ -55,12 +59,12 @@ def target_code(device: Any, program: Any, entry_point: int, label: str, generat
     except SlangCompileError as error:
         if _NOT_UNROLLED in str(error):
             raise _not_unrolled(cache, program.content_key(entry_point), str(error)) from None
-        if _NO_TYPE not in str(error):
+        if not _NO_TYPE.search(str(error)):
             raise
         raise NotImplementedError(
-            f"{label} uses a type that Slang cannot write for this device: C++ code of the cpu device has no BFloat16 and no "
-            'floats of 8 bits; use float there (containers of BFloat16 are read as float with .convert("safe")), or a cuda '
-            "device"
+            f"{label} uses a type that Slang cannot write for this device: C++ code of the cpu device has no vectors and "
+            "matrices of BFloat16 and of floats of 8 bits; use an array or a struct of them or vectors of float there, or a "
+            "cuda device"
         ) from None
 
 

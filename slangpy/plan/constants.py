@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base import libslang
-from ..base.scalars import FLOATS, INTEGERS, SIZES
+from ..base.scalars import FLOATS, INTEGERS, NARROW_SIZES, SIZES
 from ..errors import KernelGenException
 from ..reflection import _VECTOR
 
@@ -98,6 +98,8 @@ def _collect(decl: Any, found: dict[str, str]) -> None:
 def _value_text(label: str, name: str, type_name: str, numbers: tuple[Any, ...]) -> str:
     vector = _VECTOR.match(type_name)
     scalar, count = (vector.group(1), int(vector.group(2))) if vector else (type_name, 1)
+    if scalar in NARROW_SIZES and vector is None and len(numbers) == 1:
+        return f"{scalar}({_float_text('float', float(numbers[0]))})"
     if scalar not in SIZES or len(numbers) not in (1, count):
         raise ValueError(f"{label}: constant '{name}' is declared as {type_name}, got {len(numbers)} numbers")
     parts = ", ".join(_number(label, name, scalar, number) for number in numbers)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..base.scalars import SCALARS, SIZES
-from ..reflection.dtypes import structured_dtype
+from ..reflection.dtypes import numpy_scalar, structured_dtype
 from .bind.base import enum_storage, fixed_size
 from .derive.gradients import NONE, carriers
 from .emit import variants
@@ -156,7 +156,7 @@ def _container(result: ResultSpec, plan: Vectorized, slots: Slots, type_: Any, f
 def numpy_result(type_: Any, layout: Any) -> tuple[Any, tuple[int, ...]]:
     """dtype and trailing shape of an ndarray result."""
     if type_.scalar:
-        return np.dtype(SCALARS[type_.scalar].numpy), tuple(type_.shape)
+        return numpy_scalar(type_.scalar), tuple(type_.shape)
     if fixed_size(type_.full_name) in SIZES:
         return np.dtype(SCALARS[fixed_size(type_.full_name)].numpy), ()
     if type_.kind in ("pointer", "enum"):

@@ -14,7 +14,7 @@ from .derive.forward_check import check_forward
 from .derive.forward_mode import has_tangent, tangents
 from .derive.gradients import derivatives, has_storage, lacks_seed
 from .derive.second_order import second_derivatives
-from .device_types import check_bfloat, check_pointer_sized
+from .device_types import check_narrow_floats, check_pointer_sized
 from .emit.groups import tile_shape
 from .explain import table
 from .records import Argument, Binding, Derivative, Options, Placed, Resolved, Value, Vectorized
@@ -87,7 +87,7 @@ def _resolved(request: Request, target: Target) -> tuple[Resolved, bool, bool]:
     resolved, sized, shaped = resolve(target, request.arguments, options)
     if options.fwds:
         check_forward(module, resolved.call_name)
-    check_bfloat(resolved, module.device, request.label)
+    check_narrow_floats(resolved, module)
     check_pointer_sized(resolved, module.device, request.label)
     check_map_count(options, resolved, sum(a.name is None for a in request.arguments))
     return resolved, sized, shaped

@@ -67,5 +67,5 @@ def avoid_names(text: str, declared: Iterable[str]) -> str:
 
 
 def stored_name(full_name: str) -> str:
-    """The type that memory holds for an element type. No target computes with BFloat16, and C++ does not have it."""
+    """The type that memory holds for an element type. No target computes with BFloat16, and Slang has no C++ for it."""
     return "_spy_BFloat16" if full_name == "BFloat16" else slang_name(full_name)

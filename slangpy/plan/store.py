@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .. import _native
+from ..base.scalars import SCALARS
 from ..compiler.cache import cache_of, digest
 from ..compiler.options import device_key
 from ..compiler.package_files import library_hash, planner_hash
+from ..reflection.dtypes import numpy_scalar, structured_dtype
 from . import compile as compile_stage
 from .kernels import Variant
 from .planner import Request
@@ -75,7 +77,7 @@ def load(module: Any, key: str, label: str) -> StoredPlan | None:
 
 
 def _decode(module: Any, record: dict[str, Any], label: str) -> StoredPlan | None:
-    spec: Specification = unpack_spec(record["spec"])
+    spec = _with_own_dtype(unpack_spec(record["spec"]))
     variants: dict[int, Variant] = {}
     for number, (source, layout_bytes, code_key, items, inputs, used_globals) in record["variants"].items():
         layout = _native.PlainProgramLayout.deserialize(layout_bytes)
@@ -108,6 +110,19 @@ def _canonical(value: Value) -> str:
     parts.append(f"rank:{len(value.shape)}")
     parts += [f"{name}[{_canonical(child)}]" for name, child in value.fields]
     return "|".join(parts)
+
+
+def _with_own_dtype(spec: Specification) -> Specification:
+    """With the dtype of an ndarray result as it is here: text does not say what `ml_dtypes` adds, which may be absent."""
+    result = spec.result
+    if result.mode != "numpy":
+        return spec
+    if result.dtype.names is not None:
+        return replace(spec, result=replace(result, dtype=structured_dtype(result.element)))
+    format = _native._element_format(result.element)
+    if format is not None and SCALARS[format[0]].is_narrow:
+        return replace(spec, result=replace(result, dtype=numpy_scalar(format[0])))
+    return spec
 
 
 _LAYOUT, _DTYPE, _RECORD = "@layout", "@dtype", "@record"

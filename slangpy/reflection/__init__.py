@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._native import Shape
+from ..base.scalars import SCALARS
 from .functions import (
     IOType as IOType,
     SlangField as SlangField,
@@ -42,10 +43,6 @@ from .kinds import (
     resource_dims,
 )
 
-_SCALARS = {
-    "bool": 1, "int8_t": 1, "int16_t": 2, "int": 4, "int64_t": 8, "uint8_t": 1, "uint16_t": 2, "uint": 4,
-    "uint64_t": 8, "half": 2, "float": 4, "double": 8,
-}  # fmt: skip
 _FLOATS = ("half", "float", "double")
 _VECTOR = re.compile(r"^vector<([\w.]+), ?(\d+)>$")
 _MATRIX = re.compile(r"^matrix<([\w.]+), ?(\d+), ?(\d+)(?:, ?\d+)?>$")
@@ -144,9 +141,18 @@ class SlangType(TypeBase):
     uniform_layout = buffer_layout
 
     # --- structure
+    def _is_scalar(self) -> bool:
+        """Whether the name is a scalar's. A struct may be called BFloat16: Slang's core module has the name, too."""
+        if self.full_name not in SCALARS:
+            return False
+        if not SCALARS[self.full_name].is_narrow or self._source is None:
+            return True
+        self._follow_reload()
+        return (self._layout or self.type_reflection).kind.name == "scalar"
+
     @property
     def kind(self) -> str:
-        if self.full_name in _SCALARS:
+        if self._is_scalar():
             return "scalar"
         if _VECTOR.match(self.full_name):
             return "vector"
@@ -159,7 +165,7 @@ class SlangType(TypeBase):
     @property
     def scalar(self) -> str:
         """Name of the scalar type of a scalar, vector, matrix or array of such; empty for others."""
-        if self.full_name in _SCALARS:
+        if self._is_scalar():
             return self.full_name
         found = _VECTOR.match(self.full_name) or _MATRIX.match(self.full_name)
         if found:
@@ -205,7 +211,7 @@ class SlangType(TypeBase):
             return self._related(f"vector<{found.group(1)},{found.group(3)}>")
         if self.full_name.endswith("]"):
             return self._related(self.full_name[: self.full_name.rindex("[")])
-        if self.full_name in _SCALARS:
+        if self._is_scalar():
             return None
         if self.full_name.endswith("ByteAddressBuffer"):
             return self._related("uint8_t")

@@ -110,7 +110,10 @@ def _transfer_components(
 def _element(kernel: Kernel, name: str, var: str, type_: SlangType, at: str, stored: str, load: bool, add: str) -> str:
     storage = f"{kernel.base_of(name)}.{name}"
     if stored == "BFloat16":
-        return _narrow_element(storage, var, type_, at, load, add)
+        if type_.full_name == stored and not add and kernel.facts.variant.cpu:
+            storage += f".cast<{stored}>()"  # bit for bit
+        else:
+            return _narrow_element(storage, var, type_, at, load, add)
     same = stored == type_.full_name
     if load:
         value = f"{storage}.read({at})"

@@ -12,7 +12,8 @@ from .elements import offset_of
 
 
 def declare_view(kernel: Kernel, name: str, element: str, lead: int, inner: int, rank: int) -> None:
-    kernel.fields.append(f"_spy_Storage<{stored_name(element)}> {name}")
+    stored = stored_name(element) if rank < 0 else slang_name(element)  # a tensor gives its memory to the function
+    kernel.fields.append(f"_spy_Storage<{stored}> {name}")
     if lead:
         kernel.fields.append(f"int {name}_lead[{lead}]")
     if inner or rank >= 0:

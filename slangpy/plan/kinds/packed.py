@@ -17,7 +17,9 @@ def _spec(slots: Slots, placed: Placed, grad: Derivative) -> PackedSpec:
     del grad
     binding = placed.binding
     element = view.element_of(slots, binding.stored)
-    if binding.stored not in SIZES and binding.stored not in NARROW_SIZES:
+    if binding.stored in NARROW_SIZES:
+        element = replace(element, scalar=binding.stored)  # what numbers are rounded to
+    elif binding.stored not in SIZES:
         element = replace(element, layout=slots.packed(binding))
     return PackedSpec(slots.fields.view(placed.ident) or NO_VIEW, element, binding.vectors)
 

@@ -22,7 +22,7 @@ public:
             return known->second;
         m_open.insert(source);
         ref<TypeLayout> result = new TypeLayout();
-        result->kind = to_type_kind(source->getKind());
+        result->kind = to_type_kind(kind_of(source));
         if (slang::TypeReflection* type = source->getType()) {
             result->name = text_or_empty(type->getName());
             result->full_name = full_type_name(type);
@@ -51,7 +51,7 @@ private:
     void fill(TypeLayout& result, slang::TypeLayoutReflection* source)
     {
         slang::TypeReflection* type = source->getType();
-        switch (source->getKind()) {
+        switch (kind_of(source)) {
         case Kind::Scalar:
         case Kind::Enum:
             result.scalar = scalar_of(type);

@@ -19,6 +19,7 @@ SOURCE = """
 [Differentiable] void square(inout float x) { x = x * x; }
 float quarter(float x) { return x / 4; }
 float of_bfloat(BFloat16 x) { return float(x); }
+float of_eight_bits(FloatE4M3 x) { return float(x); }
 """
 
 
@@ -39,8 +40,12 @@ def rounded(values: Any) -> np.ndarray:
     return kept.astype(np.uint32).view(np.float32).astype(np.float64)
 
 
+def raw_bits(values: Any) -> np.ndarray:
+    return (np.asarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
 def bf16(device: Any, values: Any) -> Any:
-    bits = (np.asarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    bits = raw_bits(values)
     result = spy.Tensor.empty(device, bits.shape, "BFloat16")
     result.copy_from_numpy(bits)
     return result
@@ -115,35 +120,82 @@ def test_in_place(device, m):
 
 
 def test_parameters_of_the_type_itself(device, m):
-    if device.info.type == spy.DeviceType.cuda or device.has_feature(spy.Feature.bfloat16):
+    kinds = (spy.DeviceType.cpu, spy.DeviceType.cuda)
+    if device.info.type in kinds or device.has_feature(spy.Feature.bfloat16):
         assert m.of_bfloat(bf16(device, [1, 2.5]), _result="numpy").tolist() == [1, 2.5]
         return
     with pytest.raises(NotImplementedError, match=r"of_bfloat.*BFloat16.*declare .*float.*convert"):
         m.of_bfloat(bf16(device, [1, 2.5]))
 
 
-def test_the_type_inside_of_programs():
-    """Slang's C++ code has no such type: wherever a program has it, the error says so."""
+def test_floats_of_8_bits(device, m):
+    x = spy.Tensor.empty(device, (2,), "FloatE4M3")
+    x.copy_from_numpy(np.array([0x38, 0x42], np.uint8))
+    kinds = (spy.DeviceType.cpu, spy.DeviceType.cuda)
+    if device.info.type in kinds or device.has_feature(spy.Feature.float8):
+        assert m.of_eight_bits(x, _result="numpy").tolist() == [1, 2.5]
+        return
+    with pytest.raises(NotImplementedError, match=r"x is a FloatE4M3, but the device lacks the feature float8; declare float"):
+        m.of_eight_bits(x)
+
+
+def test_vectors_on_the_cpu():
+    """What stands for the type there is a struct, of which Slang makes no vectors: wherever there are some, the error says so."""
     device = spy.Device(type=spy.DeviceType.cpu)
     inside = spy.Module.load_from_source(
         device,
         "bfloat16_inside",
         """
-        struct Pair { BFloat16 x; float y; };
-        float of_field(Pair pair) { return pair.y; }
-        float rounded(float x) { return float(BFloat16(x)); }
+        struct Pair { vector<BFloat16, 2> x; float y; };
+        float of_field(Pair pair) { return pair.y + float(pair.x.y); }
+        float inside(float2 x) { vector<BFloat16, 2> v = vector<BFloat16, 2>(x); return float(v.y); }
+        float quarters(matrix<FloatE4M3, 2, 2> x) { return float(x[0][1]); }
+        float of_vector(vector<BFloat16, 3> v) { return float(v.x); }
+        float beside(BFloat16 x) { return float(x); }
         """,
     )
-    for call in (lambda: inside.of_field({"x": 1, "y": 2}), lambda: inside.rounded(1.0)):
-        with pytest.raises(NotImplementedError, match=r"bfloat16_inside::\w+ uses a type .* BFloat16 .* use float"):
+    assert inside.beside(1.5) == 1.5
+    for call in (
+        lambda: inside.of_field({"x": [1, 2], "y": 2}),
+        lambda: inside.inside(spy.float2(1, 2)),
+    ):
+        with pytest.raises(NotImplementedError, match=r"bfloat16_inside::\w+ uses a type .* vectors .* BFloat16 .* use an array"):
             call()
+    with pytest.raises(NotImplementedError, match=r"v is a vector<BFloat16,3>.* declare vector<float,3> there.* \.convert"):
+        inside.of_vector([1, 2, 3])
+    with pytest.raises(NotImplementedError, match=r"x is a matrix<FloatE4M3,2,2>.* declare matrix<float,2,2> there"):
+        inside.quarters([[1, 2], [3, 4]])
+    device.close()
+
+
+def test_programs_without_the_library_of_calls():
+    device = spy.Device(type=spy.DeviceType.cpu)
     raw = device.load_module_from_source(
         "bfloat16_raw",
-        '[shader("compute")][numthreads(1, 1, 1)] void copy(uniform RWStructuredBuffer<BFloat16> o) { o[1] = o[0]; }',
+        """
+        struct Scale { BFloat16 a; float b; BFloat16 c[2]; };
+        BFloat16 offset;
+        ConstantBuffer<Scale> scale;
+        groupshared BFloat16 shared[32];
+        [shader("compute")]
+        [numthreads(32, 1, 1)]
+        void reversed(uint3 t : SV_DispatchThreadID, uniform RWStructuredBuffer<BFloat16> o, uniform RWByteAddressBuffer bytes)
+        {
+            shared[t.x] = o[t.x];
+            GroupMemoryBarrierWithGroupSync();
+            o[t.x] = BFloat16(float(shared[31 - t.x]) * float(scale.c[1]) + float(scale.a) + float(offset));
+            if (t.x == 0)
+                bytes.Store<BFloat16>(2, BFloat16(2 * float(bytes.Load<BFloat16>(0))));
+        }
+        """,
     )
-    program = device.link_program([raw], [raw.entry_point("copy")])
-    with pytest.raises(NotImplementedError, match=r"copy uses a type .* BFloat16 .* use float"):
-        device.create_compute_kernel(program).dispatch(
-            [1, 1, 1], o=device.create_buffer(element_count=2, struct_size=2)
-        )
+    kernel = device.create_compute_kernel(device.link_program([raw], [raw.entry_point("reversed")]))
+    values = np.arange(32, dtype=np.float32) / 4
+    usage = spy.BufferUsage.unordered_access
+    o = device.create_buffer(data=raw_bits(values), struct_size=2, element_count=32, usage=usage)
+    pair = device.create_buffer(data=raw_bits([1.5, 0]), usage=usage)
+    settings = {"offset": 0.5, "scale": {"a": 1, "b": 0, "c": [0, 2]}}
+    kernel.dispatch([32, 1, 1], vars=settings, o=o, bytes=pair)
+    np.testing.assert_array_equal(o.to_numpy().view(np.uint16), raw_bits(values[::-1] * 2 + 1.5))
+    np.testing.assert_array_equal(pair.to_numpy().view(np.uint16), raw_bits([1.5, 3]))
     device.close()

@@ -53,12 +53,19 @@ struct Own
     }
 };
 void add_own(Own* x, Own v) { Own.atomicAdd(x, 1, v); }
+BFloat16 narrow(BFloat16 x) { return BFloat16(2 * float(x)); }
+float narrow_total(Tensor<BFloat16, 1> x) { return float(x[0]) + float(x[1]); }
+FloatE4M3 narrower(FloatE5M2 x) { return FloatE4M3(float(x)); }
 """
 
 pytestmark = pytest.mark.skipif(
     not nvrtc_available() and not os.environ.get("SLANGPY_TEST_REQUIRE_NVRTC"), reason="NVRTC is not installed"
 )
 F = np.float32
+
+
+def narrow_zeros(dtype: str) -> spy.Tensor:
+    return spy.Tensor.zeros(spy.Device(type=spy.DeviceType.null), (4,), dtype)
 
 
 @pytest.fixture(scope="module", params=["sm_75"])
@@ -100,6 +107,10 @@ CALLS = {
     "view": lambda m: (m.viewed, (np.zeros((3, 4), F),), {}),
     "view_integers": lambda m: (m.viewed_integers, (np.zeros(4, np.int32),), {}),
     "diff_view": lambda m: (m.diff_viewed, (2.0, np.zeros(4, F)), {}),
+    "bfloat16": lambda m: (m.narrow, (narrow_zeros("BFloat16"),), {"_result": "numpy"}),
+    "bfloat16_list": lambda m: (m.narrow, ([1.0, 2.5],), {"_result": narrow_zeros("BFloat16")}),
+    "bfloat16_tensor": lambda m: (m.narrow_total, (narrow_zeros("BFloat16"),), {}),
+    "float8": lambda m: (m.narrower, (narrow_zeros("FloatE5M2"),), {"_result": narrow_zeros("FloatE4M3")}),
     "own_addition": lambda m: (m.add_own, (0, {"v": 1.0, "w": 2}), {}),
     "bwds_halves": lambda m: (
         m.halves.bwds,

@@ -8,7 +8,7 @@ using namespace reflecting;
 TypeKind TypeLayoutReflection::kind() const
 {
     const auto lock = enter();
-    return to_type_kind(slang()->getKind());
+    return to_type_kind(kind_of(slang()));
 }
 
 std::string TypeLayoutReflection::name() const
@@ -44,7 +44,7 @@ ref<TypeReflection> TypeLayoutReflection::type() const
 std::vector<ref<VariableLayoutReflection>> TypeLayoutReflection::fields() const
 {
     const auto lock = enter();
-    const bool is_struct = slang()->getKind() == slang::TypeReflection::Kind::Struct;
+    const bool is_struct = kind_of(slang()) == slang::TypeReflection::Kind::Struct;
     return views<VariableLayoutReflection>(is_struct ? slang()->getFieldCount() : 0,
                                            [this](unsigned i) { return slang()->getFieldByIndex(i); });
 }

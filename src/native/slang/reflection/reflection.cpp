@@ -118,6 +118,28 @@ ResourceAccess to_resource_access(SlangResourceAccess access)
     }
 }
 
+ScalarType narrow_scalar(slang::TypeReflection* type)
+{
+    if (type->getKind() != slang::TypeReflection::Kind::Struct || type->getFieldCount() != 1 ||
+        text_or_empty(type->getFieldByIndex(0)->getName()) != "_spy_bits")
+        return ScalarType::none;
+    for (const ScalarType scalar : {ScalarType::bfloat16, ScalarType::float8_e4m3, ScalarType::float8_e5m2})
+        if (text_or_empty(type->getName()) == scalar_info(scalar).slang_name)
+            return scalar;
+    return ScalarType::none;
+}
+
+slang::TypeReflection::Kind kind_of(slang::TypeReflection* type)
+{
+    return narrow_scalar(type) == ScalarType::none ? type->getKind() : slang::TypeReflection::Kind::Scalar;
+}
+
+slang::TypeReflection::Kind kind_of(slang::TypeLayoutReflection* layout)
+{
+    slang::TypeReflection* type = layout->getType();
+    return type && narrow_scalar(type) != ScalarType::none ? slang::TypeReflection::Kind::Scalar : layout->getKind();
+}
+
 ScalarType scalar_of(slang::TypeReflection* type)
 {
     switch (type->getKind()) {
@@ -131,6 +153,7 @@ ScalarType scalar_of(slang::TypeReflection* type)
         slang::TypeReflection* tag = type->getElementType();
         return tag ? to_scalar_type(tag->getScalarType()) : ScalarType::int32;
     }
+    case slang::TypeReflection::Kind::Struct: return narrow_scalar(type);
     default: return ScalarType::none;
     }
 }

@@ -278,6 +278,11 @@ private:
 };
 
 TypeKind to_type_kind(slang::TypeReflection::Kind kind);
+/// The scalar that a struct of slangpy_narrow.slang stands for; none for all other types.
+ScalarType narrow_scalar(slang::TypeReflection* type);
+/// Slang's kind of a type, but for those structs, which are scalars.
+slang::TypeReflection::Kind kind_of(slang::TypeReflection* type);
+slang::TypeReflection::Kind kind_of(slang::TypeLayoutReflection* layout);
 ScalarType to_scalar_type(slang::TypeReflection::ScalarType type);
 ResourceShape to_resource_shape(SlangResourceShape shape);
 ResourceAccess to_resource_access(SlangResourceAccess access);

@@ -7,7 +7,7 @@ using namespace reflecting;
 TypeKind TypeReflection::kind() const
 {
     const auto lock = enter();
-    return to_type_kind(slang()->getKind());
+    return to_type_kind(kind_of(slang()));
 }
 
 std::string TypeReflection::name() const
@@ -25,7 +25,7 @@ std::string TypeReflection::full_name() const
 std::vector<ref<VariableReflection>> TypeReflection::fields() const
 {
     const auto lock = enter();
-    const bool is_struct = slang()->getKind() == slang::TypeReflection::Kind::Struct;
+    const bool is_struct = kind_of(slang()) == slang::TypeReflection::Kind::Struct;
     return views<VariableReflection>(is_struct ? slang()->getFieldCount() : 0,
                                      [this](unsigned i) { return slang()->getFieldByIndex(i); });
 }
@@ -209,7 +209,7 @@ std::vector<ref<FunctionReflection>> TypeReflection::constructors() const
 {
     const auto lock = enter();
     std::vector<ref<FunctionReflection>> result;
-    if (slang()->getKind() != slang::TypeReflection::Kind::Struct)
+    if (kind_of(slang()) != slang::TypeReflection::Kind::Struct)
         return result;
     const std::vector<std::string> path = path_of(full_type_name(slang()));
     slang::ISession* session = m_layout->state->session.get();

@@ -19,6 +19,8 @@ constexpr std::string_view heads[] = {"Wave",
                                       "CalculateLevelOfDetail"};
 /// Types of slangpy_host.slang.
 constexpr std::string_view types[] = {"Buffer", "RWBuffer", "RWTexture2DMS", "RWTexture2DMSArray"};
+/// Those of slangpy_narrow.slang.
+constexpr std::string_view narrow[] = {"BFloat16", "FloatE4M3", "FloatE5M2"};
 
 bool is_host_name(std::string_view word)
 {
@@ -54,7 +56,38 @@ bool names_types(std::string_view source, const Surroundings& around)
     return found;
 }
 
+bool is_narrow(std::string_view word)
+{
+    return std::find(std::begin(narrow), std::end(narrow), word) != std::end(narrow);
+}
+
+/// Whether a source names one of the narrow floats, and none of these names that it sees is the user's.
+bool names_narrow(std::string_view source, const Surroundings& around)
+{
+    if (std::any_of(std::begin(narrow), std::end(narrow),
+                    [&](std::string_view type) { return around.declared.contains(type); }))
+        return false;
+    bool found = false, is_typedef = false;
+    std::string_view before;
+    for (const Token& token : tokens_of(source)) {
+        const std::string_view word = source.substr(token.begin, token.end - token.begin);
+        if (word == ";" && is_typedef && is_narrow(before))
+            return false; // typedef half BFloat16;
+        is_typedef = word == "typedef" || (is_typedef && word != ";");
+        found |= is_narrow(word);
+        before = word;
+    }
+    return found;
+}
+
 } // namespace
+
+std::string import_narrow(std::string source, const Surroundings& around)
+{
+    const bool may_name = std::any_of(std::begin(narrow), std::end(narrow),
+                                      [&](std::string_view type) { return source.find(type) != source.npos; });
+    return may_name && names_narrow(source, around) ? source + "\nimport slangpy_narrow;\n" : source;
+}
 
 std::string import_host(std::string source, const Surroundings& around)
 {
