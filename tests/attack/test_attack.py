@@ -7,6 +7,7 @@ SLANGPY_ATTACK_SEED  which ones
 from __future__ import annotations
 
 import os
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from .hunt import Hunt, seed_of
 from .nodes import Program
 from .print_slang import program_text
 from .shrink import candidates, runs, shrink, size
+from .worker import Worker
 
 FIRST = {"vulkan": 6}  # the batch that the run begins with; Mesa 22 compiles the 5th for minutes
 SEED = int(os.environ.get("SLANGPY_ATTACK_SEED", "1"))
@@ -43,6 +45,19 @@ def test_random_programs(device_type: spy.DeviceType, tmp_path: Path) -> None:
     hunt.worker.close()
     assert not failures, f"{len(failures)} programs fail\n" + "\n".join(failures)[:8000]
     assert compared > 1.5 * programs, f"only {compared} rows could be compared"
+
+
+def test_starting_changes_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads start several processes at once. One that changed the environment meanwhile ended others before their first word."""
+    seen: list[dict[str, str]] = []
+    monkeypatch.setattr(SpawnProcess, "start", lambda _: seen.append(dict(os.environ)))
+    monkeypatch.setattr(SpawnProcess, "join", lambda *_: None)
+    monkeypatch.setattr(SpawnProcess, "is_alive", lambda _: False)
+    before = dict(os.environ)
+    worker = Worker()
+    worker._start()
+    worker.close()
+    assert seen == [before]
 
 
 def test_programs_are_repeatable() -> None:
