@@ -34,7 +34,7 @@ private:
     /// A parameter `no_diff T c`.
     struct Parameter {
         bool is_elements;        ///< a scalar, a vector or a matrix
-        bool is_written = false; ///< in the function, so that it may have a derivative
+        bool is_written = false; ///< so that it may have a derivative; calls do not take it as `out` or `inout`
     };
     using Parameters = std::map<std::string_view, Parameter>;
 
@@ -48,12 +48,12 @@ private:
         std::vector<size_t> copies;
         for (size_t i = body.open + 1; i < body.end; ++i) {
             const auto found = parameters.find(at(i));
-            if (found == parameters.end() || at(i - 1) == "." || is_hidden(i, body))
+            if (found == parameters.end() || at(i - 1) == "." || is_declared(i) || is_hidden(i, body))
                 continue;
             if (is_copied(i))
                 copies.push_back(i);
             else
-                found->second.is_written |= may_be_written(i);
+                found->second.is_written |= m_text.is_assignment(path_at(m_text, i).end) || m_text.is_stepped(i);
         }
         for (const size_t i : copies) {
             const Parameter& parameter = parameters.at(at(i));
@@ -134,28 +134,28 @@ private:
         return holders.count(at(open - 1)) && (is_float_type(at(open + 1)) || generic.count(at(open + 1)));
     }
 
-    /// Whether the parameter at a token is assigned, or passed to what may write it.
-    bool may_be_written(size_t i) const
-    {
-        const NamePath path = path_at(m_text, i);
-        if (at(path.end) == "(" && at(path.last) == ".")
-            return changes_object(m_text, m_own, m_imported, path.last, path.end);
-        const Written written = written_at(m_text, m_own, m_imported, i, path.end);
-        return written.is || (written.unknown != npos && !is_struct(m_own, m_imported, at(written.unknown)));
-    }
-
     /// Whether a variable of the function may have the name at a token.
     bool is_hidden(size_t i, const FunctionBody& body) const
     {
-        static const Names no_types = {"return", "else", "case"};
-        for (size_t k = body.open + 1; k < i; ++k) {
-            const bool is_declared = at(k) == at(i) && k + 1 < i &&
-                ((is_word(at(k - 1)) && !no_types.count(at(k - 1))) || at(k - 1) == ">" || at(k - 1) == "]" ||
-                 (at(k - 1) == "," && at(m_text.around(k)) == "{"));
-            if (is_declared && (at(m_text.around(k)) != "{" || m_text.match(m_text.around(k)) > i))
+        for (size_t k = body.open + 1; k < i; ++k)
+            if (at(k) == at(i) && is_declared(k) &&
+                (at(m_text.around(k)) != "{" || m_text.match(m_text.around(k)) > i))
                 return true;
-        }
         return false;
+    }
+
+    /// Whether a variable may be declared at a token.
+    bool is_declared(size_t i) const
+    {
+        static const Names no_types = {"return", "else", "case"}, ends = {";", "{", "}", "(", ")", "=", "?"};
+        if (is_word(at(i - 1)))
+            return !no_types.count(at(i - 1));
+        if (at(i - 1) != ">")
+            return at(i - 1) == "]" || (at(i - 1) == "," && at(m_text.around(i)) == "{" && !m_text.is_list(m_text.around(i)));
+        size_t open = i - 1;
+        while (at(open) != "<" && !ends.count(at(open)))
+            --open;
+        return at(open) == "<"; // else a comparison
     }
 
     /// Whether a name alone is a value that is not calculated with: that of a variable, an element or a component.

@@ -157,7 +157,7 @@ void FunctionTable::read_struct(const BracketedText& text, size_t i)
     }
 }
 
-/// What the struct, interface or extension at i says that it is.
+/// What the struct or interface at i says that it is.
 void FunctionTable::read_bases(const BracketedText& text, size_t i)
 {
     static const BracketedText::Names bases = {"IDifferentiable", "IFloat", "__BuiltinFloatingPointType"};
@@ -191,7 +191,7 @@ void FunctionTable::read_types(const BracketedText& text)
         if (text.at(i) == "struct")
             read_struct(text, i);
     for (size_t i = 0; i + 1 < text.size(); ++i)
-        if (text.at(i) == "struct" || text.at(i) == "interface" || text.at(i) == "extension")
+        if (text.at(i) == "struct" || text.at(i) == "interface")
             read_bases(text, i);
     for (size_t i = 0; i + 1 < text.size(); ++i)
         if (const TypeAlias alias = alias_at(text, i); alias.name != npos)
