@@ -859,6 +859,7 @@ def test_other_expressions_stay(body: str) -> None:
         ("float4 v = float4(k, k); x = dot(k, c) * f(c, k);", "float4 v = float4(detach(k), detach(k)); x = dot(k, c) * f(c, k);"),
         ("if (c > 0) { float d = s.p; } S t = s, u = { c };", "if (c > 0) { float d = s.p; } S t = detach(s), u = { detach(c) };"),
         ("c = x; c = c; x = float2(c, x).x;", "c = x; c = (-(-c)); x = float2((-(-c)), x).x;"),
+        ("do c = x; while (x < c); x = float2(c, x).x;", "do c = x; while (x < c); x = float2((-(-c)), x).x;"),
         ("c++; g[0] = x; float r[2] = g; s.p = c; S t = s;", "c++; g[0] = x; float r[2] = g; s.p = (-(-c)); S t = s;"),
         ("M n = m; int j = i; int l[2] = { i, 1 };", "M n = m; int j = i; int l[2] = { i, 1 };"),
         ("float3 v = u; v = float3(c);", "float3 v = detach(u); v = float3(detach(c));"),

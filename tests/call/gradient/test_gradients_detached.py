@@ -62,7 +62,7 @@ ELEMENTS = {
     "return r[0] * r[1];",
     "switch": f"float r[2] = {{ c, x }}; switch (n) {{ case 1: r[n] = c; break; default: r[n] *= c; }} {PAIR}",
     "carried": f"float d = c; {LOOP} {{ float r[2] = {{ d, x }}; r[i % 2] *= y; d = r[0] * r[1]; }} return d;",
-    "arrays": f"float r[2][2] = {{ {{ c, x }}, g }}; r[n][n] *= y; return r[0][0] * r[0][1] + r[1][0] * r[1][1];",
+    "arrays": "float r[2][2] = { { c, x }, g }; r[n][n] *= y; return r[0][0] * r[0][1] + r[1][0] * r[1][1];",
     "vectors": "float2 r[2] = { k, w.xy }; r[n].x *= x; return r[0].x * r[1].x + r[0].y * r[n].y;",
     "structs": "P r[2] = { s, { c, w.xy } }; r[n].p *= x; return r[0].p * r[1].p + r[0].q.x * r[1].q.y;",
     "a struct": "H r = { { c, x }, s, c }; r.r[n] *= y; r.s.p *= x; return r.r[0] * r.r[1] + r.s.p * r.u;",

@@ -138,8 +138,7 @@ private:
     bool is_hidden(size_t i, const FunctionBody& body) const
     {
         for (size_t k = body.open + 1; k < i; ++k)
-            if (at(k) == at(i) && is_declared(k) &&
-                (at(m_text.around(k)) != "{" || m_text.match(m_text.around(k)) > i))
+            if (at(k) == at(i) && is_declared(k) && (at(m_text.around(k)) != "{" || m_text.match(m_text.around(k)) > i))
                 return true;
         return false;
     }
@@ -147,11 +146,12 @@ private:
     /// Whether a variable may be declared at a token.
     bool is_declared(size_t i) const
     {
-        static const Names no_types = {"return", "else", "case"}, ends = {";", "{", "}", "(", ")", "=", "?"};
+        static const Names no_types = {"return", "else", "do", "case"}, ends = {";", "{", "}", "(", ")", "=", "?"};
         if (is_word(at(i - 1)))
             return !no_types.count(at(i - 1));
         if (at(i - 1) != ">")
-            return at(i - 1) == "]" || (at(i - 1) == "," && at(m_text.around(i)) == "{" && !m_text.is_list(m_text.around(i)));
+            return at(i - 1) == "]" ||
+                (at(i - 1) == "," && at(m_text.around(i)) == "{" && !m_text.is_list(m_text.around(i)));
         size_t open = i - 1;
         while (at(open) != "<" && !ends.count(at(open)))
             --open;
