@@ -7,19 +7,26 @@ SLANGPY_ATTACK_SEED  which ones
 from __future__ import annotations
 
 import os
+import re
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
 import slangpy as spy
 
+from . import compare
+from .compare import Runner
+from .expected import _mask_chaos, expected
 from .grammar import GATE_WITHOUT, Grammar
 from .hunt import Hunt, seed_of
 from .nodes import Program
 from .print_slang import program_text
 from .shrink import candidates, runs, shrink, size
+from .worker import Worker
 
 FIRST = {"vulkan": 6}  # the batch that the run begins with; Mesa 22 compiles the 5th for minutes
 SEED = int(os.environ.get("SLANGPY_ATTACK_SEED", "1"))
@@ -43,6 +50,48 @@ def test_random_programs(device_type: spy.DeviceType, tmp_path: Path) -> None:
     hunt.worker.close()
     assert not failures, f"{len(failures)} programs fail\n" + "\n".join(failures)[:8000]
     assert compared > 1.5 * programs, f"only {compared} rows could be compared"
+
+
+def test_starting_changes_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads start several processes at once. One that changed the environment meanwhile ended others before their first word."""
+    seen: list[dict[str, str]] = []
+    monkeypatch.setattr(SpawnProcess, "start", lambda _: seen.append(dict(os.environ)))
+    monkeypatch.setattr(SpawnProcess, "join", lambda *_: None)
+    monkeypatch.setattr(SpawnProcess, "is_alive", lambda _: False)
+    before = dict(os.environ)
+    worker = Worker()
+    worker._start()
+    worker.close()
+    assert seen == [before]
+
+
+@pytest.mark.slow
+@pytest.mark.needs_kernels
+def test_wrong_numbers_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels of another function than the reference fail in each of the three ways, and those of the same one in none."""
+    case = Hunt(["cpu"], GATE_WITHOUT, 4).draw(seed_of(SEED, 1), "tensor")
+    want = expected(case)
+    runner = Runner("cpu", False, lambda _: None)
+    assert not runner.run(case, want)
+    right = compare.batch_text
+    monkeypatch.setattr(compare, "batch_text", lambda *given: re.sub(r"(r\[\d+\] =) ", r"\1 1.003f * ", right(*given)))
+    found = {(failure.kind, failure.program) for failure in runner.run(case, want)}
+    for kind in ("wrong value", "wrong gradient", "wrong tangent"):
+        assert len({k for what, k in found if what == kind}) >= case.count // 2, found
+
+
+def test_rows_without_a_tolerance_are_left_out() -> None:
+    """Noise that grows from 1e-6 to a noticeable part of the value has no bound; what grows less is compared."""
+    case = Hunt(["cpu"], GATE_WITHOUT, 4).draw(seed_of(SEED, 1), "tensor")
+    exact = np.full((case.count, 2), -4.0)
+    near = exact + 1e-4
+    before = case.weights.copy()
+    assert not _mask_chaos(case, [exact], [[near], [exact]])
+    assert (case.weights == before).all()
+    near[1, 0] += 2e-3
+    assert _mask_chaos(case, [exact], [[exact], [near]])
+    before[:, 1, 0] = 0
+    assert (case.weights == before).all()
 
 
 def test_programs_are_repeatable() -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from .cases import Case
 
@@ -22,6 +21,8 @@ class Answer:
 
 def serve(pipe: Connection) -> None:
     """The process: takes (number of the case, case, device, optimized, stages), sends stages as they begin and then failures."""
+    # Here, not around the start of the process: threads start several at once, and each would change what the others hand on.
+    os.environ["SLANGPY_DISABLE_CACHE"] = "1"  # no kernel is met twice
     # Only the processes that run kernels need torch's threads and the package.
     import torch
 
@@ -101,8 +102,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
         self.process = context.Process(target=serve, args=(other,), daemon=True)
-        with patch.dict(os.environ, SLANGPY_DISABLE_CACHE="1"):  # no kernel is met twice
-            self.process.start()
+        self.process.start()
         other.close()
         self.done = 0
 

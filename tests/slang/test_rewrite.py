@@ -850,7 +850,20 @@ def test_other_expressions_stay(body: str) -> None:
     [
         ("x = dot(float2(c, x), float2(1, c));", "x = dot(float2(detach(c), x), float2(1, detach(c)));"),
         ("float2x2 m = matrix<float, 2, 2>(c, x, c * 2, -c);", "float2x2 m = matrix<float, 2, 2>(detach(c), x, c * 2, -c);"),
-        ("float d = c; d = c; x = c + max(c, x);", "float d = detach(c); d = c; x = c + max(c, x);"),
+        ("float d = c; d = c; x = c + max(c, x);", "float d = detach(c); d = detach(c); x = c + max(c, x);"),
+        ("float d = x, e = c; d += c; d = +c; d = -c;", "float d = x, e = detach(c); d += c; d = +detach(c); d = -c;"),
+        ("float r[2] = { c, x }, q[] = { x, (c) };", "float r[2] = { detach(c), x }, q[] = { x, (detach(c)) };"),
+        ("float r[2][2] = { g, { c, c * 2 } }; r[1] = g;", "float r[2][2] = { detach(g), { detach(c), c * 2 } }; r[1] = detach(g);"),
+        ("var r = float[2](c, g[0]); r[c > x] = c;", "var r = float[2](detach(c), g[0]); r[c > x] = detach(c);"),
+        ("x = x > c ? c : x == c ? x : c; x = (float)c;", "x = x > c ? detach(c) : x == c ? x : detach(c); x = (float)detach(c);"),
+        ("float4 v = float4(k, k); x = dot(k, c) * f(c, k);", "float4 v = float4(detach(k), detach(k)); x = dot(k, c) * f(c, k);"),
+        ("if (c > 0) { float d = s.p; } S t = s, u = { c };", "if (c > 0) { float d = s.p; } S t = detach(s), u = { detach(c) };"),
+        ("c = x; c = c; x = float2(c, x).x;", "c = x; c = (-(-c)); x = float2((-(-c)), x).x;"),
+        ("do c = x; while (x < c); x = float2(c, x).x;", "do c = x; while (x < c); x = float2((-(-c)), x).x;"),
+        ("c++; g[0] = x; float r[2] = g; s.p = c; S t = s;", "c++; g[0] = x; float r[2] = g; s.p = (-(-c)); S t = s;"),
+        ("M n = m; int j = i; int l[2] = { i, 1 };", "M n = m; int j = i; int l[2] = { i, 1 };"),
+        ("float3 v = u; v = float3(c);", "float3 v = detach(u); v = float3(detach(c));"),
+        ("(c) = x; for (x = c; x < c; x++) ;", "(c) = x; for (x = detach(c); x < c; x++) ;"),
         ("float2 v = float2(k.x, c.x);", "float2 v = float2(k.x, c.x);"),
         ("{ float c = x; x = length(float2(c, x)); } x = float2(c, x).y;", "{ float c = x; x = length(float2(c, x)); } x = float2(detach(c), x).y;"),
         ("for (float c = 0; c < 2; c++) x += float2(c, x).x;", "for (float c = 0; c < 2; c++) x += float2(c, x).x;"),
@@ -858,8 +871,16 @@ def test_other_expressions_stay(body: str) -> None:
     ],
 )
 def test_no_diff_components(body: str, expected: str) -> None:
-    head = "[Differentiable] void f(inout float x, no_diff float c, no_diff float2 k) "
+    head = (
+        "interface I : IDifferentiable {} struct S : J, I { float p; } struct M { float p; } struct G<T : IDifferentiable> { T p; } "
+        "[Differentiable] void f(inout float x, no_diff float c, no_diff float2 k, no_diff float g[2], no_diff S s, no_diff M m, "
+        "no_diff int i, no_diff vector<float, 3> u, no_diff G<float> h, no_diff out float o, float z) "
+    )
     assert rewrite_detached(f"{head}{{ {body} }}") == f"{head}{{ {expected} }}"
+    plain = head.replace("[Differentiable]", "")
+    assert rewrite_detached(f"{plain}{{ {body} }}") == f"{plain}{{ {body} }}"
+    others = "G<float> t = h; o = z; float3 v = float3(o, z, z); m = m; return c;"
+    assert rewrite_detached(f"{head}{{ {others} }}") == f"{head}{{ {others} }}"
 
 
 @pytest.mark.parametrize(

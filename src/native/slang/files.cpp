@@ -122,7 +122,7 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
     const Surroundings around = m_imports.around(source, name, path);
     const std::string imported = around.cyclic.empty() ? source : name_cyclic_imports(source, around);
     std::string text = rewrite_sequences(rewrite_no_diff(prepare_source(imported, around, m_has_library)));
-    text = rewrite_detached(text);
+    text = rewrite_detached(text, around.functions);
     text = rewrite_scalars(rewrite_loops(rewrite_counters(text)), around.functions);
     text = rewrite_outs(text, around.functions);
     text = rewrite_paths(rewrite_reads(rewrite_elements(text)), around.functions);
