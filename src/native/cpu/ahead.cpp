@@ -242,8 +242,10 @@ void watch()
 {
     State& own = state();
     std::unique_lock guard(own.mutex);
-    while (own.waiting && Clock::now() < own.waiting->end)
-        own.changed.wait_until(guard, own.waiting->end);
+    while (own.waiting && Clock::now() < own.waiting->end) {
+        const Clock::time_point end = own.waiting->end; // whoever takes the compiler meanwhile destroys its own
+        own.changed.wait_until(guard, end);
+    }
     own.waiting.reset();
     own.is_watched = false;
 }

@@ -64,6 +64,40 @@ def passed(x: Any, n: int) -> Any:
     return r
 
 
+def updated(x: Any, n: int) -> Any:
+    v = list(x)
+    a = (v[0] * v[0] + 0.5).sin()
+    v[n] = v[n] + a.sin()
+    v[0] = v[0] * 0.5 * (a + 0.7).sin()
+    return a - v[n]
+
+
+def branched(x: Any, n: int) -> Any:
+    v = list(x)
+    a = (v[1] * v[1]).sin()
+    v[n] = v[n] * (0.5 + a)
+    v[1] = v[1] - a if a > 0.3 else v[1] / (2 + a)
+    return a * v[n] + v[0]
+
+
+def rescaled(x: Any, n: int) -> Any:
+    v = list(x[:4])
+    c = v[0] * v[0]
+    v[n % 4] = v[n % 4] - (c + v[1])
+    v[0] = v[0] * c
+    return v[0] + v[n % 4] * v[1]
+
+
+def of_rows(x: Any, n: int) -> Any:
+    m = [[x[2 * i], x[2 * i + 1]] for i in range(4)]
+    c = m[0][0] * m[0][1]
+    m[n % 4][0] = m[n % 4][0] + c
+    m[0][0] = m[0][0] * (0.5 + c)
+    m[n // 2][n % 2] = m[n // 2][n % 2] * c
+    m[0][0] = m[0][0] - m[1][1]
+    return m[0][0] * m[n % 4][0] + m[0][1] * m[n % 4][1]
+
+
 CASES: dict[str, tuple[str, Callable[[Any, int], Any]]] = {
     "a loop": (f"{LOOP} r += x[i + 4] * x[(2 * i + 1) % 8];", pairs),
     "a loop of so many trips": (f"{RUNTIME} r += x[i] * x[(i * i) % 8];", lambda x, n: sum(x[i] * x[(i * i) % 8] for i in range(n))),
@@ -97,6 +131,10 @@ CASES: dict[str, tuple[str, Callable[[Any, int], Any]]] = {
     "an unrolled loop in a loop": (f"{LOOP} {{ [ForceUnroll] for (int j = 0; j < 3; j++) {{ int k = (i * j) % 8; r += x[k] * x[i + j] * x[i + j + 1]; }} }}", lambda x, n: sum(x[(i * j) % 8] * x[i + j] * x[i + j + 1] for i in range(4) for j in range(3))),
     "an element that a call writes": (f"float v[8] = x; {LOOP} {{ grown(v[i]); r += v[i] * v[(i * i + 1) % 8]; }}", passed),
     "a field that a call writes": (f"{BOX} {LOOP} {{ grown(s.z[i]); r += s.z[i] * s.z[(i * i + 1) % 8]; }}", passed),
+    "updates": ("float a = sin(x[0] * x[0] + 0.5); x[n] += sin(a); x[0] *= 0.5 * sin(a + 0.7); r = a - x[n];", updated),
+    "updates of a copy": ("float v[8] = x; float a = sin(v[1] * v[1]); v[n] *= 0.5 + a; if (a > 0.3) v[1] -= a; else v[1] /= 2.0 + a; r = a * v[n] + v[0];", branched),
+    "updates of a vector": ("float4 v = float4(x[0], x[1], x[2], x[3]); float c = v.x * v.x; v[n % 4] -= c + v.y; v.x *= c; r = v.x + v[n % 4] * v.y;", rescaled),
+    "updates of rows": (f"{ROWS} float c = m[0].x * m[0].y; m[n % 4].x += c; m[0].x *= 0.5 + c; m[n / 2][n % 2] *= c; m[0][0] -= m[1].y; r = dot(m[0], m[n % 4]);", of_rows),
     "neighbours": ("for (int i = 1; i < 7; i++) { float c = x[i]; r += x[i - 1] * c * x[i + 1]; }", lambda x, n: sum(x[i - 1] * x[i] * x[i + 1] for i in range(1, 7))),
     "integers and constants": (f"int q[4] = {{3, 1, 2, 0}}; {LOOP} r += x[q[i]] * x[q[(i + n) % 4]] * q[i] * q[(i + 1) % 4];", lambda x, n: sum(x[[3, 1, 2, 0][i]] * x[[3, 1, 2, 0][(i + n) % 4]] * [3, 1, 2, 0][i] * [3, 1, 2, 0][(i + 1) % 4] for i in range(4))),
 }  # fmt: skip

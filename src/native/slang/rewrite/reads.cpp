@@ -111,7 +111,8 @@ private:
                 continue;
             const std::vector<Use> uses = uses_of(body, variable, constants);
             for (const Use& use : uses)
-                if (!use.writes && !may_be_written(use) && may_lose(variable, uses, use))
+                if (use.writes ? is_update(use) && may_lose(variable, uses, use)
+                               : !may_be_written(use) && may_lose(variable, uses, use))
                     replace(variable, use, begin);
         }
     }
@@ -130,6 +131,21 @@ private:
                    return in_loop(other) &&
                        (is_passed || (other.writes && other.is_element() && joined(other) != joined(use)));
                });
+    }
+
+    /// Whether a use is the left side of a statement `v[i] += e;` outside of loops, whose index can be written twice.
+    bool is_update(const Use& use) const
+    {
+        static const Names before = {";", "{", "}", ")", "else"}, operators = {"+", "-", "*", "/"};
+        if (use.loop != npos || use.brackets.empty() || !operators.count(at(use.behind)) || at(use.behind + 1) != "=" ||
+            !before.count(at(use.begin - 1)) || at(m_text.around(use.begin)) != "{")
+            return false;
+        for (size_t i = use.begin; i < use.behind; ++i) {
+            const bool is_call = at(i) == "(" && is_word(at(i - 1)) && at(i - 1) != "int" && at(i - 1) != "uint";
+            if (is_call || m_text.is_assignment(i))
+                return false;
+        }
+        return true;
     }
 
     /// Counters of unrolled loops, which the compiler knows.
@@ -312,6 +328,10 @@ private:
         const std::string returned = type_behind(variable, indices);
         if (returned.empty() || indices == 0)
             return;
+        if (use.writes) {
+            write_out(use);
+            return define(variable, returned, indices, begin);
+        }
         edit(use.begin).text += cat(m_pick, m_number, "(");
         if (component != npos) { // v.x
             edit(use.end, 1).text += ", ";
@@ -325,6 +345,26 @@ private:
         Change& last = m_changes[m_text.token(use.end - 1).begin];
         last.text += ')';
         define(variable, returned, indices, begin);
+    }
+
+    /// `v[i].x += e;` -> `v[i].x = pick(v, int(i)).x + (e);`
+    void write_out(const Use& use)
+    {
+        std::string read = cat(m_pick, m_number, "(", at(use.begin));
+        for (const size_t open : use.brackets) {
+            read += ", int(";
+            for (size_t i = open + 1; i < m_text.match(open); ++i)
+                read += cat(is_word(at(i)) && is_word(at(i - 1)) ? " " : "", at(i));
+            read += ')';
+        }
+        read += ')';
+        for (size_t i = use.end; i < use.behind; ++i) // members
+            read += at(i);
+        edit(use.behind, 2).text += cat("= ", read, " ", at(use.behind), " (");
+        size_t last = use.behind + 2;
+        while (at(last) != ";")
+            last = m_text.match(last) != npos && m_text.match(last) > last ? m_text.match(last) + 1 : last + 1;
+        edit(last).text += ')';
     }
 
     /// The number of the component that `v.x` reads of a vector; npos for other uses.
