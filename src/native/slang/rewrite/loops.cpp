@@ -2,6 +2,7 @@
 
 #include "core/tokens.h"
 #include "slang/constants.h"
+#include "slang/rewrite/bracketed.h"
 #include "slang/rewrite/edits.h"
 
 #include <slang.h>
@@ -194,7 +195,8 @@ private:
                 is_tail[end] = true;
             const Trips counted = word == "for" ? trips_of(i + 2, m_match[i + 1], loop)
                                                 : Trips{m_once.count(i) ? 1 : -1, {}};
-            loop.may_vanish = counted.known() ? counted.number == 1 : has_known_condition(loop);
+            loop.may_vanish = (counted.known() ? counted.number == 1 : has_known_condition(loop)) ||
+                has_known_exit(loop);
             if (!loop.trips.known())
                 loop.trips = counted;
             for (size_t outer = m_loops.size(); outer-- > 0 && loop.parent < 0;)
@@ -234,10 +236,33 @@ private:
         }
         if (end == npos || end > m_tokens.size())
             return false;
+        return begin < end && is_known(begin, end);
+    }
+
+    /// Whether all that tokens [begin, end) read begins as a constant.
+    bool is_known(size_t begin, size_t end) const
+    {
+        static const std::set<std::string_view> others = {"true", "false", "int", "uint", "bool"};
         for (size_t i = begin; i < end; ++i)
-            if (is_word(i) && at(i) != "false" && !m_known.count(at(i)) && !m_constants.is_constant(at(i)))
+            if (is_word(i) && !others.count(at(i)) && !is_float_word(at(i)) && !m_known.count(at(i)) &&
+                !m_constants.is_constant(at(i)))
                 return false;
-        return begin < end;
+        return true;
+    }
+
+    /// Whether the body ends the loop under such a condition: `if (i > 0) break;`.
+    bool has_known_exit(const Loop& loop) const
+    {
+        for (size_t i = loop.body_begin; i + 1 < loop.body_end; ++i) {
+            const size_t condition = at(i) == "if" && at(i + 1) == "(" ? m_match[i + 1] : npos;
+            if (condition == npos || !is_known(i + 2, condition))
+                continue;
+            const size_t end = std::min(statement_end(i), loop.body_end);
+            for (size_t k = condition; k < end; ++k)
+                if (at(k) == "break" || at(k) == "return")
+                    return true;
+        }
+        return false;
     }
 
     void read_attributes(Loop& loop) const
