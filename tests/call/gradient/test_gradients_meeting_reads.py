@@ -98,6 +98,31 @@ def of_rows(x: Any, n: int) -> Any:
     return m[0][0] * m[n % 4][0] + m[0][1] * m[n % 4][1]
 
 
+def stepped(x: Any, n: int) -> Any:
+    v = list(x)
+    a = (v[0] * v[0]).sin()
+    v[n] = v[n] + 1
+    v[0] = v[0] * a
+    return a - v[n]
+
+
+def of_field(x: Any, n: int) -> Any:
+    z = list(x)
+    a = (z[0] * z[0]).sin()
+    z[n % 4] = z[n % 4] * x[7] * a
+    z[0] = z[0] - a
+    return a * z[n % 4]
+
+
+def of_items(x: Any, n: int) -> Any:
+    p, q = [x[i] for i in range(4)], [[x[i + 4], x[i]] for i in range(4)]
+    a = p[0] * q[1][1]
+    p[n % 4] = p[n % 4] + a
+    q[0] = [q[0][0] * a, q[0][1] * a]
+    q[n // 2][n % 2] = q[n // 2][n % 2] - q[0][0]
+    return p[n % 4] * q[n // 2][n % 2] + q[0][1]
+
+
 CASES: dict[str, tuple[str, Callable[[Any, int], Any]]] = {
     "a loop": (f"{LOOP} r += x[i + 4] * x[(2 * i + 1) % 8];", pairs),
     "a loop of so many trips": (f"{RUNTIME} r += x[i] * x[(i * i) % 8];", lambda x, n: sum(x[i] * x[(i * i) % 8] for i in range(n))),
@@ -135,6 +160,10 @@ CASES: dict[str, tuple[str, Callable[[Any, int], Any]]] = {
     "updates of a copy": ("float v[8] = x; float a = sin(v[1] * v[1]); v[n] *= 0.5 + a; if (a > 0.3) v[1] -= a; else v[1] /= 2.0 + a; r = a * v[n] + v[0];", branched),
     "updates of a vector": ("float4 v = float4(x[0], x[1], x[2], x[3]); float c = v.x * v.x; v[n % 4] -= c + v.y; v.x *= c; r = v.x + v[n % 4] * v.y;", rescaled),
     "updates of rows": (f"{ROWS} float c = m[0].x * m[0].y; m[n % 4].x += c; m[0].x *= 0.5 + c; m[n / 2][n % 2] *= c; m[0][0] -= m[1].y; r = dot(m[0], m[n % 4]);", of_rows),
+    "updates by one": ("float a = sin(x[0] * x[0]); x[n]++; x[0] *= a; r = a - x[n];", stepped),
+    "updates of a field": ("Box s; s.z = x; s.z[n] += x[7]; r = x[6] * s.z[(n)];", lambda x, n: x[6] * (x[n] + x[7])),
+    "updates of a field beside others": (f"{BOX} float a = sin(s.z[0] * s.z[0]); s.z[(n % 4)] *= x[7] * a; s.z[0] -= a; r = a * s.z[(n % 4)];", of_field),
+    "updates of structs": (f"{ITEMS} float a = e[0].p * e[1].q.y; e[n % 4].p += a; e[0].q *= a; e[n / 2].q[n % 2] -= e[0].q.x; r = e[n % 4].p * e[n / 2].q[n % 2] + e[0].q.y;", of_items),
     "neighbours": ("for (int i = 1; i < 7; i++) { float c = x[i]; r += x[i - 1] * c * x[i + 1]; }", lambda x, n: sum(x[i - 1] * x[i] * x[i + 1] for i in range(1, 7))),
     "integers and constants": (f"int q[4] = {{3, 1, 2, 0}}; {LOOP} r += x[q[i]] * x[q[(i + n) % 4]] * q[i] * q[(i + 1) % 4];", lambda x, n: sum(x[[3, 1, 2, 0][i]] * x[[3, 1, 2, 0][(i + n) % 4]] * [3, 1, 2, 0][i] * [3, 1, 2, 0][(i + 1) % 4] for i in range(4))),
 }  # fmt: skip

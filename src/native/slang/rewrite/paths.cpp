@@ -61,6 +61,11 @@ public:
             }
             for (const Path* path : lost)
                 replace(*path, name);
+            for (const Path& path : m_paths)
+                if (is_update(path) && std::any_of(lost.begin(), lost.end(), [&](const Path* other) {
+                        return at(other->root) == at(path.root);
+                    }))
+                    write_out(path, name);
         }
         return std::move(m_places);
     }
@@ -323,6 +328,49 @@ private:
             }
         std::string& begin = m_places[m_text.token(path.begin).begin];
         begin += heads;
+    }
+
+    /// Whether a use is the left side of a statement `s.v[i] += e;` outside of loops, whose indices can be written
+    /// twice.
+    bool is_update(const Path& path) const
+    {
+        static const Names before = {";", "{", "}", ")", "else"}, operators = {"+", "-", "*", "/"};
+        if (!path.is_written || path.loop != npos || !operators.count(at(path.end)) ||
+            !before.count(at(path.begin - 1)) || at(m_text.around(path.begin)) != "{")
+            return false;
+        const bool is_step = at(path.end + 1) == at(path.end) && at(path.end + 2) == ";";
+        for (size_t i = path.begin; i < path.end; ++i) {
+            const bool is_call = at(i) == "(" && is_word(at(i - 1)) && at(i - 1) != "int" && at(i - 1) != "uint";
+            if (is_call || m_text.is_assignment(i))
+                return false;
+        }
+        return is_step || at(path.end + 1) == "=";
+    }
+
+    /// `s.v[i] += e;` -> `s.v[i] = pick(s.v, int(i)) + (e);`: behind an update, Slang loses what such a call reads of a
+    /// field.
+    void write_out(const Path& path, const std::string& name)
+    {
+        std::string heads, read;
+        size_t next = 0;
+        for (size_t i = path.begin; i < path.end; ++i) {
+            while (next < path.steps.size() && (!path.steps[next].is_index || path.steps[next].end < i))
+                ++next;
+            const bool opens = next < path.steps.size() && i + 1 == path.steps[next].begin;
+            const bool closes = next < path.steps.size() && i == path.steps[next].end;
+            if (opens)
+                heads += name + "(";
+            read += opens ? ", int(" : closes ? "))" : cat(is_word(at(i)) && is_word(at(i - 1)) ? " " : "", at(i));
+        }
+        const bool is_step = at(path.end + 1) == at(path.end);
+        const size_t sign = m_text.token(path.end).begin;
+        m_places[sign] += cat("= ", heads, read, " ", at(path.end), is_step ? " (1" : " (");
+        m_places[sign + 1];
+        m_erased.insert({sign, sign + 1});
+        size_t last = path.end + 2;
+        while (at(last) != ";")
+            last = m_text.match(last) != npos && m_text.match(last) > last ? m_text.match(last) + 1 : last + 1;
+        m_places[m_text.token(last).begin] += ')';
     }
 
 public:

@@ -137,7 +137,8 @@ private:
     bool is_update(const Use& use) const
     {
         static const Names before = {";", "{", "}", ")", "else"}, operators = {"+", "-", "*", "/"};
-        if (use.loop != npos || use.brackets.empty() || !operators.count(at(use.behind)) || at(use.behind + 1) != "=" ||
+        if (use.loop != npos || use.brackets.empty() || !operators.count(at(use.behind)) ||
+            !(at(use.behind + 1) == "=" || (is_step(use) && at(use.behind + 2) == ";")) ||
             !before.count(at(use.begin - 1)) || at(m_text.around(use.begin)) != "{")
             return false;
         for (size_t i = use.begin; i < use.behind; ++i) {
@@ -147,6 +148,9 @@ private:
         }
         return true;
     }
+
+    /// `v[i]++` or `v[i]--`
+    bool is_step(const Use& use) const { return at(use.behind + 1) == at(use.behind); }
 
     /// Counters of unrolled loops, which the compiler knows.
     Names constants_of(const FunctionBody& body) const
@@ -360,7 +364,7 @@ private:
         read += ')';
         for (size_t i = use.end; i < use.behind; ++i) // members
             read += at(i);
-        edit(use.behind, 2).text += cat("= ", read, " ", at(use.behind), " (");
+        edit(use.behind, 2).text += cat("= ", read, " ", at(use.behind), is_step(use) ? " (1" : " (");
         size_t last = use.behind + 2;
         while (at(last) != ";")
             last = m_text.match(last) != npos && m_text.match(last) > last ? m_text.match(last) + 1 : last + 1;
