@@ -204,9 +204,8 @@ class ComputeKernel:
 
         `thread_count` counts threads: up to three ints, or one; rounded up to whole groups, so kernels test bounds.
         `kwargs` set parameters of the entry point, `vars` globals (dicts for blocks). A name that the kernel lacks
-        gives a RuntimeWarning, a resource that it uses and nobody set a RuntimeError. Unset uniforms are zero.
-        With `command_encoder` the dispatch is only recorded; with `query_pool` timestamps stand around it. `cuda_stream`
-        (a NativeHandle) runs it on that stream.
+        gives a RuntimeWarning, a resource that it uses and nobody set a RuntimeError. Unset uniforms are zero. With
+        `command_encoder` the dispatch is only recorded; with `query_pool` timestamps stand around it; `cuda_stream` is a handle.
         """
         threads = _thread_count(thread_count)
         stream = _NO_STREAM if cuda_stream is None else cuda_stream
@@ -219,7 +218,7 @@ class ComputeKernel:
         if command_encoder is None and query_pool is None:
             root._dispatch(kernel, threads, stream)
             return
-        encoder = self._device.create_command_encoder() if command_encoder is None else command_encoder
+        encoder = command_encoder or self._device.create_command_encoder()
         if query_pool is not None:
             encoder.write_timestamp(query_pool, query_index_before)
         with encoder.begin_compute_pass() as compute_pass:

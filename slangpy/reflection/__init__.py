@@ -58,6 +58,16 @@ class BufferLayout:
     reflection: Any
 
 
+def _is_scalar(type_: SlangType) -> bool:
+    """Whether the name is a scalar's. A struct may be called BFloat16: Slang's core module has the name, too."""
+    if type_.full_name not in SCALARS:
+        return False
+    if not SCALARS[type_.full_name].is_narrow or type_._source is None:
+        return True
+    type_._follow_reload()
+    return (type_._layout or type_.type_reflection).kind.name == "scalar"
+
+
 class SlangType(TypeBase):
     """A Slang type of one device. Equal full names compare equal."""
 
@@ -141,18 +151,9 @@ class SlangType(TypeBase):
     uniform_layout = buffer_layout
 
     # --- structure
-    def _is_scalar(self) -> bool:
-        """Whether the name is a scalar's. A struct may be called BFloat16: Slang's core module has the name, too."""
-        if self.full_name not in SCALARS:
-            return False
-        if not SCALARS[self.full_name].is_narrow or self._source is None:
-            return True
-        self._follow_reload()
-        return (self._layout or self.type_reflection).kind.name == "scalar"
-
     @property
     def kind(self) -> str:
-        if self._is_scalar():
+        if _is_scalar(self):
             return "scalar"
         if _VECTOR.match(self.full_name):
             return "vector"
@@ -165,7 +166,7 @@ class SlangType(TypeBase):
     @property
     def scalar(self) -> str:
         """Name of the scalar type of a scalar, vector, matrix or array of such; empty for others."""
-        if self._is_scalar():
+        if _is_scalar(self):
             return self.full_name
         found = _VECTOR.match(self.full_name) or _MATRIX.match(self.full_name)
         if found:
@@ -211,7 +212,7 @@ class SlangType(TypeBase):
             return self._related(f"vector<{found.group(1)},{found.group(3)}>")
         if self.full_name.endswith("]"):
             return self._related(self.full_name[: self.full_name.rindex("[")])
-        if self._is_scalar():
+        if _is_scalar(self):
             return None
         if self.full_name.endswith("ByteAddressBuffer"):
             return self._related("uint8_t")

@@ -242,7 +242,7 @@ private:
     /// Whether all that tokens [begin, end) read begins as a constant.
     bool is_known(size_t begin, size_t end) const
     {
-        static const std::set<std::string_view> others = {"true", "false", "int", "uint", "bool"};
+        static const std::set<std::string_view> others = {"false", "int", "uint", "bool"};
         for (size_t i = begin; i < end; ++i)
             if (is_word(i) && !others.count(at(i)) && !is_float_word(at(i)) && !m_known.count(at(i)) &&
                 !m_constants.is_constant(at(i)))

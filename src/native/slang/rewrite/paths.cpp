@@ -5,6 +5,7 @@
 #include "slang/rewrite/edits.h"
 #include "slang/rewrite/index.h"
 #include "slang/rewrite/rewrite.h"
+#include "slang/rewrite/statements.h"
 #include "slang/rewrite/variables.h"
 
 #include <algorithm>
@@ -62,9 +63,9 @@ public:
             for (const Path* path : lost)
                 replace(*path, name);
             for (const Path& path : m_paths)
-                if (is_update(path) && std::any_of(lost.begin(), lost.end(), [&](const Path* other) {
-                        return at(other->root) == at(path.root);
-                    }))
+                if (path.is_written && path.loop == npos && is_update(m_text, path.begin, path.end) &&
+                    std::any_of(lost.begin(), lost.end(),
+                                [&](const Path* other) { return at(other->root) == at(path.root); }))
                     write_out(path, name);
         }
         return std::move(m_places);
@@ -330,23 +331,6 @@ private:
         begin += heads;
     }
 
-    /// Whether a use is the left side of a statement `s.v[i] += e;` outside of loops, whose indices can be written
-    /// twice.
-    bool is_update(const Path& path) const
-    {
-        static const Names before = {";", "{", "}", ")", "else"}, operators = {"+", "-", "*", "/"};
-        if (!path.is_written || path.loop != npos || !operators.count(at(path.end)) ||
-            !before.count(at(path.begin - 1)) || at(m_text.around(path.begin)) != "{")
-            return false;
-        const bool is_step = at(path.end + 1) == at(path.end) && at(path.end + 2) == ";";
-        for (size_t i = path.begin; i < path.end; ++i) {
-            const bool is_call = at(i) == "(" && is_word(at(i - 1)) && at(i - 1) != "int" && at(i - 1) != "uint";
-            if (is_call || m_text.is_assignment(i))
-                return false;
-        }
-        return is_step || at(path.end + 1) == "=";
-    }
-
     /// `s.v[i] += e;` -> `s.v[i] = pick(s.v, int(i)) + (e);`: behind an update, Slang loses what such a call reads of a
     /// field.
     void write_out(const Path& path, const std::string& name)
@@ -362,15 +346,11 @@ private:
                 heads += name + "(";
             read += opens ? ", int(" : closes ? "))" : cat(is_word(at(i)) && is_word(at(i - 1)) ? " " : "", at(i));
         }
-        const bool is_step = at(path.end + 1) == at(path.end);
         const size_t sign = m_text.token(path.end).begin;
-        m_places[sign] += cat("= ", heads, read, " ", at(path.end), is_step ? " (1" : " (");
+        m_places[sign] += written_out(m_text, path.end, heads + read);
         m_places[sign + 1];
         m_erased.insert({sign, sign + 1});
-        size_t last = path.end + 2;
-        while (at(last) != ";")
-            last = m_text.match(last) != npos && m_text.match(last) > last ? m_text.match(last) + 1 : last + 1;
-        m_places[m_text.token(last).begin] += ')';
+        m_places[m_text.token(end_of_update(m_text, path.end)).begin] += ')';
     }
 
 public:

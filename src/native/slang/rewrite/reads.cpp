@@ -4,6 +4,7 @@
 #include "slang/rewrite/bracketed.h"
 #include "slang/rewrite/edits.h"
 #include "slang/rewrite/rewrite.h"
+#include "slang/rewrite/statements.h"
 
 #include <algorithm>
 #include <cctype>
@@ -59,6 +60,17 @@ std::string element_type(std::string_view type)
     return by == npos ? scalar : scalar + sizes.substr(by + 1);
 }
 
+/// The type of an element by so many indices; empty where that is an array or there are too many.
+std::string type_behind(const Variable& variable, size_t indices)
+{
+    if (indices < variable.dimensions.size())
+        return {};
+    std::string type = variable.type;
+    for (size_t i = variable.dimensions.size(); i < indices && !type.empty(); ++i)
+        type = element_type(type);
+    return type;
+}
+
 class ReadScanner {
 public:
     ReadScanner(std::string_view text, std::string name)
@@ -111,7 +123,8 @@ private:
                 continue;
             const std::vector<Use> uses = uses_of(body, variable, constants);
             for (const Use& use : uses)
-                if (use.writes ? is_update(use) && may_lose(variable, uses, use)
+                if (use.writes ? use.loop == npos && !use.brackets.empty() &&
+                            is_update(m_text, use.begin, use.behind) && may_lose(variable, uses, use)
                                : !may_be_written(use) && may_lose(variable, uses, use))
                     replace(variable, use, begin);
         }
@@ -132,25 +145,6 @@ private:
                        (is_passed || (other.writes && other.is_element() && joined(other) != joined(use)));
                });
     }
-
-    /// Whether a use is the left side of a statement `v[i] += e;` outside of loops, whose index can be written twice.
-    bool is_update(const Use& use) const
-    {
-        static const Names before = {";", "{", "}", ")", "else"}, operators = {"+", "-", "*", "/"};
-        if (use.loop != npos || use.brackets.empty() || !operators.count(at(use.behind)) ||
-            !(at(use.behind + 1) == "=" || (is_step(use) && at(use.behind + 2) == ";")) ||
-            !before.count(at(use.begin - 1)) || at(m_text.around(use.begin)) != "{")
-            return false;
-        for (size_t i = use.begin; i < use.behind; ++i) {
-            const bool is_call = at(i) == "(" && is_word(at(i - 1)) && at(i - 1) != "int" && at(i - 1) != "uint";
-            if (is_call || m_text.is_assignment(i))
-                return false;
-        }
-        return true;
-    }
-
-    /// `v[i]++` or `v[i]--`
-    bool is_step(const Use& use) const { return at(use.behind + 1) == at(use.behind); }
 
     /// Counters of unrolled loops, which the compiler knows.
     Names constants_of(const FunctionBody& body) const
@@ -364,11 +358,8 @@ private:
         read += ')';
         for (size_t i = use.end; i < use.behind; ++i) // members
             read += at(i);
-        edit(use.behind, 2).text += cat("= ", read, " ", at(use.behind), is_step(use) ? " (1" : " (");
-        size_t last = use.behind + 2;
-        while (at(last) != ";")
-            last = m_text.match(last) != npos && m_text.match(last) > last ? m_text.match(last) + 1 : last + 1;
-        edit(last).text += ')';
+        edit(use.behind, 2).text += written_out(m_text, use.behind, read);
+        edit(end_of_update(m_text, use.behind)).text += ')';
     }
 
     /// The number of the component that `v.x` reads of a vector; npos for other uses.
@@ -386,17 +377,6 @@ private:
         Change& made = m_changes[m_text.token(token).begin];
         made.erased = std::max(made.erased, erased);
         return made;
-    }
-
-    /// The type of an element by so many indices; empty where that is an array or there are too many.
-    static std::string type_behind(const Variable& variable, size_t indices)
-    {
-        if (indices < variable.dimensions.size())
-            return {};
-        std::string type = variable.type;
-        for (size_t i = variable.dimensions.size(); i < indices && !type.empty(); ++i)
-            type = element_type(type);
-        return type;
     }
 
     /// The function that reads such an element, once in each scope, in front of the first function that calls it.

@@ -1,5 +1,7 @@
 #include "slang/rewrite/statements.h"
 
+#include "core/error.h"
+
 namespace spy {
 namespace {
 
@@ -92,6 +94,36 @@ bool Statements::ends_label(size_t i) const
     while (!ends.count(at(first - 1)) || (at(first - 1) == ":" && at(first - 2) == ":"))
         --first;
     return at(first - 1) != "?";
+}
+
+bool is_update(const BracketedText& text, size_t begin, size_t end)
+{
+    static const BracketedText::Names before = {";", "{", "}", ")", "else"}, operators = {"+", "-", "*", "/"};
+    const bool is_step = text.at(end + 1) == text.at(end) && text.at(end + 2) == ";";
+    if (!operators.count(text.at(end)) || !text.joined(end) || !(is_step || text.at(end + 1) == "=") ||
+        !before.count(text.at(begin - 1)) || text.at(text.around(begin)) != "{")
+        return false;
+    for (size_t i = begin; i < end; ++i) {
+        const bool is_call = text.at(i) == "(" && is_word(text.at(i - 1)) && text.at(i - 1) != "int" &&
+            text.at(i - 1) != "uint";
+        if (is_call || text.is_assignment(i))
+            return false;
+    }
+    return true;
+}
+
+std::string written_out(const BracketedText& text, size_t end, std::string_view read)
+{
+    const bool is_step = text.at(end + 1) == text.at(end);
+    return cat("= ", read, " ", text.at(end), is_step ? " (1" : " (");
+}
+
+size_t end_of_update(const BracketedText& text, size_t end)
+{
+    size_t last = end + 2;
+    while (text.at(last) != ";")
+        last = text.match(last) != npos && text.match(last) > last ? text.match(last) + 1 : last + 1;
+    return last;
 }
 
 } // namespace spy

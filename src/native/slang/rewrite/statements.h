@@ -3,6 +3,7 @@
 #include "slang/rewrite/bracketed.h"
 #include "slang/rewrite/passed.h"
 
+#include <string>
 #include <string_view>
 
 namespace spy {
@@ -12,6 +13,14 @@ size_t last_token(const BracketedText& text, size_t i, size_t limit);
 
 /// Whether more statements may stand where one begins: not so behind `if (...)`, `else` and the like.
 bool begins_freely(const BracketedText& text, size_t begin);
+
+/// Whether the path at tokens [begin, end) is the left side of a statement `v[i] += e;`, or all of `v[i]++;`, and its
+/// indices can be written twice.
+bool is_update(const BracketedText& text, size_t begin, size_t end);
+/// `= read + (`, in place of the two characters behind the path of such a statement; a bracket goes before its end.
+std::string written_out(const BracketedText& text, size_t end, std::string_view read);
+/// The ";" of such a statement.
+size_t end_of_update(const BracketedText& text, size_t end);
 
 class Statements {
 public:
