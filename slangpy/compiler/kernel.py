@@ -205,7 +205,7 @@ class ComputeKernel:
         `thread_count` counts threads: up to three ints, or one; rounded up to whole groups, so kernels test bounds.
         `kwargs` set parameters of the entry point, `vars` globals (dicts for blocks). A name that the kernel lacks
         gives a RuntimeWarning, a resource that it uses and nobody set a RuntimeError. Unset uniforms are zero. With
-        `command_encoder` the dispatch is only recorded; with `query_pool` timestamps stand around it; `cuda_stream` is a handle.
+        `command_encoder` it is only recorded; with `query_pool` timestamps stand around it; `cuda_stream`: a NativeHandle.
         """
         threads = _thread_count(thread_count)
         stream = _NO_STREAM if cuda_stream is None else cuda_stream
