@@ -116,6 +116,20 @@ def draw_case(seed: int, programs: list[Program], mode: str = "", route: str = "
     return case
 
 
+def part_of(case: Case, places: list[int]) -> Case:
+    """Some of the programs of a case, with the numbers that they had in it."""
+    rng = random.Random(case.seed ^ 0x9A27)
+    shapes, layouts, arrays, tangents = {}, {}, {}, {}
+    for given in INPUTS:
+        lead, name = case.shapes[given.name], given.name
+        own = len(lead) == 2 and lead[0] == case.count
+        shapes[name] = (len(places), lead[1]) if own else lead
+        arrays[name], tangents[name] = (array[places] if own else array.copy() for array in (case.arrays[name], case.tangents[name]))
+        layouts[name] = draw_layout(rng, shapes[name] + given.shape)
+    return Case(case.seed, [case.programs[k] for k in places], case.mode, case.route, case.graph, shapes, layouts, arrays,
+                case.start[places][:, :, places], case.weights[:, places], tangents)  # fmt: skip
+
+
 def draw_values(numbers: np.random.Generator, name: str, shape: tuple[int, ...]) -> np.ndarray:
     if name == "n":
         return numbers.integers(0, 7, shape).astype(np.int32)

@@ -40,7 +40,7 @@ class Reference:
         for at in range(rows):
             k, r = divmod(at, ROWS)
             if not case.weights[0, k, r]:
-                results.append(torch.zeros((), dtype=torch.float64))
+                results.append(0 * columns["a"][at])  # a result of its inputs, also where no row is compared
                 self.traces.append([])
                 continue
             machine = self.machines[k]

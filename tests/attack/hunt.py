@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .cases import Case, draw_case, draw_programs
+from .cases import Case, draw_case, draw_programs, part_of
 from .classify import class_of, signature, suspects
 from .grammar import KNOWN
 from .nodes import Program
@@ -79,8 +79,7 @@ class Hunt:
 
     def replay(self, seed: int, place: int) -> list[Finding]:
         """Runs one program of a batch alone."""
-        case = self.draw(seed)
-        part = self.part(case, [case.programs[place]])
+        part = part_of(self.draw(seed), [place])
         return [finding for device in self.devices for finding in self.examine(part, device)]
 
     def draw(self, seed: int, route: str = "") -> Case:
@@ -101,7 +100,7 @@ class Hunt:
 
     def alone(self, case: Case, ks: list[int], device: str, stage: str) -> dict[str, Any] | None:
         """The failure of some of the programs without the others; None where there is none at that stage."""
-        part = self.part(case, [case.programs[k] for k in ks])
+        part = part_of(case, ks)
         stages = () if stage in ("compile", "expected", "start") else (stage,)
         failures = self.worker.ask(part, device, False, stages).failures
         return next((f for f in failures if f["stage"] == stage or f["stage"] == "compile" or stage == "start"), None)

@@ -41,6 +41,7 @@ class Printer:
 
     def _return(self, value: str) -> str:
         out = ["this"] * self.function.mutating + [param.name for param in self.function.written]
+        value = f"cp({value})" if out else value  # it may be one of them
         return f"return ({value}, {', '.join(out)})" if out else f"return {value}"
 
     def expression(self, node: Node) -> str:

@@ -65,7 +65,7 @@ class Machine:
     def __init__(self, program: Program):
         self.noise = 0.0
         self.rng = random.Random(0)
-        self.trace: list[bool] = []
+        self.trace: list[bool | None] = []
         self.steps = 0
         self.space: dict[str, Any] = self._space()
         exec(compile(Printer(program).text(), f"<program {program.seed}>", "exec"), self.space)
@@ -144,8 +144,14 @@ class Machine:
         return left if self._decide(self._tie(left, right) or left > right) else right
 
     def _tie(self, left: Any, right: Any) -> bool:
-        """With noise, now and then true for two values that are equal: min and max have no derivative there."""
-        return bool(self.noise) and left is not right and bool(left == right) and self.rng.random() < 0.5
+        """With noise, now and then true for two values that are equal: min and max have no derivative there. Of two that are
+        equal but for the noise it notes what no run without noise does, so that the row is left out."""
+        if not self.noise or left is right:
+            return False
+        one, two = float(detach(left)), float(detach(right))
+        if one != two and abs(one - two) < 4 * self.noise * (1 + abs(one)):
+            self.trace.append(None)
+        return one == two and self.rng.random() < 0.5
 
     def _frac(self, value: Any) -> Any:
         whole = math.floor(float(detach(value)))

@@ -7,6 +7,7 @@
 #include "slang/rewrite/rewrite.h"
 #include "slang/rewrite/statements.h"
 #include "slang/rewrite/variables.h"
+#include "slang/rewrite/wholes.h"
 
 #include <algorithm>
 #include <map>
@@ -16,12 +17,6 @@ namespace spy {
 namespace {
 
 using Names = BracketedText::Names;
-
-/// `.z` or `[i]` behind a variable.
-struct Step {
-    bool is_index;
-    size_t begin, end; ///< tokens: the name, or what stands in the brackets
-};
 
 /// One use of elements: `s.z[i].x`.
 struct Path {
@@ -98,6 +93,7 @@ private:
     {
         m_paths = paths_of(body);
         const IndexReader indices(m_text, body);
+        const WholeUses wholes(m_text, body);
         std::vector<const Path*> lost;
         const auto names = declared_names(m_text, body);
         for (const Path& path : m_paths) {
@@ -106,7 +102,10 @@ private:
             const bool meets = std::any_of(m_paths.begin(), m_paths.end(), [&](const Path& other) {
                 return at(other.root) == at(path.root) && may_meet(path, other, indices);
             });
-            if (meets)
+            const bool of_this = path.root != path.begin || !names.count(at(path.root));
+            if (meets ||
+                (is_still(path, 0, indices) &&
+                 (wholes.any(path.root, path.steps, of_this) || wholes.is_copy(path.root, path.steps))))
                 lost.push_back(&path);
         }
         return lost;
@@ -284,6 +283,19 @@ private:
         return any && all;
     }
 
+    /// Whether one of a path's indices, from some step on, is known only as the program runs and stays the same in the
+    /// loop around it.
+    static bool is_still(const Path& path, size_t step, const IndexReader& indices)
+    {
+        for (; step < path.steps.size(); ++step) {
+            const Step& index = path.steps[step];
+            if (index.is_index && indices.is_runtime(index.begin, index.end) &&
+                (path.loop == npos || !indices.varies(index.begin, index.end, path.loop)))
+                return true;
+        }
+        return false;
+    }
+
     /// Whether Slang may lose a read beside another use of the variable: the use reads another place that may be the
     /// same, equally often; or, in a loop, writes one.
     bool may_meet(const Path& path, const Path& other, const IndexReader& indices) const
@@ -313,7 +325,7 @@ private:
                     return meeting == Meeting::possible;
             }
         }
-        return false;
+        return !other.is_written && is_still(path, count, indices); // e[1].q[i] beside e[1]
     }
 
     void replace(const Path& path, const std::string& name)
