@@ -220,7 +220,7 @@ private:
         }
     }
 
-    /// Whether all that a loop's condition reads begins as a constant.
+    /// Whether all that a loop's condition reads begins as a constant, or all that a comparison in it does.
     bool has_known_condition(const Loop& loop) const
     {
         size_t begin = loop.keyword + 2, end = npos;
@@ -236,7 +236,28 @@ private:
         }
         if (end == npos || end > m_tokens.size())
             return false;
-        return begin < end && is_known(begin, end);
+        return begin < end && (is_known(begin, end) || compares_known(begin, end));
+    }
+
+    /// Whether a comparison in tokens [begin, end) reads only what begins as a constant: `i < 1 && x < a`.
+    bool compares_known(size_t begin, size_t end) const
+    {
+        bool compares = false;
+        size_t part = begin;
+        for (size_t i = begin; i < end; ++i) {
+            if (at(i) == "(" && m_match[i] != npos) {
+                if (compares_known(i + 1, m_match[i]))
+                    return true;
+                i = m_match[i];
+            } else if ((at(i) == "&" || at(i) == "|") && at(i + 1) == at(i)) {
+                if (compares && is_known(part, i))
+                    return true;
+                compares = false;
+                part = i++ + 2;
+            } else
+                compares |= std::string_view("<>=!").find(at(i)) != npos && at(i + 1) != "(";
+        }
+        return compares && is_known(part, end);
     }
 
     /// Whether all that tokens [begin, end) read begins as a constant.
@@ -255,7 +276,7 @@ private:
     {
         for (size_t i = loop.body_begin; i + 1 < loop.body_end; ++i) {
             const size_t condition = at(i) == "if" && at(i + 1) == "(" ? m_match[i + 1] : npos;
-            if (condition == npos || !is_known(i + 2, condition))
+            if (condition == npos || !(is_known(i + 2, condition) || compares_known(i + 2, condition)))
                 continue;
             const size_t end = std::min(statement_end(i), loop.body_end);
             for (size_t k = condition; k < end; ++k)
