@@ -71,7 +71,7 @@ void FunctionVariables::scan_instruction(size_t at, uint32_t block)
             m_blocks[block].successors.push_back(w[k]);
         note_use(w[k], at, k, block);
         if (const auto load = m_loads.find(w[k]); load != m_loads.end())
-            note_user(load->second, at, k, block);
+            note_user(load->second, at, k);
     }
     if (op == spv::OpLoad && count == 4 && m_variables.count(w[3]))
         m_loads[w[2]] = {w[3], block, at, 0, {}};
@@ -95,12 +95,12 @@ void FunctionVariables::note_use(uint32_t word, size_t at, size_t operand, uint3
         m_roots[m_words[at + 2]] = root;
 }
 
-void FunctionVariables::note_user(Load& load, size_t at, size_t operand, uint32_t block)
+void FunctionVariables::note_user(Load& load, size_t at, size_t operand)
 {
     ++load.users;
     const uint32_t target = m_words[at + 1];
     const bool is_stored = spirv_opcode(m_words, at) == spv::OpStore && operand == 2 && spirv_count(m_words, at) == 3;
-    if (is_stored && block == load.block && target != load.variable && m_variables.count(target))
+    if (is_stored && target != load.variable && m_variables.count(target))
         load.copy = {load.variable, target, load.at, at};
 }
 
@@ -110,10 +110,35 @@ void FunctionVariables::find_copies()
         const VariableCopy copy = load.copy;
         if (load.users != 1 || !copy.to || m_variables.at(copy.from).escapes || m_variables.at(copy.to).escapes)
             continue;
-        const std::vector<size_t>& sites = m_variables.at(copy.from).sites;
-        if (std::none_of(sites.begin(), sites.end(), [&](size_t at) { return at > copy.load && at < copy.store; }))
+        if (is_unchanged_between(copy, load.block))
             m_copies[value] = copy;
     }
+}
+
+/// Whether no way from the load of a copy to its store writes one of the two.
+bool FunctionVariables::is_unchanged_between(const VariableCopy& copy, uint32_t block) const
+{
+    const size_t from = m_variables.at(copy.from).number, to = m_variables.at(copy.to).number;
+    std::vector<uint32_t> next = {block};
+    std::unordered_set<uint32_t> seen;
+    for (bool is_first = true; !next.empty(); is_first = false) {
+        const Block& current = m_blocks.at(next.back());
+        next.pop_back();
+        bool arrives = false;
+        for (const Site& site : current.sites) {
+            if (is_first && site.at <= copy.load)
+                continue;
+            arrives = site.at == copy.store || site.at == copy.load;
+            if (arrives)
+                break;
+            if ((site.variable == from || site.variable == to) && spirv_opcode(m_words, site.at) == spv::OpStore)
+                return false;
+        }
+        for (const uint32_t successor : current.successors)
+            if (!arrives && seen.insert(successor).second)
+                next.push_back(successor);
+    }
+    return true;
 }
 
 /// The variables that one of the successors needs.
@@ -153,10 +178,44 @@ void FunctionVariables::find_live()
 bool FunctionVariables::interfere(const VariableCopy& copy) const
 {
     const Variable &from = m_variables.at(copy.from), &to = m_variables.at(copy.to);
-    const auto is_needed_at = [&](const std::vector<size_t>& sites, size_t number) {
-        return std::any_of(sites.begin(), sites.end(), [&](size_t at) { return m_live_after.at(at)[number]; });
+    const auto is_written_under = [&](const Variable& variable, const Variable& other) {
+        return std::any_of(variable.sites.begin(), variable.sites.end(), [&](size_t at) {
+            return at != copy.store && spirv_opcode(m_words, at) == spv::OpStore && m_live_after.at(at)[other.number];
+        });
     };
-    return from.type != to.type || is_needed_at(from.sites, to.number) || is_needed_at(to.sites, from.number);
+    return from.type != to.type || is_written_under(from, to) || is_written_under(to, from);
+}
+
+uint64_t bytes_in_variables(const std::vector<uint32_t>& words)
+{
+    std::unordered_map<uint32_t, uint64_t> sizes, lengths, pointed; // of types; values of constants; of what pointers mean
+    uint64_t sum = 0;
+    for (size_t i = spirv_header_words; i < words.size(); i += spirv_count(words, i)) {
+        const uint32_t* w = &words[i];
+        switch (spirv_opcode(words, i)) {
+        case spv::OpTypeInt:
+        case spv::OpTypeFloat: sizes[w[1]] = w[2] / 8; break;
+        case spv::OpTypeBool: sizes[w[1]] = 4; break;
+        case spv::OpTypeVector:
+        case spv::OpTypeMatrix: sizes[w[1]] = sizes[w[2]] * w[3]; break;
+        case spv::OpConstant: lengths[w[2]] = w[3]; break;
+        case spv::OpTypeArray: sizes[w[1]] = sizes[w[2]] * lengths[w[3]]; break;
+        case spv::OpTypeStruct:
+            for (size_t k = 2; k < spirv_count(words, i); ++k)
+                sizes[w[1]] += sizes[w[k]];
+            break;
+        case spv::OpTypePointer:
+            if (w[2] == spv::StorageClassFunction)
+                pointed[w[1]] = sizes[w[3]];
+            break;
+        case spv::OpVariable:
+            if (w[3] == spv::StorageClassFunction)
+                sum += pointed[w[1]];
+            break;
+        default: break;
+        }
+    }
+    return sum;
 }
 
 } // namespace spy

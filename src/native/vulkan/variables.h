@@ -8,7 +8,7 @@
 
 namespace spy {
 
-/// One variable loaded as a whole and stored in another one, in one block, without a use of the first in between.
+/// One variable loaded as a whole and stored in another one; no way in between writes one of them.
 struct VariableCopy {
     uint32_t from = 0, to = 0;
     size_t load = 0, store = 0; ///< where the instructions begin
@@ -25,7 +25,7 @@ public:
 
     /// By the id of the value that is loaded.
     const std::unordered_map<uint32_t, VariableCopy>& copies() const { return m_copies; }
-    /// Whether there is a place where one of the two is used and the value of the other one is needed later.
+    /// Whether one of the two is written, other than by the copy, where the value of the other one is needed later.
     bool interfere(const VariableCopy& copy) const;
 
 private:
@@ -55,8 +55,9 @@ private:
     void scan_functions();
     void scan_instruction(size_t at, uint32_t block);
     void note_use(uint32_t word, size_t at, size_t operand, uint32_t block);
-    void note_user(Load& load, size_t at, size_t operand, uint32_t block);
+    void note_user(Load& load, size_t at, size_t operand);
     void find_copies();
+    bool is_unchanged_between(const VariableCopy& copy, uint32_t block) const;
     std::vector<bool> needed_after(const Block& block) const;
     void find_live();
 
@@ -69,5 +70,8 @@ private:
     std::unordered_map<uint32_t, VariableCopy> m_copies;
     std::unordered_map<size_t, std::vector<bool>> m_live_after; ///< by the site
 };
+
+/// The bytes of all arrays and structs that the functions of a module keep in variables.
+uint64_t bytes_in_variables(const std::vector<uint32_t>& words);
 
 } // namespace spy

@@ -61,6 +61,30 @@ float exchanged(float x, int i, int n)
     for (int k = 0; k < n; k++) { float t[6] = a; a = b; b = t; a[(i + k) % 6] += 1; }
     return a[i % 6] + 10 * b[i % 6] + 100 * a[0];
 }
+float kept(float x, int i, int n)
+{
+    float a[6] = {};
+    for (int k = 0; k < 6; k++) a[(k * n + i) % 6] += x + k;
+    float t[6] = a;
+    float s = 0;
+    if (i % 2 == 1) s = a[n % 6];
+    for (int k = 0; k < n; k++) s += a[(i * k) % 6];
+    float b[6] = t;
+    for (int k = 0; k < n; k++) b[(i + k) % 6] += s;
+    return b[i % 6] + 10 * b[n % 6];
+}
+float later(float x, int i, int n)
+{
+    float a[6] = {}, b[6] = {};
+    for (int k = 0; k < 6; k++) a[(k * n + i) % 6] += x + k;
+    float t[6] = a;
+    for (int k = 0; k < n; k++) b[(i + k) % 6] += a[k % 6];
+    if (i % 3 == 1) a[i % 6] += 7;
+    for (int k = 0; k < n % 3; k++) a[(k + n) % 6] += b[(k + i) % 6];
+    b = t;
+    for (int k = 0; k < n; k++) b[(2 * k + i) % 6] += 1;
+    return a[i % 6] + 10 * b[i % 6] + 100 * a[n % 6] + 1000 * b[n % 6];
+}
 float nested(float x, int i, int n)
 {
     float a[3][2] = {};
@@ -141,6 +165,32 @@ def exchanged(x: float, i: int, n: int) -> float:
     return a[i % 6] + 10 * b[i % 6] + 100 * a[0]
 
 
+def kept(x: float, i: int, n: int) -> float:
+    a = start(x, i, n)
+    s = a[n % 6] if i % 2 == 1 else 0.0
+    for k in range(n):
+        s += a[(i * k) % 6]
+    b = list(a)
+    for k in range(n):
+        b[(i + k) % 6] += s
+    return b[i % 6] + 10 * b[n % 6]
+
+
+def later(x: float, i: int, n: int) -> float:
+    a, b = start(x, i, n), [0.0] * 6
+    t = list(a)
+    for k in range(n):
+        b[(i + k) % 6] += a[k % 6]
+    if i % 3 == 1:
+        a[i % 6] += 7
+    for k in range(n % 3):
+        a[(k + n) % 6] += b[(k + i) % 6]
+    b = t
+    for k in range(n):
+        b[(2 * k + i) % 6] += 1
+    return a[i % 6] + 10 * b[i % 6] + 100 * a[n % 6] + 1000 * b[n % 6]
+
+
 def nested(x: float, i: int, n: int) -> float:
     a, h = [[0.0, 0.0] for _ in range(3)], [0.0] * 6
     for k in range(6):
@@ -162,7 +212,7 @@ def zeros(x: float, i: int, n: int) -> float:
 
 
 @pytest.mark.parametrize("size", (1, 33))
-@pytest.mark.parametrize("model", (filled, both, looped, branched, exchanged, nested, zeros), ids=lambda f: f.__name__)
+@pytest.mark.parametrize("model", (filled, both, looped, branched, exchanged, kept, later, nested, zeros), ids=lambda f: f.__name__)
 def test_copies(device: Any, model: Callable[[float, int, int], float], size: int) -> None:
     """Whole numbers, so that the results are exact; `n` and `i` differ from one invocation to the next."""
     module = spy.Module.load_from_source(device, "whole_arrays", SOURCE)
@@ -215,3 +265,24 @@ def test_gradient_with_large_records(device: Any) -> None:
             ends = [[v + sign * step if p == position else v for p, v in enumerate(exact)] for sign in (1, -1)]
             slope = (chained(*ends[0]) - chained(*ends[1])) / 2e-5 * weights
             np.testing.assert_allclose(argument.grad.to_numpy()[:, column], slope, rtol=2e-4, atol=1e-4)
+
+
+def test_arrays_that_a_driver_refuses(device: Any) -> None:
+    """NVIDIA's driver says VK_ERROR_UNKNOWN; the message must say why."""
+    if device.info.type != spy.DeviceType.vulkan or "NVIDIA" not in device.info.adapter_name:
+        pytest.skip("NVIDIA's driver for Vulkan alone refuses such kernels")
+    source = """
+    [Differentiable] float deep(float3 x, int n)
+    {
+        [MaxIters(20)] for (int i = 0; i < n; i++)
+            [MaxIters(20)] for (int k = 0; k < n; k++)
+                [MaxIters(20)] for (int m = 0; m < n; m++)
+                    x = sin(x.yzx * x + x.x);
+        return x.x + x.y * x.z;
+    }
+    """
+    module = spy.Module.load_from_source(device, "deep_loops", source)
+    x = spy.Tensor.from_numpy(device, np.full((3, 3), 0.4, np.float32), target_slang_dtype="float3").with_grads()
+    y = spy.Tensor.from_numpy(device, np.zeros(3, np.float32)).with_grads(spy.Tensor.from_numpy(device, np.ones(3, np.float32)))
+    with pytest.raises(RuntimeError, match=r"bytes in variables.*lower \[MaxIters\(n\)\]"):
+        module.deep.bwds(x, 2, _result=y)
