@@ -10,6 +10,7 @@
 #include "slang/rewrite/diagonals.h"
 #include "slang/rewrite/host.h"
 #include "slang/rewrite/inline.h"
+#include "slang/rewrite/inouts.h"
 #include "slang/rewrite/loops.h"
 #include "slang/rewrite/merges.h"
 #include "slang/rewrite/no_diff.h"
@@ -123,6 +124,7 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
     const std::string imported = around.cyclic.empty() ? source : name_cyclic_imports(source, around);
     std::string text = rewrite_sequences(rewrite_no_diff(prepare_source(imported, around, m_has_library)));
     text = rewrite_detached(text, around.functions);
+    text = rewrite_inouts(text, around.functions);
     text = rewrite_scalars(rewrite_loops(rewrite_counters(text)), around.functions);
     text = rewrite_outs(text, around.functions);
     text = rewrite_paths(rewrite_reads(rewrite_elements(text)), around.functions);

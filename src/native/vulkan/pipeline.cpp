@@ -203,9 +203,13 @@ void VulkanKernel::create_pipeline(const SpirvResult& spirv)
     vk.DestroyShaderModule(owner.context().device, shader, nullptr);
     const uint64_t bytes = code == VK_ERROR_UNKNOWN ? bytes_in_variables(spirv.code) : 0;
     if (bytes > most_driver_bytes)
-        fail_runtime("vkCreateComputePipelines of kernel '", m_label, "' failed with VK_ERROR_UNKNOWN (-13): its functions "
-                     "keep ", bytes, " bytes in variables, recorded states of loops included, and some drivers refuse "
-                     "more than about 16 KiB; lower [MaxIters(n)] of nested loops, use smaller arrays, or a CUDA device");
+        fail_runtime(
+            "vkCreateComputePipelines of kernel '", m_label,
+            "' failed with VK_ERROR_UNKNOWN (-13): its functions "
+            "keep ",
+            bytes,
+            " bytes in variables, recorded states of loops included, and some drivers refuse "
+            "more than about 16 KiB; lower [MaxIters(n)] of nested loops, use smaller arrays, or a CUDA device");
     if (code < 0 || !m_pipeline)
         vk_fail(code < 0 ? code : VK_ERROR_INITIALIZATION_FAILED,
                 cat("vkCreateComputePipelines of kernel '", m_label, "'").c_str());

@@ -188,7 +188,8 @@ bool FunctionVariables::interfere(const VariableCopy& copy) const
 
 uint64_t bytes_in_variables(const std::vector<uint32_t>& words)
 {
-    std::unordered_map<uint32_t, uint64_t> sizes, lengths, pointed; // of types; values of constants; of what pointers mean
+    std::unordered_map<uint32_t, uint64_t> sizes, lengths,
+        pointed; // of types; values of constants; of what pointers mean
     uint64_t sum = 0;
     for (size_t i = spirv_header_words; i < words.size(); i += spirv_count(words, i)) {
         const uint32_t* w = &words[i];

@@ -15,7 +15,7 @@ struct Step {
 /// `In c = s;` beside `s.q[i]`: what the compiler reads of both is one value to it.
 class WholeUses {
 public:
-    WholeUses(const BracketedText& text, const FunctionBody& body) : m_text(text), m_body(body) {}
+    WholeUses(const BracketedText& text, const FunctionBody& body) : m_text(text), m_body(body) { }
 
     /// Whether the function uses the variable of a path as one value, or a field that the path's first index is in.
     /// `of_this`: whether it is a field of this.
