@@ -1,4 +1,4 @@
-"""Reads by a run-time index beside a use of the whole variable: Slang 2026.12 loses the share of one, so sources are changed
+"""Reads by a run-time index beside a use of the whole variable, or in another loop: Slang 2026.12 loses the share of one, so sources are changed
 before it sees them."""
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ WITH_STRUCTS = {
     "a copy in a loop": ("Item", f"r = sin(k.q[n % 2]); {LOOP} {{ Item c = k; r *= c.q[1]; }}"),
     "a read and a copy in a loop": ("Item", f"r = 1; {LOOP} {{ r *= sin(k.q[n % 2]); Item c = k; r += c.q[1]; }}"),
     "a read in a loop": ("Item", f"Item c = k; r = 1; {LOOP} r = r * sin(k.q[n % 2]) + c.q[1];"),
+    "a read in a loop, another behind it": ("Item", f"r = 1; {LOOP} r *= sin(k.q[n % 2]); r += k.q[0] * k.q.y;"),
+    "a read in a loop, another in front of it": ("Box", f"r = s.z[0] * s.q[1]; {LOOP} r = r * sin(s.z[n]) + s.q[n % 2];"),
+    "a read in a nested loop": ("Box", f"r = 1; {LOOP} {{ float w = s.z[1]; [MaxIters(2)] for (int j = 0; j < 2; j++) r = r * sin(s.z[n]) + w * b; }}"),
     "a read of a copy": ("Item", "Item c = k; r = sin(c.q[n % 2]) + k.q[1] * k.q.x;"),
     "a read of a copy of a field": ("Item", "Item c; c.p = k.p; c.q = k.q; r = sin(c.q[n % 2]) * k.q[1];"),
     "a read of what a function gives": ("Item", "Item c = same(k), d; copied(k, d); r = sin(c.q[n % 2]) * k.q[1] + sin(d.q[n % 2]);"),
@@ -54,6 +57,7 @@ WITH_STRUCTS = {
 }  # fmt: skip
 FORMS = {
     **{form: f"{STRUCTS[kind][1]} return of_{k}({STRUCTS[kind][0]}, b, n);" for k, (form, (kind, _)) in enumerate(WITH_STRUCTS.items())},
+    "an array read in a loop and behind it": f"float x[4] = {{ a, b, v.x, v.y }}; float r = 1; {LOOP} r *= sin(x[n]); return r + x[0] * x[1];",
     "an array copied in a loop": f"float x[4] = {{ a, b, v.x, v.y }}; float r = 1; {LOOP} {{ r *= sin(x[n]); float c[4] = x; r += c[0] * c[1]; }} return r;",
     "an array copied in front of a loop": f"float x[4] = {{ a, b, v.x, v.y }}; float c[4] = x; float r = 1; {LOOP} r += c[0] * c[1] * x[n]; return r;",
 }

@@ -300,7 +300,9 @@ private:
     /// same, equally often; or, in a loop, writes one.
     bool may_meet(const Path& path, const Path& other, const IndexReader& indices) const
     {
-        if (path.loop != other.loop || (other.is_kept && !other.is_written && path.begin == other.begin))
+        const bool is_apart = path.loop != other.loop; // in another loop, or outside
+        if ((is_apart && (other.is_written || !is_still(path, 0, indices))) ||
+            (other.is_kept && !other.is_written && path.begin == other.begin))
             return false;
         if (path.begin == other.begin) // of itself, in an unrolled loop
             return std::any_of(path.steps.begin(), path.steps.end(), [&](const Step& step) {
