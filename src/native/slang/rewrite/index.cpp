@@ -144,6 +144,14 @@ bool IndexReader::is_runtime(size_t begin, size_t end) const
     return false;
 }
 
+bool IndexReader::is_still(size_t begin, size_t end) const
+{
+    return is_runtime(begin, end) &&
+        std::none_of(m_loops.all().begin(), m_loops.all().end(), [&](const Loops::Loop& loop) {
+               return !loop.is_unrolled && loop.begin < begin && begin <= loop.end && varies(begin, end, loop.begin);
+           });
+}
+
 std::string IndexReader::joined(size_t begin, size_t end) const
 {
     std::string text;

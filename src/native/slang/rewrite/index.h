@@ -42,8 +42,8 @@ public:
     /// Whether an index in an unrolled loop may be the same in two of its iterations.
     bool may_repeat(size_t begin, size_t end, size_t loop) const;
     bool is_runtime(size_t begin, size_t end) const; ///< whether the compiler does not know it
-    /// Whether an index may change from one iteration of a loop to the next.
-    bool varies(size_t begin, size_t end, size_t loop) const;
+    /// Whether an index that the compiler does not know is the same in all iterations of the loops around it.
+    bool is_still(size_t begin, size_t end) const;
 
 private:
     struct Sum { ///< an index as a text and a number that is added to it
@@ -59,6 +59,7 @@ private:
     bool any_assigned(size_t begin, size_t end, size_t from, size_t to) const;
     bool has_counter(size_t begin, size_t end) const;
     bool is_known(size_t i) const;
+    bool varies(size_t begin, size_t end, size_t loop) const;
     std::string joined(size_t begin, size_t end) const;
     Sum sum(size_t begin, size_t end) const;
 

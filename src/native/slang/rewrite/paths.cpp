@@ -284,16 +284,12 @@ private:
     }
 
     /// Whether one of a path's indices, from some step on, is known only as the program runs and stays the same in the
-    /// loop around it.
+    /// loops around it.
     static bool is_still(const Path& path, size_t step, const IndexReader& indices)
     {
-        for (; step < path.steps.size(); ++step) {
-            const Step& index = path.steps[step];
-            if (index.is_index && indices.is_runtime(index.begin, index.end) &&
-                (path.loop == npos || !indices.varies(index.begin, index.end, path.loop)))
-                return true;
-        }
-        return false;
+        return std::any_of(
+            path.steps.begin() + long(std::min(step, path.steps.size())), path.steps.end(),
+            [&](const Step& index) { return index.is_index && indices.is_still(index.begin, index.end); });
     }
 
     /// Whether Slang may lose a read beside another use of the variable: the use reads another place that may be the
