@@ -265,7 +265,7 @@ private:
     {
         static const std::set<std::string_view> others = {"false", "int", "uint", "bool"};
         for (size_t i = begin; i < end; ++i)
-            if (is_word(i) && !others.count(at(i)) && !is_float_word(at(i)) && !m_known.count(at(i)) &&
+            if (is_word(at(i)) && !others.count(at(i)) && !is_float_word(at(i)) && !m_known.count(at(i)) &&
                 !m_constants.is_constant(at(i)))
                 return false;
         return true;
@@ -305,8 +305,6 @@ private:
             }
     }
 
-    bool is_word(size_t i) const { return i < m_tokens.size() && starts_word(at(i)[0]); }
-
     /// Trips of `for (int i = a; i < b; i += c)` with header tokens [begin, end), as Slang counts them.
     Trips trips_of(size_t begin, size_t end, const Loop& loop) const
     {
@@ -318,7 +316,7 @@ private:
         size_t equals = begin;
         while (equals < first && at(equals) != "=")
             ++equals;
-        if (second >= end || equals == begin || equals >= first || !is_word(equals - 1))
+        if (second >= end || equals == begin || equals >= first || !is_word(at(equals - 1)))
             return {};
         const std::string_view name = at(equals - 1);
         for (size_t i = loop.body_begin; i < loop.body_end; ++i)

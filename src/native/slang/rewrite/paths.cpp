@@ -292,12 +292,22 @@ private:
             [&](const Step& index) { return index.is_index && indices.is_still(index.begin, index.end); });
     }
 
+    /// Whether a read beside one in another loop, or outside, may be lost: its index stays the same, and it is in a
+    /// loop or the other's index does not change either.
+    static bool is_lost_apart(const Path& path, const Path& other, const IndexReader& indices)
+    {
+        const auto changes = [&](const Step& step) {
+            return step.is_index && indices.is_runtime(step.begin, step.end) && !indices.is_still(step.begin, step.end);
+        };
+        return !other.is_written && is_still(path, 0, indices) &&
+            (path.loop != npos || std::none_of(other.steps.begin(), other.steps.end(), changes));
+    }
+
     /// Whether Slang may lose a read beside another use of the variable: the use reads another place that may be the
     /// same, equally often; or, in a loop, writes one.
     bool may_meet(const Path& path, const Path& other, const IndexReader& indices) const
     {
-        const bool is_apart = path.loop != other.loop; // in another loop, or outside
-        if ((is_apart && (other.is_written || !is_still(path, 0, indices))) ||
+        if ((path.loop != other.loop && !is_lost_apart(path, other, indices)) ||
             (other.is_kept && !other.is_written && path.begin == other.begin))
             return false;
         if (path.begin == other.begin) // of itself, in an unrolled loop
