@@ -1,5 +1,5 @@
-"""Reads by a run-time index beside a use of the whole variable, or in another loop: Slang 2026.12 loses the share of one, so sources are changed
-before it sees them."""
+"""Reads by a run-time index beside a use of the whole variable, or in another loop: Slang 2026.12 loses the share of one,
+so sources are changed before it sees them."""
 
 from __future__ import annotations
 
