@@ -129,7 +129,7 @@ const char* vk_result_name(VkResult result)
     }
 }
 
-void vk_fail(VkResult result, const char* what)
+void vk_fail(VkResult result, const char* what, std::string_view advice)
 {
     const bool memory = result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
         result == VK_ERROR_OUT_OF_POOL_MEMORY;
@@ -137,7 +137,7 @@ void vk_fail(VkResult result, const char* what)
         ? ": the device was lost (a kernel faulted or ran too long); close this device and create another"
         : "";
     fail(memory ? ErrorKind::memory : ErrorKind::runtime, what, " failed with ", vk_result_name(result), " (",
-         int(result), ")", hint);
+         int(result), ")", hint, advice);
 }
 
 const VulkanFunctions& vulkan_loader()

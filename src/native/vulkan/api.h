@@ -68,7 +68,7 @@ struct VulkanFunctions {
 const VulkanFunctions& vulkan_loader();
 
 const char* vk_result_name(VkResult result);
-[[noreturn]] void vk_fail(VkResult result, const char* what);
+[[noreturn]] void vk_fail(VkResult result, const char* what, std::string_view advice = {});
 /// Throws for every error code: ErrorKind::memory when out of memory, else runtime.
 inline void vk_check(VkResult result, const char* what)
 {

@@ -28,6 +28,18 @@ VkDescriptorType descriptor_type(const SlotLayout& slot)
          "': acceleration structures are not implemented; pass the scene in buffers");
 }
 
+/// Why a driver may have refused a kernel without a reason; empty where its variables are small.
+std::string advice_on_variables(const std::vector<uint32_t>& code)
+{
+    const uint64_t bytes = bytes_in_variables(code);
+    if (bytes <= most_driver_bytes)
+        return {};
+    return cat(
+        ": its functions keep ", bytes,
+        " bytes in variables, recorded states of loops included, and some drivers refuse more than about 16 KiB; "
+        "lower [MaxIters(n)] of nested loops, use smaller arrays, or a CUDA device");
+}
+
 std::string hex(const uint8_t* bytes, size_t count)
 {
     constexpr char digits[] = "0123456789abcdef";
@@ -201,18 +213,10 @@ void VulkanKernel::create_pipeline(const SpirvResult& spirv)
     const VkResult code = vk.CreateComputePipelines(owner.context().device, owner.context().pipeline_cache, 1, &info,
                                                     nullptr, &m_pipeline);
     vk.DestroyShaderModule(owner.context().device, shader, nullptr);
-    const uint64_t bytes = code == VK_ERROR_UNKNOWN ? bytes_in_variables(spirv.code) : 0;
-    if (bytes > most_driver_bytes)
-        fail_runtime(
-            "vkCreateComputePipelines of kernel '", m_label,
-            "' failed with VK_ERROR_UNKNOWN (-13): its functions "
-            "keep ",
-            bytes,
-            " bytes in variables, recorded states of loops included, and some drivers refuse "
-            "more than about 16 KiB; lower [MaxIters(n)] of nested loops, use smaller arrays, or a CUDA device");
     if (code < 0 || !m_pipeline)
         vk_fail(code < 0 ? code : VK_ERROR_INITIALIZATION_FAILED,
-                cat("vkCreateComputePipelines of kernel '", m_label, "'").c_str());
+                cat("vkCreateComputePipelines of kernel '", m_label, "'").c_str(),
+                code == VK_ERROR_UNKNOWN ? advice_on_variables(spirv.code) : std::string());
     owner.context().set_name(VK_OBJECT_TYPE_PIPELINE, uint64_t(m_pipeline), m_label);
 }
 
