@@ -3,6 +3,13 @@
 SLANGPY_TEST_DEVICES   device types to test, by comma; default: all that open here
 SLANGPY_TEST_REQUIRE   device types whose absence is a failure
 SLANGPY_TEST_LAYERS    0: Vulkan devices without validation layers; 1: their absence is a failure; default: if installed
+SLANGPY_TEST_EVERYWHERE 1: tests marked `one` run on every device, too
+SLANGPY_TEST_DURATIONS a file for the seconds of each test (durations.py)
+
+Each test case is of one tier, by which `-m` selects: `null` (no device, or the null device: planning, text, messages),
+`one` (the first device that runs kernels, the CPU wherever there is one), `each` (the others), and `nightly`, which only
+`-m nightly` runs. A function marked `one` tests what does not depend on the device; it has no cases in `each`. A function
+that takes no device is of the tier `one` unless it is marked `null`.
 """
 
 from __future__ import annotations
@@ -12,11 +19,12 @@ import os
 import re
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from functools import _lru_cache_wrapper, cache
 from itertools import count
+from pathlib import Path
 
+import durations
 import pytest
 
 os.environ.setdefault("SLANGPY_PROGRESS", "0")  # for child processes, whose stderr tests read
@@ -45,49 +53,44 @@ def _selected() -> list[str]:
     return chosen + [name for name in required if name not in chosen]
 
 
+def _first_of(names: list[str]) -> str | None:
+    """The device on which tests run that need only one."""
+    return next((name for name in ("cpu", "cuda", "vulkan", "d3d12") if name in names), None)
+
+
+def _tier(item: pytest.Item, first: str | None) -> str:
+    for marked in ("nightly", "null"):
+        if item.get_closest_marker(marked):
+            return marked
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    device_type = params.get("device_type")
+    name = params.get("where", first) if device_type is None else device_type.name
+    return "null" if name == "null" else "one" if name == first else "each"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Gives each case the marker of its tier, before `-m` chooses by it."""
+    first = _first_of(_selected())
+    for item in items:
+        item.add_marker(_tier(item, first))
+    if "nightly" not in config.option.markexpr:
+        nightly = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=nightly)
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(durations)
+    written = os.environ.get("SLANGPY_TEST_DURATIONS")
+    if written and not os.environ.get("PYTEST_XDIST_WORKER"):
+        config.pluginmanager.register(durations.Recorder(Path(written).absolute()))
     if getattr(config.option, "numprocesses", None):
         return  # pytest-xdist: this process runs no tests, and those that it starts find `tests` from here
     # Processes that tests start must import what is installed, not the folder slangpy/ here.
     folder = tempfile.TemporaryDirectory(prefix="slangpy-tests-")
     config.add_cleanup(folder.cleanup)
     os.chdir(folder.name)
-
-
-LONG_FILES = (
-    "device/test_lifetime.py pytorch/test_double_backward.py call/gradient/test_check_gradients.py "
-    "call/gradient/test_gradients_outs.py call/gradient/test_gradients_torch60.py "
-    "call/gradient/test_forward_mode_tensors.py pytorch/test_frozen.py property/test_containers.py "
-    "property/test_linear_gradients.py cache/test_cache.py property/test_fuzz.py property/test_property.py "
-    "attack/test_attack.py cache/test_cache_portable.py call/gradient/test_backward_check.py "
-    "call/gradient/test_gradients_cuda.py cache/test_cache_inputs.py call/gradient/test_gradients_loops.py "
-    "call/module/test_living.py tools/test_commandline.py docs/test_examples.py property/test_strides.py "
-    "device/test_interrupt.py call/gradient/test_programs_render.py pytorch/test_examples_torch.py "
-    "call/gradient/test_programs_numbers.py call/module/test_collect.py call/gradient/test_programs_learning.py "
-    "slang/test_crash.py call/error/test_errors_process.py call/module/test_hot_reload_programs.py "
-    "tools/test_benchmarks.py call/module/test_hot_reload.py call/module/test_threads.py call/module/test_progress.py "
-    "call/gradient/test_programs_physics.py device/test_odd_arguments.py call/gradient/test_gradients_first_run.py "
-    "call/gradient/test_gradients_carried.py docs/test_docs_snippets.py slang/test_worker.py "
-    "device/test_short_kernels.py slang/test_process.py call/error/test_names_in_errors.py cache/test_cache_trim.py "
-    "call/gradient/test_gradients_diagonals.py call/tensor/test_tensor_storage_index.py device/test_compile_ahead.py "
-    "call/bind/test_core_views.py call/bind/test_vector_math.py call/gradient/test_gradients_parts.py "
-    "pytorch/test_multi_gpu.py pytorch/test_memory.py pytorch/kernels/test_cuda_code.py "
-    "call/gradient/test_gradients_scalars_vectors.py"
-).split()
-"""Files of few tests that take long each, longest first."""
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Several processes take the long files first, then those of many tests: a long one at the end would keep one process
-    busy while the others have nothing to do. (xdist's own order, which goes by the number of tests alone, is
-    switched off by --no-loadscope-reorder.)"""
-    if not os.environ.get("PYTEST_XDIST_WORKER"):
-        return
-    tests_of = Counter(item.path for item in items)
-    tests = os.path.dirname(__file__)
-    rank = {os.path.join(tests, name): i for i, name in enumerate(LONG_FILES)}
-    items.sort(key=lambda item: (rank.get(str(item.path), len(rank)), -tests_of[item.path]))
 
 
 def pytest_collection_finish() -> None:
@@ -103,6 +106,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     names = _selected()
     if metafunc.definition.get_closest_marker("needs_kernels"):
         names = [name for name in names if name != "null"]
+    if metafunc.definition.get_closest_marker("one") and os.environ.get("SLANGPY_TEST_EVERYWHERE") != "1":
+        first = _first_of(names)
+        names = [name for name in names if name in ("null", first)]
     metafunc.parametrize("device_type", [DeviceType[name] for name in names], ids=names, scope="session")
 
 

@@ -55,7 +55,7 @@ install_system_packages() {
 # indexing, which Debian 12's own Mesa is not. What a folder beside this checkout offers is unpacked into build/, so that
 # nothing of the system changes; else whatever is installed serves. build/d3d12/env.sh says how to run with it.
 install_d3d12() {
-    local source=../shared/d3d12/install.sh target=$PWD/build/d3d12 mesa package
+    local source=../shared/d3d12/install.sh target=$PWD/build/d3d12 mesa package release site
     [ -f "$source" ] && [ ! -f "$target/env.sh" ] || return 0
     mkdir -p "$target/apt/lists/partial" "$target/apt/cache/archives/partial"
     if ! sh "$source" "$target" >/dev/null; then
@@ -63,7 +63,10 @@ install_d3d12() {
         return 0
     fi
     mesa=$target/usr/lib/x86_64-linux-gnu/libvulkan_lvp.so
-    echo "deb http://deb.debian.org/debian bookworm-backports main" >"$target/apt/sources.list"
+    # Backports lie where this machine's own packages come from.
+    release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    site=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' "Release: $release" 'Component: main' | sort -u | head -n 1) || site=
+    echo "deb $site $release-backports main" >"$target/apt/sources.list"
     local apt=(-o "Dir::Etc::sourcelist=$target/apt/sources.list" -o Dir::Etc::sourceparts=-
         -o "Dir::State::lists=$target/apt/lists" -o "Dir::Cache=$target/apt/cache")
     if apt-get "${apt[@]}" update -qq && (cd "$target" && apt-get "${apt[@]}" download -qq mesa-vulkan-drivers); then

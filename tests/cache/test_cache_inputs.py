@@ -17,7 +17,7 @@ from slangpy.compiler.options import options_key
 from slangpy.config import config
 from slangpy.plan import compile as compile_stage
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 USER = "import common;\nfloat f(float x) { return x + value(); }"
 

@@ -14,7 +14,7 @@ import slangpy as spy
 from slangpy.config import config
 from slangpy.plan import compile as compile_stage
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 SOURCE = """
 float add(float a, float b) { return a + b; }

@@ -185,7 +185,7 @@ def test_circular_imports(device_type: spy.DeviceType, tmp_path: Path) -> None:
 
 
 def test_hot_reload_with_callbacks(device_type: spy.DeviceType, tmp_path: Path) -> None:
-    """A8: callbacks are called once for each reload, forced or not; what was loaded stays usable."""
+    """Callbacks are called once for each reload, forced or not; what was loaded stays usable."""
     path = tmp_path / "live.slang"
     path.write_text("int version() { return 1; }")
     device = spy.create_device(device_type, include_paths=[tmp_path])
@@ -289,7 +289,7 @@ void scale(int i, TensorView<float> x, TensorView<float> y, float factor)
 
 
 def test_tensor_views_without_import(running: spy.Device) -> None:
-    """C4: a module of kernels as torch programs have them imports nothing; arrays, tensors and gradients go in."""
+    """A module of kernels as torch programs have them imports nothing; arrays, tensors and gradients go in."""
     module = spy.Module.load_from_source(running, "views", VIEWS)
     x = spy.Tensor.from_numpy(running, np.arange(1, 6, dtype=np.float32))
     y = spy.Tensor.zeros(running, (5,), float)
@@ -352,7 +352,7 @@ float run(int i) { Tensor t = { 3.0 }; return t.twice(i) + through(t, i); }
 
 
 def test_names_of_their_own_like_ours(running: spy.Device, tmp_path: Path) -> None:
-    """A7: a module that imports nothing of ours keeps its own names, also for those that import it."""
+    """A module that imports nothing of ours keeps its own names, also for those that import it."""
     module = spy.Module.load_from_source(running, "own_names", SHARED_NAMES)
     assert module.run(2) == 15.0
     text = "import own_names;\nstruct More : ITensor<float> { float get(int i) { return 5; } };\nfloat more(int i) { More m; return through(m, i) + run(i); }"
@@ -360,7 +360,7 @@ def test_names_of_their_own_like_ours(running: spy.Device, tmp_path: Path) -> No
 
 
 def test_macros_of_one_module(running: spy.Device, tmp_path: Path) -> None:
-    """H4: defines of a module; a file beside the program."""
+    """Defines of a module; a file beside the program."""
     (tmp_path / "scaled.slang").write_text("import factor;\nfloat scaled(float x) { return factor() * x; }")
     (tmp_path / "factor.slang").write_text("public float factor() { return FACTOR; }")
     modules = [
@@ -378,7 +378,7 @@ def test_macros_of_one_module(running: spy.Device, tmp_path: Path) -> None:
 
 
 def test_experimental_modules(device_type: spy.DeviceType) -> None:
-    """A6: Slang's standard module of neural networks."""
+    """Slang's standard module of neural networks."""
     text = "import neural;\nfloat f(float x) { return 2 * x; }"
     device = spy.Device(type=device_type, compiler_options={"enable_experimental_features": True})
     plain = spy.Device(type=device_type)
@@ -395,7 +395,6 @@ def test_experimental_modules(device_type: spy.DeviceType) -> None:
 
 
 def test_completion_shows_the_users_names(running: spy.Device) -> None:
-    """H8"""
     module = spy.Module.load_from_source(
         running, "completed", "[Differentiable] float sq(float x) { return no_diff sin(x) * x; }\nstruct S { float a; }"
     )
@@ -405,7 +404,7 @@ def test_completion_shows_the_users_names(running: spy.Device) -> None:
 
 
 def test_values_fill_a_struct_tensor_with_gaps(running: spy.Device) -> None:
-    """H5: an array without the gaps, which are a matter of the device."""
+    """An array without the gaps, which are a matter of the device."""
     module = spy.Module.load_from_source(
         running,
         "h5_gaps",
@@ -433,7 +432,6 @@ def test_values_fill_a_struct_tensor_with_gaps(running: spy.Device) -> None:
 
 
 def test_bytes_fill_a_struct_tensor(running: spy.Device) -> None:
-    """H5"""
     module = spy.Module.load_from_source(
         running, "h5", "struct S { float a; float2 b; };\nfloat f(S s) { return s.a + 10 * s.b.y; }"
     )

@@ -20,7 +20,7 @@ SOURCE = """
 [Differentiable] float square(float a, float x) { return a * x * x; }
 void count(RWTensor<int, 1> t) { t[0] = t[0] + 1; }
 """
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 
 @pytest.fixture

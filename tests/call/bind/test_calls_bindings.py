@@ -12,7 +12,7 @@ from calls_support import array, load, plain, tensor, typed
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 
 class IntMode(enum.IntEnum):

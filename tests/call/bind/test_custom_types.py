@@ -14,7 +14,7 @@ from calls_support import source
 import slangpy as spy
 from slangpy.bindings import PYTHON_SIGNATURES, PYTHON_TYPES, Marshall
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 SOURCE = """
 import slangpy;

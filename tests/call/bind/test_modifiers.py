@@ -14,7 +14,7 @@ from slangpy import float3
 from slangpy.compiler.cache import cache, cache_of
 from slangpy.plan import compile as stage
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from calls_support import array, load, source, tensor
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 
 class Wrong:

@@ -11,7 +11,7 @@ import pytest
 import slangpy as spy
 from slangpy.plan import store
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 SOURCE = """
 import slangpy;

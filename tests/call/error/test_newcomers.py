@@ -10,7 +10,7 @@ import pytest
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 CODE = """
 float add(float a, float b) { return a + b; }

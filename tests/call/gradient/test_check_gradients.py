@@ -10,7 +10,7 @@ from gradcheck import load, same, tensor
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 RNG = np.random.default_rng(19)
 
 WRONG = """import slangpy;

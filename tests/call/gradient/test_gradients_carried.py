@@ -8,6 +8,8 @@ from gradient_forms import check_forms
 
 import slangpy as spy
 
+pytestmark = pytest.mark.one
+
 LOOP = "[MaxIters(4)] for (int i = 0; i < n + 1; i++)"
 INNER = "[MaxIters(4)] for (int k = 0; k < 2; k++)"
 BOTH = "{ x = sin(x); w = x.xx - w; }"

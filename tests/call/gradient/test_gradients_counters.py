@@ -10,7 +10,7 @@ from gradient_forms import check_forms
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 MORE = "s = s * a + b * i;"
 HEADERS = {

@@ -9,6 +9,8 @@ from gradient_forms import check_forms
 
 import slangpy as spy
 
+pytestmark = pytest.mark.one
+
 SUM = "return q.x * q.y + q.z;"
 PAIR = "r[n] *= x; return r[0] * r[1] + r[n] * y;"
 LOOP = "[MaxIters(4)] for (int i = 0; i < n + 1; i++)"

@@ -8,6 +8,8 @@ from gradient_forms import check_forms
 
 import slangpy as spy
 
+pytestmark = pytest.mark.one
+
 LOOP = "[MaxIters(4)] for (int i = 0; i < n + 1; i++)"
 M = "float2x2 m = float2x2(v.xy, v.yz);"
 T = "float3x3 t = float3x3(v, v.yzx, v.zxy * b);"

@@ -8,6 +8,8 @@ from gradient_forms import check_forms
 
 import slangpy as spy
 
+pytestmark = pytest.mark.one
+
 MADE = "float2 v = float2(a, b); float2 w = v * 2;"
 SUM = "return v.x * 3 + v.y;"
 LOOP = "float2 h = float2(a, b); [MaxIters(4)] for (int i = 0; i < n; i++) {"

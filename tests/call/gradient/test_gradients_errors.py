@@ -9,7 +9,7 @@ from gradcheck import load, same, seeded, tensor, with_grad
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from gradient_forms import AT_ONCE
 
 import slangpy as spy
 
+pytestmark = pytest.mark.one
+
 torch = pytest.importorskip("torch")
 
 RUNTIME = "[MaxIters(5)] for (int i = 0; i < n; i++)"

@@ -8,6 +8,8 @@ from gradient_forms import check_forms
 
 import slangpy as spy
 
+pytestmark = pytest.mark.one
+
 LOOP = "[MaxIters(4)] for (int i = 0; i < n + 1; i++)"
 VECTORS = "float3 x = v.zxy * a; "
 PAIR = "float2 x = v.xy; float2 y = v.yz; "

@@ -9,6 +9,8 @@ from gradient_forms import check_forms
 
 import slangpy as spy
 
+pytestmark = pytest.mark.one
+
 LOOP = "[MaxIters(3)] for (int i = 0; i < 3; i++)"
 BODIES = {
     "inout": f"float c = b; half_of(a, c); {LOOP} {{ a = a + c; }} return a;",

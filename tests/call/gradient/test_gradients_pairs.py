@@ -11,7 +11,7 @@ from gradcheck import same, seeded, with_grad
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 SOURCE = """
 import slangpy;
 float both(DifferentialPair<float> p) { return p.p + 10 * p.d; }

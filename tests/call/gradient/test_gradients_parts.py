@@ -8,6 +8,8 @@ from gradient_forms import check_forms
 
 import slangpy as spy
 
+pytestmark = pytest.mark.one
+
 C = "float2 c[2] = { float2(a, b), float2(b, a * b) };"
 E = "return c[0].x * c[0].y + c[1].x * c[1].y * c[1].x;"
 S = "P s[2]; s[0].p = float2(a, b); s[0].q = a * b; s[1].p = float2(b, b * a); s[1].q = b;"

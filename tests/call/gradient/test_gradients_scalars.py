@@ -8,6 +8,8 @@ from gradient_forms import check_forms
 
 import slangpy as spy
 
+pytestmark = pytest.mark.one
+
 LOOP = "[MaxIters(3)] for (int i = 0; i < 3; i++)"
 MADE = f"float d = 1; {LOOP} {{ d = d * a + b; }} float3 n = float3(a, b, a * b);"
 SUM = "return n.x * 2 + n.y * n.z;"

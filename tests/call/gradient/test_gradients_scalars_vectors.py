@@ -12,7 +12,7 @@ import pytest
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 SCALARS = {"parameter": "a", "local": "b", "bracket": "(a)", "cast": "float(a)", "field": "s.k", "element": "h[1]", "component": "u.x"}
 OF_TWO = ("{0} + {1}", "{1} + {0}", "{0} - {1}", "{1} - {0}", "{0} * {1}", "{1} * {0}", "{0} / {1}", "{1} / {0}")

@@ -11,7 +11,7 @@ from gradcheck import same, seeded, tensor, with_grad
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 SOURCE = """
 import slangpy;
 [Differentiable] float many(int i, ITensor<float, 1> xs[3]) { return xs[0][i] * xs[1][i] + xs[2][i] * xs[2][i]; }

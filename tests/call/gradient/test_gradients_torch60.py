@@ -14,7 +14,7 @@ import pytest
 import slangpy as spy
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 SOURCE = Path(__file__).parent / "test_gradients_torch60.slang"
 N = 257

@@ -8,7 +8,7 @@ from gradient_forms import check_forms
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 HEAD = """
 struct Item : IDifferentiable { float p; float2 q; }

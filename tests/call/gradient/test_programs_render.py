@@ -10,7 +10,7 @@ import pytest
 import slangpy as spy
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 from whole_programs import Program, check  # noqa: E402 (torch may be absent)
 

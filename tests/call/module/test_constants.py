@@ -15,6 +15,8 @@ from slangpy import _native
 from slangpy.base import libslang
 from slangpy.testing import CudaCodegen, nvrtc_available
 
+pytestmark = pytest.mark.one
+
 ROOT = float(np.sqrt(np.float32(3)))
 # declarations, expression of `float3 x` (components 0..5), what it is
 CASES: dict[str, tuple[str, str, Any]] = {

@@ -15,6 +15,8 @@ from calls_support import source
 
 import slangpy as spy
 
+pytestmark = pytest.mark.one
+
 SOURCE = """
 struct Pair { float x; int2 n; float total() { return x + n.x + n.y; } }
 float scaled;

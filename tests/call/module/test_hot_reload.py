@@ -15,7 +15,7 @@ import slangpy as spy
 from slangpy.compiler.modules.reload import reload_changed
 from slangpy.run.callbacks import Callbacks
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 RAW = """import dep;
 [shader("compute")] [numthreads(1, 1, 1)] void go(RWStructuredBuffer<int> o%s) { o[0] = k(%s); }

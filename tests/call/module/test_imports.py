@@ -10,7 +10,7 @@ from calls_support import array, source
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 TYPES = "struct Item { float a; };\nfloat half_of(float x) { return x / 2; }"
 USES = "float twice(Item i) { return i.a * 2; }\nItem make(float a) { return { a }; }\nfloat half_of(float x, float y) { return y; }"

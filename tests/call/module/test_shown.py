@@ -12,6 +12,8 @@ from calls_support import source
 
 import slangpy as spy
 
+pytestmark = pytest.mark.one
+
 SOURCE = """
 extern static const int N = 3;
 float factor;

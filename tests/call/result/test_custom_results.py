@@ -13,7 +13,7 @@ import slangpy as spy
 from slangpy.bindings import PYTHON_SIGNATURES, PYTHON_TYPES, Marshall, ReturnContext, register_write_to_cursor_type
 from slangpy.errors import BoundVariableException, ResolveException
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 SOURCE = """
 import slangpy;

@@ -13,6 +13,8 @@ import pytest
 import slangpy as spy
 from slangpy.bindings import PYTHON_TYPES, Marshall
 
+pytestmark = pytest.mark.one
+
 SOURCE = """
 int whole(int x) { return x + 1; }
 float half_of(float x) { return x * 0.5; }
@@ -48,7 +50,6 @@ def floats(device: spy.Device, values: Any) -> spy.Tensor:
     ],
 )
 def test_results_convert(m: spy.Module, device: spy.Device, dtype: str, expected: Any) -> None:
-    """C1"""
     if dtype == "half" and not device.has_feature(spy.Feature.half):
         pytest.skip("no half")
     result = spy.Tensor.zeros(device, (3,), dtype=dtype)
@@ -58,7 +59,6 @@ def test_results_convert(m: spy.Module, device: spy.Device, dtype: str, expected
 
 
 def test_integer_results_convert_to_float(m: spy.Module, device: spy.Device) -> None:
-    """C1"""
     result = spy.Tensor.zeros(device, (2,), dtype="float")
     m.whole(spy.Tensor.from_numpy(device, np.array([1, 2], np.int32)), _result=result)
     if runs(device):
@@ -67,7 +67,6 @@ def test_integer_results_convert_to_float(m: spy.Module, device: spy.Device) -> 
 
 @pytest.mark.parametrize("dtype", ["int3", "half3", "double3"])
 def test_vector_results_convert(m: spy.Module, device: spy.Device, dtype: str) -> None:
-    """C1"""
     result = spy.Tensor.zeros(device, (2,), dtype=dtype)
     m.triple(floats(device, [1.75, -2.5]), _result=result)
     expected = np.array([[1.75, 2.25, -1.75], [-2.5, -2.0, 2.5]])
@@ -76,7 +75,7 @@ def test_vector_results_convert(m: spy.Module, device: spy.Device, dtype: str) -
 
 
 def test_results_convert_into_arrays(m: spy.Module, device: spy.Device) -> None:
-    """C1: NumPy arrays, and trailing dimensions of scalars."""
+    """NumPy arrays, and trailing dimensions of scalars."""
     array = np.zeros(2, np.int32)
     m.half_of(floats(device, [3.0, -5.0]), _result=array)
     rows = spy.Tensor.zeros(device, (2, 3), dtype="int")
@@ -86,7 +85,7 @@ def test_results_convert_into_arrays(m: spy.Module, device: spy.Device) -> None:
 
 
 def test_what_does_not_convert(m: spy.Module, device: spy.Device) -> None:
-    """C1: a scalar into vectors, and everything that is no result."""
+    """A scalar into vectors, and everything that is no result."""
     with pytest.raises(ValueError, match="does not match"):
         m.half_of(floats(device, [1.0]), _result=spy.Tensor.zeros(device, (1,), dtype="float2"))
     with pytest.raises(ValueError, match="does not match"):
@@ -96,7 +95,6 @@ def test_what_does_not_convert(m: spy.Module, device: spy.Device) -> None:
 
 
 def test_map_converts(m: spy.Module, device: spy.Device) -> None:
-    """C2"""
     values = floats(device, [0.5, 1.5])
     for mapped in (m.whole.map((0,)), m.whole.map(float), m.whole.map("float")):
         got = mapped(values)
@@ -105,7 +103,6 @@ def test_map_converts(m: spy.Module, device: spy.Device) -> None:
 
 
 def test_backward_of_plain_values(m: spy.Module, device: spy.Device) -> None:
-    """C3"""
     assert m.times.bwds(2.0, 3.0, 1.0) is None
     assert m.times.bwds(2, 3, 6) is None
     a = spy.Tensor.zeros(device, (2,), dtype="float").with_grads()
@@ -119,7 +116,6 @@ def test_backward_of_plain_values(m: spy.Module, device: spy.Device) -> None:
 
 
 def test_backward_of_what_has_no_derivative(m: spy.Module) -> None:
-    """C3"""
     text = "Could not call function 'plain': Function is not differentiable"
     for arguments in ((1.0, 2.0, 3.0), (spy.float3(1), 2.0, 3.0), ("1.0", 2.0, 3.0), (1.0, {"a": object()}, 3.0)):
         with pytest.raises(ValueError, match=text):
@@ -139,7 +135,6 @@ import slangpy;
 @pytest.mark.needs_kernels
 @pytest.mark.parametrize(("rows", "cols"), [(5, 8), (8, 5), (3, 4)])
 def test_nested_loops_over_tensors(device: spy.Device, rows: int, cols: int) -> None:
-    """C5"""
     module = spy.Module.load_from_source(device, f"nested_{rows}_{cols}", NESTED.format(rows=rows, cols=cols))
     rng = np.random.default_rng(rows)
     w = rng.standard_normal((rows, cols)).astype(np.float32)
@@ -153,14 +148,12 @@ def test_nested_loops_over_tensors(device: spy.Device, rows: int, cols: int) -> 
 
 
 def test_map_of_none(m: spy.Module) -> None:
-    """C6"""
     for cls in (ValueError, NotImplementedError):
         with pytest.raises(cls, match="Explicit vectorization raised exception: NotImplementedError"):
             m.half_of.map(()).call(None)
 
 
 def test_texts(m: spy.Module, device: spy.Device) -> None:
-    """C7"""
     structured = np.zeros(2, np.dtype([("x", np.float32)]))
     with pytest.raises(ValueError, match="Structured numpy dtype"):
         spy.Tensor.from_numpy(device, structured)
@@ -174,7 +167,6 @@ def test_texts(m: spy.Module, device: spy.Device) -> None:
 
 
 def test_storage_of_results(m: spy.Module, device: spy.Device) -> None:
-    """C8"""
     for count in (1, 3, 5):
         result = m.pair(floats(device, np.arange(count)))
         assert result.storage.size == count * 8
@@ -246,7 +238,6 @@ def test_return_context_knows_the_call(m: spy.Module, device: spy.Device) -> Non
 
 
 def test_vectors_against_numpy_scalars() -> None:
-    """C10"""
     for left, right in ((np.uint32(5), spy.uint1(5)), (spy.uint1(5), np.uint32(5))):
         assert isinstance(left == right, np.ndarray) and (left == right).tolist() == [True]
         assert (left != right).tolist() == [False]
@@ -256,7 +247,6 @@ def test_vectors_against_numpy_scalars() -> None:
 
 
 def test_shapes() -> None:
-    """C11"""
     none = spy.Shape(None)
     assert len(none) == 0 and not none.valid and not none.concrete
     assert len(spy.Shape(())) == 0 and spy.Shape(()).valid
@@ -264,7 +254,7 @@ def test_shapes() -> None:
 
 @pytest.mark.parametrize("count", [32, 33, 64, 65, 200])
 def test_shapes_of_many_dimensions(count: int) -> None:
-    """C11: a shape may be longer than any container."""
+    """A shape may be longer than any container."""
     dims = tuple(range(2, count + 2))
     shape = spy.Shape(*dims)
     assert len(shape) == count and shape == dims and shape == spy.Shape(list(dims)) and shape != dims[:-1]
@@ -286,7 +276,7 @@ def test_strides_beyond_64_bits() -> None:
 
 
 def test_containers_have_at_most_32_dimensions(device: spy.Device) -> None:
-    """C11: a longer shape is refused where something is made of it."""
+    """A longer shape is refused where something is made of it."""
     assert spy.Tensor.zeros(device, (1,) * 32, dtype="float").shape == (1,) * 32
     with pytest.raises(ValueError, match="at most 32 dimensions"):
         spy.Tensor.zeros(device, spy.Shape((1,) * 33), dtype="float")

@@ -11,6 +11,8 @@ import slangpy as spy
 from slangpy import reflection as r
 from slangpy.core.native import NativeCallRuntimeOptions
 
+pytestmark = pytest.mark.one
+
 SOURCE = """
 struct P {
     float x; int n;
@@ -41,7 +43,6 @@ def m(device: spy.Device) -> spy.Module:
 
 
 def test_typed_functions(m: spy.Module) -> None:
-    """B1"""
     f = m.layout.find_function_by_name("f")
     assert isinstance(f, r.SlangFunction) and f.name == "f" and f.full_name == "f"
     assert f.return_type is m.layout.scalar_type(spy.TypeReflection.ScalarType.float32)
@@ -57,7 +58,6 @@ def test_typed_functions(m: spy.Module) -> None:
 
 
 def test_parameters(m: spy.Module) -> None:
-    """B1"""
     a, b, c, d = m.layout.find_function_by_name("f").parameters
     assert [p.index for p in (a, b, c, d)] == [0, 1, 2, 3] and isinstance(a, r.SlangParameter)
     assert isinstance(a.type, r.ScalarType) and isinstance(b.type, r.VectorType)
@@ -75,7 +75,6 @@ def test_parameters(m: spy.Module) -> None:
 
 
 def test_methods_and_fields(m: spy.Module) -> None:
-    """B1"""
     p = m.layout.find_type_by_name("P")
     sq = m.layout.find_function_by_name_in_type(p, "sq")
     go = m.layout.require_function_by_name_in_type(p, "go")
@@ -89,7 +88,6 @@ def test_methods_and_fields(m: spy.Module) -> None:
 
 
 def test_overloads_and_specialisation(m: spy.Module) -> None:
-    """B1"""
     layout = m.layout
     over = layout.find_function_by_name("over")
     number, whole = layout.find_type_by_name("float"), layout.find_type_by_name("int")
@@ -107,7 +105,6 @@ def test_overloads_and_specialisation(m: spy.Module) -> None:
 
 
 def test_resource_types(m: spy.Module) -> None:
-    """B1"""
     t, u, s, b, q, p, point = (item.type for item in m.layout.find_function_by_name("resources").parameters)
     access = spy.TypeReflection.ResourceAccess
     assert (
@@ -129,13 +126,11 @@ def test_resource_types(m: spy.Module) -> None:
 
 
 def test_unsized_arrays(m: spy.Module) -> None:
-    """B1"""
     type_ = m.layout.find_function_by_name("unsized").parameters[0].type
     assert isinstance(type_, r.ArrayType) and type_.num_elements == 0 and type_.full_name == "float[]"
 
 
 def test_structs_answer_for_their_types(m: spy.Module) -> None:
-    """B1"""
     assert m["float3"].num_elements == 3 and m["float2x3"].cols == 3 and m["float[5]"].array_shape == (5,)
     assert m["float3"].slang_scalar_type == spy.TypeReflection.ScalarType.float32
     assert m.P.program is m.layout and m.P.kind == "struct"
@@ -149,13 +144,11 @@ def test_structs_answer_for_their_types(m: spy.Module) -> None:
      ("uint64_t", "uint64"), ("Ptr<float>", "uint64")],
 )  # fmt: skip
 def test_scalar_types(m: spy.Module, name: str, scalar: str) -> None:
-    """B2"""
     found = m.layout.find_type_by_name(name).slang_scalar_type
     assert found == spy.TypeReflection.ScalarType[scalar]
 
 
 def test_generic_arguments(m: spy.Module) -> None:
-    """B3"""
     layout = m.layout
     number = layout.find_type_by_name("float")
     arguments = layout.get_resolved_generic_args(layout.find_type_by_name("vector<float,3>"))
@@ -167,14 +160,12 @@ def test_generic_arguments(m: spy.Module) -> None:
 
 
 def test_bfloat16(m: spy.Module) -> None:
-    """B4"""
     scalar = spy.TypeReflection.ScalarType.bfloat16
     assert m.layout.scalar_type(scalar).full_name == "BFloat16"
     assert m.layout.vector_type(scalar, 2).full_name == "vector<BFloat16,2>"
 
 
 def test_shapes_are_shapes(m: spy.Module) -> None:
-    """B5"""
     for name, sizes in (("float", ()), ("float3", (3,)), ("float2x3", (2, 3)), ("float3[4]", (4, 3))):
         shape = m.layout.find_type_by_name(name).shape
         assert isinstance(shape, spy.Shape) and shape == sizes and shape == list(sizes)
@@ -183,7 +174,6 @@ def test_shapes_are_shapes(m: spy.Module) -> None:
 
 
 def test_debug_bindings(m: spy.Module, device: spy.Device) -> None:
-    """B5, B7"""
     values = spy.Tensor.from_numpy(device, np.zeros((2, 3), np.float32))
     call_data = m.over.debug_build_call_data(values)
     binding = call_data.debug_only_bindings.args[0]
@@ -195,13 +185,11 @@ def test_debug_bindings(m: spy.Module, device: spy.Device) -> None:
 
 
 def test_runtime_options_can_be_made() -> None:
-    """B7"""
     options = NativeCallRuntimeOptions()
     assert options.uniforms == [] and options.this is None and options.cuda_stream is None
 
 
 def test_cursors_give_the_compilers_types(m: spy.Module, device: spy.Device) -> None:
-    """B6"""
     layout = m.layout.native.get_type_layout(m.layout.native.find_type_by_name("StructuredBuffer<float3>"))
     cursors = [spy.BufferCursor(device.info.type, layout.element_type_layout, 2)]
     tensor = spy.Tensor.empty(device, (2,), dtype=m["float3"])
@@ -216,7 +204,6 @@ def test_cursors_give_the_compilers_types(m: spy.Module, device: spy.Device) -> 
 
 
 def test_columns_of_a_matrix_are_found(m: spy.Module, device: spy.Device) -> None:
-    """B8"""
     values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     tensor = spy.Tensor.empty(device, (2,), dtype="float3x4")
     tensor.copy_from_numpy(values)

@@ -12,11 +12,12 @@ import pytest
 import slangpy as spy
 from slangpy import compat
 
+pytestmark = pytest.mark.one
+
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "name_table.py"
 
 
 def test_no_name_is_absent() -> None:
-    """H9"""
     tool = runpy.run_path(str(TOOL))
     absent = [
         f"{owner}.{name}"
@@ -54,7 +55,6 @@ def test_members_refuse(device: spy.Device) -> None:
 
 
 def test_clock_and_platform_and_keys() -> None:
-    """E2"""
     start = spy.Timer.now()
     assert spy.Timer.delta_ns(start, start + 1500) == 1500 and spy.Timer.delta_us(start, start + 1500) == 1.5
     assert spy.Timer.delta_ms(0, 2_000_000) == 2.0 and spy.Timer.delta_s(0, 3_000_000_000) == 3.0
@@ -67,7 +67,6 @@ def test_clock_and_platform_and_keys() -> None:
 
 
 def test_callbacks_may_be_unregistered_twice(device: spy.Device) -> None:
-    """D4"""
     number = device.register_command_recording_submitted_callback(lambda event: None)
     for _ in range(2):
         device.unregister_command_recording_submitted_callback(number)

@@ -11,7 +11,7 @@ from calls_support import array, plain, source, tensor, tensor_of
 import slangpy as spy
 from slangpy.errors import ResolveException, ShapeError
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 SOURCE = """
 import slangpy;

@@ -15,7 +15,7 @@ from slangpy.core.function import Function, FunctionNode
 from slangpy.core.module import Module
 from slangpy.core.struct import Struct
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 SOURCE = """
 import slangpy;

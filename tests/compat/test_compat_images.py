@@ -1,4 +1,4 @@
-"""E1 and E2 in the forms in which programs use them: names of arguments, options as dicts, files of every kind of pixel,
+"""Images, logs and keys in the forms in which programs use them: names of arguments, options as dicts, files of every kind of pixel,
 lines of logs, the numbers of keys."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def numbers(dtype: Any, *shape: int) -> np.ndarray[Any, Any]:
     return (np.random.default_rng(3).random(shape) * 250).astype(dtype)
 
 
-# --- E1: resampling into an image
+# --- resampling into an image
 def test_resample_into_a_target() -> None:
     """The filter is the second argument then, or named."""
     image = B(numbers(np.float32, 9, 8, 3))
@@ -65,7 +65,7 @@ def test_members_of_filters() -> None:
     assert [item.name for item in spy.FilterBoundaryCondition] == names
 
 
-# --- E1: bitmaps and files
+# --- bitmaps and files
 def test_bitmaps_by_names(tmp_path: Path) -> None:
     empty = B(
         pixel_format=P.rgb,
@@ -178,13 +178,13 @@ def test_what_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture
     ],
 )
 def test_errors_are_both(make: Any, text: str) -> None:
-    """A5: RuntimeError as there, and the class that says more."""
+    """RuntimeError as there, and the class that says more."""
     for kind in (RuntimeError, ValueError):
         with pytest.raises(kind, match=text):
             make()
 
 
-# --- E1: records
+# --- records
 @pytest.mark.parametrize("source", list(DataType))
 def test_numbers_of_every_type_convert(source: DataType) -> None:
     """As they are, and normalized from 0 to the largest value."""
@@ -199,7 +199,7 @@ def test_numbers_of_every_type_convert(source: DataType) -> None:
             assert got.tolist() == [0, last[1]], (source, target, flag)
 
 
-# --- E1: textures
+# --- textures
 def test_options_of_textures() -> None:
     options = spy.TextureLoader.Options({"load_as_srgb": False, "allocate_mips": True})
     assert not options.load_as_srgb and options.allocate_mips and options.load_as_normalized and options.extend_alpha
@@ -275,7 +275,7 @@ def test_dds_textures(device: spy.Device, tmp_path: Path) -> None:
         assert np.array_equal(texture.to_numpy(), pixels)
 
 
-# --- E2
+# --- logs and keys
 LINES = [
     "[DEBUG] (one) a",
     "[INFO] (one) b",

@@ -40,7 +40,7 @@ void reads(uint3 t : SV_DispatchThreadID, StructuredBuffer<float> a, RWStructure
 
 
 def test_unset_parameters(device: spy.Device) -> None:
-    """D1: what the kernel does not read needs no value; unset uniforms are 0; unknown names warn."""
+    """What the kernel does not read needs no value; unset uniforms are 0; unknown names warn."""
     b = device.create_buffer(size=16, usage=RW)
     run = kernel(device, SPARSE)
     with pytest.warns(RuntimeWarning, match="nonsense"):
@@ -60,14 +60,12 @@ def test_unset_parameters(device: spy.Device) -> None:
 
 
 def test_usage_is_what_was_asked_for(device: spy.Device) -> None:
-    """D2"""
     assert device.create_buffer(size=16, usage=RW).desc.usage == RW
     asked = RW | spy.BufferUsage.copy_source
     assert device.create_buffer(size=16, usage=asked).desc.usage == asked
 
 
 def test_texture_data_counts_bytes(device: spy.Device) -> None:
-    """D3"""
     if device.info.type is spy.DeviceType.cpu and not _has_textures(device):
         pytest.skip("no textures on this device")
     values = np.arange(32, dtype=np.float32)
@@ -99,7 +97,7 @@ def _has_textures(device: spy.Device) -> bool:
 
 
 def test_device_on_the_handles_of_another(device_type: spy.DeviceType) -> None:
-    """D5: a buffer of one is bound in a kernel of the other."""
+    """A buffer of one is bound in a kernel of the other."""
     if device_type in (spy.DeviceType.cpu, spy.DeviceType.null):
         pytest.skip("has no native handles")
     first = spy.Device(type=device_type)
@@ -125,7 +123,7 @@ def test_device_on_the_handles_of_another(device_type: spy.DeviceType) -> None:
 
 @pytest.mark.parametrize("end", ["first.close(); second.close()", "second.close(); first.close()", ""])
 def test_closing_imported_devices(device_type: spy.DeviceType, end: str) -> None:
-    """D5: in any order, or left to the end of the interpreter."""
+    """In any order, or left to the end of the interpreter."""
     if device_type is not spy.DeviceType.vulkan:
         pytest.skip("the crash was Vulkan's")
     program = f"""
@@ -141,7 +139,6 @@ def test_closing_imported_devices(device_type: spy.DeviceType, end: str) -> None
 
 
 def test_names_of_all_handles() -> None:
-    """D6"""
     names = {item.name for item in spy.NativeHandleType}
     assert {"MTLDevice", "MTLBuffer", "WGPUDevice", "WGPUTexture", "OptixDeviceContext"} <= names
     assert {"OptixTraversableHandle", "D3D12CpuDescriptorHandle", "D3D12DeviceAddress"} <= names
@@ -157,7 +154,7 @@ def halved(level: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("usage", [TEXTURE, spy.TextureUsage.shader_resource | spy.TextureUsage.render_target])
 def test_generate_mips(device: spy.Device, usage: spy.TextureUsage) -> None:
-    """D7: every mip is the mean of the one above, in the layer asked for."""
+    """Every mip is the mean of the one above, in the layer asked for."""
     if device.info.type is spy.DeviceType.cpu and not _has_textures(device):
         pytest.skip("no textures on this device")
     texture = device.create_texture(
@@ -183,7 +180,7 @@ def test_generate_mips(device: spy.Device, usage: spy.TextureUsage) -> None:
 
 @pytest.mark.parametrize("kind", [spy.TextureType.texture_cube, spy.TextureType.texture_cube_array])
 def test_generate_mips_of_cubes(device: spy.Device, kind: spy.TextureType) -> None:
-    """D7: the mips of one face."""
+    """The mips of one face."""
     if not runs(device) or (device.info.type is spy.DeviceType.cpu and not _has_textures(device)):
         pytest.skip("no texels to read")
     cubes = 2 if kind is spy.TextureType.texture_cube_array else 1
@@ -211,7 +208,7 @@ def test_generate_mips_of_cubes(device: spy.Device, kind: spy.TextureType) -> No
 
 @pytest.mark.parametrize("format", ["r8_unorm", "rgba8_unorm", "rg16_float", "rgba8_snorm", "bgra8_unorm", "r16_unorm"])
 def test_generate_mips_of_formats(device: spy.Device, format: str) -> None:
-    """D7: each format in its own encoding; odd sizes by linear interpolation."""
+    """Each format in its own encoding; odd sizes by linear interpolation."""
     if not runs(device) or (device.info.type is spy.DeviceType.cpu and not _has_textures(device)):
         pytest.skip("no texels to read")
     kind = spy.Format[format]
@@ -241,7 +238,7 @@ def test_generate_mips_of_formats(device: spy.Device, format: str) -> None:
 
 
 def test_blit(device: spy.Device) -> None:
-    """D7: scaled and converted, over textures and views."""
+    """Scaled and converted, over textures and views."""
     if not runs(device) or (device.info.type is spy.DeviceType.cpu and not _has_textures(device)):
         pytest.skip("no texels to read")
     pixels = np.linspace(0, 1, 4 * 6 * 4, dtype=np.float32).reshape(4, 6, 4)
@@ -265,7 +262,6 @@ def test_blit(device: spy.Device) -> None:
 
 
 def test_layouts_of_buffers_only(device: spy.Device) -> None:
-    """D8"""
     module = device.load_module_from_source("d8", "struct S { float a; float3 b; };\nRWStructuredBuffer<S> all;")
     plain = module.layout.find_type_by_name("S")
     wrong = (plain, module.layout.get_type_layout(plain))
@@ -295,7 +291,7 @@ void go(RWStructuredBuffer<rhi::IndirectDispatchArguments> arguments)
 
 
 def test_print(device_type: spy.DeviceType, capfd: pytest.CaptureFixture[str]) -> None:
-    """D9, D10, H7: floats as C++ prints them, literals as arguments, and the text on stdout."""
+    """Floats as C++ prints them, literals as arguments, and the text on stdout."""
     if device_type is spy.DeviceType.null:
         pytest.skip("runs no kernel")
     device = spy.Device(type=device_type, enable_print=True)
@@ -317,14 +313,13 @@ def test_print(device_type: spy.DeviceType, capfd: pytest.CaptureFixture[str]) -
 
 
 def test_format_info() -> None:
-    """D11"""
     assert spy.get_format_info(spy.Format.bc7_unorm_srgb).channel_bit_count == [128, 0, 0, 0]
     assert spy.get_format_info(spy.Format.bc1_unorm).channel_bit_count == [64, 0, 0, 0]
     assert spy.get_format_info(spy.Format.rgb32_float).channel_bit_count == [32, 32, 32, 0]
 
 
 def test_render_targets_without_rasterisation(device: spy.Device) -> None:
-    """H2: the flag is taken where nothing can be drawn."""
+    """The flag is taken where nothing can be drawn."""
     if device.info.type is spy.DeviceType.cpu and not _has_textures(device):
         pytest.skip("no textures on this device")
     usage = spy.TextureUsage.render_target | TEXTURE
@@ -333,7 +328,7 @@ def test_render_targets_without_rasterisation(device: spy.Device) -> None:
 
 
 def test_missing_debug_layers(device_type: spy.DeviceType, tmp_path: Path) -> None:
-    """H1: a machine without Vulkan's validation layer says so once, names the package, and goes on."""
+    """A machine without Vulkan's validation layer says so once, names the package, and goes on."""
     if device_type is not spy.DeviceType.vulkan:
         pytest.skip("the layer is Vulkan's")
     program = """

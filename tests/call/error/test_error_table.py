@@ -19,7 +19,7 @@ from slangpy.errors import (
     SlangCompileError,
 )
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 SOURCE = """
 import slangpy;

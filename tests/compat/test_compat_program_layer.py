@@ -11,6 +11,8 @@ import pytest
 import slangpy as spy
 from slangpy.core.utils import find_type_layout_for_buffer
 
+pytestmark = pytest.mark.one
+
 INC = "float inc(float x) { return x + 1; }"
 FILL = """
 [shader("compute")] [numthreads(4, 1, 1)]
@@ -22,7 +24,6 @@ RW = spy.BufferUsage.shader_resource | spy.BufferUsage.unordered_access
 
 
 def test_options_object_serves_modules(device_type: spy.DeviceType, tmp_path: Path) -> None:
-    """A1"""
     (tmp_path / "first.slang").write_text("float base() { return BASE; }\n" + INC)
     options = spy.SlangCompilerOptions({"include_paths": [tmp_path], "defines": {"BASE": "7"}})
     device = spy.Device(type=device_type, compiler_options=options, enable_hot_reload=False)
@@ -37,7 +38,6 @@ def test_options_object_serves_modules(device_type: spy.DeviceType, tmp_path: Pa
 
 
 def test_session_desc(device: spy.Device, tmp_path: Path) -> None:
-    """A2"""
     made = device.create_slang_session(
         compiler_options={"include_paths": [tmp_path], "defines": {"K": "3"}}, cache_path=tmp_path / "cache"
     )
@@ -54,7 +54,7 @@ def test_session_desc(device: spy.Device, tmp_path: Path) -> None:
 
 
 def test_session_like_the_device(device: spy.Device, tmp_path: Path) -> None:
-    """A2: two sessions with shared options."""
+    """Two sessions with shared options."""
     (tmp_path / "shared.slang").write_text(INC)
     first = device.create_slang_session(compiler_options={"include_paths": [tmp_path]})
     paths = first.desc.compiler_options.include_paths
@@ -65,7 +65,6 @@ def test_session_like_the_device(device: spy.Device, tmp_path: Path) -> None:
 
 
 def test_session_desc_is_made_like_options() -> None:
-    """A2"""
     empty = spy.SlangSessionDesc()
     assert empty.add_default_include_paths is True and empty.cache_path is None
     desc = spy.SlangSessionDesc({"compiler_options": {"defines": {"A": "1"}}, "add_default_include_paths": False})
@@ -75,7 +74,6 @@ def test_session_desc_is_made_like_options() -> None:
 
 
 def test_keyword_names(device: spy.Device, tmp_path: Path) -> None:
-    """A3"""
     (tmp_path / "on_disk.slang").write_text(INC)
     session = device.create_slang_session(compiler_options={"include_paths": [tmp_path]})
     new = session.load_module_from_source(module_name="kw_new", source=INC, path="kw_new.slang")
@@ -89,7 +87,6 @@ def test_keyword_names(device: spy.Device, tmp_path: Path) -> None:
 
 
 def test_shader_stage(device: spy.Device) -> None:
-    """A4"""
     expected = (
         "none vertex hull domain geometry fragment compute ray_generation intersection any_hit closest_hit miss "
         "callable mesh amplification"
@@ -120,7 +117,6 @@ RWStructuredBuffer<float> result;
     ],
 )
 def test_conformance_errors_are_both(device: spy.Device, conformances: Any, text: str) -> None:
-    """A5"""
     module = device.load_module_from_source("conforming", CONFORMING)
     for cls in (RuntimeError, ValueError):
         with pytest.raises(cls, match=text):
@@ -128,7 +124,6 @@ def test_conformance_errors_are_both(device: spy.Device, conformances: Any, text
 
 
 def test_specialization_error_is_both(device: spy.Device) -> None:
-    """A5"""
     module = device.load_module_from_source("conforming", CONFORMING)
     for cls in (RuntimeError, ValueError):
         with pytest.raises(cls, match='Specialization type "Nope" not found'):
@@ -136,7 +131,6 @@ def test_specialization_error_is_both(device: spy.Device) -> None:
 
 
 def test_upload_error_is_both(device: spy.Device) -> None:
-    """A5"""
     buffer = device.create_buffer(size=16, usage=RW)
     for cls in (RuntimeError, IndexError):
         with pytest.raises(cls, match="upload would exceed the size of the destination buffer"):
@@ -145,7 +139,6 @@ def test_upload_error_is_both(device: spy.Device) -> None:
 
 
 def test_cursor_error_is_both(device: spy.Device) -> None:
-    """A5"""
     module = device.load_module_from_source("cursed", "struct S { float a; }\nRWStructuredBuffer<S> all;")
     layout = module.layout.get_type_layout(module.layout.find_type_by_name("StructuredBuffer<S>")).element_type_layout
     cursor = spy.BufferCursor(device.info.type, layout, 2)
@@ -155,7 +148,6 @@ def test_cursor_error_is_both(device: spy.Device) -> None:
 
 
 def test_constructors_by_name(device: spy.Device) -> None:
-    """A9"""
     source = """struct One { float a; __init(float q) { a = q; } }
     struct Two { float a; int b; __init(float q) { a = q; b = 0; } __init(float q, int r) { a = q; b = r; } }"""
     layout = spy.Module.load_from_source(device, "constructed", source).layout
@@ -169,7 +161,7 @@ def test_constructors_by_name(device: spy.Device) -> None:
 
 
 def test_constructors_of_the_compilers_layout(device: spy.Device) -> None:
-    """A9: `ProgramLayout` knows them as `module.layout` does, and only them by this name."""
+    """`ProgramLayout` knows them as `module.layout` does, and only them by this name."""
     source = """struct One { float a; __init(float q) { a = q; } }
     struct Two { float a; int b; __init(float q) { a = q; b = 0; } __init(float q, int r) { a = q; b = r; } }
     float init(float x) { return x; }"""
@@ -203,7 +195,6 @@ PIPELINE = {"type", "start_time", "end_time", "create_time", "is_cached", "cache
 
 @pytest.mark.needs_kernels
 def test_compilation_report(device_type: spy.DeviceType) -> None:
-    """A10"""
     device = spy.Device(type=device_type, enable_compilation_reports=True, enable_hot_reload=False)
     try:
         module = device.load_module_from_source("reported", FILL)
@@ -230,7 +221,6 @@ def test_compilation_report(device_type: spy.DeviceType) -> None:
 
 
 def test_type_layout_for_buffers(device: spy.Device) -> None:
-    """A11"""
     source = "struct P { float3 x; int n; }\nfloat f(P p) { return p.x.y + p.n; }"
     module = spy.Module.load_from_source(device, "laid_out", source)
     native = module.device_module.layout
@@ -250,7 +240,6 @@ def test_type_layout_for_buffers(device: spy.Device) -> None:
 
 
 def test_enums_are_numbers_and_print_names() -> None:
-    """A12"""
     assert str(spy.ShaderModel.sm_6_2) == "ShaderModel.sm_6_2" and spy.ShaderModel.sm_6_2 == 62
     assert f"{spy.SlangOptimizationLevel.high}" == "SlangOptimizationLevel.high"
     assert int(RW) == 24 and str(spy.LogLevel.warn) == "LogLevel.warn"

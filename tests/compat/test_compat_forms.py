@@ -1,4 +1,4 @@
-"""H: what was seen in programs, where no whole program shows it; and E3 to E6, which no device announces."""
+"""Forms seen in programs that no whole program here shows, and features that no device announces."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import slangpy as spy
+
+pytestmark = pytest.mark.one
 
 FIELDS = """
 struct Source { TensorView<float> values; float gain; };
@@ -21,7 +23,7 @@ void within(int i, Both both) { both.target[i] = both.source.gain + both.source.
 @pytest.mark.needs_kernels
 @pytest.mark.parametrize("head", ["", "import slangpy;\n"], ids=["alone", "imports"])
 def test_views_in_structs(device: spy.Device, head: str) -> None:
-    """H6: fields of dicts, of dicts in dicts, as tensors and as arrays."""
+    """Fields of dicts, of dicts in dicts, as tensors and as arrays."""
     module = spy.Module.load_from_source(device, f"h6_{len(head)}", head + FIELDS)
     array = np.arange(4, dtype=np.float32)
     for values in (spy.Tensor.from_numpy(device, array), array):
@@ -34,7 +36,7 @@ def test_views_in_structs(device: spy.Device, head: str) -> None:
 
 @pytest.mark.needs_kernels
 def test_modules_by_names(device: spy.Device, tmp_path: Path) -> None:
-    """H4: the names of the arguments; a path below the folder of the program; defines of a session's options."""
+    """The names of the arguments; a path below the folder of the program; defines of a session's options."""
     folder = tmp_path / "shaders"
     folder.mkdir()
     (folder / "beside.slang").write_text("import near;\nint one() { return near() - 1; }")
@@ -64,5 +66,5 @@ def test_modules_by_names(device: spy.Device, tmp_path: Path) -> None:
     ],
 )
 def test_features_that_are_not_announced(device: spy.Device, feature: str) -> None:
-    """E3 to E6: programs that ask first take their other way."""
+    """Programs that ask first take their other way."""
     assert not device.has_feature(spy.Feature[feature]) and spy.Feature[feature] not in device.features
