@@ -3,12 +3,12 @@
 SLANGPY_TEST_DEVICES   device types to test, by comma; default: all that open here
 SLANGPY_TEST_REQUIRE   device types whose absence is a failure
 SLANGPY_TEST_LAYERS    0: Vulkan devices without validation layers; 1: their absence is a failure; default: if installed
-SLANGPY_TEST_EVERYWHERE 1: tests marked `one` run on every device, too
+SLANGPY_TEST_ALL       1: nothing is left out: tests marked `one` run on every device, and those marked `nightly` run
 SLANGPY_TEST_DURATIONS a file for the seconds of each test (durations.py)
 
 Each test case is of one tier, by which `-m` selects: `null` (no device, or the null device: planning, text, messages),
-`one` (the first device that runs kernels, the CPU wherever there is one), `each` (the others), and `nightly`, which only
-`-m nightly` runs. A function marked `one` tests what does not depend on the device; it has no cases in `each`. A function
+`one` (the first device that runs kernels, the CPU wherever there is one), `each` (the others), and `nightly`, which runs
+only where it is asked for. A function marked `one` tests what does not depend on the device; it has no cases in `each`. A function
 that takes no device is of the tier `one` unless it is marked `null`.
 """
 
@@ -34,6 +34,7 @@ os.environ.setdefault("GALLIVM_PERF", "nopt")
 from slangpy import Device, DeviceType
 from slangpy._native import _missing_layer, _take_vulkan_debug_messages
 
+EVERYTHING = os.environ.get("SLANGPY_TEST_ALL") == "1"
 ALL_TYPES = ("null", "cpu", "vulkan", "d3d12", "cuda")
 
 
@@ -74,7 +75,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     first = _first_of(_selected())
     for item in items:
         item.add_marker(_tier(item, first))
-    if "nightly" not in config.option.markexpr:
+    if not EVERYTHING and "nightly" not in config.option.markexpr:
         nightly = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=nightly)
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
@@ -106,7 +107,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     names = _selected()
     if metafunc.definition.get_closest_marker("needs_kernels"):
         names = [name for name in names if name != "null"]
-    if metafunc.definition.get_closest_marker("one") and os.environ.get("SLANGPY_TEST_EVERYWHERE") != "1":
+    if metafunc.definition.get_closest_marker("one") and not EVERYTHING:
         first = _first_of(names)
         names = [name for name in names if name in ("null", first)]
     metafunc.parametrize("device_type", [DeviceType[name] for name in names], ids=names, scope="session")

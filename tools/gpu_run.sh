@@ -15,6 +15,7 @@ out="${OUT:-build/gpu}"
 mkdir -p "$out"
 export SLANGPY_CACHE_DIR="${SLANGPY_CACHE_DIR:-/tmp/slangpy-cache}"
 devices="${SPY_DEVICES:-cuda,vulkan}"
+export SLANGPY_TEST_ALL=1
 
 start=$SECONDS
 site="$(mktemp -d)"

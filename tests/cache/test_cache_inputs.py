@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drawn import MANY, SEED
 
 import slangpy as spy
 from slangpy import Device
@@ -412,13 +413,11 @@ def change_something(w: World, chance: random.Random) -> str:
     return kind
 
 
-STEPS = int(os.environ.get("SLANGPY_TEST_CACHE_STEPS", "8"))
+STEPS = 8 * MANY
 
 
 def test_random_changes(device_type: Any, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SLANGPY_TEST_CACHE_STEPS: how many changes; SLANGPY_TEST_SEED: which."""
-    seed = int(os.environ.get("SLANGPY_TEST_SEED", "1"))
-    chance = random.Random(f"{seed} {device_type.name}")
+    chance = random.Random(f"{SEED} {device_type.name}")
     body = "import common;\n#ifndef EXTRA\n#define EXTRA 0\n#endif\nfloat f(float x) { return x + value() + EXTRA; }"
     world.includes = ["first", "second"]
     world.main = ("text", body)
@@ -436,6 +435,6 @@ def test_random_changes(device_type: Any, world: World, monkeypatch: pytest.Monk
         monkeypatch.setattr(config, "cache_enabled", False)
         without = world.run(device_type)
         monkeypatch.setattr(config, "cache_enabled", True)
-        assert with_cache == without, f"seed {seed}, after {history}: {vars(world)}"
+        assert with_cache == without, f"seed {SEED}, after {history}: {vars(world)}"
         seen.add(without)
     assert len(seen) > 1

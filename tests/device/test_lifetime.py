@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import random
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_kernels import RW, in_process, kernel
+from drawn import LONG
 
 import slangpy as spy
 
@@ -93,8 +93,8 @@ def test_ten_thousand_resources(device_type: spy.DeviceType) -> None:
 
 
 def test_many_devices(device_type: spy.DeviceType) -> None:
-    """300 of them; SLANGPY_TEST_DEVICE_CYCLES=10000 for the full count."""
-    rounds = int(os.environ.get("SLANGPY_TEST_DEVICE_CYCLES", "300"))
+    """300 of them, or 10 000."""
+    rounds = 10_000 if LONG else 300
 
     def cycle(count: int) -> None:
         for i in range(count):

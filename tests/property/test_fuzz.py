@@ -1,8 +1,6 @@
 """Random Python values at every kind of parameter: errors are named, nothing crashes, hangs or leaks.
 
-SLANGPY_FUZZ_CASES   calls per device; default: 6000 on the CPU, fewer elsewhere
-SLANGPY_FUZZ_SEED    which calls; a failure prints how to repeat one
-"""
+A failure prints how to repeat one call."""
 
 from __future__ import annotations
 
@@ -12,18 +10,19 @@ import sys
 from pathlib import Path
 
 import pytest
+from drawn import MANY, SEED
 
 import slangpy as spy
 
 CHILD = Path(__file__).with_name("fuzz_child.py")
 CASES = {"null": 4000, "cpu": 6000}
-SECONDS = 580
+"""Calls; 2000 on other devices."""
+SECONDS = 580 * MANY
 
 
 @pytest.mark.slow
 def test_random_values(device_type: spy.DeviceType, tmp_path: Path) -> None:
-    cases = int(os.environ.get("SLANGPY_FUZZ_CASES", CASES.get(device_type.name, 2000)))
-    seed = int(os.environ.get("SLANGPY_FUZZ_SEED", "1"))
+    cases, seed = CASES.get(device_type.name, 2000) * MANY, SEED
     notes = tmp_path / "case"
     command = [sys.executable, str(CHILD), device_type.name, str(seed), str(cases), str(notes)]
     environment = {**os.environ, "SLANGPY_CACHE_DIR": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)}

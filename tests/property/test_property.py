@@ -1,16 +1,10 @@
 """Random functions, called with random arguments in every form, against their evaluation in NumPy.
 
-SLANGPY_PROPERTY_CASES       calls per device; default: 500 on the CPU, 250 elsewhere
-SLANGPY_PROPERTY_FUNCTIONS   functions in the module; default: 40 on the CPU, 25 elsewhere
-SLANGPY_PROPERTY_PLANS       ways to pass the arguments of a function; default 2
-SLANGPY_PROPERTY_SEED        which functions and calls; default 1
-
 A case is plain data: `run_case(device, Case(...))` with the printed Case repeats a failure.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +14,7 @@ import grammar
 import numpy as np
 import pytest
 from arguments import LAYOUTS, Passer, Slot, draw_input, draw_output, spread, unpack
+from drawn import MANY, SEED
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 import slangpy as spy
@@ -27,11 +22,9 @@ from slangpy.testing import CudaCodegen, nvrtc_available
 
 pytestmark = [pytest.mark.needs_kernels, pytest.mark.slow]
 
-SEED = int(os.environ.get("SLANGPY_PROPERTY_SEED", "1"))
 SIZES = (0, 1, 2, 3, 3, 5, 7, 16, 33)
-PLANS = int(
-    os.environ.get("SLANGPY_PROPERTY_PLANS", "2")
-)  # ways of passing its arguments, for each function: each is a kernel or several
+PLANS = 2
+"""Ways of passing its arguments, for each function: each is a kernel or several."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +94,7 @@ def is_cpu(device: Any) -> bool:
 
 @cache
 def loaded(device: Any) -> tuple[Any, list[grammar.Function]]:
-    count = int(os.environ.get("SLANGPY_PROPERTY_FUNCTIONS", "40" if is_cpu(device) else "25"))
+    count = (40 if is_cpu(device) else 25) * MANY
     drawn = [f for f in functions(count) if f.scalars() <= runnable(device)]
     module = spy.Module.load_from_source(device, f"drawn_{SEED}", grammar.module_source(drawn))
     return module, drawn
@@ -182,7 +175,7 @@ def cases(device: Any) -> Any:
 
 
 def test_calls_equal_numpy(device: spy.Device) -> None:
-    count = int(os.environ.get("SLANGPY_PROPERTY_CASES", "500" if is_cpu(device) else "250"))
+    count = (500 if is_cpu(device) else 250) * MANY
     options = settings(
         max_examples=count, deadline=None, database=None, derandomize=SEED == 1, phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck), print_blob=True,
@@ -217,7 +210,7 @@ def test_a_wrong_value_is_noticed(device: spy.Device, monkeypatch: pytest.Monkey
 
 @pytest.mark.skipif(not nvrtc_available(), reason="NVRTC is not installed")
 def test_drawn_functions_compile_for_cuda() -> None:
-    count = int(os.environ.get("SLANGPY_PROPERTY_FUNCTIONS", "20"))
+    count = 20 * MANY
     device = spy.Device(type=spy.DeviceType.null, compiler_options={}, enable_hot_reload=False)  # of the arguments
     codegen = CudaCodegen("sm_80")
     source = grammar.module_source(functions(count))

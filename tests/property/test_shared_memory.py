@@ -1,26 +1,22 @@
-"""Calls whose arguments are views over one memory, against NumPy with all inputs copied first.
-
-SLANGPY_OVERLAP_CASES   calls for each kind of container; default 80
-SLANGPY_OVERLAP_SEED    which calls; default 1
-"""
+"""Calls whose arguments are views over one memory, against NumPy with all inputs copied first."""
 
 from __future__ import annotations
 
-import os
 import random
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from drawn import MANY, SEED
 from strided import Layout, host_view, tensor_view
 
 import slangpy as spy
 
 pytestmark = [pytest.mark.needs_kernels, pytest.mark.slow]
 
-CASES = int(os.environ.get("SLANGPY_OVERLAP_CASES", "80"))
-SEED = int(os.environ.get("SLANGPY_OVERLAP_SEED", "1"))
+CASES = 80 * MANY
+"""Calls for each kind of container."""
 ITEMS = 120
 SOURCE = """
 void mix(float a, float b, out float c, inout float d) { c = 2 * a - b; d = d + a; }

@@ -1,8 +1,5 @@
 """Every kind of element from views of every stride, above all where calls have dimensions of size 1 or 0.
 
-SLANGPY_STRIDES_CASES   calls for each kind of element and kind of call; default 10
-SLANGPY_STRIDES_PLANS   ways to pass the arguments, each with its kernels; default 1
-SLANGPY_STRIDES_SEED    which calls; default 1
 
 A failure shows the arguments of `run_case` that repeat it. All numbers are small integers, so that results are exact.
 """
@@ -10,7 +7,6 @@ A failure shows the arguments of `run_case` that repeat it. All numbers are smal
 from __future__ import annotations
 
 import importlib.util
-import os
 import random
 from dataclasses import dataclass
 from functools import cache
@@ -18,15 +14,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawn import MANY, SEED
 from strided import Memory, draw_layout
 
 import slangpy as spy
 
 pytestmark = [pytest.mark.needs_kernels, pytest.mark.slow]
 
-CASES = int(os.environ.get("SLANGPY_STRIDES_CASES", "10"))
-PLANS = int(os.environ.get("SLANGPY_STRIDES_PLANS", "1"))
-SEED = int(os.environ.get("SLANGPY_STRIDES_SEED", "1"))
+CASES = 10
+"""Calls for each kind of element, kind of call, and way to pass the arguments."""
+PLANS = MANY
+"""Ways to pass the arguments, each with its kernels."""
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 SIZES = (0, 1, 1, 1, 1, 2, 3, 5)
 

@@ -1,6 +1,6 @@
 """Long lives: code reloaded, modules and devices dropped, calls made, many times over, with flat memory.
 
-Short forms; SLANGPY_TEST_LONG=1 for 120 reloads, 5 000 modules, 500 devices and a million calls.
+Short forms; the long ones of drawn.py are 120 reloads, 5 000 modules, 500 devices and a million calls.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from drawn import LONG
 
 import slangpy as spy
-
-LONG = os.environ.get("SLANGPY_TEST_LONG") == "1"
 
 # What is done, how often before memory is first measured, how often after (short, long), and by how many MiB it may
 # have grown: a reload that leaked cost 54 MiB, a module 2.5, a device 0.2 to 8.7, a call of ten values a few hundred bytes.

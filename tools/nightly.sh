@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# What the gate has no time for: every test on every device, the random tests with fresh seeds and ten times as many draws,
+# long lives, and random programs. Uses the environment that tools/setup.sh made; ends with a table and a list of what failed.
+#
+#   SEED       default: from the clock; printed first, and enough to repeat a run
+#   DEVICES    default cpu,vulkan
+#   PROGRAMS   random programs of each kind on each device, within HOURS; default 10000
+#   HOURS      default 8
+#   OUT        folder for logs; default build/nightly
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+seed=${SEED:-$(date +%s)}
+devices=${DEVICES:-cpu,vulkan}
+out=${OUT:-build/nightly}
+bin=$PWD/${VENV:-.venv}/bin
+seconds=$((${HOURS:-8} * 3600))
+mkdir -p "$out"
+echo "nightly: SEED=$seed DEVICES=$devices"
+failed=()
+
+# stage NAME COMMAND...: runs it with its output in a log, of which the end is shown.
+stage() {
+    local name=$1 start=$SECONDS
+    shift
+    "$@" >"$out/$name.log" 2>&1 || failed+=("$name")
+    printf '\n== %s (%d s)\n' "$name" $((SECONDS - start))
+    tail -n 25 "$out/$name.log"
+}
+
+export SLANGPY_TEST_SEED=$seed SLANGPY_TEST_ALL=1 SLANGPY_TEST_DEVICES=null,$devices
+pytest=("$bin/pytest" -q -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0)
+stage everything "${pytest[@]}" tests
+stage many env SLANGPY_TEST_MANY=10 "${pytest[@]}" tests/property tests/cache/test_cache_inputs.py \
+    tests/call/module/test_living.py tests/device/test_lifetime.py tests/call/gradient/test_gradients_loops.py
+stage attack env PYTHONPATH=. "$bin/python" -m tests.attack --device "$devices" --programs "${PROGRAMS:-10000}" --seed "$seed" \
+    --seconds $((seconds / 2)) --out "$out/attack.jsonl"
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "FAILED: ${failed[*]}"
+    exit 1
+fi
