@@ -174,7 +174,11 @@ def no_validation_messages() -> Iterator[None]:
 
 
 def _environment() -> dict[str, str]:
-    return {name: text for name, text in os.environ.items() if name.startswith("SLANGPY_") or name in ("CXX", "PATH", "TMPDIR")}
+    return {
+        name: text
+        for name, text in os.environ.items()
+        if name.startswith("SLANGPY_") or name in ("CXX", "PATH", "TMPDIR")
+    }
 
 
 @pytest.fixture(autouse=True, scope="module")

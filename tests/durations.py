@@ -52,7 +52,11 @@ class Recorder:
 
     def pytest_sessionfinish(self) -> None:
         """Writes all that ran."""
-        machine = {"loop_s": round(self.speed, 3), "cores": os.cpu_count(), "run_s": round(time.perf_counter() - self.start, 1)}
+        machine = {
+            "loop_s": round(self.speed, 3),
+            "cores": os.cpu_count(),
+            "run_s": round(time.perf_counter() - self.start, 1),
+        }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(json.dumps(summary(self.seconds, machine), indent=1) + "\n")
 
@@ -67,7 +71,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     known = kept_seconds()
     tests_of = Counter(item.path for item in items)
     seconds = {
-        path: known.get(path.relative_to(config.rootpath).as_posix(), UNKNOWN * tests) for path, tests in tests_of.items()
+        path: known.get(path.relative_to(config.rootpath).as_posix(), UNKNOWN * tests)
+        for path, tests in tests_of.items()
     }
     items.sort(key=lambda item: (-seconds[item.path], item.path))
 
@@ -83,7 +88,9 @@ def summary(seconds: dict[str, float], machine: dict[str, Any]) -> dict[str, Any
     costliest = sorted(files, key=lambda path: -sum(files[path].values()))
     return {
         "machine": machine,
-        "files": {path: {device: round(spent, 2) for device, spent in sorted(files[path].items())} for path in costliest},
+        "files": {
+            path: {device: round(spent, 2) for device, spent in sorted(files[path].items())} for path in costliest
+        },
         "tests": {name: round(spent, 3) for name, spent in sorted(seconds.items(), key=lambda item: -item[1])},
     }
 
@@ -111,7 +118,12 @@ def show(record: dict[str, Any], top: int) -> None:
         for device, spent in row.items():
             totals[device] += spent
     print("machine", record["machine"])
-    print("all    ", {device: round(spent) for device, spent in sorted(totals.items())}, "sum", round(sum(totals.values())))
+    print(
+        "all    ",
+        {device: round(spent) for device, spent in sorted(totals.items())},
+        "sum",
+        round(sum(totals.values())),
+    )
     for path, row in list(record["files"].items())[:top]:
         print(f"{sum(row.values()):8.1f}  {path}  {row}")
 
