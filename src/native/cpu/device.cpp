@@ -66,6 +66,7 @@ std::vector<std::string> compiler_flags(const CompileDesc& desc)
                                    "-fvisibility=hidden",
                                    "-march=native",
                                    "-w",
+                                   "-fwrapv",
                                    "-fno-semantic-interposition",
                                    "-fno-math-errno",
                                    "-fno-trapping-math"};
