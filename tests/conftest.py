@@ -2,8 +2,8 @@
 
 SLANGPY_TEST_DEVICES   device types to test, by comma; default: all that open here
 SLANGPY_TEST_REQUIRE   device types whose absence is a failure
-SLANGPY_TEST_DEBUG     1: all devices with debug layers on: the first run of each backward call is checked, and a tensor
-                       of the CPU device ends at memory that faults
+SLANGPY_TEST_DEBUG     1: devices with debug layers: the first run of each backward call is checked, and memory of the CPU
+                       device lies between pages that fault
 SLANGPY_TEST_LAYERS    0: Vulkan devices without validation layers; 1: their absence is a failure; default: if installed
 """
 
