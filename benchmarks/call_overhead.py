@@ -1,4 +1,4 @@
-"""What one warm call costs besides its kernel: four elements, arguments of each kind.
+"""What one warm call costs besides its kernel: four elements, arguments of each kind, and lists of 1 to 64 of them.
 
     python benchmarks/call_overhead.py [--device cpu|vulkan|cuda] [--calls 2000]
 
@@ -9,6 +9,8 @@ size. Calls are not waited for one by one; the device is drained after each bloc
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import time
 from collections.abc import Callable
 
@@ -20,7 +22,11 @@ SOURCE = """
 [Differentiable]
 float add(float a, float b) { return a + b; }
 float3 shift(float3 v, float s) { return v + s; }
+struct Pair { float a; float b; }
+float total<let N : int>(Tensor<float, 1> xs[N]) { float sum = 0; for (int i = 0; i < N; i++) sum += xs[i][0]; return sum; }
+float fields<let N : int>(Pair xs[N]) { float sum = 0; for (int i = 0; i < N; i++) sum += xs[i].a * xs[i].b; return sum; }
 """
+LENGTHS = (1, 4, 16, 64)
 BLOCK = 20
 
 
@@ -37,6 +43,24 @@ def measure(call: Callable[[], object], drain: Callable[[], object], calls: int)
         drain()
         times.append((time.perf_counter() - start) / BLOCK * 1e6)
     return float(np.median(times)), float(np.percentile(times, 90))
+
+
+def list_calls(device: spy.Device, module: spy.Module) -> dict[str, Callable[[], object]]:
+    """Calls with a list of tensors or of dicts, by its length."""
+
+    def call(function: spy.FunctionNode, items: list[object]) -> Callable[[], object]:
+        return lambda: function(items)
+
+    found: dict[str, Callable[[], object]] = {}
+    for n in LENGTHS:
+        found[f"total([Tensor] * {n})"] = call(module.total, [spy.Tensor.zeros(device, (4,), "float") for _ in range(n)])
+    for n in LENGTHS if importlib.util.find_spec("torch") else ():
+        torch = importlib.import_module("torch")
+        place = device.torch_device
+        found[f"total([torch tensor] * {n})"] = call(module.total, [torch.zeros(4, device=place) for _ in range(n)])
+    for n in LENGTHS:
+        found[f"fields([dict] * {n})"] = call(module.fields, [{"_type": "Pair", "a": float(i), "b": 2.0} for i in range(n)])
+    return found
 
 
 def main() -> None:
@@ -64,6 +88,7 @@ def main() -> None:
         "add(Tensor, 2.0)": lambda: add(tensor, 2.0),
         "shift(Tensor (4, 3), Tensor)": lambda: module.shift(rows, tensor),
         "add.bwds(Tensor, 2.0, Tensor)": lambda: backward(graded, 2.0, _result=outgrad),
+        **list_calls(device, module),
     }
     print(f"{device.info.api_name}, {device.info.adapter_name}; microseconds a call")
     print(f"{'call':36}  median     p90")

@@ -26,6 +26,7 @@ from . import (
 )
 from ._native import *  # noqa: F403
 from ._native import DiffPair as DiffPair, Shape as Shape, ValueRef as ValueRef
+from .base.absent import absent as _absent
 from .base.keys import KeyCode as KeyCode
 from .base.utility import SHA1 as SHA1, Timer as Timer
 from .compiler import device_types as _device_types  # noqa: F401  (gives types their compiler)
@@ -225,11 +226,15 @@ def _find(name: str):
         raise AttributeError(f"module 'slangpy' has no attribute '{name}'; use Tensor.{name}(device, ...)")
     if name in ("array", "asarray", "from_numpy", "from_torch"):
         raise AttributeError(f"module 'slangpy' has no attribute '{name}'; use Tensor.from_numpy(device, array)")
+    raise _absent(lambda: f"module 'slangpy' has no attribute '{name}'{_near(name)}")
+
+
+def _near(name: str) -> str:
+    if name.startswith("_"):  # nobody wrote that: tools ask modules for __test__, __wrapped__ and the like
+        return ""
     known = [*globals(), *_OF_COMPILER, *_OF_IMAGES, *_LAZY]
-    close = []
-    if not name.startswith("_"):  # nobody wrote that: tools ask modules for __test__, __wrapped__ and the like
-        close = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1)
-    raise AttributeError(f"module 'slangpy' has no attribute '{name}'{f'; did you mean {close[0]}?' if close else ''}")
+    close = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 if not TYPE_CHECKING:  # type checkers read the list above, and so find names that are spelt wrong

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from .base.absent import absent
 from .plan.inspection import names_in
 from .tensor import Tensor
 from .values.packed import pack
@@ -87,7 +88,7 @@ class InstanceList:
         if known is None:
             function = self._struct.find_method(name)
             if function is None:
-                raise AttributeError(f"{self._struct.name} has no field or method named '{name}'{self._near(name)}")
+                raise absent(lambda: f"{self._struct.name} has no field or method named '{name}'{self._near(name)}")
             known = self._methods[name] = function if self._struct.is_static(name) else function.bind(self)
         return known
 

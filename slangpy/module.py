@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .base.absent import absent
 from .base.keywords import checked_keywords
 from .base.locks import new_rlock
 from .base.shared import Shared
@@ -351,7 +352,7 @@ class Module(Shared):
             if found is None and source_changed(self.device):
                 found = self._look_up(name)
             if found is None:
-                raise AttributeError(self._missing(name))
+                raise absent(lambda: self._missing(name))
             self._names[name] = found
         return found
 

@@ -6,6 +6,7 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from .base import libslang
+from .base.absent import absent
 from .base.shared import Shared
 from .compiler.modules.reload import source_changed
 from .function import FunctionCore, FunctionNode
@@ -132,7 +133,7 @@ class Struct(Shared):
         if child is None and source_changed(self.module.device):
             child = self.try_get_child(name)
         if child is None:
-            raise AttributeError(self._absent(name))
+            raise absent(lambda: self._absent(name))
         return child
 
     def _absent(self, name: str) -> str:

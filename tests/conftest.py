@@ -2,6 +2,8 @@
 
 SLANGPY_TEST_DEVICES   device types to test, by comma; default: all that open here
 SLANGPY_TEST_REQUIRE   device types whose absence is a failure
+SLANGPY_TEST_DEBUG     1: devices with debug layers: the first run of each backward call is checked, and memory of the CPU
+                       device lies between pages that fault
 SLANGPY_TEST_LAYERS    0: Vulkan devices without validation layers; 1: their absence is a failure; default: if installed
 SLANGPY_TEST_ALL       1: nothing is left out: tests marked `one` run on every device, and those marked `nightly` run
 SLANGPY_TEST_DURATIONS a file for the seconds of each test (durations.py)
@@ -143,7 +145,7 @@ def _open(device_type: DeviceType) -> Device:
         if device_type.name in _names("SLANGPY_TEST_REQUIRE"):
             pytest.fail(message)
         pytest.skip(message)
-    layers = device_type is DeviceType.vulkan and has_validation_layers()
+    layers = os.environ.get("SLANGPY_TEST_DEBUG") == "1" or (device_type is DeviceType.vulkan and has_validation_layers())
     return Device(type=device_type, compiler_options={}, enable_hot_reload=False, enable_debug_layers=layers)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..base import libslang
+from ..base.absent import absent
 from ..base.folders import LIBRARY
 from .enums import (
     ShaderModel as ShaderModel,
@@ -372,8 +373,7 @@ class ReflectionCursor:
             raise AttributeError(name)
         found = self.find_field(name)
         if not found.is_valid():
-            known = ", ".join(self._fields()) or "none"
-            raise AttributeError(f'Field "{name}" not found; there are: {known}')
+            raise absent(lambda: f'Field "{name}" not found; there are: {", ".join(self._fields()) or "none"}')
         return found
 
     def __dir__(self) -> Iterable[str]:

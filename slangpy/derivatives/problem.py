@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._native import DiffPair, ValueRef
+from .._native import DeviceType, DiffPair, ValueRef
 from ..plan.derive.gradients import flows
 from ..plan.records import Parameter, Placed, Value
 from ..pytorch.integration import is_torch_tensor
@@ -112,6 +112,9 @@ class Problem:
         if binding.kind == "view" and isinstance(given, Tensor):
             return TensorLeaf(*access, given, one_gradient)
         if binding.kind == "view" and is_torch_tensor(given):
+            is_number = given.dim() == 0 and given.device.type == "cpu"
+            if is_number and self.device.info.type is DeviceType.cuda:  # calls move the number, but no gradients of it
+                given = given.to(self.device.torch_device)
             return TorchLeaf(*access, given, one_gradient)
         if binding.kind == "packed" and isinstance(given, (list, tuple)):
             kind = {"half": np.float16, "double": np.float64}.get(binding.stored, np.float32)

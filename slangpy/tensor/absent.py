@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from .. import _native
+from ..base.absent import absent
 from ..reflection.dtypes import structured_dtype
 
 if TYPE_CHECKING:
@@ -135,14 +136,18 @@ class NoArithmetic(_native.TensorBase):
             declared = getattr(type(self), name, None)
             if isinstance(declared, property):
                 return declared.__get__(self)  # which raised AttributeError, and does so again
-            text = f"'{type(self).__name__}' object has no attribute '{name}'"
-            if name in _OTHER_NAMES:
-                text += f"; use {_OTHER_NAMES[name]}"
-            elif name in _COMPUTED:
-                text += f"; compute with a Slang function, or on a copy on the host: np.{name}(tensor)"
-            elif not name.startswith("_") and name in field_names(self):
-                text += f"; it is a field of the elements: tensor.to_numpy(structured=True)['{name}']"
-            elif not name.startswith("_"):
-                close = difflib.get_close_matches(name, dir(type(self)), 1)
-                text += f"; did you mean {close[0]}?" if close else ""
-            raise AttributeError(text, name=name, obj=self)
+            raise absent(lambda: _missing(self, name), name=name, obj=self)
+
+
+def _missing(tensor: _native.TensorBase, name: str) -> str:
+    text = f"'{type(tensor).__name__}' object has no attribute '{name}'"
+    if name in _OTHER_NAMES:
+        return f"{text}; use {_OTHER_NAMES[name]}"
+    if name in _COMPUTED:
+        return f"{text}; compute with a Slang function, or on a copy on the host: np.{name}(tensor)"
+    if name.startswith("_"):
+        return text
+    if name in field_names(tensor):
+        return f"{text}; it is a field of the elements: tensor.to_numpy(structured=True)['{name}']"
+    close = difflib.get_close_matches(name, dir(type(tensor)), 1)
+    return f"{text}; did you mean {close[0]}?" if close else text

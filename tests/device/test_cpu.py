@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -154,3 +155,33 @@ print("ok", len(os.listdir("/proc/self/task")))
 def test_unsupported_feature_message() -> None:
     text = _native._unsupported_feature_message("blur", "group barriers", spy.DeviceType.cpu)
     assert "blur" in text and "group barriers" in text and "cuda, vulkan, d3d12" in text
+
+
+BESIDE = """
+import sys, slangpy as spy
+device = spy.Device(type=spy.DeviceType.cpu, enable_debug_layers=sys.argv[1] == "layers")
+m = spy.Module.load_from_source(device, "beside", "float at(float* p, int i) { return p[i]; }")
+for count in (1, 1000, 1 << 20):
+    for uninitialized in (0, 1):
+        x = (spy.Tensor.empty if uninitialized else spy.Tensor.zeros)(device, (count,), "float")
+        x[...] = 2
+        assert (x.to_numpy() == 2).all() and m.at(x.storage, count - 1) == 2
+        del x
+x = spy.Tensor.zeros(device, (1000,), "float")
+print("before", flush=True)
+print("read", m.at(x.storage, int(sys.argv[2])), flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="looks for a signal")
+@pytest.mark.parametrize("index", [999, 1016, 15000])
+def test_memory_ends_at_pages_that_fault_under_debug_layers(index: int) -> None:
+    """Less than 64 bytes behind the last element."""
+    run = subprocess.run(
+        [sys.executable, "-c", BESIDE, "layers", str(index)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert "before" in run.stdout, run.stderr
+    if index == 999:
+        assert run.returncode == 0 and "read 0.0" in run.stdout
+    else:
+        assert run.returncode == -signal.SIGSEGV and "read" not in run.stdout

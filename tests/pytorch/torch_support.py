@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,8 @@ def torch_devices() -> list[str]:
 
 @cache
 def device_of(name: str) -> Any:
-    if name == "vulkan":
-        return spy.create_torch_device(type=spy.DeviceType.vulkan, enable_hot_reload=False)
-    return spy.create_torch_device(type=spy.DeviceType[name], enable_hot_reload=False)
+    debug = os.environ.get("SLANGPY_TEST_DEBUG") == "1"
+    return spy.create_torch_device(type=spy.DeviceType[name], enable_hot_reload=False, enable_debug_layers=debug)
 
 
 @cache

@@ -8,6 +8,7 @@ import enum
 import re
 from typing import Any
 
+from slangpy.base.absent import absent
 from slangpy.pytorch.kernels.devices import Programs
 from slangpy.pytorch.kernels.entry_points import HostFunction, host_functions
 from slangpy.pytorch.kernels.kernel import Kernel
@@ -73,9 +74,12 @@ class KernelModule:
             raise AttributeError(f"'{name}' is the name of several types of this file; use one of: {', '.join(unclear)}")
         if name.startswith("__"):
             raise AttributeError(name)
-        near = difflib.get_close_matches(name, items, 1)
+        raise absent(lambda: self._missing(name))
+
+    def _missing(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._items, 1)
         hint = f"; did you mean '{near[0]}'? There are: " if near else "; there are: "
-        raise AttributeError(f"{self.__file__} has no '{name}'{hint}{', '.join(sorted(items))}")
+        return f"{self.__file__} has no '{name}'{hint}{', '.join(sorted(self._items))}"
 
     def __dir__(self) -> list[str]:
         return sorted(self._items)

@@ -8,7 +8,7 @@ namespace spy {
 /// A call with a tensor that requires grad: the plain call where no gradient flows, else a node in torch's graph.
 nb::object call_in_graph(nb::handle self, CallSite& site, const std::shared_ptr<CallPlan>& plan, Signature& signature,
                          const CallArguments& arguments);
-/// The plan of a backward call that this thread is about to run.
+/// The plan of a backward call that this thread has run.
 void note_backward_plan(const std::shared_ptr<CallPlan>& plan);
 
 /// A launched call whose arguments are numbers and torch tensors, as its node keeps it.

@@ -5,6 +5,8 @@
 #include "values/torch.h"
 #include "values/writer.h"
 
+#include <array>
+
 namespace spy {
 
 namespace {
@@ -74,6 +76,32 @@ void measure_leaf(const Call& call, Measured& measured, size_t index)
     } else if (spec.as<CustomSpec>()) {
         merge_shape(call, measured, index, custom_shape(call, measured, index));
     }
+}
+
+/// Whether a leaf is written at an element for each invocation. References keep the value of some one invocation, and
+/// where a function writes to a tensor or a texture that it was given whole is its own matter.
+bool is_spread_output(const LeafSpec& spec)
+{
+    if (!spec.writes || spec.whole)
+        return false;
+    const auto* resource = spec.as<ResourceSpec>();
+    return spec.as<ViewSpec>() || (resource && resource->steps >= 0) || (spec.as<CustomSpec>() && spec.vector_dims());
+}
+
+/// What a call does to an output is `out[...] = f(...)`, which broadcasts f but not out.
+void check_covered(const Call& call, const Measured& measured, size_t index)
+{
+    const LeafSpec& spec = call.plan.leaves[index];
+    const Leaf& leaf = call.leaf(index);
+    const Shape &shape = measured.shape, own = shape_of(spec, leaf);
+    std::array<bool, Shape::max_rank> covered{};
+    for (uint32_t i = 0; i < spec.vector_dims(); ++i)
+        covered[spec.map[i]] = own[i] == shape[spec.map[i]] || own[i] == -1;
+    for (size_t i = 0; i < shape.size(); ++i)
+        if (shape[i] > 1 && !covered[i])
+            fail_value(call.plan.label, ": argument ", spec.name, " of shape ", own.str(),
+                       " is written, but has no element of its own for each invocation of the call, whose shape is ",
+                       shape.str(), "; pass one of that shape");
 }
 
 [[noreturn]] void fail_overlap(const Call& call, const LeafSpec& spec, const char* what)
@@ -173,6 +201,9 @@ Measured measure(const Call& call)
             check_overlap(call, i);
         measure_leaf(call, measured, i);
     }
+    for (size_t i = 0; i < call.leaf_count(); ++i)
+        if (is_spread_output(call.plan.leaves[i]))
+            check_covered(call, measured, i);
     measured.total = measured.shape.element_count();
     apply_thread_count(call, measured);
     if (!measured.torch_like && call.plan.result.mode == ResultMode::torch && !call.recorder)

@@ -13,6 +13,9 @@ void move_number(const Call& call, const Measured& measured, const LeafSpec& spe
                     "Python number or ", spec.name, ".cuda()");
     refuse_in_capture(call, measured, "argument ", spec.name,
                       " is a CPU tensor that is copied to the GPU (pass a Python number or ", spec.name, ".cuda())");
+    if (leaf.grads[0] || leaf.grads[1])
+        fail_value(call.plan.label, ": argument ", spec.name, " is a diff_pair of CPU tensors, but the module's device is ",
+                   "CUDA; pass slangpy.diff_pair(value.cuda(), gradient.cuda())");
     nb::object moved = nb::handle(leaf.object).attr("to")(nb::handle(measured.torch_like->object).attr("device"));
     TorchTensor found;
     read_torch(moved.ptr(), found);
@@ -61,21 +64,6 @@ void check_torch(const Call& call, const Measured& measured, const LeafSpec& spe
                    " is a diff_pair without a primal, but its value is read; pass slangpy.diff_pair(primal, grad)");
 }
 
-/// What a call does to a tensor is `t.copy_(f(...))`, which broadcasts f but not t.
-void check_covered(const Call& call, const Measured& measured, const LeafSpec& spec, const Leaf& leaf)
-{
-    const Shape& shape = measured.shape;
-    std::array<bool, Shape::max_rank> covered{};
-    for (uint32_t i = 0; i < spec.vector_dims(); ++i)
-        covered[spec.map[i]] = leaf.shape[i] == shape[spec.map[i]];
-    for (size_t i = 0; i < shape.size(); ++i)
-        if (shape[i] > 1 && !covered[i])
-            fail_value(call.plan.label, ": argument ", spec.name, " of shape ", leaf.shape.str(),
-                       " is written, but has no element "
-                       "of its own for each invocation of the call, whose shape is ",
-                       shape.str(), "; pass a tensor of that shape");
-}
-
 /// From here on a host array, which goes through a temporary.
 void as_array(Leaf& leaf)
 {
@@ -86,8 +74,6 @@ void as_array(Leaf& leaf)
 
 void place_view(const Call& call, const Measured& measured, const LeafSpec& spec, const ViewSpec& view, Leaf& leaf)
 {
-    if (spec.writes && !spec.whole)
-        check_covered(call, measured, spec, leaf);
     bool direct = leaf.device_type == 2 || call.on_host;
     if (direct && view.element.size && view.element.size != scalar_info(leaf.scalar).size) {
         if (leaf.device_type == 2)

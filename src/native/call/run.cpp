@@ -165,13 +165,13 @@ nb::object call_with(nb::handle self, nb::args args, nb::kwargs given, std::span
     begin(self, site, gathered, signature, nullptr);
     PlanTable& table = *nb::cast<PlanTable*>(site.table);
     std::shared_ptr<CallPlan> plan = find_plan(site, self, table, signature, arguments);
-    if (site.is_bwds)
-        note_backward_plan(plan);
     if (joins_graph(site, *plan, signature))
         return call_in_graph(self, site, plan, signature, arguments);
     nb::object result = returned(*plan, arguments, signature, launch(*plan, signature, site.run));
     if (plan->state.is_unchecked && !signature.reserved.append_to)
         check_first_run(self, *plan, args, given, slots);
+    if (site.is_bwds) // not before the check, which makes calls with derivatives of its own
+        note_backward_plan(plan);
     return result;
 }
 

@@ -128,6 +128,8 @@ std::vector<AdapterInfo> enumerate()
 CpuDevice::CpuDevice(const DeviceDesc& desc) : m_pool(thread_count())
 {
     m_desc = desc;
+    if (desc.enable_debug_layers)
+        m_heap = std::make_shared<HostHeap>(true);
     m_info = make_info();
     m_target = {"cpp",
                 "",

@@ -35,6 +35,8 @@ uint8_t* map_pages(uint64_t size)
     return static_cast<uint8_t*>(VirtualAlloc(nullptr, size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
 }
 void unmap_pages(uint8_t* data, uint64_t) { VirtualFree(data, 0, MEM_RELEASE); }
+/// Makes pages fault.
+void close_pages(uint8_t* data, uint64_t size) { VirtualFree(data, size, MEM_DECOMMIT); }
 void* allocate_small(uint64_t size) { return _aligned_malloc(size, small_alignment); }
 void free_small(void* data) { _aligned_free(data); }
 
@@ -50,10 +52,31 @@ uint8_t* map_pages(uint64_t size)
     return static_cast<uint8_t*>(block);
 }
 void unmap_pages(uint8_t* data, uint64_t size) { munmap(data, size); }
+/// Makes pages fault.
+void close_pages(uint8_t* data, uint64_t size) { mprotect(data, size, PROT_NONE); }
 void* allocate_small(uint64_t size) { return std::aligned_alloc(small_alignment, size); }
 void free_small(void* data) { std::free(data); }
 
 #endif
+
+constexpr uint64_t guard = 1u << 16; ///< a whole number of pages on every system
+
+/// A block between pages that fault, `size` being a multiple of its alignment.
+uint8_t* map_guarded(uint64_t size)
+{
+    const uint64_t whole = round_up(size, guard);
+    uint8_t* pages = map_pages(whole + 2 * guard);
+    if (!pages)
+        return nullptr;
+    close_pages(pages, guard);
+    close_pages(pages + guard + whole, guard);
+    return pages + guard + whole - size;
+}
+void unmap_guarded(uint8_t* data, uint64_t size)
+{
+    const uint64_t whole = round_up(size, guard);
+    unmap_pages(data + size - whole - guard, whole + 2 * guard);
+}
 
 } // namespace
 
@@ -63,13 +86,17 @@ uint8_t* HostHeap::allocate(uint64_t& size, bool zero)
 {
     if (size > UINT64_MAX / 2)
         return nullptr;
-    const bool is_large = size >= large;
+    const bool is_large = size >= large && !m_is_guarded;
     // In steps of about 6 %, so that similar sizes share blocks.
     const uint64_t step = is_large ? std::max<uint64_t>(1u << 16, std::bit_floor(size) / 16) : 64;
     size = round_up(size, step);
     std::lock_guard lock(m_mutex);
     uint8_t* data = nullptr;
-    if (auto it = m_cache.find(size); it != m_cache.end()) {
+    if (m_is_guarded) {
+        data = map_guarded(size);
+        if (!data)
+            return nullptr;
+    } else if (auto it = m_cache.find(size); it != m_cache.end()) {
         data = it->second;
         m_cache.erase(it);
         m_cached -= size;
@@ -96,7 +123,9 @@ void HostHeap::free(uint8_t* data, uint64_t size) noexcept
     std::lock_guard lock(m_mutex);
     m_in_use -= size;
     m_count -= 1;
-    if (size < large) {
+    if (m_is_guarded) {
+        unmap_guarded(data, size);
+    } else if (size < large) {
         free_small(data);
     } else if (m_cached + size <= max_cached) {
         try {

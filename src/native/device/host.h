@@ -42,6 +42,9 @@ public:
     static constexpr uint64_t large = 1u << 20;
     static constexpr uint64_t max_cached = 512u << 20;
 
+    /// is_guarded: each block lies between pages that fault, and ends at the last one, but for less than 64 bytes. What
+    /// reads or writes outside of it, or after it was freed, stops at once.
+    explicit HostHeap(bool is_guarded = false) : m_is_guarded(is_guarded) { }
     ~HostHeap();
     /// `size` is rounded up to what is really taken.
     uint8_t* allocate(uint64_t& size, bool zero);
@@ -50,6 +53,7 @@ public:
     HeapReport report();
 
 private:
+    const bool m_is_guarded;
     std::mutex m_mutex;
     std::multimap<uint64_t, uint8_t*> m_cache; ///< by size
     uint64_t m_cached = 0, m_in_use = 0, m_count = 0;
@@ -78,8 +82,6 @@ public:
 
 protected:
     void close_backend() noexcept override { m_heap->trim(); }
-
-private:
     std::shared_ptr<HostHeap> m_heap = std::make_shared<HostHeap>(); ///< exported memory may outlive the device
 };
 

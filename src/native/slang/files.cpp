@@ -132,6 +132,8 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
     text = rewrite_diagonals(rewrite_merges(text, around.functions), around.functions);
     if (m_rewrites.for_host && m_has_library)
         text = import_narrow(import_host(std::move(text), around), around);
+    if (m_has_library)
+        text = import_remainders(std::move(text));
     if (m_rewrites.prints && m_has_library)
         text = import_printing(std::move(text));
     return m_rewrites.inlines_differentiable ? inline_differentiable(text) : text;

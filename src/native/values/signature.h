@@ -32,7 +32,7 @@ struct Signature {
     std::vector<nb::object> keep;
     std::vector<ThisUpdate> updates;
     std::vector<NativeCopy> native_copies;
-    std::vector<nb::object> answers; ///< what get_this() and merged lists gave, in walk order: asked once per call
+    std::vector<nb::object> answers; ///< what get_this() gave, in walk order: asked once per call
     ReservedArguments reserved;
     bool has_torch = false;
     bool has_torch_pairs = false;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,11 @@ from calls_support import array, plain, source, tensor, tensor_of
 
 import slangpy as spy
 from slangpy.errors import BoundVariableException, ResolveException, ShapeError
+
+try:
+    import torch
+except ImportError:
+    torch = None
 
 pytestmark = pytest.mark.needs_kernels
 
@@ -156,6 +162,66 @@ def test_empty_lists(module: Any) -> None:
 def test_lists_that_do_not_agree(module: Any, value: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         module.sx(value)
+
+
+def test_what_dicts_of_a_list_may_be(module: Any) -> None:
+    """Order of fields, subclasses of dict, list and tuple, objects that stand for dicts, equal types by name or Struct."""
+
+    class Own(dict):
+        pass
+
+    class Rows(list):
+        pass
+
+    class This:
+        def __init__(self, value: Any) -> None:
+            self.value = value
+
+        def get_this(self) -> Any:
+            return self.value
+
+    expected = [[1.0, 2.0], [3.0, 4.0]]
+    one, two, three, four = ({"x": float(i)} for i in range(1, 5))
+    for rows in (
+        [[one, two], [three, four]], ([one, two], (three, four)), [Rows([one, two]), [Own(three), four]],
+        [This([one, This(two)]), (This(This(three)), four)], Rows([This(Own(one)), two]),
+    ):  # fmt: skip
+        found = plain(module.sx(rows))
+        assert found == (expected if len(found[:1]) and isinstance(found[0], list) else expected[0])
+    typed = [{"_type": "S", "x": 1.0}, {"x": 2.0, "_type": module.S}]
+    assert plain(module.sx(typed)) == [1.0, 2.0]
+    for odd in ([{"x": 1.0, 2: 1.0}] * 2, [{"x": 1.0}, {"x": 1.0, 2: 1.0}], [{"x": 1.0, "_type": 3}] * 2):
+        with pytest.raises((BoundVariableException, ResolveException)):
+            module.sx(odd)
+
+
+def test_warm_calls_walk_lists_natively(module: Any, device: Any) -> None:
+    """No Python code runs for them."""
+    tensors = [tensor(device, 3) for _ in range(16)]
+    dicts = [{"x": float(i), "v": spy.float3(i), "inner": {"w": spy.float2(0, i), "n": i}} for i in range(16)]
+    out, outs = tensor(device, 16), tensor(device, 16, 4)
+    calls = [
+        lambda: module.row(tensors, _result=out), lambda: module.gs(dicts, _result=out),
+        lambda: module.add([[1.0] * 4] * 16, 1.0, _result=outs),
+    ]  # fmt: skip
+    if torch is not None and device.info.type is spy.DeviceType.cpu:
+        shared = [torch.ones(3) for _ in range(16)]
+        calls.append(lambda: module.row(shared, _result=out))
+    ran: list[str] = []
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code.co_name != "<lambda>":
+            ran.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+
+    for call in calls:
+        call()
+        call()
+        sys.setprofile(note)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
+        assert ran == []
 
 
 def test_containers_that_do_not_agree(module: Any, device: Any) -> None:

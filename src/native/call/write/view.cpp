@@ -258,11 +258,27 @@ void write_view(Writing& w, const LeafSpec& spec, const ViewSlot& slot, uint64_t
     }
 }
 
+/// Kernels never find null where they read or add a gradient: the call has it, or the plan is not for such calls.
+static void require_gradients(const Writing& w, size_t index, const ViewSpec& view)
+{
+    const Leaf& leaf = w.leaf(index);
+    for (const ViewSource source : {ViewSource::grad_in, ViewSource::grad_out}) {
+        const nb::object* attached = !leaf.tensor ? nullptr
+            : source == ViewSource::grad_in       ? &leaf.tensor->grad_in
+                                                  : &leaf.tensor->grad_out;
+        const bool is_there = attached ? !attached->is_none() : leaf.grads[size_t(source) - 1] != nullptr;
+        if (view.has(source) && !is_there)
+            fail_runtime(w.label(), ": argument ", w.spec(index).name, " has no ", slot_names[size_t(source)],
+                         ", which this kernel uses; pass one, a slangpy.diff_pair or a Tensor with_grads()");
+    }
+}
+
 void write_kind(Writing& w, size_t index, const ViewSpec& view)
 {
     if (view.table >= 0 && !w.in_entry)
         return write_entry(w, index, view.table);
     const Leaf& leaf = w.leaf(index);
+    require_gradients(w, index, view);
     if (leaf.kind == ValueKind::torch)
         return write_torch(w, index, view);
     if (leaf.kind == ValueKind::tensor)

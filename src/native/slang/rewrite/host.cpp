@@ -97,11 +97,27 @@ std::string import_host(std::string source, const Surroundings& around)
     return is_named || (may_name && names_types(source, around)) ? source + "\nimport slangpy_host;\n" : source;
 }
 
+namespace {
+
+/// `import module;` behind a source that names a function of Slang's which our module has instead.
+std::string import_function(std::string source, std::string_view function, const std::string& module)
+{
+    const bool may = source.find(function) != source.npos && source.find("import " + module) == source.npos;
+    const auto is_it = [&](std::string_view word) { return word == function; };
+    return may && names(source, is_it) ? source + "\nimport " + module + ";\n" : source;
+}
+
+} // namespace
+
+std::string import_remainders(std::string source)
+{
+    const bool derives = source.find("ifferentiable") != source.npos; // [Differentiable], IDifferentiable, ...
+    return derives ? import_function(std::move(source), "fmod", "slangpy_remainders") : source;
+}
+
 std::string import_printing(std::string source)
 {
-    const bool may = source.find("printf") != source.npos && source.find("import slangpy_print") == source.npos;
-    const auto is_printf = [](std::string_view word) { return word == "printf"; };
-    return may && names(source, is_printf) ? source + "\nimport slangpy_print;\n" : source;
+    return import_function(std::move(source), "printf", "slangpy_print");
 }
 
 } // namespace spy

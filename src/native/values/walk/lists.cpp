@@ -22,16 +22,6 @@ int64_t add_aggregate(Walk& w, PyObject* value, ValueKind kind)
     return w.last_leaf();
 }
 
-std::string type_text(const Walk& w, PyObject* item)
-{
-    if (PyUnicode_Check(item))
-        return text_of(item);
-    nb::object name = nb::getattr(nb::handle(item), "full_name", nb::none());
-    if (!PyUnicode_Check(name.ptr()))
-        w.fail_bound("_type must be the name of a Slang type or a Struct, got ", class_name(item));
-    return text_of(name.ptr());
-}
-
 bool take_item(Walk& w, PyObject* item, const ClassEntry& entry, Leaf& leaf)
 {
     ScalarType scalar = ScalarType::none;
@@ -141,7 +131,7 @@ nb::object plain_items(Walk& w, PyObject* value, int level = 0)
                 w.fail_bound("get_this() nested more than 64 levels deep");
             item = ask_this(w, item.ptr());
         }
-        if (PyList_CheckExact(item.ptr()) || PyTuple_CheckExact(item.ptr()))
+        if (class_of(item.ptr()).value_class == ValueClass::sequence)
             item = plain_items(w, item.ptr(), level + 1);
         items.append(item);
     }
@@ -219,25 +209,14 @@ nb::object walk_merged(Walk& w, nb::object merged, PyObject* list, int64_t own)
 /// A list of dicts becomes one dict of lists; other lists of objects are arrays of resources.
 nb::object walk_objects(Walk& w, PyObject* value)
 {
-    static nb::object* transpose = nullptr;
-    if (!transpose)
-        transpose = new nb::object(nb::module_::import_("slangpy.run.lists").attr("merge_items"));
     nb::object items = plain_items(w, value);
     if (w.depth < 64 && is_numbers(w, items))
         return walk_sequence(w, w.hold(items));
-    nb::object merged = w.answer([&] {
-        try {
-            return (*transpose)(items); // None when the elements are no dicts
-        } catch (nb::python_error& error) {
-            if (!error.matches(PyExc_ValueError))
-                throw;
-            w.fail_bound(nb::cast<std::string>(nb::str(error.value())));
-        }
-    });
+    nb::object merged = merge_items(w, items.ptr());
     PyObject* list = w.hold(items);
     int64_t own = add_aggregate(w, list, ValueKind::list);
     w.signature.leaves[size_t(own)].shape.push_back(PyList_GET_SIZE(list));
-    return merged.is_none() ? walk_array_of_objects(w, value, list, own) : walk_merged(w, std::move(merged), list, own);
+    return merged.is_valid() ? walk_merged(w, std::move(merged), list, own) : walk_array_of_objects(w, value, list, own);
 }
 
 /// The fields of a dict by name, in that order.
