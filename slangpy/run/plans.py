@@ -109,7 +109,7 @@ class PlanView:
     def store(self) -> None:
         """Keeps the plan and its kernels' names on disk."""
         options = self.request.options
-        if not self.module.cacheable or options.conformances or self._has_marshalls:
+        if not self.module._cacheable or options.conformances or self._has_marshalls:
             return
         if not self.kernels.is_current:
             return  # a reload came between planning and building: the key would be that of the new code
@@ -120,7 +120,7 @@ class PlanView:
 
     def restore(self) -> bool:
         """Takes the plan from disk; False when it (or a kernel of it) is not there."""
-        if not self.module.cacheable or self._has_marshalls:
+        if not self.module._cacheable or self._has_marshalls:
             return False
         found = plan_disk.load(self.module, self._disk_key(), self.request.kernel_label)
         if found is None:
@@ -203,7 +203,7 @@ def plan_call(
 
 def _plan_call(node: Any, description: list[Any], result_type: Any, deterministic: bool) -> NativePlan:
     with code_lock:
-        node.module.follow_compiler()
+        node.module._follow_compiler()
         arguments = decode(description)
         mode = result_mode(result_type, node, arguments)
         result_class = node.options.return_type if result_type is None else result_type

@@ -67,7 +67,7 @@ class LoadedModule:
 
 def foreign_links(link: Any) -> list[Any]:
     """Those that no other session has; a Module is loaded where it is needed."""
-    return [item for item in link if not hasattr(type(item), "loaded")]  # asking the module itself would compile it
+    return [item for item in link if not hasattr(type(item), "_compiled")]  # asking the module itself would compile it
 
 
 def session_for(device: Any, link: Any, defines: dict[str, str]) -> Any:
@@ -75,12 +75,12 @@ def session_for(device: Any, link: Any, defines: dict[str, str]) -> Any:
     with; else one of the device's."""
     if defines:
         return new_session(device, defines)
-    modules = [item for item in link if hasattr(item, "loaded")]
+    modules = [item for item in link if hasattr(type(item), "_compiled")]
     foreign = foreign_links(link)
     if foreign:
         return foreign[0].session
     if modules:
-        return modules[0].loaded.main.session
+        return modules[0]._compiled.main.session
     state = device._state
     session = state.functional_session
     if session is None:

@@ -60,10 +60,10 @@ def _holds(module: Any, preludes: Iterable[str], says: Callable[[str], bool], na
     """Whether one of the texts does what `says` asks. `name`: under which a loaded module remembers it."""
     if any(says(text) for text in preludes):
         return True
-    known = getattr(module.loaded, name, None)
+    known = getattr(module._compiled, name, None)
     if known is None:
         known = _is_said(module, says)
-        setattr(module.loaded, name, known)
+        setattr(module._compiled, name, known)
     return known
 
 
