@@ -30,7 +30,8 @@ class YAHandling(enum.IntEnum):
 class Options:
     """load_as_normalized: integers of 8 and 16 bits are read as 0 to 1. load_as_srgb: 8-bit images with the curve of sRGB
     are read as light, where the device has such a format, also where load_as_normalized is off. extend_alpha: rgb becomes
-    rgba where the device has no rgb format for this usage, and where mips are generated. `Options(load_as_srgb=False)`, or a dict of the fields.
+    rgba where the device has no rgb format for this usage, and where mips are generated. `Options(load_as_srgb=False)`, or
+    a dict of the fields.
     """
 
     load_as_normalized: bool = True

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.scalars import SCALARS, SIZES
 from ..reflection.dtypes import numpy_scalar, structured_dtype
 from .bind.base import enum_storage, fixed_size
-from .derive.gradients import NONE, carriers
+from .derive.gradients import NONE, carriers, lost_gradients
 from .emit import variants
 from .emit.variants import can_flatten, crossing_bytes, picks_elements
 from .kernels import can_be_aligned, can_be_near, can_patch, can_privatize, can_space, can_spread, can_widen
@@ -66,6 +66,8 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
     _mark_whole(plan, leaves)
     if request.call_mode == "prim":
         result = _mark_carriers(plan, leaves, result)
+        for placed, lost in lost_gradients(plan, request.module):
+            leaves[placed.leaf] = replace(leaves[placed.leaf], lost=lost)
     return Specification(
         leaves=tuple(leaves.get(i, LeafSpec()) for i in range(max(leaves, default=-1) + 1)),
         result=result,

@@ -12,7 +12,7 @@ from .bind.custom import with_class
 from .derive.backward_check import lost_share_warnings
 from .derive.forward_check import check_forward
 from .derive.forward_mode import has_tangent, tangents
-from .derive.gradients import derivatives, has_storage, lacks_seed
+from .derive.gradients import derivatives, has_storage, lacks_seed, lost_gradients
 from .derive.second_order import second_derivatives
 from .device_types import check_narrow_floats, check_pointer_sized
 from .emit.groups import tile_shape
@@ -135,6 +135,11 @@ def _derivatives(request: Request, plan: Vectorized) -> dict[str, Derivative]:
     return tangents(plan) if options.fwds else {}
 
 
+def _wants_gradient(value: Value | None) -> bool:
+    """Whether a value has memory for a gradient."""
+    return value is not None and bool(value.details.get("needs_grad" if value.kind == "diff_pair" else "grad_out"))
+
+
 def lacks_storage(request: Request, planned: Planned) -> bool:
     """Whether a derivative is asked for, but no argument has memory that takes part."""
     if request.options.fwds:
@@ -144,11 +149,12 @@ def lacks_storage(request: Request, planned: Planned) -> bool:
 
 def dropped_outputs(request: Request, planned: Planned) -> tuple[str, ...]:
     """What to tell of outputs that go nowhere: plain values are legal in their place."""
+    kinds = {"out": "output", "inout": "inout parameter"}
     return tuple(
-        f"{request.label}: {parameter.name} is an output, and the {parameter.argument.value.summary()} passed for it "
+        f"{request.label}: {parameter.name} is an {kinds[parameter.io]}, and the {parameter.argument.value.summary()} passed for it "
         "cannot receive it: what the function writes there is dropped; pass a Tensor, a NumPy array or, for one value, a slangpy.ValueRef"
         for parameter in planned.resolved.parameters
-        if parameter.io == "out" and parameter.argument is not None and not request.options.bwds
+        if parameter.io in kinds and parameter.argument is not None and not request.options.bwds
         if not any(placed.writes for placed in planned.vectorized.placed if placed.parameter == parameter.name)
     )
 
@@ -187,6 +193,12 @@ def warnings_of(request: Request, planned: Planned) -> tuple[str, ...]:
         missing = "has a tangent" if request.options.fwds else "has storage for a gradient"
         texts.append(f"{call}: no argument {missing}; attach one with with_grads() or a DiffPair")
     if request.options.bwds:
+        texts += [
+            f"{call}: no gradient reaches {placed.path}, because struct {name} is not differentiable; declare it "
+            f"`struct {name} : IDifferentiable`"
+            for placed, name in lost_gradients(planned.vectorized, request.module)
+            if _wants_gradient(placed.binding.value)
+        ]
         if lacks_seed(planned.vectorized, planned.derivatives):
             texts.append(
                 f"{call}: _result has no gradient to read, so all gradients are zero; attach one with with_grads() or "

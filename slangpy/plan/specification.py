@@ -146,6 +146,8 @@ class LeafSpec:
     """Its access class takes part in the variant."""
     carries: bool = False
     """torch: autograd may send a gradient through it."""
+    lost: str = ""
+    """torch: the struct that it is in, where that alone has no derivative."""
     whole: bool = False
     """The function picks the elements of the tensor itself."""
     is_view: bool = False

@@ -125,6 +125,7 @@ def _freeze_other(module: Any, value: Any, path: str) -> Any:
     if isinstance(value, enum.Enum):
         return _freeze(module, value.value, path)
     foreign = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
+    _native._refuse_masked(value)
     if not isinstance(value, (str, bytes, type)) and any(hasattr(value, name) for name in foreign):
         from_dlpack = not hasattr(value, "__array_interface__") and hasattr(value, "__dlpack__")
         return (
