@@ -413,7 +413,11 @@ class SlangProgramLayout:
         arguments = generic_arguments(self._type_of(type_, "get_resolved_generic_args").full_name)
         if arguments is None:
             return None
-        return [int(text) if text.lstrip("-").isdigit() else self.require_type_by_name(text) for text in arguments]
+        bools = {"true": 1, "false": 0}
+        return [
+            bools[text] if text in bools else int(text) if text.lstrip("-").isdigit() else self.require_type_by_name(text)
+            for text in arguments
+        ]
 
     def scalar_type(self, scalar: Any) -> SlangType:
         name = getattr(scalar, "name", str(scalar)).rstrip("_")
