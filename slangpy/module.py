@@ -30,10 +30,14 @@ from .compiler.modules.loaded import (
     KernelStore,
     LoadedModule,
     callable_names,
+    checked_options,
     declared_names,
     foreign_links,
+    hidden_names,
     new_session,
+    public_members,
     session_for,
+    warn_of_hidden,
 )
 from .compiler.modules.reload import register, source_changed, watch
 from .compiler.options import options_key
@@ -46,7 +50,6 @@ from .struct import Struct
 if TYPE_CHECKING:
     from .device import Device
 
-_OPTIONS = {"strict_broadcasting": False, "convert": "none", "defer_target_compilation": True}
 _lock = new_rlock()
 
 
@@ -66,6 +69,7 @@ class Module(Shared):
             raise ValueError("Module: the module's session belongs to no device; load it with device.load_module()")
         self._setup(device, slang_module.name, None, "", options, link)
         self._slang_module = slang_module
+        warn_of_hidden(self._stem, hidden_names(slang_module, _MEMBERS, public_members(Struct)), 2)
 
     def _setup(
         self,
@@ -83,7 +87,7 @@ class Module(Shared):
         self.device = device
         self._path = path
         self._source = source
-        self.options = _check_options(options)
+        self.options = checked_options(options)
         self.link = list(link or ())
         for item in foreign_links(self.link):
             check_own_code(f"Module '{name}': linked module '{item.name}'", device, item)
@@ -122,9 +126,7 @@ class Module(Shared):
         module = Module.__new__(Module)
         found = find_file(device, os.fspath(path))
         module._setup(device, os.fspath(path), found, "", options, link, defines)
-        if module._load_manifest() is None:
-            module._compiled
-        return module
+        return module._read()
 
     @staticmethod
     @checked_keywords
@@ -140,9 +142,7 @@ class Module(Shared):
         that it imports, beside those of the device."""
         module = Module.__new__(Module)
         module._setup(device, name, None, source or "\n", options, link, defines)  # no text: Module(SlangModule)
-        if module._load_manifest() is None:
-            module._compiled
-        return module
+        return module._read()
 
     @staticmethod
     @checked_keywords
@@ -151,6 +151,15 @@ class Module(Shared):
         if device is not None:
             check_own_code(f"load_from_module: module '{slang_module.name}'", device, slang_module)
         return Module(slang_module, options, link)
+
+    def _read(self) -> Module:
+        """Compiles what no earlier process has."""
+        record = self._load_manifest()
+        if record is None:
+            self._compiled
+            record = self._manifest
+        warn_of_hidden(self._stem, record["hidden"] if record is not None else (), 4)
+        return self
 
     # --- compiler side
     @property
@@ -313,7 +322,8 @@ class Module(Shared):
         record["files"] = [(path, self._hash_compiled(path, known)) for path, known in record["files"]]
         known = self._manifest or {"names": {}}
         moved = portable.to_portable(self.device, record, scan, self._folder)
-        self._manifest = {**record, "moved": moved, "names": known["names"], "module_name": main.name}
+        hidden = hidden_names(main, _MEMBERS, public_members(Struct))
+        self._manifest = {**record, "moved": moved, "names": known["names"], "module_name": main.name, "hidden": hidden}
         self._known_key = None
         self._seen = {path: self._seen.get(path) or found for path, found in record["files"]}
         watch(self.device, list(self._seen))
@@ -423,7 +433,7 @@ class Module(Shared):
     def find_function_in_struct(self, struct: Struct | str, name: str) -> FunctionNode | None:
         """The method of a struct, or None."""
         owner = struct if isinstance(struct, Struct) else self.find_struct(struct)
-        return None if owner is None else owner.find_method(name)
+        return None if owner is None else owner._find_method(name)
 
     def _plan_table(self, key: Any) -> Any:
         """Plans of one function with one set of options, shared by all equal nodes."""
@@ -461,6 +471,9 @@ class Module(Shared):
         return sorted({*super().__dir__(), *(name for name in declared if not name.startswith("_spy_"))})  # not ours
 
 
+_MEMBERS = public_members(Module)
+
+
 def _check_defines(defines: Mapping[str, Any] | None, link: Any) -> dict[str, str]:
     defines = {} if defines is None else defines
     if not isinstance(defines, Mapping) or not all(isinstance(name, str) for name in defines):
@@ -478,14 +491,3 @@ def _check_defines(defines: Mapping[str, Any] | None, link: Any) -> dict[str, st
                 f"{values}; load both with the same 'defines'"
             )
     return values
-
-
-def _check_options(options: Any) -> dict[str, Any]:
-    given = dict(options or {})
-    unknown = sorted(set(given) - set(_OPTIONS))
-    if unknown:
-        raise ValueError(f"unknown module option {unknown[0]!r}; the options are {', '.join(sorted(_OPTIONS))}")
-    merged = {**_OPTIONS, **given}
-    if merged["convert"] not in ("none", "safe", "any"):
-        raise ValueError(f"option convert must be 'none', 'safe' or 'any', got {merged['convert']!r}")
-    return merged

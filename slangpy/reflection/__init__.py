@@ -39,6 +39,7 @@ from .kinds import (
     VectorType as VectorType,
     VoidType as VoidType,
     attribute,
+    declared_name,
     generic_arguments,
     resource_dims,
 )
@@ -92,7 +93,8 @@ class SlangType(TypeBase):
 
     @property
     def name(self) -> str:
-        return self.type_reflection.name if self._reflection is not None else self.full_name
+        """The declared name: "vector" of `vector<float,3>`, "Inner" of `Outer.Inner`, "Array" of arrays."""
+        return declared_name(self.full_name)
 
     # --- compiler side
     @property
