@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..compiler.modules.mentions import asks_position, has_statics, may_loop, sees_threads
+from ..compiler.modules.mentions import (
+    asks_position,
+    has_statics,
+    may_loop,
+    mentions,
+    reached_words,
+    sees_threads,
+)
 from ..compiler.modules.view_writes import writes_view
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from .bind.custom import with_class
@@ -186,9 +193,27 @@ def _unnamed_fields(path: str, binding: Binding) -> list[tuple[str, list[str]]]:
     return found
 
 
+def silent_prints(request: Request, planned: Planned) -> list[str]:
+    """What to tell of functions that print on a device that shows nothing of it. CUDA has a printf of its own."""
+    module = request.module
+    if getattr(getattr(module.device, "desc", None), "enable_print", True):
+        return []
+    ours = mentions(module, r"\bimport\s+(?:slangpy_print|sgl\.device\.print)\b")
+    names = [n for n in ("print", "printf") if ours or (n == "printf" and module.device.compile_target.format != "cuda")]
+    if not names:
+        return []
+    used = reached_words(module, planned.resolved.call_name.rpartition(".")[2].partition("<")[0])
+    return [
+        f"{request.label}: {name}() shows nothing on this device; create it with enable_print=True, or take the call out"
+        for name in names
+        if name in used and name not in module._compiled.declared_names
+    ]
+
+
 def warnings_of(request: Request, planned: Planned) -> tuple[str, ...]:
     """What to tell of outputs and derivatives that are lost or zero: at each process's first call with the plan."""
     texts, call = [*dropped_outputs(request, planned), *missing_fields(request, planned)], f"{request.label}.{request.call_mode}"
+    texts += silent_prints(request, planned)
     if lacks_storage(request, planned):
         missing = "has a tangent" if request.options.fwds else "has storage for a gradient"
         texts.append(f"{call}: no argument {missing}; attach one with with_grads() or a DiffPair")

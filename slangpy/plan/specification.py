@@ -212,6 +212,8 @@ class Specification:
     can_spread: bool = False
     warnings: tuple[str, ...] = ()
     """Told at each process's first call with the plan."""
+    globals: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The globals with values that the function reads, and the fields of those that are structs."""
     is_forward_mode: bool = False
 
 

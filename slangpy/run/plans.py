@@ -23,6 +23,7 @@ from ..plan.planner import Planned, Request, decode, make_plan
 from ..plan.records import Argument, Options
 from ..plan.specification import LeafSpec, NativePlan, Specification
 from .callbacks import Callbacks
+from .globals import warn_of_unset
 from .results import result_mode, torch_leaves
 
 _native._set_check_bounds(config.check_bounds)  # the environment may ask for it
@@ -211,6 +212,7 @@ def _plan_call(node: Any, description: list[Any], result_type: Any, deterministi
         if not view.restore():
             view.build_spec()
             release(arguments)
+        warn_of_unset(node, view.spec.globals)
         return view.native_spec()
 
 
