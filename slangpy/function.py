@@ -83,7 +83,7 @@ class FunctionCore:
         if struct is not None and self.is_open:
             name = struct.full_name
             raise ResolveException(
-                f"{module.name}::{name} is generic: name its arguments, such as module['{name.partition('<')[0]}<float>']"
+                f"{module._stem}::{name} is generic: name its arguments, such as module['{name.partition('<')[0]}<float>']"
             )
         if struct is not None:
             struct = layout.require_type_by_name(struct.full_name)
@@ -102,7 +102,7 @@ class FunctionCore:
         else:
             reflection = layout.reflect_function(self.name)
         if reflection is None:
-            raise ResolveException(f"Function '{self.identity}' not found in module '{module.name}'")
+            raise ResolveException(f"Function '{self.identity}' not found in module '{module._stem}'")
         return Target(layout, self.name, reflection, struct, False, module)
 
 
@@ -218,7 +218,7 @@ class FunctionNode(_native.CallSite, Shared):
         self._bwds: FunctionNode | None = None
         self._fwds: FunctionNode | None = None
         self._second: FunctionNode | None = None
-        table = module.plan_table((core.identity, core.is_constructor, options))
+        table = module._plan_table((core.identity, core.is_constructor, options))
         uniforms = self._make_uniforms if globals_ else None
         derives = options.bwds or options.fwds
         super().__init__(
@@ -252,7 +252,7 @@ class FunctionNode(_native.CallSite, Shared):
     @property
     def label(self) -> str:
         """module::function, as messages name it."""
-        return f"{self.module.name}::{self.core.identity.replace('$init', '__init')}"
+        return f"{self.module._stem}::{self.core.identity.replace('$init', '__init')}"
 
     @property
     def root(self) -> FunctionNode:

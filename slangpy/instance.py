@@ -86,10 +86,10 @@ class InstanceList:
     def _method(self, name: str) -> Any:
         known = self._methods.get(name)
         if known is None:
-            function = self._struct.find_method(name)
+            function = self._struct._find_method(name)
             if function is None:
                 raise absent(lambda: f"{self._struct.name} has no field or method named '{name}'{self._near(name)}")
-            known = self._methods[name] = function if self._struct.is_static(name) else function.bind(self)
+            known = self._methods[name] = function if self._struct._is_static(name) else function.bind(self)
         return known
 
     def _near(self, name: str) -> str:
@@ -112,7 +112,7 @@ class InstanceList:
 
     def construct(self, *args: Any, **kwargs: Any) -> None:
         """Runs the struct's constructor once per instance, into the stored data."""
-        self._struct.constructor()(*args, _result=self.get_this(), **kwargs)
+        self._struct._constructor()(*args, _result=self.get_this(), **kwargs)
 
     def pack(self) -> Any:
         """The instances as one value written once; see `slangpy.pack`."""

@@ -31,10 +31,14 @@ from .compiler.modules.loaded import (
     KernelStore,
     LoadedModule,
     callable_names,
+    checked_options,
     declared_names,
     foreign_links,
+    hidden_names,
     new_session,
+    public_members,
     session_for,
+    warn_of_hidden,
 )
 from .compiler.modules.reload import register, source_changed, watch
 from .compiler.options import options_key
@@ -47,7 +51,6 @@ from .struct import Struct
 if TYPE_CHECKING:
     from .device import Device
 
-_OPTIONS = {"strict_broadcasting": False, "convert": "none", "defer_target_compilation": True}
 _lock = new_rlock()
 
 
@@ -58,7 +61,7 @@ class Module(Shared):
     device: Device
     link: list[Any]
     options: dict[str, Any]
-    defines: dict[str, str]
+    _defines: dict[str, str]
     logger: Any
 
     def __init__(self, slang_module: Any, options: dict[str, Any] | None = None, link: Any = ()) -> None:
@@ -67,6 +70,7 @@ class Module(Shared):
             raise ValueError("Module: the module's session belongs to no device; load it with device.load_module()")
         self._setup(device, slang_module.name, None, "", options, link)
         self._slang_module = slang_module
+        warn_of_hidden(self._stem, hidden_names(slang_module, _MEMBERS, public_members(Struct)), 2)
 
     def _setup(
         self,
@@ -78,12 +82,13 @@ class Module(Shared):
         link: Any,
         defines: Mapping[str, Any] | None = None,
     ) -> None:
-        self.name = name
-        self.defines = _check_defines(defines, link)
+        self.name = name  # as the user gave it
+        self._stem = name if path is None else path.stem  # what messages and keys say
+        self._defines = _check_defines(defines, link)
         self.device = device
         self._path = path
         self._source = source
-        self.options = _check_options(options)
+        self.options = checked_options(options)
         self.link = list(link or ())
         for item in foreign_links(self.link):
             check_own_code(f"Module '{name}': linked module '{item.name}'", device, item)
@@ -93,12 +98,12 @@ class Module(Shared):
         self._names: dict[str, Any] = {}
         self._attributes: set[str] = set()  # those of the names that are plain attributes by now
         self._tables: dict[Any, Any] = {}
-        self._layout = SlangProgramLayout(lambda: self.loaded.layout, lambda: self.loaded.main.layout)
-        self._content_key: str | None = None
+        self._layout = SlangProgramLayout(lambda: self._compiled.layout, lambda: self._compiled.main.layout)
+        self._known_key: str | None = None
         self._manifest: dict[str, Any] | None = None
         self._gathered: Any = None  # the lookups and the scan of a compilation whose manifest is not yet written
         self._seen: dict[str, str] = {}  # hashes of the files when the compiler was last given them
-        self.kernel_store = KernelStore(device)
+        self._kernel_store = KernelStore(device)
         if source:
             text_modules(device)[name] = source
         register(self)
@@ -121,10 +126,8 @@ class Module(Shared):
         """
         module = Module.__new__(Module)
         found = find_file(device, os.fspath(path))
-        module._setup(device, found.stem, found, "", options, link, defines)
-        if module._load_manifest() is None:
-            module.loaded
-        return module
+        module._setup(device, os.fspath(path), found, "", options, link, defines)
+        return module._read()
 
     @staticmethod
     @checked_keywords
@@ -140,9 +143,7 @@ class Module(Shared):
         that it imports, beside those of the device."""
         module = Module.__new__(Module)
         module._setup(device, name, None, source or "\n", options, link, defines)  # no text: Module(SlangModule)
-        if module._load_manifest() is None:
-            module.loaded
-        return module
+        return module._read()
 
     @staticmethod
     @checked_keywords
@@ -152,95 +153,104 @@ class Module(Shared):
             check_own_code(f"load_from_module: module '{slang_module.name}'", device, slang_module)
         return Module(slang_module, options, link)
 
+    def _read(self) -> Module:
+        """Compiles what no earlier process has."""
+        record = self._load_manifest()
+        if record is None:
+            self._compiled
+            record = self._manifest
+        warn_of_hidden(self._stem, record["hidden"] if record is not None else (), 4)
+        return self
+
     # --- compiler side
     @property
-    def loaded(self) -> LoadedModule:
+    def _compiled(self) -> LoadedModule:
         """The compiled module; loads the compiler when it must."""
-        self.follow_compiler()
+        self._follow_compiler()
         if self._loaded is None:
             with _lock:
                 if self._loaded is None:
-                    with compiling(f"loading {self.name}"):
+                    with compiling(f"loading {self._stem}"):
                         self._loaded = self._load()
         return self._loaded
 
-    def follow_compiler(self) -> None:
+    def _follow_compiler(self) -> None:
         """Looks everything up again where another compiler has taken the place of the one that loaded the module: that
         crashed, or went on after Ctrl-C."""
         loaded = self._loaded
         if loaded is not None and loaded.generation != loaded.session.generation:
-            self.drop_kernels()
+            self._drop_kernels()
 
     def _load(self) -> LoadedModule:
         if self._slang_module is None:
-            self.note_files()
+            self._note_files()
             self._compile()
         main: Any = self._slang_module
         linked = []
         for item in self.link:
-            other = item.loaded.main if isinstance(item, Module) else item
+            other = item._compiled.main if isinstance(item, Module) else item
             if isinstance(item, Module) and other.session is not main.session:
-                other = item.load_in(main.session)
+                other = item._load_in(main.session)
             linked.append(other)
-        loaded = LoadedModule(self.device, main, linked, self.kernel_store)
+        loaded = LoadedModule(self.device, main, linked, self._kernel_store)
         self._write_manifest(main)
         return loaded
 
     def _compile(self) -> None:
-        session = session_for(self.device, self.link, self.defines)
+        session = session_for(self.device, self.link, self._defines)
         if any(not isinstance(item, Module) for item in self.link):
-            self._slang_module = self.load_in(session)  # no other session has that
+            self._slang_module = self._load_in(session)  # no other session has that
             return
-        main, since, scan = module_inputs.load_current(self, session, lambda: new_session(self.device, self.defines))
+        main, since, scan = module_inputs.load_current(self, session, lambda: new_session(self.device, self._defines))
         self._slang_module, self._gathered = main, (since, scan)
-        if main.session is not session and not self.defines:
+        if main.session is not session and not self._defines:
             # what is loaded from now on is most likely made of the new sources, too
             self.device._state.functional_session = main.session
 
-    def load_in(self, session: Any) -> Any:
+    def _load_in(self, session: Any) -> Any:
         """The module's source as it is now, compiled in a session."""
         if text_modules(self.device):
             paths = [path for path, _ in self._manifest["files"]] if self._manifest is not None else []
             paths += [str(self._path)] if self._path is not None else []
             files = [Path(path).read_text("utf-8", "replace") for path in paths if os.path.exists(path)]
-            load_text_modules(self.device, session, self.name, "\n".join([self._source, *files]))
+            load_text_modules(self.device, session, self._stem, "\n".join([self._source, *files]))
         if self._path is not None:
             return load_path(session, self._path)
         if self._source:
-            return load_source(session, self.name, self._source)
+            return load_source(session, self._stem, self._source)
         return self._slang_module
 
-    def is_outdated(self) -> bool:
+    def _is_outdated(self) -> bool:
         """Whether a file of the module differs from what the compiler was last given."""
         return any(file_hash(path) != known for path, known in self._seen.items())
 
-    def is_loaded_in(self, session: Any) -> bool:
+    def _is_loaded_in(self, session: Any) -> bool:
         """Whether the code in use is of this session."""
         return self._loaded is not None and self._loaded.session is session
 
-    def note_files(self) -> None:
+    def _note_files(self) -> None:
         """Takes the files as they are for known: the compiler is about to read them."""
         self._seen = {path: file_hash(path) for path in self._seen}
 
-    def watch_imports(self) -> None:
+    def _watch_imports(self) -> None:
         """Watches what the sources ask for, found or not: they do not compile, so their dependencies are not known."""
         for path in imported_paths(self.device, self._path) if self._path is not None else ():
             self._seen.setdefault(str(path), file_hash(str(path)))
         watch(self.device, list(self._seen))
 
-    def replace(self, main: Any) -> None:
+    def _replace(self, main: Any) -> None:
         """Puts new code in the place of the old; nodes, structs and tensors stay usable."""
         self.on_hot_reload()
         self._slang_module = main
-        self.loaded
+        self._compiled
 
     @property
     def device_module(self) -> Any:
-        return self.loaded.main
+        return self._compiled.main
 
     @property
     def session(self) -> Any:
-        return self.loaded.session
+        return self._compiled.session
 
     @property
     def layout(self) -> SlangProgramLayout:
@@ -248,22 +258,22 @@ class Module(Shared):
 
     # --- content, for the disk cache
     @property
-    def cacheable(self) -> bool:
+    def _cacheable(self) -> bool:
         """Whether all that it is made of is known: nothing is of modules that others loaded."""
         own = self._path is not None or bool(self._source)
-        return own and all(isinstance(item, Module) and item.cacheable for item in self.link)
+        return own and all(isinstance(item, Module) and item._cacheable for item in self.link)
 
     def _manifest_key(self) -> str:
-        where = str(self._path) if self._path is not None else "source:" + self.name
+        where = str(self._path) if self._path is not None else "source:" + self._stem
         return digest(where, self._source, repr(module_inputs.search_folders(self.device)), *self._key_parts())
 
     def _key_parts(self, anywhere: bool = False) -> list[str]:
         """What the keys of both records of a module hold beside its text and where it lies."""
         links = [m._portable_key() if anywhere else m._manifest_key() for m in self.link if isinstance(m, Module)]
-        return [library_hash(), planner_hash(), options_key(self.device), repr(sorted(self.defines.items())), *links]
+        return [library_hash(), planner_hash(), options_key(self.device), repr(sorted(self._defines.items())), *links]
 
     def _portable_key(self) -> str:
-        return portable.portable_key(self.device, self._path, self.name, self._source, *self._key_parts(True))
+        return portable.portable_key(self.device, self._path, self._stem, self._source, *self._key_parts(True))
 
     @property
     def _folder(self) -> str | None:
@@ -271,13 +281,13 @@ class Module(Shared):
 
     def _load_manifest(self) -> dict[str, Any] | None:
         """Names and inputs as an earlier process found them; None when an input has changed since."""
-        if not self.cacheable:
+        if not self._cacheable:
             return None
         record = self._stored_manifest()
-        if record is None or not module_inputs.still_holds(self.device, record, self.name, self._source):
+        if record is None or not module_inputs.still_holds(self.device, record, self._stem, self._source):
             kept = cache_of(self.device, "module_cache").read("module", self._portable_key())
             record = None if kept is None else portable.from_portable(kept, self.device, self._folder)
-            if record is None or not module_inputs.still_holds(self.device, record, self.name, self._source):
+            if record is None or not module_inputs.still_holds(self.device, record, self._stem, self._source):
                 return None
         self._manifest = record
         self._seen = dict(record["files"])
@@ -292,7 +302,7 @@ class Module(Shared):
 
     def _store_manifest(self) -> None:
         record = self._manifest
-        if record is None or not self.cacheable:
+        if record is None or not self._cacheable:
             return
         cache, key = cache_of(self.device, "module_cache"), self._manifest_key()
         if record["cwd"]:
@@ -309,12 +319,13 @@ class Module(Shared):
             since, scan = self._gathered
         self._gathered = None
         dependencies = [*main.dependencies, *([str(self._path)] if self._path is not None else [])]
-        record = module_inputs.collect(self.device, main.session, since, scan, dependencies, self.name, self._source)
+        record = module_inputs.collect(self.device, main.session, since, scan, dependencies, self._stem, self._source)
         record["files"] = [(path, self._hash_compiled(path, known)) for path, known in record["files"]]
         known = self._manifest or {"names": {}}
         moved = portable.to_portable(self.device, record, scan, self._folder)
-        self._manifest = {**record, "moved": moved, "names": known["names"], "module_name": main.name}
-        self._content_key = None
+        hidden = hidden_names(main, _MEMBERS, public_members(Struct))
+        self._manifest = {**record, "moved": moved, "names": known["names"], "module_name": main.name, "hidden": hidden}
+        self._known_key = None
         self._seen = {path: self._seen.get(path) or found for path, found in record["files"]}
         watch(self.device, list(self._seen))
         self._store_manifest()
@@ -324,23 +335,23 @@ class Module(Shared):
         return found if self._seen.get(path) in (None, found) else digest(found, str(time.time_ns()))
 
     @property
-    def content_key(self) -> str:
+    def _content_key(self) -> str:
         """Hash of all that decides what this module means."""
-        if self._content_key is None:
+        if self._known_key is None:
             if self._manifest is None:
-                self.loaded
+                self._compiled
             record = self._manifest
             assert record is not None
-            links = [m.content_key if isinstance(m, Module) else repr(m) for m in self.link]
+            links = [m._content_key if isinstance(m, Module) else repr(m) for m in self.link]
             inputs = [sorted(map(tuple, record[name])) for name in ("files", "texts", "looked")]
             if record["moved"] is not None:
                 inputs = [sorted(map(tuple, record["texts"])), *(record["moved"][name] for name in ("files", "looked"))]
             where = record["cwd"] if record["moved"] is None else ""
-            defines = repr(sorted(self.defines.items()))
-            self._content_key = digest(self.name, self._source, repr(inputs), where, defines, *links)
-        return self._content_key
+            defines = repr(sorted(self._defines.items()))
+            self._known_key = digest(self._stem, self._source, repr(inputs), where, defines, *links)
+        return self._known_key
 
-    def type_from_layout(self, name: str, layout: Any) -> SlangType:
+    def _type_from_layout(self, name: str, layout: Any) -> SlangType:
         """A type as a plan on disk names it; asks the compiler only when more than its layout is wanted."""
         return SlangType(name, layout, self._layout)
 
@@ -367,19 +378,19 @@ class Module(Shared):
         return found
 
     def _missing(self, name: str) -> str:
-        names = declared_names(self.loaded.main)
+        names = declared_names(self._compiled.main)
         if name in names:  # a namespace, a constant or a variable
             return (
-                f"Module '{self.name}' has no function or type named '{name}', which is a namespace, a variable or a constant; "
+                f"Module '{self._stem}' has no function or type named '{name}', which is a namespace, a variable or a constant; "
                 f"what is in a namespace is reached as module['{name}.function'], a variable is set by "
                 f"function.set({{'{name}': value}}), a constant by function.constants({{'{name}': value}})"
             )
         close = difflib.get_close_matches(name, names, 3)
         hint = f"; did you mean {', '.join(close)}?" if close else ""
-        return f"Module '{self.name}' has no function or type named '{name}'{hint}"
+        return f"Module '{self._stem}' has no function or type named '{name}'{hint}"
 
     def _look_up(self, name: str) -> Any:
-        self.follow_compiler()
+        self._follow_compiler()
         record = self._manifest
         if self._loaded is None and record is not None and name in record["names"]:
             kind = record["names"][name]
@@ -423,9 +434,9 @@ class Module(Shared):
     def find_function_in_struct(self, struct: Struct | str, name: str) -> FunctionNode | None:
         """The method of a struct, or None."""
         owner = struct if isinstance(struct, Struct) else self.find_struct(struct)
-        return None if owner is None else owner.find_method(name)
+        return None if owner is None else owner._find_method(name)
 
-    def plan_table(self, key: Any) -> Any:
+    def _plan_table(self, key: Any) -> Any:
         """Plans of one function with one set of options, shared by all equal nodes."""
         table = self._tables.get(key)
         if table is None:
@@ -437,19 +448,19 @@ class Module(Shared):
         with _lock:
             if self._path is not None or self._source:
                 self._slang_module = None
-            self.drop_kernels()
+            self._drop_kernels()
 
-    def drop_kernels(self) -> None:
+    def _drop_kernels(self) -> None:
         """Drops what was made of the code, but not the code."""
         with _lock:
             self._loaded = None
             self._manifest = None
-            self._content_key = None
+            self._known_key = None
             self._layout.reset()
             self._names.clear()
             while self._attributes:  # other threads may look up names meanwhile
                 self.__dict__.pop(self._attributes.pop(), None)
-            self.kernel_store = KernelStore(self.device)
+            self._kernel_store = KernelStore(self.device)
             for table in list(self._tables.values()):
                 table.clear()
 
@@ -457,8 +468,11 @@ class Module(Shared):
         return f"Module(name='{self.name}', linked_modules={len(self.link)})"
 
     def __dir__(self) -> list[str]:
-        declared = set(callable_names(self.loaded.main))
+        declared = set(callable_names(self._compiled.main))
         return sorted({*super().__dir__(), *(name for name in declared if not name.startswith("_spy_"))})  # not ours
+
+
+_MEMBERS = public_members(Module)
 
 
 def _check_defines(defines: Mapping[str, Any] | None, link: Any) -> dict[str, str]:
@@ -472,20 +486,9 @@ def _check_defines(defines: Mapping[str, Any] | None, link: Any) -> dict[str, st
         )
     values = {name: str(int(value) if isinstance(value, bool) else value) for name, value in defines.items()}
     for item in link or ():
-        if isinstance(item, Module) and item.defines != values:
+        if isinstance(item, Module) and item._defines != values:
             raise ValueError(
-                f"linked modules must have the same defines, but '{item.name}' has {item.defines} and this module has "
+                f"linked modules must have the same defines, but '{item.name}' has {item._defines} and this module has "
                 f"{values}; load both with the same 'defines'"
             )
     return values
-
-
-def _check_options(options: Any) -> dict[str, Any]:
-    given = dict(options or {})
-    unknown = sorted(set(given) - set(_OPTIONS))
-    if unknown:
-        raise ValueError(f"unknown module option {unknown[0]!r}; the options are {', '.join(sorted(_OPTIONS))}")
-    merged = {**_OPTIONS, **given}
-    if merged["convert"] not in ("none", "safe", "any"):
-        raise ValueError(f"option convert must be 'none', 'safe' or 'any', got {merged['convert']!r}")
-    return merged

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 class Struct(Shared):
     """A Slang type of a module. `S(...)` constructs, `S.method(this, ...)` calls, `S.Inner` is a nested type."""
 
+    module: Module
+    type: SlangType
+
     def __init__(self, module: Module, type_: SlangType) -> None:
         self.module = module
         self.type = type_
@@ -103,14 +106,14 @@ class Struct(Shared):
     def as_func(self) -> FunctionNode:
         raise ValueError("Cannot convert a struct to a function")
 
-    def find_method(self, name: str) -> FunctionNode | None:
+    def _find_method(self, name: str) -> FunctionNode | None:
         """The method of that name, or None."""
         reflection = self.module.layout.reflect_method(self.type, name)
         if reflection is None:
             return None
         return FunctionNode.of(self.module, FunctionCore(self.module, name, self.type))
 
-    def is_static(self, name: str) -> bool:
+    def _is_static(self, name: str) -> bool:
         """Whether a method takes no `this`."""
         reflection = self.module.layout.reflect_method(self.type, name)
         return reflection is not None and reflection.has_modifier(libslang.ModifierID.static)
@@ -123,12 +126,12 @@ class Struct(Shared):
             self._children.clear()
         if self._children.get(name) is None:
             nested = self.module.layout.find_type_by_name(f"{self.full_name}.{name}")
-            self._children[name] = Struct(self.module, nested) if nested is not None else self.find_method(name)
+            self._children[name] = Struct(self.module, nested) if nested is not None else self._find_method(name)
         return self._children[name]
 
     def __getitem__(self, name: str) -> Any:
         if name == "__init":
-            return self.constructor()
+            return self._constructor()
         child = self.try_get_child(name)
         if child is None and source_changed(self.module.device):
             child = self.try_get_child(name)
@@ -145,10 +148,6 @@ class Struct(Shared):
         close = difflib.get_close_matches(name, names_in(self), 1)
         return f"{text}; did you mean {close[0]}?" if close else text
 
-    @property
-    def program(self) -> Any:
-        return self.type.program
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("__", "_repr_", "_ipython_")) and name != "__init":
             raise AttributeError(name)
@@ -159,12 +158,12 @@ class Struct(Shared):
                 return getattr(self.type, name)
             raise
 
-    def constructor(self) -> FunctionNode:
+    def _constructor(self) -> FunctionNode:
         return FunctionNode.of(self.module, FunctionCore(self.module, "$init", self.type, is_constructor=True))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Constructs one value per invocation, as any function call."""
-        return self.constructor()(*args, **kwargs)
+        return self._constructor()(*args, **kwargs)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *names_in(self)})

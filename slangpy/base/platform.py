@@ -10,6 +10,14 @@ from pathlib import Path
 from ..config import config
 from .folders import PACKAGE
 
+
+class _Folder(type(Path())):
+    """A path that may be called as well: programs ask for `project_directory()`, others for the value."""
+
+    def __call__(self) -> Path:
+        return Path(self)
+
+
 display_scale_factor: float = 1.0
 """There are no windows, so nothing is scaled."""
 
@@ -18,7 +26,7 @@ executable_directory: Path = executable_path.parent
 executable_name: str = executable_path.name
 home_directory: Path = Path.home()
 runtime_directory: Path = Path(PACKAGE)
-project_directory: Path = runtime_directory.parent
+project_directory: _Folder = _Folder(runtime_directory.parent)
 app_data_directory: Path = Path(config.data_dir)
 page_size: int = mmap.PAGESIZE
 

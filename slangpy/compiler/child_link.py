@@ -44,7 +44,7 @@ class ChildLink:
     def _request(self, program: Any, name: str, source: str, conformances: Any) -> dict[str, Any]:
         device, module = program.device, self._module
         modules = [module, *module.link]
-        if any(not getattr(item, "cacheable", False) for item in modules):
+        if any(not getattr(item, "_cacheable", False) for item in modules):
             raise _unavailable(name, "it is linked with a module that has no file and no text")
         target, values = session_values(device, session_options(device))
         return {

@@ -92,8 +92,8 @@ def _custom(text: str, kinds: set[str]) -> list[_Suspect]:
 def _node_of(node: Any, text: str) -> Any:
     """The same function, with the same modifiers, in a module with another source."""
     module = node.module
-    session = module.loaded.session
-    name = f"{module.name}_{digest(text)[:12]}"
+    session = module._compiled.session
+    name = f"{module._stem}_{digest(text)[:12]}"
     path = str(module._path.parent / f"{name}.slang") if module._path is not None else f"{name}.slang"
     other = type(module)(session.load_module_from_source(name, text, path), dict(module.options), module.link)
     core = node.core

@@ -35,16 +35,24 @@ _PLAIN_FORMAT = re.compile(r"(?:(?P<fill>.)?(?P<align>[<>^=]))?(?P<sign>[+ -])?(
 """A format without precision or type."""
 
 
-def _shortest(value: Any) -> str:
-    """The fewest digits that name the number, as C++ prints it: without Python's ".0"."""
-    return str(value).removesuffix(".0")
+_LARGEST_FLOAT, _LARGEST = 7, 16
+"""Digits in front of the point from which C++ takes an exponent: for one float, and for the numbers of vectors and doubles."""
 
 
-def _format_float(value: Any, spec: str) -> str:
+def _shortest(value: Any, largest: int) -> str:
+    """The fewest digits that name the number, as C++'s `{}` prints it: without Python's ".0"."""
+    text = np.format_float_scientific(value, trim="-", exp_digits=2)
+    digits, mark, exponent = text.partition("e")
+    if not mark:
+        return digits  # nan, inf
+    return np.format_float_positional(value, trim="-") if -4 <= int(exponent) < largest else text
+
+
+def _format_float(value: Any, spec: str, largest: int) -> str:
     plain = _PLAIN_FORMAT.fullmatch(spec)
     if plain is None:
         return format(float(value), spec)
-    text = _shortest(value)
+    text = _shortest(value, largest)
     if plain["sign"] in ("+", " ") and not text.startswith("-"):
         text = plain["sign"] + text
     fill = plain["fill"] or ("0" if plain["zero"] and not plain["align"] else " ")
@@ -59,15 +67,16 @@ def _format_float(value: Any, spec: str) -> str:
 class _Number:
     """A number that formats as Python's do, but for bool and for the digits of floats."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, is_part: bool) -> None:
         self.value = value
+        self._largest = _LARGEST_FLOAT if isinstance(value, np.float32) and not is_part else _LARGEST
 
     def __format__(self, spec: str) -> str:
         value = self.value
         if isinstance(value, bool):
             return format("true" if value else "false", spec)
         if isinstance(value, (float, np.floating)):
-            return _format_float(value, spec)
+            return _format_float(value, spec, self._largest)
         return format(value, spec)
 
     __str__ = lambda self: format(self, "")  # noqa: E731
@@ -98,7 +107,7 @@ def _argument(words: tuple[int, ...], at: int) -> tuple[Any, int]:
     numbers = []
     for i in range(count):
         first = at + 1 + i * size
-        numbers.append(_Number(read(words[first] | (words[first + 1] << 32 if size == 2 else 0))))
+        numbers.append(_Number(read(words[first] | (words[first + 1] << 32 if size == 2 else 0)), columns > 0))
     end = at + 1 + count * size
     if not columns:
         return numbers[0], end

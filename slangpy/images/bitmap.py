@@ -11,6 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from .._native import _refuse_masked
 from ..errors import NativeValueError
 from .files import FileFormat, read_image, write_image
 from .filters import BoxFilter, FilterBoundaryCondition, resample_axis
@@ -85,6 +86,7 @@ class Bitmap:
                 f"Bitmap: expected an array of shape (height, width) or (height, width, channels) of numbers, got shape "
                 f"{data.shape} of {data.dtype}"
             )
+        _refuse_masked(data)
         native = data.dtype.newbyteorder("=")
         pixels = np.array(data if data.ndim == 3 else data[:, :, None], native, order="C", copy=True)
         count = pixels.shape[2]

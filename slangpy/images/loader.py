@@ -29,8 +29,9 @@ class YAHandling(enum.IntEnum):
 @dataclass(init=False)
 class Options:
     """load_as_normalized: integers of 8 and 16 bits are read as 0 to 1. load_as_srgb: 8-bit images with the curve of sRGB
-    are read as light, where the device has such a format. extend_alpha: rgb becomes rgba where the device has no rgb
-    format for this usage. `Options(load_as_srgb=False)`, or a dict of the fields.
+    are read as light, where the device has such a format, also where load_as_normalized is off. extend_alpha: rgb becomes
+    rgba where the device has no rgb format for this usage, and where mips are generated. `Options(load_as_srgb=False)`, or
+    a dict of the fields.
     """
 
     load_as_normalized: bool = True
@@ -98,7 +99,8 @@ class TextureLoader:
     def _texels(self, bitmap: Bitmap, options: Options) -> tuple[Array, Format]:
         """The pixels as a texture of this device has them, and its format."""
         plain = _find_format(np.asarray(bitmap).dtype, 3, options.load_as_normalized, False)
-        alpha = options.extend_alpha and bitmap.channel_count == 3 and not self._serves(plain, options.usage)
+        serves = not options.generate_mips and self._serves(plain, options.usage)  # mips are rendered, which rgb never is
+        alpha = options.extend_alpha and bitmap.channel_count == 3 and not serves
         return texels(bitmap, options, alpha)
 
     def _serves(self, format: Format | None, usage: TextureUsage) -> bool:
@@ -181,8 +183,8 @@ def _find_format(dtype: Any, count: int, normalized: bool, srgb: bool) -> Format
     if dtype.kind in "iu" and normalized and bits < 32:
         kind = "unorm" if dtype.kind == "u" else "snorm"
     name = f"{letters}{bits}_{kind}"
-    if srgb and name == "rgba8_unorm":
-        name = "rgba8_unorm_srgb"
+    if srgb and name in ("rgba8_unorm", "rgba8_uint"):
+        name = "rgba8_unorm_srgb"  # the curve is one of light from 0 to 1
     return Format[name] if name in Format.__members__ else None
 
 

@@ -201,4 +201,4 @@ def names_in(struct: Struct) -> list[str]:
 
 
 def _is_method(struct: Struct, name: str) -> bool:
-    return "$" not in name and struct.find_method(name) is not None
+    return "$" not in name and struct._find_method(name) is not None

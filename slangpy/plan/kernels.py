@@ -151,7 +151,7 @@ class Kernels:
     def program(self) -> Any:
         """The code that this plan was made of, which a reload during a call leaves as it was."""
         if self._program is None:
-            self._program = self._request.module.loaded
+            self._program = self._request.module._compiled
             if not self.is_current:
                 raise RuntimeError(f"{self._request.label}: its source was replaced during the call; call it again")
         return self._program

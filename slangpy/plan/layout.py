@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..base.scalars import SCALARS, SIZES
+from ..compiler.modules.mentions import reached_words
 from ..reflection.dtypes import numpy_scalar, structured_dtype
 from .bind.base import enum_storage, fixed_size
-from .derive.gradients import NONE, carriers
+from .derive.gradients import NONE, carriers, lost_gradients
 from .emit import variants
 from .emit.variants import can_flatten, crossing_bytes, picks_elements
 from .kernels import can_be_aligned, can_be_near, can_patch, can_privatize, can_space, can_spread, can_widen
@@ -66,6 +67,8 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
     _mark_whole(plan, leaves)
     if request.call_mode == "prim":
         result = _mark_carriers(plan, leaves, result)
+        for placed, lost in lost_gradients(plan, request.module):
+            leaves[placed.leaf] = replace(leaves[placed.leaf], lost=lost)
     return Specification(
         leaves=tuple(leaves.get(i, LeafSpec()) for i in range(max(leaves, default=-1) + 1)),
         result=result,
@@ -86,8 +89,36 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
         picks_least=variants.PICKS_LEAST if picks_elements(plan) else -1,
         can_spread=can_spread(request, planned),
         warnings=warnings_of(request, planned),
+        globals=_read_globals(request, planned, layout),
         is_forward_mode=request.options.fwds,
     )
+
+
+_VALUES = ("scalar", "vector", "matrix", "array", "enum", "struct")
+
+
+def _read_globals(request: Request, planned: Planned, layout: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What `set` can give values to, as far as the function names it."""
+    declared = [(field["name"], field["type"]) for field in (layout.globals.fields if layout.globals else ())]
+    if not declared:
+        return ()
+    words = reached_words(request.module, planned.resolved.call_name.rpartition(".")[2].partition("<")[0])
+    found = []
+    for name, type_ in declared:
+        is_block = type_.kind.name in ("parameter_block", "constant_buffer")
+        inner = type_.element if is_block else type_
+        fields_ = tuple(f["name"] for f in inner.fields if _has_values(f["type"]))
+        told_by_fields = inner.full_name.startswith("SLANG_ParameterGroup")  # cbuffer old { float c; }
+        if (_has_values(inner) or fields_) and (set(fields_) & words if told_by_fields else name in words):
+            found.append((name, fields_))
+    return tuple(found)
+
+
+def _has_values(type_: Any) -> bool:
+    """Whether a type of a global holds anything but textures, buffers and the like."""
+    if type_.kind.name == "struct":
+        return any(_has_values(field["type"]) for field in type_.fields)
+    return type_.kind.name in _VALUES and (type_.kind.name != "array" or _has_values(type_.element))
 
 
 _PLAIN = r"((vector|matrix)<)?(u?int(8|16|32|64)?|float(16|32|64)?|half|double|bool)(_t)?[\d, x]*>?"

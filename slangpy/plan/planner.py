@@ -5,14 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..compiler.modules.mentions import asks_position, has_statics, may_loop, sees_threads
+from ..compiler.modules.mentions import (
+    asks_position,
+    has_statics,
+    may_loop,
+    mentions,
+    reached_words,
+    sees_threads,
+)
 from ..compiler.modules.view_writes import writes_view
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from .bind.custom import with_class
 from .derive.backward_check import lost_share_warnings
 from .derive.forward_check import check_forward
 from .derive.forward_mode import has_tangent, tangents
-from .derive.gradients import derivatives, has_storage, lacks_seed
+from .derive.gradients import derivatives, has_storage, lacks_seed, lost_gradients
 from .derive.second_order import second_derivatives
 from .device_types import check_narrow_floats, check_pointer_sized
 from .emit.groups import tile_shape
@@ -135,6 +142,11 @@ def _derivatives(request: Request, plan: Vectorized) -> dict[str, Derivative]:
     return tangents(plan) if options.fwds else {}
 
 
+def _wants_gradient(value: Value | None) -> bool:
+    """Whether a value has memory for a gradient."""
+    return value is not None and bool(value.details.get("needs_grad" if value.kind == "diff_pair" else "grad_out"))
+
+
 def lacks_storage(request: Request, planned: Planned) -> bool:
     """Whether a derivative is asked for, but no argument has memory that takes part."""
     if request.options.fwds:
@@ -144,11 +156,12 @@ def lacks_storage(request: Request, planned: Planned) -> bool:
 
 def dropped_outputs(request: Request, planned: Planned) -> tuple[str, ...]:
     """What to tell of outputs that go nowhere: plain values are legal in their place."""
+    kinds = {"out": "output", "inout": "inout parameter"}
     return tuple(
-        f"{request.label}: {parameter.name} is an output, and the {parameter.argument.value.summary()} passed for it "
+        f"{request.label}: {parameter.name} is an {kinds[parameter.io]}, and the {parameter.argument.value.summary()} passed for it "
         "cannot receive it: what the function writes there is dropped; pass a Tensor, a NumPy array or, for one value, a slangpy.ValueRef"
         for parameter in planned.resolved.parameters
-        if parameter.io == "out" and parameter.argument is not None and not request.options.bwds
+        if parameter.io in kinds and parameter.argument is not None and not request.options.bwds
         if not any(placed.writes for placed in planned.vectorized.placed if placed.parameter == parameter.name)
     )
 
@@ -180,13 +193,37 @@ def _unnamed_fields(path: str, binding: Binding) -> list[tuple[str, list[str]]]:
     return found
 
 
+def silent_prints(request: Request, planned: Planned) -> list[str]:
+    """What to tell of functions that print on a device that shows nothing of it. CUDA has a printf of its own."""
+    module = request.module
+    if getattr(getattr(module.device, "desc", None), "enable_print", True):
+        return []
+    ours = mentions(module, r"\bimport\s+(?:slangpy_print|sgl\.device\.print)\b")
+    names = [n for n in ("print", "printf") if ours or (n == "printf" and module.device.compile_target.format != "cuda")]
+    if not names:
+        return []
+    used = reached_words(module, planned.resolved.call_name.rpartition(".")[2].partition("<")[0])
+    return [
+        f"{request.label}: {name}() shows nothing on this device; create it with enable_print=True, or take the call out"
+        for name in names
+        if name in used and name not in module._compiled.declared_names
+    ]
+
+
 def warnings_of(request: Request, planned: Planned) -> tuple[str, ...]:
     """What to tell of outputs and derivatives that are lost or zero: at each process's first call with the plan."""
     texts, call = [*dropped_outputs(request, planned), *missing_fields(request, planned)], f"{request.label}.{request.call_mode}"
+    texts += silent_prints(request, planned)
     if lacks_storage(request, planned):
         missing = "has a tangent" if request.options.fwds else "has storage for a gradient"
         texts.append(f"{call}: no argument {missing}; attach one with with_grads() or a DiffPair")
     if request.options.bwds:
+        texts += [
+            f"{call}: no gradient reaches {placed.path}, because struct {name} is not differentiable; declare it "
+            f"`struct {name} : IDifferentiable`"
+            for placed, name in lost_gradients(planned.vectorized, request.module)
+            if _wants_gradient(placed.binding.value)
+        ]
         if lacks_seed(planned.vectorized, planned.derivatives):
             texts.append(
                 f"{call}: _result has no gradient to read, so all gradients are zero; attach one with with_grads() or "

@@ -146,6 +146,8 @@ class LeafSpec:
     """Its access class takes part in the variant."""
     carries: bool = False
     """torch: autograd may send a gradient through it."""
+    lost: str = ""
+    """torch: the struct that it is in, where that alone has no derivative."""
     whole: bool = False
     """The function picks the elements of the tensor itself."""
     is_view: bool = False
@@ -210,6 +212,8 @@ class Specification:
     can_spread: bool = False
     warnings: tuple[str, ...] = ()
     """Told at each process's first call with the plan."""
+    globals: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The globals with values that the function reads, and the fields of those that are structs."""
     is_forward_mode: bool = False
 
 

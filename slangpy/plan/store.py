@@ -36,7 +36,7 @@ def disk_key(request: Request) -> str:
     """Hash of all that decides a plan."""
     module = request.module
     return digest(
-        module.content_key, request.function.identity, repr(request.options), request.result_mode,
+        module._content_key, request.function.identity, repr(request.options), request.result_mode,
         canonical(request.arguments),
         library_hash(), planner_hash(), device_key(module.device),
         repr(sorted(module.options.items())),
@@ -82,16 +82,16 @@ def _decode(module: Any, record: dict[str, Any], label: str) -> StoredPlan | Non
     for number, (source, layout_bytes, code_key, items, inputs, used_globals) in record["variants"].items():
         layout = _native.PlainProgramLayout.deserialize(layout_bytes)
         built = compile_stage.from_cache(
-            module.kernel_store, label, source, layout, code_key, inputs, tuple(used_globals)
+            module._kernel_store, label, source, layout, code_key, inputs, tuple(used_globals)
         )  # fmt: skip
         if built is None:
             return None
         variants[number] = Variant(built, tuple(items))
     result_type = tangent_type = None
     if record["result_type"]:
-        result_type = module.type_from_layout(record["result_type"], spec.result.element)
+        result_type = module._type_from_layout(record["result_type"], spec.result.element)
     if record["tangent_type"] and spec.result.tangent is not None:
-        tangent_type = module.type_from_layout(record["tangent_type"], spec.result.tangent.element)
+        tangent_type = module._type_from_layout(record["tangent_type"], spec.result.tangent.element)
     return StoredPlan(spec, variants, result_type, tangent_type)
 
 

@@ -39,6 +39,7 @@ from .kinds import (
     VectorType as VectorType,
     VoidType as VoidType,
     attribute,
+    declared_name,
     generic_arguments,
     resource_dims,
 )
@@ -92,7 +93,8 @@ class SlangType(TypeBase):
 
     @property
     def name(self) -> str:
-        return self.type_reflection.name if self._reflection is not None else self.full_name
+        """The declared name: "vector" of `vector<float,3>`, "Inner" of `Outer.Inner`, "Array" of arrays."""
+        return declared_name(self.full_name)
 
     # --- compiler side
     @property
@@ -413,7 +415,11 @@ class SlangProgramLayout:
         arguments = generic_arguments(self._type_of(type_, "get_resolved_generic_args").full_name)
         if arguments is None:
             return None
-        return [int(text) if text.lstrip("-").isdigit() else self.require_type_by_name(text) for text in arguments]
+        bools = {"true": 1, "false": 0}
+        return [
+            bools[text] if text in bools else int(text) if text.lstrip("-").isdigit() else self.require_type_by_name(text)
+            for text in arguments
+        ]
 
     def scalar_type(self, scalar: Any) -> SlangType:
         name = getattr(scalar, "name", str(scalar)).rstrip("_")

@@ -101,6 +101,19 @@ def _scalar_type(type_: Any) -> Any:
     return Scalar[_SCALAR_NAMES.get(type_.scalar or type_.full_name, "none")]
 
 
+def declared_name(full_name: str) -> str:
+    """A type's name without scope and generic arguments: `ns.Outer<Pair<int>>.Inner` -> `Inner`."""
+    if full_name.endswith("]"):
+        return "Array"
+    parts, depth = [], 0
+    for character in full_name:
+        depth -= character == ">"
+        if depth == 0 and character not in "<>":
+            parts.append(character)
+        depth += character == "<"
+    return "".join(parts).rpartition(".")[2]
+
+
 def generic_arguments(full_name: str) -> list[str] | None:
     """What stands between the outermost <> at the end of a name; None where there is nothing of the kind."""
     if not full_name.endswith(">"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -82,6 +83,29 @@ def _put_view(cursor: Any, layout: Any, tensor: Any, node: Any, path: str) -> No
     cursor["_offset"] = tensor.offset
     cursor["_shape"] = list(tensor.shape)
     cursor["_strides"] = list(tensor.strides)
+
+
+def warn_of_unset(node: Any, read: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
+    """For globals, and fields of those that are structs, that a function reads and `set` gives no value. What functions
+    given to `set` or `write` do is not known."""
+    given: dict[str, Any] = {}
+    for kind, value, _, _ in node._globals:
+        if kind == "write" or callable(value):
+            return
+        for name, item in value.items():
+            both = isinstance(item, dict) and isinstance(given.get(name), dict)
+            given[name] = {**given[name], **item} if both else item
+    lacking = [name for name, _ in read if name not in given]
+    for name, fields in read:
+        if isinstance(given.get(name), dict):
+            lacking += [f"{name}.{field}" for field in fields if field not in given[name]]
+    if lacking:
+        were = "was" if len(lacking) == 1 else "were"
+        warnings.warn(
+            f"{node.label}: {', '.join(lacking)} {were} never set: the function reads zeros there; give values with .set()",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
 def write_globals(node: Any, view: Any) -> Any:

@@ -23,6 +23,7 @@ from ..plan.planner import Planned, Request, decode, make_plan
 from ..plan.records import Argument, Options
 from ..plan.specification import LeafSpec, NativePlan, Specification
 from .callbacks import Callbacks
+from .globals import warn_of_unset
 from .results import result_mode, torch_leaves
 
 _native._set_check_bounds(config.check_bounds)  # the environment may ask for it
@@ -109,7 +110,7 @@ class PlanView:
     def store(self) -> None:
         """Keeps the plan and its kernels' names on disk."""
         options = self.request.options
-        if not self.module.cacheable or options.conformances or self._has_marshalls:
+        if not self.module._cacheable or options.conformances or self._has_marshalls:
             return
         if not self.kernels.is_current:
             return  # a reload came between planning and building: the key would be that of the new code
@@ -120,7 +121,7 @@ class PlanView:
 
     def restore(self) -> bool:
         """Takes the plan from disk; False when it (or a kernel of it) is not there."""
-        if not self.module.cacheable or self._has_marshalls:
+        if not self.module._cacheable or self._has_marshalls:
             return False
         found = plan_disk.load(self.module, self._disk_key(), self.request.kernel_label)
         if found is None:
@@ -203,7 +204,7 @@ def plan_call(
 
 def _plan_call(node: Any, description: list[Any], result_type: Any, deterministic: bool) -> NativePlan:
     with code_lock:
-        node.module.follow_compiler()
+        node.module._follow_compiler()
         arguments = decode(description)
         mode = result_mode(result_type, node, arguments)
         result_class = node.options.return_type if result_type is None else result_type
@@ -211,6 +212,7 @@ def _plan_call(node: Any, description: list[Any], result_type: Any, deterministi
         if not view.restore():
             view.build_spec()
             release(arguments)
+        warn_of_unset(node, view.spec.globals)
         return view.native_spec()
 
 

@@ -93,7 +93,7 @@ def _plain(node: Any, name: str, value: Any, layout: Any, keep: list[Any]) -> An
 
 
 def _pipeline(node: Any) -> Any:
-    loaded = node.module.loaded
+    loaded = node.module._compiled
     key = ("raw", node.core.identity, node.options)
     known = loaded.kernels.get(key)
     if known is None:

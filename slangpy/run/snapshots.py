@@ -115,6 +115,7 @@ def _is_torch(value: Any) -> bool:
 
 def _array(value: Any) -> Any:
     """What calls read of a foreign array, copied; the array itself where they could not read it."""
+    _native._refuse_masked(value)
     try:
         if hasattr(value, "__array_interface__") or not hasattr(value, "__dlpack__"):
             return np.array(value if hasattr(value, "__array_interface__") else memoryview(value))

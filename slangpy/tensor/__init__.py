@@ -189,6 +189,7 @@ class Tensor(TensorViews):
         """
         if not isinstance(ndarray, np.ndarray):
             _native._check_torch_storage(ndarray, "from_numpy")
+        _native._refuse_masked(ndarray)
         array = np.asarray(ndarray)
         dtype = target_slang_dtype
         if dtype is None:

@@ -80,6 +80,7 @@ def copy_from_numpy(tensor: Tensor, data: Any, what: str = "copy_from_numpy", no
         data = np.asarray(data)
     if not isinstance(data, np.ndarray):
         raise TypeError(f"{what}: expected a NumPy array, got {type(data).__name__}; convert it with numpy.asarray()")
+    _native._refuse_masked(data)
     if not tensor.is_contiguous():
         raise TensorError(f"Destination tensor must be contiguous: strides {tensor.strides} of shape {tensor.shape}")
     if not data.flags.c_contiguous:
@@ -169,6 +170,7 @@ def _copy_prefix(tensor: Tensor, scalars: np.ndarray[Any, Any], host: HostFormat
 
 def _as_scalars(value: Any, host: HostFormat, type_name: str, what: str) -> np.ndarray[Any, Any]:
     """Any array-like as scalars of the element type; integers must fit, floats do not become integers."""
+    _native._refuse_masked(value)
     array = np.asarray(value)
     if array.dtype == host.dtype:
         return array.view(host.raw)
@@ -183,11 +185,11 @@ def _as_scalars(value: Any, host: HostFormat, type_name: str, what: str) -> np.n
         bounds = np.iinfo(host.dtype)
         if int(array.min()) < bounds.min or int(array.max()) > bounds.max:
             raise OverflowError(f"{what}: a value is out of range of {type_name} ({bounds.min} to {bounds.max})")
-    with np.errstate(over="ignore"):
-        return array.astype(host.dtype).view(host.raw)
+    return array.astype(host.dtype).view(host.raw)  # NumPy warns of what becomes infinite
 
 
 def _as_struct_bytes(value: Any, layout: Any, type_name: str, what: str) -> np.ndarray[Any, Any]:
+    _native._refuse_masked(value)
     array = np.asarray(value)
     if array.dtype.names is not None and array.dtype.itemsize == layout.stride:
         return np.ascontiguousarray(array).reshape(*array.shape, 1).view(np.uint8)

@@ -154,17 +154,17 @@ def _module_on(module: Module, device: Any) -> Module:
         return module
     if module.link:
         raise ValueError(
-            f"compare: module '{module.name}' has linked modules, which cannot be loaded on another device"
+            f"compare: module '{module._stem}' has linked modules, which cannot be loaded on another device"
         )
     path, source = module._path, module._source
     if path is None and not source:
         raise ValueError(
-            f"compare: module '{module.name}' was made from a compiled module; load it with Module.load_from_file or "
+            f"compare: module '{module._stem}' was made from a compiled module; load it with Module.load_from_file or "
             "load_from_source"
         )
     if path is not None:
         return Module.load_from_file(device, path, module.options)
-    return Module.load_from_source(device, module.name, source, module.options)
+    return Module.load_from_source(device, module._stem, source, module.options)
 
 
 def _function_on(function: FunctionNode, device: Any) -> FunctionNode:

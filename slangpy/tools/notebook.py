@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import shlex
+import warnings
 from typing import Any
 
+from ..compiler.cache import digest
 from ..device import Device, create_device, current
+from ..errors import SlangWarning
 from ..module import Module
 
 _USAGE = "%%slang NAME [--device VARIABLE] [--convert none|safe|any]"
@@ -45,8 +48,26 @@ class SlangCells:
         device = self._find_device(options.device)
         # The first line of the cell is the magic's: messages count as the notebook does.
         module = Module.load_from_source(device, options.name, "\n" + cell, {"convert": options.convert})
-        module.loaded
+        module._compiled
         self._shell.user_ns[options.name] = module
+        self._warn_importers(module)
+
+    def _warn_importers(self, module: Module) -> None:
+        """Modules of the notebook that were made of other code of this name."""
+        own = digest(module._source)
+        behind = [
+            name
+            for name, other in self._shell.user_ns.items()
+            if isinstance(other, Module) and other.device is module.device and name.isidentifier() and other is not module
+            and dict((other._manifest or {}).get("texts", ())).get(module.name, own) != own
+        ]  # fmt: skip
+        if behind:
+            warnings.warn(
+                f"%%slang {module.name}: {', '.join(behind)} imported its earlier code and goes on with that; run the cell "
+                "that makes it again",
+                SlangWarning,
+                stacklevel=2,
+            )
 
     def _find_device(self, name: str) -> Device:
         if name:

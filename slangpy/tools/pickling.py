@@ -88,22 +88,30 @@ def _reduce_module(module: Module) -> Any:
             f"Module '{module.name}' cannot be pickled: it wraps a module that device.load_module() gave; make it with "
             "Module.load_from_file or Module.load_from_source"
         )
-    where = os.fspath(path.absolute()) if path is not None else module.name
-    return make_module, (module.device, where, source, module.options, module.link, module.defines)
+    where = os.fspath(path.absolute()) if path is not None else module._stem
+    return make_module, (module.device, where, source, module.options, module.link, module._defines, module.name)
 
 
 def make_module(
-    device: Device, where: str, source: str, options: dict[str, Any], link: list[Any], defines: dict[str, str]
+    device: Device,
+    where: str,
+    source: str,
+    options: dict[str, Any],
+    link: list[Any],
+    defines: dict[str, str],
+    name: str = "",
 ) -> Module:
-    """The module as this process has it already, else loaded anew."""
+    """The module as this process has it already, else loaded anew. name: as the user gave it."""
     given = (options, defines, [id(m) for m in link])
     for module in modules_of(device):
-        same = module._source == source and (module.options, module.defines, [id(m) for m in module.link]) == given
-        if same and where == (os.fspath(module._path.absolute()) if module._path is not None else module.name):
+        same = module._source == source and (module.options, module._defines, [id(m) for m in module.link]) == given
+        if same and where == (os.fspath(module._path.absolute()) if module._path is not None else module._stem):
             return module
     if source:
         return Module.load_from_source(device, where, source, options, link, defines)
-    return Module.load_from_file(device, where, options, link, defines)
+    module = Module.load_from_file(device, where, options, link, defines)
+    module.name = name or module._stem
+    return module
 
 
 def _reduce_struct(struct: Struct) -> Any:

@@ -72,11 +72,11 @@ def _struct(name: str, struct: Struct) -> list[str]:
 
 def stubs_of(module: Any) -> str:
     """Text of a `.pyi` for a module."""
-    file = module._path.name if module._path is not None else module.name
-    name = _class_name(module.name)
-    lines = [HEAD.format(file=file, stem=module.name, name=name), "", f"class {name}(slangpy.Module):"]
+    file = module._path.name if module._path is not None else module._stem
+    name = _class_name(module._stem)
+    lines = [HEAD.format(file=file, stem=module._stem, name=name), "", f"class {name}(slangpy.Module):"]
     count = len(lines)
-    for member in dict.fromkeys(declared_names(module.loaded.main)):
+    for member in dict.fromkeys(declared_names(module._compiled.main)):
         if not _valid(member) or member.startswith("_spy_"):
             continue
         try:

@@ -61,7 +61,7 @@ class PackedArg(_native.PackedArg, Shared):
                 raise TypeError(
                     f"{self!r} has no shader object: only a value of one Slang type fills a parameter block"
                 )
-            block = _native.ShaderObject(self.module.device, self.module.loaded.find_element_layout(type_))
+            block = _native.ShaderObject(self.module.device, self.module._compiled.find_element_layout(type_))
             cursor = _native.ShaderCursor(block)
             fields = self._frozen.items() if isinstance(self._frozen, dict) else ()
             if not isinstance(self._frozen, dict):
@@ -125,6 +125,7 @@ def _freeze_other(module: Any, value: Any, path: str) -> Any:
     if isinstance(value, enum.Enum):
         return _freeze(module, value.value, path)
     foreign = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
+    _native._refuse_masked(value)
     if not isinstance(value, (str, bytes, type)) and any(hasattr(value, name) for name in foreign):
         from_dlpack = not hasattr(value, "__array_interface__") and hasattr(value, "__dlpack__")
         return (
@@ -172,7 +173,7 @@ def _declared(module: Any, wanted: Any, path: str) -> SlangType:
     name = wanted if isinstance(wanted, str) else getattr(wanted, "full_name", str(wanted))
     found = module.layout.find_type_by_name(name)
     if found is None:
-        raise BoundVariableException(f"pack: {path}: Could not find type '{name}' in module '{module.name}'")
+        raise BoundVariableException(f"pack: {path}: Could not find type '{name}' in module '{module._stem}'")
     return found
 
 

@@ -81,7 +81,7 @@ CALLS: dict[str, Call] = {
     "structs": lambda m: (m.lit, ({"color": tensor(5, 3), "power": 1.0}, tensor(5)), {}),
     "struct_in_part": lambda m: (m.lit, ({"power": 1.0}, tensor(5)), {}),
     "method": lambda m: (m.Light.at, ({"color": [1.0, 1.0, 1.0], "power": 1.0}, tensor(5)), {}),
-    "constructor": lambda m: (m.Light.constructor(), ([1.0, 1.0, 1.0], tensor(5)), {}),
+    "constructor": lambda m: (m.Light._constructor(), ([1.0, 1.0, 1.0], tensor(5)), {}),
     "list": lambda m: (m.poly, (1.0, 2.0, [1.0, 2.0, 3.0]), {}),
     "bfloat16": lambda m: (m.narrow.convert("safe"), (tensor(5, dtype="BFloat16"),), {}),
     "references": lambda m: (m.split, (1.0, spy.floatRef(), spy.floatRef(2.0)), {}),

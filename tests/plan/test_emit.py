@@ -14,7 +14,7 @@ from .keys import array, grid, module, number, plan, request, tensor
 def text(node: Any, *given: Any, key: int | None = None, mode: str = "auto") -> str:
     asked, planned = request(node, *given, mode=mode), plan(node, *given, mode=mode)
     found = default_variant(asked, planned) if key is None else key
-    return kernel_source(asked, planned, node.module.loaded, found)
+    return kernel_source(asked, planned, node.module._compiled, found)
 
 
 def fields(source: str) -> list[str]:

@@ -32,7 +32,7 @@ STEP = 16
 
 def spec_of(node: Any, *given: Any, mode: str = "auto") -> Specification:
     asked, planned = request(node, *given, mode=mode), plan(node, *given, mode=mode)
-    source = kernel_source(asked, planned, node.module.loaded, default_variant(asked, planned))
+    source = kernel_source(asked, planned, node.module._compiled, default_variant(asked, planned))
     names = [re.sub(r"\[\d+\]$", "", field.split()[-1]) for field in fields(source)]
     call = [{"name": name, "offset": i * STEP, "type": f"type of {name}"} for i, name in enumerate(names)]
     parameters = re.findall(r"uniform [\w<>]+ (a\d+)", source)

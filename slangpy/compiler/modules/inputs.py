@@ -216,7 +216,7 @@ def scan_of(module: Any) -> tuple[Scan, str]:
     text, here = _decoded(data), os.getcwd()
     own = ("cwd", here, text) if path is None else ("module", str(path.parent), text)
     scan = Scan(device, [own])
-    used = text_modules_used(device, module.name, "\n".join([text, *map(_decoded, scan.found.values())]))
+    used = text_modules_used(device, module._stem, "\n".join([text, *map(_decoded, scan.found.values())]))
     if used:
         scan = Scan(device, [own, *(("cwd", here, source) for source in used.values())])
     if path is not None:
@@ -229,11 +229,11 @@ def load_current(module: Any, session: Any, new_session: Any) -> tuple[Any, int,
     """A module as its sources are now: in `session`, or in a new one where that knows other sources by their names.
     Returns the compiled module, the session's last lookup before, and what was scanned."""
     scan, text = scan_of(module)
-    if is_behind(module.device, session, scan, module.name, text):
+    if is_behind(module.device, session, scan, module._stem, text):
         session = new_session()
     since = session.lookups(0)[0]
     try:
-        main = module.load_in(session)
+        main = module._load_in(session)
         if not took_others(scan, session, since, main.dependencies):
             return main, since, scan
     except SlangCompileError:
@@ -242,7 +242,7 @@ def load_current(module: Any, session: Any, new_session: Any) -> tuple[Any, int,
             raise
     session = new_session()  # it may have taken a file of the same name from elsewhere
     since = session.lookups(0)[0]
-    return module.load_in(session), since, scan
+    return module._load_in(session), since, scan
 
 
 def is_behind(device: Any, session: Any, scan: Scan, own: str, text: str) -> bool:

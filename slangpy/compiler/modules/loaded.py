@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
 from ...base.census import collect
+from ...errors import SlangWarning
 from ...reflection import SlangType
 from ..cache import digest
 from ..expected import expect_kernel
@@ -16,6 +19,7 @@ from ..options import session_options
 from ..session import create_session
 
 _MOST_DROPPED = 32
+_OPTIONS = {"strict_broadcasting": False, "convert": "none", "defer_target_compilation": True}
 
 
 class KernelStore:
@@ -65,9 +69,21 @@ class LoadedModule:
         return self.layout.element_layout(type_.type_reflection)
 
 
+def checked_options(options: Any) -> dict[str, Any]:
+    """The options of a module, with what it does not give."""
+    given = dict(options or {})
+    unknown = sorted(set(given) - set(_OPTIONS))
+    if unknown:
+        raise ValueError(f"unknown module option {unknown[0]!r}; the options are {', '.join(sorted(_OPTIONS))}")
+    merged = {**_OPTIONS, **given}
+    if merged["convert"] not in ("none", "safe", "any"):
+        raise ValueError(f"option convert must be 'none', 'safe' or 'any', got {merged['convert']!r}")
+    return merged
+
+
 def foreign_links(link: Any) -> list[Any]:
     """Those that no other session has; a Module is loaded where it is needed."""
-    return [item for item in link if not hasattr(type(item), "loaded")]  # asking the module itself would compile it
+    return [item for item in link if not hasattr(type(item), "_compiled")]  # asking the module itself would compile it
 
 
 def session_for(device: Any, link: Any, defines: dict[str, str]) -> Any:
@@ -75,12 +91,12 @@ def session_for(device: Any, link: Any, defines: dict[str, str]) -> Any:
     with; else one of the device's."""
     if defines:
         return new_session(device, defines)
-    modules = [item for item in link if hasattr(item, "loaded")]
+    modules = [item for item in link if hasattr(type(item), "_compiled")]
     foreign = foreign_links(link)
     if foreign:
         return foreign[0].session
     if modules:
-        return modules[0].loaded.main.session
+        return modules[0]._compiled.main.session
     state = device._state
     session = state.functional_session
     if session is None:
@@ -114,6 +130,34 @@ def declared_names(module: Any) -> list[str]:
 
     Modules read precompiled, and those whose derivatives were asked for, also hold the compiler's own: `$__syn_...`."""
     return [child.name for child in module.module_decl.children if child.name and "$" not in child.name]
+
+
+def public_members(kind: type) -> frozenset[str]:
+    """The attributes that objects of a class have of their own."""
+    return frozenset(name for name in (*dir(kind), *kind.__annotations__) if not name.startswith("_"))
+
+
+def hidden_names(module: Any, own: frozenset[str], of_structs: frozenset[str]) -> list[str]:
+    """What a Slang module declares under a name that its Python object, or that of the struct around it, has itself."""
+    found = [name for name in dict.fromkeys(callable_names(module)) if name in own]
+    for struct in module.module_decl.children:
+        if struct.kind.name == "struct" and struct.name:
+            inner = [child.name for child in struct.children if child.kind.name in ("func", "struct", "enum")]
+            found += [f"{struct.name}.{name}" for name in dict.fromkeys(inner) if name in of_structs]
+    return found
+
+
+def warn_of_hidden(stem: str, names: Iterable[str], stacklevel: int) -> None:
+    """For names that attribute access does not reach."""
+    for name in names:
+        owner, _, member = name.rpartition(".")
+        place = f"{stem}.{owner}" if owner else stem
+        warnings.warn(
+            f"Module '{stem}' declares '{name}', but {place}.{member} is an attribute of its Python object: call it as "
+            f"{place}['{member}'](...), or rename it",
+            SlangWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def callable_names(module: Any) -> list[str]:

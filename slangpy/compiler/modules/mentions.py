@@ -37,17 +37,25 @@ def has_statics(module: Any, preludes: Iterable[str]) -> bool:
 
 def may_loop(module: Any, name: str) -> bool:
     """Whether a function, or one that it calls, has a loop that is not unrolled (True if its text is not at hand)."""
+    bodies = list(_reached(module, name))
+    return not bodies or any(re.search(_LOOP, body) for body in bodies)
+
+
+def reached_words(module: Any, name: str) -> frozenset[str]:
+    """The words in a function and in those that it calls."""
+    return frozenset(word for body in _reached(module, name) for word in re.findall(r"\w+", body))
+
+
+def _reached(module: Any, name: str) -> Iterator[str]:
+    """What stands in the braces of a function, and of those that it calls, directly or not."""
     text = re.sub(r"\]\s*", "] ", without_comments(sources_of(module) or ""))
-    waiting, seen, is_found = [name], {name}, False
+    waiting, seen = [name], {name}
     while waiting:
         for body in _bodies(text, waiting.pop()):
-            is_found = True
-            if re.search(_LOOP, body):
-                return True
+            yield body
             fresh = set(re.findall(_CALLED, body)) - seen
             seen |= fresh
             waiting += fresh
-    return not is_found
 
 
 def _bodies(text: str, name: str) -> Iterator[str]:
@@ -60,10 +68,10 @@ def _holds(module: Any, preludes: Iterable[str], says: Callable[[str], bool], na
     """Whether one of the texts does what `says` asks. `name`: under which a loaded module remembers it."""
     if any(says(text) for text in preludes):
         return True
-    known = getattr(module.loaded, name, None)
+    known = getattr(module._compiled, name, None)
     if known is None:
         known = _is_said(module, says)
-        setattr(module.loaded, name, known)
+        setattr(module._compiled, name, known)
     return known
 
 

@@ -83,7 +83,7 @@ def reload_changed(device: Any) -> bool:
     with code_lock:  # no plan is made of code that is being replaced
         sessions = [session for session in device._state.sessions.items() if _is_outdated(session)]
         modules = modules_of(device)
-        outdated = any(module.is_outdated() for module in modules)
+        outdated = any(module._is_outdated() for module in modules)
         if (not sessions and not outdated) or not _replace(device, sessions, modules if outdated else []):
             return False
     device._note_reloaded(ShaderHotReloadEvent(device))
@@ -123,7 +123,7 @@ def _replace(device: Any, sessions: list[Any], modules: list[Any]) -> bool:
         if replacements:
             device._state.functional_session = session
     for module, main in replacements:
-        module.replace(main)
+        module._replace(main)
     _report(device, errors)
     return any(replaced) or bool(replacements)
 
@@ -131,8 +131,8 @@ def _replace(device: Any, sessions: list[Any], modules: list[Any]) -> bool:
 def _rebuild(device: Any, session: Any, errors: list[str]) -> bool:
     """Loads and links all of a user's session again; False when that failed and everything is as it was."""
     for module in modules_of(device):
-        if module.is_loaded_in(session):  # kernels made of the old code need not compile with the new one
-            module.drop_kernels()
+        if module._is_loaded_in(session):  # kernels made of the old code need not compile with the new one
+            module._drop_kernels()
     try:
         session.reload()
         done = True
@@ -148,8 +148,8 @@ def _rebuild(device: Any, session: Any, errors: list[str]) -> bool:
 
 def _session_of(module: Any, session: Any) -> Any:
     """What a module is compiled in anew: one with its macros, that of modules which no other session has, or `session`."""
-    if module.defines:
-        return new_session(module.device, module.defines)
+    if module._defines:
+        return new_session(module.device, module._defines)
     foreign = foreign_links(module.link)
     return foreign[0].session if foreign else session
 
@@ -168,12 +168,12 @@ def _compile(device: Any, modules: list[Any], session: Any, errors: list[str]) -
     """What the compiler makes of the sources as they are now, in a session of its own."""
     compiled: dict[Any, Any] = {}
     for module in modules:
-        module.note_files()
+        module._note_files()
         try:
-            compiled[module] = module.load_in(_session_of(module, session))
+            compiled[module] = module._load_in(_session_of(module, session))
         except RuntimeError as error:  # SlangCompileError, or an operation that the device lacks
             errors.append(str(error))
-            module.watch_imports()
+            module._watch_imports()
     return [(module, main) for module, main in compiled.items() if _is_complete(module, compiled, modules)]
 
 

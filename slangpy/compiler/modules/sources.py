@@ -14,12 +14,12 @@ _CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 def sources_of(module: Any) -> str | None:
     """The sources of a module, of what it imports and is linked with; None where one is not at hand."""
-    files = _files_of(module.loaded)
+    files = _files_of(module._compiled)
     if None in files and not module._source:
         return None
     parts = [text for text in (module._source, *files) if text]
     for linked in module.link:
-        other = sources_of(linked) if hasattr(linked, "loaded") else ""
+        other = sources_of(linked) if hasattr(type(linked), "_compiled") else ""
         if other is None:
             return None
         parts.append(other)

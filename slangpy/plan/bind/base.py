@@ -82,7 +82,7 @@ def close_names(name: str, context: Context) -> list[str]:
     """Type names of the module that resemble one that does not exist."""
     known = {type_.full_name for type_ in context.layout} | set(SIZES)
     if context.module is not None:
-        known |= {child.name for child in context.module.loaded.main.module_decl.children if child.name}
+        known |= {child.name for child in context.module._compiled.main.module_decl.children if child.name}
     return difflib.get_close_matches(name, sorted(known), 3)
 
 

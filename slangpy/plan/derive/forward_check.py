@@ -61,7 +61,7 @@ def custom_derivative(module: Any, name: str) -> str:
 
 def survey_of(module: Any) -> Survey:
     """What the sources of a module say of its functions; kept with its code."""
-    loaded = module.loaded
+    loaded = module._compiled
     known = getattr(loaded, "_forward_survey", None)
     if known is None:
         known = Survey()
@@ -75,7 +75,7 @@ def survey_of(module: Any) -> Survey:
 def _texts(module: Any) -> list[str]:
     """The sources of a module and of what it imports or links, without our library."""
     texts = [module._source, *(getattr(linked, "_source", "") for linked in module.link)]
-    paths = {Path(path) for native in module.loaded.modules for path in native.dependencies}
+    paths = {Path(path) for native in module._compiled.modules for path in native.dependencies}
     for path in sorted(paths):
         if LIBRARY_PATH in path.resolve().parents or not path.is_file():
             continue  # the library has both derivatives; a path that is no file names a module made of text

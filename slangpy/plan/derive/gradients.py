@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
+from ...compiler.modules.mentions import mentions
 from ...errors import ResolveException
 from ..bind.base import TENSOR
 from ..records import Binding, Derivative, Parameter, Placed, Value, Vectorized
@@ -228,6 +230,38 @@ def flows(parameter: Parameter, placed: Placed) -> bool:
     return _is_dual(parameter, placed)
 
 
+def lost_gradients(plan: Vectorized, module: Any) -> list[tuple[Placed, str]]:
+    """Leaves of a differentiable function that no gradient reaches only because a struct lacks `: IDifferentiable`; and
+    that struct. Slang reflects parameters of such types as no_diff: the source says whether the user wrote that."""
+    if not plan.resolved.differentiable:
+        return []
+    parameters = {p.name: p for p in plan.resolved.parameters}
+    found = []
+    for placed in plan.placed:
+        parameter = parameters.get(placed.parameter)
+        name = "" if parameter is None or parameter.is_this else _undifferentiable(parameter, placed)
+        if name and not mentions(module, rf"\bno_diff\s+(?:(?:in|inout|const)\s+)*{re.escape(name)}\b"):
+            found.append((placed, name))
+    return found
+
+
+def _undifferentiable(parameter: Parameter, placed: Placed) -> str:
+    type_: Any = parameter.binding.type
+    if placed.binding.rank >= 0 or not placed.binding.type.differentiable or (parameter.no_diff and type_.differentiable):
+        return ""
+    for step in re.findall(r"\.(\w+)|\[", placed.path[len(parameter.name) :]):
+        while type_ is not None and type_.kind == "array":  # lists of dicts: the path names fields alone
+            type_ = type_.element_type
+        if type_ is None or type_.kind != "struct":
+            return ""
+        if not type_.differentiable:
+            return type_.full_name
+        if not step or step not in type_.fields or "nodiff" in type_.fields[step].modifiers:
+            return ""
+        type_ = type_.fields[step].type
+    return ""
+
+
 def _check_result(plan: Vectorized, found: dict[str, Derivative]) -> None:
     resolved = plan.resolved
     if resolved.return_type_name == "void" or not resolved.return_type.differentiable:
@@ -265,6 +299,7 @@ __all__ = [
     "differentiable",
     "flows",
     "has_storage",
+    "lost_gradients",
     "lacks_seed",
     "takes_part",
 ]

@@ -101,7 +101,7 @@ def _none_differentiable(
 def _check_entry_point(target: Target) -> None:
     if target.module is None or target.struct is not None:
         return
-    if target.name in {entry.name for entry in target.module.loaded.main.entry_points}:
+    if target.name in {entry.name for entry in target.module._compiled.main.entry_points}:
         raise ResolveException(
             f"'{target.name}' is an entry point: run it with .dispatch(thread_count, ...) instead of calling it"
         )

@@ -41,7 +41,7 @@ class Target:
     def is_slangs_own(self) -> bool:
         """Whether the name is one of Slang's core module, that the user's modules do not declare."""
         name = self.name.partition("<")[0].partition("::")[0].strip()
-        return name not in self.module.loaded.declared_names
+        return name not in self.module._compiled.declared_names
 
     def context(self, options: Options, writable: bool = False) -> Context:
         return Context(self.layout, options.convert or "none", writable, module=self.module)

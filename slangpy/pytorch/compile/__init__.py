@@ -179,9 +179,9 @@ def _register(address: int, template: Any, kinds: Any) -> str:
         name = "bwds" if node.options.bwds else "fwds"
         return f"!{node.label}.{name} cannot be traced by torch.compile; torch differentiates the traced call itself"
     own = node._globals or node._bound is not None or "'object'" in repr(template)
-    stable = node.module.cacheable and not own
+    stable = node.module._cacheable and not own
     identity = (
-        (node.module.content_key, node.core.identity, repr(node.options)) if stable else (_process, str(id(node)))
+        (node.module._content_key, node.core.identity, repr(node.options)) if stable else (_process, str(id(node)))
     )
     number = digest(*identity, repr(template), repr(kinds), str(node.module.device.info.type))[:24]
     key = f"{node.label}:{number}"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import operator
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from slangpy import _native
 from slangpy.errors import TensorError
+from slangpy.pytorch.kernels.access import ViewAccess
 from slangpy.pytorch.kernels.tensors import TensorInfo, read_tensor, summary, torch_module
 from slangpy.pytorch.kernels.types import SCALARS, KernelType, field_names
 from slangpy.pytorch.kernels.views import NeedsWide, check_view, pack_diff_view, pack_view
@@ -20,15 +21,22 @@ Sink = Callable[[tuple[str, int], bool], tuple[int, Any]]
 class Packing:
     """One call's arguments on their way to bytes: the device that all tensors share, and what must stay alive."""
 
-    __slots__ = ("_first", "_make_sink", "derivative", "device", "keep", "label")
+    __slots__ = ("_first", "_make_sink", "_views", "derivative", "device", "keep", "label")
 
-    def __init__(self, label: str, derivative: str, make_sink: Sink) -> None:
+    def __init__(
+        self, label: str, derivative: str, make_sink: Sink, views: Iterable[tuple[str, ViewAccess]] = ()
+    ) -> None:
         self.label = label
         self.derivative = derivative  # "", "fwd" or "bwd"
         self.device: tuple[str, int] | None = None
         self.keep: list[tuple[Any, str]] = []  # with names for messages
         self._first: tuple[str, Any] = ("", None)
         self._make_sink = make_sink
+        self._views = dict(views)
+
+    def access(self, path: str) -> ViewAccess:
+        """What the kernel does with the view of a path."""
+        return self._views.get(path, ViewAccess())
 
     def where(self, path: str) -> str:
         return f"{self.label}: {path}"

@@ -126,7 +126,7 @@ class Kernel(_native.RawKernel):
 
     def _pack(self, values: list[Any]) -> _native.Launchable:
         record = self._record
-        packing = Packing(self._label, self._derivative, _make_sink)
+        packing = Packing(self._label, self._derivative, _make_sink, record.views)
         out = bytearray(record.size)
         for p, value in zip(record.parameters, values, strict=True):
             if p.type.kind != "empty":

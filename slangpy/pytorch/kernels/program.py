@@ -17,6 +17,7 @@ from slangpy.base.folders import LIBRARY
 from slangpy.compiler.cache import digest
 from slangpy.compiler.session import create_kernel_session
 from slangpy.errors import CompileError
+from slangpy.pytorch.kernels.access import KernelText, ViewAccess
 from slangpy.pytorch.kernels.constants import constant
 from slangpy.pytorch.kernels.declarations import COMMENT, Declarations
 from slangpy.pytorch.kernels.entry_points import compile_host_functions
@@ -50,6 +51,7 @@ class KernelRecord:
     place: tuple[str, int]
     trouble: str  # why it cannot be called
     emitted: tuple[EmittedKernel, ...]
+    views: tuple[tuple[str, ViewAccess], ...] = ()  # by path, those of which something is known
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
@@ -108,7 +110,8 @@ def compile_program(options: LoadOptions, log: Callable[[str], None]) -> tuple[M
     find = declarations.find
     reader = TypeReader(module.layout.find_type_by_name, declarations.enum_cases)
     shaders = {entry.name for entry in module.entry_points}
-    kernels = _kernels(text, declarations, reader, shaders)
+    files = KernelText(sources.values(), [word for define in options.defines for word in re.findall(r"\w+", " ".join(define))])
+    kernels = tuple(_with_access(kernel, files) for kernel in _kernels(text, declarations, reader, shaders))
     dropped = _dropped(options.path, sources, declarations.generic - {kernel.name for kernel in kernels})
     host: tuple[str, tuple[Any, ...]] = ("", ())
     if any("TorchEntryPoint" in source for source in sources.values()):
@@ -194,6 +197,13 @@ def _kernels(
             records.append(_kernel(text, name, parts, declarations, reader))
             records += _hidden(name, parts, declarations.find)
     return tuple(records)
+
+
+def _with_access(kernel: KernelRecord, files: KernelText) -> KernelRecord:
+    known = files.access(kernel.name, [p.type for p in kernel.parameters])
+    names = [p.name for p in kernel.parameters]
+    views = ((f"{names[index]}.{path}" if path else names[index], access) for (index, path), access in known)
+    return replace(kernel, views=tuple(views))
 
 
 def _hidden(name: str, parts: list[EmittedKernel], find: Callable[[str], Any]) -> list[KernelRecord]:

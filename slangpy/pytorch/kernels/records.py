@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slangpy.pytorch.kernels.access import ViewAccess
 from slangpy.pytorch.kernels.program import KernelRecord, ModuleRecord, Parameter
 from slangpy.pytorch.kernels.scan import EmittedKernel
 from slangpy.pytorch.kernels.types import KernelType
@@ -33,6 +34,7 @@ def _kernel_to_plain(kernel: KernelRecord) -> tuple[Any, ...]:
         kernel.place,
         kernel.trouble,
         emitted,
+        tuple((path, (a.reads, a.reads_gradient, a.consumes)) for path, a in kernel.views),
     )
 
 
@@ -45,7 +47,7 @@ def record_from_plain(plain: dict[str, Any]) -> ModuleRecord:
 
 
 def _kernel_from_plain(plain: tuple[Any, ...]) -> KernelRecord:
-    name, parameters, size, bound, differentiable, place, trouble, emitted = plain
+    name, parameters, size, bound, differentiable, place, trouble, emitted, views = plain
     return KernelRecord(
         name,
         tuple(Parameter(n, KernelType.from_plain(type_), offset, default) for n, type_, offset, default in parameters),
@@ -55,4 +57,5 @@ def _kernel_from_plain(plain: tuple[Any, ...]) -> KernelRecord:
         place,
         trouble,
         tuple(EmittedKernel(*item) for item in emitted),
+        tuple((path, ViewAccess(*access)) for path, access in views),
     )

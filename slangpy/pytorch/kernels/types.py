@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from slangpy.reflection.kinds import declared_name
+
 VIEW_BYTES, WIDE_VIEW_BYTES = 56, 72
 """Of a view, and of one whose strides have 64 bits: in kernels for tensors with strides of 4 GiB or more."""
 SCALARS = {
@@ -44,7 +46,7 @@ class KernelType:
     @property
     def short_name(self) -> str:
         """The declared name without generic arguments and scope."""
-        return _without_arguments(self.name).split(".")[-1]
+        return declared_name(self.name)
 
     def to_plain(self) -> tuple[Any, ...]:
         """For `marshal`."""
@@ -69,17 +71,6 @@ class KernelType:
             cases,
             note,
         )
-
-
-def _without_arguments(name: str) -> str:
-    """`Outer<Pair<int>>.Inner` -> `Outer.Inner`."""
-    parts, depth = [], 0
-    for character in name:
-        depth -= character == ">"
-        if depth == 0 and character not in "<>":
-            parts.append(character)
-        depth += character == "<"
-    return "".join(parts)
 
 
 def python_name(field: str) -> str:

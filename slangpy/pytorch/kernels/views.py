@@ -30,7 +30,7 @@ def pack_view(type_: KernelType, value: Any, call: Any, path: str, out: bytearra
     if info is None:
         raise TensorError(f"{where}: expected a tensor for {type_.name}, got {summary(value)}")
     call.use(info, path)
-    strides = check_view(type_, info, where)
+    strides = check_view(type_, info, where, shared=call.derivative in call.access(path).reads)
     put_view(type_, out, at, info.address if 0 not in info.shape else 0, strides, info.shape)
     return info
 
@@ -47,8 +47,13 @@ def put_view(
     (_WIDE_VIEW if wide else _VIEW).pack_into(out, at, address, *strides, *rest, *sizes, *rest, rank)
 
 
-def check_view(type_: KernelType, info: TensorInfo, where: str) -> tuple[int, ...]:
-    """The strides in bytes of a tensor that fits."""
+def is_broadcast(info: TensorInfo) -> bool:
+    """Whether several indices lead to one element."""
+    return 0 not in info.shape and any(n > 1 and not s for n, s in zip(info.shape, info.strides, strict=True))
+
+
+def check_view(type_: KernelType, info: TensorInfo, where: str, shared: bool = False) -> tuple[int, ...]:
+    """The strides in bytes of a tensor that fits. shared: several indices may lead to one element, since all only read."""
     element = type_.element
     assert element is not None
     if element.kind not in ("scalar", "enum", "vector", "matrix"):
@@ -65,10 +70,11 @@ def check_view(type_: KernelType, info: TensorInfo, where: str) -> tuple[int, ..
             f"{where}: {summary(info.value)} has {rank} dimensions, a view at most {MAX_RANK}; reshape it"
         )
     if 0 not in shape:
-        for size, stride in zip(shape, strides, strict=True):
-            if stride <= 0 and size > 1:
-                what = "is broadcast (a stride is 0)" if stride == 0 else "has a negative stride"
-                raise TensorError(f"{where}: {summary(info.value)} {what}; pass tensor.contiguous()")
+        if not shared and is_broadcast(info):
+            raise TensorError(f"{where}: {summary(info.value)} is broadcast (a stride is 0), and the kernel may write to it; "
+                              "pass tensor.contiguous()")  # fmt: skip
+        if any(size > 1 and stride < 0 for size, stride in zip(shape, strides, strict=True)):
+            raise TensorError(f"{where}: {summary(info.value)} has a negative stride; pass tensor.contiguous()")
     align = item
     if element.kind != "scalar" and element.kind != "enum":
         align = _check_element(type_, element, info, where)
@@ -145,13 +151,22 @@ def _parts(type_: KernelType, value: Any, call: Any, path: str) -> tuple[Any, An
 def pack_gradient(
     type_: KernelType, gradient: Any, primal: TensorInfo, call: Any, path: str, out: bytearray, at: int
 ) -> None:
+    access = call.access(path)
     path = f"{path}.grad"
-    info = read_tensor(gradient, call.where(path))
-    if info is not None and info.shape != primal.shape:
+    where = call.where(path)
+    info = read_tensor(gradient, where)
+    if info is None:
+        raise TensorError(f"{where}: expected a tensor for {type_.name}, got {summary(gradient)}")
+    if info.shape != primal.shape:
         raise TensorError(
-            f"{call.where(path)}: the gradient has the shape {info.shape}, its tensor {primal.shape}; they must be equal"
+            f"{where}: the gradient has the shape {info.shape}, its tensor {primal.shape}; they must be equal"
         )
-    pack_view(type_, gradient, call, path, out, at)
+    if is_broadcast(info) and call.derivative in access.consumes and hasattr(gradient, "contiguous"):
+        info = read_tensor(gradient.contiguous(), where)  # y.sum() gives such; what is consumed is nobody's any more
+        assert info is not None
+    call.use(info, path)
+    strides = check_view(type_, info, where, shared=call.derivative in access.reads_gradient)
+    put_view(type_, out, at, info.address if 0 not in info.shape else 0, strides, info.shape)
 
 
 def _pack_missing(wrapper: KernelType, primal: TensorInfo, call: Any, path: str, out: bytearray, at: int) -> None:

@@ -5,6 +5,7 @@
 
 #include "call/run.h"
 #include "core/class_name.h"
+#include "core/warning.h"
 #include "values/classes.h"
 #include "values/torch.h"
 
@@ -22,7 +23,25 @@ struct GraphNeeds {
     const LeafSpec* listed = nullptr; ///< a tensor that requires grad in a list of containers
 };
 
-GraphNeeds graph_needs(const CallPlan& plan, Signature& signature)
+/// Warns, once for each plan, of a tensor that requires grad and gets none.
+void tell_lost(CallPlan& plan, const LeafSpec& spec, PyObject* tensor)
+{
+    if (plan.state.has_warned_of_gradients)
+        return;
+    std::string why;
+    if (!spec.lost.empty())
+        why = cat("no gradient reaches it, because ", spec.lost, " is not differentiable; declare it `struct ", spec.lost,
+                  " : IDifferentiable`, or pass tensor.detach()");
+    else if (spec.writes && !spec.reads && nb::cast<bool>(nb::handle(tensor).attr("is_leaf")))
+        why = "it is a leaf, which the call overwrites: as a result of the call it gets no .grad; pass a tensor that "
+              "does not require grad";
+    else
+        return;
+    plan.state.has_warned_of_gradients = true;
+    warn(cat(plan.label, ": ", spec.name, " requires grad, but ", why));
+}
+
+GraphNeeds graph_needs(CallPlan& plan, Signature& signature)
 {
     GraphNeeds needs;
     needs.outputs = plan.result.carries;
@@ -35,6 +54,8 @@ GraphNeeds graph_needs(const CallPlan& plan, Signature& signature)
         bool requires_grad = leaf.flags & value_flag::needs_grad;
         if (requires_grad && spec.carries && spec.reads && !needs.wanted)
             needs.wanted = &spec;
+        if (requires_grad && (!spec.carries || spec.writes))
+            tell_lost(plan, spec, leaf.object);
         needs.written |= spec.writes;
         needs.in_graph |= requires_grad && spec.writes;
         needs.outputs |= spec.writes && spec.carries;

@@ -117,6 +117,7 @@ struct LeafSpec {
     Shape inner;              ///< demanded sizes of the trailing dimensions, -1 = any
     bool reads = true, writes = false;
     bool carries = false; ///< torch: autograd may send a gradient through it
+    std::string lost;     ///< torch: the struct that it is in, where that alone has no derivative
     bool whole = false;   ///< a tensor parameter: the function picks the elements
     bool classed = false; ///< takes part in the variant key
     uint32_t crosses = 0; ///< bytes of an element in memory of a group; 0: it cannot lie there
@@ -227,6 +228,7 @@ struct PlanState {
     /// sums in a fixed order).
     std::vector<std::pair<uint64_t, std::weak_ptr<CallPlan>>> backward;
     bool has_warned_of_bounds = false;
+    bool has_warned_of_gradients = false;
     bool is_unchecked = false; ///< its derivatives are to be compared with others after the first run
 };
 

@@ -144,6 +144,7 @@ LeafSpec read_leaf(const Fields& fields)
     leaf.writes = fields.get<bool>("writes");
     leaf.classed = fields.get<bool>("classed");
     leaf.carries = fields.get<bool>("carries");
+    leaf.lost = fields.get<std::string>("lost");
     leaf.whole = fields.get<bool>("whole");
     leaf.crosses = fields.get<uint32_t>("crosses");
     const Fields stored = fields.part("kind");

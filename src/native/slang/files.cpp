@@ -83,15 +83,19 @@ bool SourceFiles::is_library(const std::string& path) const
 bool applies_derivatives(std::string_view source) { return source.find("_diff(") != source.npos; }
 bool declares_differentiable(std::string_view source) { return source.find("ifferentiable") != source.npos; }
 
-/// The source with blanks in the place of what ends the process; refusal() says what that was. Nothing may be thrown
+/// The source with blanks in the place of what ends the process or is no text; refusal() says what that was. Nothing may be thrown
 /// here: Slang's own functions lie between this and whoever would catch it.
 std::string SourceFiles::without_deadly(const std::string& source, const std::string& path)
 {
     std::string text = source, refusal;
-    for (const Deadly& place : deadly_attributes(source)) {
-        std::fill(text.begin() + long(place.begin), text.begin() + long(place.end), ' ');
-        refusal += cat("\nerror: invalid attribute placement\n", point_at(source, path, place));
-    }
+    const auto refuse = [&](const std::vector<Deadly>& places, std::string_view what) {
+        for (const Deadly& place : places) {
+            std::fill(text.begin() + long(place.begin), text.begin() + long(place.end), ' ');
+            refusal += cat("\nerror: ", what, "\n", point_at(source, path, place));
+        }
+    };
+    refuse(deadly_attributes(source), "invalid attribute placement");
+    refuse(foreign_bytes(source), "invalid encoding");
     const std::lock_guard guard(m_mutex);
     if (refusal.empty())
         m_refusals.erase(path);

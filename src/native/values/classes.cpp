@@ -65,6 +65,8 @@ ValueClass classify_native(PyTypeObject* type)
         return ValueClass::texture_view;
     if (is(nb::type<Sampler>()))
         return ValueClass::sampler;
+    if (is_instance_of_loaded(handle, "numpy.ma", "MaskedArray"))
+        return ValueClass::masked;
     if (is_instance_of_loaded(handle, "numpy", "ndarray"))
         return ValueClass::numpy;
     if (is_instance_of_loaded(handle, "numpy", "bool"))

@@ -16,6 +16,7 @@ enum class ValueClass : uint8_t {
     sequence,
     dict,
     numpy,
+    masked,
     tensor,
     range,
     generator,

@@ -3,6 +3,7 @@
 
 #include "core/class_name.h"
 #include "values/classes.h"
+#include "values/numpy.h"
 #include "values/torch.h"
 #include "values/writer.h"
 
@@ -67,6 +68,8 @@ bool HostArray::open(PyObject* value)
         if (scalar_info(memory.scalar).is_float && torch_is_negated(value))
             fail_runtime("the tensor is negated lazily; pass tensor.resolve_neg()");
     }
+    if (class_of(value).value_class == ValueClass::masked)
+        refuse_masked(value);
     nb::object array = nb::borrow(value);
     if (!acquire(value)) {
         const bool is_array = is_kind(value, numpy_types().ndarray);

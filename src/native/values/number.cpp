@@ -2,6 +2,7 @@
 #include "values/nb.h"
 
 #include "core/class_name.h"
+#include "core/warning.h"
 #include "values/classes.h"
 #include "values/math.h"
 #include "values/torch.h"
@@ -238,6 +239,16 @@ void fail_number(StoreResult result, std::string_view type_name_text, ScalarType
     }
 }
 
+void tell_infinite(ScalarType target, const ValuePath& path)
+{
+    const ValuePath* whole = &path; // one text for all numbers of a list
+    while (whole->parent)
+        whole = whole->parent;
+    const std::string place = whole->str();
+    warn(cat(place, place.empty() ? "" : ": ", "a number is beyond the range of ", scalar_info(target).slang_name,
+             " and becomes infinite"));
+}
+
 void write_scalar_slow(ScalarType target, uint32_t bool_bytes, uint8_t* dst, PyObject* value, const ValuePath& path)
 {
     Number number;
@@ -252,6 +263,8 @@ void write_scalar_slow(ScalarType target, uint32_t bool_bytes, uint8_t* dst, PyO
     }
     if (result != StoreResult::ok)
         fail_number(result, scalar_info(target).slang_name, target, value, path);
+    if (became_infinite(target, dst, number))
+        tell_infinite(target, path);
 }
 
 PythonOwner::~PythonOwner()

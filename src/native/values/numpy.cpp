@@ -60,6 +60,13 @@ bool is_numpy_array(PyObject* object)
     return Py_TYPE(object) == type || PyType_IsSubtype(Py_TYPE(object), type);
 }
 
+void refuse_masked(PyObject* array)
+{
+    if (nb::cast<bool>(nb::module_::import_("numpy.ma").attr("is_masked")(nb::handle(array))))
+        fail_value("elements of the MaskedArray are masked, which a device cannot know; pass array.filled(value), or "
+                   "array.data for what lies below the mask");
+}
+
 bool read_numpy(PyObject* object, NumpyArray& out)
 {
     if (!is_numpy_array(object))

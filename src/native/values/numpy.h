@@ -18,5 +18,7 @@ struct NumpyArray {
 /// False when the object is no numpy.ndarray.
 bool read_numpy(PyObject* object, NumpyArray& out);
 bool is_numpy_array(PyObject* object);
+/// Of a numpy.ma.MaskedArray: raises where elements of it are masked, for what lies below is not what it stands for.
+void refuse_masked(PyObject* array);
 
 } // namespace spy

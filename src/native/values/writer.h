@@ -39,7 +39,10 @@ bool number_at(PyObject* value, Number& number, const ValuePath& path);
 [[noreturn]] void fail_number(StoreResult result, std::string_view type_name, ScalarType target, PyObject* value,
                               const ValuePath& path);
 
-/// Everything but exact int and float; throws.
+/// Warns of a number beyond the range of a float type, once for each place of a program.
+void tell_infinite(ScalarType target, const ValuePath& path);
+
+/// Everything but exact int and finite float; throws.
 void write_scalar_slow(ScalarType target, uint32_t bool_bytes, uint8_t* dst, PyObject* value, const ValuePath& path);
 
 /// Writes one number, without allocating for int and float.
@@ -47,14 +50,14 @@ inline void write_scalar(ScalarType target, uint32_t bool_bytes, uint8_t* dst, P
 {
     if (PyFloat_CheckExact(value)) {
         const double number = PyFloat_AsDouble(value);
-        if (target == ScalarType::float32)
+        if (target == ScalarType::float32 && std::isfinite(float(number)))
             return store_raw<float>(dst, float(number));
         if (target == ScalarType::float64)
             return store_raw<double>(dst, number);
     } else if (PyLong_CheckExact(value)) {
         int overflow = 0;
         const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
-        if (!overflow && store_number(target, bool_bytes, dst, Number::from_int(number)) == StoreResult::ok)
+        if (!overflow && target != ScalarType::float16 && store_number(target, bool_bytes, dst, Number::from_int(number)) == StoreResult::ok)
             return;
     }
     write_scalar_slow(target, bool_bytes, dst, value, path);

@@ -148,7 +148,7 @@ struct Pair : IDifferentiable { float a; [Differentiable] float times(float y) {
     m.square.bwds(x, spy.diffPair(0.0, 1.0))
     assert x.grad == 6.0
     assert [name for name in dir(m) if "$" in name] == [] and {"Pair", "square", "cube"} <= set(dir(m))
-    assert sorted(declared_names(m.loaded.main)) == ["Pair", "cube", "square"]
+    assert sorted(declared_names(m._compiled.main)) == ["Pair", "cube", "square"]
     with pytest.raises(AttributeError, match="no function or type named '__syn_BackwardDiffMinimalContextType'$"):
         m["__syn_BackwardDiffMinimalContextType"]
     with pytest.raises(AttributeError, match="did you mean square"):

@@ -58,7 +58,7 @@ def test_signatures(m: Any) -> None:
     assert text(m.twice) == "(*args, **kwargs)"
     assert text(m.no_comment) == "(x: inout vector<float,3>, count: int = 4) -> void"
     inspect.signature(m.add).bind(1.0, b=3.0, _result="numpy")
-    assert m.add.__name__ == "add" and m.Point.constructor().__name__ == "Point"
+    assert m.add.__name__ == "add" and m.Point._constructor().__name__ == "Point"
     inspect.signature(spy.FunctionNode)
 
 
@@ -67,7 +67,7 @@ def test_comments_of_the_source(m: Any) -> None:
     assert m.Point.length.__doc__ == "float length(Point this)\n\nHow far it is."
     assert m.Point.origin.__doc__ == "Point origin(float w)", "the comment of what stands before it in the line"
     assert sorted(m.twice.__doc__.split("\n")) == ["float twice(float a, out float half_of)", "int twice(int a)"]
-    assert m.Point.constructor().__doc__.endswith("A point\nin a plane.")
+    assert m.Point._constructor().__doc__.endswith("A point\nin a plane.")
     assert spy.FunctionNode.__doc__.startswith("A Slang function")
 
 

@@ -122,7 +122,7 @@ def test_vectors_and_matrices(load: Any, place: str) -> None:
 @pytest.mark.parametrize(
     "make, text",
     [
-        (lambda: torch.zeros(1).expand(4), r"is broadcast \(a stride is 0\); pass tensor\.contiguous\(\)"),
+        (lambda: torch.zeros(1).expand(4), r"is broadcast \(a stride is 0\), and the kernel may write to it; pass tensor\.contiguous\(\)"),
         (lambda: torch.zeros((1,) * 6), "6 dimensions, a view at most 5"),
         (lambda: torch.zeros(4).to_sparse(), r"sparse_coo tensor; pass tensor\.to_dense\(\)"),
         (lambda: torch.zeros(4, device="meta"), "meta"),

@@ -53,7 +53,9 @@ bool Writer::write_number(const PackType& type, PyObject* value, uint32_t at)
     } else {
         return false;
     }
-    return store_number(type.scalar, 1, out.bytes.data() + at, number) == StoreResult::ok;
+    uint8_t* stored = out.bytes.data() + at;
+    return store_number(type.scalar, 1, stored, number) == StoreResult::ok &&
+        !became_infinite(type.scalar, stored, number); // of which Python warns
 }
 
 bool Writer::write_array(const PackType& type, PyObject* value, uint32_t at)

@@ -1,6 +1,8 @@
 // Numbers and sequences from Python into components; the constructors.
 #include "python/math/object.h"
 
+#include "values/writer.h"
+
 #include <cstring>
 
 namespace spy::math {
@@ -126,7 +128,7 @@ void store_integer(ScalarType scalar, void* packed, PyObject* value, std::string
         put(packed, uint32_t(whole));
 }
 
-void store_real(ScalarType scalar, void* packed, PyObject* value)
+void store_real(ScalarType scalar, void* packed, PyObject* value, std::string_view where)
 {
     if (PyLong_Check(value) && scalar == ScalarType::float32) {
         // One rounding: through double there would be two.
@@ -144,6 +146,8 @@ void store_real(ScalarType scalar, void* packed, PyObject* value)
         put(packed, float(real));
     else
         put(packed, real);
+    if (became_infinite(scalar, static_cast<const uint8_t*>(packed), Number::from_real(real)))
+        tell_infinite(scalar, ValuePath{nullptr, where, 0});
 }
 
 } // namespace
@@ -155,7 +159,7 @@ void store_number(ScalarType scalar, void* packed, PyObject* value, std::string_
         fail_type(where, ": expected a number, got ", summary(value));
     const Kind kind = kind_of(scalar);
     if (kind == Kind::real)
-        return store_real(scalar, packed, number.ptr());
+        return store_real(scalar, packed, number.ptr(), where);
     if (PyFloat_Check(number.ptr()))
         fail_type(where, ": expected ", kind == Kind::integer ? "an integer" : "a bool or an integer", ", got ",
                   summary(value), kind == Kind::integer ? "; convert it with int(...) first" : "; compare it first");

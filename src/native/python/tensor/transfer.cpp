@@ -1,5 +1,6 @@
 // Between the elements of a tensor view and packed host arrays: strides, padding, and the size of bool.
 #include "core/class_name.h"
+#include "values/classes.h"
 #include "values/numpy.h"
 #include "python/tensor/bindings.h"
 
@@ -265,6 +266,13 @@ void bind_tensor_transfer(nb::module_& m)
           "Writes the same element bytes everywhere.");
     m.def("_write_tensor_bytes", &write_bytes, nb::arg("tensor"), nb::arg("array"));
     m.def("_element_format", &element_format, nb::arg("layout"));
+    m.def(
+        "_refuse_masked",
+        [](nb::handle array) {
+            if (class_of(array.ptr()).value_class == ValueClass::masked)
+                refuse_masked(array.ptr());
+        },
+        nb::arg("array"), "ValueError for a numpy.ma.MaskedArray with masked elements; any other object will do.");
     m.def(
         "_scalar_layout",
         [](const std::string& name, uint32_t bool_bytes) -> ref<TypeLayout> {

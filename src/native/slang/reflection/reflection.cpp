@@ -169,6 +169,75 @@ slang::TypeReflection* element_of(slang::TypeReflection* type)
                                                            : nullptr;
 }
 
+namespace {
+
+/// Where the arguments between the last <> of a name begin and end; empty where the name has none.
+std::vector<std::pair<size_t, size_t>> argument_ranges(std::string_view name)
+{
+    std::vector<std::pair<size_t, size_t>> found;
+    if (!name.ends_with('>'))
+        return found;
+    size_t end = name.size() - 1;
+    int depth = 1;
+    for (size_t at = end; at-- > 0 && depth;) {
+        depth += name[at] == '>' ? 1 : name[at] == '<' ? -1 : 0;
+        if (depth > 1 || (depth == 1 && name[at] != ','))
+            continue;
+        const size_t begin = name.find_first_not_of(' ', at + 1);
+        found.insert(found.begin(), {begin, end});
+        end = at;
+    }
+    return found;
+}
+
+bool is_number(std::string_view text)
+{
+    return text.starts_with("bool(") || text.find_first_not_of("-0123456789") == text.npos;
+}
+
+bool may_have_bools(std::string_view name)
+{
+    for (const std::string_view mark : {"bool(", "<0", "<1", ",0", ",1", " 0", " 1"})
+        if (name.find(mark) != name.npos)
+            return true;
+    return false;
+}
+
+/// "S<1>" -> "S<true>": Slang 2026.12 prints a bool among the arguments as a number, and reads that as another type.
+std::string with_bools(std::string name, slang::TypeReflection* type)
+{
+    if (!may_have_bools(name) || name.find("<error>") != name.npos)
+        return name;
+    const auto ranges = argument_ranges(name);
+    slang::GenericReflection* generic = ranges.empty() ? nullptr : type->getGenericContainer();
+    const auto text = [&](const std::pair<size_t, size_t>& range) {
+        return std::string_view(name).substr(range.first, range.second - range.first);
+    };
+    const auto is_value = [&](const auto& range) { return is_number(text(range)); };
+    const auto count = size_t(std::count_if(ranges.begin(), ranges.end(), is_value));
+    if (!generic || count != generic->getValueParameterCount() ||
+        ranges.size() - count != generic->getTypeParameterCount())
+        return name;
+    std::string result = name.substr(0, ranges[0].first);
+    unsigned values = 0, types = 0;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+        std::string argument(text(ranges[i]));
+        if (is_value(ranges[i])) {
+            slang::TypeReflection* kind = generic->getValueParameter(values++)->getType();
+            if (kind && kind->getScalarType() == slang::TypeReflection::ScalarType::Bool)
+                argument = argument == "0" || argument == "bool(0)" ? "false" : "true";
+        } else if (slang::TypeReflection* inner = generic->getConcreteType(generic->getTypeParameter(types++));
+                   inner && may_have_bools(argument)) {
+            argument = full_type_name(inner);
+        }
+        const size_t next = i + 1 < ranges.size() ? ranges[i + 1].first : name.size();
+        result += argument + name.substr(ranges[i].second, next - ranges[i].second);
+    }
+    return result;
+}
+
+} // namespace
+
 std::string full_type_name(slang::TypeReflection* type)
 {
     // built at once: these are asked for most, and their canonical spelling is ours
@@ -186,7 +255,7 @@ std::string full_type_name(slang::TypeReflection* type)
     ComPtr<ISlangBlob> blob;
     if (SLANG_FAILED(type->getFullName(blob.put())) || !blob)
         return to_text(type->getName());
-    return tighten(restore_constraints(static_cast<const char*>(blob->getBufferPointer())));
+    return with_bools(tighten(restore_constraints(static_cast<const char*>(blob->getBufferPointer()))), type);
 }
 
 slang::TypeReflection* Layout::find_type(const std::string& name)

@@ -60,6 +60,25 @@ size_t accessors_of_property(const Words& words, size_t i)
     return npos;
 }
 
+/// Bytes of the character that begins at i; 0 where there is none.
+size_t character_at(std::string_view text, size_t i)
+{
+    const auto byte = [&](size_t k) { return i + k < text.size() ? uint8_t(text[i + k]) : uint8_t(0); };
+    const uint8_t first = byte(0);
+    if (first < 0x80)
+        return 1;
+    const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+    if (first < 0xC2 || first > 0xF4)
+        return 0;
+    for (size_t k = 1; k < size; ++k)
+        if ((byte(k) & 0xC0) != 0x80)
+            return 0;
+    const uint8_t second = byte(1);
+    const bool is_overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
+    const bool is_none = (first == 0xED && second > 0x9F) || (first == 0xF4 && second > 0x8F);
+    return is_overlong || is_none ? 0 : size;
+}
+
 constexpr std::string_view accessor_advice =
     "Slang cannot differentiate accessors of a property; write a method, such as `[Differentiable] float get_x()` or "
     "`[Differentiable, mutating] void set_x(float value)`, or a __subscript, whose accessors can be differentiable";
@@ -88,6 +107,23 @@ std::vector<Deadly> deadly_attributes(std::string_view source)
             k = close;
         }
         i = end;
+    }
+    return found;
+}
+
+std::vector<Deadly> foreign_bytes(std::string_view source)
+{
+    std::vector<Deadly> found;
+    for (size_t i = 0; i < source.size();) {
+        const size_t size = character_at(source, i);
+        if (!size) {
+            constexpr std::string_view digits = "0123456789ABCDEF";
+            const auto byte = uint8_t(source[i]);
+            found.push_back({i, i + 1,
+                             cat("the byte 0x", digits[byte >> 4], digits[byte & 15],
+                                 " is not UTF-8; save the file with that encoding")});
+        }
+        i += std::max(size, size_t(1));
     }
     return found;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What ends the process that Slang 2026.12 runs in while it reads a source.
+// What ends the process that Slang 2026.12 runs in while it reads a source, and what it reads wrongly without a word.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +15,9 @@ struct Deadly {
 /// Attributes that give derivatives to the accessors of a `property`: Slang reads a null pointer. Those of a
 /// `__subscript` are fine.
 std::vector<Deadly> deadly_attributes(std::string_view source);
+
+/// Bytes that are no UTF-8: Slang takes what follows one for a part of a character, the end of a comment's line, too.
+std::vector<Deadly> foreign_bytes(std::string_view source);
 
 /// What has been seen to do the same, depending on what its names mean: for the message behind a crash.
 std::vector<Deadly> suspects(std::string_view source);

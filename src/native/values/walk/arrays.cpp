@@ -71,6 +71,16 @@ nb::object walk_numpy(Walk& w, PyObject* value)
     return w.instead(given, add_array(w, value, address, array.scalar, array.writable, {sizes, rank}, {strides, rank}));
 }
 
+nb::object walk_masked(Walk& w, PyObject* value)
+{
+    try {
+        refuse_masked(value);
+    } catch (const Error& error) {
+        w.fail_bound(error.what());
+    }
+    return walk_numpy(w, value);
+}
+
 /// An array of a type that NumPy does not have (bfloat16); adds no leaf when it is not in host memory.
 static nb::object walk_dlpack(Walk& w, PyObject* value)
 {

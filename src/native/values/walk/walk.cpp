@@ -21,6 +21,7 @@ nb::object walk_as(Walk& w, PyObject* value, const ClassEntry& entry)
     case ValueClass::sequence: return walk_sequence(w, value);
     case ValueClass::dict: return walk_dict(w, value);
     case ValueClass::numpy: return walk_numpy(w, value);
+    case ValueClass::masked: return walk_masked(w, value);
     case ValueClass::tensor: return walk_tensor(w, value);
     case ValueClass::range: return walk_range(w, value);
     case ValueClass::generator: return walk_generator(w, value, nb::cast<Generator*>(nb::handle(value)));

@@ -127,6 +127,7 @@ nb::object walk_generator(Walk& w, PyObject* value, Generator* generator);
 
 // --- containers in memory (arrays.cpp, torch.cpp)
 nb::object walk_numpy(Walk& w, PyObject* value);
+nb::object walk_masked(Walk& w, PyObject* value);
 nb::object walk_foreign(Walk& w, PyObject* value);
 nb::object walk_tensor(Walk& w, PyObject* value);
 nb::object walk_buffer(Walk& w, PyObject* value);
