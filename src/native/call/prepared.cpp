@@ -60,7 +60,7 @@ void name_parts(std::vector<ArgumentPart>& parts, const CallPlan& plan)
 
 PreparedCall::PreparedCall(nb::handle node, nb::args args, nb::kwargs kwargs) : m_node(nb::borrow(node))
 {
-    m_options = nb::inst_ptr<CallSite>(node)->run;
+    m_options = site_of(node).run;
     PlannedCall planned = plan_prepared(node, args, kwargs, m_signature, m_parts);
     m_plan = std::move(planned.plan);
     m_given = std::move(planned.given);
@@ -83,8 +83,8 @@ Call PreparedCall::as_call() const
 
 void PreparedCall::check_open() const
 {
-    if (!m_ready && !m_owners.empty()) // by Python's garbage collector
-        fail_runtime("the prepared call was already cleared; prepare the function again");
+    if (!m_ready) // by Python's garbage collector, or never made
+        fail_runtime("the prepared call was already cleared, or its __init__() never ran; prepare the function again");
     if (m_plan->device->is_closed())
         m_plan->device->fail_closed();
 }
@@ -151,7 +151,8 @@ std::vector<ref<Object>> all_kept(const std::vector<ref<Object>>& natives, std::
 
 void PreparedCall::prepare()
 {
-    check_open();
+    if (m_plan->device->is_closed())
+        m_plan->device->fail_closed();
     const size_t count = m_plan->leaves.size();
     Call call = as_call();
     for (size_t i = 0; i < count; ++i)

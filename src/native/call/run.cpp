@@ -69,12 +69,15 @@ struct Gathered {
     nb::object bound;  ///< `_this` of the call
     nb::kwargs kwargs; ///< without it
 
+    /// `site` is of `self`, which may be no more than allocated: Python's call slot is not kept from it.
     Gathered(nb::handle self, const CallSite& site, const nb::args& args, const nb::kwargs& given) : kwargs(given)
     {
         positional.reserve(args.size());
         for (size_t i = 0; i < args.size(); ++i)
             positional.push_back(PyTuple_GET_ITEM(args.ptr(), Py_ssize_t(i)));
-        arguments.self = site.self.is_valid() && !site.self.is_none() ? site.self.ptr() : nullptr;
+        if (!site.self.is_valid()) // all zeros
+            fail_unmade(self);
+        arguments.self = site.self.is_none() ? nullptr : site.self.ptr();
         arguments.positional = positional;
         arguments.keywords = PyDict_GET_SIZE(kwargs.ptr()) ? kwargs.ptr() : nullptr;
         arguments.node = self.ptr();
@@ -179,7 +182,7 @@ nb::object call_with(nb::handle self, nb::args args, nb::kwargs given, std::span
 std::shared_ptr<CallPlan> planned_call(nb::handle self, const nb::args& args, const nb::kwargs& kwargs,
                                        Signature& signature)
 {
-    CallSite& site = *nb::inst_ptr<CallSite>(self);
+    CallSite& site = site_of(self);
     const Gathered gathered(self, site, args, kwargs);
     walk(signature, gathered.arguments);
     add_determinism(site, signature);
@@ -230,6 +233,8 @@ bool checks_bounds() { return bounds_are_checked; }
 
 void fail_labelled(nb::handle self, const Error& error)
 {
+    if (!nb::inst_ready(self)) // it has no label
+        throw error;
     std::string label = nb::cast<std::string>(self.attr("label"));
     std::string text = error.what();
     throw Error(error.kind(), text.find(label) == text.npos ? cat(label, ": ", text) : text);
@@ -262,7 +267,7 @@ nb::object call_function(nb::handle self, nb::args args, nb::kwargs kwargs, std:
 PlannedCall plan_prepared(nb::handle self, nb::args args, nb::kwargs kwargs, Signature& signature,
                           std::vector<ArgumentPart>& parts)
 {
-    CallSite& site = *nb::inst_ptr<CallSite>(self);
+    CallSite& site = site_of(self);
     Gathered gathered(self, site, args, kwargs);
     begin(self, site, gathered, signature, &parts);
     if (signature.reserved.append_to)
@@ -292,7 +297,7 @@ void build_call(nb::handle self, nb::args args, nb::kwargs kwargs)
 
 nb::object describe_call(nb::handle self, nb::args args, nb::kwargs kwargs)
 {
-    const Gathered gathered(self, *nb::inst_ptr<CallSite>(self), args, kwargs);
+    const Gathered gathered(self, site_of(self), args, kwargs);
     return describe(gathered.arguments, nullptr);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // What a FunctionNode keeps natively.
 #include "call/launch.h"
+#include "core/class_name.h"
 #include "core/watch.h"
 
 #include <atomic>
@@ -24,6 +25,9 @@ struct CallSite {
     std::shared_ptr<const std::atomic<bool>> deterministic; ///< the device's setting; null where code is only generated
     PyObject* backward = nullptr; ///< the node of the backward call, once known; the node that owns this keeps it
 };
+
+/// The native half of what should be a FunctionNode.
+inline CallSite& site_of(nb::handle node) { return instance_of<CallSite>(node, "a FunctionNode"); }
 
 /// What a plan's Python view holds of its plan: the table owns the plan, the plan its view.
 struct PlanLink {

@@ -254,8 +254,7 @@ void Build::add_conformances(const std::vector<TypeConformance>& wanted, const s
             fail_value("Duplicate type conformance entry for interface type \"", item.interface_name, "\" and type \"",
                        item.type_name, "\"");
         const auto find = [&](const std::string& name) {
-            const std::string clean = sanitize_name(name);
-            return clean.empty() ? nullptr : layout->program->findTypeByName(clean.c_str());
+            return layout->find_type(name);
         };
         slang::TypeReflection* interface_type = find(item.interface_name);
         if (!interface_type)
@@ -301,16 +300,13 @@ void Build::find_entry_point(const EntryPointData& recipe)
         std::vector<slang::SpecializationArg> arguments;
         for (const SpecializationArg& argument : recipe.arguments) {
             if (!argument.is_type) {
-                if (!is_expression(argument.text)) // Slang crashes on some that end too early
+                if (!layout_of(*recipe.module)->is_expression(argument.text)) // Slang crashes on some
                     fail_value("Specialization expression \"", argument.text,
                                "\" is none; write numbers and constants, without parentheses: \"4\", \"2 * N + 1\"");
                 arguments.push_back(slang::SpecializationArg::fromExpr(argument.text.c_str()));
                 continue;
             }
-            const std::string clean = sanitize_name(argument.text);
-            slang::TypeReflection* type = clean.empty()
-                ? nullptr
-                : layout_of(*recipe.module)->program->findTypeByName(clean.c_str());
+            slang::TypeReflection* type = layout_of(*recipe.module)->find_type(argument.text);
             if (!type)
                 fail_value("Specialization type \"", argument.text,
                            "\" not found; write it as the module would, with its namespace");

@@ -119,6 +119,8 @@ struct SessionState {
     ~SessionState();
 };
 
+struct NameValues; // rewrite/rewrite.h
+
 /// A laid-out component: what reflection is read from.
 struct Layout {
     std::shared_ptr<SessionState> state;
@@ -129,11 +131,36 @@ struct Layout {
 
     /// Under the lock; none when there is no such type.
     slang::TypeReflection* find_type(const std::string& name);
+    /// A name of a type or function as Slang may see it; empty for what is none. All names that users give pass here,
+    /// or through is_expression(), before Slang gets them. Under the lock.
+    std::string checked_name(const std::string& name);
+    /// Whether the text may stand for the value of a generic parameter. Under the lock.
+    bool is_expression(const std::string& text);
 
     Layout() = default;
     Layout(const Layout&) = delete;
     Layout& operator=(const Layout&) = delete;
     ~Layout();
+
+    /// What Slang says of a module of its own with this text, which sees all modules; null where it does not compile.
+    slang::ProgramLayout* probe(const std::string& text);
+    /// Looks a name up once: Slang makes a new object for each lookup of an overloaded or generic name. Under the lock.
+    template <typename Thing, typename Find>
+    Thing* look_up(const std::string& kind, const std::string& name, Find find)
+    {
+        const std::string clean = checked_name(name);
+        if (clean.empty())
+            return nullptr;
+        const std::string key = kind + clean;
+        if (const auto known = found.find(key); known != found.end())
+            return static_cast<Thing*>(known->second);
+        Thing* thing = find(clean.c_str());
+        found[key] = thing;
+        return thing;
+    }
+
+private:
+    bool are_constant(const NameValues& values);
 };
 
 struct ModuleData {

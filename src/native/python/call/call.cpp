@@ -35,6 +35,7 @@ void take_call_slot(nb::handle type)
 /// A call whose TorchSlots stand for `values`, in walk order.
 nb::object call_with_values(nb::handle self, nb::tuple args, nb::dict kwargs, nb::list values)
 {
+    site_of(self);
     std::vector<PyObject*> slots;
     for (size_t i = 0; i < values.size(); ++i)
         slots.push_back(PyList_GET_ITEM(values.ptr(), Py_ssize_t(i)));
@@ -86,7 +87,10 @@ void bind_site(nb::module_& m)
             nb::arg("cuda_stream"), nb::arg("is_bwds") = false, nb::arg("watcher").none() = nb::none(),
             nb::arg("device").none() = nb::none())
         .def("__call__",
-             [](nb::handle self, nb::args args, nb::kwargs kwargs) { return call_function(self, args, kwargs); })
+             [](nb::handle self, nb::args args, nb::kwargs kwargs) {
+                 site_of(self);
+                 return call_function(self, args, kwargs);
+             })
         .def("_plan_of", &plan_of)
         .def("_build", &build_call)
         .def("_describe", &describe_call);

@@ -28,6 +28,8 @@ namespace {
         fail(ErrorKind::not_implemented, nb::str(node.attr("label")).c_str(),
              ": prepare: torch.compile cannot trace a prepared call; call the function itself there");
     } catch (const Error& error) {
+        if (!node.is_valid() || !nb::isinstance<CallSite>(node)) // of a call that was never prepared
+            throw;
         fail_labelled(node, error);
     }
 }

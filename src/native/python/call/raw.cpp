@@ -2,6 +2,7 @@
 #include "python/call/bindings.h" // first
 
 #include "call/raw/launch.h"
+#include "core/class_name.h"
 #include "device/value_io.h"
 #include "values/classes.h"
 #include "python/collect.h"
@@ -59,6 +60,8 @@ struct Spread {
 PyObject* raw_slot(PyObject* self, PyObject* args, PyObject* kwargs)
 {
     try {
+        if (!nb::inst_ready(self))
+            fail_unmade(self);
         return call_raw(self, Spread(args, kwargs).get()).release().ptr();
     } catch (...) {
         set_error_in_flight();
@@ -146,8 +149,7 @@ void init_kernel(nb::pointer_and_handle<RawKernel> made, std::string label, nb::
 
 void init_launch(RawLaunch* self, nb::object kernel, nb::tuple place, nb::bytes parameters, nb::list keep)
 {
-    if (!nb::isinstance<RawKernel>(kernel))
-        fail(ErrorKind::type, "Launchable: comes from calling a kernel of loadModule");
+    instance_of<RawKernel>(kernel, "a kernel of loadModule");
     RawLaunch* const launch = new (self) RawLaunch(std::move(kernel));
     Packed& packed = launch->packed;
     packed.place.type = nb::cast<std::string>(place[0]) == "cuda" ? 2 : 1;
@@ -244,7 +246,7 @@ void bind_raw(nb::module_& m)
     m.def(
         "_pack_plain",
         [](nb::handle kernel, nb::tuple args, nb::dict kwargs) -> nb::object {
-            RawKernel& raw = *nb::inst_ptr<RawKernel>(kernel);
+            RawKernel& raw = instance_of<RawKernel>(kernel, "a kernel of loadModule");
             Packed packed;
             if (!raw.is_plain || !pack_raw(kernel, Spread(args.ptr(), kwargs.ptr()).get(), packed))
                 return nb::none();

@@ -40,8 +40,8 @@ ref<TypeReflection> ProgramReflection::find_type_by_name(const std::string& name
 ref<FunctionReflection> ProgramReflection::find_function_by_name(const std::string& name) const
 {
     const auto lock = enter();
-    return view<FunctionReflection>(look_up<slang::FunctionReflection>(
-        *m_layout, "function:", name, [&](const char* text) { return slang()->findFunctionByName(text); }));
+    return view<FunctionReflection>(m_layout->look_up<slang::FunctionReflection>(
+        "function:", name, [&](const char* text) { return slang()->findFunctionByName(text); }));
 }
 
 void ProgramReflection::check_own(const TypeReflection& type, const char* function) const
@@ -65,7 +65,7 @@ ref<FunctionReflection> ProgramReflection::find_function_by_name_in_type(const T
         return view<FunctionReflection>(static_cast<slang::FunctionReflection*>(m_layout->found[key]));
     }
     return view<FunctionReflection>(
-        look_up<slang::FunctionReflection>(*m_layout, cat("method:", type.pointer(), ":"), name, [&](const char* text) {
+        m_layout->look_up<slang::FunctionReflection>(cat("method:", type.pointer(), ":"), name, [&](const char* text) {
             return slang()->findFunctionByNameInType(type.slang(), text);
         }));
 }
@@ -110,26 +110,6 @@ ref<TypeLayout> ProgramReflection::element_layout(const TypeReflection& type) co
     return make_type_layout(element, m_layout->program);
 }
 
-namespace {
-
-/// A module with a generic function that takes only what conforms to `interface_name`.
-slang::ProgramLayout* conformance_probe(Layout& layout, const std::string& interface_name)
-{
-    const std::string key = "probe:" + interface_name;
-    if (const auto known = layout.found.find(key); known != layout.found.end())
-        return static_cast<slang::ProgramLayout*>(known->second);
-    std::string source;
-    for (const std::string& module : layout.modules)
-        source += "import \"" + module + "\";\n";
-    source += "void _spy_probe<T : " + interface_name + ">(T value) {}\n";
-    const std::string name = "_spy_probe_" + content_hash(source);
-    slang::ProgramLayout* probe = layout_of_text(layout.state->session.get(), name, source);
-    layout.found[key] = probe;
-    return probe;
-}
-
-} // namespace
-
 bool ProgramReflection::is_sub_type(const TypeReflection& type, const TypeReflection& super) const
 {
     const auto lock = enter();
@@ -144,7 +124,8 @@ bool ProgramReflection::is_sub_type(const TypeReflection& type, const TypeReflec
             ? slang()->isSubType(type.slang(), super.slang())
             : type.slang() == super.slang();
     // isSubType overflows the stack for the built-in types of Slang 2026.12, and for Tensor<T, D>
-    slang::ProgramLayout* probe = conformance_probe(*m_layout, full_type_name(super.slang()));
+    slang::ProgramLayout* probe = m_layout->probe("void _spy_probe<T : " + full_type_name(super.slang()) +
+                                                  ">(T value) {}\n");
     return probe && probe->findFunctionByName(cat("_spy_probe<", full_type_name(type.slang()), ">").c_str()) != nullptr;
 }
 

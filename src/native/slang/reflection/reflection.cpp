@@ -258,15 +258,6 @@ std::string full_type_name(slang::TypeReflection* type)
     return with_bools(tighten(restore_constraints(static_cast<const char*>(blob->getBufferPointer()))), type);
 }
 
-slang::TypeReflection* Layout::find_type(const std::string& name)
-{
-    return look_up<slang::TypeReflection>(*this, "type:", name, [&](const char* text) {
-        slang::TypeReflection* type = program->findTypeByName(text);
-        // `Gen<int, x>` with an x that is no constant: a type on which everything else crashes
-        return type && full_type_name(type).find("<error>") == std::string::npos ? type : nullptr;
-    });
-}
-
 Reflection::Reflection(std::shared_ptr<Layout> layout, void* pointer, int kind)
     : m_layout(std::move(layout)),
       m_pointer(pointer),

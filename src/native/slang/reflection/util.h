@@ -51,21 +51,6 @@ inline ref<Attribute> pick(const std::vector<ref<Attribute>>& attributes, const 
     return nullptr;
 }
 
-/// Looks a name up once per layout: Slang makes a new object for each lookup of an overloaded or generic name.
-template <typename Thing, typename Find>
-Thing* look_up(Layout& layout, const std::string& kind, const std::string& name, Find find)
-{
-    const std::string clean = sanitize_name(name);
-    if (clean.empty())
-        return nullptr;
-    const std::string key = kind + clean;
-    if (const auto known = layout.found.find(key); known != layout.found.end())
-        return static_cast<Thing*>(known->second);
-    Thing* thing = find(clean.c_str());
-    layout.found[key] = thing;
-    return thing;
-}
-
 /// `out` is also true of inout.
 template <typename Thing>
 bool has(Thing* thing, ModifierID modifier)

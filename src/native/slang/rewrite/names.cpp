@@ -9,128 +9,286 @@ namespace spy {
 
 namespace {
 
-/// Whether operands and what joins them take turns: `Gen<2 + 1, ns::A>`, but not `Gen<1 +>` or `int x`, on which Slang
-/// crashes, or which it takes for the part that it can read.
-class Turns {
-public:
-    explicit Turns(std::string_view text) : m_text(text) { }
+constexpr std::string_view spaces = " \t\r\n";
+/// Deeper or longer names than any program has: Slang follows them by recursion, until its stack ends.
+constexpr size_t most_tokens = 400;
 
-    bool are_kept()
+template <size_t Count>
+bool is_one_of(std::string_view text, const std::string_view (&list)[Count])
+{
+    return std::find(std::begin(list), std::end(list), text) != std::end(list);
+}
+
+/// Words that are names nowhere.
+constexpr std::string_view reserved_words[] = {"in",     "out",   "inout", "no_diff", "const",
+                                               "struct", "class", "enum",  "sizeof",  "alignof",
+                                               "true",   "false", "this",  "new",     "__func_as_type"};
+/// Words of Slang's that may also name a function of the user's, but crash it inside of <>, or in front of one.
+constexpr std::string_view keywords[] = {"none",    "nullptr", "countof",  "expand",  "spirv_asm",
+                                         "require", "try",     "fwd_diff", "bwd_diff"};
+/// Words that Slang takes for modifiers where an argument begins, and then crashes.
+constexpr std::string_view modifiers[] = {
+    "centroid", "coherent", "column_major",     "constexpr",   "dyn",      "dynamic_uniform", "export",
+    "extern",   "volatile", "globallycoherent", "groupshared", "highp",    "hitAttributeEXT", "indices",
+    "internal", "line",     "lineadj",          "linear",      "lowp",     "mediump",         "nointerpolation",
+    "override", "payload",  "noperspective",    "pervertex",   "precise",  "primitives",      "private",
+    "public",   "readonly", "restrict",         "row_major",   "sample",   "snorm",           "static",
+    "triangle", "unorm",    "triangleadj",      "uniform",     "vertices", "writeonly",       "param"};
+constexpr std::string_view operator_signs[] = {"+",  "-",  "*", "/", "%", "==", "!=", "<", ">", "<=", ">=",
+                                               "<<", ">>", "&", "|", "^", "&&", "||", "!", "~", "++", "--"};
+constexpr std::string_view unary_signs[] = {"-", "~"}; // Slang crashes on +N and !N
+constexpr std::string_view binary_signs[] = {"+", "-", "*", "/", "%", "&", "|", "^"};
+
+bool is_number(std::string_view word)
+{
+    const bool is_hex = word.starts_with("0x") || word.starts_with("0X");
+    if (is_hex)
+        word.remove_prefix(2);
+    const size_t digits = std::min(word.find_first_not_of(is_hex ? "0123456789abcdefABCDEF" : "0123456789"),
+                                   word.size());
+    constexpr size_t most_digits = 15, longest_suffix = 3; // Slang crashes on what no 64 bits hold
+    return digits > 0 && digits <= most_digits && word.size() - digits <= longest_suffix &&
+        word.find_first_not_of("uUlLzZ", digits) == word.npos;
+}
+
+/// Reads a name by the grammar
+///
+///     name     = operand without operators, of a type or function | [path] "operator" sign
+///     path     = word ["<" sum {"," sum} ">"] {("::" | ".") word ["<" ... ">"]}
+///     operand  = number | path {"[" [sum] "]" | "*"} | ("sizeof" | "alignof") "(" path ")"
+///     sum      = {unary} operand {binary {unary} operand}
+///
+/// and writes it as Slang may see it: on pointer syntax, and on much that is no name, Slang 2026.12 crashes.
+class NameReader {
+public:
+    explicit NameReader(std::string_view text) : m_text(text) { }
+
+    /// A type or function.
+    bool read_name()
     {
-        for (size_t at = 0; at < m_text.size();) {
-            const size_t length = step(at);
-            if (!length)
-                return false;
-            at += length;
-        }
-        return m_operand && m_open.empty();
+        skip_spaces();
+        if (!starts_word_here() || !read_path(false))
+            return false;
+        return read_suffixes(0, false) && at_end();
     }
+    bool read_expression() { return read_sum(true) && at_end(); }
+
+    const std::string& out() const { return m_out; }
+    const NameValues& values() const { return m_values; }
 
 private:
-    /// Length of what stands there; 0 when it must not.
-    size_t step(size_t at)
+    bool at_end()
     {
-        const char c = m_text[at];
-        if (std::isspace(static_cast<unsigned char>(c)))
-            return 1;
-        if (in_word(c))
-            return word(at);
-        if (m_text.substr(at, 2) == "::")
-            return join(false) ? 2 : 0;
-        if (std::string_view("+-~!").find(c) != std::string_view::npos)
-            m_operand = false;
-        else if (std::string_view(",./%*&|^").find(c) != std::string_view::npos)
-            return join(false);
-        else if (c == '(' && m_measures) // Slang 2026.12 crashes on others
-            open(')', false);
-        else if (c == '<' && m_operand)
-            open('>', false);
-        else if (c == '[' && m_operand) // T[] has no size
-            open(']', m_text.find_first_not_of(" \t\r\n", at + 1) == m_text.find(']', at));
-        else if (!m_operand || m_open.empty() || m_open.back() != c)
-            return 0;
-        else
-            m_open.pop_back();
-        m_measures = false;
-        return 1;
+        skip_spaces();
+        return m_at == m_text.size() && m_tokens <= most_tokens;
     }
+    bool starts_word_here() const { return m_at < m_text.size() && starts_word(m_text[m_at]); }
+    bool sees(std::string_view sign) const { return m_text.substr(m_at, sign.size()) == sign; }
 
-    size_t word(size_t at)
+    void skip_spaces()
     {
-        static constexpr std::string_view reserved[] = {"in",    "out",    "inout", "no_diff",
-                                                        "const", "struct", "class", "enum"};
-        size_t end = at;
+        const size_t end = std::min(m_text.find_first_not_of(spaces, m_at), m_text.size());
+        take(end - m_at);
+    }
+    void take(size_t length)
+    {
+        m_out += m_text.substr(m_at, length);
+        m_at += length;
+    }
+    bool take_sign(std::string_view sign)
+    {
+        skip_spaces();
+        if (!sees(sign) || (m_at && (sign == "+" || sign == "-") && m_text[m_at - 1] == sign[0])) // no "--"
+            return false;
+        take(sign.size());
+        ++m_tokens;
+        return true;
+    }
+    std::string_view peek_word() const
+    {
+        size_t end = m_at;
         while (end < m_text.size() && in_word(m_text[end]))
             ++end;
-        const std::string_view word = m_text.substr(at, end - at);
-        if (m_operand || std::find(std::begin(reserved), std::end(reserved), word) != std::end(reserved))
-            return 0;
-        m_operand = true;
-        m_measures = word == "sizeof" || word == "alignof";
-        return end - at;
+        return m_text.substr(m_at, end - m_at);
     }
 
-    bool join(bool operand)
+    /// Every way down leads through here, so nesting ends with the tokens.
+    bool read_word(std::string_view& word)
     {
-        const bool follows = m_operand;
-        m_operand = operand;
-        m_measures = false;
-        return follows;
+        skip_spaces();
+        word = peek_word();
+        if (word.empty() || ++m_tokens > most_tokens || is_one_of(word, reserved_words))
+            return false;
+        take(word.size());
+        return true;
     }
 
-    void open(char close, bool operand)
+    /// "operator" is followed by its sign, and by nothing else.
+    bool read_operator()
     {
-        m_open += close;
-        m_operand = operand;
+        skip_spaces();
+        const std::string_view rest = m_text.substr(m_at);
+        const std::string_view sign = rest.substr(0, rest.find_last_not_of(spaces) + 1);
+        take(rest.size());
+        return is_one_of(sign, operator_signs);
+    }
+
+    /// `is_inner`: stands inside of brackets.
+    bool read_path(bool is_inner)
+    {
+        const size_t begin = m_at;
+        do {
+            std::string_view word;
+            skip_spaces();
+            const bool is_first = m_at == std::min(m_text.find_first_not_of(spaces, begin), m_text.size());
+            if (!starts_word_here() || !read_word(word))
+                return false;
+            if (word == "operator")
+                return !is_inner && read_operator();
+            const bool has_arguments = sees_after_spaces("<"),
+                       is_keyword = word.starts_with("__") || is_one_of(word, keywords);
+            if ((is_keyword && (is_inner || has_arguments || sees_after_spaces(".") || sees_after_spaces("::"))) ||
+                (is_first && is_inner && is_one_of(word, modifiers)))
+                return false;
+            if (has_arguments && !read_arguments())
+                return false;
+        } while (take_sign("::") || take_sign("."));
+        return true;
+    }
+
+    bool sees_after_spaces(std::string_view sign) const
+    {
+        const size_t next = std::min(m_text.find_first_not_of(spaces, m_at), m_text.size());
+        return m_text.substr(next, sign.size()) == sign;
+    }
+
+    bool read_arguments()
+    {
+        take_sign("<");
+        do {
+            if (!read_sum(false))
+                return false;
+        } while (take_sign(","));
+        return take_sign(">");
+    }
+
+    /// A `*` that nothing follows which it could multiply by.
+    bool is_pointer_star() const
+    {
+        const size_t next = m_text.find_first_not_of(spaces, m_at + 1);
+        return next == m_text.npos || std::string_view(",>*[").find(m_text[next]) != std::string_view::npos;
+    }
+
+    /// Of what stands in the output from `begin` on.
+    bool read_suffixes(size_t begin, bool in_size)
+    {
+        for (;;) {
+            skip_spaces();
+            if (sees("*") && !in_size && is_pointer_star()) {
+                ++m_at;
+                begin = std::min(m_out.find_first_not_of(spaces, begin), m_out.size());
+                m_out.erase(m_out.find_last_not_of(spaces) + 1);
+                m_out.insert(begin, "Ptr<");
+                m_out += '>';
+                if (++m_tokens > most_tokens)
+                    return false;
+            } else if (sees("[")) {
+                take_sign("[");
+                if (!sees_after_spaces("]") && !read_sum(true))
+                    return false;
+                if (!take_sign("]"))
+                    return false;
+            } else {
+                return true;
+            }
+        }
+    }
+
+    enum class Operand { none, number, name, no_value };
+
+    Operand read_operand(bool may_be_type)
+    {
+        skip_spaces();
+        const std::string_view word = peek_word();
+        const size_t begin = m_out.size();
+        if (is_number(word) || word == "true" || word == "false") {
+            ++m_tokens;
+            take(word.size());
+            return starts_word(word[0]) ? Operand::no_value : Operand::number;
+        }
+        if (word == "sizeof" || word == "alignof") {
+            take(word.size());
+            const bool is_good = take_sign("(") && read_path(true) && read_suffixes(begin, true) && take_sign(")");
+            return is_good ? Operand::name : Operand::none;
+        }
+        if (!read_path(true))
+            return Operand::none;
+        const size_t end = m_out.size();
+        if (!read_suffixes(begin, !may_be_type))
+            return Operand::none;
+        return m_out.find_first_not_of(spaces, end) == npos ? Operand::name : Operand::no_value;
+    }
+
+    /// One argument, which may be a type, or a value: a size. A type takes part in no sum.
+    bool read_sum(bool is_value)
+    {
+        const size_t begin = m_out.size();
+        std::vector<std::string> names;
+        bool is_sum = false, has_types = false;
+        do {
+            while (take_one_of(unary_signs))
+                is_sum = true;
+            const size_t at = m_out.size();
+            const Operand operand = read_operand(!is_value && !is_sum);
+            if (operand == Operand::none)
+                return false;
+            if (operand == Operand::name)
+                names.push_back(m_out.substr(at));
+            has_types |= operand == Operand::no_value;
+        } while (take_one_of(binary_signs) && (is_sum = true));
+        if (!is_value && !is_sum)
+            return true;
+        if (!names.empty())
+            m_values.whole.push_back(m_out.substr(begin));
+        if (is_sum)
+            m_values.terms.insert(m_values.terms.end(), names.begin(), names.end());
+        return !has_types;
+    }
+
+    template <size_t Count>
+    bool take_one_of(const std::string_view (&signs)[Count])
+    {
+        return m_tokens <= most_tokens &&
+            std::any_of(std::begin(signs), std::end(signs), [this](std::string_view sign) { return take_sign(sign); });
     }
 
     std::string_view m_text;
-    std::string m_open; ///< the brackets that must close
-    bool m_operand = false, m_measures = false;
+    size_t m_at = 0, m_tokens = 0;
+    std::string m_out;
+    NameValues m_values;
 };
 
 } // namespace
 
-bool is_expression(std::string_view text) { return Turns(text).are_kept(); }
-
-std::string sanitize_name(std::string_view name)
+bool is_expression(std::string_view text, NameValues* values)
 {
-    std::string out;
-    std::vector<std::pair<char, size_t>> open = {{'\0', 0}}; // bracket and where the type inside it begins
-    for (char c : name) {
-        if (c == '*' && open.back().first != '[') {
-            size_t begin = open.back().second;
-            while (begin < out.size() && out[begin] == ' ')
-                ++begin;
-            while (out.size() > begin && out.back() == ' ')
-                out.pop_back();
-            if (begin == out.size())
-                return {};
-            out = out.substr(0, begin) + "Ptr<" + out.substr(begin) + ">";
-            continue;
-        }
-        if (c == ',' && open.size() == 1)
-            return {}; // Slang crashes on "float,int"
-        if (c == ']' || c == '>') {
-            if (open.size() < 2 || open.back().first != (c == ']' ? '[' : '<'))
-                return {};
-            open.pop_back();
-        } else if (!in_word(c) && !std::isspace(static_cast<unsigned char>(c)) &&
-                   std::string_view("<[,:.+-*/%").find(c) == std::string_view::npos) {
-            return {};
-        }
-        out += c;
-        if (c == '[' || c == '<')
-            open.push_back({c, out.size()});
-        else if (c == ',')
-            open.back().second = out.size();
-    }
-    const size_t first = out.find_first_not_of(" \t\r\n");
-    if (open.size() != 1 || first == std::string::npos || !starts_word(out[first]))
+    NameReader reader(text);
+    const bool is_one = reader.read_expression();
+    if (values)
+        *values = reader.values();
+    return is_one;
+}
+
+std::string sanitize_name(std::string_view name, NameValues* values)
+{
+    NameReader reader(name);
+    if (!reader.read_name())
         return {};
-    if (!out.substr(first).starts_with("operator") && !Turns(out).are_kept())
-        return {};
-    return out.substr(first, out.find_last_not_of(" \t\r\n") - first + 1);
+    if (values)
+        *values = reader.values();
+    const std::string& out = reader.out();
+    const size_t first = out.find_first_not_of(spaces);
+    return out.substr(first, out.find_last_not_of(spaces) - first + 1);
 }
 
 } // namespace spy
