@@ -54,6 +54,8 @@ class Expressions:
         options = [part for v in scope.vars for part in self.parts(scope, var(v.name, v.ty), ty, 0)]
         if not options or self.rng.random() > chance:
             return None
+        if self.rng.random() < 0.5:  # rather what was declared last, so that little is dead
+            options = options[-4:]
         return self.rng.choice(options)
 
     def parts(self, scope: Scope, node: Node, ty: str, depth: int) -> list[Node]:
@@ -250,7 +252,8 @@ class Expressions:
             return Node("dot", [self.expression(scope, wide, depth), self.expression(scope, wide, depth)], ty)
         if name == "clamp":
             return self.clamped(self.expression(scope, ty, depth), ty)
-        return Node("fn", [self.expression(scope, like(of, ty), depth) for _ in range(FUNCTIONS[name].arity)], ty, name)
+        function = FUNCTIONS[name]
+        return Node("fn", [self.expression(scope, like(of, ty), depth) for _ in range(function.arity)], ty, function.text or name)
 
     def clamped(self, node: Node, ty: str) -> Node:
         row = base(ty)

@@ -20,7 +20,7 @@ class Function:
     apply: Apply  # of Numbers, the arguments
     gives: str = ""  # a scalar's name if it is not that of the arguments
     names: tuple[str, ...] = ()  # the only scalar types that it takes
-    vectors: bool = True
+    text: str = ""  # its name in Slang, if the switch has another
 
 
 def _least(n: Numbers, x: Value, y: Value, less: bool = True) -> Value:
@@ -175,7 +175,8 @@ FUNCTIONS = {
     "clamp": Function(3, "iuf", _clamp),
     "abs": Function(1, "if", _abs),
     "sign": Function(1, "if", _sign, "i32"),
-    "mad": Function(3, "iuf", _mad),
+    "mad": Function(3, "f", _mad),
+    "mad_int": Function(3, "iu", _mad, text="mad"),
     "saturate": Function(1, "f", _saturate),
     "floor": Function(1, "f", _to_whole(np.floor)),
     "ceil": Function(1, "f", _to_whole(np.ceil)),

@@ -72,7 +72,15 @@ class Machine:
         self.statement(function.body)
         value, after = self.frame.result, self.frame.vars
         self.frame, self.mask = outer, mask
-        return value if value is not None else Value("void"), after
+        return value if value is not None else self.zero(function.ret), after
+
+    def zero(self, ty: str) -> Value:
+        """What stands for the result where no row calls."""
+        if ty == "void":
+            return Value(ty)
+        if is_struct(ty):
+            return Value(ty, kids=[self.zero(kind) for _, kind, _ in self.program.struct(ty).fields])
+        return self.numbers.constant(ty, 0)
 
     def _call_node(self, node: Node) -> Value:
         function = self.functions["", node.text]
