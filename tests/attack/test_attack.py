@@ -21,8 +21,8 @@ import slangpy as spy
 from . import compare
 from .compare import Runner
 from .expected import _mask_chaos, expected
-from .grammar import GATE_WITHOUT, Grammar
 from .gradients import FAMILY, RULES, runs
+from .grammar import GATE_WITHOUT, Grammar
 from .hunt import Hunt, seed_of
 from .nodes import Program
 from .print_slang import program_text

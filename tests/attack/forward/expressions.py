@@ -4,14 +4,27 @@ by more than the width, a division by 0); numbers.py leaves out the rest."""
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
 
 from ..expressions import Scope, Var, var
 from ..nodes import Function, Node, Program
 from .functions import FUNCTIONS
-from .types import FLOATS, INTEGERS, SCALARS, base, element, is_array, is_matrix, is_scalar, is_struct, is_vector, like, shape
+from .types import (
+    FLOATS,
+    INTEGERS,
+    SCALARS,
+    base,
+    element,
+    is_array,
+    is_matrix,
+    is_scalar,
+    is_struct,
+    is_vector,
+    like,
+    shape,
+    slang_name,
+)
 
 EDGES = {"i": (0, 1, -1, 2, 7), "u": (0, 1, 2, 3, 255)}
 
@@ -47,7 +60,9 @@ class Expressions:
             return const(name, repr(float(value)))
         near = rng.choice((row.low, row.high, row.high - 1, row.high // 2 + 1, row.low // 2))
         far = rng.randint(row.low, row.high)
-        return const(name, rng.choice((*EDGES[row.kind], near, near, far)))
+        made = const(name, rng.choice((*EDGES[row.kind], near, near, far)))
+        made.note = "hex" if rng.random() < 0.2 and int(made.text) >= 0 else ""
+        return made
 
     def leaf(self, scope: Scope, ty: str, chance: float = 0.85) -> Node | None:
         """A variable of the type, or a part of one."""
@@ -144,6 +159,8 @@ class Expressions:
         if row.kind == "b":
             return self.truth(scope, ty, depth)
         left = self.operand(scope, ty, depth)
+        if not is_matrix(ty) and self.on("promote", 0.15) and (narrow := self.narrower(scope, ty, depth)):
+            left = narrow
         if row.kind == "f":
             operator = rng.choice("+-*" if is_matrix(ty) else "+-*+-*/%") if "divide" in self.used else rng.choice("+-*")
             if operator in "/%":
@@ -170,6 +187,14 @@ class Expressions:
         if not is_scalar(ty) and "mixed" in self.used and self.rng.random() < 0.2:
             return self.expression(scope, base(ty).name, depth)
         return self.expression(scope, ty, depth)
+
+    def narrower(self, scope: Scope, ty: str, depth: int) -> Node | None:
+        """A value of a type that becomes `ty` without a cast."""
+        row = base(ty)
+        names = [n for n in self.scalars if SCALARS[n].bits < row.bits and SCALARS[n].kind in {"i": "iu", "u": "u", "f": "f", "b": ""}[row.kind]]
+        if not names:
+            return None
+        return Node("cast", [self.expression(scope, like(self.rng.choice(names), ty), depth)], ty, note="implicit")
 
     def divisor(self, scope: Scope, ty: str, depth: int) -> Node:
         row, rng = base(ty), self.rng
@@ -218,7 +243,8 @@ class Expressions:
         name = self.other()
         of = like(name, ty)
         operator = rng.choice(("<", "<=", ">", ">=", "==", "!="))
-        return Node("cmp", [self.expression(scope, of, depth), self.expression(scope, of, depth)], ty, operator)
+        left = self.narrower(scope, of, depth) if self.on("promote", 0.15) else None
+        return Node("cmp", [left or self.expression(scope, of, depth), self.expression(scope, of, depth)], ty, operator)
 
     # ---- the rest
 
@@ -276,14 +302,15 @@ class Expressions:
                 inner = Node("fn", [inner], of, "abs")
         elif old.kind in "iu" and row.name == "f16" and old.bits > 8 and self.rng.random() < 0.8:
             inner = Node("bin", [inner, self.all_of(const(name, 1023), of)], of, "&")
-        return Node("cast", [inner], ty)
+        return Node("cast", [inner], ty, note="c" if is_scalar(ty) and self.rng.random() < 0.3 else "")
 
     def draw_bits(self, scope: Scope, ty: str, depth: int) -> Node | None:
         row = base(ty)
         names = [name for name in self.scalars if SCALARS[name].bits == row.bits and name not in (row.name, "b")]
         if row.kind == "b" or not names or not self.on("bit_cast"):
             return None
-        return Node("bits", [self.expression(scope, like(self.rng.choice(names), ty), min(depth, 1))], ty)
+        inner = self.expression(scope, like(self.rng.choice(names), ty), min(depth, 1))
+        return Node("bits", [inner], ty, note=self.rng.choice(("", "", "cast")))
 
     def draw_tern(self, scope: Scope, ty: str, depth: int) -> Node | None:
         if not self.on("ternary"):
@@ -315,7 +342,7 @@ class Expressions:
         return Node("mul", [left, self.expression(scope, f"{name}:{inner}x{columns}", depth - 1)], ty)
 
     def draw_call(self, scope: Scope, ty: str, depth: int) -> Node | None:
-        options = [f for f in self.callable if f.ret == ty and not f.written]
+        options = [f for f in self.callable if (f.ret == ty or (f.generic and is_scalar(ty) and ty != "b")) and not f.written]
         if not options:
             return None
         function = self.rng.choice(options)
@@ -326,6 +353,9 @@ class Expressions:
             this = self.rng.choice(owners)
             args = self.arguments(scope, function)
             return None if args is None else Node("mcall", [var(this.name, this.ty), *args], ty, function.name)
+        if function.generic:
+            note = f"<{slang_name(ty)}>" if self.rng.random() < 0.5 else ""
+            return Node("ucall", [self.expression(scope, ty, depth) for _ in function.params], ty, function.name, note)
         args = self.arguments(scope, function)
         return None if args is None else Node("ucall", args, ty, function.name)
 

@@ -40,6 +40,8 @@ SWITCHES = {
     "step": "++ and --",
     "ternary": "c ? a : b",
     "select": "select()",
+    "implicit": "values of narrower types in declarations and assignments",
+    "promote": "operands of narrower types",
     "cast": "casts",
     "bit_cast": "bit_cast, asuint and the like",
     "bitops": "& | ^ ~",
@@ -119,8 +121,10 @@ class Grammar(Expressions):
                     value = self.expression(Scope([]), ty, 2) if is_array(ty) else self.expression(Scope([]), ty, 3)
                     self.used = plain
                     self.program.constants.append(Constant(self.fresh("K") + "@", ty, value))
-        if self.on("struct"):
+        for _ in range(self.rng.choice((1, 1, 2)) if self.on("struct") else 0):
             self._draw_struct()
+        if self.on("generic"):
+            self._draw_generic()
         for _ in range(self.rng.choice((0, 1, 1, 2)) if "function" in self.used else 0):
             self._draw_helper()
         self._draw_main()
@@ -130,7 +134,7 @@ class Grammar(Expressions):
         return [Var(constant.name, constant.ty) for constant in self.program.constants]
 
     def _draw_struct(self) -> None:
-        fields = [(f"g{at}", self.type(arrays=True), False) for at in range(self.rng.choice((1, 2, 3, 4)))]
+        fields = [(f"g{at}", self.type(arrays=True, structs=True), False) for at in range(self.rng.choice((1, 2, 3, 4)))]
         struct = Struct(self.fresh("S") + "@", fields)
         self.program.structs.append(struct)
         this = Var("this", struct.name)
@@ -142,6 +146,22 @@ class Grammar(Expressions):
             ty = self.type()
             body = self.block(Scope([Var("this", struct.name, True), Var("x", ty, True), *self.globals()]), Flow(1), 2)
             self._add(Function(self.fresh("bump"), [Param("x", ty)], "void", body, "", struct.name, True))
+
+    def _draw_generic(self) -> None:
+        names = [f"t{at}" for at in range(self.rng.choice((1, 2, 3)))]
+        at = self.fresh("x")
+        kids = [Node("decl", [self.generic(names, 2)], "T", at)]
+        if self.on("if", 0.5):
+            test = Node("cmp", [var(at, "T"), var(names[0], "T")], "b", self.rng.choice(("<", ">=", "==")))
+            kids.append(Node("if", [test, Node("block", [Node("return", [self.generic(names, 1)])])]))
+        kids.append(Node("return", [self.generic([*names, at], 2)]))
+        self._add(Function(self.fresh("gen") + "@", [Param(name, "T") for name in names], "T", Node("block", kids),
+                           "<T : __BuiltinArithmeticType>"))  # fmt: skip
+
+    def generic(self, names: list[str], depth: int) -> Node:
+        if depth <= 0 or self.rng.random() < 0.2:
+            return var(self.rng.choice(names), "T")
+        return Node("bin", [self.generic(names, depth - 1), self.generic(names, depth - 1)], "T", self.rng.choice("+-*"))
 
     def _add(self, function: Function) -> None:
         self.program.functions.append(function)
@@ -186,7 +206,7 @@ class Grammar(Expressions):
         """The type of the result: often a struct of several, so that little of the program is dead."""
         if "struct" not in self.used or self.rng.random() < 0.5:
             return self.type()
-        fields = [(f"r{at}", self.type(), False) for at in range(self.rng.choice((2, 3, 4)))]
+        fields = [(f"r{at}", self.type(arrays=True, structs=True), False) for at in range(self.rng.choice((2, 3, 4)))]
         self.program.structs.append(Struct("R@", fields))
         return "R@"
 
@@ -213,9 +233,10 @@ class Grammar(Expressions):
 
     def returned(self, scope: Scope, ret: str) -> list[Node]:
         if ret == "R@":
-            kids = [self.leaf(scope, ty, 1) or self.expression(scope, ty, 2) for _, ty, _ in self.program.struct(ret).fields]
+            before: list[Node] = []
+            kids = [self.leaf(scope, ty, 1) or self.passed(scope, ty, before, 2) for _, ty, _ in self.program.struct(ret).fields]
             name = self.fresh("x")
-            return [Node("decl", [Node("braces", kids, ret)], ret, name), Node("return", [var(name, ret)])]
+            return [*before, Node("decl", [Node("braces", kids, ret)], ret, name), Node("return", [var(name, ret)])]
         if is_struct(ret) or is_array(ret):
             name = self.fresh("x")
             return [Node("decl", [self.aggregate(scope, ret, 3)], ret, name), Node("return", [var(name, ret)])]
@@ -239,9 +260,15 @@ class Grammar(Expressions):
     def _decl(self, scope: Scope, flow: Flow) -> list[Node]:
         ty = self.type(arrays=True, structs=True)
         name = self.fresh("x")
-        node = Node("decl", [self.stepped(scope, ty) or self.expression(scope, ty, 2)], ty, name)
+        value = self.stepped(scope, ty) or self.implicit(scope, ty) or self.expression(scope, ty, 2)
+        node = Node("decl", [value], ty, name)
         scope.vars.append(Var(name, ty, True))
         return [node]
+
+    def implicit(self, scope: Scope, ty: str) -> Node | None:
+        if is_struct(ty) or is_array(ty) or is_matrix(ty) or not self.on("implicit", 0.3):
+            return None
+        return self.narrower(scope, ty, 2)
 
     def stepped(self, scope: Scope, ty: str) -> Node | None:
         """A variable with ++ or --, beside others: in which order they are evaluated is not said."""
@@ -278,7 +305,7 @@ class Grammar(Expressions):
             return None
         row, rng = base(place.ty), self.rng
         if row.kind == "b" or not self.on("compound", 0.5):
-            return [Node("assign", [place, self.expression(scope, place.ty, 2)], text="=")]
+            return [Node("assign", [place, self.implicit(scope, place.ty) or self.expression(scope, place.ty, 2)], text="=")]
         operators = ["+=", "-=", "*="] + ["&=", "|=", "^="] * (row.kind != "f" and "bitops" in self.used and not is_matrix(place.ty))
         operators += ["/=", "%="] * (row.kind != "f" and "divide" in self.used and not is_matrix(place.ty))
         operators += ["<<=", ">>="] * (row.kind != "f" and "shift" in self.used and not is_matrix(place.ty))
@@ -369,9 +396,9 @@ class Grammar(Expressions):
         scope.vars.append(Var(name, function.ret, True))
         return [*before, call]
 
-    def passed(self, scope: Scope, ty: str, before: list[Node]) -> Node:
+    def passed(self, scope: Scope, ty: str, before: list[Node], depth: int = 1) -> Node:
         """An argument; arrays and structs have a variable of their own."""
-        node = self.expression(scope, ty, 1)
+        node = self.expression(scope, ty, depth)
         if node.op != "braces":
             return node
         name = self.fresh("x")

@@ -13,6 +13,8 @@ AS = {"f32": "asfloat", "u32": "asuint", "i32": "asint", "f16": "asfloat16", "u1
 def literal(node: Node) -> str:
     """One that has the type of the constant, with the suffix for it where there is one."""
     row, text = base(node.ty), node.text
+    if node.note == "hex":
+        text = f"0x{int(text):X}"
     if row.kind == "b":
         return text
     if row.kind == "f":
@@ -21,8 +23,8 @@ def literal(node: Node) -> str:
     if row.bits < 32:
         return f"{row.slang}({text})"
     suffix = ("" if row.bits == 32 else "ll") if row.kind == "i" else ("u" if row.bits == 32 else "ull")
-    if int(text) == row.low and row.kind == "i":
-        return f"({int(text) + 1}{suffix} - 1{suffix})"
+    if int(node.text) == row.low and row.kind == "i":
+        return f"({int(node.text) + 1}{suffix} - 1{suffix})"
     return f"({text}{suffix})" if text.startswith("-") else text + suffix
 
 
@@ -49,6 +51,10 @@ class Printer(Statements):
                 return f"{kids[0]}.{node.text}"
             case "index":
                 return f"{kids[0]}[{kids[1]}]"
+            case "cast" if node.note == "implicit":
+                return kids[0]
+            case "cast" if node.note == "c":
+                return f"(({slang_name(node.ty)}){kids[0]})"
             case "make" | "cast":
                 return f"{slang_name(node.ty)}({', '.join(kids)})"
             case "braces":

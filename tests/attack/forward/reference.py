@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,6 +17,10 @@ LONGEST = 200  # turns of a loop
 
 class TooLong(Exception):
     """A loop takes more turns than the comparison is worth."""
+
+
+class NoResult(Exception):
+    """A function ends without a return: shrinking tries such programs."""
 
 
 @dataclass
@@ -36,6 +40,7 @@ class Machine:
         self.numbers = Numbers(lanes, flush)
         self.functions = {(function.owner, function.name): function for function in program.all_functions()}
         self.globals = {table.name: self._table(table) for table in getattr(program, "constants", [])}
+        self.made: dict[tuple[str, str], Function] = {}  # of generic functions
         self.frame = Frame({})
 
     @property
@@ -63,6 +68,8 @@ class Machine:
 
     def call(self, function: Function, args: list[Value], this: Value | None = None) -> tuple[Value, dict[str, Value]]:
         """What it returns, and its parameters (and `this`) afterwards. A generic one takes its types from the arguments."""
+        if function.generic:
+            function = self.specialized(function, args[0].ty)
         outer, mask = self.frame, self.mask
         self.frame = Frame({param.name: arg for param, arg in zip(function.params, args, strict=True)})
         self.frame.returned = np.zeros(self.numbers.lanes, bool)
@@ -70,9 +77,20 @@ class Machine:
             self.frame.vars["this"] = this
         self.mask = mask.copy()
         self.statement(function.body)
+        if function.ret != "void" and self.mask.any():
+            raise NoResult(function.name)
         value, after = self.frame.result, self.frame.vars
         self.frame, self.mask = outer, mask
         return value if value is not None else self.zero(function.ret), after
+
+    def specialized(self, function: Function, ty: str) -> Function:
+        key = (function.name, ty)
+        if key not in self.made:
+            body = function.body.copy()
+            for node in body.walk():
+                node.ty = ty if node.ty == "T" else node.ty
+            self.made[key] = replace(function, body=body, ret=ty, generic="")
+        return self.made[key]
 
     def zero(self, ty: str) -> Value:
         """What stands for the result where no row calls."""

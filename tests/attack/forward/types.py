@@ -57,7 +57,7 @@ FLOATS = ("f16", "f32", "f64")
 
 
 def is_struct(ty: str) -> bool:
-    return ty.split(":")[0].split("[")[0] not in SCALARS
+    return ty != "T" and ty.split(":")[0].split("[")[0] not in SCALARS
 
 
 def is_array(ty: str) -> bool:
