@@ -59,7 +59,7 @@ LONG_FILES = (
     "call/gradient/test_gradients_outs.py call/gradient/test_gradients_torch60.py "
     "call/gradient/test_forward_mode_tensors.py pytorch/test_frozen.py property/test_containers.py "
     "property/test_linear_gradients.py cache/test_cache.py property/test_fuzz.py property/test_property.py "
-    "attack/test_attack.py cache/test_cache_portable.py call/gradient/test_backward_check.py "
+    "attack/test_attack.py attack/test_forward.py cache/test_cache_portable.py call/gradient/test_backward_check.py "
     "call/gradient/test_gradients_cuda.py cache/test_cache_inputs.py call/gradient/test_gradients_loops.py "
     "call/module/test_living.py tools/test_commandline.py docs/test_examples.py property/test_strides.py "
     "device/test_interrupt.py call/gradient/test_programs_render.py pytorch/test_examples_torch.py "

@@ -54,12 +54,24 @@ def draw_numbers(rng: np.random.Generator, ty: str, size: tuple[int, ...], speci
     if row.kind == "b":
         return rng.random(size) < 0.5
     if row.kind == "f":
-        plain = rng.choice([rng.uniform(-3, 3, size), np.round(rng.uniform(-9, 9, size) * 2) / 2, rng.uniform(-90, 90, size)]).astype(row.dtype)
-        edges = [0.0, -0.0, 1.0, -1.0, 0.5] + [np.inf, -np.inf, np.nan, row.largest, -row.largest, row.tiny, row.tiny / 4] * special
+        plain = rng.choice(
+            [rng.uniform(-3, 3, size), np.round(rng.uniform(-9, 9, size) * 2) / 2, rng.uniform(-90, 90, size)]
+        ).astype(row.dtype)
+        edges = [0.0, -0.0, 1.0, -1.0, 0.5] + [
+            np.inf,
+            -np.inf,
+            np.nan,
+            row.largest,
+            -row.largest,
+            row.tiny,
+            row.tiny / 4,
+        ] * special
         return np.where(rng.random(size) < 0.12, rng.choice(np.array(edges, row.dtype), size), plain)
     plain = rng.integers(row.low, row.high, size, row.dtype, endpoint=True)
     small = rng.integers(-20 if row.kind == "i" else 0, 20, size).astype(row.dtype)
-    edges = np.array([row.low, row.high, row.low + 1, row.high - 1, 0, 1, row.high // 2 + 1, *((-1,) * (row.kind == "i"))], row.dtype)
+    edges = np.array(
+        [row.low, row.high, row.low + 1, row.high - 1, 0, 1, row.high // 2 + 1, *((-1,) * (row.kind == "i"))], row.dtype
+    )
     roll = rng.random(size)
     return np.where(roll < 0.3, rng.choice(edges, size), np.where(roll < 0.65, small, plain))
 
@@ -104,7 +116,13 @@ def draw(seed: int, count: int, without: frozenset[str], route: str) -> Case:
 def part(case: Case, places: list[int]) -> Case:
     programs = [case.programs[k] for k in places]
     names = {leaf for name in named_inputs(programs) for leaf in leaves(name)}
-    return Case(case.seed, programs, case.route, {name: case.arrays[name] for name in names}, {name: case.layouts[name] for name in names})
+    return Case(
+        case.seed,
+        programs,
+        case.route,
+        {name: case.arrays[name] for name in names},
+        {name: case.layouts[name] for name in names},
+    )
 
 
 def again(case: Case, programs: list[ForwardProgram]) -> Case:

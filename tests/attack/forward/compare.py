@@ -97,14 +97,21 @@ class Runner:
             return next((part for part in parts if part is not None), None)
         got = np.asarray(got)
         if got.shape != value.a.shape or got.dtype != value.a.dtype:
-            return Failure("wrong type", "call", k, f"expected {value.a.dtype}{value.a.shape}, got {got.dtype}{got.shape}")
+            return Failure(
+                "wrong type", "call", k, f"expected {value.a.dtype}{value.a.shape}, got {got.dtype}{got.shape}"
+            )
         right = self._close(value, got)
         right = right.reshape(len(right), -1).all(1) | lost
         if right.all():
             return None
         row = int(np.argmin(right))
         slack = "" if value.e is None else f" (allowed {np.max(value.e[row]):.1e})"
-        return Failure("wrong value", value.ty, k, f"row {row}: expected {value.a[row]}, got {got[row]}{slack}; {int((~right).sum())} rows")
+        return Failure(
+            "wrong value",
+            value.ty,
+            k,
+            f"row {row}: expected {value.a[row]}, got {got[row]}{slack}; {int((~right).sum())} rows",
+        )
 
     def _close(self, value: Value, got: np.ndarray) -> np.ndarray:
         if value.e is None:

@@ -81,7 +81,11 @@ class Expressions:
             return []
         if is_struct(own):
             fields = self.program.struct(own).fields
-            return [part for name, kind, _ in fields for part in self.parts(scope, Node("field", [node], kind, name), ty, depth + 1)]
+            return [
+                part
+                for name, kind, _ in fields
+                for part in self.parts(scope, Node("field", [node], kind, name), ty, depth + 1)
+            ]
         if own.split(":")[0].split("[")[0] != ty.split(":")[0].split("[")[0]:
             return []
         if is_vector(own) and (is_scalar(ty) or is_vector(ty)) and "swizzle" in self.used:
@@ -104,7 +108,9 @@ class Expressions:
         if not given:
             return int_const(self.rng.randrange(size))
         chosen = self.rng.choice(given)
-        mask = Node("bin", [var(chosen.name, chosen.ty), const(chosen.ty, (1 << (size.bit_length() - 1)) - 1)], chosen.ty, "&")
+        mask = Node(
+            "bin", [var(chosen.name, chosen.ty), const(chosen.ty, (1 << (size.bit_length() - 1)) - 1)], chosen.ty, "&"
+        )
         if size & (size - 1) == 0 or chosen.ty != "u32":
             return mask
         return Node("bin", [var(chosen.name, chosen.ty), const(chosen.ty, size)], chosen.ty, "%")
@@ -159,14 +165,16 @@ class Expressions:
         if row.kind == "b":
             return self.truth(scope, ty, depth)
         left = self.operand(scope, ty, depth)
-        if not is_matrix(ty) and self.on("promote", 0.15) and (narrow := self.narrower(scope, ty, depth)):
-            left = narrow
         if row.kind == "f":
-            operator = rng.choice("+-*" if is_matrix(ty) else "+-*+-*/%") if "divide" in self.used else rng.choice("+-*")
+            operator = (
+                rng.choice("+-*" if is_matrix(ty) else "+-*+-*/%") if "divide" in self.used else rng.choice("+-*")
+            )
             if operator in "/%":
                 return Node("bin", [left, self.positive(scope, ty, depth)], ty, operator)
             return self.scaled(left, self.operand(scope, ty, depth), ty, operator)
-        operators = ["+", "-", "*"] * 2 + ["&", "|", "^"] * ("bitops" in self.used) + ["/", "%"] * ("divide" in self.used)
+        operators = (
+            ["+", "-", "*"] * 2 + ["&", "|", "^"] * ("bitops" in self.used) + ["/", "%"] * ("divide" in self.used)
+        )
         operators += ["<<", ">>"] * ("shift" in self.used)
         operator = rng.choice(operators)
         if is_matrix(ty) and operator not in ("+", "-", "*"):
@@ -175,11 +183,17 @@ class Expressions:
             return Node("bin", [left, self.divisor(scope, ty, depth)], ty, operator)
         if operator in ("<<", ">>"):
             return Node("bin", [left, self.amount(scope, ty, depth)], ty, operator)
+        if not is_matrix(ty) and self.on("promote", 0.15) and (narrow := self.narrower(scope, ty, depth)):
+            return Node("bin", [narrow, self.expression(scope, ty, depth)], ty, operator)
         return self.scaled(left, self.operand(scope, ty, depth), ty, operator)
 
     def scaled(self, left: Node, right: Node, ty: str, operator: str) -> Node:
         if not is_scalar(ty) and is_scalar(left.ty) and is_scalar(right.ty):
-            left = Node("make", [left], ty) if not is_matrix(ty) else Node("make", [left.copy() for _ in range(int(np.prod(shape(ty))))], ty)
+            left = (
+                Node("make", [left], ty)
+                if not is_matrix(ty)
+                else Node("make", [left.copy() for _ in range(int(np.prod(shape(ty))))], ty)
+            )
         return Node("bin", [left, right], ty, operator)
 
     def operand(self, scope: Scope, ty: str, depth: int) -> Node:
@@ -191,7 +205,11 @@ class Expressions:
     def narrower(self, scope: Scope, ty: str, depth: int) -> Node | None:
         """A value of a type that becomes `ty` without a cast."""
         row = base(ty)
-        names = [n for n in self.scalars if SCALARS[n].bits < row.bits and SCALARS[n].kind in {"i": "iu", "u": "u", "f": "f", "b": ""}[row.kind]]
+        names = [
+            n
+            for n in self.scalars
+            if SCALARS[n].bits < row.bits and SCALARS[n].kind in {"i": "iu", "u": "u", "f": "f", "b": ""}[row.kind]
+        ]
         if not names:
             return None
         return Node("cast", [self.expression(scope, like(self.rng.choice(names), ty), depth)], ty, note="implicit")
@@ -204,7 +222,9 @@ class Expressions:
 
         roll = rng.random()
         if roll < 0.4:
-            return plain(rng.choice((1, 2, 3, 7, 10, 64, row.high, *((-2, -3, -7, row.low) if row.kind == "i" else ()))))
+            return plain(
+                rng.choice((1, 2, 3, 7, 10, 64, row.high, *((-2, -3, -7, row.low) if row.kind == "i" else ())))
+            )
         some = self.expression(scope, ty, depth)
         if row.kind == "u" and roll < 0.7:
             return Node("bin", [some, plain(1)], ty, "|")
@@ -234,11 +254,20 @@ class Expressions:
     def truth(self, scope: Scope, ty: str, depth: int) -> Node:
         rng = self.rng
         if is_scalar(ty) and depth > 0 and rng.random() < 0.3:
-            return Node("logic", [self.expression(scope, "b", depth - 1), self.expression(scope, "b", depth - 1)], "b", rng.choice(("&&", "||")))
+            return Node(
+                "logic",
+                [self.expression(scope, "b", depth - 1), self.expression(scope, "b", depth - 1)],
+                "b",
+                rng.choice(("&&", "||")),
+            )
         vectors = [v.ty for v in scope.vars if is_vector(v.ty)]
         if is_scalar(ty) and vectors and "vector" in self.used and rng.random() < 0.25:
             of = rng.choice(vectors)
-            inner = self.truth(scope, like("b", of), depth - 1) if rng.random() < 0.7 else self.expression(scope, of, depth - 1)
+            inner = (
+                self.truth(scope, like("b", of), depth - 1)
+                if rng.random() < 0.7
+                else self.expression(scope, of, depth - 1)
+            )
             return Node("fn", [inner], "b", rng.choice(("any", "all")))
         name = self.other()
         of = like(name, ty)
@@ -265,8 +294,12 @@ class Expressions:
         for name, function in FUNCTIONS.items():
             if name not in self.used or (function.gives or row.name) != row.name:
                 continue
-            names = function.names or [n for n in (self.scalars if function.gives else [row.name]) if SCALARS[n].kind in function.kinds]
-            options += [(name, of) for of in names if SCALARS[of].kind in function.kinds and (function.gives or of == row.name)]
+            names = function.names or [
+                n for n in (self.scalars if function.gives else [row.name]) if SCALARS[n].kind in function.kinds
+            ]
+            options += [
+                (name, of) for of in names if SCALARS[of].kind in function.kinds and (function.gives or of == row.name)
+            ]
         options = [(name, of) for name, of in options if of in self.scalars]
         if "dot" in self.used and is_scalar(ty) and row.kind in "iuf" and row.name != "b" and self.on("vector"):
             options.append(("dot", row.name))
@@ -279,7 +312,12 @@ class Expressions:
         if name == "clamp":
             return self.clamped(self.expression(scope, ty, depth), ty)
         function = FUNCTIONS[name]
-        return Node("fn", [self.expression(scope, like(of, ty), depth) for _ in range(function.arity)], ty, function.text or name)
+        return Node(
+            "fn",
+            [self.expression(scope, like(of, ty), depth) for _ in range(function.arity)],
+            ty,
+            function.text or name,
+        )
 
     def clamped(self, node: Node, ty: str) -> Node:
         row = base(ty)
@@ -315,7 +353,11 @@ class Expressions:
     def draw_tern(self, scope: Scope, ty: str, depth: int) -> Node | None:
         if not self.on("ternary"):
             return None
-        return Node("tern", [self.truth(scope, "b", depth), self.expression(scope, ty, depth), self.expression(scope, ty, depth)], ty)
+        return Node(
+            "tern",
+            [self.truth(scope, "b", depth), self.expression(scope, ty, depth), self.expression(scope, ty, depth)],
+            ty,
+        )
 
     def draw_select(self, scope: Scope, ty: str, depth: int) -> Node | None:
         if is_matrix(ty) or not self.on("select"):
@@ -342,7 +384,9 @@ class Expressions:
         return Node("mul", [left, self.expression(scope, f"{name}:{inner}x{columns}", depth - 1)], ty)
 
     def draw_call(self, scope: Scope, ty: str, depth: int) -> Node | None:
-        options = [f for f in self.callable if (f.ret == ty or (f.generic and is_scalar(ty) and ty != "b")) and not f.written]
+        options = [
+            f for f in self.callable if (f.ret == ty or (f.generic and is_scalar(ty) and ty != "b")) and not f.written
+        ]
         if not options:
             return None
         function = self.rng.choice(options)

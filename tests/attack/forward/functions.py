@@ -40,7 +40,10 @@ def _most(n: Numbers, x: Value, y: Value) -> Value:
 def _clamp(n: Numbers, x: Value, low: Value, high: Value) -> Value:
     apart = 0 if low.e is None or high.e is None else n.about(low) + n.about(high)
     with np.errstate(all="ignore"):
-        n.lose(~(low.a <= high.a) | ((apart > 0) & (np.abs(high.a.astype(np.longdouble) - low.a.astype(np.longdouble)) <= apart)))
+        n.lose(
+            ~(low.a <= high.a)
+            | ((apart > 0) & (np.abs(high.a.astype(np.longdouble) - low.a.astype(np.longdouble)) <= apart))
+        )
     return _least(n, _most(n, x, low), high)
 
 
@@ -159,13 +162,18 @@ def _all(n: Numbers, x: Value) -> Value:
 def dot(n: Numbers, x: Value, y: Value) -> Value:
     name = base(x.ty).name
     products = n.binary("*", x, y, x.ty)
-    parts = [Value(name, products.a[:, at], None if products.e is None else products.e[:, at]) for at in range(products.a.shape[1])]
+    parts = [
+        Value(name, products.a[:, at], None if products.e is None else products.e[:, at])
+        for at in range(products.a.shape[1])
+    ]
     total = parts[0]
     for part in parts[1:]:
         total = n.binary("+", total, part, name)
     if total.e is not None:  # in any order
         assert products.e is not None
-        total.e = total.e + 4 * base(name).unit * np.abs(np.where(np.isfinite(products.a), products.a, 0)).astype(float).sum(1)
+        total.e = total.e + 4 * base(name).unit * np.abs(np.where(np.isfinite(products.a), products.a, 0)).astype(
+            float
+        ).sum(1)
     return total
 
 

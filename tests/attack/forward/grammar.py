@@ -11,7 +11,14 @@ from .functions import FUNCTIONS
 from .inputs import INPUTS, Constant, ForwardProgram
 from .types import SCALARS, base, element, is_array, is_matrix, is_scalar, is_struct, is_vector, shape
 
-TYPES = {"int8": ("i8", "u8"), "int16": ("i16", "u16"), "int64": ("i64", "u64"), "half": ("f16",), "float": ("f32",), "double": ("f64",)}
+TYPES = {
+    "int8": ("i8", "u8"),
+    "int16": ("i16", "u16"),
+    "int64": ("i64", "u64"),
+    "half": ("f16",),
+    "float": ("f32",),
+    "double": ("f64",),
+}
 
 SWITCHES = {
     **{name: f"the types {' and '.join(SCALARS[t].slang for t in types)}" for name, types in TYPES.items()},
@@ -81,7 +88,11 @@ class Grammar(Expressions):
         # Most programs use few constructs, so that what fails is small and one fault does not hide all others.
         self.used = {name for name in SWITCHES if name not in self.without and self.rng.random() < 0.55}
         left_out = {ty for name, types in TYPES.items() if name in self.without for ty in types}
-        names = [ty for ty, row in SCALARS.items() if ty not in left_out and ty != "b" and not (row.kind == "u" and "unsigned" in self.without)]
+        names = [
+            ty
+            for ty, row in SCALARS.items()
+            if ty not in left_out and ty != "b" and not (row.kind == "u" and "unsigned" in self.without)
+        ]
         self.scalars = ["b", *self.rng.sample(names, min(len(names), self.rng.choice((1, 2, 2, 3, 4))))]
         self.program = ForwardProgram(self.seed, Function("p@", [], "i32", Node("block")), [], [], [], [], [], [])
         self.callable = []
@@ -99,8 +110,11 @@ class Grammar(Expressions):
         roll = rng.random()
         if roll < 0.3 and "vector" in self.used:
             return f"{name}:{rng.choice((2, 3, 4))}"
-        if 0.3 <= roll < 0.4 and "matrix" in self.used and name != "b" and (
-            SCALARS[name].kind == "f" or SCALARS[name].bits == 32 or "int_matrix" in self.used
+        if (
+            0.3 <= roll < 0.4
+            and "matrix" in self.used
+            and name != "b"
+            and (SCALARS[name].kind == "f" or SCALARS[name].bits == 32 or "int_matrix" in self.used)
         ):
             return f"{name}:{rng.choice((2, 3))}x{rng.choice((2, 3))}"
         if 0.4 <= roll < 0.5 and arrays and "array" in self.used:
@@ -117,7 +131,12 @@ class Grammar(Expressions):
             for _ in range(self.rng.choice((1, 2))):
                 ty = self.type(arrays=True)
                 if not is_matrix(ty):
-                    plain, self.used = self.used, self.used if self.on("constant_choice") else self.used & {"bitops", "shift", "divide", "vector"}
+                    plain, self.used = (
+                        self.used,
+                        self.used
+                        if self.on("constant_choice")
+                        else self.used & {"bitops", "shift", "divide", "vector"},
+                    )
                     value = self.expression(Scope([]), ty, 2) if is_array(ty) else self.expression(Scope([]), ty, 3)
                     self.used = plain
                     self.program.constants.append(Constant(self.fresh("K") + "@", ty, value))
@@ -134,7 +153,9 @@ class Grammar(Expressions):
         return [Var(constant.name, constant.ty) for constant in self.program.constants]
 
     def _draw_struct(self) -> None:
-        fields = [(f"g{at}", self.type(arrays=True, structs=True), False) for at in range(self.rng.choice((1, 2, 3, 4)))]
+        fields = [
+            (f"g{at}", self.type(arrays=True, structs=True), False) for at in range(self.rng.choice((1, 2, 3, 4)))
+        ]
         struct = Struct(self.fresh("S") + "@", fields)
         self.program.structs.append(struct)
         this = Var("this", struct.name)
@@ -161,7 +182,9 @@ class Grammar(Expressions):
     def generic(self, names: list[str], depth: int) -> Node:
         if depth <= 0 or self.rng.random() < 0.2:
             return var(self.rng.choice(names), "T")
-        return Node("bin", [self.generic(names, depth - 1), self.generic(names, depth - 1)], "T", self.rng.choice("+-*"))
+        return Node(
+            "bin", [self.generic(names, depth - 1), self.generic(names, depth - 1)], "T", self.rng.choice("+-*")
+        )
 
     def _add(self, function: Function) -> None:
         self.program.functions.append(function)
@@ -187,7 +210,9 @@ class Grammar(Expressions):
 
     def _draw_main(self) -> None:
         rng = self.rng
-        fits = [name for name, ty in INPUTS.items() if not is_struct(ty) and base(ty).name in self.scalars and self._has(ty)]
+        fits = [
+            name for name, ty in INPUTS.items() if not is_struct(ty) and base(ty).name in self.scalars and self._has(ty)
+        ]
         others = [name for name, ty in INPUTS.items() if not is_struct(ty) and self._has(ty) and self._allowed(ty)]
         names = {*rng.sample(fits, min(len(fits), rng.choice((2, 3, 4, 5))))}
         if self.on("cast", 0.5):
@@ -234,7 +259,10 @@ class Grammar(Expressions):
     def returned(self, scope: Scope, ret: str) -> list[Node]:
         if ret == "R@":
             before: list[Node] = []
-            kids = [self.leaf(scope, ty, 1) or self.passed(scope, ty, before, 2) for _, ty, _ in self.program.struct(ret).fields]
+            kids = [
+                self.leaf(scope, ty, 1) or self.passed(scope, ty, before, 2)
+                for _, ty, _ in self.program.struct(ret).fields
+            ]
             name = self.fresh("x")
             return [*before, Node("decl", [Node("braces", kids, ret)], ret, name), Node("return", [var(name, ret)])]
         if is_struct(ret) or is_array(ret):
@@ -249,7 +277,11 @@ class Grammar(Expressions):
         choices += ["step"] * (2 * ("step" in self.used)) + ["xcall"] * (3 * any(f.written for f in self.callable))
         choices += ["mutcall"] * (2 * any(f.mutating for f in self.callable))
         if self.left > 0 and flow.depth < 3:
-            choices += ["if"] * (2 * ("if" in self.used)) + ["loop"] * (2 * ("loop" in self.used)) + ["switch"] * ("switch" in self.used)
+            choices += (
+                ["if"] * (2 * ("if" in self.used))
+                + ["loop"] * (2 * ("loop" in self.used))
+                + ["switch"] * ("switch" in self.used)
+            )
         if flow.loop and "leave" in self.used:
             choices += ["leave"]
         if flow.result and flow.depth and "return" in self.used:
@@ -277,7 +309,11 @@ class Grammar(Expressions):
             return None
         chosen = self.rng.choice(places)
         node = Node("step", [var(chosen.name, ty)], ty, self.rng.choice(("++", "--")), self.rng.choice(("pre", "post")))
-        return node if self.rng.random() < 0.5 else Node("bin", [node, self.expression(scope.hidden(chosen.name), ty, 1)], ty, self.rng.choice("+-*"))
+        return (
+            node
+            if self.rng.random() < 0.5
+            else Node("bin", [node, self.expression(scope.hidden(chosen.name), ty, 1)], ty, self.rng.choice("+-*"))
+        )
 
     def place(self, scope: Scope) -> Node | None:
         """Something that can be assigned to."""
@@ -294,7 +330,9 @@ class Grammar(Expressions):
                 node = Node("field", [node], kind, name)
             elif is_vector(node.ty) and self.rng.random() < 0.6:
                 names = self.rng.sample("xyzw"[: shape(node.ty)[0]], self.rng.choice((1, 2)))
-                return Node("comp", [node], base(node.ty).name + (f":{len(names)}" if len(names) > 1 else ""), "".join(names))
+                return Node(
+                    "comp", [node], base(node.ty).name + (f":{len(names)}" if len(names) > 1 else ""), "".join(names)
+                )
             else:
                 node = Node("index", [node, self.index(scope, shape(node.ty)[0])], element(node.ty))
         return node if not is_array(node.ty) else None
@@ -305,8 +343,12 @@ class Grammar(Expressions):
             return None
         row, rng = base(place.ty), self.rng
         if row.kind == "b" or not self.on("compound", 0.5):
-            return [Node("assign", [place, self.implicit(scope, place.ty) or self.expression(scope, place.ty, 2)], text="=")]
-        operators = ["+=", "-=", "*="] + ["&=", "|=", "^="] * (row.kind != "f" and "bitops" in self.used and not is_matrix(place.ty))
+            return [
+                Node("assign", [place, self.implicit(scope, place.ty) or self.expression(scope, place.ty, 2)], text="=")
+            ]
+        operators = ["+=", "-=", "*="] + ["&=", "|=", "^="] * (
+            row.kind != "f" and "bitops" in self.used and not is_matrix(place.ty)
+        )
         operators += ["/=", "%="] * (row.kind != "f" and "divide" in self.used and not is_matrix(place.ty))
         operators += ["<<=", ">>="] * (row.kind != "f" and "shift" in self.used and not is_matrix(place.ty))
         operator = rng.choice(operators)
@@ -339,7 +381,11 @@ class Grammar(Expressions):
             ty = self.rng.choice(names)
             test = Node("bin", [self.expression(scope, ty, 1), const(ty, 3)], ty, "&")
         else:
-            test = Node("tern", [self.truth(scope, "b", 1), int_const(self.rng.randrange(4)), int_const(self.rng.randrange(4))], "i32")
+            test = Node(
+                "tern",
+                [self.truth(scope, "b", 1), int_const(self.rng.randrange(4)), int_const(self.rng.randrange(4))],
+                "i32",
+            )
         cases = [self.block(scope, inner, 1) for _ in range(count)]
         return [Node("switch", [test, *cases], note=self.rng.choice(("default", "")))]
 
@@ -362,7 +408,13 @@ class Grammar(Expressions):
         if self.on("while", 0.4):
             body.kids.insert(0, step)
             return [*first, start, Node(rng.choice(("while", "do")), [test, body])]
-        note = "[ForceUnroll]" if bound.op == "const" and rng.random() < 0.2 and not any(k.op in ("break", "continue", "return") for k in body.walk()) else ""
+        note = (
+            "[ForceUnroll]"
+            if bound.op == "const"
+            and rng.random() < 0.2
+            and not any(k.op in ("break", "continue", "return") for k in body.walk())
+            else ""
+        )
         return [*first, Node("for", [start, test, step, body], note=note)]
 
     def _leave(self, scope: Scope, flow: Flow) -> list[Node]:

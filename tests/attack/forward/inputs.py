@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from ..nodes import Program, Struct
 
-INPUT_STRUCT = Struct("In", [("s", "i16", False), ("q", "f32:2", False), ("z", "u64", False), ("t", "b", False), ("e", "f16", False)])
+INPUT_STRUCT = Struct(
+    "In", [("s", "i16", False), ("q", "f32:2", False), ("z", "u64", False), ("t", "b", False), ("e", "f16", False)]
+)
 
 SCALARS = ("b", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64")
 VECTORS = ("b:2", "i8:3", "i16:2", "i32:4", "i64:2", "u8:4", "u16:3", "u32:2", "u64:3", "f16:2", "f32:3", "f64:2")

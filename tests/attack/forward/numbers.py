@@ -61,7 +61,10 @@ class Numbers:
         want = (self.lanes, *shape(ty))
         if x.a.shape == want:
             return x
-        a, e = (None if part is None else np.broadcast_to(part.reshape(self.lanes, *[1] * (len(want) - 1)), want) for part in (x.a, x.e))
+        a, e = (
+            None if part is None else np.broadcast_to(part.reshape(self.lanes, *[1] * (len(want) - 1)), want)
+            for part in (x.a, x.e)
+        )
         assert a is not None
         return Value(ty, a, e)
 
@@ -176,7 +179,14 @@ class Numbers:
             if row.kind == "f":
                 e = self.about(x) + self.about(y)
                 self.lose((e > 0) & (np.abs(wide(row, x.a) - wide(row, y.a)) <= e))
-            functions = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal}
+            functions = {
+                "<": np.less,
+                "<=": np.less_equal,
+                ">": np.greater,
+                ">=": np.greater_equal,
+                "==": np.equal,
+                "!=": np.not_equal,
+            }
             return Value(ty, functions[op](x.a, y.a))
 
     def chosen(self, c: Value, x: Value, y: Value, ty: str) -> Value:

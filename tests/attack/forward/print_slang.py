@@ -42,7 +42,7 @@ class Printer(Statements):
             case "bin" | "cmp" | "logic":
                 return f"({kids[0]} {node.text} {kids[1]})"
             case "neg" | "not" | "inv":
-                return f"({ {'neg': '-', 'not': '!', 'inv': '~'}[node.op]}{kids[0]})"
+                return f"({ {'neg': '-', 'not': '!', 'inv': '~'}[node.op] }{kids[0]})"
             case "fn" | "ucall":
                 return f"{node.text}{node.note}({', '.join(kids)})"
             case "mcall":
@@ -65,7 +65,11 @@ class Printer(Statements):
                 return f"{node.op}({', '.join(kids)})"
             case "bits":
                 name = base(node.ty).name
-                return f"{AS[name]}({kids[0]})" if name in AS and node.note != "cast" else f"bit_cast<{slang_name(node.ty)}>({kids[0]})"
+                return (
+                    f"{AS[name]}({kids[0]})"
+                    if name in AS and node.note != "cast"
+                    else f"bit_cast<{slang_name(node.ty)}>({kids[0]})"
+                )
             case "step":
                 return f"({node.text}{kids[0]})" if node.note == "pre" else f"({kids[0]}{node.text})"
         raise ValueError(node.op)
@@ -79,8 +83,11 @@ def _param(param: Param) -> str:
 
 
 def _function(function: Function, pad: str = "") -> list[str]:
-    head = f"{pad}{'[mutating] ' * function.mutating}{slang_name(function.ret) if function.ret != 'void' else 'void'} {function.name}"
-    return [f"{head}{function.generic}({', '.join(map(_param, function.params))})", *PRINTER.statement(function.body, pad)]
+    head = f"{pad}{'[mutating] ' * function.mutating}{slang_name(function.ret)} {function.name}"
+    return [
+        f"{head}{function.generic}({', '.join(map(_param, function.params))})",
+        *PRINTER.statement(function.body, pad),
+    ]
 
 
 def _struct(struct: Struct, functions: list[Function]) -> list[str]:
@@ -114,7 +121,10 @@ def batch_text(programs: list[ForwardProgram]) -> str:
     names = named_inputs(programs)
     params = [declared(INPUTS[name], name) for name in names]
     params += [f"out {declared(program.main.ret, f'r{k}')}".replace("@", f"_{k}") for k, program in enumerate(programs)]
-    calls = [f"    r{k} = p_{k}({', '.join(param.name for param in program.main.params)});" for k, program in enumerate(programs)]
+    calls = [
+        f"    r{k} = p_{k}({', '.join(param.name for param in program.main.params)});"
+        for k, program in enumerate(programs)
+    ]
     head = ["import slangpy;", *(_struct(INPUT_STRUCT, []) if "s" in names else [])]
     texts = [program_text(program, k) for k, program in enumerate(programs)]
     body = [f"void batch({', '.join(params)})", "{", *calls, "}"]

@@ -237,7 +237,11 @@ class Machine:
             parent.kids[self._place_of(parent, place.text)] = value
         elif place.op == "comp":
             at = [AXES[name] for name in place.text]
-            value = value if len(at) > 1 else Value(value.ty, value.a[:, None], None if value.e is None else value.e[:, None])
+            value = (
+                value
+                if len(at) > 1
+                else Value(value.ty, value.a[:, None], None if value.e is None else value.e[:, None])
+            )
             parent.a[:, at] = value.a
             if parent.e is not None and value.e is not None:
                 parent.e[:, at] = value.e
@@ -264,7 +268,9 @@ class Machine:
         return getattr(self, f"_{node.op}")(node)
 
     def _const(self, node: Node) -> Value:
-        number: object = node.text == "true" if node.ty == "b" else float(node.text) if base(node.ty).kind == "f" else int(node.text)
+        number: object = (
+            node.text == "true" if node.ty == "b" else float(node.text) if base(node.ty).kind == "f" else int(node.text)
+        )
         return self.numbers.constant(node.ty, number)
 
     def _var(self, node: Node) -> Value:
@@ -365,7 +371,9 @@ class Machine:
         flat = [part.a.reshape(self.numbers.lanes, -1) for part in parts]
         made = Value(node.ty, np.concatenate(flat, 1).reshape(size))
         if base(node.ty).kind == "f":
-            made.e = np.concatenate([part.e.reshape(self.numbers.lanes, -1) for part in parts if part.e is not None], 1).reshape(size)
+            made.e = np.concatenate(
+                [part.e.reshape(self.numbers.lanes, -1) for part in parts if part.e is not None], 1
+            ).reshape(size)
         return made
 
     def _braces(self, node: Node) -> Value:
@@ -382,7 +390,11 @@ class Machine:
         cells = [dot(self.numbers, row, column) for row in rows for column in columns]
         size = (self.numbers.lanes, *shape(node.ty))
         errors = [cell.e for cell in cells if cell.e is not None]
-        return Value(node.ty, np.stack([cell.a for cell in cells], 1).reshape(size), np.stack(errors, 1).reshape(size) if errors else None)
+        return Value(
+            node.ty,
+            np.stack([cell.a for cell in cells], 1).reshape(size),
+            np.stack(errors, 1).reshape(size) if errors else None,
+        )
 
     def _row(self, x: Value, at: int) -> Value:
         return Value(like(base(x.ty).name, f":{x.a.shape[2]}"), x.a[:, at], None if x.e is None else x.e[:, at])

@@ -103,7 +103,7 @@ def like(name: str, ty: str) -> str:
 
 
 def slang_name(ty: str) -> str:
-    if ty == "In" or is_struct(ty):
+    if ty in ("T", "void") or is_struct(ty):
         return ty
     if is_array(ty):
         return f"{slang_name(element(ty))}[{shape(ty)[0]}]"
