@@ -124,11 +124,11 @@ class Expressions:
             return self.leaf(scope, ty) or self.filled(scope, ty, 0)
         choices = ["leaf", "bin", "bin", "bin", "un", "fn", "cast", "tern", "call"]
         if is_scalar(ty):
-            choices += ["bits"]
+            choices += ["bits", "select"]
         else:
-            choices += ["make", "make", "select"]
+            choices += ["make", "make", "select", "mul"]
         if is_matrix(ty):
-            choices += ["mul"] * 2
+            choices += ["mul", "transpose"]
         for _ in range(4):
             made: Node | None = getattr(self, f"draw_{self.rng.choice(choices)}")(scope, ty, depth - 1)
             if made is not None:
@@ -269,6 +269,10 @@ class Expressions:
                 else self.expression(scope, of, depth - 1)
             )
             return Node("fn", [inner], "b", rng.choice(("any", "all")))
+        if depth > 0 and rng.random() < 0.15:
+            made = self.draw_fn(scope, ty, depth - 1)
+            if made is not None:
+                return made
         name = self.other()
         of = like(name, ty)
         operator = rng.choice(("<", "<=", ">", ">=", "==", "!="))
@@ -375,13 +379,26 @@ class Expressions:
             return Node("make", parts[:: self.rng.choice((1, -1))], ty)
         return self.filled(scope, ty, depth)
 
+    def has_matrices(self, name: str) -> bool:
+        row = SCALARS[name]
+        return row.kind == "f" or (row.kind != "b" and (row.bits == 32 or "int_matrix" in self.used))
+
     def draw_mul(self, scope: Scope, ty: str, depth: int) -> Node | None:
-        name, (rows, columns) = base(ty).name, shape(ty)
-        if base(ty).kind == "b" or not self.on("matrix_mul"):
+        """Of matrices, or of a vector and a matrix."""
+        name, sizes = base(ty).name, shape(ty)
+        if not self.has_matrices(name) or not self.on("matrix_mul") or sizes[-1] > 3 or "matrix" not in self.used:
             return None
         inner = self.rng.choice((2, 3))
-        left = self.expression(scope, f"{name}:{rows}x{inner}", depth - 1)
-        return Node("mul", [left, self.expression(scope, f"{name}:{inner}x{columns}", depth - 1)], ty)
+        left, right = (sizes[0], inner), (inner, sizes[-1])
+        if is_matrix(ty):
+            shapes = [f"{left[0]}x{left[1]}", f"{right[0]}x{right[1]}"]
+        else:
+            shapes = self.rng.choice(([f"{left[0]}x{left[1]}", f"{inner}"], [f"{inner}", f"{right[0]}x{right[1]}"]))
+        return Node("mul", [self.expression(scope, f"{name}:{part}", depth - 1) for part in shapes], ty)
+
+    def draw_transpose(self, scope: Scope, ty: str, depth: int) -> Node | None:
+        name, (rows, columns) = base(ty).name, shape(ty)
+        return Node("transpose", [self.expression(scope, f"{name}:{columns}x{rows}", depth)], ty)
 
     def draw_call(self, scope: Scope, ty: str, depth: int) -> Node | None:
         options = [

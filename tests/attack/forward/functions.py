@@ -109,6 +109,24 @@ def _isinf(n: Numbers, x: Value) -> Value:
     return Value(like("b", x.ty), np.isinf(x.a))
 
 
+def _isfinite(n: Numbers, x: Value) -> Value:
+    return Value(like("b", x.ty), np.isfinite(x.a))
+
+
+def _step(n: Numbers, edge: Value, x: Value) -> Value:
+    n.lose(np.isnan(edge.a) | np.isnan(x.a))
+    over = n.compare(">=", x, edge, like("b", x.ty))
+    return Value(x.ty, over.a.astype(x.a.dtype), np.zeros(x.a.shape))
+
+
+def _and(n: Numbers, x: Value, y: Value) -> Value:
+    return Value(x.ty, x.a & y.a)
+
+
+def _or(n: Numbers, x: Value, y: Value) -> Value:
+    return Value(x.ty, x.a | y.a)
+
+
 def _unsigned(x: Value) -> Array:
     return x.a.view(np.dtype(f"u{base(x.ty).bits // 8}"))
 
@@ -132,6 +150,8 @@ def _first(high: bool) -> Apply:
         if high and row.kind == "i":  # of a negative number the highest 0
             flipped = (~_unsigned(x)).astype(np.uint64)
             bits = np.where(x.a < 0, flipped, bits)
+        if row.bits < 32:
+            n.lose(bits == 0)  # all bits of which type
         made = np.full(x.a.shape, 0xFFFFFFFF, np.uint32)
         for at in range(row.bits) if high else reversed(range(row.bits)):
             made = np.where((bits >> np.uint64(at)) & np.uint64(1) != 0, np.uint32(at), made)
@@ -177,6 +197,9 @@ def dot(n: Numbers, x: Value, y: Value) -> Value:
     return total
 
 
+WIDE = ("i32", "u32", "i64", "u64")
+NARROW = ("i8", "u8", "i16", "u16")
+
 FUNCTIONS = {
     "min": Function(2, "iuf", _least),
     "max": Function(2, "iuf", _most),
@@ -195,10 +218,19 @@ FUNCTIONS = {
     "sqrt": Function(1, "f", _sqrt),
     "isnan": Function(1, "f", _isnan, "b"),
     "isinf": Function(1, "f", _isinf, "b"),
-    "countbits": Function(1, "u", _countbits, "u32", ("u32",)),
-    "reversebits": Function(1, "u", _reversebits, "", ("u32",)),
+    "countbits": Function(1, "iu", _countbits, "u32", WIDE),
+    "countbits_narrow": Function(1, "iu", _countbits, "u32", NARROW, "countbits"),
+    "reversebits": Function(1, "iu", _reversebits, "", WIDE),
+    "reversebits_narrow": Function(1, "iu", _reversebits, "", NARROW, "reversebits"),
     "firstbithigh": Function(1, "iu", _first(True), "u32", ("u32", "i32")),
-    "firstbitlow": Function(1, "iu", _first(False), "u32", ("u32", "i32")),
+    "firstbithigh_64": Function(1, "iu", _first(True), "u32", ("u64", "i64"), "firstbithigh"),
+    "firstbithigh_narrow": Function(1, "iu", _first(True), "u32", NARROW, "firstbithigh"),
+    "firstbitlow": Function(1, "iu", _first(False), "u32", WIDE),
+    "firstbitlow_narrow": Function(1, "iu", _first(False), "u32", NARROW, "firstbitlow"),
+    "step": Function(2, "f", _step),
+    "isfinite": Function(1, "f", _isfinite, "b"),
+    "and": Function(2, "b", _and),
+    "or": Function(2, "b", _or),
     "f16tof32": Function(1, "u", _from_half, "f32", ("u32",)),
     "f32tof16": Function(1, "f", _to_half, "u32", ("f32",)),
 }

@@ -61,7 +61,7 @@ class Printer(Statements):
                 return "{ " + ", ".join(kids) + " }"
             case "tern":
                 return f"({kids[0]} ? {kids[1]} : {kids[2]})"
-            case "select" | "mul" | "dot":
+            case "select" | "mul" | "dot" | "transpose":
                 return f"{node.op}({', '.join(kids)})"
             case "bits":
                 name = base(node.ty).name
