@@ -6,6 +6,7 @@
 #   SPY_TESTS       what pytest runs, each file in a process of its own (default: see `tests=` below)
 #   SPY_SANITIZER   test files to run under compute-sanitizer
 #   SPY_ATTACK      how many random differentiable programs to compare with torch on CUDA, within SPY_ATTACK_SECONDS
+#   SPY_FORWARD     how many random forward programs to compare with NumPy on each device, within SPY_FORWARD_SECONDS
 #   SPY_NO_BENCHMARKS  set: tests alone
 #   SPY_RUN         folder where tests run (default /tmp/run)
 #   OUT             folder for logs (default build/gpu)
@@ -42,6 +43,12 @@ if [ -n "${SPY_ATTACK:-}" ]; then
     --seconds "${SPY_ATTACK_SECONDS:-200}" --out "$out/attack.jsonl" >"$out/attack.log" 2>&1
   echo "attack: rc $?"
   tail -14 "$out/attack.log"
+fi
+if [ -n "${SPY_FORWARD:-}" ]; then # so many forward programs on each device
+  timeout "$((${SPY_FORWARD_SECONDS:-200} + 60))" python3 -m tests.attack --forward --device "$devices" --programs "$SPY_FORWARD" \
+    --jobs "${SPY_WORKERS:-12}" --seconds "${SPY_FORWARD_SECONDS:-200}" --out "$out/forward.jsonl" >"$out/forward.log" 2>&1
+  echo "forward attack: rc $?"
+  tail -14 "$out/forward.log"
 fi
 if [ -n "${SPY_SANITIZER:-}" ]; then # memory and race checks over a subset
   for tool in memcheck racecheck; do

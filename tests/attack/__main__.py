@@ -9,23 +9,25 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from .grammar import SWITCHES
+from .family import Family
 from .hunt import Hunt, seed_of
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.attack", description="Random differentiable programs against torch.float64.")
+    parser = argparse.ArgumentParser(prog="python -m tests.attack", description="Random differentiable programs against torch.float64, or forward ones against NumPy.")
+    parser.add_argument("--forward", action="store_true", help="programs without derivatives, over all scalar types, against NumPy")
     parser.add_argument("--device", default="cpu", help="cpu, vulkan, cuda, or several by comma")
     parser.add_argument("--programs", type=int, default=200, help="how many, for each device")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no new batch after so long")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, default=20, help="programs in one call")
     parser.add_argument("--jobs", type=int, default=1, help="processes that compile and run at once")
-    parser.add_argument("--without", default="", help=f"constructs to leave out, by comma: {', '.join(SWITCHES)}")
+    parser.add_argument("--without", default="", help="constructs to leave out, by comma: SWITCHES in grammar.py and forward/grammar.py")
     parser.add_argument("--optimized", action="store_true", help="compile with optimization (slower on the CPU device)")
     parser.add_argument("--shrink", type=float, default=0.0, help="seconds to make the first program of each kind of failure smaller")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds after which a stage counts as hanging")
@@ -100,10 +102,11 @@ def work(hunt: Hunt, log: Log, batches: Iterator[int], options: argparse.Namespa
 
 def main() -> int:
     options = arguments()
+    family: Family = import_module("tests.attack.forward.family" if options.forward else "tests.attack.gradients").FAMILY
     without = frozenset(filter(None, options.without.split(",")))
 
     def hunt() -> Hunt:
-        return Hunt(options.device.split(","), without, options.batch, options.optimized, options.shrink, options.limit)
+        return Hunt(family, options.device.split(","), without, options.batch, options.optimized, options.shrink, options.limit)
 
     if options.replay:
         one = hunt()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .grammar import Grammar
+from .layouts import Layout, draw_layout
 from .nodes import INPUTS, Program
 from .reference import Machine, TooLong, values_of
 
@@ -19,46 +20,6 @@ MARGIN = 3e-4  # noise under which decisions must stay as they are
 MODES = ("return", "return", "out", "store", "inout")
 ROUTES = ("tensor", "tensor", "torch")
 GRAPHS = ("one", "chain", "shared", "detach", "in_place", "in_place_after", "twice", "accumulate", "frozen", "subset", "no_grad_first")
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How an array lies in memory: it is base[index] with its dimensions in another order."""
-
-    shape: tuple[int, ...]  # of the base
-    index: tuple[slice, ...]
-    order: tuple[int, ...]
-
-    def base_of(self, array: np.ndarray) -> np.ndarray:
-        """A base array whose view is `array`."""
-        base = np.full(self.shape, 77, array.dtype)
-        base[self.index] = array.transpose(np.argsort(self.order))
-        return base
-
-    def view(self, base: Any) -> Any:
-        view = base[self.index] if self.index else base
-        if self.order == tuple(range(len(self.order))):
-            return view
-        return view.transpose(self.order) if isinstance(base, np.ndarray) else view.permute(*self.order)
-
-
-def draw_layout(rng: random.Random, shape: tuple[int, ...]) -> Layout:
-    order = list(range(len(shape)))
-    if rng.random() < 0.3:
-        rng.shuffle(order)
-    inner = [shape[order.index(axis)] for axis in range(len(shape))]  # sizes in the order in memory
-    sizes, index = [], []
-    for size in inner:
-        kind = rng.random()
-        if kind < 0.7:
-            sizes, index = [*sizes, size], [*index, slice(None)]
-        elif kind < 0.85:
-            sizes, index = [*sizes, size * 2], [*index, slice(rng.randrange(2), None, 2)]
-        elif kind < 0.93:
-            sizes, index = [*sizes, size + 3], [*index, slice(1, 1 + size)]
-        else:
-            sizes, index = [*sizes, size], [*index, slice(None, None, -1)]
-    return Layout(tuple(sizes), tuple(index), tuple(order))
 
 
 @dataclass
@@ -79,6 +40,13 @@ class Case:
     @property
     def count(self) -> int:
         return len(self.programs)
+
+    @property
+    def masked(self) -> int:
+        return int((self.weights[0] == 0).sum())
+
+    def made(self) -> dict[str, str]:
+        return {"mode": self.mode, "route": self.route, "graph": self.graph if self.route == "torch" else ""}
 
 
 def draw_programs(seed: int, count: int, without: frozenset[str]) -> list[Program]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,24 +11,21 @@ import torch
 import slangpy as spy
 
 from .cases import ROWS, Case
-from .expected import Expected
+from .expected import Expected, expected
+from .failure import Failure
 from .graphs import Inputs, frozen_in, run_graph
 from .nodes import INPUTS
 from .print_slang import batch_text
+
+__all__ = ["Failure", "Runner", "begin", "expected"]
 
 # How exact a device's sin, exp and the like are: a factor on what noise of 1e-6 does, and a part of the value itself.
 EXACT = {"cpu": (4.0, 3e-5), "cuda": (8.0, 5e-5), "vulkan": (60.0, 2e-4)}
 
 
-@dataclass
-class Failure:
-    kind: str  # wrong value, wrong gradient, wrong tangent, error
-    stage: str  # value, bwds, fwds, torch
-    program: int  # its place in the case; -1 where it is not known
-    text: str
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+def begin() -> None:
+    """A process that compares needs no threads of torch's."""
+    torch.set_num_threads(1)
 
 
 class Runner:

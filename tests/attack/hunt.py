@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .cases import Case, draw_case, draw_programs, part_of
 from .classify import class_of, signature, suspects
-from .grammar import KNOWN
+from .family import Case, Family
 from .nodes import Program
-from .print_slang import batch_text
 from .shrink import shrink, size
 from .worker import Worker
 
@@ -30,7 +28,7 @@ class Finding:
     kind: str
     stage: str
     text: str
-    made: str  # mode, route and graph of the case
+    made: str  # how the call was made
     source: str = ""
     shrunk: bool = False
 
@@ -42,6 +40,7 @@ class Finding:
 class Hunt:
     """One run over many batches. `shrink_seconds`: for each class of failure once; 0: never."""
 
+    family: Family
     devices: list[str]
     without: frozenset[str] = frozenset()
     count: int = 20
@@ -51,23 +50,28 @@ class Hunt:
     worker: Worker = field(init=False)
     shrunk: set[str] = field(default_factory=set)
     wild: bool = False
+    masked: int = 0  # rows of the last case that were not compared
 
     def __post_init__(self) -> None:
-        self.worker = Worker(self.limit)
+        self.worker = Worker(self.family.worker, self.limit)
 
     def batch(self, seed: int, end: float = float("inf"), route: str = "") -> Iterator[dict[str, Any]]:
         """Runs the batch of a seed on each device and yields a record for each. `route`: tensor, torch, or as drawn."""
-        case = self.draw(seed, route)
+        drawn: dict[frozenset[str], Case] = {}
         for device in self.devices:
             begin = time.monotonic()
+            lacking = self.family.lacking(device)
+            case = drawn[lacking] = drawn.get(lacking) or self.draw(seed, route, lacking)
             findings = self.examine(case, device, end)
-            yield {"seed": seed, "device": device, "programs": case.count, "mode": case.mode, "route": case.route,
-                   "graph": case.graph, "wild": self.wild, "seconds": round(time.monotonic() - begin, 2),
-                   "masked": int((case.weights[0] == 0).sum()), "findings": [f.as_dict() for f in findings]}  # fmt: skip
+            yield {"seed": seed, "device": device, "programs": case.count, **case.made(), "wild": self.wild,
+                   "seconds": round(time.monotonic() - begin, 2), "masked": self.masked,
+                   "findings": [f.as_dict() for f in findings]}  # fmt: skip
 
     def examine(self, case: Case, device: str, end: float = float("inf")) -> list[Finding]:
         found: list[Finding] = []
-        for failure in self.worker.ask(case, device, self.optimized).failures:
+        answer = self.worker.ask(case, device, self.optimized)
+        self.masked = answer.masked
+        for failure in answer.failures:
             if failure["program"] >= 0:
                 found.append(self.finding(case, device, failure, failure["program"]))
                 continue
@@ -79,34 +83,34 @@ class Hunt:
 
     def replay(self, seed: int, place: int) -> list[Finding]:
         """Runs one program of a batch alone."""
-        part = part_of(self.draw(seed), [place])
-        return [finding for device in self.devices for finding in self.examine(part, device)]
+        found: list[Finding] = []
+        for device in self.devices:
+            case = self.draw(seed, "", self.family.lacking(device))
+            found += self.examine(self.family.part(case, [place]), device)
+        return found
 
-    def draw(self, seed: int, route: str = "") -> Case:
+    def draw(self, seed: int, route: str = "", lacking: frozenset[str] = frozenset()) -> Any:
         rng = random.Random(seed)
         # Constructs that fail often spoil the batches they are in: they come in few, smaller ones.
         self.wild = rng.random() < 0.15
-        without = self.without if self.wild else self.without | KNOWN
-        return draw_case(seed, draw_programs(seed, min(self.count, 6) if self.wild else self.count, without), route=route)
+        without = self.without | lacking | (frozenset() if self.wild else self.family.known)
+        return self.family.draw(seed, min(self.count, 6) if self.wild else self.count, without, route)
 
     def finding(self, case: Case, device: str, failure: dict[str, Any], k: int) -> Finding:
-        made = f"{case.mode} {case.route} {case.graph if case.route == 'torch' else ''}".strip()
+        made = " ".join(filter(None, case.made().values()))
         seed = case.programs[k].seed if k >= 0 else -1
         finding = Finding(device, class_of(failure), case.seed, k, seed, failure["kind"], failure["stage"], failure["text"][:1500], made)
-        finding.source = batch_text([case.programs[k]], case.mode) if k >= 0 else ""
+        finding.source = self.family.text(case, [case.programs[k]]) if k >= 0 else ""
         return finding
 
     # ---- which program it is
 
     def alone(self, case: Case, ks: list[int], device: str, stage: str) -> dict[str, Any] | None:
         """The failure of some of the programs without the others; None where there is none at that stage."""
-        part = part_of(case, ks)
+        part = self.family.part(case, ks)
         stages = () if stage in ("compile", "expected", "start") else (stage,)
         failures = self.worker.ask(part, device, False, stages).failures
         return next((f for f in failures if f["stage"] == stage or f["stage"] == "compile" or stage == "start"), None)
-
-    def part(self, case: Case, programs: list[Program]) -> Case:
-        return draw_case(case.seed + 1, programs, case.mode, case.route, case.graph)
 
     def culprits(self, case: Case, device: str, failure: dict[str, Any], end: float) -> list[tuple[int, dict[str, Any]]]:
         found: list[tuple[int, dict[str, Any]]] = []
@@ -136,7 +140,7 @@ class Hunt:
         last: dict[str, Any] = {}
 
         def failing(programs: list[Program]) -> list[Program]:
-            part = self.part(case, [program for program in programs for _ in range(copies)])
+            part = self.family.again(case, [program for program in programs for _ in range(copies)])
             stages = () if finding.stage == "compile" else (finding.stage,)
             said = self.worker.ask(part, finding.device, False, stages).failures
             failures = [failure for failure in said if signature(failure) == sort]
@@ -153,8 +157,8 @@ class Hunt:
             return
         self.shrunk.add(sort)
         group = 5 if wrong else 1  # what does not compile says nothing about its neighbours
-        smallest = shrink(program, failing, min(self.shrink_seconds, end - time.monotonic()), group)
-        finding.source = batch_text([smallest], case.mode)
+        smallest = shrink(program, failing, min(self.shrink_seconds, end - time.monotonic()), self.family.rules, group)
+        finding.source = self.family.text(case, [smallest])
         finding.text = last["text"][:1500]
         finding.shrunk = size(smallest) < size(program)
 

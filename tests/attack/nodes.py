@@ -86,8 +86,8 @@ class Program:
         def again(function: Function) -> Function:
             return replace(function, params=list(function.params), body=function.body.copy())
 
-        return Program(self.seed, again(self.main), [again(f) for f in self.functions], list(self.structs),
-                       list(self.customs), list(self.interfaces), list(self.tables))  # fmt: skip
+        return replace(self, main=again(self.main), functions=[again(f) for f in self.functions], structs=list(self.structs),
+                       customs=list(self.customs), interfaces=list(self.interfaces), tables=list(self.tables))  # fmt: skip
 
     def all_functions(self) -> list[Function]:
         return [*self.functions, self.main]

@@ -70,50 +70,71 @@ def expression(node: Node) -> str:
     raise ValueError(node.op)
 
 
-def statement(node: Node, pad: str) -> list[str]:
-    inner = pad + "    "
-    match node.op:
-        case "block":
-            return [pad + "{", *(line for kid in node.kids for line in statement(kid, inner)), pad + "}"]
-        case "decl":
-            return [f"{pad}{declared(node.ty, node.text)} = {expression(node.kids[0])};"]
-        case "assign":
-            return [f"{pad}{expression(node.kids[0])} {node.text} {expression(node.kids[1])};"]
-        case "if":
-            lines = [f"{pad}if ({expression(node.kids[0])})", *statement(node.kids[1], pad)]
-            return lines + ([pad + "else", *statement(node.kids[2], pad)] if len(node.kids) > 2 else [])
-        case "for":
-            init, condition, step, body = node.kids
-            start = statement(init, "")[0][:-1] if init.op != "empty" else ""
-            next_ = statement(step, "")[0][:-1] if step.op != "empty" else ""
-            test = "" if condition.op == "empty" else expression(condition)
-            return [f"{pad}{node.note} for ({start}; {test}; {next_})", *statement(body, pad)]
-        case "while":
-            return [f"{pad}{node.note} while ({expression(node.kids[0])})", *statement(node.kids[1], pad)]
-        case "do":
-            return [f"{pad}{node.note} do", *statement(node.kids[1], pad), f"{pad}while ({expression(node.kids[0])});"]
-        case "break" | "continue":
-            return [f"{pad}{node.op};"]
-        case "return":
-            return [f"{pad}return {expression(node.kids[0])};" if node.kids else pad + "return;"]
-        case "switch":
-            return _switch(node, pad)
-        case "xcall":
-            call = f"{node.text}({', '.join(expression(kid) for kid in node.kids[1:])})"
-            return [f"{pad}{call};" if node.kids[0].op == "empty" else f"{pad}{expression(node.kids[0])} = {call};"]
-        case "mutcall":
-            return [f"{pad}{expression(node.kids[0])}.{node.text}({', '.join(expression(kid) for kid in node.kids[1:])});"]
-    raise ValueError(node.op)
+class Statements:
+    """Statements, as all grammars have them; what the words of types and expressions are is left to each."""
+
+    def declared(self, ty: str, name: str) -> str:
+        raise NotImplementedError
+
+    def expression(self, node: Node) -> str:
+        raise NotImplementedError
+
+    def statement(self, node: Node, pad: str) -> list[str]:
+        inner = pad + "    "
+        match node.op:
+            case "block":
+                return [pad + "{", *(line for kid in node.kids for line in self.statement(kid, inner)), pad + "}"]
+            case "decl":
+                return [f"{pad}{self.declared(node.ty, node.text)} = {self.expression(node.kids[0])};"]
+            case "assign":
+                return [f"{pad}{self.expression(node.kids[0])} {node.text} {self.expression(node.kids[1])};"]
+            case "if":
+                lines = [f"{pad}if ({self.expression(node.kids[0])})", *self.statement(node.kids[1], pad)]
+                return lines + ([pad + "else", *self.statement(node.kids[2], pad)] if len(node.kids) > 2 else [])
+            case "for":
+                init, condition, step, body = node.kids
+                start = self.statement(init, "")[0][:-1] if init.op != "empty" else ""
+                next_ = self.statement(step, "")[0][:-1] if step.op != "empty" else ""
+                test = "" if condition.op == "empty" else self.expression(condition)
+                return [f"{pad}{node.note} for ({start}; {test}; {next_})", *self.statement(body, pad)]
+            case "while":
+                return [f"{pad}{node.note} while ({self.expression(node.kids[0])})", *self.statement(node.kids[1], pad)]
+            case "do":
+                return [f"{pad}{node.note} do", *self.statement(node.kids[1], pad), f"{pad}while ({self.expression(node.kids[0])});"]
+            case "break" | "continue":
+                return [f"{pad}{node.op};"]
+            case "return":
+                return [f"{pad}return {self.expression(node.kids[0])};" if node.kids else pad + "return;"]
+            case "switch":
+                return self._switch(node, pad)
+            case "xcall":
+                call = f"{node.text}({', '.join(self.expression(kid) for kid in node.kids[1:])})"
+                return [f"{pad}{call};" if node.kids[0].op == "empty" else f"{pad}{self.expression(node.kids[0])} = {call};"]
+            case "step":
+                return [f"{pad}{self.expression(node)};"]
+            case "mutcall":
+                return [f"{pad}{self.expression(node.kids[0])}.{node.text}({', '.join(self.expression(kid) for kid in node.kids[1:])});"]
+        raise ValueError(node.op)
+
+    def _switch(self, node: Node, pad: str) -> list[str]:
+        lines = [f"{pad}switch ({self.expression(node.kids[0])})", pad + "{"]
+        cases = node.kids[1:]
+        for at, case in enumerate(cases):
+            lines.append(pad + ("default:" if at == len(cases) - 1 and node.note == "default" else f"case {at}:"))
+            lines += self.statement(case, pad + "    ")
+            lines.append(pad + "    break;")
+        return [*lines, pad + "}"]
 
 
-def _switch(node: Node, pad: str) -> list[str]:
-    lines = [f"{pad}switch ({expression(node.kids[0])})", pad + "{"]
-    cases = node.kids[1:]
-    for at, case in enumerate(cases):
-        lines.append(pad + ("default:" if at == len(cases) - 1 and node.note == "default" else f"case {at}:"))
-        lines += statement(case, pad + "    ")
-        lines.append(pad + "    break;")
-    return [*lines, pad + "}"]
+class Floats(Statements):
+    def declared(self, ty: str, name: str) -> str:
+        return declared(ty, name)
+
+    def expression(self, node: Node) -> str:
+        return expression(node)
+
+
+statement = Floats().statement
 
 
 def function_text(function: Function, pad: str = "") -> list[str]:

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 
-import numpy as np
+from .nodes import Node, Program
 
-from .nodes import INPUTS, Node, Program, is_matrix, is_vector
-from .reference import Machine, values_of
-
-SCALAR = ("f", "i", "b")
+Path = tuple[int, ...]  # function, then kids
 
 
-def shrink(program: Program, failing: Callable[[list[Program]], list[Program]], seconds: float, group: int = 1) -> Program:
+@dataclass(frozen=True)
+class Rules:
+    """What shrinking must know of a grammar."""
+
+    runs: Callable[[Program], bool]  # whether the reference can run it: all names are declared, break stands in a loop and so on
+    simple: Callable[[Program, Path, Node], Iterator[Node]]  # what may stand in place of an expression
+    integer: str  # type of the bounds of loops
+
+
+def shrink(
+    program: Program, failing: Callable[[list[Program]], list[Program]], seconds: float, rules: Rules, group: int = 1
+) -> Program:
     """The smallest program found in that time. `failing` takes up to `group` programs and gives those that fail."""
     end = time.monotonic() + seconds
     again = True
     while again and time.monotonic() < end:
         again = False
-        left = (smaller for smaller in candidates(program) if runs(smaller))
+        left = (smaller for smaller in candidates(program, rules) if rules.runs(smaller))
         while time.monotonic() < end and (some := list(islice(left, group))):
             bad = failing(some)
             if bad:
@@ -33,17 +42,7 @@ def size(program: Program) -> int:
     return sum(1 for _ in program.nodes()) + 3 * len(program.functions) + 3 * len(program.structs) + len(program.main.params)
 
 
-def runs(program: Program) -> bool:
-    """Whether the reference can run it: all names are declared, break stands in a loop and so on."""
-    row = {given.name: np.full(given.shape, 0.4) for given in INPUTS}
-    row["n"] = np.array(3)
-    try:
-        return isinstance(Machine(program).run(values_of(row)), (int, float))
-    except Exception:
-        return False
-
-
-def candidates(program: Program) -> Iterator[Program]:
+def candidates(program: Program, rules: Rules) -> Iterator[Program]:
     """Smaller programs, those that take most away first."""
     used = {node.text for node in program.nodes()}
     for at, function in enumerate(program.functions):
@@ -54,9 +53,9 @@ def candidates(program: Program) -> Iterator[Program]:
     yield from _without_parts(program, used)
     places = list(_statements(program))
     for path in sorted(places, key=lambda item: -_weight(program, item)):
-        yield from _changed_statement(program, path)
+        yield from _changed_statement(program, path, rules)
     for path in sorted(_expressions(program), key=lambda item: -_weight(program, item)):
-        yield from _changed_expression(program, path)
+        yield from _changed_expression(program, path, rules)
 
 
 def _without_parts(program: Program, used: set[str]) -> Iterator[Program]:
@@ -78,9 +77,6 @@ def _without_parts(program: Program, used: set[str]) -> Iterator[Program]:
             smaller = program.copy()
             del smaller.main.params[at]
             yield smaller
-
-
-Path = tuple[int, ...]  # function, then kids
 
 
 def _at(program: Program, path: Path) -> Node:
@@ -121,7 +117,7 @@ def _expressions(program: Program) -> Iterator[Path]:
 def _is_place(program: Program, path: Path) -> bool:
     for length in range(2, len(path) + 1):
         parent = _at(program, path[: length - 1])
-        if parent.op in ("assign", "mutcall", "xcall", "comp", "field", "index") and (path[length - 1] == 0 or parent.op == "xcall"):
+        if parent.op in ("assign", "step", "mutcall", "xcall", "comp", "field", "index") and (path[length - 1] == 0 or parent.op == "xcall"):
             return True
     return False
 
@@ -134,7 +130,7 @@ def _replaced(program: Program, path: Path, new: list[Node]) -> Program:
     return smaller
 
 
-def _changed_statement(program: Program, path: Path) -> Iterator[Program]:
+def _changed_statement(program: Program, path: Path, rules: Rules) -> Iterator[Program]:
     node = _at(program, path)
     yield _replaced(program, path, [])
     if node.op == "if":
@@ -150,7 +146,7 @@ def _changed_statement(program: Program, path: Path) -> Iterator[Program]:
         if test.op == "logic":
             yield from (_replaced(program, (*path, 1), [kid]) for kid in test.kids)
         if test.op == "cmp" and test.kids[1].op == "var":
-            bound = Node("const", [], "i", "2")
+            bound = Node("const", [], rules.integer, "2")
             yield _replaced(program, (*path, 1, 1), [bound])
     if node.op in ("while", "do"):
         yield _replaced(program, path, node.kids[1].kids)
@@ -162,29 +158,12 @@ def _changed_statement(program: Program, path: Path) -> Iterator[Program]:
         yield smaller
 
 
-def _changed_expression(program: Program, path: Path) -> Iterator[Program]:
+def _changed_expression(program: Program, path: Path, rules: Rules) -> Iterator[Program]:
     node = _at(program, path)
     if len(path) > 1:
         for kid in node.kids:
             if kid.ty == node.ty:
                 yield _replaced(program, path, [kid])
-    for simple in _simple(program, path, node):
+    for simple in rules.simple(program, path, node):
         if node.op != "var" or simple.op == "const":
             yield _replaced(program, path, [simple])
-
-
-def _simple(program: Program, path: Path, node: Node) -> Iterator[Node]:
-    if node.ty == "f":
-        floats = [param.name for param in program.all_functions()[path[0]].params if param.ty == "f" and not param.no_diff]
-        if node.op not in ("var", "comp", "index", "field"):
-            yield from (Node("var", [], "f", name) for name in floats[:1])
-        if node.op != "const":
-            yield Node("const", [], "f", "0.5")
-    elif node.ty == "i" and node.op not in ("const", "var"):
-        yield Node("const", [], "i", "1")
-    elif node.ty == "b" and node.op != "const":
-        yield Node("const", [], "b", "true")
-        yield Node("const", [], "b", "false")
-    elif (is_vector(node.ty) or is_matrix(node.ty)) and "N" not in node.ty and node.op not in ("var", "make"):
-        count = int(node.ty[1]) * (int(node.ty[2]) if is_matrix(node.ty) else 1)
-        yield Node("make", [Node("const", [], "f", "0.5") for _ in range(count)], node.ty)

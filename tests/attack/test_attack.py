@@ -21,11 +21,12 @@ import slangpy as spy
 from . import compare
 from .compare import Runner
 from .expected import _mask_chaos, expected
+from .gradients import FAMILY, RULES, runs
 from .grammar import GATE_WITHOUT, Grammar
 from .hunt import Hunt, seed_of
 from .nodes import Program
 from .print_slang import program_text
-from .shrink import candidates, runs, shrink, size
+from .shrink import candidates, shrink, size
 from .worker import Worker
 
 FIRST = {"vulkan": 6}  # the batch that the run begins with; Mesa 22 compiles the 5th for minutes
@@ -36,7 +37,7 @@ BATCH = 10
 @pytest.mark.slow
 @pytest.mark.needs_kernels
 def test_random_programs(device_type: spy.DeviceType, tmp_path: Path) -> None:
-    hunt = Hunt([device_type.name], GATE_WITHOUT, BATCH, optimized=False, limit=400)
+    hunt = Hunt(FAMILY, [device_type.name], GATE_WITHOUT, BATCH, optimized=False, limit=400)
     failures: list[str] = []
     compared = 0
     programs = int(os.environ.get("SLANGPY_ATTACK", 20))
@@ -59,7 +60,7 @@ def test_starting_changes_no_environment(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(SpawnProcess, "join", lambda *_: None)
     monkeypatch.setattr(SpawnProcess, "is_alive", lambda _: False)
     before = dict(os.environ)
-    worker = Worker()
+    worker = Worker(FAMILY.worker)
     worker._start()
     worker.close()
     assert seen == [before]
@@ -69,7 +70,7 @@ def test_starting_changes_no_environment(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.needs_kernels
 def test_wrong_numbers_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels of another function than the reference fail in each of the three ways, and those of the same one in none."""
-    case = Hunt(["cpu"], GATE_WITHOUT, 4).draw(seed_of(SEED, 1), "tensor")
+    case = Hunt(FAMILY, ["cpu"], GATE_WITHOUT, 4).draw(seed_of(SEED, 1), "tensor")
     want = expected(case)
     runner = Runner("cpu", False, lambda _: None)
     assert not runner.run(case, want)
@@ -82,7 +83,7 @@ def test_wrong_numbers_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rows_without_a_tolerance_are_left_out() -> None:
     """Noise that grows from 1e-6 to a noticeable part of the value has no bound; what grows less is compared."""
-    case = Hunt(["cpu"], GATE_WITHOUT, 4).draw(seed_of(SEED, 1), "tensor")
+    case = Hunt(FAMILY, ["cpu"], GATE_WITHOUT, 4).draw(seed_of(SEED, 1), "tensor")
     exact = np.full((case.count, 2), -4.0)
     near = exact + 1e-4
     before = case.weights.copy()
@@ -109,7 +110,7 @@ def test_shrinking_keeps_what_fails() -> None:
     def failing(programs: list[Program]) -> list[Program]:
         return [smaller for smaller in programs if any(node.op == "switch" for node in smaller.main.body.walk())]
 
-    small = shrink(program, failing, 20, group=5)
+    small = shrink(program, failing, 20, RULES, group=5)
     assert any(node.op == "switch" for node in small.nodes()) and runs(small)
     assert size(small) < 45 and size(small) < size(program)
-    assert not any(runs(smaller) and size(smaller) < size(small) for smaller in failing(list(candidates(small))))
+    assert not any(runs(smaller) and size(smaller) < size(small) for smaller in failing(list(candidates(small, RULES))))

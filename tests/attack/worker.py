@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import signal
@@ -10,28 +11,24 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from .cases import Case
+from .family import Case
 
 
 @dataclass
 class Answer:
-    failures: list[dict[str, Any]]  # those of compare.Failure, also for a crash or a hang
-    died: bool = False
+    failures: list[dict[str, Any]]  # those of failure.Failure, also for a crash or a hang
+    masked: int = 0  # rows that were not compared
 
 
-def serve(pipe: Connection) -> None:
-    """The process: takes (number of the case, case, device, optimized, stages), sends stages as they begin and then failures."""
+def serve(pipe: Connection, module: str) -> None:
+    """The process: takes (number of the case, case, device, optimized, stages), sends stages as they begin and then failures.
+    `module` has what the family of its cases runs."""
     # Here, not around the start of the process: threads start several at once, and each would change what the others hand on.
     os.environ["SLANGPY_DISABLE_CACHE"] = "1"  # no kernel is met twice
-    # Only the processes that run kernels need torch's threads and the package.
-    import torch
-
-    from .compare import Runner
-    from .expected import Expected, expected
-
-    torch.set_num_threads(1)
-    runners: dict[tuple[str, bool], Runner] = {}
-    wanted: dict[int, tuple[Expected, Any]] = {}  # of the last case alone
+    family = importlib.import_module(module)  # only the processes that run kernels need torch's threads and the package
+    family.begin()
+    runners: dict[tuple[str, bool], Any] = {}
+    wanted: dict[int, tuple[Any, Any]] = {}  # of the last case alone
     while True:
         try:
             number, case, device, optimized, stages = pipe.recv()
@@ -40,20 +37,21 @@ def serve(pipe: Connection) -> None:
         try:
             if number not in wanted:
                 pipe.send("expected")
-                wanted = {number: (expected(case), case.weights)}
-            want, case.weights = wanted[number]
+                wanted = {number: (case, family.expected(case))}
             optimized = optimized or device != "cpu"  # SPIR-V that is not optimized is not valid (Slang 2026.12)
             if (device, optimized) not in runners:
-                runners[device, optimized] = Runner(device, optimized, pipe.send)
-            pipe.send([failure.as_dict() for failure in runners[device, optimized].run(case, want, stages)])
+                runners[device, optimized] = family.Runner(device, optimized, pipe.send)
+            failures = runners[device, optimized].run(*wanted[number], stages)
+            pipe.send(([failure.as_dict() for failure in failures], wanted[number][0].masked))
         except Exception as error:  # of this package: a fault of the attack itself
-            pipe.send([{"kind": "attack failed", "stage": "", "program": -1, "text": f"{type(error).__name__}: {error}"}])
+            pipe.send(([_failure("attack failed", "", f"{type(error).__name__}: {error}")], 0))
 
 
 class Worker:
     """The other end of such a process, which is started when it is needed and replaced when it dies."""
 
-    def __init__(self, limit: float = 120.0, jobs: int = 40):
+    def __init__(self, module: str, limit: float = 120.0, jobs: int = 40):
+        self.module = module  # see serve
         self.limit = limit  # seconds for one stage
         self.jobs = jobs  # after so many a new process: compilers keep memory
         self.process: Any = None
@@ -74,17 +72,17 @@ class Worker:
             while True:
                 if not self._answers():
                     self.close()
-                    return Answer([_failure("hang", stage, f"no answer within {self.limit:g} s")], True)
+                    return Answer([_failure("hang", stage, f"no answer within {self.limit:g} s")])
                 message = self.pipe.recv()
-                if isinstance(message, list):
-                    return Answer(message)
+                if not isinstance(message, str):
+                    return Answer(*message)
                 stage = message
         except (EOFError, BrokenPipeError, ConnectionResetError):
             self.process.join(10)
             code = self.process.exitcode
             self.close()
             name = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-            return Answer([_failure("crash", stage, name)], True)
+            return Answer([_failure("crash", stage, name)])
 
     def _answers(self) -> bool:
         """Waits for a message. On a busy machine the limit is one of the process's own time; one that sleeps gets ten limits."""
@@ -101,7 +99,7 @@ class Worker:
         self.close()
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
-        self.process = context.Process(target=serve, args=(other,), daemon=True)
+        self.process = context.Process(target=serve, args=(other, self.module), daemon=True)
         self.process.start()
         other.close()
         self.done = 0

@@ -35,6 +35,8 @@ std::vector<uint32_t> number_bools(std::vector<uint32_t> words);
 std::vector<uint32_t> merge_whole_arrays(std::vector<uint32_t> words);
 /// The code with remainders of signed integers that are defined for negative ones: remainders.cpp.
 std::vector<uint32_t> define_remainders(const std::vector<uint32_t>& words);
+/// The code with products and sums for mad() of integers: integer_mads.cpp.
+std::vector<uint32_t> expand_integer_mads(const std::vector<uint32_t>& words);
 /// The code with every product and sum rounded by itself.
 std::string forbid_contraction(std::string_view code, const std::string& label);
 /// True when the code reads push constants of 8 or 16 bits that the device lacks.

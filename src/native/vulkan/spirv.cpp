@@ -4,6 +4,7 @@
 //   - push constants that do not fit are turned into a uniform buffer, so that kernels of any argument size look alike;
 //   - where the device cannot read storage images of unknown format, they get the format of their element type;
 //   - remainders of negative numbers are defined (remainders.cpp);
+//   - mad() of integers becomes a product and a sum (integer_mads.cpp);
 //   - loops carry bool as whole numbers (bool_phis.cpp);
 //   - structs that are copied between layouts lose their names, which Mesa before 23 takes for a part of the type.
 #include "vulkan/pipeline.h"
@@ -346,7 +347,7 @@ std::vector<uint32_t> checked_words(std::string_view code, const SpirvOptions& o
 {
     std::vector<uint32_t> words = to_words(code, options.label);
     split(words, options.label); // refuses damaged code
-    words = merge_whole_arrays(define_remainders(words));
+    words = merge_whole_arrays(expand_integer_mads(define_remainders(words)));
     return number_bools(split_phis(std::move(words), options.scalar_phis));
 }
 
