@@ -39,7 +39,7 @@ constexpr std::string_view operator_signs[] = {"+",  "-",  "*", "/", "%", "==", 
 constexpr std::string_view unary_signs[] = {"-", "~"}; // Slang crashes on +N and !N
 constexpr std::string_view binary_signs[] = {"+", "-", "*", "/", "%", "&", "|", "^"};
 
-bool is_number(std::string_view word)
+bool is_numeral(std::string_view word)
 {
     const bool is_hex = word.starts_with("0x") || word.starts_with("0X");
     if (is_hex)
@@ -211,7 +211,7 @@ private:
         skip_spaces();
         const std::string_view word = peek_word();
         const size_t begin = m_out.size();
-        if (is_number(word) || word == "true" || word == "false") {
+        if (is_numeral(word) || word == "true" || word == "false") {
             ++m_tokens;
             take(word.size());
             return starts_word(word[0]) ? Operand::no_value : Operand::number;
