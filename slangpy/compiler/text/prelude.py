@@ -11,6 +11,7 @@ from typing import Any
 from ... import _native
 from ...base.folders import LIBRARY_PATH
 from ..cache import digest
+from .arguments import with_local_arguments
 from .divisions import division_inputs, with_checked_divisions
 from .globals_used import used_slots
 from .hlsl import check_hlsl, with_any_index, with_halves
@@ -28,6 +29,8 @@ _FILES = {
 _END_OF_CUDA_PRELUDE = b"\n#endif"
 """The last in front of a program."""
 _MISSING = (b"asinh", b"acosh", b"atanh")
+
+
 @cache
 def _prelude_of(target: str) -> bytes:
     return b"".join(
@@ -79,6 +82,7 @@ def prelude_key(target: str) -> str:
         _prelude_of(target) if target in _FILES else b"",
         host_inputs() + _checks() + _additions() + short_inputs() + division_inputs() if target == "cpp" else b"",
         Path(__file__).with_name("statics.py").read_bytes() if target == "cpp" else b"",
+        Path(__file__).with_name("arguments.py").read_bytes() if target == "cpp" else b"",
         wrapping_inputs() + mends() if target in _FILES else b"",
     )  # fmt: skip
 
@@ -95,7 +99,8 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         return code
     if target == "cpp":
         code = with_checked_divisions(_with_narrow_integers(code))
-        code = with_one_entry(with_host(with_statics(code), defines.get("SPY_WAVE_LANES", "1")))
+        code = with_host(with_statics(code), defines.get("SPY_WAVE_LANES", "1"))
+        code = with_local_arguments(with_one_entry(code))
         code = _with_additions(code)
         at = max(code.rfind(END_OF_PRELUDE), 0)
         head, body = code[:at], code[at:]

@@ -26,7 +26,7 @@ HEADER_BYTES = 64
 """Of `SpyLaunch`, in front of the parameters."""
 Places = tuple[tuple[int, int], ...]
 """Offset and size of each parameter."""
-FLAGS = ("-ffp-contract=on", "-fsigned-char", "-fno-strict-aliasing")
+FLAGS = ("-ffp-contract=on", "-fsigned-char")
 _DRIVER = """
 #define SPY_EXPORT extern "C" __attribute__((visibility("default")))
 """

@@ -67,6 +67,7 @@ std::vector<std::string> compiler_flags(const CompileDesc& desc)
                                    "-march=native",
                                    "-w",
                                    "-fwrapv",
+                                   "-fno-strict-aliasing",
                                    "-fno-semantic-interposition",
                                    "-fno-math-errno",
                                    "-fno-trapping-math"};
