@@ -359,6 +359,8 @@ class ReflectionCursor:
         """True when this is an array with such an element."""
         return self.find_element(index).is_valid()
 
+    __iter__ = None  # arrays without a size have no last element
+
     def __getitem__(self, key: str | int) -> ReflectionCursor:
         found = self.find_field(key) if isinstance(key, str) else self.find_element(key)
         if found.is_valid():

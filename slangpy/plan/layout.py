@@ -87,6 +87,7 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
         can_spread=can_spread(request, planned),
         warnings=warnings_of(request, planned),
         is_forward_mode=request.options.fwds,
+        keeps=planned.keeps,
     )
 
 

@@ -211,6 +211,8 @@ class Specification:
     warnings: tuple[str, ...] = ()
     """Told at each process's first call with the plan."""
     is_forward_mode: bool = False
+    keeps: tuple[int, ...] = ()
+    """Leaves that addresses are written to, and -1 where the result holds some: they keep alive what those point to."""
 
 
 @dataclass(frozen=True)
