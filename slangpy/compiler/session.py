@@ -370,7 +370,7 @@ class ReflectionCursor:
         raise IndexError(f"Element {key} not found.")
 
     def __getattr__(self, name: str) -> ReflectionCursor:
-        if name.startswith("__"):
+        if name.startswith("__") or name in ("_program", "_layout", "_path", "_entry_points"):
             raise AttributeError(name)
         found = self.find_field(name)
         if not found.is_valid():

@@ -1,6 +1,7 @@
 #pragma once
 // NumPy arrays without linking NumPy.
 #include "core/format.h"
+#include "device/guard.h"
 #include "values/nb.h"
 
 namespace spy {
@@ -18,5 +19,20 @@ struct NumpyArray {
 /// False when the object is no numpy.ndarray.
 bool read_numpy(PyObject* object, NumpyArray& out);
 bool is_numpy_array(PyObject* object);
+
+/// An array whose memory is used later: its resize() may take that away.
+class ArrayGuard final : public Object, public MemoryGuard {
+public:
+    /// `what` names the array in messages.
+    ArrayGuard(PyObject* array, std::string what);
+    ~ArrayGuard() override;
+    void check() const override;
+
+private:
+    PyObject* m_owner; ///< the array that the memory is of; `array` may be a view of it
+    const void* m_data;
+    ssize_t m_count;
+    std::string m_what;
+};
 
 } // namespace spy
