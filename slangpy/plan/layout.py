@@ -68,7 +68,7 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
         result = _mark_carriers(plan, leaves, result)
     return Specification(
         leaves=tuple(leaves.get(i, LeafSpec()) for i in range(max(leaves, default=-1) + 1)),
-        result=result,
+        result=replace(result, keeps=planned.keeps),
         call_rank=plan.call_rank,
         argument_size=slots.fields.size,
         offsets=CallOffsets(**{field.name: slots.fields.offset(f"_{field.name}") for field in fields(CallOffsets)}),
@@ -87,7 +87,6 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
         can_spread=can_spread(request, planned),
         warnings=warnings_of(request, planned),
         is_forward_mode=request.options.fwds,
-        keeps=planned.keeps,
     )
 
 

@@ -59,7 +59,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Planned:
-    """What the stages before code generation decided. `result_format`: of a texture result; `keeps`: see Specification."""
+    """What the stages before code generation decided. `result_format`: of a texture result; `keeps`: see ResultSpec."""
 
     vectorized: Vectorized
     derivatives: dict[str, Derivative]

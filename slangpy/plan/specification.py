@@ -168,6 +168,8 @@ class ResultSpec:
     tangent: ResultSpec | None = None
     format: str = ""
     """Of texels."""
+    keeps: tuple[int, ...] = ()
+    """-1 where the result holds addresses, and leaves that some are written to: they keep alive what those point to."""
 
 
 @dataclass(frozen=True)
@@ -211,8 +213,6 @@ class Specification:
     warnings: tuple[str, ...] = ()
     """Told at each process's first call with the plan."""
     is_forward_mode: bool = False
-    keeps: tuple[int, ...] = ()
-    """Leaves that addresses are written to, and -1 where the result holds some: they keep alive what those point to."""
 
 
 @dataclass(frozen=True)

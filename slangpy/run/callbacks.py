@@ -82,7 +82,7 @@ class Callbacks:
     def keep_memory(self, result: Any, objects: list[Any], globals_: Any) -> Any:
         """What the call gave or wrote holds addresses, and keeps alive what they point to. `objects`: of the leaves."""
         spec, memory = self.plan.spec, memory_of(objects, globals_)
-        for leaf in spec.keeps:
+        for leaf in spec.result.keeps:
             if leaf >= 0:
                 written = spec.leaves[leaf]
                 keep_written(objects[leaf], getattr(written.kind, "out", None), memory, written.reads)

@@ -46,7 +46,11 @@ WORDS = (
     "Ptr vector matrix Array Optional Tuple DifferentialPair x n m s get v nosuch $init __init operator true false this This "
     "none nullptr sizeof static public in out const struct new try expand each fwd_diff 1 0 4 0x10 4u 1.5"
 ).split()
-SIGNS = "< > < > :: . , [ ] * + - / % ( ) & | ^ ~ ! << == && ? : ; { } = -> ' \" # $ @ /* */ //".split() + ["\n", " ", "\\"]
+SIGNS = "< > < > :: . , [ ] * + - / % ( ) & | ^ ~ ! << == && ? : ; { } = -> ' \" # $ @ /* */ //".split() + [
+    "\n",
+    " ",
+    "\\",
+]
 
 
 def soup(rng: random.Random) -> str:

@@ -81,7 +81,12 @@ def test_tensors_over_an_array(m: Any, device: Any) -> None:
     tensor = spy.Tensor.from_dlpack(device, x)
     assert m.total(tensor) == 3
     x.resize(100_000, refcheck=False)
-    for use in (lambda: m.total(tensor), lambda: m.twice(tensor), lambda: tensor.to_numpy(), lambda: tensor.device_address):
+    for use in (
+        lambda: m.total(tensor),
+        lambda: m.twice(tensor),
+        lambda: tensor.to_numpy(),
+        lambda: tensor.device_address,
+    ):
         with pytest.raises(RuntimeError, match=GONE):
             use()
 
