@@ -11,6 +11,10 @@ from ..base.shared import Shared
 from ..tensor import Tensor
 
 
+_VALUES = (type(None), bool, float, str, list, tuple, np.ndarray, np.generic)
+"""What is read as numbers: arrays that calls would take as a whole are refused (plan/addresses.py)."""
+
+
 class Address(int, Shared):
     """The address of device memory in the result of a call. `memory`: the arguments of the call, which stay alive."""
 
@@ -27,12 +31,12 @@ class _Owner(np.ndarray[Any, Any]):
 
 
 def memory_of(objects: list[Any], globals_: Any) -> tuple[Any, ...]:
-    """What of the arguments of a call may hold memory. Of Tensors their storages: those can be replaced."""
+    """What of the arguments of a call may hold memory that it sees. Of Tensors their storages: those can be replaced."""
     found: list[Any] = []
     for value in objects:
         if isinstance(value, Tensor):
             found += [part.storage for part in (value, value.grad_in, value.grad_out) if part is not None]
-        elif not isinstance(value, (type(None), bool, float, str)) and type(value) is not int:
+        elif not isinstance(value, _VALUES) and type(value) is not int:
             found.append(value)
     return tuple(found if globals_ is None else [*found, globals_])
 

@@ -100,7 +100,7 @@ def ways(device: spy.Device, module: spy.Module) -> dict[str, Callable[[str], An
         "find_function_in_struct": lambda name: module.find_function_in_struct(name, "m"),
         "method": lambda name: module.P[name],
         "layout": layout.require_type_by_name,
-        "tensor_type": lambda name: layout.tensor_type(layout.find_type_by_name(name), 1),
+        "tensor_type": lambda name: layout.tensor_type(layout.require_type_by_name(name), 1),
         "dtype": lambda name: spy.Tensor.empty(device, (2,), dtype=name),
         "buffer": lambda name: find_type_layout_for_buffer(layout, name),
         "_type": lambda name: module.of({"_type": name, "x": 1.0}),

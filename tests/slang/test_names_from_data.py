@@ -73,7 +73,8 @@ def test_what_is_no_name_is_not_found(module: Any, name: str) -> None:
 
 
 def test_what_names_are_looked_up_in_is_no_sequence(module: Any) -> None:
-    for value in (module, module.P, spy.ReflectionCursor(None)):
+    values: list[Any] = [module, module.P, spy.ReflectionCursor(None)]
+    for value in values:
         with pytest.raises(TypeError, match="not iterable"):
             list(value)
         with pytest.raises(TypeError, match="not (iterable|a container)"):
