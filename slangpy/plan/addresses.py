@@ -78,27 +78,29 @@ def _written(placed: Placed, layout: Any) -> SlangType | None:
     return type_
 
 
-def keepers(plan: Vectorized, layout: Any) -> tuple[int, ...]:
+def keepers(plan: Vectorized, module: Any) -> tuple[int, ...]:
     """The leaves that get addresses, and -1 for the result. ResolveException where they would outlive what they point to."""
     made = plan.result_mode in ("value", "tensor", "numpy", "torch")
     held = address_in(plan.resolved.return_type) if made else ""
     found = [-1] if held else []
     for placed in plan.placed:
         if placed.writes and placed.leaf >= 0:
-            part = address_in(_written(placed, layout))
+            part = address_in(_written(placed, module.layout))
             if part:
                 found.append(placed.leaf)
                 held = held or part
     if found:
-        _check_copies(plan, held)
+        _check_copies(plan, held, module.device.compile_target.format in ("cpp", "cuda"))
     return tuple(found)
 
 
-def _check_copies(plan: Vectorized, held: str) -> None:
+def _check_copies(plan: Vectorized, held: str, sees_torch: bool) -> None:
+    """`sees_torch`: the device reads torch's tensors where they are."""
     for placed in plan.placed:
         binding, value = placed.binding, placed.binding.value
-        sees_memory = binding.rank >= 0 or binding.kind == "resource"
-        if value is not None and value.kind in _HOST and not value.details.get("torch") and sees_memory:
+        is_whole = binding.rank >= 0 or binding.kind in ("resource", "pointer")
+        is_copied = value is not None and value.kind in _HOST and not (sees_torch and value.details.get("torch"))
+        if value is not None and is_copied and is_whole:
             raise ResolveException(
                 f"argument {placed.path} is {value.summary()}, of which the call makes a copy that ends with it, but the call "
                 f"gives back addresses ({held}), which may point there; pass a Tensor: Tensor.from_numpy(device, array)"

@@ -78,7 +78,7 @@ def make_plan(request: Request) -> Planned:
         resolved, sized, shaped = _resolved(request, target)
         vectorized = _vectorized(request, resolved, sized, shaped)
         form = result_format(vectorized, request.module.device) if vectorized.result_mode == "texture" else ""
-        keeps = keepers(vectorized, request.module.layout)
+        keeps = keepers(vectorized, request.module)
         return Planned(vectorized, _derivatives(request, vectorized), form, keeps)
     except (ResolveException, BoundVariableException, ShapeError, KernelGenException, NotImplementedError) as error:
         accepts = accepted(target, request.arguments)

@@ -163,6 +163,22 @@ def test_copies_for_one_call_are_refused(m: Any, given: Any) -> None:
         m.make(given, np.ones(3, np.float32))
 
 
+def test_torch_tensors(m: Any, device: Any) -> None:
+    """Kept where the device reads them in place, else refused."""
+    torch = pytest.importorskip("torch")
+    on = "cuda" if device.info.type is spy.DeviceType.cuda else "cpu"
+    make = lambda: m.make(torch.arange(COUNT, dtype=torch.float32, device=on), 2.0)  # noqa: E731
+    if device.info.type not in (spy.DeviceType.cpu, spy.DeviceType.cuda):
+        with pytest.raises(spy.ResolveException, match="argument t is .*a copy that ends with it"):
+            make()
+        return
+    made = make()
+    gc.collect()
+    taken = [torch.full((COUNT,), -7.0, device=on) for _ in range(16)]
+    assert m.use(made, COUNT - 1) == 2.0 * (COUNT - 1)
+    del taken
+
+
 # --- constructors
 
 
