@@ -10,7 +10,6 @@ from .. import _native
 from ..base.shared import Shared
 from ..tensor import Tensor
 
-
 _VALUES = (type(None), bool, float, str, list, tuple, np.ndarray, np.generic)
 """What is read as numbers: arrays that calls would take as a whole are refused (plan/addresses.py)."""
 
