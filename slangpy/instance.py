@@ -112,6 +112,9 @@ class InstanceList:
 
     def construct(self, *args: Any, **kwargs: Any) -> None:
         """Runs the struct's constructor once per instance, into the stored data."""
+        if isinstance(self._data, dict) and self._struct._holds_objects:
+            self._data.update(self._struct(*args, **kwargs))
+            return
         self._struct._constructor()(*args, _result=self.get_this(), **kwargs)
 
     def pack(self) -> Any:

@@ -356,6 +356,9 @@ class Module(Shared):
         return SlangType(name, layout, self._layout)
 
     # --- names
+    __iter__ = None  # names are looked up, not counted
+    __contains__ = None
+
     def __getitem__(self, name: str) -> Any:
         found = self._names.get(name)
         if found is None:

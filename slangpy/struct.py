@@ -10,6 +10,7 @@ from .base.absent import absent
 from .base.shared import Shared
 from .compiler.modules.reload import source_changed
 from .function import FunctionCore, FunctionNode
+from .plan.addresses import holds_objects
 from .plan.inspection import names_in
 from .reflection import SlangType
 
@@ -118,16 +119,23 @@ class Struct(Shared):
         reflection = self.module.layout.reflect_method(self.type, name)
         return reflection is not None and reflection.has_modifier(libslang.ModifierID.static)
 
-    def try_get_child(self, name: str) -> Any:
-        """Nested type, else method, else None."""
+    def _follow(self) -> None:
+        """Forgets what was found in code that was replaced."""
         epoch = self.module.layout.epoch
-        if epoch != self._epoch:  # the code was replaced
+        if epoch != self._epoch:
             self._epoch = epoch
             self._children.clear()
+
+    def try_get_child(self, name: str) -> Any:
+        """Nested type, else method, else None."""
+        self._follow()
         if self._children.get(name) is None:
             nested = self.module.layout.find_type_by_name(f"{self.full_name}.{name}")
             self._children[name] = Struct(self.module, nested) if nested is not None else self._find_method(name)
         return self._children[name]
+
+    __iter__ = None  # names are looked up, not counted
+    __contains__ = None
 
     def __getitem__(self, name: str) -> Any:
         if name == "__init":
@@ -162,11 +170,48 @@ class Struct(Shared):
         return FunctionNode.of(self.module, FunctionCore(self.module, "$init", self.type, is_constructor=True))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Constructs one value per invocation, as any function call."""
-        return self._constructor()(*args, **kwargs)
+        """Constructs one value per invocation, as any function call. Of a struct with tensors, buffers or textures in it
+        comes a dict that holds those given: memory has no place for them."""
+        return self._members(args, kwargs) if self._holds_objects else self._constructor()(*args, **kwargs)
+
+    @property
+    def _holds_objects(self) -> bool:
+        """Whether it has fields for tensors, buffers or textures, and no constructor of its own."""
+        self._follow()
+        if "" not in self._children:
+            has_own = holds_objects(self.type) and not self._constructor().core.target().member_wise
+            self._children[""] = holds_objects(self.type) and not has_own
+        return bool(self._children[""])
+
+    def _members(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The fields as given: by position, then by name."""
+        fields = self.type.fields
+        names, given = list(fields), f"{self.module.name}::{self.name}"
+        if len(args) > len(names):
+            raise TypeError(f"{given}: got {len(args)} values for {len(names)} fields: {', '.join(names)}")
+        values = dict(zip(names, args, strict=False))
+        for name, value in kwargs.items():
+            if name not in fields or name in values:
+                what = "is given twice" if name in values else f"is no field; its fields are {', '.join(names)}"
+                raise TypeError(f"{given}: '{name}' {what}; the fields are kept in a dict, without a call")
+            values[name] = value
+        for reflection in self.type.type_reflection.fields:
+            if reflection.name not in values:
+                values.update(_default(given, reflection, fields[reflection.name].type))
+        return {"_type": self.full_name, **{name: values[name] for name in names if name in values}}
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *names_in(self)})
 
     def __repr__(self) -> str:
         return f"Struct(name='{self.full_name}')"
+
+
+def _default(struct: str, field: Any, type_: SlangType) -> dict[str, Any]:
+    """What a field that was left out holds: its default as far as reflection tells it, or nothing, which is zero."""
+    for value in (field.default_int, field.default_float):
+        if value is not None:
+            return {field.name: value}
+    if field.has_default or holds_objects(type_):
+        raise ValueError(f"{struct}: field '{field.name}' ({type_.full_name}) needs a value; pass {field.name}=...")
+    return {field.name: 0} if type_.kind in ("scalar", "enum") else {}

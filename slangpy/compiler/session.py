@@ -360,6 +360,8 @@ class ReflectionCursor:
         """True when this is an array with such an element."""
         return self.find_element(index).is_valid()
 
+    __iter__ = None  # arrays without a size have no last element
+
     def __getitem__(self, key: str | int) -> ReflectionCursor:
         found = self.find_field(key) if isinstance(key, str) else self.find_element(key)
         if found.is_valid():
@@ -369,7 +371,7 @@ class ReflectionCursor:
         raise IndexError(f"Element {key} not found.")
 
     def __getattr__(self, name: str) -> ReflectionCursor:
-        if name.startswith("__"):
+        if name.startswith("__") or name in ("_program", "_layout", "_path", "_entry_points"):
             raise AttributeError(name)
         found = self.find_field(name)
         if not found.is_valid():

@@ -71,7 +71,7 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
             leaves[placed.leaf] = replace(leaves[placed.leaf], lost=lost)
     return Specification(
         leaves=tuple(leaves.get(i, LeafSpec()) for i in range(max(leaves, default=-1) + 1)),
-        result=result,
+        result=replace(result, keeps=planned.keeps),
         call_rank=plan.call_rank,
         argument_size=slots.fields.size,
         offsets=CallOffsets(**{field.name: slots.fields.offset(f"_{field.name}") for field in fields(CallOffsets)}),

@@ -15,6 +15,7 @@ from ..compiler.modules.mentions import (
 )
 from ..compiler.modules.view_writes import writes_view
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
+from .addresses import check_resource_outputs, keepers
 from .bind.custom import with_class
 from .derive.backward_check import lost_share_warnings
 from .derive.forward_check import check_forward
@@ -65,11 +66,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Planned:
-    """What the stages before code generation decided. `result_format`: of a texture result."""
+    """What the stages before code generation decided. `result_format`: of a texture result; `keeps`: see ResultSpec."""
 
     vectorized: Vectorized
     derivatives: dict[str, Derivative]
     result_format: str = ""
+    keeps: tuple[int, ...] = ()
 
     @property
     def resolved(self) -> Resolved:
@@ -83,7 +85,8 @@ def make_plan(request: Request) -> Planned:
         resolved, sized, shaped = _resolved(request, target)
         vectorized = _vectorized(request, resolved, sized, shaped)
         form = result_format(vectorized, request.module.device) if vectorized.result_mode == "texture" else ""
-        return Planned(vectorized, _derivatives(request, vectorized), form)
+        keeps = keepers(vectorized, request.module)
+        return Planned(vectorized, _derivatives(request, vectorized), form, keeps)
     except (ResolveException, BoundVariableException, ShapeError, KernelGenException, NotImplementedError) as error:
         accepts = accepted(target, request.arguments)
         raise type(error)(f"{request.label}: {error}\n{table(request.arguments, None, accepts=accepts)}") from None
@@ -94,6 +97,7 @@ def _resolved(request: Request, target: Target) -> tuple[Resolved, bool, bool]:
     resolved, sized, shaped = resolve(target, request.arguments, options)
     if options.fwds:
         check_forward(module, resolved.call_name)
+    check_resource_outputs(target.name, resolved)
     check_narrow_floats(resolved, module)
     check_pointer_sized(resolved, module.device, request.label)
     check_map_count(options, resolved, sum(a.name is None for a in request.arguments))

@@ -170,6 +170,8 @@ class ResultSpec:
     tangent: ResultSpec | None = None
     format: str = ""
     """Of texels."""
+    keeps: tuple[int, ...] = ()
+    """-1 where the result holds addresses, and leaves that some are written to: they keep alive what those point to."""
 
 
 @dataclass(frozen=True)

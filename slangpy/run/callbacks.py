@@ -9,6 +9,7 @@ from ..errors import ShapeError
 from ..plan.kernels import Variant
 from ..plan.textures import make_texture
 from ..tensor import Tensor
+from ..values.addresses import keep, keep_written, memory_of
 from .custom import CustomLeaves
 from .globals import raise_unset
 from .results import dual_result
@@ -77,6 +78,17 @@ class Callbacks:
     def make_dual(self, primal: Any, tangent: Any) -> Any:
         """What a forward-mode call returns."""
         return dual_result(self.plan.spec.result.mode, primal, tangent)
+
+    def keep_memory(self, result: Any, objects: list[Any], globals_: Any) -> Any:
+        """What the call gave or wrote holds addresses, and keeps alive what they point to. `objects`: of the leaves."""
+        spec, memory = self.plan.spec, memory_of(objects, globals_)
+        for leaf in spec.result.keeps:
+            if leaf >= 0:
+                written = spec.leaves[leaf]
+                keep_written(objects[leaf], getattr(written.kind, "out", None), memory, written.reads)
+            elif result is not None:
+                result = keep(result, spec.result.element, memory)
+        return result
 
     def torch_like(self) -> Any:
         """A torch tensor where results go that no torch argument gives a device."""

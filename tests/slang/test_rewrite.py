@@ -86,6 +86,10 @@ def test_length_is_kept() -> None:
         ("ns . A<B>.C[ ]", "ns . A<B>.C[ ]"),
         ("Gen<-1, 2 + -N, E.P>[3-1]", "Gen<-1, 2 + -N, E.P>[3-1]"),
         ("operator+", "operator+"),
+        ("Gen<2*3, N*2>", "Gen<2*3, N*2>"),
+        ("Gen<float *, A<B>**>", "Gen<Ptr<float>, Ptr<Ptr<A<B>>>>"),
+        ("sample", "sample"),
+        ("float[sizeof(P)]", "float[sizeof(P)]"),
     ],
 )
 def test_names(name: str, expected: str) -> None:
@@ -94,10 +98,13 @@ def test_names(name: str, expected: str) -> None:
 
 BAD_NAMES = ["", " ", "*", "Gen<", "Gen>", "float[", "f(1)", "float,int", "a;b", "(float)", "1+2"]
 CRASHES = ["S<1+>", "S<in>", "S<a.>", "S<a:b>", "S<1 2>", "a.b<c d>", "/*", "Gen</*>", "S::<built-in x>"]
+SUMS = ["P + P", "-P", "W<--1>", "W<+E>", "P[!4u]", "W<true + 1>", "float[float*]", "Gen<float[2] + 1>"]
+KEYWORDS = ["true<float>", "this<1>", "none<none>", "Tensor<float, static>", "new", "__first<float>", "__getAddress.x", "operator"]
+LONG = ["W<" * 500 + "float" + ">" * 500, "float" + "[2]" * 500, "P" + ".P" * 500, "Q<" + "- " * 500 + "1>", "float" + "*" * 500]
 MISREAD = ["int x", "vector<float f,3>", "float[in]", "Gen<no_diff float>", "Gen<int>x", "Gen<>", "Gen<a, >", "a."]
 
 
-@pytest.mark.parametrize("name", BAD_NAMES + CRASHES + MISREAD)
+@pytest.mark.parametrize("name", BAD_NAMES + CRASHES + SUMS + KEYWORDS + LONG + MISREAD)
 def test_names_slang_must_not_see(name: str) -> None:
     assert sanitize_name(name) == ""
 

@@ -144,18 +144,29 @@ nb::object finish_result(const Call& call, const Measured& measured, Pending& pe
     return call.plan.view.attr("make_dual")(made, finish_container(call, measured, *result.tangent, pending.tangent));
 }
 
+/// What the call gives or writes holds addresses of memory that its arguments keep alive, and from now on itself.
+nb::object keep_memory(const Call& call, nb::object result)
+{
+    nb::list objects;
+    for (const Leaf& leaf : call.signature.used())
+        objects.append(leaf.object ? nb::handle(leaf.object) : nb::handle(Py_None));
+    nb::handle globals = call.options.has_uniforms() ? nb::handle(call.options.uniforms) : nb::handle(Py_None);
+    return call.plan.view.attr("keep_memory")(result, objects, globals);
+}
+
 } // namespace
 
 nb::object finish(const Call& call, const Measured& measured, Pending&& pending)
 {
     if (call.recorder)
-        return nb::none();
+        return call.plan.traits.keeps_memory ? keep_memory(call, nb::none()) : nb::none();
     finish_shared(call, pending);
     finish_uploads(call, pending);
     finish_native_copies(call);
     finish_references(call, measured, pending);
     finish_custom(call, pending);
-    return finish_result(call, measured, pending);
+    nb::object result = finish_result(call, measured, pending);
+    return call.plan.traits.keeps_memory ? keep_memory(call, std::move(result)) : result;
 }
 
 } // namespace spy

@@ -347,6 +347,8 @@ nb::object graph_forward(nb::args args)
 {
     static PyObject *save = nullptr, *call_name = PyUnicode_InternFromString("call"),
                     *fills_name = PyUnicode_InternFromString("materialize_grads");
+    if (args.size() < 2)
+        fail(ErrorKind::type, "_graph_forward: expected torch's context and a call, got ", args.size(), " arguments");
     nb::handle ctx = args[0];
     auto& call = *nb::cast<SavedCall*>(args[1]);
     nb::object method = checked(attribute(ctx, "save_for_backward", save));

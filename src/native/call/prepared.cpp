@@ -208,7 +208,7 @@ void PreparedCall::note_result(const Call& call)
 {
     const ResultMode mode = m_plan->result.mode;
     m_is_plain = m_sums.empty() && m_plan->offsets.bounds < 0 && m_signature.updates.empty() &&
-        mode != ResultMode::value && !(mode == ResultMode::numpy && !call.on_host) &&
+        !m_plan->traits.keeps_memory && mode != ResultMode::value && !(mode == ResultMode::numpy && !call.on_host) &&
         !(mode == ResultMode::torch && m_container.buffer);
     if (mode == ResultMode::leaf)
         m_result = m_given;

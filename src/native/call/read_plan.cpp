@@ -211,6 +211,7 @@ std::shared_ptr<CallPlan> read_plan(nb::handle native_plan)
     plan->traits.patch_least = fields.get<int64_t>("patch_least");
     plan->traits.picks_least = fields.get<int64_t>("picks_least");
     plan->traits.can_spread = fields.get<bool>("can_spread");
+    plan->traits.keeps_memory = nb::len(fields.part("result")["keeps"]) > 0;
     plan->traits.is_forward_mode = fields.get<bool>("is_forward_mode");
     plan->tile = fields.shape("tile");
     plan->view = given["view"];

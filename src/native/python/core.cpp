@@ -67,6 +67,8 @@ void show_warning(const std::string& text)
         throw nb::python_error();
 }
 
+constexpr const char* unmade_text = "an object of slangpy was never made: its __init__ did not run";
+
 void set_error(const Error& error)
 {
     // Diagnostics quote source files, which need not be UTF-8.
@@ -89,6 +91,8 @@ void register_error_translator()
             std::rethrow_exception(pointer);
         } catch (const Error& error) {
             set_error(error);
+        } catch (const std::bad_cast&) { // of a value that nanobind has already let through
+            PyErr_SetString(PyExc_TypeError, unmade_text);
         }
     });
 }
@@ -107,7 +111,7 @@ void set_error_in_flight() noexcept
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::bad_cast&) {
-        PyErr_SetString(PyExc_TypeError, "an object of slangpy was never made: its __init__ did not run");
+        PyErr_SetString(PyExc_TypeError, unmade_text);
     } catch (const std::exception& error) {
         PyErr_SetString(PyExc_RuntimeError, error.what());
     }

@@ -54,6 +54,39 @@ PyTypeObject* numpy_array_type()
 
 } // namespace
 
+static ssize_t element_count(const NumpyArrayFields& array)
+{
+    ssize_t count = 1;
+    for (int i = 0; i < array.nd; ++i)
+        count *= array.dimensions[i];
+    return count;
+}
+
+ArrayGuard::ArrayGuard(PyObject* array, std::string what) : m_owner(array), m_what(std::move(what))
+{
+    for (PyObject* base = array; base && is_numpy_array(base); base = reinterpret_cast<NumpyArrayFields*>(base)->base)
+        m_owner = base;
+    Py_INCREF(m_owner);
+    const auto& owner = *reinterpret_cast<NumpyArrayFields*>(m_owner);
+    m_data = owner.data;
+    m_count = element_count(owner);
+}
+
+ArrayGuard::~ArrayGuard()
+{
+    if (!Py_IsInitialized())
+        return; // its memory ends with the process
+    GilAcquire acquire;
+    Py_DECREF(m_owner);
+}
+
+void ArrayGuard::check() const
+{
+    const auto& owner = *reinterpret_cast<NumpyArrayFields*>(m_owner);
+    if (owner.data != m_data || element_count(owner) < m_count)
+        fail_runtime(m_what, ": the NumPy array was resized, and its memory is not where it was; use it anew");
+}
+
 bool is_numpy_array(PyObject* object)
 {
     PyTypeObject* type = numpy_array_type();

@@ -1,6 +1,7 @@
 #pragma once
 // NumPy arrays without linking NumPy.
 #include "core/format.h"
+#include "device/guard.h"
 #include "values/nb.h"
 
 namespace spy {
@@ -20,5 +21,20 @@ bool read_numpy(PyObject* object, NumpyArray& out);
 bool is_numpy_array(PyObject* object);
 /// Of a numpy.ma.MaskedArray: raises where elements of it are masked, for what lies below is not what it stands for.
 void refuse_masked(PyObject* array);
+
+/// An array whose memory is used later: its resize() may take that away.
+class ArrayGuard final : public Object, public MemoryGuard {
+public:
+    /// `what` names the array in messages.
+    ArrayGuard(PyObject* array, std::string what);
+    ~ArrayGuard() override;
+    void check() const override;
+
+private:
+    PyObject* m_owner; ///< the array that the memory is of; `array` may be a view of it
+    const void* m_data;
+    ssize_t m_count;
+    std::string m_what;
+};
 
 } // namespace spy

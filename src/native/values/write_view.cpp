@@ -3,6 +3,7 @@
 
 #include "device/cursor.h"
 #include "values/classes.h"
+#include "values/numpy.h"
 #include "values/torch.h"
 #include "values/writer.h"
 
@@ -166,6 +167,8 @@ bool write_tensor_view(const TypeLayout& layout, const Place& place, PyObject* v
     std::memcpy(place.bytes, &view, sizeof(uint64_t) + 11 * sizeof(uint32_t));
     if (class_of(value).value_class == ValueClass::torch)
         keep_at(place, ref<Object>(new TorchGuard(value, {array.address, array.needed}, path.str())));
+    else if (is_numpy_array(value))
+        keep_at(place, ref<Object>(new ArrayGuard(value, path.str())));
     else
         keep_at(place, ref<Object>(new PythonOwner(value)));
     return true;

@@ -63,6 +63,8 @@ void make_numpy(Writing& w, const ResultSpec& result, Container& container)
     }
     NumpyArray array;
     read_numpy(container.object.ptr(), array);
+    if (w.call.is_prepared)
+        w.keep(ref<Object>(new ArrayGuard(container.object.ptr(), cat(w.label(), ": the result"))));
     write_address(w, result, reinterpret_cast<uint64_t>(array.data));
 }
 

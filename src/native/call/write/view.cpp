@@ -1,6 +1,7 @@
 // Views of memory as arguments: tensors of ours and of torch, and host arrays.
 #include "call/write/writing.h"
 
+#include "values/numpy.h"
 #include "values/torch.h"
 
 namespace spy {
@@ -216,6 +217,8 @@ void write_array(Writing& w, size_t index, const ViewSpec& view)
 {
     const LeafSpec& spec = w.spec(index);
     const Leaf& leaf = w.leaf(index);
+    if (w.call.is_prepared && leaf.object && is_numpy_array(leaf.object))
+        w.keep(ref<Object>(new ArrayGuard(leaf.object, cat(w.label(), ": argument ", spec.name))));
     if (!is_copied(w.call, view.element, leaf))
         return write_source(w, index, view, ViewSource::primal, leaf.address, leaf.shape, element_strides(spec, leaf));
     if (spec.writes && w.call.recorder)

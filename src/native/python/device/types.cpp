@@ -336,7 +336,7 @@ void bind_limits(nb::module_& m)
 #undef LIMIT
     limits.def("__repr__", [](nb::handle self) {
         std::string text = "DeviceLimits(\n";
-        for (nb::handle name : nb::borrow<nb::list>(nb::steal(PyObject_Dir(self.ptr())))) {
+        for (nb::handle name : nb::list(nb::module_::import_("builtins").attr("dir")(self))) {
             const std::string key = nb::cast<std::string>(name);
             if (key[0] != '_')
                 text += cat("  ", key, " = ", nb::cast<std::string>(nb::repr(self.attr(key.c_str()))), ",\n");

@@ -5,6 +5,7 @@
 #include "device/resource.h"
 #include "device/value_io.h"
 #include "values/classes.h"
+#include "values/numpy.h"
 #include "values/torch.h"
 
 #include <nanobind/ndarray.h>
@@ -73,11 +74,12 @@ nb::object export_tensor(const TensorBase& tensor, bool raw)
 class ForeignBuffer final : public Buffer, public MemoryGuard {
 public:
     /// `guard` may be null: memory that stays as long as its owner.
-    ForeignBuffer(ref<Device> device, BufferDesc desc, void* data, nb::ndarray<> owner, ref<TorchGuard> guard)
+    ForeignBuffer(ref<Device> device, BufferDesc desc, void* data, nb::ndarray<> owner, ref<Object> guard)
         : Buffer(std::move(device), std::move(desc)),
           m_data(data),
           m_owner(new nb::ndarray<>(std::move(owner))),
-          m_guard(std::move(guard))
+          m_guard(std::move(guard)),
+          m_check(dynamic_cast<const MemoryGuard*>(m_guard.get()))
     {
     }
     ~ForeignBuffer() override
@@ -98,14 +100,15 @@ public:
     }
     void check() const override
     {
-        if (m_guard)
-            m_guard->check();
+        if (m_check)
+            m_check->check();
     }
 
 private:
     void* m_data;
     nb::ndarray<>* m_owner; ///< leaked when the interpreter is gone
-    ref<TorchGuard> m_guard;
+    ref<Object> m_guard;
+    const MemoryGuard* m_check; ///< the guard, or null
 };
 
 struct Extent {
@@ -137,7 +140,7 @@ ScalarType scalar_of(const Array& array)
 }
 
 /// (Buffer, scalar name, shape, strides, offset): the array's own memory.
-nb::object share(const ref<Device>& device, const nb::ndarray<>& array, ScalarType scalar, ref<TorchGuard> guard)
+nb::object share(const ref<Device>& device, const nb::ndarray<>& array, ScalarType scalar, ref<Object> guard)
 {
     const Extent extent = extent_of(array);
     const int64_t item = scalar_info(scalar).size;
@@ -177,11 +180,15 @@ nb::object as_numpy(const Array& array, ScalarType scalar)
     return nb::make_tuple(nb::cast(view), std::string(scalar_info(scalar).slang_name));
 }
 
-/// Storage of torch's can be made smaller while others use it. What the caller's tensor is given later does not matter
-/// here: another one over the same storage is watched.
-ref<TorchGuard> guard_of(nb::handle tensor)
+/// Storage of torch's can be made smaller while others use it, and so can NumPy's. What the caller's tensor is given
+/// later does not matter here: another one over the same storage is watched.
+ref<Object> guard_of(nb::handle value, bool is_torch)
 {
-    const nb::object own = tensor.attr("detach")();
+    if (!is_torch)
+        return is_numpy_array(value.ptr())
+            ? new ArrayGuard(value.ptr(), "a Tensor over the memory of an array (from_dlpack)")
+            : nullptr;
+    const nb::object own = value.attr("detach")();
     TorchTensor found;
     read_torch_memory(own.ptr(), found);
     return new TorchGuard(own.ptr(), {found.address, found.needed},
@@ -210,7 +217,7 @@ nb::object import_tensor(ref<Device> device, nb::handle value)
         const bool same_space = writable.device_type() == type &&
             (type == nb::device::cpu::value || writable.device_id() == id);
         if (can_share && same_space && aligned && writable.size() > 0)
-            return share(device, writable, scalar, is_torch ? guard_of(value) : nullptr);
+            return share(device, writable, scalar, guard_of(value, is_torch));
         return is_host_memory(writable.device_type()) ? as_numpy(writable, scalar) : nb::none();
     }
     nb::ndarray<nb::ro> read_only;
