@@ -24,6 +24,7 @@ from .specification import (
     CallOffsets,
     Element,
     LeafSpec,
+    LeastInvocations,
     ReferenceSpec,
     ResourceSpec,
     ResultSpec,
@@ -82,9 +83,12 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
         can_be_aligned=can_be_aligned(request, planned),
         can_be_near=can_be_near(request, planned) and not _has_global_tensors(layout),
         can_privatize=can_privatize(request, planned),
-        patch_least=variants.PATCH_LEAST if can_patch(request, planned) else -1,
-        picks_least=variants.PICKS_LEAST if picks_elements(plan) else -1,
+        least=LeastInvocations(
+            variants.PATCH_LEAST if can_patch(request, planned) else -1,
+            variants.PICKS_LEAST if picks_elements(plan) else -1,
+        ),
         can_spread=can_spread(request, planned),
+        has_loops=request.on_cpu and plan.may_loop,
         warnings=warnings_of(request, planned),
         is_forward_mode=request.options.fwds,
     )

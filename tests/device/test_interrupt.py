@@ -195,3 +195,19 @@ def test_modules_stay_usable(fresh_device: Device, monkeypatch: pytest.MonkeyPat
         late = Module.load_from_source(device, f"late{i}", f"float h(float x) {{ return x - {i} - {unique}; }}")
         assert np.array_equal(late.h(x, _result="numpy"), x - i - unique)
     assert pressed > 5
+
+
+@pytest.mark.parametrize(("invocations", "rounds"), [(8, 1 << 26), (3000, 1 << 18)])
+def test_few_long_invocations_of_a_call(device: Device, invocations: int, rounds: int) -> None:
+    """On the CPU they are the blocks between which Ctrl-C is heard, and which threads share."""
+    if device.info.type is not DeviceType.cpu:
+        pytest.skip("what a GPU has begun, it ends")
+    text = "uint spin(uint x, uint rounds) { for (uint i = 0; i < rounds; ++i) { x ^= x << 13; x ^= x >> 17; x ^= x << 5; } return x; }"
+    spin = Module.load_from_source(device, "long_invocations", text).spin
+    x = np.arange(1, invocations + 1, dtype=np.uint32)
+    one = time.perf_counter()
+    spin(x[:1], rounds, _result="numpy")
+    one = time.perf_counter() - one
+    blocks = -(-invocations // 64)
+    assert interrupted_after(lambda: spin(x, rounds * 4, _result="numpy")) < 1.2 + 8 * one * blocks
+    np.testing.assert_array_equal(spin(x, 1000, _result="numpy"), expected(invocations, 1000))

@@ -197,6 +197,7 @@ struct PlanTraits {
     int64_t patch_least = -1;     ///< fewest invocations that go by patches where views are crossed; -1: none do
     int64_t picks_least = -1;     ///< fewest of a function that picks elements whose threads handle several
     bool can_spread = false;      ///< those threads may do so in calls without patches
+    bool has_loops = false;       ///< CPU: an invocation may take long
     bool is_forward_mode = false; ///< gradients are tangents: stored, never added up
 };
 

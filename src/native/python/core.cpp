@@ -74,6 +74,12 @@ void set_error(const Error& error)
     PyErr_SetObject(exception_class(error.kind()).ptr(), text.ptr());
 }
 
+void set_cast_error()
+{
+    PyErr_SetString(PyExc_TypeError,
+                    "an object is of another type than is needed here, or was never made: its __init__ did not run");
+}
+
 } // namespace
 
 void install_wait_hooks()
@@ -89,6 +95,8 @@ void register_error_translator()
             std::rethrow_exception(pointer);
         } catch (const Error& error) {
             set_error(error);
+        } catch (const std::bad_cast&) {
+            set_cast_error();
         }
     });
 }
@@ -107,7 +115,7 @@ void set_error_in_flight() noexcept
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::bad_cast&) {
-        PyErr_SetString(PyExc_TypeError, "an object of slangpy was never made: its __init__ did not run");
+        set_cast_error();
     } catch (const std::exception& error) {
         PyErr_SetString(PyExc_RuntimeError, error.what());
     }
