@@ -6,6 +6,7 @@
 #include "core/error.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -64,11 +65,12 @@ std::string with_stack(std::string library, std::string_view log)
     for (size_t at = 0; (at = log.find("[-Wframe-larger-than", at)) != log.npos; ++at) {
         const size_t line = log.rfind('\n', at) + 1; // of npos: 0
         const size_t text = std::min(log.rfind(": ", at), at);
-        uint64_t largest = 0, number = 0;
-        for (size_t i = std::max(line, text); i <= at; ++i) {
-            const bool is_digit = log[i] >= '0' && log[i] <= '9';
-            number = is_digit ? number * 10 + uint64_t(log[i] - '0') : 0;
-            largest = std::max(largest, number);
+        uint64_t largest = 0;
+        for (size_t i = std::max(line, text) + 1; i < at; ++i) {
+            const bool is_in_name = std::isalnum(static_cast<unsigned char>(log[i - 1])) || log[i - 1] == '_';
+            if (!is_in_name && std::isdigit(static_cast<unsigned char>(log[i])))
+                largest = std::max<uint64_t>(largest,
+                                             std::strtoull(std::string(log.substr(i, 20)).c_str(), nullptr, 10));
         }
         sum += largest;
     }
