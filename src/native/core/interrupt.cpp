@@ -30,6 +30,20 @@ void PoliteMutex::lock()
         m_mutex.lock();
 }
 
+void PoliteMutex::lock_patiently()
+{
+    if (m_mutex.try_lock())
+        return;
+    auto wait = [this] {
+        for (PatientWait patience; !m_mutex.try_lock();)
+            patience.pause();
+    };
+    if (hooks.unlocked)
+        hooks.unlocked(wait);
+    else
+        wait();
+}
+
 void PatientWait::pause(uint64_t most_ns, bool poll)
 {
     using namespace std::chrono;

@@ -201,7 +201,9 @@ void CpuDevice::run(const CpuKernel& kernel, const LaunchDesc& desc, void* entry
     };
     if (!kernel.set_adds())
         return m_pool.run(count, run);
-    std::lock_guard alone(adding()); // plain additions of another Python thread's launch may go to the same memory
+    adding().lock_patiently();
+    const std::lock_guard alone(
+        adding(), std::adopt_lock); // plain additions of another Python thread's launch may go to the same memory
     SharedAdds adds(kernel.set_adds(), desc.added, m_pool, m_spare);
     auto run_adding = [&](uint64_t begin, uint64_t end) {
         const SharedAdds::Piece piece(adds);
