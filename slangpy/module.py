@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .base.absent import absent
+from .base.folders import working_folder
 from .base.keywords import checked_keywords
 from .base.locks import new_rlock
 from .base.shared import Shared
@@ -298,7 +299,7 @@ class Module(Shared):
         """What disk has. Where the working folder matters, there is one record for each under the key of the first."""
         cache, key = cache_of(self.device, "module_cache"), self._manifest_key()
         record = cache.read("manifest", key)
-        return cache.read("manifest", digest(key, os.getcwd())) if record is not None and "by_cwd" in record else record
+        return cache.read("manifest", digest(key, working_folder())) if record is not None and "by_cwd" in record else record
 
     def _store_manifest(self) -> None:
         record = self._manifest

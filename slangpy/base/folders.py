@@ -13,6 +13,19 @@ LIBRARY = os.path.join(PACKAGE, "slang")
 LIBRARY_PATH = Path(LIBRARY)
 
 
+def working_folder() -> str:
+    """The folder that relative paths begin at: where it was removed meanwhile, one in which nothing is found."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.path.join(os.sep, "removed working folder")
+
+
+def absolute(path: str) -> str:
+    """os.path.abspath, also where the working folder was removed."""
+    return os.path.normpath(os.path.join(working_folder(), path))
+
+
 def path_list(paths: Any, function: str) -> list[str]:
     """Folders as text. One path alone is a list of one: a str is no list of its letters."""
     if isinstance(paths, (str, os.PathLike)):

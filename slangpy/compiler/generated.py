@@ -11,7 +11,10 @@ from .cache import digest
 
 def import_statement(module_name: str) -> str:
     """`import` of a module that is known by an identifier or, the second file of one name, by its path."""
-    return f"import {module_name};" if module_name.isidentifier() else f'import "{module_name}";'
+    return f"import {module_name};" if module_name.isidentifier() else f'import "{module_name.translate(_ESCAPES)}";'
+
+
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
 
 
 def load_generated(program: Any, name: str, source: str) -> Any:

@@ -49,7 +49,7 @@ def _find(name: str) -> None:
     key = digest(PACKAGE, repr(files))
     stored = cache.read("package", key)
     if stored is None:
-        if config.shipped_cache is None and not (cache.folder / "kernel").exists():
+        if config.shipped_cache is None and not os.path.exists(cache.folder / "kernel"):
             libslang.start_background()  # there is no kernel to be found: Slang gets ready while files are hashed
         stored = {"library": _hash_library(), "planner": _hash_code(files)}
         if files == _files():  # nobody wrote to one meanwhile

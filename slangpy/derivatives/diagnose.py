@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..compiler.cache import digest
+from ..compiler.modules.sources import texts_of
 from ..errors import CallError, SlangCompileError
 from ..function import FunctionCore
 from .problem import Problem
@@ -47,9 +48,7 @@ def diagnose(
 
 
 def _source(module: Any) -> str:
-    if module._path is not None:
-        return module._path.read_text(encoding="utf-8", errors="replace")
-    return module._source
+    return next(iter(texts_of(module._compiled)), None) or ""
 
 
 def _line(text: str, at: int) -> int:

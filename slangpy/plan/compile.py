@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tempfile
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.folders import working_folder
 from ..base.locks import new_rlock
 from ..compiler import target_code
 from ..compiler.cache import cache_of
@@ -140,7 +140,7 @@ class GeneratedInputs:
         session, device = self.program.session, self.program.device
         if not self.text and not module_inputs.users(session.lookups(self.since)[1]):
             return None
-        scan = module_inputs.Scan(device, [("cwd", os.getcwd(), self.text)])
+        scan = module_inputs.Scan(device, [("cwd", working_folder(), self.text)])
         files = [path for path in session.read_files if path in scan.found]
         record = module_inputs.collect(device, session, self.since, scan, files, "", self.text)
         given = session.__dict__.get("_sources", {})

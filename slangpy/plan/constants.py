@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 from ..base import libslang
 from ..base.scalars import FLOATS, INTEGERS, NARROW_SIZES, SIZES
+from ..compiler.modules.sources import texts_of
 from ..errors import KernelGenException
 from ..reflection import _VECTOR
 
@@ -54,7 +54,9 @@ def render_constants(loaded: Any, label: str, constants: tuple[tuple[str, Consta
     for name, (_, numbers) in constants:
         if name not in declared:
             known = ", ".join(sorted(other for other in declared if not other.startswith("_spy_"))) or "none"
-            raise ValueError(f"{label}: no constant named '{name}' is declared extern; there are: {known}")
+            hidden = "; modules in binary form tell theirs only where they are linked (link=[...])"
+            unknown = hidden if None in texts_of(loaded) else ""
+            raise ValueError(f"{label}: no constant named '{name}' is declared extern; there are: {known}{unknown}")
         type_name = declared[name]
         lines.append(f"export static const {type_name} {name} = {_value_text(label, name, type_name, numbers)};")
     return lines
@@ -67,18 +69,14 @@ def _declared(loaded: Any) -> dict[str, str]:
         known = {}
         for module in loaded.modules:
             _collect(module.module_decl, known)
-            for path in module.dependencies:
-                _scan(path, known)
+        for text in filter(None, texts_of(loaded)):
+            _scan(text, known)
         loaded._extern_constants = known
     return known
 
 
-def _scan(path: str, found: dict[str, str]) -> None:
-    """Declarations in the files that a module imports or includes: reflection tells of a module's own only."""
-    try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return  # a module made of text
+def _scan(text: str, found: dict[str, str]) -> None:
+    """Declarations in what a module imports or includes: reflection tells of a module's own only."""
     for type_name, name in _EXTERN.findall(text):
         found.setdefault(name, _full_name(type_name))
 

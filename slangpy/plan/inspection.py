@@ -52,9 +52,9 @@ def _members(decl: Any) -> list[Any]:
 
 
 def _lines(core: FunctionCore, path: str) -> list[str]:
-    module = core.module
-    if module._source:
-        return module._source.splitlines()
+    text = core.module.session.text_of(path)
+    if text is not None:
+        return str(text).splitlines()
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read().splitlines()

@@ -14,6 +14,7 @@ from .compile import BuiltKernel, Started, build, known_kernel, start
 from .constants import render_constants
 from .derive.sums import adds_anywhere, private_source, sums_source
 from .emit import emit
+from .emit.groups import has_threads
 from .emit.sums import group_limit
 from .emit.variants import (
     PRIVATE,
@@ -128,7 +129,7 @@ def _items(request: Request, plan: Callable[[], Planned], key: int) -> tuple[int
     vectorized, size = planned.vectorized, group_size(request)
     traits = decode_variant(key, vectorized, request.on_cpu, size)
     limit = group_limit(vectorized, planned.derivatives, traits)
-    if request.on_cpu:
+    if not has_threads(vectorized, request.on_cpu):
         return 0, limit
     if vectorized.tile:
         return 1, limit  # a launch counts tiles

@@ -18,7 +18,7 @@ from ..errors import BoundVariableException, KernelGenException, ResolveExceptio
 from .addresses import check_resource_outputs, keepers
 from .bind.custom import with_class
 from .derive.backward_check import lost_share_warnings
-from .derive.forward_check import check_forward
+from .derive.forward_check import check_forward, hides_derivatives
 from .derive.forward_mode import has_tangent, tangents
 from .derive.gradients import derivatives, has_storage, lacks_seed, lost_gradients
 from .derive.second_order import second_derivatives
@@ -114,9 +114,10 @@ def _vectorized(request: Request, resolved: Resolved, sized: bool, shaped: bool)
     limit = min(module.device.info.limits.max_compute_threads_per_group or 1024, 1024)
     plan = _read_views(plan, module)
     tile = tile_shape(options.call_group_shape, plan.call_rank, limit)
-    asks, sees = (words(module, options.preludes) for words in (asks_position, sees_threads))
-    loops = any(p.binding.rank >= 0 for p in plan.placed) and may_loop(module, resolved.call_name.rpartition(".")[2])
     added = [*options.preludes, *(line for p in plan.placed if p.binding.code is not None for line in p.binding.code.lines)]
+    asks, sees = (words(module, added) for words in (asks_position, sees_threads))
+    asked = request.on_cpu or any(p.binding.rank >= 0 for p in plan.placed)
+    loops = asked and may_loop(module, resolved.call_name.rpartition(".")[2])
     statics = has_statics(module, added)
     return replace(
         plan, tile=tile, shape_dependent=shaped, positions=asks, sees_threads=sees, may_loop=loops, statics=statics
@@ -221,6 +222,11 @@ def warnings_of(request: Request, planned: Planned) -> tuple[str, ...]:
     if lacks_storage(request, planned):
         missing = "has a tangent" if request.options.fwds else "has storage for a gradient"
         texts.append(f"{call}: no argument {missing}; attach one with with_grads() or a DiffPair")
+    if request.options.fwds and hides_derivatives(request.module):
+        texts.append(
+            f"{call}: a module that it uses is there in binary form only, so nobody knows whether Slang takes tangents in it for "
+            "zero, as it does behind functions that have a custom backward derivative and no forward one"
+        )
     if request.options.bwds:
         texts += [
             f"{call}: no gradient reaches {placed.path}, because struct {name} is not differentiable; declare it "

@@ -195,7 +195,7 @@ class Vectorized:
     positions: bool = False  # the function may ask CallShapeInfo where it is
     sees_threads: bool = False  # and which invocations share its group
     statics: bool = False  # and may write variables that live as long as its thread
-    may_loop: bool = False  # the function picks elements of tensors, and may have loops
+    may_loop: bool = False  # the function may have loops (GPUs: looked at where it picks elements of tensors)
 
 
 @dataclass(frozen=True)

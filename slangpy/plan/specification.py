@@ -189,6 +189,16 @@ class CallOffsets:
 
 
 @dataclass(frozen=True)
+class LeastInvocations:
+    """Fewest invocations of calls whose threads handle several; -1: none do."""
+
+    patches: int = -1
+    """By patches, where views lie along different dimensions."""
+    picks: int = -1
+    """Where the function picks elements."""
+
+
+@dataclass(frozen=True)
 class Specification:
     """A frozen plan."""
 
@@ -207,11 +217,10 @@ class Specification:
     can_be_near: bool = False
     can_be_aligned: bool = False
     can_privatize: bool = False
-    patch_least: int = -1
-    """Fewest invocations that go by patches where views lie along different dimensions; -1: none do."""
-    picks_least: int = -1
-    """Fewest invocations of a function that picks elements, of which a thread handles several; -1: it picks none."""
+    least: LeastInvocations = LeastInvocations()
     can_spread: bool = False
+    has_loops: bool = False
+    """On the CPU: invocations may take long, so that few of them are enough for a block."""
     warnings: tuple[str, ...] = ()
     """Told at each process's first call with the plan."""
     globals: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -234,7 +243,7 @@ RECORDS = {
     cls.__name__: cls
     for cls in (
         Element, Sums, SkipSpec, ValueSpec, ViewSpec, PackedSpec, GeneratorSpec, PointerSpec, ResourceSpec, ReferenceSpec,
-        CustomSpec, TableSpec, LeafSpec, ResultSpec, CallOffsets, Specification,
+        CustomSpec, TableSpec, LeafSpec, ResultSpec, CallOffsets, LeastInvocations, Specification,
     )
 }  # fmt: skip
 """The records that disk keeps, by name."""

@@ -30,10 +30,15 @@ struct SpyWarp {
     uint ready, at_warp, at_block, alive;
 };
 
+/// Of each fiber; the device sets it before the first launch where the frames of the kernels are larger.
+extern "C" __attribute__((visibility("default"))) size_t _spy_stack_bytes = size_t(256) << 10;
+/// Of all fibers of a block, where that is so.
+constexpr size_t spy_most_stacks = size_t(1) << 30;
+
 /// The fibers of one worker thread: made once, used for block after block. A fiber that waits goes on with the next one of
 /// its warp; back to the scheduler goes the last.
 struct SpyFibers {
-    static constexpr size_t stack_size = size_t(256) << 10;
+    const size_t stack_size = _spy_stack_bytes;
     /// Each guard page costs two of the 65530 mappings that Linux grants a process, so most stacks have none.
     static constexpr uint guarded_stacks = 64;
     SpyFiber* fibers = nullptr;
@@ -71,6 +76,8 @@ bool SpyFibers::reserve(uint wanted)
 {
     if (wanted <= capacity)
         return true;
+    if (stack_size > size_t(256) << 10 && wanted > spy_most_stacks / stack_size)
+        return false;
     for (uint k = 5; capacity < wanted; k++)
         if (capacity < 1u << k && !grow(k))
             return false;

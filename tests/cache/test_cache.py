@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from slangpy._native import DeviceType
+from slangpy.compiler.cache import DiskCache
 
 pytestmark = pytest.mark.needs_kernels
 
@@ -117,8 +118,18 @@ def test_damaged_entry_is_built_anew(device_type: DeviceType, tmp_path: Path, ki
     assert run(tmp_path, cache, device_type)["builds"] == 0
 
 
+@pytest.mark.parametrize("where", ["file/cache", "/proc/nothing", "/proc/nothing/below", "long" * 100])
+def test_folders_that_nobody_can_make(tmp_path: Path, caplog: pytest.LogCaptureFixture, where: str) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    cache = DiskCache(tmp_path / where)
+    for _ in range(2):
+        cache.write("kind", "key", 1)
+        assert cache.read("kind", "key") is None
+    assert sum("SLANGPY_CACHE_DIR" in record.getMessage() for record in caplog.records) == 1
+
+
 def test_unusable_folder_is_one_warning(device_type: DeviceType, tmp_path: Path) -> None:
-    """A path below a file can be made by nobody, not even by root."""
+    """A path below a file, say, can be made by nobody, not even by root."""
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     result = run(tmp_path, tmp_path / "file" / "cache", device_type)
     assert result["builds"] == 1
@@ -137,6 +148,29 @@ def test_read_only_folder_still_serves(device_type: DeviceType, tmp_path: Path) 
     finally:
         for folder in folders:
             folder.chmod(0o755)
+
+
+def test_a_removed_working_folder(device_type: DeviceType, tmp_path: Path) -> None:
+    """Relative paths lead nowhere then; all else works, from the cache too."""
+    (tmp_path / "gone").mkdir()
+    script = "import os, sys; os.chdir(sys.argv[2]); os.rmdir(sys.argv[2])\n" + FIRST_CALL.replace(
+        "print(json", """
+path = sys.argv[3] + "/by_path.slang"
+assert spy.Module.load_from_file(device, path).half_of(3.0) == 1.5
+try:
+    spy.Module.load_from_file(device, "by_path.slang")
+except Exception as error:
+    assert "no such file" in str(error), error
+print(json""")  # fmt: skip
+    (tmp_path / "by_path.slang").write_text("float half_of(float x) { return x / 2; }", encoding="utf-8")
+    for builds in (1, 0):
+        (tmp_path / "gone").mkdir(exist_ok=True)
+        command = [sys.executable, "-c", script, device_type.name, str(tmp_path / "gone"), str(tmp_path)]
+        variables = {**os.environ, "SLANGPY_CACHE_DIR": str(tmp_path / "cache")}
+        done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout.splitlines()[-1])
+        assert result["values"] == [9, 23, 41, 63] and result["builds"] == 2 * builds
 
 
 def test_disabled_cache_writes_nothing(device_type: DeviceType, tmp_path: Path) -> None:

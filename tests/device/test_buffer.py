@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -197,3 +198,12 @@ def test_objects_of_another_device(device_type: spy.DeviceType) -> None:
         one.submit_command_buffer(commands)
     two.close()
     one.close()
+
+
+def test_methods_of_what_is_no_buffer(device: spy.Device) -> None:
+    never_made = spy.Buffer.__new__(spy.Buffer)
+    for call in (spy.Buffer.map, spy.Buffer.unmap):
+        for wrong in (5, "x", device, never_made):
+            with warnings.catch_warnings(), pytest.raises(TypeError, match="expected a Buffer"):
+                warnings.simplefilter("ignore")  # nanobind's own, of what was never made
+                call(wrong)

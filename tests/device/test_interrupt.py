@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from device_kernels import RW, kernel as build
 
-from slangpy import Device, DeviceType, Feature, Module
+from slangpy import Device, DeviceType, Feature, Module, Tensor, diffPair
 from slangpy.config import config
 
 pytestmark = [
@@ -195,3 +196,50 @@ def test_modules_stay_usable(fresh_device: Device, monkeypatch: pytest.MonkeyPat
         late = Module.load_from_source(device, f"late{i}", f"float h(float x) {{ return x - {i} - {unique}; }}")
         assert np.array_equal(late.h(x, _result="numpy"), x - i - unique)
     assert pressed > 5
+
+
+@pytest.mark.parametrize(("invocations", "rounds"), [(8, 1 << 26), (3000, 1 << 18)])
+def test_few_long_invocations_of_a_call(device: Device, invocations: int, rounds: int) -> None:
+    """On the CPU they are the blocks between which Ctrl-C is heard, and which threads share."""
+    if device.info.type is not DeviceType.cpu:
+        pytest.skip("what a GPU has begun, it ends")
+    text = "uint spin(uint x, uint rounds) { for (uint i = 0; i < rounds; ++i) { x ^= x << 13; x ^= x >> 17; x ^= x << 5; } return x; }"
+    spin = Module.load_from_source(device, "long_invocations", text).spin
+    x = np.arange(1, invocations + 1, dtype=np.uint32)
+    one = time.perf_counter()
+    spin(x[:1], rounds, _result="numpy")
+    one = time.perf_counter() - one
+    blocks = -(-invocations // 64)
+    assert interrupted_after(lambda: spin(x, rounds * 4, _result="numpy")) < 1.2 + 8 * one * blocks
+    np.testing.assert_array_equal(spin(x, 1000, _result="numpy"), expected(invocations, 1000))
+
+
+def test_waiting_for_the_gradients_of_another_thread(device: Device) -> None:
+    """On the CPU, launches that add to gradients run one after the other."""
+    if device.info.type is not DeviceType.cpu:
+        pytest.skip("the device has a queue")
+    text = """
+    [BackwardDerivative(back)] float slow(float a, no_diff uint rounds) { return a; }
+    void back(inout DifferentialPair<float> a, uint rounds, float g)
+    {
+        uint x = 1 + uint(g);
+        for (uint i = 0; i < rounds; ++i) { x ^= x << 13; x ^= x >> 17; x ^= x << 5; }
+        a = diffPair(a.p, x == 0 ? 0 : g);
+    }
+    """
+    slow = Module.load_from_source(device, "slow_gradients", text).slow
+    seed = Tensor.from_numpy(device, np.zeros(64, np.float32)).with_grads()
+    seed.grad.copy_from_numpy(np.ones(64, np.float32))
+
+    def run(rounds: int) -> float:
+        a = diffPair(1.0)
+        slow.bwds(a, np.full(64, rounds, np.uint32), _result=seed)
+        return float(a.grad)
+
+    assert run(1) == 64
+    other = threading.Thread(target=run, args=(1 << 24,))
+    other.start()
+    time.sleep(0.1)
+    assert interrupted_after(lambda: run(1 << 24)) < 1.2
+    other.join()
+    assert run(1) == 64

@@ -237,3 +237,34 @@ def test_one_odd_argument(device_type: spy.DeviceType, part: str) -> None:
     code = {"create": CREATE, "commands": COMMANDS, "programs": PROGRAMS}[part]
     result = in_process(PRELUDE.format(name=device_type.name) + code)
     assert (result.returncode, result.stdout) == (0, "done\n"), result.stdout + result.stderr
+
+
+METHODS = """
+import enum, inspect, warnings
+import slangpy as spy
+from slangpy import _native, _slang
+warnings.simplefilter("ignore")  # nanobind's own, of what was never made
+classes = [c for module in (_native, _slang) for c in vars(module).values() if inspect.isclass(c) and not issubclass(c, enum.Enum)]
+for cls in classes:
+    if cls.__name__ in ("CallSite", "PreparedLaunch"):  # what calls go through, made by nobody else
+        continue
+    try:
+        made = cls.__new__(cls)
+    except TypeError:  # nobody can
+        made = None
+    for name in dir(cls):
+        method = inspect.getattr_static(cls, name)
+        if name in ("__class__", "__new__", "__init__", "__init_subclass__", "__subclasshook__") or not callable(method):
+            continue
+        for arguments in ((5,), (5, 1), (made,), (made, 1)):
+            try:
+                getattr(cls, name)(*arguments)
+            except Exception as error:
+                assert "bad_cast" not in str(error) and not isinstance(error, SystemError), (cls, name, arguments, error)
+print("done", len(classes))
+"""
+
+
+def test_methods_of_other_objects_and_of_such_that_were_never_made() -> None:
+    result = in_process(METHODS)
+    assert "done" in result.stdout, result.stdout + result.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -114,3 +115,68 @@ def test_leaving_while_daemon_threads_compile(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         for word in ("terminate", "Fatal", "Critical", "Aborted"):
             assert word not in done.stderr
+
+
+LIMITED = """
+import os, sys, threading
+import numpy as np
+import slangpy as spy
+from slangpy import _slang
+LIMIT
+try:
+    device = spy.Device(type="cpu")
+    module = spy.Module.load_from_source(device, "limited", "float twice(float x) { for (int i = 0; i < 9; i++) x += 1; return 2 * x - 18; }")
+    assert module.twice(np.arange(100000, dtype=np.float32), _result="numpy")[70000] == 140000
+    print("right")
+except (RuntimeError, MemoryError) as error:
+    print("refused:", error)
+"""
+NO_THREADS = """
+import ctypes
+seccomp = ctypes.CDLL(None, use_errno=True)
+class Filter(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint)]
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filters", ctypes.POINTER(Filter))]
+# no clone() of threads (CLONE_THREAD), and no clone3(), which the C library then does not use
+rules = [(0x20, 0, 0, 0), (0x15, 0, 1, 435), (0x06, 0, 0, 0x50026), (0x15, 0, 3, 56), (0x20, 0, 0, 16),
+         (0x45, 0, 1, 0x10000), (0x06, 0, 0, 0x5000B), (0x06, 0, 0, 0x7FFF0000)]
+filters = (Filter * len(rules))(*(Filter(*rule) for rule in rules))
+program = Program(len(rules), filters)
+assert seccomp.prctl(38, 1, 0, 0, 0) == 0
+if seccomp.prctl(22, 2, ctypes.byref(program), 0, 0) != 0:
+    print("no filters here")
+    os._exit(0)
+"""
+needs_filters = pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="a filter of system calls, for Linux on x86-64"
+)
+
+
+@needs_filters
+def test_the_process_ends_where_no_thread_can_be_started(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED.replace("LIMIT", NO_THREADS)],
+        env={**os.environ, "SLANGPY_CACHE_DIR": str(tmp_path), "SLANGPY_COMPILE_IN_PROCESS": "1"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    if "no filters here" in done.stdout:
+        pytest.skip(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert "cannot start the thread of the Slang compiler" in done.stdout, done.stdout + done.stderr
+
+
+@needs_filters
+def test_kernels_run_on_the_threads_that_there_are(tmp_path: Path) -> None:
+    """Those of the pool cannot be started: the caller does all the work."""
+    script = LIMITED.replace("LIMIT", "").replace("    assert", NO_THREADS.replace("\n", "\n    ") + "\n    assert", 1)
+    script = script.replace('    module =', '    warm = spy.Module.load_from_source(device, "warm", "int one(int x) { return 1; }").one(2)\n    module =')
+    for _ in range(2):  # the second time the kernel is there already
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False,
+            env={**os.environ, "SLANGPY_CACHE_DIR": str(tmp_path), "SLANGPY_COMPILE_IN_PROCESS": "1", "SLANGPY_CPU_THREADS": "4"},
+        )  # fmt: skip
+        if "no filters here" in done.stdout:
+            pytest.skip(done.stdout)
+        assert done.returncode == 0, done.stderr
+    assert "right" in done.stdout, done.stdout + done.stderr

@@ -210,13 +210,11 @@ class DiskCache:
 
 def _make(folder: str) -> None:
     """A folder with those above it that are missing, for the user alone whatever the umask says."""
-    try:
+    above = os.path.dirname(folder)
+    if above != folder and not os.path.lexists(above):
+        _make(above)
+    with suppress(FileExistsError):
         os.mkdir(folder, 0o700)
-    except FileExistsError:
-        pass
-    except FileNotFoundError:
-        _make(os.path.dirname(folder))
-        _make(folder)
 
 
 def entry(kind: str, key: str, data: bytes) -> bytes:
@@ -237,7 +235,7 @@ cache = DiskCache()
 @functools.cache
 def _shipped_cache(folder: Path) -> DiskCache:
     """What came with a program (`export.py`): read where the user's own has nothing, never written."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         _log.warning("SLANGPY_SHIPPED_CACHE: there is no folder %s", folder)
     return DiskCache(folder, shipped=True)
 

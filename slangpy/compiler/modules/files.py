@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ...base.folders import absolute, working_folder
 from ...errors import CompilerDiedError, SlangCompileError
 from ..cache import digest
 from ..session import SlangCompilerOptions
@@ -44,7 +45,7 @@ _IMPORT = re.compile(
 
 def imported_paths(device: Any, path: Path) -> list[Path]:
     """Where the files may lie, found or not, that a file and what it imports ask for."""
-    folders = [*include_paths(device), os.getcwd()]
+    folders = [*include_paths(device), working_folder()]
     found: dict[Path, None] = {}
     wanted = [path]
     while wanted:
@@ -60,7 +61,7 @@ def imported_paths(device: Any, path: Path) -> list[Path]:
 
 def find_file(device: Any, name: str) -> Path:
     names = [name] if name.endswith(".slang") else [name + ".slang", name]
-    folders = [""] if os.path.isabs(name) else [*include_paths(device), os.getcwd(), *_calling_folder()]
+    folders = [""] if os.path.isabs(name) else [*include_paths(device), working_folder(), *_calling_folder()]
     for folder in folders:
         for candidate in names:
             path = Path(folder, candidate)
@@ -76,7 +77,7 @@ def _calling_folder() -> list[str]:
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "slangpy":
         frame = frame.f_back
     file = frame.f_globals.get("__file__") if frame is not None else None
-    return [os.path.dirname(os.path.abspath(file))] if isinstance(file, str) else []
+    return [os.path.dirname(absolute(file))] if isinstance(file, str) else []
 
 
 def file_hash(path: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...base import libslang
-from ...base.folders import LIBRARY
+from ...base.folders import LIBRARY, absolute, working_folder
 from ...errors import SlangCompileError
 from ..cache import digest
 from .files import include_paths, text_modules
@@ -26,7 +26,7 @@ the module's own."""
 
 def search_folders(device: Any) -> list[str]:
     """The include path; what is relative starts at the working folder, as it does for the compiler."""
-    return [os.path.abspath(path) for path in include_paths(device)]
+    return [absolute(path) for path in include_paths(device)]
 
 
 def read(path: str) -> bytes | None:
@@ -166,10 +166,10 @@ def collect(device: Any, session: Any, since: int, scan: Scan, dependencies: lis
         if not any(c in fresh and os.path.dirname(c).startswith(folder) for c in candidates):
             looked.update((c, scan.asked[c]) for c in candidates)  # known by name before, so it was not looked for
     relative |= bool(looked) and any(not os.path.isabs(path) for path in include_paths(device))
-    in_cwd = any(folder == os.getcwd() for folder, _ in scan.by_importer)
+    in_cwd = any(folder == working_folder() for folder, _ in scan.by_importer)
     record = _fingerprint(device, session, list(dict.fromkeys(real)), own, text)
     return {
-        **record, "looked": sorted(looked.items()), "cwd": os.getcwd() if relative or in_cwd else "",
+        **record, "looked": sorted(looked.items()), "cwd": working_folder() if relative or in_cwd else "",
         "is_known": all(scan.knows(*item) for item in looked.items() if item[1] or item[0] in fresh),
     }  # fmt: skip
 
@@ -190,7 +190,7 @@ def _fingerprint(device: Any, session: Any, real: list[str], own: str, text: str
 
 def still_holds(device: Any, record: Record, own: str, text: str) -> bool:
     """Whether all is found, or not found, where it was, with the contents it had."""
-    if record["cwd"] and record["cwd"] != os.getcwd():
+    if record["cwd"] and record["cwd"] != working_folder():
         return False
     for asked, real in record["looked"]:
         if (os.path.realpath(asked) != real or not os.path.isfile(real)) if real else os.path.isfile(asked):
@@ -213,7 +213,7 @@ def scan_of(module: Any) -> tuple[Scan, str]:
     """What a module's source asks for, that of the texts it uses included; and its source."""
     device, path = module.device, module._path
     data = module._source.encode() if path is None else read(str(path)) or b""
-    text, here = _decoded(data), os.getcwd()
+    text, here = _decoded(data), working_folder()
     own = ("cwd", here, text) if path is None else ("module", str(path.parent), text)
     scan = Scan(device, [own])
     used = text_modules_used(device, module._stem, "\n".join([text, *map(_decoded, scan.found.values())]))

@@ -30,7 +30,7 @@ def sees_threads(module: Any, preludes: Iterable[str]) -> bool:
 def has_statics(module: Any, preludes: Iterable[str]) -> bool:
     """Whether code of a module or a prelude may see which invocations share a thread, by variables that live as long."""
     added = "\n".join(preludes)
-    if added and keeps_statics("\n".join([added, module._source or sources_of(module) or ""])):
+    if added and keeps_statics("\n".join([added, sources_of(module) or ""])):
         return True
     return _holds(module, (), keeps_statics, "_has_statics")
 
@@ -82,7 +82,5 @@ def mentions(module: Any, words: str) -> bool:
 
 def _is_said(module: Any, says: Callable[[str], bool]) -> bool:
     """The same of a text; what is imported may write the variables of another module, so it is asked of all together."""
-    if says(module._source):
-        return True
     text = sources_of(module)
     return text is None or says(text)

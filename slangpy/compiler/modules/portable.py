@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ...base.folders import working_folder
 from ..cache import digest
 from .inputs import Record, Scan, read, search_folders
 
@@ -17,7 +18,7 @@ from .inputs import Record, Scan, read, search_folders
 def _folders(device: Any, own: str | None) -> dict[str, str]:
     """Folders by the names of places. own: that of the module's file."""
     folders = {str(i): folder for i, folder in enumerate(search_folders(device))}
-    return {**folders, "cwd": os.getcwd(), **({} if own is None else {"module": own})}
+    return {**folders, "cwd": working_folder(), **({} if own is None else {"module": own})}
 
 
 def to_portable(device: Any, record: Record, scan: Scan, own: str | None) -> Record | None:
@@ -54,7 +55,7 @@ def from_portable(kept: Record, device: Any, own: str | None) -> Record | None:
         for name, path in seen
     ]
     files = [(os.path.join(real[name], path), content) for seen, content in moved["files"] for name, path in seen]
-    cwd = os.getcwd() if "cwd" in names else ""
+    cwd = working_folder() if "cwd" in names else ""
     return {**kept, "looked": looked, "files": list(dict.fromkeys(files)), "cwd": cwd}
 
 

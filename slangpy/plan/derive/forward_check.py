@@ -7,11 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ...base import libslang
-from ...base.folders import LIBRARY_PATH
+from ...compiler.modules.sources import texts_of
 from ...errors import ResolveException
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"", re.S)
@@ -59,28 +58,22 @@ def custom_derivative(module: Any, name: str) -> str:
     return _reach(name.split("<")[0], survey, survey.custom) if survey.custom else ""
 
 
+def hides_derivatives(module: Any) -> bool:
+    """Whether some of the sources are not at hand."""
+    return None in texts_of(module._compiled)
+
+
 def survey_of(module: Any) -> Survey:
     """What the sources of a module say of its functions; kept with its code."""
     loaded = module._compiled
     known = getattr(loaded, "_forward_survey", None)
     if known is None:
         known = Survey()
-        for text in _texts(module):
+        for text in filter(None, texts_of(loaded)):
             _scan(_COMMENT.sub(" ", libslang.rewrite_paths(libslang.rewrite_reads(text))), known)
         known.lacking -= known.given
         loaded._forward_survey = known
     return known
-
-
-def _texts(module: Any) -> list[str]:
-    """The sources of a module and of what it imports or links, without our library."""
-    texts = [module._source, *(getattr(linked, "_source", "") for linked in module.link)]
-    paths = {Path(path) for native in module._compiled.modules for path in native.dependencies}
-    for path in sorted(paths):
-        if LIBRARY_PATH in path.resolve().parents or not path.is_file():
-            continue  # the library has both derivatives; a path that is no file names a module made of text
-        texts.append(path.read_text(encoding="utf-8", errors="replace"))
-    return [text for text in texts if text]
 
 
 def _scan(text: str, survey: Survey) -> None:
@@ -149,4 +142,4 @@ def reached(name: str, survey: Survey, also: Set[str] = frozenset()) -> Iterator
             waiting += sorted(called & (also | survey.derived))
 
 
-__all__ = ["Survey", "check_forward", "closing", "custom_derivative", "reached", "survey_of"]
+__all__ = ["Survey", "check_forward", "closing", "custom_derivative", "hides_derivatives", "reached", "survey_of"]

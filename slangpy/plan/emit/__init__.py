@@ -18,7 +18,7 @@ from ..slang_text import entry_point, from_memory, indent
 from .backward import emit_backward
 from .forward import declare, emit_forward
 from .forward_mode import emit_forward_mode
-from .groups import position_lines
+from .groups import has_threads, position_lines
 from .library import RESET, library_settings, set_globals, statics_functions
 from .loops import cpu_loop, gpu_body
 from .result import declare_result
@@ -40,10 +40,10 @@ def emit(
     wrapper = _write_call(kernel)
     wide = _write_neighbours(facts)
     kernel.body = over_places(kernel, kernel.body)
-    if facts.resets_statics:
-        kernel.body = [RESET, *kernel.body]
     if plan.positions:
         kernel.body = [*position_lines(facts.rank, plan.tile), *kernel.body]
+    if facts.resets_statics:  # what CallShapeInfo gives is among them
+        kernel.body = [RESET, *kernel.body]
     return "\n".join(_page(kernel, wrapper, wide)) + "\n"
 
 
@@ -111,15 +111,16 @@ def _header(facts: Facts) -> list[str]:
 
 def _entry_point(kernel: Kernel, wide: Wide | None) -> list[str]:
     variant, thread = kernel.facts.variant, ""
-    body = cpu_loop(kernel, wide) if variant.cpu else gpu_body(kernel, wide)
+    threads = has_threads(kernel.facts.plan, variant.cpu)
+    body = gpu_body(kernel, wide) if threads else cpu_loop(kernel, wide)
     first = set_globals(kernel)
-    if not variant.cpu:
+    if threads:
         first = ["uint _thread = _threads.x;", *first]  # SV_GroupIndex would have CUDA read sizes that are 1 here
         thread = ", uint3 _threads : SV_GroupThreadID"
     extra = "".join(f", {parameter}" for parameter in kernel.extra)
     return [
         '[shader("compute")]',
-        f"[numthreads({1 if variant.cpu else variant.group_size}, 1, 1)]",
+        f"[numthreads({variant.group_size if threads else 1}, 1, 1)]",
         *entry_point(f"uint3 _group : SV_GroupID{thread}", extra, kernel.facts.on_d3d12),
         *indent([*first, *body]),
         "}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...errors import KernelGenException
+from ..records import Vectorized
 from ..slang_text import indent, product
 
 
@@ -26,6 +27,12 @@ def tile_shape(given: tuple[int, ...] | None, rank: int, limit: int) -> tuple[in
             f"call_group_shape {list(given)} has {product(given)} invocations; a group of this device has at most {limit}"
         )
     return (1,) * (rank - len(given)) + tuple(given)
+
+
+def has_threads(plan: Vectorized, cpu: bool) -> bool:
+    """Whether the invocations of a group are threads that run side by side. On the CPU they are where the function may
+    share memory with its neighbours, or wait for them; elsewhere a loop over the tiles takes less."""
+    return not cpu or bool(plan.tile and plan.sees_threads)
 
 
 class TileLoops:

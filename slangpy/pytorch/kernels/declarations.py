@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from slangpy.base.folders import LIBRARY
+from slangpy.compiler.generated import import_statement
 from slangpy.errors import CompileError
 from slangpy.pytorch.kernels.constants import constant
 from slangpy.pytorch.kernels.scan import closing
@@ -110,7 +111,7 @@ class Declarations:
 
     def _probed(self, name: str, cases: list[str]) -> dict[str, int]:
         """As the compiler computes them: constants of a module of our own, which sees what is not internal."""
-        imports = "".join(f'import "{m.name}";\n' for m in (self._module, *self._others))
+        imports = "".join(f"{import_statement(m.name)}\n" for m in (self._module, *self._others))
         lines = [f"static const int64_t _spy_case_{i} = int64_t({name}.{case});\n" for i, case in enumerate(cases)]
         try:
             probe = self._session.load_module_from_source("_spy_enum_" + re.sub(r"\W", "_", name), imports + "".join(lines))

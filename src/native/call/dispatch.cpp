@@ -24,8 +24,10 @@ Groups share_out(const Call& call, const Measured& measured, const Selected& sel
         return patch_groups(measured.shape, selected.key);
     const int64_t total = tiles(call, measured), tile = call.plan.tile.element_count();
     int64_t per_group = variant.items_per_group;
-    if (per_group == 0) { // CPU: blocks large enough to vectorise, small enough to share out
-        const int64_t least = std::max<int64_t>(1024 / tile, 1), most = std::max<int64_t>(32768 / tile, 1);
+    if (per_group ==
+        0) { // CPU: blocks large enough to vectorise, small enough to share out and to hear Ctrl-C between them
+        const int64_t least = call.plan.traits.has_loops ? 1 : std::max<int64_t>(1024 / tile, 1),
+                      most = std::max<int64_t>(32768 / tile, 1);
         per_group = variant.max_groups == 1 ? total : std::clamp<int64_t>(total / 64, least, most);
         arguments.put<int64_t>(offsets.block, per_group);
         // results beyond the caches are worth writing around them

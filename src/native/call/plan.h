@@ -199,6 +199,7 @@ struct PlanTraits {
     int64_t picks_least = -1;     ///< fewest of a function that picks elements whose threads handle several
     bool can_spread = false;      ///< those threads may do so in calls without patches
     bool keeps_memory = false;    ///< what the call gives or writes holds addresses: it keeps alive what they lie in
+    bool has_loops = false;       ///< CPU: an invocation may take long
     bool is_forward_mode = false; ///< gradients are tangents: stored, never added up
 };
 

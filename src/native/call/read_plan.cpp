@@ -208,10 +208,11 @@ std::shared_ptr<CallPlan> read_plan(nb::handle native_plan)
     plan->traits.can_be_aligned = fields.get<bool>("can_be_aligned");
     plan->traits.can_be_near = fields.get<bool>("can_be_near");
     plan->traits.can_privatize = fields.get<bool>("can_privatize");
-    plan->traits.patch_least = fields.get<int64_t>("patch_least");
-    plan->traits.picks_least = fields.get<int64_t>("picks_least");
+    plan->traits.patch_least = fields.part("least").get<int64_t>("patches");
+    plan->traits.picks_least = fields.part("least").get<int64_t>("picks");
     plan->traits.can_spread = fields.get<bool>("can_spread");
     plan->traits.keeps_memory = nb::len(fields.part("result")["keeps"]) > 0;
+    plan->traits.has_loops = fields.get<bool>("has_loops");
     plan->traits.is_forward_mode = fields.get<bool>("is_forward_mode");
     plan->tile = fields.shape("tile");
     plan->view = given["view"];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <system_error>
 
 namespace spy {
 
@@ -29,6 +30,20 @@ void PoliteMutex::lock()
         m_mutex.lock();
 }
 
+void PoliteMutex::lock_patiently()
+{
+    if (m_mutex.try_lock())
+        return;
+    auto wait = [this] {
+        for (PatientWait patience; !m_mutex.try_lock();)
+            patience.pause();
+    };
+    if (hooks.unlocked)
+        hooks.unlocked(wait);
+    else
+        wait();
+}
+
 void PatientWait::pause(uint64_t most_ns, bool poll)
 {
     using namespace std::chrono;
@@ -53,7 +68,7 @@ void detail::run_beside(std::function<void()> body)
         std::exception_ptr error;
     };
     auto state = std::make_shared<State>();
-    std::thread([state, body = std::move(body)]() mutable {
+    auto work = [state, body]() mutable {
         std::exception_ptr error;
         try {
             body();
@@ -65,7 +80,13 @@ void detail::run_beside(std::function<void()> body)
         state->error = error;
         state->done = true;
         state->done_changed.notify_all();
-    }).detach();
+    };
+    try {
+        std::thread(std::move(work)).detach();
+    } catch (const std::system_error&) { // no thread can be started: then nobody hears Ctrl-C before it is done
+        return body();
+    }
+    body = nullptr;
     std::unique_lock lock(state->mutex);
     while (!state->done_changed.wait_for(lock, std::chrono::milliseconds(50), [&] { return state->done; })) {
         lock.unlock();

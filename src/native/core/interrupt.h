@@ -29,6 +29,8 @@ void poll_interrupt();
 class PoliteMutex {
 public:
     void lock();
+    /// The same for locks that are held for long: Ctrl-C ends the wait, so it may throw.
+    void lock_patiently();
     bool try_lock() { return m_mutex.try_lock(); }
     void unlock() { m_mutex.unlock(); }
 

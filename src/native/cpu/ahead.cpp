@@ -17,6 +17,7 @@
 #include <mutex>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 
@@ -148,7 +149,8 @@ public:
           m_guards(guards),
           m_text(file_in_memory()),
           m_rest(file_in_memory()),
-          m_object(file_in_memory())
+          m_object(file_in_memory()),
+          m_log(file_in_memory())
     {
         int ends[2];
         if (pipe2(ends, O_CLOEXEC) != 0)
@@ -160,7 +162,7 @@ public:
         std::vector<std::string> command = compiler().command;
         command.insert(command.end(), given.begin(), given.end());
         command.insert(command.end(), {"-c", "-pipe", "-x", "c++", at(text_number), "-o", at(object_number)});
-        m_process = std::make_unique<Process>(command, "/dev/null",
+        m_process = std::make_unique<Process>(command, at(m_log.number()),
                                               std::vector<std::pair<int, int>>{{m_text.number(), text_number},
                                                                                {m_rest.number(), rest_number},
                                                                                {m_object.number(), object_number},
@@ -176,11 +178,11 @@ public:
         m_rest.write(cat(repeated("#if 1\n", m_guards), source.substr(head.size())));
         m_gate->close();
     }
-    std::optional<std::string> object()
+    std::optional<Compiled> result()
     {
         try {
             if (m_process->wait() == 0)
-                return m_object.read();
+                return Compiled{m_object.read(), m_log.read()};
         } catch (const Error&) { // another waited for it
         }
         return {};
@@ -194,7 +196,7 @@ public:
 
 private:
     int m_guards;
-    Descriptor m_text, m_rest, m_object;
+    Descriptor m_text, m_rest, m_object, m_log;
     std::unique_ptr<Descriptor> m_gate;
     std::unique_ptr<Process> m_process;
 };
@@ -273,8 +275,12 @@ void begin(State& own, std::string head, const std::vector<std::string>& flags, 
     }
     own.changed.notify_all();
     if (!own.is_watched) {
-        own.is_watched = true;
-        std::thread(watch).detach();
+        try {
+            std::thread(watch).detach();
+            own.is_watched = true;
+        } catch (const std::system_error&) { // nobody would end the compiler if no text came
+            own.waiting.reset();
+        }
     }
 }
 
@@ -292,7 +298,7 @@ void compile_ahead(std::string_view head, const std::vector<std::string>& flags)
     begin(own, std::string(head), flags, guards);
 }
 
-std::optional<std::string> compile_begun(std::string_view source, const std::vector<std::string>& flags)
+std::optional<Compiled> compile_begun(std::string_view source, const std::vector<std::string>& flags)
 {
     State& own = state();
     std::unique_ptr<Begun> begun;
@@ -307,7 +313,7 @@ std::optional<std::string> compile_begun(std::string_view source, const std::vec
             return {};
         }
     }
-    return begun->object();
+    return begun->result();
 }
 
 bool needs_libraries(std::string_view object)
@@ -347,7 +353,7 @@ namespace spy::cpu {
 
 void compile_ahead(std::string_view, const std::vector<std::string>&) { }
 
-std::optional<std::string> compile_begun(std::string_view, const std::vector<std::string>&) { return {}; }
+std::optional<Compiled> compile_begun(std::string_view, const std::vector<std::string>&) { return {}; }
 
 bool needs_libraries(std::string_view) { return true; }
 

@@ -12,9 +12,12 @@ namespace spy::cpu {
 /// Does nothing where the compiler is not GCC, or the system not Linux.
 void compile_ahead(std::string_view head, const std::vector<std::string>& flags);
 
-/// The object file made of `source` by the compiler that waits; nothing where none does that began so, or where it
-/// failed.
-std::optional<std::string> compile_begun(std::string_view source, const std::vector<std::string>& flags);
+struct Compiled {
+    std::string object, log; ///< an object file, and what the compiler said
+};
+
+/// What the compiler that waits makes of `source`; nothing where none does that began so, or where it failed.
+std::optional<Compiled> compile_begun(std::string_view source, const std::vector<std::string>& flags);
 
 /// Whether an object file uses what it does not define.
 bool needs_libraries(std::string_view object);

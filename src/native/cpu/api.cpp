@@ -6,6 +6,8 @@
 #include "core/error.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -51,7 +53,40 @@ std::vector<std::string> c_libraries(const Compiler& cxx)
     return {};
 }
 
+/// Stands behind the bytes of a library, which the loader does not mind, with what its functions' frames take.
+constexpr std::string_view stack_mark = "\nspy stack ";
+
+/// A library with the sum of the frames that its compiler warned of, each on a line that ends in the name of the
+/// option:
+/// "...: the frame size of 16000032 bytes is larger than 2048 bytes [-Wframe-larger-than=]".
+std::string with_stack(std::string library, std::string_view log)
+{
+    uint64_t sum = 0;
+    for (size_t at = 0; (at = log.find("[-Wframe-larger-than", at)) != log.npos; ++at) {
+        const size_t line = log.rfind('\n', at) + 1; // of npos: 0
+        const size_t text = std::min(log.rfind(": ", at), at);
+        uint64_t largest = 0;
+        for (size_t i = std::max(line, text) + 1; i < at; ++i) {
+            const bool is_in_name = std::isalnum(static_cast<unsigned char>(log[i - 1])) || log[i - 1] == '_';
+            if (!is_in_name && std::isdigit(static_cast<unsigned char>(log[i])))
+                largest = std::max<uint64_t>(largest,
+                                             std::strtoull(std::string(log.substr(i, 20)).c_str(), nullptr, 10));
+        }
+        sum += largest;
+    }
+    return sum ? cat(std::move(library), stack_mark, sum, "\n") : library;
+}
+
 } // namespace
+
+uint64_t stack_of(std::string_view library)
+{
+    library.remove_prefix(library.size() - std::min<size_t>(library.size(), 40));
+    const size_t at = library.rfind(stack_mark);
+    if (at == library.npos)
+        return 0;
+    return std::strtoull(std::string(library.substr(at + stack_mark.size())).c_str(), nullptr, 10);
+}
 
 Config config()
 {
@@ -101,9 +136,10 @@ namespace {
 /// failed.
 std::optional<std::string> finish_begun(std::string_view source, const std::vector<std::string>& flags)
 {
-    const std::optional<std::string> object = compile_begun(source, flags);
-    if (!object)
+    const std::optional<Compiled> begun = compile_begun(source, flags);
+    if (!begun)
         return {};
+    const std::string* const object = &begun->object;
     const Compiler& cxx = compiler();
     const WorkFolder folder;
     const std::string from = folder.path + object_name, to = folder.path + library_name;
@@ -116,7 +152,7 @@ std::optional<std::string> finish_begun(std::string_view source, const std::vect
     command.insert(command.end(), libraries.begin(), libraries.end());
     if (run(command, folder.path + "/log.txt") != 0)
         return {};
-    return read_file(to);
+    return with_stack(read_file(to), begun->log);
 }
 
 } // namespace
@@ -131,7 +167,7 @@ std::string compile_shared_library(std::string_view source, std::string_view who
     WorkFolder folder;
     const std::string text = folder.path + "/kernel.cpp", out = folder.path + library_name,
                       log = folder.path + "/log.txt";
-    const auto compile = [&](std::string_view code, const std::vector<std::string>& libraries) {
+    const auto compile = [&](std::string_view code, std::vector<std::string> libraries) {
         write_file(text, code, "the source of a kernel");
         std::vector<std::string> command = cxx.command;
         command.insert(command.end(), flags.begin(), flags.end());
@@ -143,11 +179,12 @@ std::string compile_shared_library(std::string_view source, std::string_view who
     if (status != 0 && !whole.empty())
         status = compile(whole, {});
     if (status != 0) {
+        compile(whole.empty() ? source : whole, {"-w"}); // again, for a log without warnings
         folder.keep = true;
         fail(ErrorKind::slang_compile, "compiling the C++ code of ", label, " failed (", cxx.command[0],
              " exited with status ", status, "; source kept in ", text, "):\n", read_file(log));
     }
-    return read_file(out);
+    return with_stack(read_file(out), read_file(log));
 }
 
 } // namespace spy::cpu

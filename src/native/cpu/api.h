@@ -35,6 +35,9 @@ std::string processor_name();
 std::string compile_shared_library(std::string_view source, std::string_view whole,
                                    const std::vector<std::string>& flags, const std::string& label);
 
+/// What the frames of a library's functions take together, where that is much: as none calls itself, no more is needed.
+uint64_t stack_of(std::string_view library);
+
 /// A shared library loaded from memory; unloaded by the destructor.
 class Library {
 public:

@@ -65,7 +65,6 @@ std::vector<std::string> compiler_flags(const CompileDesc& desc)
                                    "-fPIC",
                                    "-fvisibility=hidden",
                                    "-march=native",
-                                   "-w",
                                    "-fwrapv",
                                    "-fno-strict-aliasing",
                                    "-fno-semantic-interposition",
@@ -74,6 +73,10 @@ std::vector<std::string> compiler_flags(const CompileDesc& desc)
     flags.push_back(desc.optimization == 0 ? "-O0" : "-O3");
     if (desc.debug_info)
         flags.push_back("-g");
+    // How much stack a kernel needs is read off the warnings (stack_of); of the others, clang can be spared all.
+    if (compiler().is_clang)
+        flags.push_back("-Wno-everything");
+    flags.push_back("-Wframe-larger-than=2048");
     // GCC vectorises a loop when it has neither been written out before, as the loops that fill a cache line would be,
     // nor calls a function that was too large to be put in its place.
     if (!compiler().is_clang)
@@ -184,7 +187,7 @@ void CpuDevice::expect_compile(const CompileDesc& desc)
 
 std::string CpuDevice::compiler_fingerprint()
 {
-    std::string text = "cpu 2\n" + compiler().identity + "\n" + processor_identity();
+    std::string text = "cpu 3\n" + compiler().identity + "\n" + processor_identity();
     for (const std::string& flag : compiler_flags({}))
         text += flag + " ";
     return text;
@@ -195,12 +198,21 @@ ref<Kernel> CpuDevice::create_kernel(const KernelDesc& desc) { return new CpuKer
 void CpuDevice::run(const CpuKernel& kernel, const LaunchDesc& desc, void* entry_point, void* globals)
 {
     const uint64_t count = uint64_t(desc.group_count[0]) * desc.group_count[1] * desc.group_count[2];
-    auto run = [&](uint64_t begin, uint64_t end) {
+    auto run_plain = [&](uint64_t begin, uint64_t end) {
         run_groups(kernel.function(), desc.group_count, begin, end, entry_point, globals);
+    };
+    auto run = [&](uint64_t begin, uint64_t end) {
+        if (!kernel.needs_stack())
+            return run_plain(begin, end);
+        auto body = [&] { run_plain(begin, end); };
+        const fibers::StackSize groups(kernel.group_stack());
+        fibers::run_on_stack(kernel.group_stack(), [](void* data) { (*static_cast<decltype(body)*>(data))(); }, &body);
     };
     if (!kernel.set_adds())
         return m_pool.run(count, run);
-    std::lock_guard alone(adding()); // plain additions of another Python thread's launch may go to the same memory
+    adding().lock_patiently();
+    const std::lock_guard alone(
+        adding(), std::adopt_lock); // plain additions of another Python thread's launch may go to the same memory
     SharedAdds adds(kernel.set_adds(), desc.added, m_pool, m_spare);
     auto run_adding = [&](uint64_t begin, uint64_t end) {
         const SharedAdds::Piece piece(adds);
@@ -235,8 +247,13 @@ void CpuDevice::launch(const LaunchDesc& desc)
     if (profiler)
         profiler->note(work_of(desc), begin_ticks, host_ticks());
     ++m_submit_id;
-    if (const char* error = fibers::take_error())
-        fail_runtime(kernel->label(), ": ", error);
+    if (const char* error = fibers::take_error()) {
+        if (!kernel->needs_stack())
+            fail_runtime(kernel->label(), ": ", error);
+        fail_runtime(kernel->label(), ": ", error, ": its local variables, recorded states of loops included, take ",
+                     kernel->stack(),
+                     " bytes for each thread; use smaller groups or local arrays, or lower [MaxIters(n)]");
+    }
     if (kernel->overran())
         fail_runtime(
             kernel->label(),

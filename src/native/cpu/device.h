@@ -49,6 +49,12 @@ public:
     void release() noexcept override { m_library.reset(); }
 
     Function function() const { return m_function; }
+    /// What the frames of its functions take on the stack, where that is much.
+    uint64_t stack() const { return m_stack; }
+    /// Whether that may be more than what a thread has.
+    bool needs_stack() const { return m_stack > small_stack; }
+    /// What a thread of it is given then, and a thread of one of its groups always.
+    uint64_t group_stack() const;
     /// Says how the calling thread adds to shared memory; null where the code adds nothing.
     SetAdds set_adds() const { return m_set_adds; }
     /// Whether a launch since the last question left the bounds of an array (code that keeps no count of it: false).
@@ -73,7 +79,10 @@ public:
     }
 
 private:
+    static constexpr uint64_t small_stack = 64 << 10, most_stack = 64 << 20;
+
     std::unique_ptr<Library> m_library;
+    uint64_t m_stack = 0;
     Function m_function = nullptr;
     SetAdds m_set_adds = nullptr;
     std::atomic<int>* m_overrun = nullptr; ///< in the library: see slangpy/slang/bounds_cpp.h

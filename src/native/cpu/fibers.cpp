@@ -21,11 +21,14 @@
 namespace spy::cpu::fibers {
 namespace {
 
-constexpr size_t stack_size = size_t(256) << 10;
 constexpr size_t guard_size = 4096;
+/// Of all threads of a group together, where they need more than usual.
+constexpr size_t most_stacks = size_t(1) << 30;
 constexpr uint32_t slot_size = 128;
-/// Each guard page costs two of the 65530 mappings that Linux grants a process, so most stacks have none.
+/// Each guard page costs two of the 65530 mappings that Linux grants a process, so most stacks have none: they are as
+/// large as the kernel's compiler says.
 constexpr uint32_t guarded_stacks = 64;
+constexpr const char* no_stacks = "there is no memory for the stacks of the threads of a group";
 
 std::atomic<const char*> last_error{nullptr};
 
@@ -51,11 +54,14 @@ struct Fibers {
     std::vector<Wave> waves;
     std::vector<std::pair<void*, size_t>> mappings; ///< the stacks; on Windows its fibers, which own theirs
     uint32_t count = 0, lanes = 1, current = 0;
+    size_t stack_size = usual_stack;
     void* scheduler = nullptr;
     void (*thread)(void*, uint32_t) = nullptr;
     void* data = nullptr;
 
-    ~Fibers();
+    ~Fibers() { clear(); }
+    void clear();
+    void use_stacks(size_t bytes);
     bool reserve(uint32_t wanted);
     void begin(Fiber& fiber);
     void switch_to(Fiber& fiber);
@@ -80,16 +86,20 @@ void WINAPI fiber_main(void*)
     }
 }
 
-Fibers::~Fibers()
+void Fibers::clear()
 {
     for (auto [fiber, size] : mappings)
         DeleteFiber(fiber);
+    mappings.clear();
+    fibers.clear();
 }
 
 bool Fibers::reserve(uint32_t wanted)
 {
     if (!scheduler)
         scheduler = IsThreadAFiber() ? GetCurrentFiber() : ConvertThreadToFiber(nullptr);
+    if (stack_size > usual_stack && wanted > most_stacks / stack_size)
+        return false;
     while (scheduler && fibers.size() < wanted) {
         void* fiber = CreateFiberEx(0, stack_size, FIBER_FLAG_FLOAT_SWITCH, fiber_main, nullptr);
         if (!fiber)
@@ -121,16 +131,20 @@ void fiber_main()
     __builtin_unreachable();
 }
 
-Fibers::~Fibers()
+void Fibers::clear()
 {
     for (auto [memory, size] : mappings)
         munmap(memory, size);
+    mappings.clear();
+    fibers.clear();
 }
 
 bool Fibers::reserve(uint32_t wanted)
 {
     if (wanted <= fibers.size())
         return true;
+    if (stack_size > usual_stack && wanted > most_stacks / stack_size)
+        return false;
     const size_t more = wanted - fibers.size(), bytes = more * stack_size;
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
@@ -161,6 +175,14 @@ void Fibers::wait(State state)
 }
 
 #endif
+
+/// Stacks of another size than before; large ones are given back as soon as they are not used.
+void Fibers::use_stacks(size_t bytes)
+{
+    if (bytes != stack_size)
+        clear();
+    stack_size = bytes;
+}
 
 /// When no lane of a wave can go on: those that wait at the earliest place of the text exchange what they show. So
 /// lanes in a branch or a loop come before those that wait behind it.
@@ -228,7 +250,7 @@ void run_group(uint32_t count, uint32_t lanes, void (*thread)(void* data, uint32
     Fibers& all = pool;
     try {
         if (!all.reserve(count)) {
-            last_error = "there is no memory for the stacks of the threads of a group";
+            last_error = no_stacks;
             return;
         }
         if (all.waves.size() * lanes < count)
@@ -243,6 +265,76 @@ void run_group(uint32_t count, uint32_t lanes, void (*thread)(void* data, uint32
     all.data = data;
     all.run();
 }
+
+StackSize::StackSize(uint64_t bytes) { pool.use_stacks(bytes); }
+StackSize::~StackSize() { pool.use_stacks(usual_stack); }
+
+#ifdef _WIN32
+
+namespace {
+
+struct Visit {
+    void (*body)(void*);
+    void *data, *caller;
+};
+
+void WINAPI visit_main(void* data)
+{
+    const Visit& visit = *static_cast<Visit*>(data);
+    visit.body(visit.data);
+    SwitchToFiber(visit.caller);
+}
+
+} // namespace
+
+void run_on_stack(uint64_t bytes, void (*body)(void* data), void* data)
+{
+    Visit visit{body, data, IsThreadAFiber() ? GetCurrentFiber() : ConvertThreadToFiber(nullptr)};
+    void* fiber = visit.caller ? CreateFiberEx(0, bytes, FIBER_FLAG_FLOAT_SWITCH, visit_main, &visit) : nullptr;
+    if (!fiber) {
+        last_error = "there is no memory for its stack";
+        return;
+    }
+    SwitchToFiber(fiber);
+    DeleteFiber(fiber);
+}
+
+#else
+
+namespace {
+
+/// The stack beside a thread's own, and what runs on it.
+struct Visit {
+    void (*body)(void*) = nullptr;
+    void *data = nullptr, *caller = nullptr;
+};
+thread_local Visit visit;
+
+void visit_main()
+{
+    visit.body(visit.data);
+    void* ignored;
+    spy_switch(&ignored, visit.caller);
+    __builtin_unreachable();
+}
+
+} // namespace
+
+void run_on_stack(uint64_t bytes, void (*body)(void* data), void* data)
+{
+    const size_t size = (bytes + 2 * guard_size - 1) / guard_size * guard_size;
+    void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        last_error = "there is no memory for its stack";
+        return;
+    }
+    mprotect(memory, guard_size, PROT_NONE);
+    visit = {body, data, nullptr};
+    spy_switch(&visit.caller, spy_first_frame(static_cast<char*>(memory) + size, visit_main));
+    munmap(memory, size);
+}
+
+#endif
 
 void group_sync() { pool.wait(State::at_group); }
 

@@ -1,5 +1,6 @@
 #include "core/error.h"
 #include "cpu/device.h"
+#include "cpu/fibers.h"
 #include "cpu/host.h"
 #include "cpu/texel.h"
 #include "device/texel_format.h"
@@ -140,14 +141,22 @@ void fill(const SamplerDesc& desc, SpySampler& out)
 
 CpuKernel::CpuKernel(ref<Device> device, const KernelDesc& desc)
     : Kernel(std::move(device), desc.layout, desc.label),
-      m_library(std::make_unique<Library>(desc.code, desc.label))
+      m_library(std::make_unique<Library>(desc.code, desc.label)),
+      m_stack(stack_of(desc.code))
 {
+    if (m_stack > most_stack)
+        fail_runtime(
+            desc.label, ": its local variables, recorded states of loops included, take ", m_stack,
+            " bytes of stack for each thread, and the cpu device gives it ", most_stack,
+            ": use smaller local arrays or buffers, or lower [MaxIters(n)], of which nested loops multiply theirs");
     void* symbol = m_library->symbol(m_layout->entry_point_name);
     if (!symbol)
         fail_runtime("the compiled code of ", desc.label, " has no function '", m_layout->entry_point_name, "'");
     std::memcpy(&m_function, &symbol, sizeof(symbol));
     if (auto* host = static_cast<const SpyHost**>(m_library->symbol("_spy_host")))
         *host = &host_functions();
+    if (auto* bytes = static_cast<size_t*>(m_library->symbol("_spy_stack_bytes")))
+        *bytes = group_stack();
     m_set_adds = find_set_adds(*m_library);
     m_outside = static_cast<std::atomic<int>*>(m_library->symbol("_spy_outside"));
     m_overrun = static_cast<std::atomic<int>*>(m_library->symbol("_spy_overrun"));
@@ -175,6 +184,12 @@ CpuKernel::CpuKernel(ref<Device> device, const KernelDesc& desc)
         if (scope.parent >= int32_t(m_layout->scopes.size()) ||
             (scope.parent >= 0 && scope.parent_offset + 8 > m_layout->scopes[size_t(scope.parent)].size + 16))
             fail_runtime(desc.label, ": the layout places block '", scope.path, "' outside of its scope");
+}
+
+uint64_t CpuKernel::group_stack() const
+{
+    constexpr uint64_t rest = 64 << 10, page = 4096; // what is called besides: samplers, the switch itself
+    return std::max(fibers::usual_stack, (m_stack + rest + page - 1) / page * page);
 }
 
 void CpuKernel::fill_block(const Arguments& arguments, uint8_t* block) const

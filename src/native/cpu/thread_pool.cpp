@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <unistd.h>
 
 namespace spy {
@@ -51,6 +52,8 @@ void ThreadPool::run_erased(uint64_t count, Call call, const void* body, Sharing
         done = end;
         if (done == count)
             return;
+        if (taken > poll_interval / std::chrono::nanoseconds(1))
+            poll_interrupt();
         const double per_index = std::max(double(taken) / double(size), 0.01);
         if (taken > 1000 || size >= 64) {
             if (per_index * double(count - done) <= double(worth_sharing_ns))
@@ -159,8 +162,12 @@ void ThreadPool::start_workers()
         return;
     m_owner_pid = int(getpid());
     m_state = 0;
-    for (unsigned i = 1; i < m_thread_count; ++i)
-        m_workers.emplace_back([this] { work(); });
+    m_workers.reserve(m_thread_count);
+    try {
+        for (unsigned i = 1; i < m_thread_count; ++i)
+            m_workers.emplace_back([this] { work(); });
+    } catch (const std::system_error&) { // the system grants no more: those that there are do the work
+    }
 }
 
 /// In a forked child the handles name threads that do not exist: they can be neither joined nor destroyed. The locks

@@ -67,13 +67,17 @@ void show_warning(const std::string& text)
         throw nb::python_error();
 }
 
-constexpr const char* unmade_text = "an object of slangpy was never made: its __init__ did not run";
-
 void set_error(const Error& error)
 {
     // Diagnostics quote source files, which need not be UTF-8.
     nb::object text = nb::steal(PyUnicode_DecodeUTF8(error.what(), Py_ssize_t(strlen(error.what())), "replace"));
     PyErr_SetObject(exception_class(error.kind()).ptr(), text.ptr());
+}
+
+void set_cast_error()
+{
+    PyErr_SetString(PyExc_TypeError,
+                    "an object is of another type than is needed here, or was never made: its __init__ did not run");
 }
 
 } // namespace
@@ -91,8 +95,8 @@ void register_error_translator()
             std::rethrow_exception(pointer);
         } catch (const Error& error) {
             set_error(error);
-        } catch (const std::bad_cast&) { // of a value that nanobind has already let through
-            PyErr_SetString(PyExc_TypeError, unmade_text);
+        } catch (const std::bad_cast&) {
+            set_cast_error();
         }
     });
 }
@@ -111,7 +115,7 @@ void set_error_in_flight() noexcept
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::bad_cast&) {
-        PyErr_SetString(PyExc_TypeError, unmade_text);
+        set_cast_error();
     } catch (const std::exception& error) {
         PyErr_SetString(PyExc_RuntimeError, error.what());
     }

@@ -2,6 +2,7 @@
 
 #include "slang/heap.h"
 
+#include <cstring>
 #include <thread>
 #ifndef _WIN32
 #include <pthread.h>
@@ -28,35 +29,44 @@ std::atomic<bool> closed{false}; ///< the process ends: only `closer` may compil
 std::thread::id closer;
 
 /// Deep expressions recurse in Slang; the default stack of a thread is too small for some that a main thread compiles.
-constexpr size_t worker_stack_size = size_t(256) << 20;
+/// Less where there is no room for so much.
+constexpr size_t worker_stack_sizes[] = {size_t(256) << 20, size_t(64) << 20, size_t(16) << 20};
 
 /// Somewhat less than Slang 2026.12 fills with small objects when it starts and reads our library.
 constexpr size_t first_heap = size_t(160) << 20;
+
+#ifndef _WIN32
+void* call_function(void* data)
+{
+    const std::unique_ptr<std::function<void()>> function(static_cast<std::function<void()>*>(data));
+    (*function)();
+    return nullptr;
+}
+#endif
 
 void start_thread(std::function<void()> body)
 {
 #ifdef _WIN32
     std::thread(std::move(body)).detach();
 #else
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, worker_stack_size);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    auto* argument = new std::function<void()>(std::move(body));
-    pthread_t thread;
-    const int result = pthread_create(
-        &thread, &attributes,
-        [](void* data) -> void* {
-            std::unique_ptr<std::function<void()>> function(static_cast<std::function<void()>*>(data));
-            (*function)();
-            return nullptr;
-        },
-        argument);
-    pthread_attr_destroy(&attributes);
-    if (result != 0) {
-        delete argument;
-        fail_runtime("cannot start the compiler thread (pthread_create returned ", result, ")");
+    auto argument = std::make_unique<std::function<void()>>(std::move(body));
+    int result = 0;
+    for (const size_t size : worker_stack_sizes) {
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        pthread_attr_setstacksize(&attributes, size);
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        pthread_t thread;
+        result = pthread_create(&thread, &attributes, call_function, argument.get());
+        pthread_attr_destroy(&attributes);
+        if (result == 0) {
+            (void)argument.release();
+            return;
+        }
     }
+    fail_runtime(
+        "cannot start the thread of the Slang compiler: ", std::strerror(result),
+        "; raise the limit of this process for memory (ulimit -v) or threads (ulimit -u, pids of a container)");
 #endif
 }
 
@@ -171,12 +181,21 @@ void Compiler::start_background()
     auto task = std::make_shared<Task>();
     task->body = [self] { self->global_session(); };
     const std::lock_guard guard(self->m_queue_mutex);
-    self->m_queue.push_back(task);
-    self->m_queue_changed.notify_all();
-    if (!self->m_started) {
-        start_thread([self] { work(self); });
-        self->m_started = true;
+    try {
+        self->enqueue(task);
+    } catch (const Error&) { // the first compile will say so, if one comes
     }
+}
+
+/// Under the queue's mutex. No task waits in the queue where there is no thread to take it.
+void Compiler::enqueue(std::shared_ptr<Task> task)
+{
+    if (!m_started) {
+        start_thread([self = shared_from_this()] { work(self); });
+        m_started = true;
+    }
+    m_queue.push_back(std::move(task));
+    m_queue_changed.notify_all();
 }
 
 void Compiler::drain()
@@ -300,12 +319,7 @@ void Compiler::execute(std::function<void()> body)
             guard.unlock();
             wait_for_the_end();
         }
-        m_queue.push_back(task);
-        m_queue_changed.notify_all();
-        if (!m_started) {
-            start_thread([self = shared_from_this()] { work(self); });
-            m_started = true;
-        }
+        enqueue(task);
     }
     std::unique_lock guard(task->mutex);
     while (!task->finished.wait_for(guard, 50ms, [&] { return task->done; })) {

@@ -98,6 +98,7 @@ public:
 private:
     struct Task;
     void execute(std::function<void()> body);
+    void enqueue(std::shared_ptr<Task> task);
     void acquire(bool may_throw);
     void leave(Task& task);
     void give_up_when_overdue();

@@ -123,6 +123,10 @@ std::string SourceFiles::refusals_since(uint64_t order) const
 
 std::string SourceFiles::prepared(const std::string& given, const std::string& name, const std::string& path)
 {
+    if (!name.empty() && !name.starts_with("_spy_")) { // not of generated modules
+        const std::lock_guard guard(m_mutex);
+        m_texts[path] = given;
+    }
     const std::string source = without_deadly(given, path);
     const Surroundings around = m_imports.around(source, name, path);
     const std::string imported = around.cyclic.empty() ? source : name_cyclic_imports(source, around);
@@ -141,6 +145,13 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
     if (m_rewrites.prints && m_has_library)
         text = import_printing(std::move(text));
     return m_rewrites.inlines_differentiable ? inline_differentiable(text) : text;
+}
+
+std::optional<std::string> SourceFiles::text_of(const std::string& path) const
+{
+    const std::lock_guard guard(m_mutex);
+    const auto found = m_texts.find(path);
+    return found == m_texts.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<std::string> SourceFiles::read(const std::string& path)

@@ -69,6 +69,8 @@ public:
     std::pair<uint64_t, std::vector<Lookup>> lookups(uint64_t since) const;
 
     uint64_t order() const { return lookups(~uint64_t(0)).first; } ///< what lookups() goes on from
+    /// The text of a module that was made of text, as it was given, by the path that its dependencies name.
+    std::optional<std::string> text_of(const std::string& path) const;
     bool is_library(const std::string& path) const;
 
     /// Path -> hash of the bytes on disk when they were read.
@@ -105,6 +107,7 @@ private:
     mutable std::mutex m_mutex;
     std::map<std::string, std::string> m_read;
     std::set<std::string> m_missing;
+    std::map<std::string, std::string> m_texts;                         ///< by path
     std::map<std::string, std::pair<uint64_t, std::string>> m_refusals; ///< by path: which it was, and why
     std::atomic<uint64_t> m_refused{0};
     struct Asked {

@@ -249,6 +249,8 @@ std::shared_ptr<ModuleData> Session::load_module_from_source(const std::string& 
     const auto operation = Compiler::lock_politely(m_operation);
     if (name.empty())
         fail_value("load_module_from_source: the module name is empty");
+    if (name.find('\0') != name.npos)
+        fail_value("load_module_from_source: the module name has a null character");
     if (std::shared_ptr<ModuleData> known = find_named("name:" + name)) {
         if (known->source == ModuleData::Source::text && known->content == source)
             return known;

@@ -5,6 +5,7 @@
 #include "vulkan/variables.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace spy {
 
@@ -38,6 +39,24 @@ std::string advice_on_variables(const std::vector<uint32_t>& code)
         ": its functions keep ", bytes,
         " bytes in variables, recorded states of loops included, and some drivers refuse more than about 16 KiB; "
         "lower [MaxIters(n)] of nested loops, use smaller arrays, or a CUDA device");
+}
+
+/// Drivers that are given more than they can hold do not say so, but compile for minutes or hours. No GPU has room for
+/// more than 512 KiB of a thread's variables; Mesa's processor driver takes a time that grows with the square of them:
+/// a minute for 8 to 16 KiB, or for ten times as much where LLVM does not optimise; kernels with 1 MiB end the process.
+void refuse_large_variables(const std::vector<uint32_t>& code, const std::string& label, bool is_llvmpipe)
+{
+    const char* perf = is_llvmpipe ? std::getenv("GALLIVM_PERF") : nullptr;
+    const bool is_plain = perf && std::string_view(perf).find("nopt") != std::string_view::npos;
+    const uint64_t bytes = bytes_in_variables(code), most = (!is_llvmpipe ? 512 : is_plain ? 128 : 32) << 10;
+    if (bytes <= most)
+        return;
+    fail_runtime(
+        "kernel '", label, "': its functions keep ", bytes,
+        " bytes in variables, recorded states of loops included, and this driver would compile more than ", most,
+        " for hours: use smaller arrays or buffers, lower [MaxIters(n)], of which nested loops multiply theirs",
+        is_llvmpipe && !is_plain ? ", set GALLIVM_PERF=nopt, with which it compiles faster" : "",
+        ", or use a CPU device");
 }
 
 std::string hex(const uint8_t* bytes, size_t count)
@@ -95,6 +114,7 @@ VulkanKernel::VulkanKernel(ref<Device> device, const KernelDesc& desc)
     options.device_name = owner.info().adapter_name;
     const SpirvResult spirv = prepare_spirv(desc.code, *m_layout, options);
     check_descriptor_counts(limits, owner.info().adapter_name);
+    refuse_large_variables(spirv.code, m_label, options.scalar_phis);
     try {
         create_set_layouts(spirv);
         create_pipeline(spirv);

@@ -223,7 +223,11 @@ int main(int count, char** arguments)
     setrlimit(RLIMIT_CORE, &no_core);
     std::set_new_handler([] { _exit(wire::out_of_memory); });
     Inbox inbox;
-    std::thread([&] { work(inbox); }).detach();
+    try {
+        std::thread([&] { work(inbox); }).detach();
+    } catch (const std::system_error&) {
+        return wire::out_of_memory;
+    }
     while (true) {
         uint64_t size = 0;
         receive(&size, sizeof(size), client);

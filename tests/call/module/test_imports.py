@@ -85,3 +85,21 @@ def test_an_empty_text(device: Any) -> None:
     used = spy.Module.load_from_source(device, "empty_user", "import empty_text; float f() { return 2; }")
     if device.type is not spy.DeviceType.null:
         assert used.f() == 2
+
+
+@pytest.mark.parametrize("name", ['quo"ted', "back\\slash", "two\nlines", "it's", "ü ☃", "com*/ment//", "per%s{cent}", "\\n", '\\"'])
+def test_names_with_any_characters(device: Any, name: str) -> None:
+    """Generated code imports modules by their names; what is in them is imported too."""
+    module = source(device, name, TYPES + USES)
+    assert module.half_of(3.0) == 1.5
+    plain = device.load_module_from_source(name + " of the device", "[Differentiable] float squared(float x) { return x * x; }")
+    wrapped = spy.Module(plain, link=[device.load_module_from_source(name + " linked", "float third(float x) { return x / 3; }")])
+    assert (wrapped.squared(3.0), wrapped.third(3.0)) == (9.0, 1.0)
+    x, y = spy.diffPair(3.0), spy.diffPair(0.0, 1.0)
+    wrapped.squared.bwds(x, _result=y)
+    assert x.grad == 6.0
+
+
+def test_names_with_a_null_character(device: Any) -> None:
+    with pytest.raises(ValueError, match="null character"):
+        source(device, "nu\0ll", TYPES)

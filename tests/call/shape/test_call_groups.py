@@ -42,6 +42,44 @@ float sum_of_group(float x, uint thread)
 }
 """
 
+SCAN = """
+import slangpy;
+groupshared float _row[SIZE];
+groupshared uint _count;
+int local(int dim) { return CallShapeInfo::get_call_group_thread_id().shape[dim]; }
+// the sum of the elements of a row of the tile up to this one; doubled steps, each behind a barrier
+float scan_row(float x, float scale)
+{
+    int c = local(1), at = local(0) * WIDTH + c;
+    _row[at] = x * scale;
+    GroupMemoryBarrierWithGroupSync();
+    for (int step = 1; step < WIDTH; step *= 2)
+    {
+        float before = c >= step ? _row[at - step] : 0;
+        GroupMemoryBarrierWithGroupSync();
+        _row[at] += before;
+        GroupMemoryBarrierWithGroupSync();
+    }
+    return _row[at];
+}
+int count_positive(float x)
+{
+    if (local(0) == 0 && local(1) == 0) _count = 0;
+    GroupMemoryBarrierWithGroupSync();
+    InterlockedAdd(_count, uint(x > 0));
+    GroupMemoryBarrierWithGroupSync();
+    return int(_count);
+}
+// the neighbour to the left as it was before, whichever thread comes first
+void shift(inout float x)
+{
+    int c = local(1), at = local(0) * WIDTH + c;
+    _row[at] = x;
+    AllMemoryBarrierWithGroupSync();
+    x = c == 0 ? -1 : _row[at - 1];
+}
+"""
+
 pytestmark = pytest.mark.needs_kernels
 
 
@@ -167,13 +205,58 @@ def test_gradients_are_those_of_the_plain_call(device: Any, tile: tuple[int, ...
 
 def test_a_tile_runs_in_one_hardware_group(device: Any) -> None:
     """Threads of a tile see each other's group-shared memory: each gets the sum over its tile."""
-    if device.info.type == spy.DeviceType.cpu:
-        pytest.skip("no group-shared memory on the CPU device")
     node = source(device, "groups_shared", SHARED).sum_of_group.call_group_shape((2, 2))
     x = array(4, 6)
     found = node(x, spy.thread_id(), _result="numpy")
     sums = x.reshape(2, 2, 3, 2).sum((1, 3))
     np.testing.assert_array_equal(found, sums.repeat(2, 0).repeat(2, 1))
+
+
+def scan(device: Any, tile: tuple[int, int]) -> spy.Module:
+    text = SCAN.replace("SIZE", str(tile[0] * tile[1])).replace("WIDTH", str(tile[1]))
+    return source(device, f"groups_scan_{tile[0]}_{tile[1]}", text)
+
+
+@pytest.mark.parametrize(("shape", "tile"), [((6, 16), (2, 8)), ((64, 96), (4, 32)), ((3, 1024), (1, 256)), ((128, 4), (64, 4))])
+def test_threads_of_a_tile_wait_for_each_other(device: Any, shape: tuple[int, int], tile: tuple[int, int]) -> None:
+    module = scan(device, tile)
+    host = np.random.default_rng(3).integers(-8, 9, shape).astype(np.float32)
+    cells = host.reshape(shape[0] // tile[0], tile[0], shape[1] // tile[1], tile[1])
+    for x in (host, np.asfortranarray(host), spy.Tensor.from_numpy(device, host)):
+        found = module.scan_row.call_group_shape(tile)(x, 0.5, _result="numpy")
+        np.testing.assert_array_equal(found, cells.cumsum(-1).reshape(shape) * 0.5)
+        found = module.count_positive.call_group_shape(tile)(x, _result="numpy")
+        counts = np.broadcast_to((cells > 0).sum((1, 3), keepdims=True), cells.shape)
+        np.testing.assert_array_equal(found, counts.reshape(shape))
+    written = spy.Tensor.from_numpy(device, host)
+    module.shift.call_group_shape(tile)(written)
+    expected = np.concatenate([np.full_like(cells[..., :1], -1), cells[..., :-1]], -1).reshape(shape)
+    np.testing.assert_array_equal(written.to_numpy(), expected)
+    call = module.scan_row.call_group_shape(tile).prepare(spy.Tensor.from_numpy(device, host), 2.0, _result="numpy")
+    np.testing.assert_array_equal(call(), cells.cumsum(-1).reshape(shape) * 2)
+
+
+def test_edge_tiles_wait_for_the_threads_that_there_are(device: Any) -> None:
+    """Elsewhere than on the CPU, what lies outside of the call does not come to the barriers, which is undefined."""
+    if device.info.type != spy.DeviceType.cpu:
+        pytest.skip("barriers that some threads of a group do not reach are undefined")
+    module, host = scan(device, (2, 8)), array(5, 21)
+    found = module.scan_row.call_group_shape((2, 8))(host, 1.0, _result="numpy")
+    np.testing.assert_array_equal(found, np.concatenate([host[:, i : i + 8].cumsum(1) for i in (0, 8, 16)], 1))
+
+
+def test_gradients_in_a_module_with_barriers(device: Any) -> None:
+    """Groups are threads then, on the CPU too: sums of broadcast arguments go over all of them."""
+    text = SHARED + "[Differentiable] float scaled(float a, float x) { return a * x * x; }"
+    node = source(device, "groups_gradients", text).scaled.call_group_shape((2, 4))
+    rng = np.random.default_rng(11)
+    x_host, seed_host = rng.standard_normal((7, 9)).astype(np.float32), rng.standard_normal((7, 9)).astype(np.float32)
+    x, seed, a = spy.Tensor.from_numpy(device, x_host).with_grads(), tensor(device, 7, 9).with_grads(), spy.diffPair(1.5)
+    seed.grad.copy_from_numpy(seed_host)
+    node.bwds(a, x, _result=seed)
+    wide = seed_host.astype(np.float64) * x_host.astype(np.float64)
+    np.testing.assert_allclose(a.grad, (wide * x_host).sum(), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(x.grad.to_numpy(), 3 * wide, rtol=1e-5, atol=1e-6)
 
 
 def test_recorded_calls_run_in_groups(device: Any) -> None:

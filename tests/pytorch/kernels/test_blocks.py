@@ -52,6 +52,27 @@ uniform float factor;
 """
 
 
+def test_threads_with_large_arrays_wait_for_each_other(load: Any) -> None:
+    """On the CPU each thread of a block has a stack of its own, as large as the kernel needs."""
+    m = load("""
+    groupshared float seen[64];
+    [AutoPyBindCUDA] [CudaKernel] void far(TensorView<float> y)
+    {
+        uint t = cudaThreadIdx().x, i = cudaBlockIdx().x * 64 + t;
+        float a[100000];
+        for (int k = 0; k < 100000; k++) a[k] = float(i) + k;
+        seen[t] = a[i * 7];
+        GroupMemoryBarrierWithGroupSync();
+        y[i] = seen[(t + 1) % 64] + a[i];
+    }
+    """)
+    y = torch.zeros(192)
+    m.far(y=y).launchRaw((64, 1, 1), (3, 1, 1))
+    t = np.arange(192)
+    neighbour = t // 64 * 64 + (t + 1) % 64
+    np.testing.assert_array_equal(y.numpy(), 8 * neighbour + 2 * t)
+
+
 def test_sum_in_shared_memory(load: Any, place: str) -> None:
     m = load(SOURCE)
     x = torch.rand(63995, device=place)

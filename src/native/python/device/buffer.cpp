@@ -37,11 +37,18 @@ void write_all(Buffer* buffer, nb::handle data)
 }
 
 /// The bytes of a buffer as an array of nanobind, which speaks DLPack. Shares memory.
-nb::object export_bytes(nb::handle self)
+/// Of methods that take the Python object as well.
+Buffer* buffer_of(nb::handle self)
 {
     Buffer* buffer = nullptr;
     if (!nb::try_cast<Buffer*>(self, buffer, false) || !buffer)
         fail_field("buffer", self, "a Buffer");
+    return buffer;
+}
+
+nb::object export_bytes(nb::handle self)
+{
+    Buffer* buffer = buffer_of(self);
     Device* device = open_device(buffer);
     void* data = buffer->host_pointer();
     int dl_device = nb::device::cpu::value, dl_id = 0;
@@ -62,7 +69,7 @@ nb::object export_bytes(nb::handle self)
 
 nb::object map_buffer(nb::handle self)
 {
-    auto* buffer = nb::cast<Buffer*>(self);
+    Buffer* buffer = buffer_of(self);
     Device* device = open_device(buffer);
     const BufferDesc& desc = buffer->desc();
     nb::object existing = nb::getattr(self, "_mapped", nb::none());
@@ -92,7 +99,7 @@ nb::object map_buffer(nb::handle self)
 
 void unmap_buffer(nb::handle self)
 {
-    auto* buffer = nb::cast<Buffer*>(self);
+    Buffer* buffer = buffer_of(self);
     open_device(buffer);
     nb::object bytes = nb::getattr(self, "_mapped", nb::none());
     if (bytes.is_none())

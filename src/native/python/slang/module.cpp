@@ -69,6 +69,10 @@ void translate(const std::exception_ptr& pointer, void*)
         } catch (nb::python_error& failure) {
             failure.restore();
         }
+    } catch (const std::bad_cast&) {
+        PyErr_SetString(
+            PyExc_TypeError,
+            "an object is of another type than is needed here, or was never made: its __init__ did not run");
     } catch (const std::exception&) {
         throw;      // somebody else's
     } catch (...) { // Slang's own exceptions have no common base

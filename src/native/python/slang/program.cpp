@@ -104,6 +104,7 @@ void bind_module_class(nb::module_& m)
             "The text that it was loaded from; None for files, binary and composed modules.")
         .def_prop_ro("is_composed",
                      [](const SlangModule& self) { return self.data->source == ModuleData::Source::composed; })
+        .def_prop_ro("is_binary", [](const SlangModule& self) { return self.data->source == ModuleData::Source::blob; })
         .def_prop_ro("source_modules",
                      [](const SlangModule& self) {
                          std::vector<ref<SlangModule>> result;

@@ -266,6 +266,13 @@ void bind_session_state(SessionClass& session)
                 return self->state()->files->missing_files();
             },
             "Paths that were looked for and not found.")
+        .def(
+            "text_of",
+            [](ref<Session> self, const std::string& path) {
+                GilRelease release;
+                return self->state()->files->text_of(path);
+            },
+            nb::arg("path"), "The text that a module was made of, by its path among the dependencies; None for files.")
         .def_prop_ro("loaded_names", &loaded_names,
                      "Names of all modules that the compiler has loaded, by itself or as asked.")
         .def(
