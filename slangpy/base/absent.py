@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 class _LateError(builtins.AttributeError):
@@ -24,12 +24,14 @@ class _LateError(builtins.AttributeError):
     def __repr__(self) -> str:
         return f"AttributeError({str(self)!r})"
 
-    @property
-    def args(self) -> tuple[Any, ...]:
-        return (str(self),)
+    if not TYPE_CHECKING:
+
+        @property
+        def args(self) -> tuple[Any, ...]:
+            return (str(self),)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return builtins.AttributeError, self.args
+        return builtins.AttributeError, (str(self),)
 
 
 _LateError.__name__ = _LateError.__qualname__ = "AttributeError"  # what tracebacks print

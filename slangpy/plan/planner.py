@@ -96,7 +96,8 @@ def _resolved(request: Request, target: Target) -> tuple[Resolved, bool, bool]:
     module, options = request.module, request.options
     resolved, sized, shaped = resolve(target, request.arguments, options)
     if options.fwds:
-        check_forward(module, resolved.call_name)
+        types = tuple(p.type_name for p in resolved.parameters if p.io != "return" and not p.is_this)
+        check_forward(module, resolved.call_name, types)
     check_resource_outputs(target.name, resolved)
     check_narrow_floats(resolved, module)
     check_pointer_sized(resolved, module.device, request.label)

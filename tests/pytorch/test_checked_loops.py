@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-
 import slangpy as spy
+
+torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.needs_kernels
 

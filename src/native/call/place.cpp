@@ -14,7 +14,8 @@ void move_number(const Call& call, const Measured& measured, const LeafSpec& spe
     refuse_in_capture(call, measured, "argument ", spec.name,
                       " is a CPU tensor that is copied to the GPU (pass a Python number or ", spec.name, ".cuda())");
     if (leaf.grads[0] || leaf.grads[1])
-        fail_value(call.plan.label, ": argument ", spec.name, " is a diff_pair of CPU tensors, but the module's device is ",
+        fail_value(call.plan.label, ": argument ", spec.name,
+                   " is a diff_pair of CPU tensors, but the module's device is ",
                    "CUDA; pass slangpy.diff_pair(value.cuda(), gradient.cuda())");
     nb::object moved = nb::handle(leaf.object).attr("to")(nb::handle(measured.torch_like->object).attr("device"));
     TorchTensor found;

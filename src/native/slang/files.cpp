@@ -58,18 +58,25 @@ std::vector<std::string> folder_prefixes(const std::vector<std::string>& paths)
     return prefixes;
 }
 
+/// Whether one of the folders has a file of this name.
+bool holds(const std::vector<std::string>& folders, const char* name)
+{
+    std::error_code error;
+    return std::any_of(folders.begin(), folders.end(),
+                       [&](const std::string& path) { return fs::is_regular_file(fs::path(path) / name, error); });
+}
+
 } // namespace
 
 SourceFiles::SourceFiles(std::vector<std::string> include_paths, std::vector<std::string> library_paths, bool sealed,
                          Rewrites rewrites)
     : m_library_paths(folder_prefixes(library_paths)),
+      m_has_library(holds(m_library_paths, "slangpy.slang")),
+      m_has_remainders(m_has_library || holds(include_paths, "slangpy_remainders.slang")),
       m_imports(std::move(include_paths), m_library_paths),
       m_sealed(sealed),
       m_rewrites(rewrites)
 {
-    std::error_code error;
-    for (const std::string& path : m_library_paths)
-        m_has_library |= fs::is_regular_file(fs::path(path) / "slangpy.slang", error);
 }
 
 bool SourceFiles::is_library(const std::string& path) const
@@ -140,7 +147,7 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
     text = rewrite_diagonals(rewrite_merges(text, around.functions), around.functions);
     if (m_rewrites.for_host && m_has_library)
         text = import_narrow(import_host(std::move(text), around), around);
-    if (m_has_library)
+    if (m_has_remainders)
         text = import_remainders(std::move(text));
     if (m_rewrites.prints && m_has_library)
         text = import_printing(std::move(text));

@@ -98,12 +98,13 @@ private:
     void note(const std::string& asked, const std::string& real);
 
     std::vector<std::string> m_library_paths;
+    bool m_has_library;    ///< our library is among them
+    bool m_has_remainders; ///< sources can import slangpy_remainders
     ImportMap m_imports;
     bool m_sealed; ///< there are no files
     Rewrites m_rewrites;
     std::atomic<int> m_quiet{0};
     std::atomic<bool> m_has_derivatives{false}, m_has_differentiable{false};
-    bool m_has_library = false; ///< our library is among them
     mutable std::mutex m_mutex;
     std::map<std::string, std::string> m_read;
     std::set<std::string> m_missing;

@@ -566,3 +566,50 @@ def test_backward_derivative_only(device, m):
     y = other.fine.fwds(x)
     same(y, [2, 40])
     same(y.grad, [5, 80])
+
+
+OVERLOADS = """
+import slangpy;
+[BackwardDerivative(cube_bwd)] float cube(float x) { return x * x * x; }
+void cube_bwd(inout DifferentialPair<float> x, float d) { x = diffPair(x.p, 3 * x.p * x.p * d); }
+[Differentiable] float cube(float x, float k) { return k * x * x * x; }
+[Differentiable] float2 cube(float2 x) { return float2(cube(x.x), cube(x.y)); }
+[Differentiable] float inner(float x) { return x + cube(x); }
+[Differentiable] float by_two(float x) { return cube(x, 2.0); }
+[Differentiable] float vectors(float x) { return cube(float2(x, 1)).x; }
+
+float square(float x) { return x * x; }
+float square(float x, float k) { return k * x * x; }
+[BackwardDerivativeOf(square)] void square_bwd(inout DifferentialPair<float> x, float d) { x = diffPair(x.p, 2 * x.p * d); }
+[BackwardDerivativeOf(square)]
+void square_bwd_k(inout DifferentialPair<float> x, inout DifferentialPair<float> k, float d)
+{
+    x = diffPair(x.p, 2 * k.p * x.p * d);
+    k = diffPair(k.p, x.p * x.p * d);
+}
+[ForwardDerivativeOf(square)]
+DifferentialPair<float> square_fwd(DifferentialPair<float> x) { return diffPair(x.p * x.p, 2 * x.p * x.d); }
+[Differentiable] float squared(float x) { return square(x, 3.0); }
+
+[BackwardDerivative(both_bwd)] [ForwardDerivative(both_fwd)] float both(float x) { return 2 * x; }
+void both_bwd(inout DifferentialPair<float> x, float d) { x = diffPair(x.p, 2 * d); }
+DifferentialPair<float> both_fwd(DifferentialPair<float> x) { return diffPair(2 * x.p, 2 * x.d); }
+[Differentiable] float both(float x, float k) { return k * x; }
+[Differentiable] float fine(float x) { return both(x) + both(x, 3.0); }
+"""
+
+
+def test_overloads_of_which_one_has_a_backward_derivative_only(device):
+    """Slang would take its value for zero: what calls the name is refused, and so is the overload itself."""
+    m = spy.Module.load_from_source(device, "fwds_overloads", OVERLOADS)
+    x = dual(device, [1, 2], [1, 1])
+    for name, culprit in (("inner", "cube"), ("by_two", "cube"), ("vectors", "cube"), ("squared", "square")):
+        with pytest.raises(spy.ResolveException, match=rf"'{culprit}' \(called by '{name}'\) has a custom backward deriv"):
+            m[name].fwds(x)
+    with pytest.raises(spy.ResolveException, match="'cube' has a custom backward derivative only"):
+        m.cube.fwds(x)
+    y = m.cube.fwds(x, 2.0)  # this overload calls no other
+    same(y.grad, [6, 24])
+    y = m.fine.fwds(x)
+    same(y, [5, 10])
+    same(y.grad, [5, 5])

@@ -102,7 +102,8 @@ namespace {
 /// `import module;` behind a source that names a function of Slang's which our module has instead.
 std::string import_function(std::string source, std::string_view function, const std::string& module)
 {
-    const bool may = source.find(function) != source.npos && source.find("import " + module) == source.npos;
+    const bool may = source.find(function) != source.npos && source.find("import " + module) == source.npos &&
+        source.find("module " + module) == source.npos;
     const auto is_it = [&](std::string_view word) { return word == function; };
     return may && names(source, is_it) ? source + "\nimport " + module + ";\n" : source;
 }

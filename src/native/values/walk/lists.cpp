@@ -216,7 +216,8 @@ nb::object walk_objects(Walk& w, PyObject* value)
     PyObject* list = w.hold(items);
     int64_t own = add_aggregate(w, list, ValueKind::list);
     w.signature.leaves[size_t(own)].shape.push_back(PyList_GET_SIZE(list));
-    return merged.is_valid() ? walk_merged(w, std::move(merged), list, own) : walk_array_of_objects(w, value, list, own);
+    return merged.is_valid() ? walk_merged(w, std::move(merged), list, own)
+                             : walk_array_of_objects(w, value, list, own);
 }
 
 /// The fields of a dict by name, in that order.
