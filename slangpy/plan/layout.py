@@ -25,6 +25,7 @@ from .specification import (
     CallOffsets,
     Element,
     LeafSpec,
+    Notes,
     ReferenceSpec,
     ResourceSpec,
     ResultSpec,
@@ -88,8 +89,7 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
         patch_least=variants.PATCH_LEAST if can_patch(request, planned) else -1,
         picks_least=variants.PICKS_LEAST if picks_elements(plan) else -1,
         can_spread=can_spread(request, planned),
-        warnings=warnings_of(request, planned),
-        globals=_read_globals(request, planned, layout),
+        notes=Notes(warnings_of(request, planned), _read_globals(request, planned, layout)),
         is_forward_mode=request.options.fwds,
     )
 

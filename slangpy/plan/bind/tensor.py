@@ -30,6 +30,7 @@ from .base import (
 )
 from .views import VIEW, bind_tensor_view
 
+_VECTOR = re.compile(r"vector<(\w+),(\d)>")
 READ_ONLY = "read-only: create it with BufferUsage.unordered_access, or set flags.writeable of an array"
 
 
@@ -51,6 +52,9 @@ def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
             f"{'tensor' if value.kind == 'tensor' else 'array'} to a writable tensor ({type_.full_name}): create it with "
             "BufferUsage.unordered_access, or set flags.writeable of an array"
         )
+    packed = _bind_vectors(value, type_, context, own)
+    if packed is not None:
+        return packed
     if own.replace(" ", "") != element.replace(" ", ""):
         raise NoMatch(
             f"{value.summary()} does not match slang type {type_.full_name}: Can't convert tensor with element type "
@@ -67,9 +71,31 @@ def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
     )
 
 
+def _bind_vectors(value: Value, type_: SlangType, context: Context, own: str) -> Binding | None:
+    """An array of numbers for a tensor of vectors, which are in its last dimension: arrays have no vectors of their own."""
+    found = TENSOR.match(type_.full_name)
+    vector = _VECTOR.fullmatch(found[4].replace(" ", "")) if found is not None else None
+    if found is None or vector is None or vector[1] != own or value.kind != "array":
+        return None
+    if found[1] or found[3] or found[2] == "Atomic":
+        return None  # a gradient would need a view of its own
+    rank, count = int(found[5]), int(vector[2])
+    element = context.find(found[4])
+    if not rank or len(value.shape) <= rank or element is None or element.element_layout.stride != SIZES[own] * count:
+        return None
+    access = found[2]
+    inner = context.layout.require_type_by_name(f"{access}Tensor<{own}, {rank + 1}>")
+    sizes = (-1,) * rank + (count,)
+    dims = len(value.shape) - len(sizes)
+    return Binding(
+        "view", value, inner.full_name, inner, dims, sizes, own, rank=rank + 1, cost=(1, 1 if dims else 0),
+        view=f"{access}Tensor<{found[4]}, {rank}>", packs=count,
+    )  # fmt: skip
+
+
 def _how_to_convert(value: Value, element: str, type_name: str) -> str:
     """What to write where a container has other elements than a tensor parameter."""
-    found = re.fullmatch(r"vector<(\w+),(\d)>", element.replace(" ", ""))
+    found = _VECTOR.fullmatch(element.replace(" ", ""))
     rank = len(value.shape)
     if found is None or found[1] != _element_name(value) or rank < 2:
         return "convert the container, or take elements as parameters with .convert()"
