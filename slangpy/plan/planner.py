@@ -185,7 +185,8 @@ def _unnamed_fields(path: str, binding: Binding) -> list[tuple[str, list[str]]]:
     found: list[tuple[str, list[str]]] = []
     given = dict(binding.fields)
     if binding.kind == "struct" and given and binding.value is not None and binding.value.kind == "dict":
-        lacking = [name for name in getattr(binding.type, "fields", {}) if name not in given]
+        values = {n: f for n, f in getattr(binding.type, "fields", {}).items() if f.type.kind not in ("resource", "sampler_state")}
+        lacking = [name for name in values if name not in given]
         if lacking and not binding.lifted and binding.type.kind == "struct":
             found.append((path, lacking))
     for name, child in binding.fields:

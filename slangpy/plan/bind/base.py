@@ -48,6 +48,7 @@ class Context:
     reads: bool = True
     size_dependent: bool = False
     module: Any = None
+    function: str = ""
     list_dims: int = 0  # inside a list of dicts: dimensions that belong to the list, which no parameter consumes
 
     def find(self, name: str) -> SlangType | None:
