@@ -236,7 +236,7 @@ def container_candidates(value: Value, pattern: Any, context: Context) -> list[S
     if kind == "matrix":
         return _sized(own, pattern, "matrix", context)
     if kind == "array":
-        return _array_candidates(own, pattern, context)
+        return _array_candidates(own, pattern, context) or _array_by_shape(value, own, pattern, context)
     if kind in ("generic_type_parameter", "interface", "none"):
         whole = context.find(f"Tensor<{element}, {len(value.shape)}>") if value.shape else None
         return [own] + ([whole] if whole is not None else [])
@@ -281,6 +281,23 @@ def _array_candidates(own: SlangType, pattern: Any, context: Context) -> list[Sl
         if type_ is not None:
             found.append(type_)
     return found
+
+
+def _array_by_shape(value: Value, own: SlangType, pattern: Any, context: Context) -> list[SlangType]:
+    """An array of open sizes and a stated element, `half[N]`: the last dimensions tell. `float[N]` is refused, as by
+    shader-slang/slangpy: there it is `map` that tells an array from its elements."""
+    sizes: list[int] = []
+    while pattern is not None and pattern_kind(pattern) == "array":
+        sizes.append(pattern.element_count)
+        pattern = pattern.element_type
+    if pattern is None or pattern.full_name != own.full_name or own.kind != "scalar" or own.full_name == "float":
+        return []
+    last = value.shape[len(value.shape) - len(sizes) :]
+    if len(last) < len(sizes) or 0 in last or any(size not in (n, -1, 0) for n, size in zip(last, sizes, strict=True)):
+        return []
+    context.size_dependent = context.shape_dependent = True
+    found = context.find(own.full_name + "".join(f"[{n}]" for n in reversed(last)))
+    return [found] if found is not None else []
 
 
 def _bind_tensor(value: Value, type_: SlangType, context: Context) -> Binding:
