@@ -67,3 +67,10 @@ def test_names_of_loaded_files(device: Any, tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(spy.CallError, match="lights::f: "):
             module.f("a", 1)
     assert pickle.loads(pickle.dumps(module)).name == str(folder / "lights.slang")
+
+
+def test_fields_of_instances(device: Any) -> None:
+    module = source(device, "hidden_fields", "struct S { float data; float y; float sum() { return data + y; } }")
+    with pytest.warns(SlangWarning, match=r"field 'data' of S has the name of an attribute of InstanceList.*\.data\['data'\]"):
+        instances = spy.InstanceList(module.S, {"data": 1.0, "y": 2.0})
+    assert instances.data["data"] == 1 and instances.y == 2 and instances.sum() == 3
