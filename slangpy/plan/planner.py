@@ -199,10 +199,10 @@ def silent_prints(request: Request, planned: Planned) -> list[str]:
     module = request.module
     if getattr(getattr(module.device, "desc", None), "enable_print", True):
         return []
+    if not mentions(module, r"\bprintf?\s*\("):
+        return []
     ours = mentions(module, r"\bimport\s+(?:slangpy_print|sgl\.device\.print)\b")
     names = [n for n in ("print", "printf") if ours or (n == "printf" and module.device.compile_target.format != "cuda")]
-    if not names:
-        return []
     used = reached_words(module, planned.resolved.call_name.rpartition(".")[2].partition("<")[0])
     return [
         f"{request.label}: {name}() shows nothing on this device; create it with enable_print=True, or take the call out"
