@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .base.absent import absent
+from .errors import SlangWarning
 from .plan.inspection import names_in
 from .tensor import Tensor
 from .values.packed import pack
@@ -50,6 +52,14 @@ class InstanceList:
             if unknown:
                 known = ", ".join(self._struct.fields) or "none"
                 raise ValueError(f"struct {self._struct.name} has no field '{unknown[0]}'; its fields are {known}")
+            for name in data:
+                if hasattr(InstanceList, name):
+                    warnings.warn(
+                        f"field '{name}' of {self._struct.name} has the name of an attribute of {type(self).__name__}: read it "
+                        f"as .data['{name}'], or rename it",
+                        SlangWarning,
+                        stacklevel=3,
+                    )
             data = {"_type": self._struct.full_name, **data}
         elif isinstance(data, Tensor):
             if data.dtype.full_name != self._struct.full_name:

@@ -469,7 +469,7 @@ class Module(Shared):
                 table.clear()
 
     def __repr__(self) -> str:
-        return f"Module(name='{self.name}', linked_modules={len(self.link)})"
+        return f"Module(name='{self._stem}', linked_modules={len(self.link)})"
 
     def __dir__(self) -> list[str]:
         declared = set(callable_names(self._compiled.main))

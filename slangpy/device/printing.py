@@ -69,7 +69,7 @@ class _Number:
 
     def __init__(self, value: Any, is_part: bool) -> None:
         self.value = value
-        self._largest = _LARGEST_FLOAT if isinstance(value, np.float32) and not is_part else _LARGEST
+        self._largest = _LARGEST_FLOAT if isinstance(value, np.floating) and not is_part else _LARGEST
 
     def __format__(self, spec: str) -> str:
         value = self.value

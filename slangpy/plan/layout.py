@@ -26,6 +26,7 @@ from .specification import (
     Element,
     LeafSpec,
     LeastInvocations,
+    Notes,
     ReferenceSpec,
     ResourceSpec,
     ResultSpec,
@@ -92,8 +93,7 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
         ),
         can_spread=can_spread(request, planned),
         has_loops=request.on_cpu and plan.may_loop,
-        warnings=warnings_of(request, planned),
-        globals=_read_globals(request, planned, layout),
+        notes=Notes(warnings_of(request, planned), _read_globals(request, planned, layout)),
         is_forward_mode=request.options.fwds,
     )
 

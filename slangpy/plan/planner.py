@@ -191,7 +191,8 @@ def _unnamed_fields(path: str, binding: Binding) -> list[tuple[str, list[str]]]:
     found: list[tuple[str, list[str]]] = []
     given = dict(binding.fields)
     if binding.kind == "struct" and given and binding.value is not None and binding.value.kind == "dict":
-        lacking = [name for name in getattr(binding.type, "fields", {}) if name not in given]
+        values = {n: f for n, f in getattr(binding.type, "fields", {}).items() if f.type.kind not in ("resource", "sampler_state")}
+        lacking = [name for name in values if name not in given]
         if lacking and not binding.lifted and binding.type.kind == "struct":
             found.append((path, lacking))
     for name, child in binding.fields:
@@ -204,10 +205,10 @@ def silent_prints(request: Request, planned: Planned) -> list[str]:
     module = request.module
     if getattr(getattr(module.device, "desc", None), "enable_print", True):
         return []
+    if not mentions(module, r"\bprintf?\s*\("):
+        return []
     ours = mentions(module, r"\bimport\s+(?:slangpy_print|sgl\.device\.print)\b")
     names = [n for n in ("print", "printf") if ours or (n == "printf" and module.device.compile_target.format != "cuda")]
-    if not names:
-        return []
     used = reached_words(module, planned.resolved.call_name.rpartition(".")[2].partition("<")[0])
     return [
         f"{request.label}: {name}() shows nothing on this device; create it with enable_print=True, or take the call out"

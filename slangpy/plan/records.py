@@ -116,6 +116,7 @@ class Binding:
     widen: bool = False  # a number for a vector
     view: str = ""  # a TensorView or DiffTensorView: the name of its type; the rest says what it is made from
     vectors: int = 0  # of a TensorView: how many scalars lie side by side as a vector; 1: its own elements
+    packs: int = 0  # of a Tensor of vectors over an array of scalars: how many there are in a vector
     pair: bool = False  # a DiffPair for a DifferentialPair<T>; `stored` is T
 
     array_type: str = ""  # resources: the array of resources that this is an element of

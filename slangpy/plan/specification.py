@@ -55,6 +55,7 @@ class ViewSpec:
     """Of the container, of the gradient that is read, and of the one that is added to."""
     element: Element = Element()
     vectors: int = 0
+    packs: int = 0
     sums: Sums = Sums()
     table: int = -1
     """Entry of a list: the leaf of the list."""
@@ -199,6 +200,15 @@ class LeastInvocations:
 
 
 @dataclass(frozen=True)
+class Notes:
+    """What is told at each process's first call with a plan."""
+
+    warnings: tuple[str, ...] = ()
+    globals: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The globals with values that the function reads, and the fields of those that are structs."""
+
+
+@dataclass(frozen=True)
 class Specification:
     """A frozen plan."""
 
@@ -221,10 +231,7 @@ class Specification:
     can_spread: bool = False
     has_loops: bool = False
     """On the CPU: invocations may take long, so that few of them are enough for a block."""
-    warnings: tuple[str, ...] = ()
-    """Told at each process's first call with the plan."""
-    globals: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """The globals with values that the function reads, and the fields of those that are structs."""
+    notes: Notes = Notes()
     is_forward_mode: bool = False
 
 
@@ -243,7 +250,7 @@ RECORDS = {
     cls.__name__: cls
     for cls in (
         Element, Sums, SkipSpec, ValueSpec, ViewSpec, PackedSpec, GeneratorSpec, PointerSpec, ResourceSpec, ReferenceSpec,
-        CustomSpec, TableSpec, LeafSpec, ResultSpec, CallOffsets, LeastInvocations, Specification,
+        CustomSpec, TableSpec, LeafSpec, ResultSpec, CallOffsets, LeastInvocations, Notes, Specification,
     )
 }  # fmt: skip
 """The records that disk keeps, by name."""

@@ -83,7 +83,7 @@ class PlanView:
         return self._planned
 
     def _warn(self) -> None:
-        for text in self.spec.warnings:
+        for text in self.spec.notes.warnings:
             warnings.warn(text, RuntimeWarning, stacklevel=5)
 
     def build_spec(self) -> None:
@@ -212,7 +212,7 @@ def _plan_call(node: Any, description: list[Any], result_type: Any, deterministi
         if not view.restore():
             view.build_spec()
             release(arguments)
-        warn_of_unset(node, view.spec.globals)
+        warn_of_unset(node, view.spec.notes.globals)
         return view.native_spec()
 
 

@@ -105,7 +105,8 @@ def make_module(
     given = (options, defines, [id(m) for m in link])
     for module in modules_of(device):
         same = module._source == source and (module.options, module._defines, [id(m) for m in module.link]) == given
-        if same and where == (os.fspath(module._path.absolute()) if module._path is not None else module._stem):
+        place = os.fspath(module._path.absolute()) if module._path is not None else module._stem
+        if same and where == place and name in ("", module.name):
             return module
     if source:
         return Module.load_from_source(device, where, source, options, link, defines)

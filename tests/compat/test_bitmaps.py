@@ -273,7 +273,10 @@ def test_what_does_not_resample() -> None:
 @pytest.mark.parametrize(
     ("dtype", "channels", "options", "expected"),
     [(np.uint8, 3, {}, "rgba8_unorm_srgb"), (np.uint8, 3, {"load_as_srgb": False}, "rgba8_unorm"),
-     (np.uint8, 4, {"load_as_normalized": False}, "rgba8_uint"), (np.uint8, 1, {}, "r8_unorm"),
+     (np.uint8, 4, {"load_as_normalized": False}, "rgba8_unorm_srgb"), (np.uint8, 3, {"load_as_normalized": False}, "rgba8_unorm_srgb"),
+     (np.uint8, 4, {"load_as_normalized": False, "load_as_srgb": False}, "rgba8_uint"),
+     (np.uint8, 1, {"load_as_normalized": False}, "r8_uint"), (np.float32, 3, {"generate_mips": True}, "rgba32_float"),
+     (np.float16, 3, {"generate_mips": True}, "rgba16_float"), (np.uint8, 1, {}, "r8_unorm"),
      (np.float32, 4, {}, "rgba32_float"), (np.float16, 2, {}, "rg16_float"), (np.uint16, 1, {}, "r16_unorm")],
 )  # fmt: skip
 def test_textures(device: spy.Device, dtype: Any, channels: int, options: Any, expected: str) -> None:

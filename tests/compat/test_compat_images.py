@@ -310,7 +310,8 @@ def test_members_of_the_platform() -> None:
     assert platform.executable_name == platform.executable_path.name
     for folder in (platform.app_data_directory, platform.project_directory, platform.runtime_directory):
         assert isinstance(folder, Path) and folder.is_absolute()
-    assert platform.runtime_directory.parent == platform.project_directory
+    assert platform.runtime_directory.parent == platform.project_directory == platform.project_directory()
+    assert type(platform.project_directory()) is type(Path()) and (platform.project_directory() / "slangpy").is_dir()
 
 
 GLFW = """

@@ -91,7 +91,7 @@ def test_results(mode: str, given: Any, kind: type):
 
 def test_backward_calls():
     spec = spec_of(module().poly.bwds, number(), number(), tensor(5, grads=True), tensor(5, grads=True))
-    assert spec.result == ResultSpec("none") and not spec.warnings
+    assert spec.result == ResultSpec("none") and not spec.notes.warnings
     x = spec.leaves[2].kind
     assert isinstance(x, ViewSpec)
     assert [view is not None for view in x.views] == [True, False, True]

@@ -41,6 +41,20 @@ def test_a_cell_is_a_module(shell: Any, device: spy.Device) -> None:
     assert run(shell, "user.four(values, _result='numpy')").tolist() == [3, 7, 11]
 
 
+@pytest.mark.needs_kernels
+def test_cells_that_import_another_are_told_of_its_new_code(shell: Any, device: spy.Device) -> None:
+    shell.user_ns["mine"] = device
+    run(shell, "%%slang base --device mine\nfloat twice(float x) { return 2 * x; }")
+    run(shell, "%%slang user --device mine\nimport base;\nfloat four(float x) { return twice(twice(x)); }")
+    run(shell, "%%slang other --device mine\nfloat f(float x) { return x; }")
+    run(shell, "%%slang base --device mine\nfloat twice(float x) { return 2 * x; }")  # the same
+    with pytest.warns(spy.errors.SlangWarning, match="%%slang base: user imported its earlier code"):
+        run(shell, "%%slang base --device mine\nfloat twice(float x) { return 3 * x; }")
+    assert run(shell, "user.four(1.0)") == 4
+    run(shell, "%%slang user --device mine\nimport base;\nfloat four(float x) { return twice(twice(x)); }")
+    assert run(shell, "user.four(1.0)") == 9
+
+
 def test_the_newest_device_is_taken(shell: Any) -> None:
     with spy.Device(type=spy.DeviceType.null) as device:
         run(shell, "%%slang shader\nfloat f(float x) { return x; }")

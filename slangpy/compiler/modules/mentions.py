@@ -46,6 +46,12 @@ def reached_words(module: Any, name: str) -> frozenset[str]:
     return frozenset(word for body in _reached(module, name) for word in re.findall(r"\w+", body))
 
 
+def may_use(module: Any, function: str, name: str) -> bool:
+    """Whether a function, or one that it calls, may name something (True if its text is not at hand)."""
+    words = reached_words(module, function.partition("<")[0].rpartition("::")[2])
+    return not words or name in words
+
+
 def _reached(module: Any, name: str) -> Iterator[str]:
     """What stands in the braces of a function, and of those that it calls, directly or not."""
     text = re.sub(r"\]\s*", "] ", without_comments(sources_of(module) or ""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ...compiler.modules.mentions import may_use
 from ...errors import BoundVariableException, KernelGenException
 from ...reflection import SlangType
 from ..records import Binding, Value
@@ -69,7 +70,7 @@ def _bind_dict(value: Value, type_: SlangType, context: Context) -> Binding:
             raise KernelGenException(f"struct {type_.full_name} has no field '{name}'; its fields are {list(fields)}")
         lists = value.details.get("list_depth", -1)
         bound.append((name, _bind_child(child, fields[name].type, context, f"field '{name}'", lists)))
-    _check_resources(value, type_, type_)
+    _check_resources(value, type_, type_, context)
     cost = max([child.cost for _, child in bound], default=(0, 0))
     return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=cost)
 
@@ -87,15 +88,16 @@ def _bind_temporary(value: Value, type_: SlangType, declared: SlangType | None, 
     return bind_list_to_tensor(value, type_, int(tensor.group(5)), element, context)
 
 
-def _missing_resource(type_: SlangType, given: set[str]) -> str:
-    """Path of a texture, buffer or sampler that a struct would hold in a field that is left out; empty without one."""
+def _missing_resource(type_: SlangType, given: set[str], context: Context) -> str:
+    """Path of a texture, buffer or sampler that a struct would hold in a field that is left out, and that the function may
+    use; empty without one."""
     for name, field in type_.fields.items():
         if name in given:
             continue
         inner, _ = split_element(field.type)
-        if inner.kind in ("resource", "sampler_state"):
+        if inner.kind in ("resource", "sampler_state") and may_use(context.module, context.function, name):
             return name
-        deeper = _missing_resource(inner, set()) if inner.kind == "struct" else ""
+        deeper = _missing_resource(inner, set(), context) if inner.kind == "struct" else ""
         if deeper:
             return f"{name}.{deeper}"
     return ""
@@ -133,7 +135,7 @@ def _bind_struct_array(value: Value, type_: SlangType, declared: SlangType | Non
     if front < 0 or shape[front:] != sizes:
         raise no_match(value, type_, f"it has {_count(shape)} elements, the parameter takes {_count(sizes)}")
     fields = _fields_of(value, element)
-    _check_resources(value, type_, element)
+    _check_resources(value, type_, element, context)
     if is_plain(value) and not front and element.kind == "struct":
         whole = replace(value, leaf=value.details["list_leaf"])
         return Binding("value", whole, type_.full_name, type_, stored=type_.full_name)
@@ -175,8 +177,8 @@ def _array_of(type_: SlangType) -> tuple[SlangType, tuple[int, ...]]:
     return type_, tuple(sizes)
 
 
-def _check_resources(value: Value, type_: SlangType, struct: SlangType) -> None:
-    resource = _missing_resource(struct, {str(name) for name, _ in value.fields})
+def _check_resources(value: Value, type_: SlangType, struct: SlangType, context: Context) -> None:
+    resource = _missing_resource(struct, {str(name) for name, _ in value.fields}, context)
     if resource:
         raise no_match(value, type_, f"field '{resource}' is a resource, which has no default: pass one")
 

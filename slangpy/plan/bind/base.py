@@ -47,7 +47,9 @@ class Context:
     writable: bool = False
     reads: bool = True
     size_dependent: bool = False
+    shape_dependent: bool = False  # on the sizes of containers as well as of lists
     module: Any = None
+    function: str = ""
     list_dims: int = 0  # inside a list of dicts: dimensions that belong to the list, which no parameter consumes
 
     def find(self, name: str) -> SlangType | None:

@@ -30,6 +30,7 @@ from .base import (
 )
 from .views import VIEW, bind_tensor_view
 
+_VECTOR = re.compile(r"vector<(\w+),(\d)>")
 READ_ONLY = "read-only: create it with BufferUsage.unordered_access, or set flags.writeable of an array"
 
 
@@ -51,6 +52,9 @@ def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
             f"{'tensor' if value.kind == 'tensor' else 'array'} to a writable tensor ({type_.full_name}): create it with "
             "BufferUsage.unordered_access, or set flags.writeable of an array"
         )
+    packed = _bind_vectors(value, type_, context, own)
+    if packed is not None:
+        return packed
     if own.replace(" ", "") != element.replace(" ", ""):
         raise NoMatch(
             f"{value.summary()} does not match slang type {type_.full_name}: Can't convert tensor with element type "
@@ -67,9 +71,31 @@ def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
     )
 
 
+def _bind_vectors(value: Value, type_: SlangType, context: Context, own: str) -> Binding | None:
+    """An array of numbers for a tensor of vectors, which are in its last dimension: arrays have no vectors of their own."""
+    found = TENSOR.match(type_.full_name)
+    vector = _VECTOR.fullmatch(found[4].replace(" ", "")) if found is not None else None
+    if found is None or vector is None or vector[1] != own or value.kind != "array":
+        return None
+    if found[1] or found[3] or found[2] == "Atomic":
+        return None  # a gradient would need a view of its own
+    rank, count = int(found[5]), int(vector[2])
+    element = context.find(found[4])
+    if not rank or len(value.shape) <= rank or element is None or element.element_layout.stride != SIZES[own] * count:
+        return None
+    access = found[2]
+    inner = context.layout.require_type_by_name(f"{access}Tensor<{own}, {rank + 1}>")
+    sizes = (-1,) * rank + (count,)
+    dims = len(value.shape) - len(sizes)
+    return Binding(
+        "view", value, inner.full_name, inner, dims, sizes, own, rank=rank + 1, cost=(1, 1 if dims else 0),
+        view=f"{access}Tensor<{found[4]}, {rank}>", packs=count,
+    )  # fmt: skip
+
+
 def _how_to_convert(value: Value, element: str, type_name: str) -> str:
     """What to write where a container has other elements than a tensor parameter."""
-    found = re.fullmatch(r"vector<(\w+),(\d)>", element.replace(" ", ""))
+    found = _VECTOR.fullmatch(element.replace(" ", ""))
     rank = len(value.shape)
     if found is None or found[1] != _element_name(value) or rank < 2:
         return "convert the container, or take elements as parameters with .convert()"
@@ -210,7 +236,7 @@ def container_candidates(value: Value, pattern: Any, context: Context) -> list[S
     if kind == "matrix":
         return _sized(own, pattern, "matrix", context)
     if kind == "array":
-        return _array_candidates(own, pattern, context)
+        return _array_candidates(own, pattern, context) or _array_by_shape(value, own, pattern, context)
     if kind in ("generic_type_parameter", "interface", "none"):
         whole = context.find(f"Tensor<{element}, {len(value.shape)}>") if value.shape else None
         return [own] + ([whole] if whole is not None else [])
@@ -255,6 +281,23 @@ def _array_candidates(own: SlangType, pattern: Any, context: Context) -> list[Sl
         if type_ is not None:
             found.append(type_)
     return found
+
+
+def _array_by_shape(value: Value, own: SlangType, pattern: Any, context: Context) -> list[SlangType]:
+    """An array of open sizes and a stated element, `half[N]`: the last dimensions tell. `float[N]` is refused, as by
+    shader-slang/slangpy: there it is `map` that tells an array from its elements."""
+    sizes: list[int] = []
+    while pattern is not None and pattern_kind(pattern) == "array":
+        sizes.append(pattern.element_count)
+        pattern = pattern.element_type
+    if pattern is None or pattern.full_name != own.full_name or own.kind != "scalar" or own.full_name == "float":
+        return []
+    last = value.shape[len(value.shape) - len(sizes) :]
+    if len(last) < len(sizes) or 0 in last or any(size not in (n, -1, 0) for n, size in zip(last, sizes, strict=True)):
+        return []
+    context.size_dependent = context.shape_dependent = True
+    found = context.find(own.full_name + "".join(f"[{n}]" for n in reversed(last)))
+    return [found] if found is not None else []
 
 
 def _bind_tensor(value: Value, type_: SlangType, context: Context) -> Binding:

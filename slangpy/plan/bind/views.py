@@ -9,7 +9,7 @@ from dataclasses import replace
 from ...reflection import SlangType
 from ..records import Binding, Value
 from ..slang_text import slang_name
-from .base import Context, NoMatch, no_match
+from .base import TENSOR, Context, NoMatch, no_match
 
 VIEW = re.compile(r"^(Diff|)TensorView<(.*?)(?:, ?\w+)?>$")
 MAX_RANK = 5
@@ -35,7 +35,7 @@ def bind_tensor_view(
         raise no_match(value, type_, "it is Slang's own view, because its file has host functions ([TorchEntryPoint]); "
                        "put those into another file")  # fmt: skip
     rank = len(value.shape)
-    vectors = int(wanted[-2]) if element == "float" and wanted in ("vector<float,2>", "vector<float,4>") else 0
+    vectors = int(wanted[-2]) if element == "float" and re.fullmatch(r"vector<float,[234]>", wanted) else 0
     if wanted.replace(" ", "") != element.replace(" ", "") and (diff or not vectors or not rank):
         raise no_match(value, type_, f"element type {element}, expected {wanted}")
     if rank > MAX_RANK:
@@ -49,6 +49,12 @@ def bind_tensor_view(
 
 def view_argument(binding: Binding, name: str) -> str:
     """The expression of a parameter's or field's value: `name` holds the tensor that a view is bound as."""
+    if binding.packs:
+        found = TENSOR.match(binding.view)
+        assert found is not None
+        _, access, _, vector, rank = found.groups()
+        stored = slang_name(binding.stored)
+        return f"_spy_{access}vectors<{slang_name(vector)}, {stored}, {rank}, {binding.rank}>({name}, {binding.packs})"
     found = VIEW.match(binding.view)
     if found is None:
         return name

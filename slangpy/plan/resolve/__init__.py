@@ -47,6 +47,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     check_arrays(target, attempts, found)
     found = by_position(found)
     found, shaped = by_sizes(found)
+    shaped |= any(a.shape_dependent for _, tries in attempts for a in tries)
     best = best_of(by_slang(target, found))
     resolved = best.resolved
     assert resolved is not None

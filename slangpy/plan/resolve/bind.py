@@ -28,6 +28,7 @@ class Attempt:
     type_name: str = ""  # of the parameter where a candidate type failed
     dims: tuple[int, ...] = ()
     size_dependent: bool = False
+    shape_dependent: bool = False
 
 
 def bind_all(

@@ -57,6 +57,7 @@ def _try_generic(
             continue
         attempt = bind_all(target, special, placed, result, options, dict(zip(choices, types, strict=True)), generic)
         attempt.size_dependent |= context.size_dependent
+        attempt.shape_dependent |= context.shape_dependent
         if attempt.resolved is not None:
             signature = tuple(p.type_name + str(p.binding.dims) for p in attempt.resolved.parameters)
             if signature in seen:

@@ -44,7 +44,7 @@ class Target:
         return name not in self.module._compiled.declared_names
 
     def context(self, options: Options, writable: bool = False) -> Context:
-        return Context(self.layout, options.convert or "none", writable, module=self.module)
+        return Context(self.layout, options.convert or "none", writable, module=self.module, function=self.name)
 
 
 class Declared(NamedTuple):

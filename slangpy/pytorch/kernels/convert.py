@@ -123,23 +123,23 @@ def to_number(scalar: str, value: Any, call: Packing, path: str) -> Any:
         raise TypeError(f"{call.where(path)}: {summary(value)} is more than any {scalar} can be") from None
 
 
-def put_number(scalar: str, number: Any, out: bytearray, at: int) -> None:
-    """Rounded to nearest; beyond the type's range a float becomes infinite, as a conversion does."""
-    stored = None if scalar.startswith("FloatE") else _native._number_bytes(scalar, number)
+def put_number(scalar: str, number: Any, out: bytearray, at: int, where: str = "") -> None:
+    """Rounded to nearest; beyond the type's range a float becomes infinite, as a conversion does, with a warning."""
+    stored = None if scalar.startswith("FloatE") else _native._number_bytes(scalar, number, where)
     if stored is None:
         raise TypeError(f"{scalar} values can be passed in tensors only")
     out[at : at + len(stored)] = stored
 
 
 def _pack_scalar(type_: KernelType, value: Any, call: Packing, path: str, out: bytearray, at: int) -> None:
-    put_number(type_.scalar, to_number(type_.scalar, value, call, path), out, at)
+    put_number(type_.scalar, to_number(type_.scalar, value, call, path), out, at, call.where(path))
 
 
 def _pack_vector(type_: KernelType, value: Any, call: Packing, path: str, out: bytearray, at: int) -> None:
     values = _sequence(type_, value, type_.count, call, path, TypeError)
     step = SCALARS[type_.scalar]
     for i, item in enumerate(values):
-        put_number(type_.scalar, to_number(type_.scalar, item, call, f"{path}[{i}]"), out, at + i * step)
+        put_number(type_.scalar, to_number(type_.scalar, item, call, f"{path}[{i}]"), out, at + i * step, call.where(path))
 
 
 def _pack_matrix(type_: KernelType, value: Any, call: Packing, path: str, out: bytearray, at: int) -> None:
@@ -148,7 +148,7 @@ def _pack_matrix(type_: KernelType, value: Any, call: Packing, path: str, out: b
     for i, row in enumerate(rows):
         for j, item in enumerate(_sequence(type_, row, type_.columns, call, f"{path}[{i}]", TypeError)):
             number = to_number(type_.scalar, item, call, f"{path}[{i}][{j}]")
-            put_number(type_.scalar, number, out, at + i * row_bytes + j * step)
+            put_number(type_.scalar, number, out, at + i * row_bytes + j * step, call.where(path))
 
 
 def _sequence(type_: KernelType, value: Any, count: int, call: Packing, path: str, error: type[Exception]) -> list[Any]:

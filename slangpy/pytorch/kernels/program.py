@@ -147,7 +147,8 @@ def _emitted(options: LoadOptions, helpers: bool = False) -> tuple[Any, Any, str
 def _load(session: Any, options: LoadOptions) -> Any:
     """The file as a module; with our methods of TensorView where it names one."""
     text = Path(options.path).read_text("utf-8-sig", "replace")  # a mark of byte order is none after a line of ours
-    if not _OUR_METHOD.search(text) or "import slangpy_kernels" in text:
+    is_other = "\ufffd" in text  # perhaps no UTF-8, which the compiler's own reading of the file refuses
+    if not _OUR_METHOD.search(text) or "import slangpy_kernels" in text or is_other:
         return session.load_module(options.path)
     named = f"import slangpy_kernels;\n#line 1\n{text}"
     return session.load_module_from_source(Path(options.path).stem, named, options.path)

@@ -30,8 +30,8 @@ void tell_lost(CallPlan& plan, const LeafSpec& spec, PyObject* tensor)
         return;
     std::string why;
     if (!spec.lost.empty())
-        why = cat("no gradient reaches it, because ", spec.lost, " is not differentiable; declare it `struct ", spec.lost,
-                  " : IDifferentiable`, or pass tensor.detach()");
+        why = cat("no gradient reaches it, because ", spec.lost, " is not differentiable; declare it `struct ",
+                  spec.lost, " : IDifferentiable`, or pass tensor.detach()");
     else if (spec.writes && !spec.reads && nb::cast<bool>(nb::handle(tensor).attr("is_leaf")))
         why = "it is a leaf, which the call overwrites: as a result of the call it gets no .grad; pass a tensor that "
               "does not require grad";

@@ -79,6 +79,7 @@ LeafKind read_view_leaf(const Fields& fields)
     }
     view.element = fields.element();
     view.vectors = fields.get<uint32_t>("vectors");
+    view.packs = fields.get<uint32_t>("packs");
     view.sums = fields.sums();
     view.table = fields.offset("table");
     return view;

@@ -173,7 +173,8 @@ inline StoreResult store_number(ScalarType target, uint32_t bool_bytes, uint8_t*
 /// Integers and bool as such, every float type as real.
 Number load_number(ScalarType type, uint32_t bool_bytes, const uint8_t* src);
 
-/// Whether a finite number was stored as an infinite one (or as nan, where a type has no other): it is beyond the range.
+/// Whether a finite number was stored as an infinite one (or as nan, where a type has no other): it is beyond the
+/// range.
 inline bool became_infinite(ScalarType target, const uint8_t* stored, const Number& n)
 {
     if (!scalar_info(target).is_float || target == ScalarType::float64)

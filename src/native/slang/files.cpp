@@ -90,8 +90,8 @@ bool SourceFiles::is_library(const std::string& path) const
 bool applies_derivatives(std::string_view source) { return source.find("_diff(") != source.npos; }
 bool declares_differentiable(std::string_view source) { return source.find("ifferentiable") != source.npos; }
 
-/// The source with blanks in the place of what ends the process or is no text; refusal() says what that was. Nothing may be thrown
-/// here: Slang's own functions lie between this and whoever would catch it.
+/// The source with blanks in the place of what ends the process or is no text; refusal() says what that was. Nothing
+/// may be thrown here: Slang's own functions lie between this and whoever would catch it.
 std::string SourceFiles::without_deadly(const std::string& source, const std::string& path)
 {
     std::string text = source, refusal;

@@ -57,7 +57,8 @@ inline void write_scalar(ScalarType target, uint32_t bool_bytes, uint8_t* dst, P
     } else if (PyLong_CheckExact(value)) {
         int overflow = 0;
         const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
-        if (!overflow && target != ScalarType::float16 && store_number(target, bool_bytes, dst, Number::from_int(number)) == StoreResult::ok)
+        if (!overflow && target != ScalarType::float16 &&
+            store_number(target, bool_bytes, dst, Number::from_int(number)) == StoreResult::ok)
             return;
     }
     write_scalar_slow(target, bool_bytes, dst, value, path);

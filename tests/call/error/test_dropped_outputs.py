@@ -76,7 +76,7 @@ RECEIVING = {
     "scalar array": lambda m, d: m.split(1.0, np.zeros((), np.float32)),
     "one field": lambda m, d: m.both(1.0, {"x": spy.floatRef(), "y": 1.0}),
     "tensors in a list": lambda m, d: m.fill(1.0, [tensor(d, 1), tensor(d, 1)]),
-    "inout": lambda m, d: m.grow(2.0, 3.0),
+    "inout": lambda m, d: m.grow(spy.floatRef(2.0), 3.0),
     "backward": lambda m, d: m.twice.bwds(spy.diffPair(1.0), 2.0),
     "transforms": lambda m, d: (spy.jvp(m.twice, (1.0, 2.0), (1.0, None)), spy.vjp(m.twice, (1.0, 2.0), 1.0)),
 }

@@ -55,6 +55,13 @@ struct Own
 void add_own(Own* x, Own v) { Own.atomicAdd(x, 1, v); }
 BFloat16 narrow(BFloat16 x) { return BFloat16(2 * float(x)); }
 float narrow_total(Tensor<BFloat16, 1> x) { return float(x[0]) + float(x[1]); }
+float3 packed(Tensor<float3, 1> x, RWTensor<float4, 1> y) { y[0] = 1; return x[1]; }
+float viewed_vectors(TensorView<float3> x) { x[1] = 2; return x[0].y; }
+half open<let N : int>(half v[N]) { return v[N - 1]; }
+struct Sign<let W : bool> { float a; float get() { return W ? a : -a; } }
+float signed(Sign<false> s) { return s.get(); }
+struct Scene { float a; StructuredBuffer<float> table; Texture2D<float4> map; float get() { return a; } }
+float left_out(Scene s) { Scene t = s; return t.get(); }
 FloatE4M3 narrower(FloatE5M2 x) { return FloatE4M3(float(x)); }
 """
 
@@ -77,6 +84,11 @@ CALLS = {
     "scalars": lambda m: (m.polynomial, (2, 8, -1, 3.0), {}),
     "numpy": lambda m: (m.polynomial, (2, 8, -1, np.zeros(5, F)), {}),
     "numpy_result": lambda m: (m.polynomial, (2, 8, -1, np.zeros((5, 4), F)), {"_result": np.zeros((5, 4), F)}),
+    "vectors in arrays": lambda m: (m.packed, (np.zeros((5, 3), F), np.zeros((2, 4), F)), {}),
+    "views of vectors": lambda m: (m.viewed_vectors, (np.zeros((5, 3), F),), {}),
+    "open sizes": lambda m: (m.open, (np.zeros((2, 3), np.float16),), {}),
+    "bools in generics": lambda m: (m.signed, ({"a": np.zeros(3, F)},), {}),
+    "left out": lambda m: (m.left_out, ({"a": np.zeros(3, F)},), {}),
     "broadcast": lambda m: (m.polynomial, (np.zeros((5, 1), F), 8, -1, np.zeros(4, F)), {}),
     "mapped": lambda m: (m.polynomial.map(x=(1, 0)), (), {"a": 1, "b": 2, "c": 3, "x": np.zeros((2, 3), F)}),
     "vector": lambda m: (m.scale, (np.zeros((5, 3), F), 2.0), {}),

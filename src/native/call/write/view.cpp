@@ -28,10 +28,27 @@ void check_vectors(const Writing& w, const LeafSpec& spec, uint64_t address, con
         fail_value(w.label(), ": argument ", spec.name, " has a stride of ", strides[rank - 1],
                    " elements in its last dimension; a TensorView<float", vectors, "> takes ", vectors,
                    " floats that lie side by side: pass a contiguous copy");
-    const uint64_t size = sizeof(float) * vectors;
+    const uint64_t size = sizeof(float) * (vectors == 3 ? 1 : vectors);
     if (w.call.plan.device->info().type == DeviceType::cuda && address % size && shape.element_count() > 0)
         fail_value(w.label(), ": argument ", spec.name, " does not begin at a multiple of ", size,
                    " bytes, where a GPU reads the vectors of a TensorView<float", vectors, ">; pass a copy");
+}
+
+/// Of a tensor of vectors over an array of scalars: those of one vector lie side by side, and the vectors lie at
+/// multiples of their size.
+void check_packs(const Writing& w, const LeafSpec& spec, const ViewSpec& view, uint64_t address, const Shape& shape,
+                 const Shape& strides)
+{
+    const size_t last = shape.size() - 1;
+    bool fits = shape[last] == 1 || strides[last] == 1;
+    for (size_t i = 0; i < last; ++i)
+        fits &= shape[i] == 1 || strides[i] % int64_t(view.packs) == 0;
+    const uint64_t size = uint64_t(view.element.size) * (view.packs == 3 ? 1 : view.packs);
+    fits &= w.call.plan.device->info().type != DeviceType::cuda || address % size == 0;
+    if (!fits && shape.element_count() > 0)
+        fail_value(w.label(), ": argument ", spec.name, " has strides of ", strides.str(),
+                   " elements; a tensor of vectors takes ", view.packs,
+                   " numbers that lie side by side, and vectors at multiples of their size: pass a contiguous copy");
 }
 
 /// A TensorView holds its strides as 32-bit numbers of bytes without sign.
@@ -102,6 +119,8 @@ void write_source(Writing& w, size_t index, const ViewSpec& view, ViewSource sou
     write_view(w, w.spec(index), view.views[size_t(source)], address, shape, strides, view.vectors);
     if (view.vectors)
         check_view_strides(w, w.spec(index), shape, strides, item_of(view, w.leaf(index), source));
+    if (view.packs)
+        check_packs(w, w.spec(index), view, address, shape, strides);
     if (source != ViewSource::grad_out)
         return;
     if (view.sums.ratio)

@@ -256,16 +256,19 @@ void bind_raw(nb::module_& m)
         "The bytes of a call's parameters; None for arguments that Python must convert.");
     m.def(
         "_number_bytes",
-        [](const std::string& scalar, nb::handle value) -> nb::object {
+        [](const std::string& scalar, nb::handle value, const std::string& where) -> nb::object {
             const ScalarType type = scalar_from_slang_name(scalar);
             Number number;
             uint8_t bytes[8] = {};
             if (type == ScalarType::none || !number_from_python(value.ptr(), number) ||
                 store_number(type, 1, bytes, number) != StoreResult::ok)
                 return nb::none();
+            if (became_infinite(type, bytes, number))
+                tell_infinite(type, ValuePath{nullptr, where, 0});
             return nb::bytes(bytes, scalar_info(type).size);
         },
-        nb::arg("scalar"), nb::arg("value"), "A number as a scalar of Slang's; None where it is none.");
+        nb::arg("scalar"), nb::arg("value"), nb::arg("where") = "",
+        "A number as a scalar of Slang's; None where it is none.");
 }
 
 } // namespace spy

@@ -272,7 +272,8 @@ void bind_tensor_transfer(nb::module_& m)
             if (class_of(array.ptr()).value_class == ValueClass::masked)
                 refuse_masked(array.ptr());
         },
-        nb::arg("array"), "ValueError for a numpy.ma.MaskedArray with masked elements; any other object will do.");
+        nb::arg("array").none(),
+        "ValueError for a numpy.ma.MaskedArray with masked elements; any other object will do.");
     m.def(
         "_scalar_layout",
         [](const std::string& name, uint32_t bool_bytes) -> ref<TypeLayout> {
