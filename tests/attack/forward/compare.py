@@ -64,8 +64,7 @@ class Runner:
             return [Failure("error", "call", -1, f"{type(error).__name__}: {error}")]
         if self.codegen:
             return []
-        strict = self.name in ("cpu", "cuda")
-        runs = list(zip(want.values, want.lost, strict=True)) if strict else want.again
+        runs = want.runs(flush=self.name not in ("cpu", "cuda"))
         found = [self._compare(k, value, lost, results[k]) for k, (value, lost) in enumerate(runs)]
         return [failure for failure in found if failure is not None]
 
