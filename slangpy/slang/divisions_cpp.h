@@ -33,11 +33,15 @@ SPY_INTEGER(unsigned char) SPY_INTEGER(unsigned short) SPY_INTEGER(unsigned) SPY
 SPY_INTEGER(unsigned long long)
 #undef SPY_INTEGER
 
+/// A quotient has the type of its operands, as in Slang; where they differ, that which C++ gives it.
+template<bool same, class T, class U> struct _spy_Quotient { typedef T type; };
+template<class T, class U> struct _spy_Quotient<false, T, U> { typedef decltype(T() / U()) type; };
+
 #define SPY_DIVISION(op, without_room) \
     template<class T, class U> SPY_DIVISION_INLINE constexpr auto operator op(_spy_Dividend<T> dividend, const U& divisor) \
     { \
         if constexpr (_spy_has_remainders<T>::value && _spy_has_remainders<U>::value) { \
-            typedef decltype(T() / U()) R; \
+            typedef typename _spy_Quotient<sizeof(T) == sizeof(U), T, U>::type R; \
             const R a = R(dividend.value), b = R(divisor); \
             constexpr bool is_signed = R(-1) < R(0); \
             if (SPY_RARELY(is_signed ? (unsigned long long)(long long)(b) + 1 < 2 : b == 0)) { \

@@ -1,6 +1,7 @@
 // What programs emitted for CUDA need to compile for the host: goes in front of the program of a kernel module on the
 // CPU device (slangpy/pytorch/kernels/host.py, docs/slangtorch.md). Written from what Slang emits and from CUDA's
-// documentation; nothing of CUDA's or Slang's headers is in it. Stands behind divisions_cpp.h.
+// documentation; nothing of CUDA's or Slang's headers is in it. Stands behind divisions_cpp.h,
+// wrapping.h and halves_cpp.h.
 #pragma once
 
 #include <math.h>
@@ -60,20 +61,7 @@ struct HalfFormat {
 #if defined(__FLT16_MANT_DIG__)
         return spy_bits<uint16_t>(static_cast<_Float16>(v));
 #else
-        const uint32_t x = spy_bits<uint32_t>(v), sign = x >> 16 & 0x8000u, rest = x & 0x7fffffffu;
-        if (rest >= 0x7f800000u)
-            return uint16_t(sign | 0x7c00u | (rest > 0x7f800000u ? 0x200u : 0u));
-        if (rest >= 0x477ff000u)
-            return uint16_t(sign | 0x7c00u);
-        if (rest < 0x33000001u)
-            return uint16_t(sign);
-        const int exponent = int(rest >> 23) - 127;
-        const uint32_t mantissa = (rest & 0x7fffffu) | 0x800000u;
-        const int shift = exponent < -14 ? -1 - exponent : 13;
-        uint32_t value = mantissa >> shift;
-        const uint32_t lost = mantissa & ((1u << shift) - 1u), half = 1u << (shift - 1);
-        value += lost > half || (lost == half && (value & 1u));
-        return uint16_t(sign | (exponent < -14 ? value : value + (uint32_t(exponent + 14) << 10)));
+        return _spy_half_of_bits(spy_bits<uint32_t>(v));
 #endif
     }
     static float widen(uint16_t bits)
@@ -230,7 +218,7 @@ SPY_COMPARE(<) SPY_COMPARE(>) SPY_COMPARE(<=) SPY_COMPARE(>=) SPY_COMPARE(==) SP
 SPY_UNARY(-) SPY_UNARY(~) SPY_UNARY(!)
 #undef SPY_UNARY
 
-template <class T> SPY_INLINE T _slang_select(bool c, T a, T b) { return c ? a : b; }
+template <class T, class U> SPY_INLINE auto _slang_select(bool c, T a, U b) { return c ? a : b; }
 template <class T, int N> SPY_INLINE Vector<T, N> _slang_select(Vector<bool, N> c, Vector<T, N> a, Vector<T, N> b)
 {
     for (int i = 0; i < N; i++)
@@ -305,7 +293,7 @@ SPY_INLINE To slang_bit_cast(From from)
 #define SPY_FLOATS(P, T, S) \
     SPY_INLINE T P##_ceil(T v) { return T(ceil##S(v)); } \
     SPY_INLINE T P##_floor(T v) { return T(floor##S(v)); } \
-    SPY_INLINE T P##_round(T v) { return T(round##S(v)); } \
+    SPY_INLINE T P##_round(T v) { return T(rint##S(v)); } \
     SPY_INLINE T P##_trunc(T v) { return T(trunc##S(v)); } \
     SPY_INLINE T P##_sin(T v) { return T(sin##S(v)); } \
     SPY_INLINE T P##_cos(T v) { return T(cos##S(v)); } \

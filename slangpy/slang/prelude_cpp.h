@@ -101,6 +101,14 @@ inline Integer update(Integer* to, Function f)
 
 } // namespace spy_atomics
 
+/// What a kernel has its arguments in (slangpy/compiler/text/arguments.py): a copy, unless they are large.
+template<class T, bool is_large> struct _spy_Arguments { typedef T type; };
+template<class T> struct _spy_Arguments<T, true> { typedef T& type; };
+
+// Of two types where a literal has another name for its own.
+template<class T, class U>
+inline auto _slang_select(bool condition, T a, U b) { return condition ? a : b; }
+
 /// T, without a say in what T is: Slang's 64-bit literals are of another type than its 64-bit integers.
 template<class T> struct _spy_of_type { typedef T type; };
 template<class T> using _spy_given = typename _spy_of_type<T>::type;

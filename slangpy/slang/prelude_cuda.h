@@ -92,3 +92,33 @@ template <typename T, int R, int C> struct Matrix;
 _SPY_SHIFT(<<)
 _SPY_SHIFT(>>)
 #undef _SPY_SHIFT
+
+// What makes the operators of Slang's library for vectors and matrices of integers wrap around; see wrapping.h.
+#define SPY_VECTOR_BINARY_OP(T, n, op) \
+    SLANG_FORCE_INLINE SLANG_CUDA_CALL T##n operator op(T##n a, T##n b) \
+    { \
+        for (int i = 0; i < n; i++) \
+            (&a.x)[i] = (&a.x)[i] op _spy_wrap op (&b.x)[i]; \
+        return a; \
+    }
+#define SPY_VECTOR_UNARY_OP(T, n, minus) \
+    SLANG_FORCE_INLINE SLANG_CUDA_CALL T##n operator-(T##n a) \
+    { \
+        for (int i = 0; i < n; i++) \
+            (&a.x)[i] = _spy_minus((&a.x)[i]); \
+        return a; \
+    }
+#define SPY_MATRIX_BINARY_OP(T, op) \
+    template <int R, int C> SLANG_FORCE_INLINE SLANG_CUDA_CALL Matrix<T, R, C> operator op(Matrix<T, R, C> a, const Matrix<T, R, C>& b) \
+    { \
+        for (int i = 0; i < R; i++) \
+            for (int j = 0; j < C; j++) \
+                (&a.rows[i].x)[j] = (&a.rows[i].x)[j] op _spy_wrap op (&b.rows[i].x)[j]; \
+        return a; \
+    }
+
+// Of two types where a literal has another name for its own.
+template <typename T, typename U> __device__ __forceinline__ auto _slang_select(bool condition, T a, U b)
+{
+    return condition ? a : b;
+}

@@ -15,10 +15,10 @@ from .host import END_OF_PRELUDE
 
 _INTEGER_BLOCK = re.compile(rb"#define SLANG_INT_(?:VECTOR|MATRIX)_OPS\(T\)(?:.*\\\n)+")
 _OPERATOR = re.compile(rb"SLANG_(VECTOR|MATRIX)_BINARY_OP\(T, ([/%])\)")
-_NOT_CODE = rb"""//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)+'|^[ \t]*\#(?:[^\n]*\\\n)*[^\n]*"""
+NOT_CODE = rb"""//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)+'|^[ \t]*\#(?:[^\n]*\\\n)*[^\n]*"""
 _WRITTEN_NUMBER = rb"\s*(?:u?int\()?(?:[1-9]\d*(?![\d.e])|\d+\.)"
 _MAYBE = re.compile(rb"(?<![/*])[/%](?![=/*]|" + _WRITTEN_NUMBER + rb")")
-_DIVISION = re.compile(_NOT_CODE + rb"|([/%])(?!=|" + _WRITTEN_NUMBER + rb")", re.MULTILINE | re.DOTALL)
+_DIVISION = re.compile(NOT_CODE + rb"|([/%])(?!=|" + _WRITTEN_NUMBER + rb")", re.MULTILINE | re.DOTALL)
 
 
 @cache

@@ -11,30 +11,24 @@ from typing import Any
 from ... import _native
 from ...base.folders import LIBRARY_PATH
 from ..cache import digest
+from .arguments import with_local_arguments
 from .divisions import division_inputs, with_checked_divisions
 from .globals_used import used_slots
 from .hlsl import check_hlsl, with_any_index, with_halves
 from .host import END_OF_PRELUDE, host_inputs, with_host, with_one_entry
+from .mends import mended_cpp, mended_cuda, mends
 from .short import short_inputs
 from .statics import with_statics
+from .wrapping import names_narrow, wrapping, wrapping_header, wrapping_inputs
 
 _FILES = {
-    "cpp": ("prelude_integers.h", "adds_cpp.h", "prelude_cpp.h"),
-    "cuda": ("prelude_integers.h", "prelude_cuda.h"),
+    "cpp": ("prelude_integers.h", "adds_cpp.h", "prelude_cpp.h", "halves_cpp.h"),
+    "cuda": ("wrapping.h", "prelude_integers.h", "prelude_cuda.h"),
 }
 
+_END_OF_CUDA_PRELUDE = b"\n#endif"
+"""The last in front of a program."""
 _MISSING = (b"asinh", b"acosh", b"atanh")
-# Slang 2026.12's own C++ prelude: the unary operators of matrices take a row of a row, and do not compile.
-_MATRIX_MINUS = b"result[i].rows[i][j] = op thisVal.rows[i][j];"
-
-
-# Slang 2026.12's own CUDA prelude: WaveMatch asks whether all lanes have one value, not which have this lane's.
-_WAVE_MATCH = (
-    (b"__match_all_sync(mask, val, &pred), 0", b"__match_any_sync(mask, val), 0"),
-    (b"matchBits & __match_all_sync(mask, src[i], &pred)", b"matchBits & __match_any_sync(mask, src[i])"),
-)
-
-
 @cache
 def _prelude_of(target: str) -> bytes:
     return b"".join(
@@ -86,6 +80,8 @@ def prelude_key(target: str) -> str:
         _prelude_of(target) if target in _FILES else b"",
         host_inputs() + _checks() + _additions() + short_inputs() + division_inputs() if target == "cpp" else b"",
         Path(__file__).with_name("statics.py").read_bytes() if target == "cpp" else b"",
+        Path(__file__).with_name("arguments.py").read_bytes() if target == "cpp" else b"",
+        wrapping_inputs() + mends() if target in _FILES else b"",
     )  # fmt: skip
 
 
@@ -99,10 +95,10 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         return _with_last_returns(with_halves(with_any_index(code)), b"    return (%s)0;\n")
     if target not in _FILES:
         return code
-    for wrong, right in _WAVE_MATCH if target == "cuda" else ():
-        code = code.replace(wrong, right, 1)
     if target == "cpp":
-        code = with_one_entry(with_host(with_statics(with_checked_divisions(code)), defines.get("SPY_WAVE_LANES", "1")))
+        code = with_checked_divisions(_with_narrow_integers(code))
+        code = with_host(with_statics(code), defines.get("SPY_WAVE_LANES", "1"))
+        code = with_local_arguments(with_one_entry(code))
         code = _with_additions(code)
         at = max(code.rfind(END_OF_PRELUDE), 0)
         head, body = code[:at], code[at:]
@@ -110,8 +106,17 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         head = _head(head, defines.get("SPY_BOUNDS_CHECKS") == "1", *has_halves)
         code = head + _with_prototypes(_with_last_returns(body))
     else:
-        code = _with_last_returns(code)
+        at = code.rfind(_END_OF_CUDA_PRELUDE) + 1
+        code = mended_cuda(code[:at]) + wrapping(_with_last_returns(code[at:]))
     return _prelude_of(target) + _double_functions(code, target)
+
+
+def _with_narrow_integers(code: bytes) -> bytes:
+    """C++ code whose integers of 8 and 16 bits have as many; wider ones wrap around by -fwrapv."""
+    at = code.rfind(END_OF_PRELUDE) + len(END_OF_PRELUDE)
+    if at < len(END_OF_PRELUDE) or not names_narrow(code[at:]):
+        return code
+    return code[:at] + wrapping_header() + wrapping(code[at:])
 
 
 @lru_cache(maxsize=8)
@@ -125,7 +130,7 @@ def _head(code: bytes, has_checks: bool, vectors: bool, matrices: bool) -> bytes
         line = b"\nSLANG_FLOAT_" + macro + b"(double)\n"
         if is_used:
             code = code.replace(line, line + b"SLANG_FLOAT_" + macro + b"(half)\n", 1)
-    return _with_mixed_operators(code.replace(_MATRIX_MINUS, _MATRIX_MINUS.replace(b"result[i].", b"result.")))
+    return _with_mixed_operators(mended_cpp(code))
 
 
 # A function that Slang wrote, which number their names, and whose result is no reference.

@@ -37,7 +37,7 @@ _SYSTEM = re.compile(rb"^#include <(?:math|assert|stdlib|string|stddef|stdint)\.
 
 _OVERLOADED = re.compile(
     rb"#\s*include\b|\bstd::|\b(?:acosh?|asinh?|atanh?|atan2|ceil|cosh?|exp2?|fabs|floor|fma|fmax|fmin|fmod|frexp|log|log2|"
-    rb"log10|modf|pow|remainder|round|sinh?|sqrt|tanh?|trunc)\s*\("
+    rb"log10|modf|pow|remainder|rint|round|sinh?|sqrt|tanh?|trunc)\s*\("
 )
 """In the kernel's own text: what means something else, or nothing, without the headers of the C++ library. Such text comes
 from users (`__intrinsic_asm`)."""

@@ -12,6 +12,7 @@ from functools import cache
 
 from slangpy.base.folders import LIBRARY_PATH
 from slangpy.compiler.text.divisions import checked_divisions, division_header
+from slangpy.compiler.text.wrapping import names_narrow, wrapping, wrapping_header
 from slangpy.pytorch.kernels.scan import (
     EmittedKernel,
     mended,
@@ -25,7 +26,7 @@ HEADER_BYTES = 64
 """Of `SpyLaunch`, in front of the parameters."""
 Places = tuple[tuple[int, int], ...]
 """Offset and size of each parameter."""
-FLAGS = ("-ffp-contract=on", "-fsigned-char", "-fno-strict-aliasing")
+FLAGS = ("-ffp-contract=on", "-fsigned-char")
 _DRIVER = """
 #define SPY_EXPORT extern "C" __attribute__((visibility("default")))
 """
@@ -81,9 +82,9 @@ SPY_EXPORT void {export}(const SpyRange* range, void* arguments, void*)
 
 @cache
 def _header(fibers: bool, wide: bool) -> str:
-    names = ["kernels_host.h", "fibers.h", "kernels_fibers.h"] if fibers else ["kernels_host.h"]
+    names = ["halves_cpp.h", "kernels_host.h", *(["fibers.h", "kernels_fibers.h"] if fibers else [])]
     text = "".join((LIBRARY_PATH / name).read_text("utf-8").replace("#pragma once", "", 1) for name in names)
-    text = division_header().decode() + text
+    text = "#include <stdint.h>\n" + (division_header() + wrapping_header()).decode() + text
     return text.replace("    uint32_t strides[5];", "    uint64_t strides[5];", 1) if wide else text
 
 
@@ -118,7 +119,8 @@ def host_program(program: str, kernels: list[tuple[EmittedKernel, Places]], wide
         "__device__ static constexpr", "__device__ static const"
     )
     body = re.sub(r"__device__ static const\b", "inline static const", body)
-    body = checked_divisions(body.encode()).decode()
+    code = body.encode()
+    body = checked_divisions(wrapping(code) if names_narrow(code) else code).decode()
     lines = [
         _header(any(waits.values()), wide),
         _DRIVER,

@@ -66,6 +66,8 @@ std::vector<std::string> compiler_flags(const CompileDesc& desc)
                                    "-fvisibility=hidden",
                                    "-march=native",
                                    "-w",
+                                   "-fwrapv",
+                                   "-fno-strict-aliasing",
                                    "-fno-semantic-interposition",
                                    "-fno-math-errno",
                                    "-fno-trapping-math"};

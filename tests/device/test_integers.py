@@ -1,0 +1,23 @@
+"""Integers of all widths have the values that NumPy gives them, at the edges of their types, too."""
+
+from __future__ import annotations
+
+import integer_forms as forms
+import numpy as np
+import pytest
+
+import slangpy as spy
+
+pytestmark = pytest.mark.needs_kernels
+
+
+@pytest.mark.parametrize("name", forms.TYPES)
+def test_as_numpy_has_them(device: spy.Device, name: str) -> None:
+    bits = forms.TYPES[name]().itemsize * 8
+    if device.type is spy.DeviceType.d3d12 and bits != 32:
+        pytest.skip("HLSL has no integers of 8 bits, and not every device the others")
+    chosen = forms.forms(name, matrices=device.type is not spy.DeviceType.vulkan or bits == 32)
+    module = spy.Module.load_from_source(device, f"integers_{name}", forms.source(name, chosen))
+    a, b = forms.values(name)
+    got = module.all(a, b, _result="numpy")
+    assert forms.differences(got, forms.expected(name, chosen, a, b), chosen, a, b) == []
