@@ -139,5 +139,7 @@ def differences(got: Array, wanted: Array, chosen: dict[str, Form], a: Array, b:
         wrong = np.flatnonzero(got[:, i] != wanted[:, i])
         if len(wrong):
             at = wrong[0]
-            texts.append(f"{text}: a = {a[at]}, b = {b[at]}: {got[at, i]}, expected {wanted[at, i]} ({len(wrong)} wrong)")
+            texts.append(
+                f"{text}: a = {a[at]}, b = {b[at]}: {got[at, i]}, expected {wanted[at, i]} ({len(wrong)} wrong)"
+            )
     return texts

@@ -45,6 +45,31 @@ def test_against_numpy(device: spy.Device, name: str, operation: str) -> None:
     np.testing.assert_array_equal(got[sure], expected[sure])
 
 
+@pytest.mark.filterwarnings("ignore:.*divided by zero")
+@pytest.mark.parametrize("name", [name for name in TYPES if name.startswith("i")])
+def test_the_least_number_by_minus_one(name: str) -> None:
+    """It is itself, as wide as its type wherever it is used, in vectors and matrices, too."""
+    source = f"""
+    typealias T = {name};
+    int64_t[6] f(T a, T b)
+    {{
+        vector<T, 3> v = vector<T, 3>(a) / vector<T, 3>(b), w = vector<T, 3>(a) % vector<T, 3>(b);
+        matrix<T, 2, 2> m = matrix<T, 2, 2>(a, a, a, a) / matrix<T, 2, 2>(b, b, b, b);
+        T c = a;
+        c /= b;
+        return {{ int64_t(a / b), int64_t(a / b < T(0)), int64_t(a % b), int64_t(v.y) + int64_t(w.z), int64_t(m[1][0]), int64_t(c) }};
+    }}
+    T shifted(T a, int by) {{ return T((a << by) ^ (a >> by)); }}
+    """
+    module = spy.Module.load_from_source(spy.Device(type="cpu"), f"least_{name}", source)
+    least = np.iinfo(TYPES[name]).min
+    b = np.array([-1, 0], TYPES[name])
+    got = module.f(np.full(2, least, TYPES[name]), b, _result="numpy")
+    assert got.tolist() == [[least, 1, 0, least, least, least], [0] * 6]
+    # by as many bits as there are, or more: any number, and no crash
+    module.shifted(np.full(200, least, TYPES[name]), np.arange(-100, 100, dtype=np.int32), _result="numpy")
+
+
 def test_one_warning_for_a_kernel() -> None:
     device = spy.Device(type="cpu")
     module = spy.Module.load_from_source(device, "division_told", "int3 f(int3 a, int b) { return a / b; }")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import integer_forms as forms
-import numpy as np
 import pytest
 
 import slangpy as spy

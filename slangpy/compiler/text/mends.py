@@ -26,7 +26,10 @@ _CUDA = (
     (b"    return U32_firstbithigh(uint32_t(v));", b"    return U32_firstbithigh(uint32_t(v < 0 ? ~v : v));"),
     (b"int64_t U64_abs(uint64_t f)", b"uint64_t U64_abs(uint64_t f)"),
     (b"\nSLANG_SELECT_T(double)\n", b"\nSLANG_SELECT_T(double)\nSLANG_SELECT_T(longlong)\nSLANG_SELECT_T(ulonglong)\n"),
-    (b"0 - _slang_vector_get_element(thisVal.rows[i], j);", b"_spy_minus(_slang_vector_get_element(thisVal.rows[i], j));"),
+    (
+        b"0 - _slang_vector_get_element(thisVal.rows[i], j);",
+        b"_spy_minus(_slang_vector_get_element(thisVal.rows[i], j));",
+    ),
 )
 _HALF_BITS = re.compile(rb"uint32_t f32tof16\(const float value\)\n\{.*?\n\}\n", re.DOTALL)
 """It rounds ties upwards, and what is nearest to the least subnormal number to 0."""

@@ -29,6 +29,8 @@ _FILES = {
 _END_OF_CUDA_PRELUDE = b"\n#endif"
 """The last in front of a program."""
 _MISSING = (b"asinh", b"acosh", b"atanh")
+
+
 @cache
 def _prelude_of(target: str) -> bytes:
     return b"".join(

@@ -16,13 +16,15 @@ from .divisions import NOT_CODE
 
 _NARROW = re.compile(rb"\b(?:u?int(?:8|16)_t|u?char[1-4]?|u?short[1-4]?)\b")
 _ROOT = rb"(?<=[\w)\]])(?<!return)"
-_NO_TYPE = b"".join(rb"(?<!\b%s)" % name for name in (b"float", b"double", b"int", b"void", b"char", b"const", b"half"))
+_NO_TYPE = b"".join(
+    rb"(?<!\b%s )" % name for name in (b"float", b"double", b"int", b"void", b"char", b"const", b"half")
+)
 """Before a `*` that stands for a pointer, in text that users wrote. Names of Slang end in a number."""
 _OPERATION = re.compile(
     NOT_CODE
     + rb"|^[^\s#/][^\n]*"  # heads of functions
     + rb"|^[ \t]+(?!return\b)[\w:<>, ]+\*[* ]*\w+(?= *[=;\[])"  # declares a pointer
-    + rb"|" + _ROOT + rb" (?P<binary>[-+]|<<|" + _NO_TYPE + rb"(?<!_t)\*) (?=[\w(*&~!-])"
+    + rb"|" + _ROOT + rb" (?P<binary>[-+]|<<|" + _NO_TYPE + rb"(?<!_t )\*) (?=[\w(*&~!-])"
     + rb"|(?P<unary>[-~]) ?(?=[A-Za-z_(*&~-])",
     re.MULTILINE | re.DOTALL,
 )  # fmt: skip
