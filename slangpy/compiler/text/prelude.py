@@ -87,6 +87,11 @@ def prelude_key(target: str) -> str:
     )  # fmt: skip
 
 
+_LEAST = b"-9223372036854775808LL"
+_LEAST_WRITTEN = b"(-9223372036854775807LL - 1LL)"
+"""C++ takes the number behind the minus for itself, and for one of 128 bits."""
+
+
 def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
     """Code of a compile target ("cpp", "cuda", "spirv", ...) as its downstream compiler takes it.
 
@@ -97,6 +102,7 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         return _with_last_returns(with_halves(with_any_index(code)), b"    return (%s)0;\n")
     if target not in _FILES:
         return code
+    code = code.replace(_LEAST, _LEAST_WRITTEN)
     if target == "cpp":
         code = with_checked_divisions(_with_narrow_integers(code))
         code = with_host(with_statics(code), defines.get("SPY_WAVE_LANES", "1"))
