@@ -16,9 +16,8 @@ from .divisions import NOT_CODE
 
 _NARROW = re.compile(rb"\b(?:u?int(?:8|16)_t|u?char[1-4]?|u?short[1-4]?)\b")
 _ROOT = rb"(?<=[\w)\]}])(?<!return)"
-_NO_TYPE = b"".join(
-    rb"(?<!\b%s )" % name for name in (b"float", b"double", b"int", b"void", b"char", b"const", b"half")
-)
+_TYPES = b"float double int uint short long unsigned char bool half void auto const".split()
+_NO_TYPE = b"".join(rb"(?<!\b%s )" % name for name in _TYPES)
 """Before a `*` that stands for a pointer, in text that users wrote. Names of Slang end in a number."""
 _OPERATION = re.compile(
     NOT_CODE

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 namespace spy {
 
@@ -50,6 +52,51 @@ std::optional<wire::Code> ask_worker(const std::shared_ptr<ProgramData>& program
     return std::nullopt;
 }
 
+/// Slang 2026.12 writes the 0 that `bool(x)` of a double is compared with as 32 bits, and its optimizer refuses that.
+bool has_narrow_zeros(ISlangBlob* diagnostics)
+{
+    return diagnostics && blob_view(diagnostics).find("Invalid word count: OpConstant ") != std::string_view::npos;
+}
+
+/// The code, if it is SPIR-V, with all constants of 64 bits as wide as that.
+std::string with_wide_zeros(std::string code)
+{
+    constexpr uint32_t magic = 0x07230203;
+    if (uint32_t first = 0;
+        code.size() < sizeof first || (std::memcpy(&first, code.data(), sizeof first), first != magic))
+        return code;
+    constexpr uint32_t type_float = 22, constant = 43, header_words = 5, narrow_words = 4;
+    std::vector<uint32_t> words(code.size() / sizeof(uint32_t)), wide;
+    std::memcpy(words.data(), code.data(), words.size() * sizeof(uint32_t));
+    std::set<uint32_t> doubles;
+    for (size_t i = 0; i < words.size();) {
+        const size_t count = i ? std::clamp<size_t>(words[i] >> 16, 1, words.size() - i) : header_words;
+        const uint32_t operation = i ? words[i] & 0xffffu : 0;
+        wide.insert(wide.end(), words.begin() + long(i), words.begin() + long(i + count));
+        if (operation == type_float && count > 2 && words[i + 2] == 64)
+            doubles.insert(words[i + 1]);
+        if (operation == constant && count == narrow_words && doubles.count(words[i + 1])) {
+            wide[wide.size() - narrow_words] += 1u << 16;
+            wide.push_back(0);
+        }
+        i += count;
+    }
+    return {reinterpret_cast<const char*>(wide.data()), wide.size() * sizeof(uint32_t)};
+}
+
+/// The code as Slang writes it before its optimizer (drivers have one of their own), mended.
+std::string code_with_wide_zeros(const ProgramData& program, int entry_point)
+{
+    ProgramData plain = program;
+    plain.options.optimization = SLANG_OPTIMIZATION_LEVEL_NONE;
+    Build build{program.layout->state, {}, {}, {}};
+    const std::shared_ptr<Layout> layout = build.link(plain);
+    ComPtr<ISlangBlob> code;
+    if (SLANG_FAILED(layout->component->getEntryPointCode(entry_point, 0, code.put(), nullptr)) || !code)
+        return {};
+    return with_wide_zeros(blob_text(code.get()));
+}
+
 } // namespace
 
 /// For tests: what the other process gave is what this one gives.
@@ -87,15 +134,23 @@ std::string Session::code(const std::shared_ptr<ProgramData>& program, int entry
     if (!limits.in_process && !needs_this_process(m_options, program->options))
         elsewhere = ask_worker(program, layout, entry_point, limits);
     const bool compare = limits.fault == "compare";
+    const bool is_plain = program->options.optimization.value_or(m_options.optimization) ==
+        SLANG_OPTIMIZATION_LEVEL_NONE;
+    const auto keep = [&](std::string text) {
+        return program->codes[entry_point] = is_plain ? with_wide_zeros(std::move(text)) : std::move(text);
+    };
     if (elsewhere && !compare) {
         for (const std::string& warning : elsewhere->warnings)
             warn(warning);
-        return program->codes[entry_point] = std::move(elsewhere->text);
+        return keep(std::move(elsewhere->text));
     }
     auto build = std::make_shared<Build>();
     std::string code = layout->state->compiler->run([build, program, layout, entry_point] {
         ComPtr<ISlangBlob> code, diagnostics;
         const SlangResult status = layout->component->getEntryPointCode(entry_point, 0, code.put(), diagnostics.put());
+        if (SLANG_FAILED(status) && has_narrow_zeros(diagnostics.get()))
+            if (std::string mended = code_with_wide_zeros(*program, entry_point); !mended.empty())
+                return mended;
         build->check(SLANG_FAILED(status) || !code, diagnostics.get(),
                      cat("Failed to generate code for entry point \"", program->entry_points[entry_point]->name, "\""));
         return blob_text(code.get());
@@ -104,7 +159,7 @@ std::string Session::code(const std::shared_ptr<ProgramData>& program, int entry
         check_same(elsewhere, code, build->warnings);
     for (const std::string& warning : build->warnings)
         warn(warning);
-    return program->codes[entry_point] = std::move(code);
+    return keep(std::move(code));
 }
 
 std::string Session::whole_code(const std::shared_ptr<ProgramData>& program)
