@@ -18,12 +18,12 @@ _NARROW = re.compile(rb"\b(?:u?int(?:8|16)_t|u?char[1-4]?|u?short[1-4]?)\b")
 _ROOT = rb"(?<=[\w)\]}])(?<!return)"
 _TYPES = b"float double int uint short long unsigned char bool half void auto const".split()
 _NO_TYPE = b"".join(rb"(?<!\b%s )" % name for name in _TYPES)
-"""Before a `*` that stands for a pointer, in text that users wrote. Names of Slang end in a number."""
+"""Before a `*` or `&` that stands for a pointer or reference, in text that users wrote. Names of Slang end in a number."""
 _OPERATION = re.compile(
     NOT_CODE
     + rb"|^[^\s#/][^\n]*"  # heads of functions
     + rb"|^[ \t]+(?!return\b)[\w:<>, ]+\*[* ]*\w+(?= *[=;\[])"  # declares a pointer
-    + rb"|" + _ROOT + rb" (?P<binary>[-+&|^]|<<|>>|" + _NO_TYPE + rb"(?<!_t )\*) (?=[\w(*&~!-])"
+    + rb"|" + _ROOT + rb" (?P<binary>[-+|^]|<<|>>|" + _NO_TYPE + rb"(?<!_t )[*&]) (?=[\w(*&~!-])"
     + rb"|(?P<unary>[-~]) ?(?=[A-Za-z_(*&~-])",
     re.MULTILINE | re.DOTALL,
 )  # fmt: skip
