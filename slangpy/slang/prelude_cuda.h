@@ -60,6 +60,39 @@ template <typename A, typename B, typename C, typename D> __device__ __forceinli
     return v;
 }
 
+// Shifts of vectors and matrices by those of another type, which Slang's library leaves out.
+template <typename V> struct _spy_whole { };
+#define _SPY_WHOLE(name, T) \
+    template <> struct _spy_whole<name##2> { typedef T type; static constexpr int size = 2; }; \
+    template <> struct _spy_whole<name##3> { typedef T type; static constexpr int size = 3; }; \
+    template <> struct _spy_whole<name##4> { typedef T type; static constexpr int size = 4; };
+_SPY_WHOLE(char, signed char) _SPY_WHOLE(uchar, unsigned char) _SPY_WHOLE(short, short) _SPY_WHOLE(ushort, unsigned short)
+_SPY_WHOLE(int, int) _SPY_WHOLE(uint, unsigned) _SPY_WHOLE(longlong, long long) _SPY_WHOLE(ulonglong, unsigned long long)
+#undef _SPY_WHOLE
+template <int a, int b, typename T, typename U> struct _spy_shifted { };
+template <int a, typename T, typename U> struct _spy_shifted<a, a, T, U> { typedef T type; };
+template <int a, typename T> struct _spy_shifted<a, a, T, T> { };
+template <typename T, int R, int C> struct Matrix;
+#define _SPY_SHIFT(op) \
+    template <typename V, typename W, typename T = typename _spy_whole<V>::type, typename U = typename _spy_whole<W>::type, \
+              typename = typename _spy_shifted<_spy_whole<V>::size, _spy_whole<W>::size, T, U>::type> \
+    __device__ __forceinline__ V operator op(V a, const W& b) \
+    { \
+        for (int i = 0; i < _spy_whole<V>::size; i++) \
+            (&a.x)[i] = T((&a.x)[i] op (&b.x)[i]); \
+        return a; \
+    } \
+    template <typename T, typename U, int R, int C, typename = typename _spy_shifted<0, 0, T, U>::type> \
+    __device__ __forceinline__ Matrix<T, R, C> operator op(Matrix<T, R, C> a, const Matrix<U, R, C>& b) \
+    { \
+        for (int i = 0; i < R; i++) \
+            a.rows[i] = a.rows[i] op b.rows[i]; \
+        return a; \
+    }
+_SPY_SHIFT(<<)
+_SPY_SHIFT(>>)
+#undef _SPY_SHIFT
+
 // What makes the operators of Slang's library for vectors and matrices of integers wrap around; see wrapping.h.
 #define SPY_VECTOR_BINARY_OP(T, n, op) \
     SLANG_FORCE_INLINE SLANG_CUDA_CALL T##n operator op(T##n a, T##n b) \

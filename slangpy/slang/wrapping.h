@@ -49,6 +49,9 @@ template<class T, decltype(sizeof 0) n> SPY_WRAPS _spy_Left<T*> operator+(T (&a)
 SPY_WRAPPING(+)
 SPY_WRAPPING(-)
 SPY_WRAPPING(*)
+SPY_WRAPPING(&)
+SPY_WRAPPING(|)
+SPY_WRAPPING(^)
 #undef SPY_WRAPPING
 
 template<class T> SPY_WRAPS _spy_Left<T> operator<<(const T& a, _spy_Wrap) { return {a}; }
@@ -58,6 +61,14 @@ template<class T, class U> SPY_WRAPS auto operator<<(_spy_Left<T> left, const U&
         return T(typename _spy_Modulo<T>::type(left.value) << b);
     else
         return left.value << b;
+}
+template<class T> SPY_WRAPS _spy_Left<T> operator>>(const T& a, _spy_Wrap) { return {a}; }
+template<class T, class U> SPY_WRAPS auto operator>>(_spy_Left<T> left, const U& b)
+{
+    if constexpr (_spy_Modulo<T>::is_integer)
+        return T(left.value >> b);
+    else
+        return left.value >> b;
 }
 
 template<class T> SPY_WRAPS auto _spy_minus(const T& a)

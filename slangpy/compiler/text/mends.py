@@ -13,13 +13,28 @@ _CPP = (
     *_ROUND,
     # The unary operators of matrices take a row of a row, and do not compile.
     (b"result[i].rows[i][j] = op thisVal.rows[i][j];", b"result.rows[i][j] = op thisVal.rows[i][j];"),
+    (b"return 63 - __builtin_clz(v);", b"return 63 - __builtin_clzll(v);"),  # firstbithigh of 64 bits
+    (b"return __builtin_ctz(v);", b"return __builtin_ctzll(v);"),  # firstbitlow of 64 bits
 )
+_HALF_MOD = b"""#if SLANG_CUDA_ENABLE_HALF
+SLANG_FORCE_INLINE SLANG_CUDA_CALL __half _slang_fmod(__half x, __half y)
+{
+    return __float2half(_slang_fmod(__half2float(x), __half2float(y)));
+}
+SLANG_CUDA_FLOAT_VECTOR_MOD(__half)
+#endif
+"""
 _CUDA = (
     *_ROUND,
     # WaveMatch asks whether all lanes have one value, not which have this lane's.
     (b"__match_all_sync(mask, val, &pred), 0", b"__match_any_sync(mask, val), 0"),
     (b"matchBits & __match_all_sync(mask, src[i], &pred)", b"matchBits & __match_any_sync(mask, src[i])"),
     (b"return (f < 0) ? -f : f;", b"return (f < 0) ? _spy_minus(f) : f;"),
+    # Remainders of vectors of half are missing.
+    (b"SLANG_CUDA_FLOAT_VECTOR_MOD(double)\n", b"SLANG_CUDA_FLOAT_VECTOR_MOD(double)\n" + _HALF_MOD),
+    # firstbithigh takes the highest bit of uint for a sign.
+    (b"    if ((int32_t)v < 0)\n        v = ~v;\n", b""),
+    (b"    return U32_firstbithigh(uint32_t(v));", b"    return U32_firstbithigh(uint32_t(v < 0 ? ~v : v));"),
     (b"int64_t U64_abs(uint64_t f)", b"uint64_t U64_abs(uint64_t f)"),
     (b"\nSLANG_SELECT_T(double)\n", b"\nSLANG_SELECT_T(double)\nSLANG_SELECT_T(longlong)\nSLANG_SELECT_T(ulonglong)\n"),
     (

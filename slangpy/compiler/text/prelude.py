@@ -87,6 +87,11 @@ def prelude_key(target: str) -> str:
     )  # fmt: skip
 
 
+_LEAST = b"-9223372036854775808LL"
+_LEAST_WRITTEN = b"(-9223372036854775807LL - 1LL)"
+"""C++ takes the number behind the minus for itself, and for one of 128 bits."""
+
+
 def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
     """Code of a compile target ("cpp", "cuda", "spirv", ...) as its downstream compiler takes it.
 
@@ -97,6 +102,7 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         return _with_last_returns(with_halves(with_any_index(code)), b"    return (%s)0;\n")
     if target not in _FILES:
         return code
+    code = code.replace(_LEAST, _LEAST_WRITTEN)
     if target == "cpp":
         code = with_checked_divisions(_with_narrow_integers(code))
         code = with_host(with_statics(code), defines.get("SPY_WAVE_LANES", "1"))
@@ -126,10 +132,12 @@ def _head(code: bytes, has_checks: bool, vectors: bool, matrices: bool) -> bytes
     """What stands in front of a C++ kernel: a long text, and nearly always the same."""
     if has_checks:
         code = _checks() + _checked_parts(code)
-    for is_used, macro in ((vectors, b"SLANG_FLOAT_VECTOR_OPS"), (matrices, b"SLANG_FLOAT_MATRIX_OPS")):
-        line = b"\n" + macro + b"(double)\n"
-        if is_used:  # Slang's own prelude defines these operators for float and double alone
-            code = code.replace(line, line + macro + b"(half)\n", 1)
+    if vectors or matrices:  # Slang's own prelude defines operators for float and double alone
+        code = code.replace(_VECTOR_MOD, _HALF_MOD + _VECTOR_MOD, 1)
+    for is_used, macro in ((vectors, b"VECTOR_OPS"), (vectors, b"VECTOR_MOD"), (matrices, b"MATRIX_OPS"), (matrices, b"MATRIX_MOD")):
+        line = b"\nSLANG_FLOAT_" + macro + b"(double)\n"
+        if is_used:
+            code = code.replace(line, line + b"SLANG_FLOAT_" + macro + b"(half)\n", 1)
     return _with_mixed_operators(mended_cpp(code))
 
 
@@ -160,11 +168,35 @@ def _double_functions(code: bytes, target: str) -> bytes:
     return b"".join(b"%s double F64_%s(double x) { return ::%s(x); }\n" % (head, n, n) for n in missing) + code
 
 
-# Before the matrices of Slang's C++ prelude, whose operators take two vectors or two matrices only: in constants, Slang
-# leaves a number beside them.
+_VECTOR_MOD = b"#define SLANG_FLOAT_VECTOR_MOD(T)"
+_HALF_MOD = b"inline half _slang_fmod(half a, half b) { return half(_slang_fmod(float(a), float(b))); }\n"
+
+# Before the matrices of Slang's C++ prelude, whose operators take two vectors or two matrices only, of the same type:
+# in constants, Slang leaves a number beside them, and shifts may be by vectors of another type.
 _BEFORE_MATRICES = b"\n#undef SLANG_FLOAT_VECTOR_MOD\n"
 _MIXED = b"""template<typename T, int ROWS, int COLS> struct Matrix;
 template<typename T> struct _spy_same { typedef T type; };
+template<typename T, typename U> struct _spy_differ { typedef int type; };
+template<typename T> struct _spy_differ<T, T> { };
+"""
+_SHIFT = b"""
+template<typename T, typename U, int N, typename = typename _spy_differ<T, U>::type>
+inline Vector<T, N> operator@(const Vector<T, N>& a, const Vector<U, N>& b)
+{
+    Vector<T, N> result;
+    for (int i = 0; i < N; i++)
+        result[i] = T(a[i] @ b[i]);
+    return result;
+}
+template<typename T, typename U, int R, int C, typename = typename _spy_differ<T, U>::type>
+inline Matrix<T, R, C> operator@(const Matrix<T, R, C>& a, const Matrix<U, R, C>& b)
+{
+    Matrix<T, R, C> result;
+    for (int i = 0; i < R; i++)
+        for (int j = 0; j < C; j++)
+            result.rows[i][j] = T(a.rows[i][j] @ b.rows[i][j]);
+    return result;
+}
 """
 _MIXED_OPERATOR = b"""
 template<typename T, int N>
@@ -181,6 +213,7 @@ _OPERATORS = (b"+", b"-", b"*", b"/", b"%", b"&", b"|", b"^", b"<<", b">>", b"<"
 
 def _with_mixed_operators(code: bytes) -> bytes:
     operators = b"".join(_MIXED_OPERATOR.replace(b"@", operator) for operator in _OPERATORS)
+    operators += b"".join(_SHIFT.replace(b"@", operator) for operator in (b"<<", b">>"))
     return code.replace(_BEFORE_MATRICES, _BEFORE_MATRICES + _MIXED + operators, 1)
 
 

@@ -1,5 +1,5 @@
-"""Sums, differences, products, shifts and negations in C++ and CUDA code of kernels, as integers of Slang have them: of the type
-of their operands, and wrapping around (slangpy/slang/wrapping.h).
+"""Sums, differences, products, shifts, negations and operations on bits in C++ and CUDA code of kernels, as integers of Slang
+have them: of the type of their operands, and wrapping around (slangpy/slang/wrapping.h).
 
 `a + b` is written as `a + _spy_wrap + b`: the same order of evaluation, and operators that can be defined. They find the types,
 which the text does not say. What has one operand becomes a call.
@@ -15,19 +15,19 @@ from ...base.folders import LIBRARY_PATH
 from .divisions import NOT_CODE
 
 _NARROW = re.compile(rb"\b(?:u?int(?:8|16)_t|u?char[1-4]?|u?short[1-4]?)\b")
-_ROOT = rb"(?<=[\w)\]])(?<!return)"
+_ROOT = rb"(?<=[\w)\]}])(?<!return)"
 _TYPES = b"float double int uint short long unsigned char bool half void auto const".split()
 _NO_TYPE = b"".join(rb"(?<!\b%s )" % name for name in _TYPES)
-"""Before a `*` that stands for a pointer, in text that users wrote. Names of Slang end in a number."""
+"""Before a `*` or `&` that stands for a pointer or reference, in text that users wrote. Names of Slang end in a number."""
 _OPERATION = re.compile(
     NOT_CODE
     + rb"|^[^\s#/][^\n]*"  # heads of functions
     + rb"|^[ \t]+(?!return\b)[\w:<>, ]+\*[* ]*\w+(?= *[=;\[])"  # declares a pointer
-    + rb"|" + _ROOT + rb" (?P<binary>[-+]|<<|" + _NO_TYPE + rb"(?<!_t )\*) (?=[\w(*&~!-])"
+    + rb"|" + _ROOT + rb" (?P<binary>[-+|^]|<<|>>|" + _NO_TYPE + rb"(?<!_t )[*&]) (?=[\w(*&~!-])"
     + rb"|(?P<unary>[-~]) ?(?=[A-Za-z_(*&~-])",
     re.MULTILINE | re.DOTALL,
 )  # fmt: skip
-_PRIMARY = re.compile(rb"(?:[-~!*&] ?)*(?:[\w:]+(?:<[^;()]*?>)?(?: (?=\())?)?")
+_PRIMARY = re.compile(rb"(?:[-~!*&] ?)*(?:[\w:]+(?:<[^;()]*?>)?(?: (?=[({]))?)?")
 _MEMBER = re.compile(rb"(?:\.|->)\w+")
 _CALLS = {b"-": b"_spy_minus(", b"~": b"_spy_inverse("}
 
@@ -76,7 +76,7 @@ def _operand_end(code: bytes, at: int) -> int:
         if code[end - 2 : end - 1] in (b" ", b"*"):  # `(Vector<int32_t, 3> )x`: a cast
             return _operand_end(code, end)
     while True:
-        if code[end : end + 1] in (b"(", b"["):
+        if code[end : end + 1] in (b"(", b"[", b"{"):
             end = _closing(code, end)
         elif member := _MEMBER.match(code, end):
             end = member.end()
@@ -84,14 +84,14 @@ def _operand_end(code: bytes, at: int) -> int:
             return end
 
 
-_BRACKETS = re.compile(rb"[()\[\]]")
+_BRACKETS = re.compile(rb"[()\[\]{}]")
 
 
 def _closing(code: bytes, at: int) -> int:
     """Behind the bracket that closes the one at `at`."""
     depth = 0
     for bracket in _BRACKETS.finditer(code, at):
-        depth += 1 if bracket[0] in (b"(", b"[") else -1
+        depth += 1 if bracket[0] in (b"(", b"[", b"{") else -1
         if not depth:
             return bracket.end()
     return len(code)

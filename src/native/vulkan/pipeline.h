@@ -15,8 +15,9 @@ struct SpirvOptions {
     const VulkanFeatures* features = nullptr;
     const VkPhysicalDeviceVulkan11Properties* properties = nullptr;
     bool spill_push_constants = false;
-    uint32_t spill_set = 0;   ///< where the spilled push constants are bound (binding 0)
-    bool scalar_phis = false; ///< see split_phis()
+    uint32_t spill_set = 0;           ///< where the spilled push constants are bound (binding 0)
+    bool scalar_phis = false;         ///< see split_phis()
+    bool shifted_conversions = false; ///< see shift_conversions()
     std::string label, device_name;
 };
 struct SpirvResult {
@@ -35,6 +36,8 @@ std::vector<uint32_t> number_bools(std::vector<uint32_t> words);
 std::vector<uint32_t> merge_whole_arrays(std::vector<uint32_t> words);
 /// The code with remainders of signed integers that are defined for negative ones: remainders.cpp.
 std::vector<uint32_t> define_remainders(const std::vector<uint32_t>& words);
+/// The code with shifts behind conversions to int64_t, which llvmpipe compares wrongly: wide_conversions.cpp.
+std::vector<uint32_t> shift_conversions(std::vector<uint32_t> words);
 /// The code with products and sums for mad() of integers: integer_mads.cpp.
 std::vector<uint32_t> expand_integer_mads(const std::vector<uint32_t>& words);
 /// The code with every product and sum rounded by itself.

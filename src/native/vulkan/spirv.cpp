@@ -5,6 +5,8 @@
 //   - where the device cannot read storage images of unknown format, they get the format of their element type;
 //   - remainders of negative numbers are defined (remainders.cpp);
 //   - mad() of integers becomes a product and a sum (integer_mads.cpp);
+//   - signed integers that become 64 bits wide are shifted, where the driver compares them wrongly
+//   (wide_conversions.cpp);
 //   - loops carry bool as whole numbers (bool_phis.cpp);
 //   - structs that are copied between layouts lose their names, which Mesa before 23 takes for a part of the type.
 #include "vulkan/pipeline.h"
@@ -348,6 +350,8 @@ std::vector<uint32_t> checked_words(std::string_view code, const SpirvOptions& o
     std::vector<uint32_t> words = to_words(code, options.label);
     split(words, options.label); // refuses damaged code
     words = merge_whole_arrays(expand_integer_mads(define_remainders(words)));
+    if (options.shifted_conversions)
+        words = shift_conversions(std::move(words));
     return number_bools(split_phis(std::move(words), options.scalar_phis));
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,11 +36,19 @@ class Case:
         return {"route": self.route}
 
 
-@dataclass
 class Expected:
-    values: list[Value]  # of each program, for the device where subnormal numbers stay
-    lost: list[np.ndarray]
-    again: list[tuple[Value, np.ndarray]] = field(default_factory=list)  # and where they may count as 0
+    """What each program of a case gives, and which rows are lost; `flush`: where subnormal numbers may count as 0."""
+
+    def __init__(self, case: Case):
+        self.case = case
+        self.made: dict[bool, list[tuple[Value, np.ndarray]]] = {}
+
+    def runs(self, flush: bool) -> list[tuple[Value, np.ndarray]]:
+        if flush not in self.made:
+            programs = self.case.programs
+            self.made[flush] = [Machine(p, ROWS, flush).run(values_of(self.case, p)) for p in programs]
+        self.case.masked = sum(int(lost.sum()) for _, lost in self.made[flush])
+        return self.made[flush]
 
 
 def leaves(name: str) -> dict[str, str]:
@@ -140,8 +148,4 @@ def values_of(case: Case, program: ForwardProgram) -> dict[str, Value]:
     return made
 
 
-def expected(case: Case) -> Expected:
-    runs = [Machine(program, ROWS).run(values_of(case, program)) for program in case.programs]
-    loose = [Machine(program, ROWS, flush=True).run(values_of(case, program)) for program in case.programs]
-    case.masked = sum(int(lost.sum()) for _, lost in runs)
-    return Expected([value for value, _ in runs], [lost for _, lost in runs], loose)
+expected = Expected

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import slangpy as spy
+from slangpy.testing import CudaCodegen
 
 from ..failure import Failure
 from .cases import ROWS, Case, Expected, expected, leaves
@@ -31,20 +32,29 @@ def poisoned(ty: str) -> np.ndarray:
 
 
 class Runner:
-    """One open device. `report` hears of each stage before it begins."""
+    """One open device, or for cuda_code NVRTC alone, which needs no GPU and compares nothing. `report` hears of each stage
+    before it begins."""
 
     def __init__(self, name: str, optimized: bool, report: Callable[[str], None]):
         self.name = name
         self.report = report
+        self.codegen = CudaCodegen("sm_80") if name == "cuda_code" else None
         options = {} if optimized else {"optimization": spy.SlangOptimizationLevel.none}
-        self.device = spy.Device(type=spy.DeviceType[name], compiler_options=options, enable_hot_reload=False)
+        kind = spy.DeviceType.null if self.codegen else spy.DeviceType[name]
+        self.device = spy.Device(type=kind, compiler_options=options, enable_hot_reload=False)
         self.count = 0
+
+    def load(self, case: Case) -> Any:
+        name = f"forward_{self.count}_{case.seed}"
+        if self.codegen:
+            return self.codegen.load_from_source(name, self.text(case))
+        return spy.Module.load_from_source(self.device, name, self.text(case))
 
     def run(self, case: Case, want: Expected, stages: tuple[str, ...] = ()) -> list[Failure]:
         self.count += 1
         self.report("compile")
         try:
-            module = spy.Module.load_from_source(self.device, f"forward_{self.count}_{case.seed}", self.text(case))
+            module = self.load(case)
         except Exception as error:
             return [Failure("error", "compile", -1, str(error))]
         self.report("call")
@@ -52,8 +62,9 @@ class Runner:
             results = self._call(module, case)
         except Exception as error:
             return [Failure("error", "call", -1, f"{type(error).__name__}: {error}")]
-        strict = self.name in ("cpu", "cuda")
-        runs = list(zip(want.values, want.lost, strict=True)) if strict else want.again
+        if self.codegen:
+            return []
+        runs = want.runs(flush=self.name not in ("cpu", "cuda"))
         found = [self._compare(k, value, lost, results[k]) for k, (value, lost) in enumerate(runs)]
         return [failure for failure in found if failure is not None]
 
@@ -75,7 +86,11 @@ class Runner:
             parts = {leaf: self._given(case.arrays[leaf], case, leaf) for leaf in leaves(name)}
             given[name] = {leaf.partition(".")[2]: part for leaf, part in parts.items()} if name == "s" else parts[name]
         targets = [self._target(case, program.main.ret, program) for program in case.programs]
-        module.batch(**given, **{f"r{k}": target for k, target in enumerate(targets)})
+        given |= {f"r{k}": target for k, target in enumerate(targets)}
+        if self.codegen:
+            self.codegen.build(module.batch, **given)
+        else:
+            module.batch(**given)
         return [self._read(target) for target in targets]
 
     def _target(self, case: Case, ty: str, program: Any) -> Any:

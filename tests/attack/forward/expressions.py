@@ -276,6 +276,8 @@ class Expressions:
         name = self.other()
         of = like(name, ty)
         operator = rng.choice(("<", "<=", ">", ">=", "==", "!="))
+        if name == "u64" and "compare_u64" not in self.used:
+            operator = rng.choice(("==", "!="))
         left = self.narrower(scope, of, depth) if self.on("promote", 0.15) else None
         return Node("cmp", [left or self.expression(scope, of, depth), self.expression(scope, of, depth)], ty, operator)
 

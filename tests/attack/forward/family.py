@@ -21,6 +21,8 @@ FEATURES = {"half": "half", "double": "double", "int16": "int16", "int64": "int6
 @cache
 def lacking(device: str) -> frozenset[str]:
     """Types that the device has not, and matrices that the package says it cannot have."""
+    if device == "cuda_code":
+        return frozenset()
     opened = spy.Device(type=spy.DeviceType[device], enable_hot_reload=False)
     missing = frozenset(name for name, feature in FEATURES.items() if not opened.has_feature(spy.Feature[feature]))
     opened.close()

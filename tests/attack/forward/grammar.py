@@ -57,6 +57,7 @@ SWITCHES = {
     "negated": "unsigned integers with a minus",
     "constant": "static const values of the module",
     "constant_choice": "static const values with functions, ternaries and select()",
+    "compare_u64": "< and the like of uint64_t",
     "dot": "dot()",
     "special": "infinities, NaN and subnormal numbers as input",
     **{name: f"{name}()" for name in FUNCTIONS},
@@ -475,7 +476,9 @@ class Grammar(Expressions):
 
 # What Slang 2026.12 gets wrong itself: few batches of the long run draw these; the short run of the gate draws none.
 FAULTS: dict[str, str] = {
+    "compare_u64": "3ull >= 0xC000000000000000ull: constants of uint64_t are compared as signed ones",
     "constant_choice": "static const int K = a < b ? 1 : 2, max() and the like: SPIR-V ends with 'Unhandled global inst'",
+    "firstbitlow_narrow": "SPIR-V that is not valid: FindILsb gives 32 bits of 8 or 16; drivers seen are right with it",
     "countbits_narrow": "countbits(int8_t(-1)) is 32: SPIR-V counts what extends the sign",
 }
 KNOWN = frozenset(FAULTS)

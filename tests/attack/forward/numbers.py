@@ -137,7 +137,10 @@ class Numbers:
         if op in "+-*":
             exact = a + b if op == "+" else a - b if op == "-" else a * b
             self.lose(np.isnan(exact))  # Slang takes x - x for 0
-            return self.rounded(ty, exact, size_a * eb + size_b * ea + ea * eb if op == "*" else ea + eb, odd)
+            slack = size_a * eb + size_b * ea + ea * eb if op == "*" else ea + eb
+            if self.flush:  # they may also put sums and products in another order
+                slack = slack + 2 * row.unit * (size_a * size_b if op == "*" else size_a + size_b)
+            return self.rounded(ty, exact, slack, odd)
         match op:
             case "/":
                 self.lose(odd)
