@@ -482,7 +482,7 @@ FAULTS = (
         "keys",
         "the source of a module",
         "slangpy/plan/store.py",
-        "module.content_key, request.function.identity,",
+        "module._content_key, request.function.identity,",
         "request.function.identity,",
         (CACHE, MODULE),
     ),

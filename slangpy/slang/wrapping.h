@@ -71,9 +71,23 @@ template<class T, class U> SPY_WRAPS auto operator>>(_spy_Left<T> left, const U&
         return left.value >> b;
 }
 
+#if defined(__CUDACC__)
+/// As 32 bits: of a negation in 16, ptxas (CUDA 13.0) takes -(-32768) to be positive where it is widened.
+__host__ __device__ __forceinline__ int _spy_minus_wide(int a)
+{
+    int result = -a;
+    asm("" : "+r"(result));
+    return result;
+}
+#else
+SPY_WRAPS int _spy_minus_wide(int a) { return -a; }
+#endif
+
 template<class T> SPY_WRAPS auto _spy_minus(const T& a)
 {
-    if constexpr (_spy_Modulo<T>::is_integer)
+    if constexpr (_spy_Modulo<T>::is_integer && sizeof(T) < sizeof(int))
+        return T(_spy_minus_wide(a));
+    else if constexpr (_spy_Modulo<T>::is_integer)
         return T(0u - typename _spy_Modulo<T>::type(a));
     else
         return -a;

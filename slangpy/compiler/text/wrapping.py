@@ -23,6 +23,7 @@ _OPERATION = re.compile(
     NOT_CODE
     + rb"|^[^\s#/][^\n]*"  # heads of functions
     + rb"|^[ \t]+(?!return\b)[\w:<>, ]+\*[* ]*\w+(?= *[=;\[])"  # declares a pointer
+    + rb"|\*\((?:\w|\.|->)+ \+ "  # an element behind a pointer: NVRTC forgets how structs are aligned that operators point to
     + rb"|" + _ROOT + rb" (?P<binary>[-+|^]|<<|>>|" + _NO_TYPE + rb"(?<!_t )[*&]) (?=[\w(*&~!-])"
     + rb"|(?P<unary>[-~]) ?(?=[A-Za-z_(*&~-])",
     re.MULTILINE | re.DOTALL,
