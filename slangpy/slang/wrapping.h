@@ -23,19 +23,21 @@ SPY_MODULO(short, unsigned) SPY_MODULO(unsigned short, unsigned) SPY_MODULO(int,
 SPY_MODULO(long, unsigned long) SPY_MODULO(unsigned long, unsigned long)
 SPY_MODULO(long long, unsigned long long) SPY_MODULO(unsigned long long, unsigned long long)
 #undef SPY_MODULO
+template<class T> struct _spy_Modulo<const T> : _spy_Modulo<T> {};
 
 /// Of two operands: theirs where it is one (a literal may have another name for it), else what C++ makes of them.
 template<bool same, class T, class U> struct _spy_Both { typedef T type; };
 template<class T, class U> struct _spy_Both<false, T, U> { typedef decltype(T() + U()) type; };
 
-template<class T> struct _spy_Left { const T& value; };
+template<class T> struct _spy_Left { T& value; };
 template<class T> struct _spy_Left<T*> { T* value; };
 
 /// An array is where its elements begin.
 template<class T, decltype(sizeof 0) n> SPY_WRAPS _spy_Left<T*> operator+(T (&a)[n], _spy_Wrap) { return {a}; }
 
 #define SPY_WRAPPING(op) \
-    template<class T> SPY_WRAPS _spy_Left<T> operator op(const T& a, _spy_Wrap) { return {a}; } \
+    template<class T> SPY_WRAPS _spy_Left<T> operator op(T& a, _spy_Wrap) { return {a}; } \
+    template<class T> SPY_WRAPS _spy_Left<const T> operator op(const T& a, _spy_Wrap) { return {a}; } \
     template<class T, class U> SPY_WRAPS auto operator op(_spy_Left<T> left, const U& b) \
     { \
         if constexpr (_spy_Modulo<T>::is_integer && _spy_Modulo<U>::is_integer) { \
@@ -54,7 +56,7 @@ SPY_WRAPPING(|)
 SPY_WRAPPING(^)
 #undef SPY_WRAPPING
 
-template<class T> SPY_WRAPS _spy_Left<T> operator<<(const T& a, _spy_Wrap) { return {a}; }
+template<class T> SPY_WRAPS _spy_Left<const T> operator<<(const T& a, _spy_Wrap) { return {a}; }
 template<class T, class U> SPY_WRAPS auto operator<<(_spy_Left<T> left, const U& b)
 {
     if constexpr (_spy_Modulo<T>::is_integer)
