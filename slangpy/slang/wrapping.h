@@ -64,7 +64,7 @@ template<class T, class U> SPY_WRAPS auto operator<<(_spy_Left<T> left, const U&
     else
         return left.value << b;
 }
-template<class T> SPY_WRAPS _spy_Left<T> operator>>(const T& a, _spy_Wrap) { return {a}; }
+template<class T> SPY_WRAPS _spy_Left<const T> operator>>(const T& a, _spy_Wrap) { return {a}; }
 template<class T, class U> SPY_WRAPS auto operator>>(_spy_Left<T> left, const U& b)
 {
     if constexpr (_spy_Modulo<T>::is_integer)
