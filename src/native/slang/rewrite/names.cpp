@@ -53,7 +53,7 @@ bool is_number(std::string_view word)
 
 /// Reads a name by the grammar
 ///
-///     name     = operand without operators, of a type or function | [path] "operator" sign
+///     name     = operand without operators, of a type or function | "operator" sign
 ///     path     = word ["<" sum {"," sum} ">"] {("::" | ".") word ["<" ... ">"]}
 ///     operand  = number | path {"[" [sum] "]" | "*"} | ("sizeof" | "alignof") "(" path ")"
 ///     sum      = {unary} operand {binary {unary} operand}
@@ -144,7 +144,7 @@ private:
             if (!starts_word_here() || !read_word(word))
                 return false;
             if (word == "operator")
-                return !is_inner && read_operator();
+                return !is_inner && is_first && read_operator();
             const bool has_arguments = sees_after_spaces("<"),
                        is_keyword = word.starts_with("__") || is_one_of(word, keywords);
             if ((is_keyword && (is_inner || has_arguments || sees_after_spaces(".") || sees_after_spaces("::"))) ||
