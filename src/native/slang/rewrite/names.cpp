@@ -55,7 +55,7 @@ bool is_number(std::string_view word)
 ///
 ///     name     = operand without operators, of a type or function | "operator" sign
 ///     path     = word ["<" sum {"," sum} ">"] {("::" | ".") word ["<" ... ">"]}
-///     operand  = number | path {"[" [sum] "]" | "*"} | ("sizeof" | "alignof") "(" path ")"
+///     operand  = number | path {"[" [sum] "]" ["." path] | "*"} | ("sizeof" | "alignof") "(" path ")"
 ///     sum      = {unary} operand {binary {unary} operand}
 ///
 /// and writes it as Slang may see it: on pointer syntax, and on much that is no name, Slang 2026.12 crashes.
@@ -197,6 +197,8 @@ private:
                 if (!sees_after_spaces("]") && !read_sum(true))
                     return false;
                 if (!take_sign("]"))
+                    return false;
+                if (take_sign(".") && !read_path(true)) // float[4].Differential
                     return false;
             } else {
                 return true;
