@@ -37,7 +37,7 @@ CRASHED = [
     "P + P", "Gen<P + P>", "Q<float, P + 1>", "float[P + 1]", "W<-P>", "W<-true>", "true<float>", "this<1>", "none<none>",
     "W<--1>", "Tensor<float, 99999999999999999999>", "countof<float>", "Tensor<float, static>", "Tensor<sample, 1>",
     "__first<float>", "new", "try<try>", "fwd_diff<float>", "W<!N>", "W<+E>", "P[!4u]", "Q<float, Kind.A+1>", "W<1/Kind.A>",
-    "float[1+sizeof(nosuch)]", "__getAddress.x", "__func_as_type", "P + nosuch", "-P", "nosuch + 1", "f + f", "ns + 1",
+    "float[1+sizeof(nosuch)]", "__getAddress.x", "__func_as_type", "s::operator*", "P + nosuch", "-P", "nosuch + 1", "f + f", "ns + 1",
     "W<" * 5000 + "float" + ">" * 5000, "float" + "[2]" * 5000, "P" + ".P" * 5000, "Q<float, " + "- " * 5000 + "1>",
     "float" + "*" * 5000, "P\0", "P\n+\nP", "", " ", "*", "\ud800", "é",
 ]  # fmt: skip

@@ -44,7 +44,7 @@ def module() -> spy.Module:
         ("Gen<float,N>", "Gen<float, 4>"), ("Gen<float, N + 1>", "Gen<float, 5>"), ("Gen<float, 2*ns::C - 1>", "Gen<float, 5>"),
         ("Gen<float, -2>", "Gen<float, -2>"), ("Gen<float*, 2>", "Gen<Ptr<float>, 2>"), ("float[N]", "float[4]"),
         ("float[N * 2 + 1]", "float[9]"), ("float2[4]", "vector<float,2>[4]"), ("float[3][2]", "float[3][2]"),
-        ("float[]", "float[]"), ("Tensor<float,2>", "Tensor<float, 2>"), ("vector<float,3>", "vector<float,3>"), ("IThing", "IThing"), ("Kind", "Kind"),
+        ("float[]", "float[]"), ("float[4].Differential", "float[4]"), ("Tensor<float,2>", "Tensor<float, 2>"), ("vector<float,3>", "vector<float,3>"), ("IThing", "IThing"), ("Kind", "Kind"),
         ("StructuredBuffer<Gen<P, 2>>", None), ("Texture2D<float4>", None), ("uint64_t", "uint64_t"), (" float3x4 ", "matrix<float,3,4>"),
         ("Gen<Gen<ns::A, 0x10>, 2>", "Gen<Gen<ns.A, 16>, 2>"), ("Optional<float>", "Optional<float>"),
     ],

@@ -99,7 +99,7 @@ def test_names(name: str, expected: str) -> None:
 BAD_NAMES = ["", " ", "*", "Gen<", "Gen>", "float[", "f(1)", "float,int", "a;b", "(float)", "1+2"]
 CRASHES = ["S<1+>", "S<in>", "S<a.>", "S<a:b>", "S<1 2>", "a.b<c d>", "/*", "Gen</*>", "S::<built-in x>"]
 SUMS = ["P + P", "-P", "W<--1>", "W<+E>", "P[!4u]", "W<true + 1>", "float[float*]", "Gen<float[2] + 1>"]
-KEYWORDS = ["true<float>", "this<1>", "none<none>", "Tensor<float, static>", "new", "__first<float>", "__getAddress.x", "operator"]
+KEYWORDS = ["s::operator*", "true<float>", "this<1>", "none<none>", "Tensor<float, static>", "new", "__first<float>", "__getAddress.x", "operator"]
 LONG = ["W<" * 500 + "float" + ">" * 500, "float" + "[2]" * 500, "P" + ".P" * 500, "Q<" + "- " * 500 + "1>", "float" + "*" * 500]
 MISREAD = ["int x", "vector<float f,3>", "float[in]", "Gen<no_diff float>", "Gen<int>x", "Gen<>", "Gen<a, >", "a."]
 

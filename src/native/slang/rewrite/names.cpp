@@ -53,9 +53,9 @@ bool is_numeral(std::string_view word)
 
 /// Reads a name by the grammar
 ///
-///     name     = operand without operators, of a type or function | [path] "operator" sign
+///     name     = operand without operators, of a type or function | "operator" sign
 ///     path     = word ["<" sum {"," sum} ">"] {("::" | ".") word ["<" ... ">"]}
-///     operand  = number | path {"[" [sum] "]" | "*"} | ("sizeof" | "alignof") "(" path ")"
+///     operand  = number | path {"[" [sum] "]" ["." path] | "*"} | ("sizeof" | "alignof") "(" path ")"
 ///     sum      = {unary} operand {binary {unary} operand}
 ///
 /// and writes it as Slang may see it: on pointer syntax, and on much that is no name, Slang 2026.12 crashes.
@@ -144,7 +144,7 @@ private:
             if (!starts_word_here() || !read_word(word))
                 return false;
             if (word == "operator")
-                return !is_inner && read_operator();
+                return !is_inner && is_first && read_operator();
             const bool has_arguments = sees_after_spaces("<"),
                        is_keyword = word.starts_with("__") || is_one_of(word, keywords);
             if ((is_keyword && (is_inner || has_arguments || sees_after_spaces(".") || sees_after_spaces("::"))) ||
@@ -197,6 +197,8 @@ private:
                 if (!sees_after_spaces("]") && !read_sum(true))
                     return false;
                 if (!take_sign("]"))
+                    return false;
+                if (take_sign(".") && !read_path(true)) // float[4].Differential
                     return false;
             } else {
                 return true;
