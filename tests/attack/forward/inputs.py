@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..nodes import Program, Struct
+from ..nodes import Node, Program, Struct
 
 INPUT_STRUCT = Struct(
     "In", [("s", "i16", False), ("q", "f32:2", False), ("z", "u64", False), ("t", "b", False), ("e", "f16", False)]
@@ -31,7 +31,7 @@ class Constant:
 
     name: str
     ty: str
-    value: object  # a Node
+    value: Node
 
 
 @dataclass
