@@ -253,9 +253,7 @@ void Build::add_conformances(const std::vector<TypeConformance>& wanted, const s
         if (!types.insert(item.type_name).second)
             fail_value("Duplicate type conformance entry for interface type \"", item.interface_name, "\" and type \"",
                        item.type_name, "\"");
-        const auto find = [&](const std::string& name) {
-            return layout->find_type(name);
-        };
+        const auto find = [&](const std::string& name) { return layout->find_type(name); };
         slang::TypeReflection* interface_type = find(item.interface_name);
         if (!interface_type)
             fail_value("Interface type \"", item.interface_name,
