@@ -93,9 +93,14 @@ def rest(a: Array, b: Any, t: Any) -> Array:
     return a - divided(a, b, t) * b
 
 
-def forms(name: str, matrices: bool = False) -> dict[str, Form]:
+FAULTS_OF_NVRTC = ("counted(a)",)
+"""NVRTC 13.0 takes `for (i = a; i >= a && n < 5; i++)` to end after its first turn, for unsigned numbers in plain CUDA code, too."""
+
+
+def forms(name: str, matrices: bool = False, cuda: bool = False) -> dict[str, Form]:
     """Those that a type has."""
-    return FORMS | (SIGNED if name.startswith("i") else {}) | (MATRICES if matrices else {})
+    found = FORMS | (SIGNED if name.startswith("i") else {}) | (MATRICES if matrices else {})
+    return {text: form for text, form in found.items() if not (cuda and text in FAULTS_OF_NVRTC)}
 
 
 def source(name: str, chosen: dict[str, Form]) -> str:

@@ -15,7 +15,8 @@ def test_as_numpy_has_them(device: spy.Device, name: str) -> None:
     bits = forms.TYPES[name]().itemsize * 8
     if device.type is spy.DeviceType.d3d12 and bits != 32:
         pytest.skip("HLSL has no integers of 8 bits, and not every device the others")
-    chosen = forms.forms(name, matrices=device.type is not spy.DeviceType.vulkan or bits == 32)
+    on_cuda = device.type is spy.DeviceType.cuda
+    chosen = forms.forms(name, device.type is not spy.DeviceType.vulkan or bits == 32, on_cuda)
     module = spy.Module.load_from_source(device, f"integers_{name}", forms.source(name, chosen))
     a, b = forms.values(name)
     got = module.all(a, b, _result="numpy")

@@ -75,7 +75,7 @@ TEXTS = {
     "    x_0 = ~Matrix<int, 2, 2> (a_0).rows[int(0)];\n": "    x_0 = _spy_inverse(Matrix<int, 2, 2> (a_0).rows[int(0)]);\n",
     "    S_0 * p_0 = q_0 + i_0;\n": "    S_0 * p_0 = q_0 + _spy_wrap + i_0;\n",
     "    float * p_0;\n": "    float * p_0;\n",
-    "    *p_0 = *p_0 * *(q_0 + int(1));\n": "    *p_0 = *p_0 * _spy_wrap * *(q_0 + _spy_wrap + int(1));\n",
+    "    *p_0 = *p_0 * *(q_0 + int(1));\n": "    *p_0 = *p_0 * _spy_wrap * *(q_0 + int(1));\n",
     "static int f_0(int * p_0, S_0 * q_0)\n": "static int f_0(int * p_0, S_0 * q_0)\n",
     "    p_0->x_0 = int(-1) << b_0; // a - b\n": "    p_0->x_0 = int(-1) << _spy_wrap << b_0; // a - b\n",
     '    printf("a - b", 1.0e-05f);\n#define A a * b\n': '    printf("a - b", 1.0e-05f);\n#define A a * b\n',

@@ -24,7 +24,7 @@ KERNEL = """
 
 @pytest.mark.parametrize("name", ["int8_t", "int16_t", "int", "int64_t", "uint8_t"])
 def test_as_numpy_has_them(load: Any, place: str, name: str) -> None:
-    chosen = forms.forms(name, matrices=True)
+    chosen = forms.forms(name, matrices=True, cuda=place == "cuda")
     a, b = forms.values(name)
     out = torch.zeros(len(a), len(chosen), dtype=torch.int64, device=place)
     module = load(forms.source(name, chosen) + KERNEL)
