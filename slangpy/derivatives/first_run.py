@@ -45,7 +45,7 @@ def _check(node: Any, args: tuple[Any, ...], kwargs: dict[str, Any], values: Ite
     named = {name: _primal(value, values) for name, value in kwargs.items()}
     named.pop("_append_to", None)
     problem = _problem(node._with(bwds=False), positional, named)
-    if problem is None or not problem.inputs or not problem.outputs:
+    if problem is None or problem.reads_back or not problem.inputs or not problem.outputs:
         return
     rng = np.random.default_rng(zlib.crc32(node.label.encode()))
     weights = {i: leaf.rounded(_random(rng, leaf.values.size)) for i, leaf in problem.outputs.items()}

@@ -67,6 +67,9 @@ class Problem:
         self._placed = {p.leaf: p for p in plan.placed if p.leaf >= 0}
         self._parameters = {p.name: p for p in self.resolved.parameters}
         self.leaves: dict[int, Leaf] = {}
+        self.reads_back = False
+        """Whether the function reads tensors that it writes: what it leaves alone passes its gradient on, which the call does
+        not say, and a second store hides the first."""
         self.untried: list[str] = []
         """Differentiable values that cannot be varied, with the reason."""
         names = [a.name for a in view.arguments]
@@ -106,6 +109,7 @@ class Problem:
         if not flows(parameter, placed):
             return None
         binding, access = placed.binding, (placed.path, placed.reads, placed.writes)
+        self.reads_back |= binding.rank >= 0 and placed.reads and placed.writes
         one_gradient = binding.view.startswith("Diff")
         if binding.kind == "view" and isinstance(given, np.ndarray):
             given = Tensor.from_numpy(self.device, given)
@@ -120,6 +124,8 @@ class Problem:
             kind = {"half": np.float16, "double": np.float64}.get(binding.stored, np.float32)
             return TensorLeaf(*access, Tensor.from_numpy(self.device, np.array(given, kind)))
         if binding.kind == "reference":
+            if self.call_rank and not placed.reads:
+                return None  # holds what one of the invocations wrote, nobody says which
             given = given.value if isinstance(given, ValueRef) else given.primal
             if given is None and binding.type.kind == "scalar":
                 given = 0.0

@@ -113,3 +113,28 @@ def test_numbers_of_the_host_beside_a_gpu(where: str, wanted: bool) -> None:
             assert k.grad is None or k.grad.item() == pytest.approx(expected, rel=2e-5)
             assert (k.grad is not None) == k.requires_grad
             k.grad = None
+
+
+IN_PLACE = """
+[Differentiable] void evens(int i, IRWTensor<float, 1> x) { x[2 * i] = x[2 * i] * x[2 * i]; }
+[Differentiable] void twice(int i, IRWTensor<float, 1> x) { x[i] = x[i] * x[i]; x[i] = 3 * x[i] * x[i]; }
+[Differentiable] void split(float x, out float a, out float b) { a = x * x; b = 3 * x; }
+"""
+
+
+def test_what_one_call_does_not_say_is_no_alarm(where: str) -> None:
+    """Tensors that the function reads and writes, of which it leaves some alone, and references that many invocations write."""
+    device = module_of(where).device
+    m = spy.Module.load_from_source(device, "checked_in_place", IN_PLACE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("evens", "twice"):
+            leaf = torch.arange(5.0, device=where).add(1).requires_grad_()
+            x = leaf * 1
+            m[name](spy.grid((3,)), x)
+            x.sum().backward()
+        tensor = spy.Tensor.from_numpy(device, np.float32([1, 2, 3])).with_grads()
+        a = spy.Tensor.zeros(device, (3,), "float").with_grads()
+        a.grad.copy_from_numpy(np.ones(3, np.float32))
+        m.split.bwds(tensor, a, spy.floatRef())
+        np.testing.assert_allclose(tensor.grad.to_numpy(), [2, 4, 6])
