@@ -74,7 +74,7 @@ std::string with_stack(std::string library, std::string_view log)
         }
         sum += largest;
     }
-    return sum ? cat(std::move(library), stack_mark, sum, "\n") : library;
+    return sum ? cat(library, stack_mark, sum, "\n") : library;
 }
 
 } // namespace
