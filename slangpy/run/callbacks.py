@@ -9,7 +9,7 @@ from ..errors import ShapeError
 from ..plan.kernels import Variant
 from ..plan.textures import make_texture
 from ..tensor import Tensor
-from ..values.addresses import keep, keep_written, memory_of
+from .kept_memory import keep, keep_written, memory_of
 from .custom import CustomLeaves
 from .globals import raise_unset
 from .results import dual_result

@@ -35,6 +35,18 @@ template<class T> struct _spy_Left<T*> { T* value; };
 /// An array is where its elements begin.
 template<class T, decltype(sizeof 0) n> SPY_WRAPS _spy_Left<T*> operator+(T (&a)[n], _spy_Wrap) { return {a}; }
 
+#if defined(__CUDACC__)
+/// What is narrowed stays 32 bits wide until then: of a negation in 16 bits, which NVRTC also makes of products and sums, ptxas
+/// (CUDA 13.0) takes -(-32768) to be positive where it is widened again.
+__host__ __device__ __forceinline__ int _spy_wide(int value)
+{
+    asm("" : "+r"(value));
+    return value;
+}
+#else
+SPY_WRAPS int _spy_wide(int value) { return value; }
+#endif
+
 #define SPY_WRAPPING(op) \
     template<class T> SPY_WRAPS _spy_Left<T> operator op(T& a, _spy_Wrap) { return {a}; } \
     template<class T> SPY_WRAPS _spy_Left<const T> operator op(const T& a, _spy_Wrap) { return {a}; } \
@@ -43,7 +55,10 @@ template<class T, decltype(sizeof 0) n> SPY_WRAPS _spy_Left<T*> operator+(T (&a)
         if constexpr (_spy_Modulo<T>::is_integer && _spy_Modulo<U>::is_integer) { \
             typedef typename _spy_Both<sizeof(T) == sizeof(U), T, U>::type R; \
             typedef typename _spy_Modulo<R>::type M; \
-            return R(M(left.value) op M(b)); \
+            if constexpr (sizeof(R) < sizeof(int)) \
+                return R(_spy_wide(int(M(left.value) op M(b)))); \
+            else \
+                return R(M(left.value) op M(b)); \
         } else { \
             return left.value op b; \
         } \
@@ -73,22 +88,10 @@ template<class T, class U> SPY_WRAPS auto operator>>(_spy_Left<T> left, const U&
         return left.value >> b;
 }
 
-#if defined(__CUDACC__)
-/// As 32 bits: of a negation in 16, ptxas (CUDA 13.0) takes -(-32768) to be positive where it is widened.
-__host__ __device__ __forceinline__ int _spy_minus_wide(int a)
-{
-    int result = -a;
-    asm("" : "+r"(result));
-    return result;
-}
-#else
-SPY_WRAPS int _spy_minus_wide(int a) { return -a; }
-#endif
-
 template<class T> SPY_WRAPS auto _spy_minus(const T& a)
 {
     if constexpr (_spy_Modulo<T>::is_integer && sizeof(T) < sizeof(int))
-        return T(_spy_minus_wide(a));
+        return T(_spy_wide(-int(a)));
     else if constexpr (_spy_Modulo<T>::is_integer)
         return T(0u - typename _spy_Modulo<T>::type(a));
     else

@@ -55,4 +55,4 @@ def _text(case: Case, programs: list[Program]) -> str:
 
 
 RULES = Rules(runs, _simple, "i")
-FAMILY = Family("tests.attack.compare", KNOWN, _draw, part_of, _again, _text, RULES)
+FAMILY = Family(f"{__package__}.compare", KNOWN, _draw, part_of, _again, _text, RULES)

@@ -53,4 +53,4 @@ def _text(case: Case, programs: list[Program]) -> str:
 
 
 RULES = Rules(_runs, _simple, "i32")
-FAMILY = Family("tests.attack.forward.compare", KNOWN, draw, part, again, _text, RULES, lacking)  # type: ignore[arg-type]
+FAMILY = Family(f"{__package__}.compare", KNOWN, draw, part, again, _text, RULES, lacking)  # type: ignore[arg-type]
