@@ -9,9 +9,9 @@ from ..errors import ShapeError
 from ..plan.kernels import Variant
 from ..plan.textures import make_texture
 from ..tensor import Tensor
-from .kept_memory import keep, keep_written, memory_of
 from .custom import CustomLeaves
 from .globals import raise_unset
+from .kept_memory import keep, keep_written, memory_of
 from .results import dual_result
 from .torch_side import torch_side
 
