@@ -92,22 +92,14 @@ for cls in classes:
 """
 
 WRONG = """
-def has_all_names(item):
-    try:
-        return hasattr(item, "no_such_name")
-    except Exception:
-        return False
-
-
-# what has an attribute of any name leads loops such as that over parents on for ever
-wrong = [item for cls in classes[::23] for item in unmade(cls)[:1] if not has_all_names(item)]
-wrong += [3, None, "x", tensor, m.f, device]
-for cls in native:
-    for name in set(dir(cls)) - left_out - {"__init__"}:
+wrong = [3, None, "x", tensor, m.f, device, *(item for cls in classes[::23] for item in unmade(cls)[:1])]
+for cls in sorted(native, key=lambda c: (c.__module__, c.__name__)):
+    for name in sorted(set(dir(cls)) - left_out - {"__init__"}):
         raw = inspect.getattr_static(cls, name, None)
-        for item in wrong:
-            if isinstance(raw, property):
-                attempt(raw.fget, item)
+        raw = raw.fget if isinstance(raw, property) else raw
+        for item in wrong if not inspect.isfunction(raw) else ():  # those of Python may well loop over what is none of theirs
+            if raw is not None and isinstance(inspect.getattr_static(cls, name), property):
+                attempt(raw, item)
             elif callable(raw):
                 for arguments in ((), (0,), ("x", 1)):
                     attempt(raw, item, *arguments)
