@@ -16,7 +16,7 @@ import pytest
 from slangpy._native import DeviceType
 from slangpy.compiler.cache import DiskCache
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 SOURCE = "float polynomial(float a, float b, float c, float x) { return a * x * x + b * x + c; }"
 

@@ -11,6 +11,8 @@ import pytest
 
 import slangpy as spy
 
+pytestmark = pytest.mark.one
+
 CHILD = Path(__file__).with_name("container_child.py")
 
 

@@ -14,6 +14,8 @@ from drawn import MANY, SEED
 
 import slangpy as spy
 
+pytestmark = pytest.mark.one
+
 CHILD = Path(__file__).with_name("fuzz_child.py")
 CASES = {"null": 4000, "cpu": 6000}
 """Calls; 2000 on other devices."""

@@ -13,7 +13,7 @@ from linear_programs import HEAD, program
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 COUNT = 300
 BATCH = 12
 

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 import slangpy as spy
 from slangpy.testing import CudaCodegen, nvrtc_available
 
-pytestmark = [pytest.mark.needs_kernels, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.slow, pytest.mark.one]
 
 SIZES = (0, 1, 2, 3, 3, 5, 7, 16, 33)
 PLANS = 2

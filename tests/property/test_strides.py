@@ -19,7 +19,7 @@ from strided import Memory, draw_layout
 
 import slangpy as spy
 
-pytestmark = [pytest.mark.needs_kernels, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.slow, pytest.mark.one]
 
 CASES = 10
 """Calls for each kind of element, kind of call, and way to pass the arguments."""

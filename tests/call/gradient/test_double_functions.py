@@ -9,7 +9,7 @@ import pytest
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 X = np.array([0.123456789012345, 0.5, 0.9, 1 / 3])
 FUNCTIONS: dict[str, Any] = {

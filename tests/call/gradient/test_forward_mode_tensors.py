@@ -13,6 +13,8 @@ from gradcheck import SOURCE, check, load, same, tensor, with_grad
 import slangpy as spy
 from slangpy.testing import CudaCodegen, nvrtc_available
 
+pytestmark = pytest.mark.one
+
 RNG = np.random.default_rng(13)
 INTEGERS = ["int", "uint", "int64_t", "uint64_t", "int16_t", "uint16_t", "int8_t", "uint8_t"]
 on_devices = pytest.mark.needs_kernels

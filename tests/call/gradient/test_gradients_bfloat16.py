@@ -11,7 +11,7 @@ from gradcheck import seeded, tensor
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 SOURCE = """
 [Differentiable] float product(float a, float x) { return a * x; }
 [Differentiable] float3 vectors(float3 v, float s) { return v * s; }

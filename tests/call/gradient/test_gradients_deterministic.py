@@ -12,7 +12,7 @@ from gradcheck import check, load, seeded, tensor, with_grad
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 RNG = np.random.default_rng(5)
 RUNS = 20
 

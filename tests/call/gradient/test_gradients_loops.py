@@ -11,7 +11,7 @@ from loop_programs import KINDS, Program, module_text, programs
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 X, Y = 0.7, -0.4
 BATCH = {spy.DeviceType.cpu: (32, 3)}

@@ -11,7 +11,7 @@ from gradcheck import same, seeded, tensor, with_grad
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 SOURCE = """
 [Differentiable] float gather(int i, no_diff ITensor<float, 1> k, ITensor<float, 1> x) { return k[i] * x[i]; }
 [Differentiable] float other_order(int i, in no_diff /* constant */ IDiffTensor<float, 1> k, ITensor<float, 1> x)

@@ -8,7 +8,7 @@ from gradcheck import check, load, same, seeded, tensor, with_grad
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 RNG = np.random.default_rng(7)
 
 
