@@ -98,9 +98,12 @@ def summary(seconds: dict[str, float], machine: dict[str, Any]) -> dict[str, Any
 def keep(record: dict[str, Any]) -> None:
     """Puts a run's record in place of the kept one, without the tests that are short."""
     long = {name: spent for name, spent in record["tests"].items() if spent >= LONG}
-    files = json.dumps(record["files"], indent=1).replace("\n   ", " ").replace("\n  }", " }")
+    files, tests = (
+        ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in rows.items())
+        for rows in (record["files"], long)
+    )
     KEPT.write_text(
-        f'{{\n"machine": {json.dumps(record["machine"])},\n"files": {files},\n"tests": {json.dumps(long, indent=1)}\n}}\n'
+        f'{{"machine": {json.dumps(record["machine"])},\n"files": {{\n{files}\n}},\n"tests": {{\n{tests}\n}}}}\n'
     )
 
 
