@@ -93,8 +93,9 @@ def rest(a: Array, b: Any, t: Any) -> Array:
     return a - divided(a, b, t) * b
 
 
-FAULTS_OF_NVRTC = ("counted(a)",)
-"""NVRTC 13.0 takes `for (i = a; i >= a && n < 5; i++)` to end after its first turn, for unsigned numbers in plain CUDA code, too."""
+FAULTS_OF_NVRTC = ("counted(a)", "~a")
+"""CUDA 13.0, in plain CUDA code, too: NVRTC takes `for (i = a; i >= a && n < 5; i++)` to end after its first turn, also of unsigned
+numbers; and ptxas makes `int64_t(~a)` of `int64_t(-a)` - 1 where a kernel has both, which is wrong for the least number."""
 
 
 def forms(name: str, matrices: bool = False, cuda: bool = False) -> dict[str, Form]:
