@@ -111,6 +111,7 @@ VulkanKernel::VulkanKernel(ref<Device> device, const KernelDesc& desc)
     options.spill_set = spill ? uint32_t(m_spill_set) : 0;
     options.scalar_phis = owner.context().adapter->v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
     options.shifted_conversions = options.scalar_phis;
+    options.wide_negations = owner.context().adapter->v12.driverID == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
     options.label = m_label;
     options.device_name = owner.info().adapter_name;
     const SpirvResult spirv = prepare_spirv(desc.code, *m_layout, options);

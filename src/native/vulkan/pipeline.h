@@ -18,6 +18,7 @@ struct SpirvOptions {
     uint32_t spill_set = 0;           ///< where the spilled push constants are bound (binding 0)
     bool scalar_phis = false;         ///< see split_phis()
     bool shifted_conversions = false; ///< see shift_conversions()
+    bool wide_negations = false;      ///< see widen_negations()
     std::string label, device_name;
 };
 struct SpirvResult {
@@ -38,6 +39,8 @@ std::vector<uint32_t> merge_whole_arrays(std::vector<uint32_t> words);
 std::vector<uint32_t> define_remainders(const std::vector<uint32_t>& words);
 /// The code with shifts behind conversions to int64_t, which llvmpipe compares wrongly: wide_conversions.cpp.
 std::vector<uint32_t> shift_conversions(std::vector<uint32_t> words);
+/// The code that negates integers of 8 and 16 bits in 32, for NVIDIA's driver: narrow_negations.cpp.
+std::vector<uint32_t> widen_negations(const std::vector<uint32_t>& words);
 /// The code with products and sums for mad() of integers: integer_mads.cpp.
 std::vector<uint32_t> expand_integer_mads(const std::vector<uint32_t>& words);
 /// The code with every product and sum rounded by itself.

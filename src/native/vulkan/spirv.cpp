@@ -7,6 +7,8 @@
 //   - mad() of integers becomes a product and a sum (integer_mads.cpp);
 //   - signed integers that become 64 bits wide are shifted, where the driver compares them wrongly
 //   (wide_conversions.cpp);
+//   - integers of 8 and 16 bits are negated in 32, where the driver gets the least of them wrong
+//   (narrow_negations.cpp);
 //   - loops carry bool as whole numbers (bool_phis.cpp);
 //   - structs that are copied between layouts lose their names, which Mesa before 23 takes for a part of the type.
 #include "vulkan/pipeline.h"
@@ -352,6 +354,8 @@ std::vector<uint32_t> checked_words(std::string_view code, const SpirvOptions& o
     words = merge_whole_arrays(expand_integer_mads(define_remainders(words)));
     if (options.shifted_conversions)
         words = shift_conversions(std::move(words));
+    if (options.wide_negations)
+        words = widen_negations(words);
     return number_bools(split_phis(std::move(words), options.scalar_phis));
 }
 
