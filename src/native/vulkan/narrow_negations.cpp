@@ -1,8 +1,8 @@
 // Negations of integers of 8 and 16 bits, for a driver that takes -(-32768) to be positive.
 //
 // NVIDIA's driver (seen with 580.159) negates such a number in 32 bits and does not narrow the result where it is
-// compared, divided, shifted or widened. Here it is negated in 32 bits, and its
-// sign is extended again by two shifts, which the driver keeps (a conversion there and back it takes away).
+// compared, divided, shifted or widened. Here it is negated in 32 bits, and its sign is extended again by two shifts,
+// which the driver keeps; a conversion there and back it takes away.
 #include "vulkan/pipeline.h"
 #include "vulkan/spirv_words.h"
 
