@@ -12,11 +12,18 @@ import numpy as np
 import pytest
 
 from slangpy.compiler.text.wrapping import wrapping
+from slangpy.config import config
 from slangpy.testing import CudaCodegen, nvrtc_available
 
 needs_nvrtc = pytest.mark.skipif(
     not nvrtc_available() and not os.environ.get("SLANGPY_TEST_REQUIRE_NVRTC"), reason="NVRTC is not installed"
 )
+
+
+@pytest.fixture(autouse=True)
+def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that disk has are not compiled, and show no code."""
+    monkeypatch.setattr(config, "cache_enabled", False)
 
 
 class Ptx(CudaCodegen):
