@@ -246,8 +246,6 @@ from slangpy import _native, _slang
 warnings.simplefilter("ignore")  # nanobind's own, of what was never made
 classes = [c for module in (_native, _slang) for c in vars(module).values() if inspect.isclass(c) and not issubclass(c, enum.Enum)]
 for cls in classes:
-    if cls.__name__ in ("CallSite", "PreparedLaunch"):  # what calls go through, made by nobody else
-        continue
     try:
         made = cls.__new__(cls)
     except TypeError:  # nobody can
