@@ -55,35 +55,6 @@ _SPY_INLINE unsigned long long U64_fma(unsigned long long a, unsigned long long 
     return a * b + c;
 }
 // Bits of narrow integers. Of a negative number, the highest bit is the highest 0.
-_SPY_INLINE unsigned U8_firstbitlow(unsigned char v)
-{
-    for (unsigned at = 0; at < 8; at++)
-        if (v >> at & 1)
-            return at;
-    return ~0u;
-}
-_SPY_INLINE unsigned U8_firstbithigh(unsigned char v)
-{
-    unsigned at = 8;
-    while (at-- && !(v >> at & 1)) { }
-    return at;
-}
-_SPY_INLINE unsigned char U8_reversebits(unsigned char v)
-{
-    unsigned turned = 0;
-    for (unsigned at = 0; at < 8; at++)
-        turned |= (v >> at & 1u) << (7 - at);
-    return static_cast<unsigned char>(turned);
-}
-_SPY_INLINE unsigned I8_firstbitlow(signed char v) { return U8_firstbitlow(static_cast<unsigned char>(v)); }
-_SPY_INLINE unsigned I8_firstbithigh(signed char v)
-{
-    return U8_firstbithigh(static_cast<unsigned char>(v < 0 ? ~v : v));
-}
-_SPY_INLINE signed char I8_reversebits(signed char v)
-{
-    return static_cast<signed char>(U8_reversebits(static_cast<unsigned char>(v)));
-}
 _SPY_INLINE unsigned U16_firstbitlow(unsigned short v)
 {
     for (unsigned at = 0; at < 16; at++)
@@ -103,6 +74,18 @@ _SPY_INLINE unsigned short U16_reversebits(unsigned short v)
     for (unsigned at = 0; at < 16; at++)
         turned |= (v >> at & 1u) << (15 - at);
     return static_cast<unsigned short>(turned);
+}
+_SPY_INLINE unsigned U8_firstbitlow(unsigned char v) { return U16_firstbitlow(v); }
+_SPY_INLINE unsigned U8_firstbithigh(unsigned char v) { return U16_firstbithigh(v); }
+_SPY_INLINE unsigned char U8_reversebits(unsigned char v) { return static_cast<unsigned char>(U16_reversebits(v) >> 8); }
+_SPY_INLINE unsigned I8_firstbitlow(signed char v) { return U8_firstbitlow(static_cast<unsigned char>(v)); }
+_SPY_INLINE unsigned I8_firstbithigh(signed char v)
+{
+    return U8_firstbithigh(static_cast<unsigned char>(v < 0 ? ~v : v));
+}
+_SPY_INLINE signed char I8_reversebits(signed char v)
+{
+    return static_cast<signed char>(U8_reversebits(static_cast<unsigned char>(v)));
 }
 _SPY_INLINE unsigned I16_firstbitlow(short v) { return U16_firstbitlow(static_cast<unsigned short>(v)); }
 _SPY_INLINE unsigned I16_firstbithigh(short v) { return U16_firstbithigh(static_cast<unsigned short>(v < 0 ? ~v : v)); }

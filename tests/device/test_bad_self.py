@@ -96,13 +96,11 @@ wrong = [3, None, "x", tensor, m.f, device, *(item for cls in classes[::23] for 
 for cls in sorted(native, key=lambda c: (c.__module__, c.__name__)):
     for name in sorted(set(dir(cls)) - left_out - {"__init__"}):
         raw = inspect.getattr_static(cls, name, None)
-        raw = raw.fget if isinstance(raw, property) else raw
-        for item in wrong if not inspect.isfunction(raw) else ():  # those of Python may well loop over what is none of theirs
-            if raw is not None and isinstance(inspect.getattr_static(cls, name), property):
-                attempt(raw, item)
-            elif callable(raw):
-                for arguments in ((), (0,), ("x", 1)):
-                    attempt(raw, item, *arguments)
+        is_property = isinstance(raw, property)
+        raw = raw.fget if is_property else raw
+        for item in wrong if callable(raw) and not inspect.isfunction(raw) else ():  # Python's may loop over what is none of theirs
+            for arguments in ((),) if is_property else ((), (0,), ("x", 1)):
+                attempt(raw, item, *arguments)
 for module in (_native, _slang, _native.math):
     for function in vars(module).values():
         for item in wrong if callable(function) and not inspect.isclass(function) else ():
