@@ -111,6 +111,16 @@ class TextureLoader:
             needs |= need if usage & flag else FormatSupport.none
         return support & needs == needs
 
+    def _usage(self, format: Format, options: Options) -> TextureUsage:
+        """That of the options, and what generate_mips needs."""
+        if not options.generate_mips:
+            return options.usage
+        stored_alone = self._serves(format, TextureUsage.unordered_access) and not self._serves(
+            format, TextureUsage.render_target
+        )
+        written = TextureUsage.unordered_access if stored_alone else TextureUsage.render_target
+        return options.usage | TextureUsage.shader_resource | written
+
     def _create(self, pixels: Array, format_: Format, options: Options, is_array: bool) -> Any:
         height, width = pixels.shape[1:3] if is_array else pixels.shape[:2]
         mips = max(height, width).bit_length() if options.allocate_mips or options.generate_mips else 1
@@ -121,7 +131,7 @@ class TextureLoader:
             array_length=len(pixels) if is_array else 1,
             mip_count=mips,
             format=format_,
-            usage=options.usage,
+            usage=self._usage(format_, options),
         )
         for layer in range(len(pixels) if is_array else 1):
             texture.copy_from_numpy(pixels[layer] if is_array else pixels, layer=layer, mip=0)
