@@ -9,6 +9,9 @@ import pytest
 from texel_model import decode, limits, scaled
 
 import slangpy as spy
+from slangpy.compiler.code import target_code
+from slangpy.compiler.session import create_session
+from slangpy.tools.testing import CudaCodegen, nvrtc_available
 
 F, T, U = spy.Format, spy.TextureType, spy.TextureUsage
 LINEAR, POINT = spy.TextureFilteringMode.linear, spy.TextureFilteringMode.point
@@ -272,6 +275,18 @@ def test_more_threads_than_a_row_of_groups(device: spy.Device) -> None:
     target = made(device, F.r32_float, (1031, 1033), U.unordered_access)
     run(device, lambda encoder: encoder.blit(target, source))
     assert np.abs(target.to_numpy() - scaled(values, (1031, 1033))[..., 0]).max() < 1e-5
+
+
+@pytest.mark.null
+@pytest.mark.skipif(not nvrtc_available(), reason="no NVRTC")
+def test_code_for_cuda() -> None:
+    """NVRTC takes the kernels of all classes of formats; nothing runs."""
+    target: Any = CudaCodegen("sm_80")
+    session: Any = create_session(target)
+    module = session.load_module("slangpy_resample")
+    for name in ("of_2d_float", "of_2d_uint", "of_2d_sint", "of_3d_float"):
+        program = session.link_program([module], [module.entry_point(name)])
+        assert target.compile(target_code(target, program, 0, name), program.entry_point_names[0])
 
 
 @pytest.mark.null

@@ -176,7 +176,7 @@ def test_textures(device: spy.Device, tmp_path: Path) -> None:
     blocks = device.create_texture(format=F.bc1_unorm_srgb, width=6, height=4, usage=U.shader_resource)
     blocks.copy_from_numpy(np.frombuffer(b"\x00\xf8\xe0\x07\0\0\0\0" * 2, np.uint8))
     blocks.save(tmp_path / "c.png")
-    assert np.array_equal(read(tmp_path / "c.png"), np.tile(np.uint8([255, 0, 0, 255]), (4, 6, 1)))
+    assert np.array_equal(read(tmp_path / "c.png"), np.tile(np.array([255, 0, 0, 255], np.uint8), (4, 6, 1)))
     volume = device.create_texture(
         type=spy.TextureType.texture_3d, format=F.r32_float, width=2, height=2, depth=2, usage=U.shader_resource
     )
