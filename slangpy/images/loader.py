@@ -288,8 +288,6 @@ _DECODED = {
 
 def _decoded(texture: Any, layer: int, mip: int) -> Any:
     """One layer and mip in a format whose channels are alike."""
-    if texture.type.name.startswith("texture_2d_ms"):
-        raise NativeValueError("to_bitmap: the texture has several samples; resolve it first")
     info = get_format_info(texture.format)
     format_ = Format.rgba32_float if info.is_depth or info.name.startswith("rgb9e5") else _DECODED[info.type]
     if info.name == "rgb10a2_unorm":

@@ -99,7 +99,7 @@ def png_of(pixels: np.ndarray[Any, Any]) -> bytes | None:
     """PNG of rows of pixels with 1 to 4 channels, their numbers as they are; None for numbers that are no colours."""
     if pixels.dtype.kind == "f":
         pixels = np.nan_to_num(np.clip(pixels.astype(np.float32), 0, 1) * 255 + 0.5, nan=0).astype(np.uint8)
-    if pixels.dtype != np.uint8:
+    if pixels.dtype not in (np.uint8, np.uint16):
         return None
     shaped = pixels[:, :, None] if pixels.ndim == 2 else pixels
     return importlib.import_module("slangpy.images.png").encode_png(shaped)
@@ -110,8 +110,8 @@ def texture_png(texture: Any) -> bytes | None:
     if texture.type.name != "texture_2d" or min(texture.width, texture.height) < _SMALLEST:
         return None
     try:
-        pixels = np.asarray(texture.to_numpy())
-    except (RuntimeError, ValueError, TypeError):  # not readable, or a format that NumPy has no dtype for
+        pixels = np.asarray(texture.to_bitmap())
+    except (RuntimeError, ValueError, TypeError):  # not readable
         return None
     step = math.ceil(max(pixels.shape[:2]) / _LARGEST)
     pixels = pixels[::step, ::step]

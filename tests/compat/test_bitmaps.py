@@ -24,9 +24,14 @@ from slangpy.images import (
 )
 from slangpy.images.loader import Options, texture_to_bitmap
 
-pytest.importorskip("OpenImageIO")
-
 T, F, P, C = DataStruct.Type, DataStruct.Flags, Bitmap.PixelFormat, Bitmap.ComponentType
+
+
+@pytest.fixture(autouse=True)
+def _files(request: pytest.FixtureRequest) -> None:
+    """What writes files needs the package for them."""
+    if "tmp_path" in request.fixturenames:
+        pytest.importorskip("OpenImageIO")
 
 
 def test_struct_layout() -> None:

@@ -15,11 +15,16 @@ import pytest
 import slangpy as spy
 from slangpy.images.records import DataType
 
-pytest.importorskip("OpenImageIO")
-
 B = spy.Bitmap
 P, C = B.PixelFormat, B.ComponentType
 CHANNELS = {P.y: 1, P.ya: 2, P.r: 1, P.rg: 2, P.rgb: 3, P.rgba: 4}
+
+
+@pytest.fixture(autouse=True)
+def _files(request: pytest.FixtureRequest) -> None:
+    """What writes files needs the package for them."""
+    if "tmp_path" in request.fixturenames:
+        pytest.importorskip("OpenImageIO")
 
 
 def numbers(dtype: Any, *shape: int) -> np.ndarray[Any, Any]:

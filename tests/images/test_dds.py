@@ -107,6 +107,7 @@ def test_older_headers(device: spy.Device, tmp_path: Path, pixel: Any, format: A
 
 
 def test_options(device: spy.Device, tmp_path: Path) -> None:
+    pytest.importorskip("OpenImageIO")
     loader = spy.TextureLoader(device)
     texels = levels(F.bc1_unorm_srgb, (8, 8, 1), 1, 1)
     path = write(tmp_path / "a.dds", dx10(F.bc1_unorm_srgb, (8, 8, 1), 1, 3, 0, 1), texels)
