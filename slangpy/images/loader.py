@@ -111,7 +111,8 @@ class TextureLoader:
         kinds = {(pixels.shape, format_.name) for pixels, format_ in parts}
         if len(kinds) != 1:
             raise NativeValueError(
-                f"load_texture_array: the images must have one size and format, got {sorted(kinds, key=str)}"
+                "load_texture_array: Texture array requires all bitmaps to have the same dimensions and format, got "
+                f"{sorted(kinds, key=str)}"
             )
         return self._create(np.stack([pixels for pixels, _ in parts]), parts[0][1], chosen, True)
 
@@ -237,7 +238,7 @@ def texels(bitmap: Bitmap, options: Options, alpha: bool) -> tuple[Array, Format
     format_ = _find_format(pixels.dtype, pixels.shape[2], options.load_as_normalized, srgb)
     if format_ is None:
         advice = "leave extend_alpha True" if pixels.shape[2] == 3 else "convert() the image first"
-        raise NativeValueError(f"TextureLoader: no format for {pixels.shape[2]} channels of {pixels.dtype}; {advice}")
+        raise NativeValueError(f"Unsupported bitmap format: {pixels.shape[2]} channels of {pixels.dtype}; {advice}")
     return np.ascontiguousarray(pixels if pixels.shape[2] > 1 else pixels[:, :, 0]), format_
 
 

@@ -306,7 +306,7 @@ def test_texture_files_and_arrays(device: spy.Device, tmp_path: Path) -> None:
         for i, array in enumerate(pictures):
             assert np.array_equal(layers.to_numpy(layer=i)[:, :, :3], array)
             assert np.array_equal(each[i].to_numpy(mip=0)[:, :, :3], array)
-    with pytest.raises(ValueError, match="one size"):
+    with pytest.raises(ValueError, match="Texture array requires all bitmaps to have the same dimensions and format"):
         loader.load_texture_array([Bitmap(picture()), Bitmap(picture(height=3))])
     with pytest.raises(TypeError, match="no option 'srgb'"):
         loader.load_texture(paths[0], {"srgb": True})

@@ -158,6 +158,38 @@ def cut(format: spy.Format, values: Array) -> Array:
 
 
 @pytest.mark.needs_kernels
+def test_ends_of_ranges(device: spy.Device) -> None:
+    """Of floats without sign, of halves and of bytes; and the byte that is no channel."""
+    values = np.array([1e6, np.inf, -1, -np.inf, np.nan, 3e-5, 2e-6, 65024, 64512, 1.015625], np.float32)
+    source = made(device, F.rgba32_float, (1, len(values)), READ, data=np.repeat(values[None, :, None], 4, 2))
+    formats = [F.r11g11b10_float, F.rgba16_float, F.rgba8_unorm, F.rgba8_snorm, F.bgrx8_unorm]
+    able = [item for item in formats if usage_of(device, item) is not None]
+    targets = {item: made(device, item, (1, len(values)), usage_of(device, item)) for item in able}
+
+    def record(encoder: Any) -> None:
+        for target in targets.values():
+            encoder.blit(target, source)
+
+    run(device, record)
+    packed = decode(F.r11g11b10_float, targets[F.r11g11b10_float].to_numpy())
+    largest, tiny = (65024, 64512), 2.0**-14
+    for channel, bits in enumerate((6, 6, 5)):
+        top = largest[bits == 5]
+        expected = np.array([top, np.inf, 0, 0, np.nan, 3e-5, 2e-6, top, 64512, 1.015625])
+        steps = (
+            np.floor(expected[5:7] / tiny * 2**bits) * tiny / 2**bits
+        )  # rounded towards zero, below 2^-14 by one step
+        expected[5:7] = steps
+        expected[9] = 1.015625 if bits == 6 else 1
+        assert np.array_equal(packed[:, channel], expected, equal_nan=True), packed[:, channel]
+    halves = targets[F.rgba16_float].to_numpy()[0, :, 0].astype(np.float64)
+    assert np.isnan(halves[4]) and halves[1:4].tolist() == [np.inf, -1, -np.inf] and halves[0] in (65504, np.inf)
+    assert targets[F.rgba8_unorm].to_numpy()[0, [0, 1, 2, 3], 3].tolist() == [255, 255, 0, 0]
+    assert targets[F.rgba8_snorm].to_numpy()[0, [0, 1, 2, 3], 3].tolist() == [127, 127, -127, -127]
+    assert F.bgrx8_unorm not in able or (targets[F.bgrx8_unorm].to_numpy()[..., 3] == 255).all()
+
+
+@pytest.mark.needs_kernels
 def test_random_blits(device: spy.Device) -> None:
     """Sizes from one texel on, single rows and columns, both filters."""
     sizes = [(1, 1), (31, 33), (1, 40), (17, 1), (2, 2), (64, 48), (5, 128)]

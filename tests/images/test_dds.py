@@ -130,7 +130,7 @@ def test_options(device: spy.Device, tmp_path: Path) -> None:
         assert [layers.to_numpy(layer=i).tobytes() for i in range(2)] == [
             loader.load_texture(item).to_numpy().tobytes() for item in (path, second)
         ]
-    with pytest.raises(ValueError, match="must have one size and format"):
+    with pytest.raises(ValueError, match="all bitmaps to have the same dimensions and format"):
         loader.load_texture_array([path, plain])
 
 
