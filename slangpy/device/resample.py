@@ -175,12 +175,19 @@ def _resample(encoder: CommandEncoder, to: _Level, origin: _Level, nearest: bool
     row = min(threads, _ROW)
     shape, view, layer = _source(origin)
     values = {
-        **form, "size": size, "source": origin.size, "nearest": int(nearest), "layer": layer, "words": words, "row": row
+        **form, "size": size, "source": origin.size, "given": _given(origin.format), "layer": layer,
+        "nearest": int(nearest), "words": words, "row": row,
     }  # fmt: skip
     _kernel(encoder.device, f"{shape}_{to.kind}").dispatch(
         [row, -(-threads // row), 1], command_encoder=encoder, source=view, target=values, result=result
     )
     encoder.copy_buffer_to_texture(to.texture, to.layer, to.mip, [0, 0, 0], result, 0, 4 * words, size[0] * texel_bytes)
+
+
+def _given(format: Format) -> int:
+    """How many channels texels of a format have."""
+    info = _native.get_format_info(format)
+    return 1 if info.is_depth else 3 if "x" in info.name else info.channel_count
 
 
 def _source(origin: _Level) -> tuple[str, TextureView, int]:
