@@ -160,7 +160,7 @@ def _channels(what: str, level: _Level) -> dict[str, Any]:
         "shift": [sum(bits[:place]) for place in order],
         "texel_bits": sum(bits),
         "kind": _KINDS[info.type],
-        "opaque": int("x" in info.name),
+        "opaque": int(info.name.startswith("bgrx")),
     }
 
 
@@ -187,7 +187,7 @@ def _resample(encoder: CommandEncoder, to: _Level, origin: _Level, nearest: bool
 def _given(format: Format) -> int:
     """How many channels texels of a format have."""
     info = _native.get_format_info(format)
-    return 1 if info.is_depth else 3 if "x" in info.name else info.channel_count
+    return 1 if info.is_depth else 3 if info.name.startswith("bgrx") else info.channel_count
 
 
 def _source(origin: _Level) -> tuple[str, TextureView, int]:
