@@ -33,7 +33,7 @@ BELOW = {
     "compiler": {"base", "reflection"},
     "plan": {"base", "reflection", "bindings", "compiler"},
     "device": {"base", "reflection", "compiler"},
-    "tensor": {"base", "reflection", "compiler", "device"},
+    "tensor": {"base", "reflection", "compiler", "device", "images"},
     "values": {"base", "reflection", "bindings", "tensor"},
     "run": {"base", "reflection", "bindings", "compiler", "plan", "tensor"},
     "pytorch": {"base", "reflection", "bindings", "compiler", "plan", "tensor", "device", "run"},
