@@ -80,7 +80,7 @@ def survey_of(module: Any) -> Survey:
     known = getattr(loaded, "_forward_survey", None)
     if known is None:
         known = Survey()
-        texts = [_COMMENT.sub(" ", libslang.rewrite_paths(libslang.rewrite_reads(text))) for text in filter(None, texts_of(loaded))]
+        texts = [_COMMENT.sub(" ", libslang.rewrite_alone(text, ["run-time-elements", "elements-that-meet"])) for text in filter(None, texts_of(loaded))]
         for text in texts:
             _scan(text, known)
         for text in texts:  # once all functions are known
