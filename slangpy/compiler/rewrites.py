@@ -69,6 +69,5 @@ def rewrite_file(
     folders = [LIBRARY, *(os.path.abspath(folder) for folder in include_paths)]
     setting = config.rewrites if setting is None else setting
     text, edits, names = libslang.rewrite(source, os.path.abspath(path), folders, [LIBRARY], setting, for_cpu)
-    return Rewritten(
-        source, text.decode("utf-8"), tuple(SourceEdit(*edit[:4], tuple(edit[4])) for edit in edits), tuple(names)
-    )
+    places = tuple(SourceEdit(*place, tuple(by)) for *place, by in edits)
+    return Rewritten(source, text.decode("utf-8"), places, tuple(names))
