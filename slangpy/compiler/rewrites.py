@@ -69,5 +69,7 @@ def rewrite_file(
     folders = [LIBRARY, *(os.path.abspath(folder) for folder in include_paths)]
     setting = config.rewrites if setting is None else setting
     text, edits, names = libslang.rewrite(source, os.path.abspath(path), folders, [LIBRARY], setting, for_cpu)
-    places = tuple(SourceEdit(*place, tuple(by)) for *place, by in edits)
+    places = tuple(
+        SourceEdit(begin, end, new_begin, new_end, tuple(by)) for begin, end, new_begin, new_end, by in edits
+    )
     return Rewritten(source, text.decode("utf-8"), places, tuple(names))

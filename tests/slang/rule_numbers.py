@@ -80,10 +80,10 @@ def numbers_of(device: spy.Device, rules: Sequence[str]) -> list[Numbers]:
     function.fwds(*tensors, n, _result=moved)
     assert np.allclose(np.diagonal(moved.to_numpy()), values, rtol=1e-4, atol=1e-4, equal_nan=True), "the value of fwds"
     tangents = np.diagonal(moved.grad.to_numpy())
-    return [Numbers(float(values[k]), tuple(map(float, gradients[k])), float(tangents[k])) for k in range(count)]
+    return [Numbers(float(values[k]), tuple(gradients[k].tolist()), float(tangents[k])) for k in range(count)]
 
 
 if __name__ == "__main__":
-    opened = spy.create_device(type=spy.DeviceType[sys.argv[2]])
+    opened = spy.create_device(type=sys.argv[2])
     found = numbers_of(opened, [sys.argv[1]])[0]
     print(json.dumps([found.value, found.gradient, found.tangent]))
