@@ -111,6 +111,8 @@ class Config:
     """Seconds that generating the code of one kernel may take; 0: any."""
     compile_memory: int = field(default_factory=_default_compile_memory)
     """Bytes that it may take; 0: any."""
+    rewrites: str = field(default_factory=lambda: os.environ.get("SLANGPY_REWRITES", "").strip())
+    """Which faults of Slang sources are rewritten for: "" all, "0" none, "-name,-name" all but these."""
     compile_fault: str = field(default_factory=lambda: os.environ.get("SLANGPY_TEST_COMPILE_FAULT", ""))
     """For tests: the compiler's process does "crash", "hang" or takes "memory" instead of answering; "compare" has both
     processes do the work, and fails where they differ."""

@@ -28,8 +28,10 @@ TORCH, CACHE, PLAN, DEVICE = "pytorch", "cache", "plan", "device"
 REWRITE = ("slang/test_rewrite.py", GRADIENTS)
 
 
-def _step(name: str, old: str, new: str) -> Fault:
-    return Fault("rewriting", f"no rewriting of {name}", "src/native/slang/files.cpp", old, new, REWRITE)
+def _rule(name: str, function: str) -> Fault:
+    """A row of the table of rules that does nothing."""
+    old, new = f"     {function}}},\n", "     [](EditedText&, const RuleContext&) {}},\n"
+    return Fault("rewriting", f"no rewriting of {name}", "src/native/slang/rewrite/rules.cpp", old, new, REWRITE)
 
 
 FAULTS = (
@@ -503,41 +505,24 @@ FAULTS = (
         (CACHE,),
     ),
     # --- rewriting of sources
-    _step(
-        "no_diff parameters", "rewrite_sequences(rewrite_no_diff(prepare_source", "rewrite_sequences((prepare_source"
-    ),
-    _step("sequences", "std::string text = rewrite_sequences(", "std::string text = ("),
-    _step("detached values", "    text = rewrite_detached(text, around.functions);\n", ""),
-    _step("inout values", "    text = rewrite_inouts(text, around.functions);\n", ""),
-    _step("counters", "rewrite_loops(rewrite_counters(text))", "rewrite_loops(text)"),
-    _step("loops", "rewrite_scalars(rewrite_loops(", "rewrite_scalars(("),
-    _step(
-        "scalars",
-        "text = rewrite_scalars(rewrite_loops(rewrite_counters(text)), around.functions);",
-        "text = rewrite_loops(rewrite_counters(text));",
-    ),
-    _step("out parameters", "    text = rewrite_outs(text, around.functions);\n", ""),
-    _step("elements", "rewrite_reads(rewrite_elements(text))", "rewrite_reads(text)"),
-    _step(
-        "paths",
-        "text = rewrite_paths(rewrite_reads(rewrite_elements(text)), around.functions);",
-        "text = rewrite_reads(rewrite_elements(text));",
-    ),
-    _step(
-        "parts",
-        "rewrite_carried(rewrite_parts(text, around.functions), around.functions)",
-        "rewrite_carried(text, around.functions)",
-    ),
-    _step(
-        "carried values",
-        "text = rewrite_carried(rewrite_parts(text, around.functions), around.functions);",
-        "text = rewrite_parts(text, around.functions);",
-    ),
-    _step(
-        "merges",
-        "rewrite_diagonals(rewrite_merges(text, around.functions), around.functions)",
-        "rewrite_diagonals(text, around.functions)",
-    ),
+    _rule("no_diff parameters", "alone<rewrite_no_diff>"),
+    _rule("sequences", "sequences"),
+    _rule("detached values", "with_imports<rewrite_detached>"),
+    _rule("inout values", "with_imports<rewrite_inouts>"),
+    _rule("counters", "alone<rewrite_counters>"),
+    _rule("steps in conditions", "alone<rewrite_condition_steps>"),
+    _rule("while loops", "alone<rewrite_while_loops>"),
+    _rule("do loops", "alone<rewrite_do_loops>"),
+    _rule("nested loops", "alone<rewrite_nested_loops>"),
+    _rule("scalars", "with_imports<rewrite_scalars>"),
+    _rule("out parameters", "with_imports<rewrite_outs>"),
+    _rule("elements behind loops", "with_imports<rewrite_late_elements>"),
+    _rule("elements", "alone<rewrite_elements>"),
+    _rule("paths", "with_imports<rewrite_paths>"),
+    _rule("parts", "with_imports<rewrite_parts>"),
+    _rule("carried values", "with_imports<rewrite_carried>"),
+    _rule("merges", "with_imports<rewrite_merges>"),
+    _rule("equal indices", "with_imports<rewrite_diagonals>"),
     # --- devices
     Fault(
         "devices",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ..config import config
 from .cache import digest
 from .session import SlangCompilerOptions, SlangFloatingPointMode, SlangOptimizationLevel
 from .text.prelude import prelude_key
@@ -39,7 +40,7 @@ def options_key(device: Any) -> str:
     options = SlangCompilerOptions.of(device.desc.compiler_options)
     values = {**vars(options), "include_paths": None, "defines": sorted(dict(options.defines).items())}
     environment = sorted(item for item in os.environ.items() if item[0].startswith("SLANG_"))
-    return digest(repr(sorted(values.items())), repr(environment))
+    return digest(repr(sorted(values.items())), repr(environment), config.rewrites)
 
 
 def target_options(device: Any) -> dict[str, Any]:

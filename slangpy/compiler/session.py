@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from ..base import libslang
 from ..base.absent import absent
 from ..base.folders import LIBRARY
+from ..config import config
 from .enums import (
     ShaderModel as ShaderModel,
     SlangDebugInfoLevel as SlangDebugInfoLevel,
@@ -243,6 +244,7 @@ def session_values(
     values = options.to_dict()
     values["include_paths"] = paths
     values["library_paths"] = [LIBRARY]
+    values["rewrites"] = config.rewrites
     return _target_of(device, options), values
 
 
@@ -285,6 +287,7 @@ def create_kernel_session(
         "line_directives": line_directives,
         "arguments": list(arguments),
         "floating_point_mode": float_mode,
+        "rewrites": config.rewrites,
     }
     return libslang.SlangSession({"format": "cuda"}, values)
 

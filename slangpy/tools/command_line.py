@@ -18,6 +18,7 @@ from ..base import libslang
 from ..compiler.cache import cache
 from ..compiler.cache.export import export
 from ..config import config
+from .rewriting import rewrite
 from .stubs import stubs_of
 
 TYPES = [t for t in spy.DeviceType if t is not spy.DeviceType.automatic]
@@ -206,6 +207,11 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("-o", "--output", help="file, of `compile` a folder")
         if name == "compile":
             command.add_argument("-e", "--entry", help="one entry point (all)")
+    command = add(commands, "rewrite", rewrite)
+    command.add_argument("file", metavar="FILE", nargs="?", help="a .slang file")
+    command.add_argument("--rules", action="store_true", help="print the table of rules")
+    command.add_argument("-d", "--device", default="cpu", help="type of device that it is for (cpu)")
+    command.add_argument("-I", "--include", action="append", default=[], help="folder to search for imports")
     return main_parser
 
 
@@ -216,4 +222,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (spy.SlangCompileError, RuntimeError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
-from slangpy._slang import (
-    inline_differentiable,
-    rewrite_carried,
-    rewrite_constraints,
-    rewrite_counters,
-    rewrite_detached,
-    rewrite_diagonals,
-    rewrite_elements,
-    rewrite_loops,
-    rewrite_merges,
-    rewrite_outs,
-    rewrite_parts,
-    rewrite_paths,
-    rewrite_reads,
-    rewrite_scalars,
-    rewrite_sequences,
-    sanitize_name,
-)
+from slangpy._slang import rewrite_alone, rewrite_constraints, sanitize_name
+
+
+def _by(*rules: str) -> Callable[[str], str]:
+    return lambda source: rewrite_alone(source, list(rules))
+
+
+rewrite_loops = _by("nested-loops", "do-continue", "while-loops")
+rewrite_counters = _by("steps-in-conditions", "run-time-counters")
+rewrite_outs = _by("calls-before-loops", "elements-behind-loops")
+rewrite_carried = _by("parts-before-loops")
+rewrite_detached = _by("no-diff-values")
+rewrite_diagonals = _by("equal-indices")
+rewrite_elements = _by("elements-in-branches")
+rewrite_merges = _by("parts-in-branches")
+rewrite_parts = _by("parts-of-elements")
+rewrite_paths = _by("elements-that-meet")
+rewrite_reads = _by("run-time-elements")
+rewrite_scalars = _by("scalar-operands")
+rewrite_sequences = _by("assignments-in-expressions")
+inline_differentiable = _by("second-derivatives")
 
 
 @pytest.mark.parametrize(
@@ -99,8 +103,24 @@ def test_names(name: str, expected: str) -> None:
 BAD_NAMES = ["", " ", "*", "Gen<", "Gen>", "float[", "f(1)", "float,int", "a;b", "(float)", "1+2"]
 CRASHES = ["S<1+>", "S<in>", "S<a.>", "S<a:b>", "S<1 2>", "a.b<c d>", "/*", "Gen</*>", "S::<built-in x>"]
 SUMS = ["P + P", "-P", "W<--1>", "W<+E>", "P[!4u]", "W<true + 1>", "float[float*]", "Gen<float[2] + 1>"]
-KEYWORDS = ["s::operator*", "true<float>", "this<1>", "none<none>", "Tensor<float, static>", "new", "__first<float>", "__getAddress.x", "operator"]
-LONG = ["W<" * 500 + "float" + ">" * 500, "float" + "[2]" * 500, "P" + ".P" * 500, "Q<" + "- " * 500 + "1>", "float" + "*" * 500]
+KEYWORDS = [
+    "s::operator*",
+    "true<float>",
+    "this<1>",
+    "none<none>",
+    "Tensor<float, static>",
+    "new",
+    "__first<float>",
+    "__getAddress.x",
+    "operator",
+]
+LONG = [
+    "W<" * 500 + "float" + ">" * 500,
+    "float" + "[2]" * 500,
+    "P" + ".P" * 500,
+    "Q<" + "- " * 500 + "1>",
+    "float" + "*" * 500,
+]
 MISREAD = ["int x", "vector<float f,3>", "float[in]", "Gen<no_diff float>", "Gen<int>x", "Gen<>", "Gen<a, >", "a."]
 
 
@@ -150,15 +170,23 @@ def test_structs_that_have_both_forms_get_no_third() -> None:
         ("if (a) while (b) { } else while (c) { }", "if (a) for (; b;){ } else for (; c;){ }"),
         ("do while (a) x(); while (b);", "do for (; a;)x(); while (b);"),
         ("#if A\nwhile (a) {\n#else\nwhile (b) {\n#endif\n}", "#if A\nfor (; a;) {\n#else\nfor (; b;) {\n#endif\n}"),
-        ("[MaxIters(2)] do { if (a) continue; x(); } while (b // why\n && c);\ny();", "[MaxIters(2)] AGAIN(b && c) { if (a) continue; x(); } \n\ny();"),
+        (
+            "[MaxIters(2)] do { if (a) continue; x(); } while (b // why\n && c);\ny();",
+            "[MaxIters(2)] AGAIN(b && c) { if (a) continue; x(); } \n\ny();",
+        ),
         ("if (a) do continue; while (b(c)); else x();", "if (a) AGAIN(b(c)) continue;  else x();"),
         ("do { do { continue; } while (a); } while (b);", "do { AGAIN(a) { continue; }  } while (b);"),
-        ("do { while (a) { continue; } if (b) { continue; } } while (c);", "AGAIN(c) { for (; a;){ continue; } if (b) { continue; } } "),
+        (
+            "do { while (a) { continue; } if (b) { continue; } } while (c);",
+            "AGAIN(c) { for (; a;){ continue; } if (b) { continue; } } ",
+        ),
     ],
 )
 def test_while_becomes_for(source: str, expected: str) -> None:
     changed = rewrite_loops(source)
-    expected = re.sub(r"AGAIN(\(\S* ?\S* ?\S*?\)) ", r"for (bool _spy_again = true; _spy_again; _spy_again = \1)", expected)
+    expected = re.sub(
+        r"AGAIN(\(\S* ?\S* ?\S*?\)) ", r"for (bool _spy_again = true; _spy_again; _spy_again = \1)", expected
+    )
     assert changed.replace(" ", "") == expected.replace(" ", "")
     assert changed.count("\n") == source.count("\n")
 
@@ -200,7 +228,11 @@ def test_do_once_with_continue_becomes_for(end: str) -> None:
     changed = rewrite_loops(source)
     assert changed.count("\n") == source.count("\n")
     assert changed.split() == expected.split()
-    for stays in (source.replace("continue", "break"), source.replace("do {", "{"), source.replace("[Differentiable]", "")):
+    for stays in (
+        source.replace("continue", "break"),
+        source.replace("do {", "{"),
+        source.replace("[Differentiable]", ""),
+    ):
         assert "once" not in rewrite_loops(stays)
 
 
@@ -322,11 +354,23 @@ def test_inlines_nothing_else(source: str) -> None:
         ("float d = 1; d += a; v = v * d;", "float d = 1; d += a; v = v * (-(-d));"),
         ("v = v + a - d;", "v = v + (-(-a)) - d;"),
         ("v = v * (true ? a : 2); v += c ? a : 1;", "v = v * (true ? (-(-a)) : 2); v += c ? (-(-a)) : 1;"),
-        ("v = (c ? (a) : e ? 1 : a) * v; v = w(c ? a : 1);", "v = (c ? ((-(-a))) : e ? 1 : (-(-a))) * v; v = w(c ? a : 1);"),
-        ("float2 q = {a, 1}; v += q.x * q[1] * v * q.yx.x;", "float2 q = {a, 1}; v += (-(-q.x)) * (-(-q[1])) * v * (-(-q.yx.x));"),
-        ("float q[2] = {a, 1}; q[0] += w(q[1]); v = q[1] - v;", "float q[2] = {a, 1}; q[0] += w(q[1]); v = (-(-q[1])) - v;"),
+        (
+            "v = (c ? (a) : e ? 1 : a) * v; v = w(c ? a : 1);",
+            "v = (c ? ((-(-a))) : e ? 1 : (-(-a))) * v; v = w(c ? a : 1);",
+        ),
+        (
+            "float2 q = {a, 1}; v += q.x * q[1] * v * q.yx.x;",
+            "float2 q = {a, 1}; v += (-(-q.x)) * (-(-q[1])) * v * (-(-q.yx.x));",
+        ),
+        (
+            "float q[2] = {a, 1}; q[0] += w(q[1]); v = q[1] - v;",
+            "float q[2] = {a, 1}; q[0] += w(q[1]); v = (-(-q[1])) - v;",
+        ),
         ("S s; s.k = a; v = v + s.k * s.other - s.k.x;", "S s; s.k = a; v = v + (-(-s.k)) * s.other - (-(-s.k.x));"),
-        ("var b = a; let c = b * 2; var d = w(a); v = b * v * c * d;", "var b = a; let c = b * 2; var d = w(a); v = (-(-b)) * v * (-(-c)) * d;"),
+        (
+            "var b = a; let c = b * 2; var d = w(a); v = b * v * c * d;",
+            "var b = a; let c = b * 2; var d = w(a); v = (-(-b)) * v * (-(-c)) * d;",
+        ),
         ("v = float2(a, 1).x * v * float2(1, a).xy;", "v = (-(-float2(a, 1).x)) * v * float2(1, a).xy;"),
         ("v += q.x; q.x = a; v -= q.x; v *= (c, q.x);", "v += q.x; q.x = a; v -= q.x; v *= (c, q.x);"),
         ("v -= a; v += (a); a++;", "v -= (-(-a)); v += ((-(-a))); a++;"),
@@ -417,9 +461,7 @@ def test_structs_and_arrays_that_calls_write_before_loops(body: str, expected: s
 
 def test_parts_of_this_that_calls_write() -> None:
     head = OUTS + "float t; struct S { D d; D e, f; const D c; "
-    text = (
-        "[Differentiable] [mutating] void g() { s(d); s(f); s(c); s(t); s(this); s(this.d); e.grow(); grow(); for (;;) {} }"
-    )
+    text = "[Differentiable] [mutating] void g() { s(d); s(f); s(c); s(t); s(this); s(this.d); e.grow(); grow(); for (;;) {} }"
     got = rewrite_outs(head + text + " [mutating] void grow() {} }")
     for part in ("d", "f", "this.d", "e"):
         assert re.search(rf" {part} = _spy_same_\w+\({part}\);", got), part
@@ -508,7 +550,10 @@ def test_what_calls_leave_stays(body: str) -> None:
             "var a = 2 * v.zyx; var i = int3(1, 2, 3); if (n) { { a = -(-a); a.y = 1; } i.y = 2; }",
         ),
         ("switch (n) { case 1: v.y = 2; }", "switch (n) { case 1: { v = -(-v); v.y = 2; } }"),
-        ("v.x = a; for (;;) { a += v.y; } v.y = w.y;", "v.x = a; for (;;) { a += v.y; } { v = -(-v); v.y = w.y; v = -(-v); }"),
+        (
+            "v.x = a; for (;;) { a += v.y; } v.y = w.y;",
+            "v.x = a; for (;;) { a += v.y; } { v = -(-v); v.y = w.y; v = -(-v); }",
+        ),
         (
             "v.x = a; for (;;) { float2 u; u.x = a; u.y = v.x; a += dot(a * u, u); }",
             "v.x = a; for (;;) { float2 u; { u = -(-u); u.x = a; } { u = -(-u); u.y = v.x; u = -(-u); } a += dot(a * u, u); }",
@@ -624,7 +669,10 @@ def test_methods_and_scopes_have_their_own_reads() -> None:
         ("S s; S t; SET(a); for (;;) t = s;", "S s; S t; SET(a); s = same(s); for (;;) t = s;"),
         ("S s; s.p.x = a; for (;;) s = next(s);", "S s; s.p.x = a; s = same(s); for (;;) s = next(s);"),
         ("S s; s.p.x = a; for (;;) { s.step(a); }", "S s; s.p.x = a; s = same(s); for (;;) { s.step(a); }"),
-        ("float h[3]; h[0] = a; for (;;) { h = turn(h); }", "float h[3]; h[0] = a; h = same(h); for (;;) { h = turn(h); }"),
+        (
+            "float h[3]; h[0] = a; for (;;) { h = turn(h); }",
+            "float h[3]; h[0] = a; h = same(h); for (;;) { h = turn(h); }",
+        ),
     ],
 )
 def test_elements_written_before_loops_that_change_the_variable(body: str, expected: str) -> None:
@@ -674,7 +722,10 @@ def test_loops_behind_no_elements_stay(body: str) -> None:
         ("int K = k; m[K][K] = a;", "int K = k; m[K][APART(K)] = a;"),
         ("m[k][q[k][k]] = a;", "m[k][APART(q[k][k])] = a;"),
         ("for (int i = 0; i < n; i++) m[i][i] = a;", "for (int i = 0; i < n; i++) m[i][APART(i)] = a;"),
-        ("for (int i = 0;;) for (int j = 0;;) { j = i; m[i][j] = a; }", "for (int i = 0;;) for (int j = 0;;) { j = i; m[i][APART(j)] = a; }"),
+        (
+            "for (int i = 0;;) for (int j = 0;;) { j = i; m[i][j] = a; }",
+            "for (int i = 0;;) for (int j = 0;;) { j = i; m[i][APART(j)] = a; }",
+        ),
         ("var u = uint2(n); b = m[u.x][u.x] = a;", "var u = uint2(n); b = m[u.x][APART(u.x)] = a;"),
     ],
 )
@@ -698,7 +749,9 @@ def test_elements_written_at_two_indices_of_one_value(body: str, expected: str) 
     ],
 )
 def test_other_writes_stay(body: str) -> None:
-    source = f"float look(float a, float b) {{ }} [Differentiable] void f(int n, int k, E e, inout float2x2 m) {{ {body} }}"
+    source = (
+        f"float look(float a, float b) {{ }} [Differentiable] void f(int n, int k, E e, inout float2x2 m) {{ {body} }}"
+    )
     assert rewrite_diagonals(source) == source
     assert rewrite_diagonals("void f(int k, inout float2x2 m) { m[k][k] = 1; }").count("-") == 0
 
@@ -780,7 +833,11 @@ def test_variables_that_are_written_in_part_where_branches_meet(body: str, expec
     got = rewrite_merges(f"{types}{head}{{ {body} }}")
     name = re.search(r"_spy_same_\w+", got)
     same = name[0] if name else ""
-    functions = f"T {same}<T>(T v) {{ return v; }} [Differentiable] T {same}<T : IDifferentiable>(T v) {{ return v; }} " if name else ""
+    functions = (
+        f"T {same}<T>(T v) {{ return v; }} [Differentiable] T {same}<T : IDifferentiable>(T v) {{ return v; }} "
+        if name
+        else ""
+    )
     assert got == f"{types}{functions}{head}{{ {expected.replace('same(', f'{same}(')} }}"
 
 
@@ -792,7 +849,10 @@ def test_generated_kernels_stay() -> None:
 def test_objects_that_are_written_in_part_where_branches_meet() -> None:
     head, body = "[mutating] void f(int k, S s)", "{ if (k > 0) p = 1; else s.p = 2; }"
     got = rewrite_merges(f"struct S {{ float p; [Differentiable] {head} {body} }}")
-    assert re.sub(r"_spy_same_\w+", "same", got[got.index(head) :]) == f"{head} {{ if (k > 0) {{ p = 1; this = same(this); }} else {{ s.p = 2; s = same(s); }} }} }}"
+    assert (
+        re.sub(r"_spy_same_\w+", "same", got[got.index(head) :])
+        == f"{head} {{ if (k > 0) {{ p = 1; this = same(this); }} else {{ s.p = 2; s = same(s); }} }} }}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -852,22 +912,40 @@ def test_assignments_inside_expressions(body: str, expected: str) -> None:
 def test_other_expressions_stay(body: str) -> None:
     source = f"[Differentiable] void f(int k, float a, inout float2 v, inout float2 c[2]) {{ {body} }}"
     assert rewrite_sequences(source) == source
-    assert rewrite_sequences("void f(inout float2 v) { v.x = 1, v.y = 2; }") == "void f(inout float2 v) { v.x = 1, v.y = 2; }"
+    assert (
+        rewrite_sequences("void f(inout float2 v) { v.x = 1, v.y = 2; }")
+        == "void f(inout float2 v) { v.x = 1, v.y = 2; }"
+    )
 
 
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
         ("x = dot(float2(c, x), float2(1, c));", "x = dot(float2(detach(c), x), float2(1, detach(c)));"),
-        ("float2x2 m = matrix<float, 2, 2>(c, x, c * 2, -c);", "float2x2 m = matrix<float, 2, 2>(detach(c), x, c * 2, -c);"),
+        (
+            "float2x2 m = matrix<float, 2, 2>(c, x, c * 2, -c);",
+            "float2x2 m = matrix<float, 2, 2>(detach(c), x, c * 2, -c);",
+        ),
         ("float d = c; d = c; x = c + max(c, x);", "float d = detach(c); d = detach(c); x = c + max(c, x);"),
         ("float d = x, e = c; d += c; d = +c; d = -c;", "float d = x, e = detach(c); d += c; d = +detach(c); d = -c;"),
         ("float r[2] = { c, x }, q[] = { x, (c) };", "float r[2] = { detach(c), x }, q[] = { x, (detach(c)) };"),
-        ("float r[2][2] = { g, { c, c * 2 } }; r[1] = g;", "float r[2][2] = { detach(g), { detach(c), c * 2 } }; r[1] = detach(g);"),
+        (
+            "float r[2][2] = { g, { c, c * 2 } }; r[1] = g;",
+            "float r[2][2] = { detach(g), { detach(c), c * 2 } }; r[1] = detach(g);",
+        ),
         ("var r = float[2](c, g[0]); r[c > x] = c;", "var r = float[2](detach(c), g[0]); r[c > x] = detach(c);"),
-        ("x = x > c ? c : x == c ? x : c; x = (float)c;", "x = x > c ? detach(c) : x == c ? x : detach(c); x = (float)detach(c);"),
-        ("float4 v = float4(k, k); x = dot(k, c) * f(c, k);", "float4 v = float4(detach(k), detach(k)); x = dot(k, c) * f(c, k);"),
-        ("if (c > 0) { float d = s.p; } S t = s, u = { c };", "if (c > 0) { float d = s.p; } S t = detach(s), u = { detach(c) };"),
+        (
+            "x = x > c ? c : x == c ? x : c; x = (float)c;",
+            "x = x > c ? detach(c) : x == c ? x : detach(c); x = (float)detach(c);",
+        ),
+        (
+            "float4 v = float4(k, k); x = dot(k, c) * f(c, k);",
+            "float4 v = float4(detach(k), detach(k)); x = dot(k, c) * f(c, k);",
+        ),
+        (
+            "if (c > 0) { float d = s.p; } S t = s, u = { c };",
+            "if (c > 0) { float d = s.p; } S t = detach(s), u = { detach(c) };",
+        ),
         ("c = x; c = c; x = float2(c, x).x;", "c = x; c = (-(-c)); x = float2((-(-c)), x).x;"),
         ("do c = x; while (x < c); x = float2(c, x).x;", "do c = x; while (x < c); x = float2((-(-c)), x).x;"),
         ("c++; g[0] = x; float r[2] = g; s.p = c; S t = s;", "c++; g[0] = x; float r[2] = g; s.p = (-(-c)); S t = s;"),
@@ -875,7 +953,10 @@ def test_other_expressions_stay(body: str) -> None:
         ("float3 v = u; v = float3(c);", "float3 v = detach(u); v = float3(detach(c));"),
         ("(c) = x; for (x = c; x < c; x++) ;", "(c) = x; for (x = detach(c); x < c; x++) ;"),
         ("float2 v = float2(k.x, c.x);", "float2 v = float2(k.x, c.x);"),
-        ("{ float c = x; x = length(float2(c, x)); } x = float2(c, x).y;", "{ float c = x; x = length(float2(c, x)); } x = float2(detach(c), x).y;"),
+        (
+            "{ float c = x; x = length(float2(c, x)); } x = float2(c, x).y;",
+            "{ float c = x; x = length(float2(c, x)); } x = float2(detach(c), x).y;",
+        ),
         ("for (float c = 0; c < 2; c++) x += float2(c, x).x;", "for (float c = 0; c < 2; c++) x += float2(c, x).x;"),
         ("float b, c = x; x += float2(c, x).x;", "float b, c = x; x += float2(c, x).x;"),
     ],

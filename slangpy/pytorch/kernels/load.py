@@ -15,6 +15,7 @@ from slangpy.base import libslang
 from slangpy.base.locks import new_lock, new_rlock
 from slangpy.compiler.cache import cache, digest
 from slangpy.compiler.package_files import library_hash, planner_hash
+from slangpy.config import config
 from slangpy.errors import SlangWarning
 from slangpy.pytorch.kernels.devices import KIND, Programs
 from slangpy.pytorch.kernels.entry_points import HostFunction
@@ -94,7 +95,7 @@ def _load(options: LoadOptions, log: Callable[[str], None]) -> KernelModule:
         if not changed:
             return module
         log(f"rebuilding: {os.path.basename(changed)} changed")
-    key = digest(repr(options), planner_hash(), library_hash())
+    key = digest(repr(options), planner_hash(), library_hash(), config.rewrites)
     start = time.perf_counter()
     stored = cache.read(_KIND, key)
     if stored is not None and _is_current(stored["inputs"]):

@@ -1,7 +1,7 @@
 #include "slang/build.h"
 
 #include "slang/remote.h"
-#include "slang/rewrite/rewrite.h"
+#include "slang/quotes.h"
 
 #include <filesystem>
 #include <set>
@@ -10,7 +10,7 @@ namespace spy {
 
 std::string clean_diagnostics(ISlangBlob* diagnostics)
 {
-    std::string text = restore_constraints(blob_text(diagnostics));
+    std::string text = restore_quotes(blob_text(diagnostics));
     // what Slang adds after the errors that say something
     for (const std::string_view noise :
          {"error[E39999]: import failed due to compilation error\n", "fatal error[E40003]: compilation ceased\n",

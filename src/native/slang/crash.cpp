@@ -1,6 +1,6 @@
 #include "slang/crash.h"
 
-#include "slang/rewrite/deadly.h"
+#include "slang/deadly.h"
 
 #include <algorithm>
 #include <fstream>

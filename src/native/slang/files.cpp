@@ -1,26 +1,10 @@
 #include "slang/files.h"
 
+#include "core/content_hash.h"
 #include "core/error.h"
-
+#include "slang/deadly.h"
+#include "slang/quotes.h"
 #include "slang/rewrite/rewrite.h"
-#include "slang/rewrite/deadly.h"
-#include "slang/rewrite/carried.h"
-#include "slang/rewrite/counters.h"
-#include "slang/rewrite/detached.h"
-#include "slang/rewrite/diagonals.h"
-#include "slang/rewrite/host.h"
-#include "slang/rewrite/inline.h"
-#include "slang/rewrite/inouts.h"
-#include "slang/rewrite/loops.h"
-#include "slang/rewrite/merges.h"
-#include "slang/rewrite/no_diff.h"
-#include "slang/rewrite/elements.h"
-#include "slang/rewrite/outs.h"
-#include "slang/rewrite/parts.h"
-#include "slang/rewrite/paths.h"
-#include "slang/rewrite/reads.h"
-#include "slang/rewrite/scalars.h"
-#include "slang/rewrite/sequences.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -58,26 +42,20 @@ std::vector<std::string> folder_prefixes(const std::vector<std::string>& paths)
     return prefixes;
 }
 
-/// Whether one of the folders has a file of this name.
-bool holds(const std::vector<std::string>& folders, const char* name)
-{
-    std::error_code error;
-    return std::any_of(folders.begin(), folders.end(),
-                       [&](const std::string& path) { return fs::is_regular_file(fs::path(path) / name, error); });
-}
-
 } // namespace
 
 SourceFiles::SourceFiles(std::vector<std::string> include_paths, std::vector<std::string> library_paths, bool sealed,
                          Rewrites rewrites)
     : m_library_paths(folder_prefixes(library_paths)),
-      m_has_library(holds(m_library_paths, "slangpy.slang")),
-      m_has_remainders(m_has_library || holds(include_paths, "slangpy_remainders.slang")),
-      m_imports(std::move(include_paths), m_library_paths),
-      m_sealed(sealed),
-      m_rewrites(rewrites)
+      m_rewriter(
+          std::make_unique<Rewriter>(std::move(include_paths), m_library_paths,
+                                     RewriteOptions{rules_of_setting(rewrites.rules), rewrites.inlines_differentiable,
+                                                    rewrites.for_host, rewrites.prints})),
+      m_sealed(sealed)
 {
 }
+
+SourceFiles::~SourceFiles() = default;
 
 bool SourceFiles::is_library(const std::string& path) const
 {
@@ -95,20 +73,25 @@ bool declares_differentiable(std::string_view source) { return source.find("iffe
 std::string SourceFiles::without_deadly(const std::string& source, const std::string& path)
 {
     std::string text = source, refusal;
-    const auto refuse = [&](const std::vector<Deadly>& places, std::string_view what) {
+    const auto blank = [&](const std::vector<Deadly>& places, std::string_view what) {
         for (const Deadly& place : places) {
             std::fill(text.begin() + long(place.begin), text.begin() + long(place.end), ' ');
             refusal += cat("\nerror: ", what, "\n", point_at(source, path, place));
         }
     };
-    refuse(deadly_attributes(source), "invalid attribute placement");
-    refuse(foreign_bytes(source), "invalid encoding");
+    blank(deadly_attributes(source), "invalid attribute placement");
+    blank(foreign_bytes(source), "invalid encoding");
+    refuse(path, std::move(refusal));
+    return text;
+}
+
+void SourceFiles::refuse(const std::string& path, std::string reason)
+{
     const std::lock_guard guard(m_mutex);
-    if (refusal.empty())
+    if (reason.empty())
         m_refusals.erase(path);
     else
-        m_refusals[path] = {++m_refused, refusal};
-    return text;
+        m_refusals[path] = {++m_refused, std::move(reason)};
 }
 
 std::string SourceFiles::refusal(const std::string& path) const
@@ -135,23 +118,16 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
         m_texts[path] = given;
     }
     const std::string source = without_deadly(given, path);
-    const Surroundings around = m_imports.around(source, name, path);
-    const std::string imported = around.cyclic.empty() ? source : name_cyclic_imports(source, around);
-    std::string text = rewrite_sequences(rewrite_no_diff(prepare_source(imported, around, m_has_library)));
-    text = rewrite_detached(text, around.functions);
-    text = rewrite_inouts(text, around.functions);
-    text = rewrite_scalars(rewrite_loops(rewrite_counters(text)), around.functions);
-    text = rewrite_outs(text, around.functions);
-    text = rewrite_paths(rewrite_reads(rewrite_elements(text)), around.functions);
-    text = rewrite_carried(rewrite_parts(text, around.functions), around.functions);
-    text = rewrite_diagonals(rewrite_merges(text, around.functions), around.functions);
-    if (m_rewrites.for_host && m_has_library)
-        text = import_narrow(import_host(std::move(text), around), around);
-    if (m_has_remainders)
-        text = import_remainders(std::move(text));
-    if (m_rewrites.prints && m_has_library)
-        text = import_printing(std::move(text));
-    return m_rewrites.inlines_differentiable ? inline_differentiable(text) : text;
+    try {
+        Rewritten made = m_rewriter->rewrite(source, name, path);
+        remember_source(path, given, made.text, std::move(made.map));
+        return std::move(made.text);
+    } catch (const Error& error) {
+        refuse(path,
+               cat("\nerror: ", path, " could not be rewritten: ", error.what(),
+                   "; this is a fault of slangpy's; SLANGPY_REWRITES=0 in the environment switches it off"));
+        return source;
+    }
 }
 
 std::optional<std::string> SourceFiles::text_of(const std::string& path) const

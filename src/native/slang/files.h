@@ -2,11 +2,11 @@
 // The file system Slang reads through: records what was read and what was looked for in vain (both belong to a cache
 // key), and applies the source rewrite.
 #include "slang/com.h"
-#include "slang/imports.h"
 
 #include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -16,8 +16,11 @@
 
 namespace spy {
 
+class Rewriter;
+
 /// Changes of sources that not all sessions want.
 struct Rewrites {
+    std::string rules = {}; ///< SLANGPY_REWRITES: "", "0", "-name,-name"
     bool inlines_differentiable = false;
     bool for_host = false; ///< the target is C++
     bool prints = false;   ///< printf() is ours
@@ -31,7 +34,7 @@ public:
     /// A source as the compiler gets to see it. name: of a module made of text, else empty; path: its file, or what
     /// stands for it.
     std::string prepared(const std::string& source, const std::string& name, const std::string& path);
-    virtual ~SourceFiles() = default;
+    virtual ~SourceFiles();
 
     /// The text as Slang shall see it; recorded. No value when it cannot be read.
     std::optional<std::string> read(const std::string& path);
@@ -94,15 +97,13 @@ public:
 
 private:
     std::string without_deadly(const std::string& source, const std::string& path);
+    void refuse(const std::string& path, std::string reason);
     /// Under the lock. `real`: empty when nothing is there.
     void note(const std::string& asked, const std::string& real);
 
     std::vector<std::string> m_library_paths;
-    bool m_has_library;    ///< our library is among them
-    bool m_has_remainders; ///< sources can import slangpy_remainders
-    ImportMap m_imports;
+    std::unique_ptr<Rewriter> m_rewriter;
     bool m_sealed; ///< there are no files
-    Rewrites m_rewrites;
     std::atomic<int> m_quiet{0};
     std::atomic<bool> m_has_derivatives{false}, m_has_differentiable{false};
     mutable std::mutex m_mutex;

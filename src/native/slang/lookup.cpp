@@ -1,4 +1,5 @@
 // Names that users give: the door in front of Slang, which crashes on much that is no name.
+#include "core/tokens.h"
 #include "slang/reflection/util.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "slang/remote.h"
 
-#include "slang/rewrite/rewrite.h"
+#include "core/content_hash.h"
 
 #include <algorithm>
 #include <set>

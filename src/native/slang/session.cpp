@@ -1,9 +1,9 @@
 #include "slang/session.h"
 
+#include "core/content_hash.h"
 #include "slang/build.h"
 #include "slang/crash.h"
 #include "slang/remote.h"
-#include "slang/rewrite/rewrite.h"
 
 #include <algorithm>
 #include <cctype>

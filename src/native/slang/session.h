@@ -40,6 +40,7 @@ struct SessionOptions {
     bool dump_intermediates = false;
     std::string dump_intermediates_prefix;
     bool sealed = false;                ///< no file is read: all modules come from memory
+    std::string rewrites;               ///< which faults of Slang are rewritten: SLANGPY_REWRITES
     bool inline_differentiable = false; ///< for second derivatives, see rewrite/inline.h
     bool whole_program = false;         ///< code of all functions marked for export, kernels without a stage among them
     bool line_directives = false;       ///< in target code, whatever debug_info says
@@ -119,7 +120,7 @@ struct SessionState {
     ~SessionState();
 };
 
-struct NameValues; // rewrite/rewrite.h
+struct NameValues; // name_text.h
 
 /// A laid-out component: what reflection is read from.
 struct Layout {

@@ -3,7 +3,6 @@
 
 #include "slang/build.h"
 #include "slang/remote.h"
-#include "slang/rewrite/rewrite.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,11 +1,11 @@
 // slangpy._slang: the only extension module that needs libslang. It is imported at the first compile.
 #include "python/slang/bindings.h"
 
+#include "core/content_hash.h"
 #include "core/error.h"
 #include "slang/binding_text.h"
 #include "slang/code_worker.h"
 #include "slang/compiler.h"
-#include "slang/rewrite/rewrite.h"
 
 #include <dlfcn.h>
 

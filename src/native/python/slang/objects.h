@@ -75,5 +75,6 @@ ref<SlangModule> wrap(const ref<Session>& session, std::shared_ptr<ModuleData> d
 ref<SlangEntryPoint> make_entry_point(const ref<Session>& session, EntryPointData recipe);
 
 void bind_programs(nb::module_& m); // program.cpp
+void bind_rewrites(nb::module_& m); // rewrites.cpp
 
 } // namespace spy

@@ -159,7 +159,9 @@ SessionOptions parse_options(nb::dict values)
             options.dump_intermediates = flag_option(name, value);
         else if (name == "dump_intermediates_prefix")
             options.dump_intermediates_prefix = text_of(value);
-        else if (name == "inline_differentiable") // ours, not the user's
+        else if (name == "rewrites") // ours, not the user's
+            options.rewrites = text_of(value);
+        else if (name == "inline_differentiable")
             options.inline_differentiable = flag_option(name, value);
         else if (name == "whole_program") // these three, too
             options.whole_program = flag_option(name, value);

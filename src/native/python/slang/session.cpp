@@ -1,24 +1,10 @@
 #include "python/slang/objects.h" // first: nanobind must come before core/ref.h
 
+#include "core/content_hash.h"
 #include "slang/session.h"
 
 #include "slang/code_worker.h"
 #include "slang/reflection/reflection.h"
-#include "slang/rewrite/rewrite.h"
-#include "slang/rewrite/carried.h"
-#include "slang/rewrite/counters.h"
-#include "slang/rewrite/detached.h"
-#include "slang/rewrite/diagonals.h"
-#include "slang/rewrite/inline.h"
-#include "slang/rewrite/loops.h"
-#include "slang/rewrite/merges.h"
-#include "slang/rewrite/elements.h"
-#include "slang/rewrite/outs.h"
-#include "slang/rewrite/parts.h"
-#include "slang/rewrite/paths.h"
-#include "slang/rewrite/reads.h"
-#include "slang/rewrite/scalars.h"
-#include "slang/rewrite/sequences.h"
 #include "slang/type_layout.h"
 
 #include <chrono>
@@ -297,54 +283,7 @@ void bind_slang_session(nb::module_& m)
     bind_session_state(session);
     m.attr("Session") = session;
     bind_programs(m);
-    m.def(
-        "rewrite_loops", [](const std::string& source) { return rewrite_loops(source); }, nb::arg("source"),
-        "Source text with loops that Slang differentiates rightly.");
-    m.def(
-        "rewrite_counters", [](const std::string& source) { return rewrite_counters(source); }, nb::arg("source"),
-        "Source text with loops whose counters begin with run-time values, as Slang differentiates them.");
-    m.def(
-        "rewrite_scalars", [](const std::string& source) { return rewrite_scalars(source); }, nb::arg("source"),
-        "Source text with products of vectors and scalars that Slang differentiates rightly.");
-    m.def(
-        "rewrite_elements", [](const std::string& source) { return rewrite_elements(source); }, nb::arg("source"),
-        "Source text with elements of vectors written beside branches, which Slang differentiates rightly.");
-    m.def(
-        "rewrite_reads", [](const std::string& source) { return rewrite_reads(source); }, nb::arg("source"),
-        "Source text with elements read by run-time indices, which Slang differentiates rightly.");
-    m.def(
-        "rewrite_paths", [](const std::string& source) { return rewrite_paths(source); }, nb::arg("source"),
-        "Source text with elements of fields and in loops read, which Slang differentiates rightly.");
-    m.def(
-        "rewrite_outs", [](const std::string& source) { return rewrite_outs(source); }, nb::arg("source"),
-        "Source text with variables that calls write and loops read, which Slang differentiates rightly.");
-    m.def(
-        "rewrite_carried", [](const std::string& source) { return rewrite_carried(source); }, nb::arg("source"),
-        "Source text with variables of which elements were written before loops, which Slang differentiates rightly.");
-    m.def(
-        "rewrite_diagonals", [](const std::string& source) { return rewrite_diagonals(source); }, nb::arg("source"),
-        "Source text with elements written at two indices of one value, which Slang differentiates rightly.");
-    m.def(
-        "rewrite_sequences", [](const std::string& source) { return rewrite_sequences(source); }, nb::arg("source"),
-        "Source text with assignments inside expressions as statements of their own.");
-    m.def(
-        "rewrite_detached", [](const std::string& source) { return rewrite_detached(source); }, nb::arg("source"),
-        "Source text with values without derivatives in vectors that have one, as Slang differentiates them rightly.");
-    m.def(
-        "rewrite_merges", [](const std::string& source) { return rewrite_merges(source); }, nb::arg("source"),
-        "Source text with variables that are written in part where branches meet, as Slang compiles them rightly.");
-    m.def(
-        "rewrite_parts", [](const std::string& source) { return rewrite_parts(source); }, nb::arg("source"),
-        "Source text with arrays of which elements are written in part, which Slang differentiates rightly.");
-    m.def(
-        "inline_differentiable", [](const std::string& source) { return inline_differentiable(source); },
-        nb::arg("source"), "What is compiled for second derivatives; for tests.");
-    m.def(
-        "rewrite_constraints", [](const std::string& source) { return rewrite_constraints(source); }, nb::arg("source"),
-        "Source text as Slang gets to see it: tensor interfaces in constraint position renamed.");
-    m.def(
-        "sanitize_name", [](const std::string& name) { return sanitize_name(name); }, nb::arg("name"),
-        "Name text as Slang gets to see it; empty when refused.");
+    bind_rewrites(m);
 }
 
 } // namespace spy

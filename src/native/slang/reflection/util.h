@@ -1,7 +1,9 @@
 #pragma once
 // What the files of the reflection share. Everything here runs under the compiler's lock.
 #include "slang/reflection/reflection.h"
-#include "slang/rewrite/rewrite.h"
+#include "core/content_hash.h"
+#include "slang/name_text.h"
+#include "slang/spelling.h"
 
 namespace spy::reflecting {
 

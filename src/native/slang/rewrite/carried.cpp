@@ -184,10 +184,10 @@ private:
 
 } // namespace
 
-std::string rewrite_carried(std::string_view source, const FunctionTables& imported)
+std::vector<Edit> rewrite_carried(std::string_view source, const FunctionTables& imported)
 {
     if (source.find("ifferentiable") == source.npos)
-        return std::string(source);
+        return {};
     return with_passed(source, CarriedScanner(source, imported).found());
 }
 

@@ -1,9 +1,10 @@
 #pragma once
 // Variables of which elements were written before a loop that changes them, as Slang differentiates them rightly.
+#include "slang/rewrite/edits.h"
 #include "slang/rewrite/functions.h"
 
-#include <string>
 #include <string_view>
+#include <vector>
 
 namespace spy {
 
@@ -14,6 +15,6 @@ namespace spy {
 /// structs and arrays that it changes as a whole. Structs and arrays that a loop copies (`d = c;`) get the same if the
 /// `set` of a __subscript, or a call that the sources do not show (of a macro), wrote before. Lines stay. `imported`:
 /// the functions of the sources that this one imports.
-std::string rewrite_carried(std::string_view source, const FunctionTables& imported = {});
+std::vector<Edit> rewrite_carried(std::string_view source, const FunctionTables& imported = {});
 
 } // namespace spy

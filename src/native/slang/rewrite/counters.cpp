@@ -28,7 +28,8 @@ struct Header {
 
 class CounterScanner {
 public:
-    explicit CounterScanner(std::string_view source) : m_text(source) { }
+    /// `in_header`: the steps of headers are moved; else those in conditions, of the other loops.
+    CounterScanner(std::string_view source, bool in_header) : m_text(source), m_in_header(in_header) { }
 
     std::vector<Edit> edits()
     {
@@ -61,9 +62,13 @@ private:
             if (!has_limit(loop.begin) || at(loop.begin) == "do")
                 continue;
             const Header header = header_of(loop.begin);
-            if (header.close == npos || (at(loop.begin) == "for" && move_steps(loop, header, loops, variables)))
+            if (header.close == npos)
                 continue;
-            move_condition_step(loop, header, body, variables);
+            const std::string steps = at(loop.begin) == "for" ? steps_of(loop, header, variables) : std::string();
+            if (m_in_header && !steps.empty())
+                move_steps(loop, header, loops, steps);
+            else if (!m_in_header && steps.empty())
+                move_condition_step(loop, header, body, variables);
         }
     }
 
@@ -95,9 +100,8 @@ private:
                         [&](size_t token) { return token > header.close && token <= loop.last; });
     }
 
-    /// `for (...; ...; i--) body`. False where that is left.
-    bool move_steps(const LoopRange& loop, const Header& header, const std::vector<LoopRange>& loops,
-                    const Variables& variables)
+    /// `i--; ` of `for (...; ...; i--) body`; empty where that stays.
+    std::string steps_of(const LoopRange& loop, const Header& header, const Variables& variables) const
     {
         std::string steps;
         bool begins_anywhere = false;
@@ -106,12 +110,17 @@ private:
                 ++end;
             const size_t counter = counter_of(first);
             if (counter == npos || is_declared_in(loop, header, at(counter), variables))
-                return false;
+                return {};
             begins_anywhere |= !begins_with_number(header, at(counter));
             steps += cat(m_text.text(first, end - 1), "; ");
         }
-        if (!begins_anywhere)
-            return false;
+        return begins_anywhere ? steps : std::string();
+    }
+
+    /// `for (...; ...; i--) body`
+    void move_steps(const LoopRange& loop, const Header& header, const std::vector<LoopRange>& loops,
+                    const std::string& steps)
+    {
         const size_t begin = m_text.token(header.second_end + 1).begin;
         m_removed[begin] = {begin, m_text.token(header.close - 1).end, ""};
         if (at(header.close + 1) == "{") {
@@ -126,7 +135,6 @@ private:
             before(i, cat("{ ", steps));
             behind(i + 1, " }");
         }
-        return true;
     }
 
     /// `while (i-- > 0) body` -> `while (i > 0) { i--; body }`, where nothing reads i behind the loop.
@@ -218,17 +226,21 @@ private:
     }
 
     BracketedText m_text;
+    bool m_in_header;
     std::map<size_t, std::string> m_before, m_behind;
     std::map<size_t, Edit> m_removed;
 };
 
 } // namespace
 
-std::string rewrite_counters(std::string_view source)
+std::vector<Edit> rewrite_counters(std::string_view source)
 {
-    if (source.find("MaxIters") == npos)
-        return std::string(source);
-    return with_edits(source, CounterScanner(source).edits());
+    return source.find("MaxIters") == npos ? std::vector<Edit>() : CounterScanner(source, true).edits();
+}
+
+std::vector<Edit> rewrite_condition_steps(std::string_view source)
+{
+    return source.find("MaxIters") == npos ? std::vector<Edit>() : CounterScanner(source, false).edits();
 }
 
 } // namespace spy

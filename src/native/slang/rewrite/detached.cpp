@@ -198,10 +198,10 @@ private:
 
 } // namespace
 
-std::string rewrite_detached(std::string_view source, const FunctionTables& imported)
+std::vector<Edit> rewrite_detached(std::string_view source, const FunctionTables& imported)
 {
     const bool may = source.find("ifferentiable") != source.npos && source.find("no_diff") != source.npos;
-    return may ? with_insertions(source, DetachedScanner(source, imported).found()) : std::string(source);
+    return may ? insertions(DetachedScanner(source, imported).found()) : std::vector<Edit>();
 }
 
 } // namespace spy

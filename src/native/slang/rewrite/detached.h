@@ -1,9 +1,10 @@
 #pragma once
 // Values without derivatives in vectors that have one, as Slang differentiates them rightly.
+#include "slang/rewrite/edits.h"
 #include "slang/rewrite/functions.h"
 
-#include <string>
 #include <string_view>
+#include <vector>
 
 namespace spy {
 
@@ -14,6 +15,6 @@ namespace spy {
 /// what is calculated with, in reverse mode where it is assigned to an element, and crashes where an array begins a
 /// variable. Parameters that the function changes may have a derivative: `-(-c)` keeps that. Lines stay. `imported`:
 /// the functions and types of the sources that this one imports.
-std::string rewrite_detached(std::string_view source, const FunctionTables& imported = {});
+std::vector<Edit> rewrite_detached(std::string_view source, const FunctionTables& imported = {});
 
 } // namespace spy

@@ -166,11 +166,11 @@ private:
 
 } // namespace
 
-std::string rewrite_diagonals(std::string_view source, const FunctionTables& imported)
+std::vector<Edit> rewrite_diagonals(std::string_view source, const FunctionTables& imported)
 {
     if (source.find("ifferentiable") == source.npos || source.find('[') == source.npos)
-        return std::string(source);
-    return with_insertions(source, DiagonalScanner(source, imported).found());
+        return {};
+    return insertions(DiagonalScanner(source, imported).found());
 }
 
 } // namespace spy

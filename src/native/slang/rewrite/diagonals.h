@@ -1,9 +1,10 @@
 #pragma once
 // Elements written with two indices that are one value, as Slang differentiates them.
+#include "slang/rewrite/edits.h"
 #include "slang/rewrite/functions.h"
 
-#include <string>
 #include <string_view>
+#include <vector>
 
 namespace spy {
 
@@ -14,6 +15,6 @@ namespace spy {
 /// indices that differ by a number, nor for counters of two loops. Writes are assignments, `++`, and calls that may
 /// write an argument or their object; reads are right. Lines stay. `imported`: the functions of the sources that this
 /// one imports.
-std::string rewrite_diagonals(std::string_view source, const FunctionTables& imported = {});
+std::vector<Edit> rewrite_diagonals(std::string_view source, const FunctionTables& imported = {});
 
 } // namespace spy

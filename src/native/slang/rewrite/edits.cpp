@@ -1,32 +1,128 @@
 #include "slang/rewrite/edits.h"
 
-#include "slang/changed_lines.h"
+#include "core/error.h"
+
+#include <algorithm>
 
 namespace spy {
 
-std::string with_edits(std::string_view source, const std::vector<Edit>& edits)
-{
-    if (edits.empty())
-        return std::string(source);
-    std::string result;
-    size_t done = 0;
-    for (const Edit& edit : edits) {
-        if (edit.begin > done)
-            result.append(source.substr(done, edit.begin - done));
-        result.append(edit.text);
-        done = edit.end;
-    }
-    result.append(source.substr(done));
-    remember_lines(source, result);
-    return result;
-}
-
-std::string with_insertions(std::string_view source, const std::map<size_t, std::string>& texts)
+std::vector<Edit> insertions(std::map<size_t, std::string> texts)
 {
     std::vector<Edit> edits;
-    for (const auto& [place, text] : texts)
-        edits.push_back({place, place, text});
-    return with_edits(source, edits);
+    for (auto& [place, text] : texts)
+        edits.push_back({place, place, std::move(text)});
+    return edits;
+}
+
+EditedText::EditedText(std::string source) : m_text(std::move(source)), m_pieces{{0, m_text.size(), m_text.size(), 0}}
+{
+}
+
+void EditedText::check(const std::vector<Edit>& edits) const
+{
+    size_t done = 0;
+    for (const Edit& edit : edits) {
+        if (edit.begin < done || edit.end < edit.begin || edit.end > m_text.size())
+            fail_runtime("the changes of a source overlap at byte ", edit.begin, ": \"", edit.text, "\"");
+        done = edit.end;
+    }
+}
+
+/// Takes the pieces of the text before a pass, from its beginning to its end.
+class EditedText::Cursor {
+public:
+    explicit Cursor(std::vector<Piece> pieces) : m_pieces(std::move(pieces)) { }
+
+    /// Up to a byte of that text. Pieces without text go with what stands behind them, unless `all`.
+    template <class Take>
+    void until(size_t place, bool all, Take take)
+    {
+        while (m_next < m_pieces.size()) {
+            Piece& piece = m_pieces[m_next];
+            if (m_at + piece.length <= place && (m_at < place || all)) {
+                m_at += piece.length;
+                ++m_next;
+                take(piece);
+                continue;
+            }
+            if (m_at < place) {
+                take(split(piece, place - m_at));
+                m_at = place;
+            }
+            return;
+        }
+    }
+
+private:
+    /// The head of a piece, which is cut off. New text stands for all that it replaces, wherever it is cut.
+    static Piece split(Piece& piece, size_t length)
+    {
+        Piece head = piece;
+        head.length = length;
+        piece.length -= length;
+        if (piece.rules == 0)
+            head.end = piece.begin = head.begin + length;
+        return head;
+    }
+
+    std::vector<Piece> m_pieces;
+    size_t m_next = 0, m_at = 0;
+};
+
+void EditedText::apply(const std::vector<Edit>& edits)
+{
+    check(edits);
+    if (edits.empty())
+        return;
+    std::string text;
+    std::vector<Piece> pieces;
+    Cursor cursor(std::move(m_pieces));
+    size_t done = 0, source_at = 0;
+    const auto keep = [&](const Piece& piece) {
+        pieces.push_back(piece);
+        source_at = piece.end;
+    };
+    for (const Edit& edit : edits) {
+        text.append(m_text, done, edit.begin - done);
+        cursor.until(edit.begin, false, keep);
+        Piece made{source_at, source_at, edit.text.size(), m_rule};
+        bool is_first = true;
+        cursor.until(edit.end, edit.end > edit.begin, [&](const Piece& piece) {
+            made.begin = is_first ? piece.begin : std::min(made.begin, piece.begin);
+            made.end = std::max(made.end, piece.end);
+            made.rules |= piece.rules;
+            source_at = made.end;
+            is_first = false;
+        });
+        pieces.push_back(made);
+        text += edit.text;
+        done = edit.end;
+    }
+    text.append(m_text, done);
+    cursor.until(m_text.size(), true, keep);
+    m_acted |= m_rule;
+    m_text = std::move(text);
+    m_pieces = std::move(pieces);
+}
+
+TextMap EditedText::map() const
+{
+    std::vector<ChangedPart> parts;
+    size_t at = 0;
+    bool is_open = false; // the last part may grow
+    for (const Piece& piece : m_pieces) {
+        const size_t next = at + piece.length;
+        if (piece.rules && is_open) {
+            parts.back().end = std::max(parts.back().end, piece.end);
+            parts.back().new_end = next;
+            parts.back().rules |= piece.rules;
+        } else if (piece.rules) {
+            parts.push_back({piece.begin, piece.end, at, next, piece.rules});
+        }
+        is_open = piece.rules || (is_open && piece.length == 0);
+        at = next;
+    }
+    return TextMap(std::move(parts));
 }
 
 } // namespace spy

@@ -1,5 +1,7 @@
 #pragma once
-// Changes of a source, applied in one pass.
+// Changes of a source, and where each byte of the result comes from.
+#include "core/text_map.h"
+
 #include <map>
 #include <string>
 #include <string_view>
@@ -13,9 +15,38 @@ struct Edit {
     std::string text;
 };
 
-/// The source with its edits, which stand in its order. What the changed lines were is kept for diagnostics.
-std::string with_edits(std::string_view source, const std::vector<Edit>& edits);
-/// The same, with texts by the byte that they are put in front of.
-std::string with_insertions(std::string_view source, const std::map<size_t, std::string>& texts);
+/// Texts by the byte that they are put in front of.
+std::vector<Edit> insertions(std::map<size_t, std::string> texts);
+
+/// A source that passes change one after the other. Positions are exact through all of them: the text is kept as a list
+/// of pieces, each a part of the source or new text in place of one.
+class EditedText {
+public:
+    explicit EditedText(std::string source);
+
+    const std::string& text() const { return m_text; }
+    /// Who makes the changes that follow; a number below 32.
+    void begin_rule(unsigned rule) { m_rule = uint32_t(1) << rule; }
+    uint32_t acted() const { return m_acted; } ///< the rules that changed something
+
+    /// One pass. The edits stand in the order of the text. Fails where two of them overlap, or leave the text.
+    void apply(const std::vector<Edit>& edits);
+
+    TextMap map() const;
+
+private:
+    struct Piece {
+        size_t begin, end; ///< of the source
+        size_t length;     ///< of the text
+        uint32_t rules;    ///< 0: a part of the source
+    };
+    class Cursor;
+
+    void check(const std::vector<Edit>& edits) const;
+
+    std::string m_text;
+    std::vector<Piece> m_pieces;
+    uint32_t m_rule = 1, m_acted = 0;
+};
 
 } // namespace spy

@@ -1,7 +1,9 @@
 #pragma once
 // Elements of vectors and matrices written beside branches, as Slang differentiates them rightly.
-#include <string>
+#include "slang/rewrite/edits.h"
+
 #include <string_view>
+#include <vector>
 
 namespace spy {
 
@@ -11,6 +13,6 @@ namespace spy {
 /// same number. So branches that use elements of v, if any is written, begin with it too. In functions without
 /// branches that is done in and behind the first loop: outs.h says why. There, `v = -(-v);` also follows the last of
 /// several such statements: in loops Slang loses the share of a in `h = a * v;` behind them. Lines stay.
-std::string rewrite_elements(std::string_view source);
+std::vector<Edit> rewrite_elements(std::string_view source);
 
 } // namespace spy

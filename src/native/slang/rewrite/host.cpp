@@ -80,45 +80,53 @@ bool names_narrow(std::string_view source, const Surroundings& around)
     return found;
 }
 
+/// `import module;` at the end, so that lines and columns stay.
+std::vector<Edit> added(const std::string& source, bool is_wanted, const std::string& module)
+{
+    if (!is_wanted)
+        return {};
+    return {{source.size(), source.size(), "\nimport " + module + ";\n"}};
+}
+
 } // namespace
 
-std::string import_narrow(std::string source, const Surroundings& around)
+std::vector<Edit> import_narrow(const std::string& source, const Surroundings& around)
 {
     const bool may_name = std::any_of(std::begin(narrow), std::end(narrow),
                                       [&](std::string_view type) { return source.find(type) != source.npos; });
-    return may_name && names_narrow(source, around) ? source + "\nimport slangpy_narrow;\n" : source;
+    return added(source, may_name && names_narrow(source, around), "slangpy_narrow");
 }
 
-std::string import_host(std::string source, const Surroundings& around)
+std::vector<Edit> import_host(const std::string& source, const Surroundings& around)
 {
     const auto is_in = [&](std::string_view head) { return source.find(head) != source.npos; };
     const bool is_named = std::any_of(std::begin(heads), std::end(heads), is_in) && names(source, is_host_name);
     const bool may_name = std::any_of(std::begin(types), std::end(types), is_in);
-    return is_named || (may_name && names_types(source, around)) ? source + "\nimport slangpy_host;\n" : source;
+    return added(source, is_named || (may_name && names_types(source, around)), "slangpy_host");
 }
 
 namespace {
 
 /// `import module;` behind a source that names a function of Slang's which our module has instead.
-std::string import_function(std::string source, std::string_view function, const std::string& module)
+std::vector<Edit> import_function(const std::string& source, std::string_view function, const std::string& module)
 {
     const bool may = source.find(function) != source.npos && source.find("import " + module) == source.npos &&
         source.find("module " + module) == source.npos;
     const auto is_it = [&](std::string_view word) { return word == function; };
-    return may && names(source, is_it) ? source + "\nimport " + module + ";\n" : source;
+    return added(source, may && names(source, is_it), module);
 }
 
 } // namespace
 
-std::string import_remainders(std::string source)
+std::vector<Edit> import_remainders(const std::string& source)
 {
     const bool derives = source.find("ifferentiable") != source.npos; // [Differentiable], IDifferentiable, ...
-    return derives ? import_function(std::move(source), "fmod", "slangpy_remainders") : source;
+    return derives ? import_function(source, "fmod", "slangpy_remainders") : std::vector<Edit>();
 }
 
-std::string import_printing(std::string source)
+std::vector<Edit> import_printing(const std::string& source)
 {
-    return import_function(std::move(source), "printf", "slangpy_print");
+    return import_function(source, "printf", "slangpy_print");
 }
 
 } // namespace spy

@@ -140,11 +140,10 @@ size_t behind_differentiable(std::string_view text, size_t at)
 
 } // namespace
 
-std::string inline_differentiable(const std::string& source)
+std::vector<Edit> inline_differentiable(const std::string& source)
 {
     const std::string text = blanked(source);
-    std::string result;
-    size_t copied = 0;
+    std::vector<Edit> edits;
     for (size_t at = text.find('['); at != text.npos; at = text.find('[', at + 1)) {
         const size_t end = behind_differentiable(text, at);
         if (end == at)
@@ -153,10 +152,9 @@ std::string inline_differentiable(const std::string& source)
         const bool is_kept = function.name.starts_with("_spy_") && !function.name.starts_with("_spy_same_");
         if (function.body.empty() || is_kept || calls_itself(function))
             continue;
-        result.append(source, copied, end - copied).append(attribute);
-        copied = end;
+        edits.push_back({end, end, std::string(attribute)});
     }
-    return result.append(source, copied);
+    return edits;
 }
 
 } // namespace spy

@@ -139,11 +139,11 @@ private:
 
 } // namespace
 
-std::string rewrite_inouts(std::string_view source, const FunctionTables& imported)
+std::vector<Edit> rewrite_inouts(std::string_view source, const FunctionTables& imported)
 {
     const bool writes = source.find("out ") != source.npos || !imported.empty();
     if (!writes || source.find("ifferentiable") == source.npos)
-        return std::string(source);
+        return {};
     return with_passed(source, InoutScanner(source, imported).found());
 }
 

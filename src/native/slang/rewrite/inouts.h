@@ -1,9 +1,10 @@
 #pragma once
 // Scalars without a derivative that calls may write, as Slang differentiates them rightly.
+#include "slang/rewrite/edits.h"
 #include "slang/rewrite/functions.h"
 
-#include <string>
 #include <string_view>
+#include <vector>
 
 namespace spy {
 
@@ -12,6 +13,6 @@ namespace spy {
 /// `detach(a)`. The value of a function has one, 0. Done for local scalars and parameters of floats that a call may
 /// write, and for vectors, matrices and arrays of which it may write an element, behind assignments of such values to
 /// all of it. Lines stay. `imported`: the functions of the sources that this one imports.
-std::string rewrite_inouts(std::string_view source, const FunctionTables& imported = {});
+std::vector<Edit> rewrite_inouts(std::string_view source, const FunctionTables& imported = {});
 
 } // namespace spy

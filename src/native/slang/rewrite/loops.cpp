@@ -4,6 +4,7 @@
 #include "slang/constants.h"
 #include "slang/rewrite/bracketed.h"
 #include "slang/rewrite/edits.h"
+#include "slang/rewrite/loop_text.h"
 
 #include <slang.h>
 
@@ -34,63 +35,47 @@ struct Loop {
     bool may_vanish = false; ///< the compiler may see that it runs once, whatever [MaxIters] says
 };
 
-class LoopScanner {
+class LoopScanner : LoopText {
 public:
-    explicit LoopScanner(std::string_view text) : m_text(text), m_tokens(tokens_of(text, false)) { match_brackets(); }
+    explicit LoopScanner(std::string_view text) : LoopText(text) { }
 
-    std::vector<Edit> edits()
+    std::vector<Edit> whiles()
+    {
+        for (size_t i = 0; i < m_tokens.size(); ++i)
+            if (at(i) == "while")
+                rewrite_while(i);
+        return sorted();
+    }
+
+    std::vector<Edit> dos()
     {
         const bool differentiates = m_text.find("ifferentiable") != npos;
         if (differentiates)
             m_constants = constants_of(m_text);
-        for (size_t i = 0; i < m_tokens.size(); ++i) {
-            if (at(i) == "while")
-                rewrite_while(i);
-            if (at(i) == "do" && m_balanced)
+        for (size_t i = 0; i < m_tokens.size() && m_balanced; ++i)
+            if (at(i) == "do")
                 rewrite_do(i, differentiates);
-        }
-        if (m_balanced && differentiates) {
+        return sorted();
+    }
+
+    std::vector<Edit> nests()
+    {
+        dos(); // those of one trip
+        m_edits.clear();
+        if (m_balanced) {
             find_known();
             find_loops();
             fit_states();
         }
-        std::sort(m_edits.begin(), m_edits.end(),
-                  [](const Edit& a, const Edit& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
-        return std::move(m_edits);
+        return sorted();
     }
 
 private:
-    std::string_view at(size_t i) const
+    std::vector<Edit> sorted()
     {
-        return i < m_tokens.size() ? m_text.substr(m_tokens[i].begin, m_tokens[i].end - m_tokens[i].begin)
-                                   : std::string_view();
-    }
-    std::string_view between(size_t first, size_t last) const ///< the text of tokens [first, last)
-    {
-        return first < last ? m_text.substr(m_tokens[first].begin, m_tokens[last - 1].end - m_tokens[first].begin)
-                            : std::string_view();
-    }
-
-    void match_brackets()
-    {
-        m_match.assign(m_tokens.size(), npos);
-        std::vector<size_t> open;
-        for (size_t i = 0; i < m_tokens.size(); ++i) {
-            const std::string_view sign = at(i);
-            if (sign == "(" || sign == "[" || sign == "{")
-                open.push_back(i);
-            const size_t kind = std::string_view(")]}").find(sign);
-            if (kind == npos)
-                continue;
-            if (open.empty() || at(open.back())[0] != "([{"[kind]) {
-                m_balanced = false; // as the branches of an #if may make it
-                continue;
-            }
-            m_match[i] = open.back();
-            m_match[open.back()] = i;
-            open.pop_back();
-        }
-        m_balanced &= open.empty();
+        std::sort(m_edits.begin(), m_edits.end(),
+                  [](const Edit& a, const Edit& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
+        return std::move(m_edits);
     }
 
     // --- while
@@ -155,29 +140,6 @@ private:
     }
 
     // --- which loops there are
-    /// The token behind the statement that begins at token i; npos where that is not clear.
-    size_t statement_end(size_t i) const
-    {
-        while (at(i) == "[" && m_match[i] != npos)
-            i = m_match[i] + 1;
-        const std::string_view word = at(i);
-        if (word == "{")
-            return m_match[i] + 1;
-        if (word == "if" || word == "for" || word == "while" || word == "switch") {
-            if (at(i + 1) != "(")
-                return npos;
-            const size_t end = statement_end(m_match[i + 1] + 1);
-            return word == "if" && end != npos && at(end) == "else" ? statement_end(end + 1) : end;
-        }
-        if (word == "do") {
-            const size_t tail = statement_end(i + 1);
-            return tail != npos && at(tail) == "while" && at(tail + 1) == "(" ? m_match[tail + 1] + 2 : npos;
-        }
-        while (i < m_tokens.size() && at(i) != ";" && at(i) != "}")
-            i = m_match[i] != npos && m_match[i] > i ? m_match[i] + 1 : i + 1;
-        return at(i) == ";" ? i + 1 : npos;
-    }
-
     void find_loops()
     {
         std::vector<bool> is_tail(m_tokens.size());
@@ -475,10 +437,6 @@ private:
             {begin, end, (begin > 0 && begin < end && in_word(m_text[begin - 1]) ? " " : "") + attribute});
     }
 
-    std::string_view m_text;
-    std::vector<Token> m_tokens;
-    std::vector<size_t> m_match; ///< the other bracket of each bracket
-    bool m_balanced = true;
     Constants m_constants;
     std::set<std::string_view> m_known; ///< variables that begin as constants
     std::set<size_t> m_once;            ///< `do` that are rewritten to loops of one trip
@@ -488,11 +446,22 @@ private:
 
 } // namespace
 
-std::string rewrite_loops(std::string_view source)
+std::vector<Edit> rewrite_while_loops(std::string_view source)
 {
-    if (source.find("while") == npos && source.find("for") == npos)
-        return std::string(source);
-    return with_edits(source, LoopScanner(source).edits());
+    return source.find("while") == npos ? std::vector<Edit>() : LoopScanner(source).whiles();
+}
+
+std::vector<Edit> rewrite_do_loops(std::string_view source)
+{
+    const bool may = source.find("continue") != npos && source.find("while") != npos;
+    return may ? LoopScanner(source).dos() : std::vector<Edit>();
+}
+
+std::vector<Edit> rewrite_nested_loops(std::string_view source)
+{
+    const bool may = source.find("ifferentiable") != npos &&
+        (source.find("while") != npos || source.find("for") != npos);
+    return may ? LoopScanner(source).nests() : std::vector<Edit>();
 }
 
 } // namespace spy

@@ -214,10 +214,10 @@ private:
 
 } // namespace
 
-std::string rewrite_merges(std::string_view source, const FunctionTables& imported)
+std::vector<Edit> rewrite_merges(std::string_view source, const FunctionTables& imported)
 {
     if (source.find("ifferentiable") == source.npos)
-        return std::string(source);
+        return {};
     return with_passed(source, MergeScanner(source, imported).found());
 }
 

@@ -1,9 +1,10 @@
 #pragma once
 // Variables that are written in part where branches or loops meet, as Slang compiles them rightly.
+#include "slang/rewrite/edits.h"
 #include "slang/rewrite/functions.h"
 
-#include <string>
 #include <string_view>
+#include <vector>
 
 namespace spy {
 
@@ -14,6 +15,6 @@ namespace spy {
 /// matrices, and for structs and arrays where another variable of the type changes: behind writes in branches, and in
 /// front of branches and loops. In a loop without branches, arrays are left as they are. Lines stay. `imported`: the
 /// functions of the sources that this one imports.
-std::string rewrite_merges(std::string_view source, const FunctionTables& imported = {});
+std::vector<Edit> rewrite_merges(std::string_view source, const FunctionTables& imported = {});
 
 } // namespace spy

@@ -1,8 +1,8 @@
 #include "slang/rewrite/no_diff.h"
 
+#include "core/content_hash.h"
+#include "core/error.h"
 #include "core/tokens.h"
-#include "slang/rewrite/edits.h"
-#include "slang/rewrite/rewrite.h"
 
 #include <algorithm>
 #include <optional>
@@ -128,11 +128,11 @@ private:
 
 } // namespace
 
-std::string rewrite_no_diff(const std::string& source)
+std::vector<Edit> rewrite_no_diff(std::string_view source)
 {
     constexpr std::string_view word = "no_diff";
     if (source.find(word) == source.npos)
-        return source;
+        return {};
     const NoDiffScanner scanner(source);
     const std::string name = "_spy_no_diff_" + content_hash(source);
     std::vector<Edit> edits; // in the order of the text, except closings
@@ -146,11 +146,13 @@ std::string rewrite_no_diff(const std::string& source)
         }
     }
     if (edits.empty())
-        return source;
+        return {};
     std::stable_sort(edits.begin(), edits.end(), [](const Edit& a, const Edit& b) { return a.begin < b.begin; });
     // A file may be included more than once.
-    return with_edits(source, edits) + "\n#ifndef " + name + "_\n#define " + name + "_\nT " + name +
-        "<T>(T value) { return value; }\n#endif\n";
+    edits.push_back(
+        {source.size(), source.size(),
+         cat("\n#ifndef ", name, "_\n#define ", name, "_\nT ", name, "<T>(T value) { return value; }\n#endif\n")});
+    return edits;
 }
 
 } // namespace spy

@@ -1,6 +1,9 @@
 #pragma once
 // Calls that say `no_diff`, as Slang differentiates them rightly.
-#include <string>
+#include "slang/rewrite/edits.h"
+
+#include <string_view>
+#include <vector>
 #include <string_view>
 
 namespace spy {
@@ -9,6 +12,6 @@ namespace spy {
 /// that have derivatives (shader-slang 10726), and theirs come through. The function around it hands its argument on
 /// and has no derivative, so the word holds there; it is declared behind the text. Lines stay where they are. Calls
 /// that stand alone as statements stay, because they may give nothing to hand on.
-std::string rewrite_no_diff(const std::string& source);
+std::vector<Edit> rewrite_no_diff(std::string_view source);
 
 } // namespace spy

@@ -14,8 +14,10 @@ using Names = BracketedText::Names;
 
 class OutScanner {
 public:
-    OutScanner(std::string_view text, const FunctionTables& imported)
+    /// `late`: elements behind loops; else what is written before them.
+    OutScanner(std::string_view text, const FunctionTables& imported, bool late)
         : m_text(text),
+          m_late(late),
           m_own(m_text),
           m_imported(imported)
     {
@@ -66,13 +68,13 @@ private:
                     passed.floats.insert(m_text.text(argument.first, argument.last));
                     const bool is_element = argument.first != argument.last &&
                         variables.floats.count(at(argument.first));
-                    if (is_element && loops.first < open && place.before != npos)
+                    if (m_late && is_element && loops.first < open && place.before != npos)
                         places[m_text.token(place.before).end].floats.insert(at(argument.first));
                 } else if (differentiable)
                     passed.values.insert(changed_value(effect, at(name), argument, body, variables));
             }
             passed.values.erase(std::string_view());
-            if (place.behind < loops.last && !(passed.floats.empty() && passed.values.empty())) {
+            if (!m_late && place.behind < loops.last && !(passed.floats.empty() && passed.values.empty())) {
                 Passed& there = places[m_text.token(place.behind).end];
                 there.floats.merge(passed.floats);
                 there.values.merge(passed.values);
@@ -200,20 +202,31 @@ private:
     }
 
     BracketedText m_text;
+    bool m_late;
     FunctionTable m_own;
     const FunctionTables& m_imported;
     Names m_structs;
 };
 
-} // namespace
-
-std::string rewrite_outs(std::string_view source, const FunctionTables& imported)
+std::vector<Edit> found_outs(std::string_view source, const FunctionTables& imported, bool late)
 {
     const bool writes = source.find("out") != source.npos || source.find("mutating") != source.npos ||
         !imported.empty();
     if (!writes || source.find("ifferentiable") == source.npos)
-        return std::string(source);
-    return with_passed(source, OutScanner(source, imported).found());
+        return {};
+    return with_passed(source, OutScanner(source, imported, late).found());
+}
+
+} // namespace
+
+std::vector<Edit> rewrite_outs(std::string_view source, const FunctionTables& imported)
+{
+    return found_outs(source, imported, false);
+}
+
+std::vector<Edit> rewrite_late_elements(std::string_view source, const FunctionTables& imported)
+{
+    return found_outs(source, imported, true);
 }
 
 } // namespace spy

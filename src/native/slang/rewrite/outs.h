@@ -1,9 +1,10 @@
 #pragma once
 // Variables that calls wrote and loops read, as Slang differentiates them rightly.
+#include "slang/rewrite/edits.h"
 #include "slang/rewrite/functions.h"
 
-#include <string>
 #include <string_view>
+#include <vector>
 
 namespace spy {
 
@@ -11,9 +12,13 @@ namespace spy {
 /// follows: Slang 2026.12 counts the gradient of such a c once when the loop adds it in each iteration (`a += c`). It
 /// is right where any operation lies between, and this one gives the same number. Lines stay.
 /// Of a struct, an array, or a part of one, `c = _spy_same_...(c);`, with a function that returns its argument;
-/// likewise behind `c.step(a);`, where step is [mutating]. `f(a, v.y);` -> `v = -(-v); f(a, v.y);` behind a loop, where
-/// v is such a vector or matrix: Slang counts the gradient of a v that the loop adds in each iteration once too often,
-/// and loses that of its other elements. `imported`: the functions of the sources that this one imports.
-std::string rewrite_outs(std::string_view source, const FunctionTables& imported = {});
+/// likewise behind `c.step(a);`, where step is [mutating]. `imported`: the functions of the sources that this one
+/// imports.
+std::vector<Edit> rewrite_outs(std::string_view source, const FunctionTables& imported = {});
+
+/// `f(a, v.y);` -> `v = -(-v); f(a, v.y);` behind a loop, where v is a vector or matrix of which f may write that
+/// element: Slang counts the gradient of a v that the loop adds in each iteration once too often, and loses that of its
+/// other elements. Lines stay.
+std::vector<Edit> rewrite_late_elements(std::string_view source, const FunctionTables& imported = {});
 
 } // namespace spy

@@ -146,10 +146,10 @@ private:
 
 } // namespace
 
-std::string rewrite_parts(std::string_view source, const FunctionTables& imported)
+std::vector<Edit> rewrite_parts(std::string_view source, const FunctionTables& imported)
 {
     if (source.find("ifferentiable") == source.npos || source.find('[') == source.npos)
-        return std::string(source);
+        return {};
     return with_passed(source, PartScanner(source, imported).found());
 }
 

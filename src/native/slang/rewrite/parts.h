@@ -1,9 +1,10 @@
 #pragma once
 // Arrays of which an element is written in part and another as a whole, as Slang differentiates them rightly.
+#include "slang/rewrite/edits.h"
 #include "slang/rewrite/functions.h"
 
-#include <string>
 #include <string_view>
+#include <vector>
 
 namespace spy {
 
@@ -12,6 +13,6 @@ namespace spy {
 /// element is written in part and another as a whole, both by indices that the compiler knows. It is right where the
 /// array passes through a function behind each of these writes. Lines stay. `imported`: the functions of the sources
 /// that this one imports.
-std::string rewrite_parts(std::string_view source, const FunctionTables& imported = {});
+std::vector<Edit> rewrite_parts(std::string_view source, const FunctionTables& imported = {});
 
 } // namespace spy

@@ -1,12 +1,11 @@
 #include "slang/rewrite/passed.h"
 
+#include "core/content_hash.h"
 #include "core/error.h"
-#include "slang/rewrite/edits.h"
-#include "slang/rewrite/rewrite.h"
 
 namespace spy {
 
-std::string with_passed(std::string_view source, const std::vector<Places>& functions)
+std::vector<Edit> with_passed(std::string_view source, const std::vector<Places>& functions)
 {
     const std::string hash = content_hash(source);
     size_t number = 0;
@@ -32,7 +31,7 @@ std::string with_passed(std::string_view source, const std::vector<Places>& func
                                    "<T : IDifferentiable>(T v) { return v; } ");
         ++number;
     }
-    return with_insertions(source, texts);
+    return insertions(std::move(texts));
 }
 
 } // namespace spy

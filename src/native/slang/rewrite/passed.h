@@ -1,6 +1,7 @@
 #pragma once
 // Variables that are passed through an operation which gives the same number.
 #include "slang/rewrite/bracketed.h"
+#include "slang/rewrite/edits.h"
 
 #include <map>
 #include <set>
@@ -38,7 +39,7 @@ std::vector<Places> places_in(const BracketedText& text, Search search)
     return result;
 }
 
-/// The source with ` x = -(-x);` and ` y = _spy_same_...(y);` in these places. Lines stay.
-std::string with_passed(std::string_view source, const std::vector<Places>& places);
+/// ` x = -(-x);` and ` y = _spy_same_...(y);` in these places. Lines stay.
+std::vector<Edit> with_passed(std::string_view source, const std::vector<Places>& places);
 
 } // namespace spy

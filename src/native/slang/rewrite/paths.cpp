@@ -1,10 +1,9 @@
 #include "slang/rewrite/paths.h"
 
+#include "core/content_hash.h"
 #include "core/error.h"
 #include "slang/rewrite/bracketed.h"
-#include "slang/rewrite/edits.h"
 #include "slang/rewrite/index.h"
-#include "slang/rewrite/rewrite.h"
 #include "slang/rewrite/statements.h"
 #include "slang/rewrite/variables.h"
 #include "slang/rewrite/wholes.h"
@@ -390,16 +389,16 @@ private:
 
 } // namespace
 
-std::string rewrite_paths(std::string_view source, const FunctionTables& imported)
+std::vector<Edit> rewrite_paths(std::string_view source, const FunctionTables& imported)
 {
     if (source.find("ifferentiable") == source.npos || source.find('[') == source.npos)
-        return std::string(source);
+        return {};
     PathScanner scanner(source, imported);
     const bool has_branches = source.find("#if") != source.npos;
     std::vector<Edit> edits;
     for (auto& [place, text] : scanner.found("_spy_pick_" + content_hash(source) + "_e", has_branches))
         edits.push_back({place, place + (scanner.is_erased(place) ? 1 : 0), std::move(text)});
-    return with_edits(source, edits);
+    return edits;
 }
 
 } // namespace spy

@@ -1,9 +1,10 @@
 #pragma once
 // Elements that are read at places which may meet, as Slang differentiates them rightly.
+#include "slang/rewrite/edits.h"
 #include "slang/rewrite/functions.h"
 
-#include <string>
 #include <string_view>
+#include <vector>
 
 namespace spy {
 
@@ -13,6 +14,6 @@ namespace spy {
 /// (`x[i]` and `x[i + 1]`) stay, as do those that change in the loop beside ones that do not. Lines stay. This is for
 /// what rewrite_reads leaves: two reads in a loop, fields, structs, sizes that are no numbers. `imported`: the
 /// functions and fields of the sources that this one imports.
-std::string rewrite_paths(std::string_view source, const FunctionTables& imported = {});
+std::vector<Edit> rewrite_paths(std::string_view source, const FunctionTables& imported = {});
 
 } // namespace spy

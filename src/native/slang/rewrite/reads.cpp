@@ -1,9 +1,8 @@
 #include "slang/rewrite/reads.h"
 
+#include "core/content_hash.h"
 #include "core/error.h"
 #include "slang/rewrite/bracketed.h"
-#include "slang/rewrite/edits.h"
-#include "slang/rewrite/rewrite.h"
 #include "slang/rewrite/statements.h"
 
 #include <algorithm>
@@ -410,14 +409,14 @@ private:
 
 } // namespace
 
-std::string rewrite_reads(std::string_view source)
+std::vector<Edit> rewrite_reads(std::string_view source)
 {
     if (source.find("ifferentiable") == source.npos || source.find('[') == source.npos)
-        return std::string(source);
+        return {};
     std::vector<Edit> edits;
     for (auto& [place, change] : ReadScanner(source, "_spy_pick_" + content_hash(source)).found())
         edits.push_back({place, place + change.erased, std::move(change.text)});
-    return with_edits(source, edits);
+    return edits;
 }
 
 } // namespace spy

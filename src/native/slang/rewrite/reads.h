@@ -1,7 +1,9 @@
 #pragma once
 // Elements that are read by an index which only the running program knows, as Slang differentiates them rightly.
-#include <string>
+#include "slang/rewrite/edits.h"
+
 #include <string_view>
+#include <vector>
 
 namespace spy {
 
@@ -10,6 +12,6 @@ namespace spy {
 /// function of its own, which stands in front of the first that needs it, has no such fault. Done in differentiable
 /// functions, for variables and parameters of floats with plain types, outside of loops, where it was measured to be
 /// right. What may be written (an argument of a function that is not known to read only) stays. Lines stay.
-std::string rewrite_reads(std::string_view source);
+std::vector<Edit> rewrite_reads(std::string_view source);
 
 } // namespace spy

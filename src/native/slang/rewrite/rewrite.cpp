@@ -1,384 +1,86 @@
 #include "slang/rewrite/rewrite.h"
 
-#include "core/tokens.h"
-#include "slang/changed_lines.h"
+#include "slang/rewrite/host.h"
+#include "slang/rewrite/library.h"
+#include "slang/rewrite/rules.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
-#include <cstdint>
-#include <cstdio>
-#include <unordered_set>
-#include <vector>
+#include <filesystem>
+
+namespace fs = std::filesystem;
 
 namespace spy {
 namespace {
 
-constexpr std::array<std::string_view, 6> interface_names = {"ITensor",     "IWTensor",     "IRWTensor",
-                                                             "IDiffTensor", "IWDiffTensor", "IRWDiffTensor"};
-
-bool is_interface_name(std::string_view word)
+/// Whether one of the folders has a file of this name.
+bool holds(const std::vector<std::string>& folders, const char* name)
 {
-    return std::find(interface_names.begin(), interface_names.end(), word) != interface_names.end();
+    std::error_code error;
+    return std::any_of(folders.begin(), folders.end(),
+                       [&](const std::string& path) { return fs::is_regular_file(fs::path(path) / name, error); });
 }
 
-/// Tells the colons that introduce constraints and bases from labels, conditionals and semantics.
-class ConstraintScanner {
-public:
-    /// True when a name that follows now stands in constraint position.
-    bool expects_constraint() const { return m_expects; }
+Rewritten result_of(const EditedText& text) { return {text.text(), text.map(), text.acted()}; }
 
-    void word(std::string_view text)
+} // namespace
+
+struct Rewriter::State {
+    State(std::vector<std::string> include_paths, std::vector<std::string> library_paths, RewriteOptions given)
+        : options(given),
+          has_library(holds(library_paths, "slangpy.slang")),
+          has_remainders(has_library || holds(include_paths, "slangpy_remainders.slang")),
+          imports(std::move(include_paths), std::move(library_paths))
     {
-        m_expects = false;
-        if (text == "case" || text == "default")
-            m_label = true;
     }
 
-    void punctuation(std::string_view token)
-    {
-        m_expects = false;
-        const char c = token[0];
-        if (token == ":")
-            colon();
-        else if (token == "&")
-            m_expects = m_in_list || m_in_bound;
-        else if (c == ',')
-            comma();
-        else if (c == '?')
-            ++m_conditionals;
-        else if (c == '(' || c == '[' || c == '<')
-            m_open.push_back({c, m_in_list, m_in_bound}), m_in_list = m_in_bound = false;
-        else if (c == ')' || c == ']')
-            close(c == ')' ? '(' : '[');
-        else if (c == '>')
-            close_angle();
-        else if (c == ';' || c == '{' || c == '}')
-            end_statement();
-    }
-
-private:
-    struct Bracket {
-        char kind;
-        bool in_list, in_bound;
-    };
-
-    void colon()
-    {
-        if (m_label)
-            m_label = false;
-        else if (m_conditionals > 0)
-            --m_conditionals;
-        else {
-            m_expects = m_in_bound = true;
-            // `struct S : A, B` goes on after a comma; a generic parameter or a function parameter ends there
-            m_in_list = m_open.empty();
-        }
-    }
-
-    void comma()
-    {
-        m_in_bound = m_in_list;
-        m_expects = m_in_list;
-    }
-
-    void restore(const Bracket& bracket)
-    {
-        m_in_list = bracket.in_list;
-        m_in_bound = bracket.in_bound;
-    }
-
-    void close(char kind)
-    {
-        while (!m_open.empty()) {
-            const Bracket bracket = m_open.back();
-            m_open.pop_back();
-            restore(bracket);
-            if (bracket.kind == kind) // unmatched '<' above it were comparisons
-                break;
-        }
-    }
-
-    void close_angle()
-    {
-        if (!m_open.empty() && m_open.back().kind == '<') {
-            restore(m_open.back());
-            m_open.pop_back();
-        }
-    }
-
-    void end_statement()
-    {
-        m_open.clear();
-        m_in_list = m_in_bound = m_label = false;
-        m_conditionals = 0;
-    }
-
-    std::vector<Bracket> m_open;
-    bool m_expects = false, m_in_list = false, m_in_bound = false, m_label = false;
-    int m_conditionals = 0;
+    RewriteOptions options;
+    bool has_library, has_remainders; ///< sources can import slangpy, slangpy_remainders
+    ImportMap imports;
 };
 
-} // namespace
-
-namespace {
-
-/// Names of our library that bring it in when a source uses them without importing it: types, generic but for two.
-bool is_plain_library_name(std::string_view word) { return word == "CallShapeInfo" || word == "Context0D"; }
-bool is_generic_library_name(std::string_view word)
+Rewriter::Rewriter(std::vector<std::string> include_paths, std::vector<std::string> library_paths,
+                   RewriteOptions options)
+    : m_state(std::make_unique<State>(std::move(include_paths), std::move(library_paths), options))
 {
-    if (word == "ContextND")
-        return true;
-    constexpr std::string_view tail = "Tensor";
-    if (!word.ends_with(tail))
-        return false;
-    static constexpr std::string_view heads[] = {"",       "W",       "RW",       "I",     "IW",     "IRW",
-                                                 "Diff",   "WDiff",   "RWDiff",   "IDiff", "IWDiff", "IRWDiff",
-                                                 "Primal", "WPrimal", "RWPrimal", "Atomic"};
-    const std::string_view head = word.substr(0, word.size() - tail.size());
-    return std::find(std::begin(heads), std::end(heads), head) != std::end(heads);
 }
 
-/// Follows the words of a source to see whether it needs `import slangpy`.
-struct LibraryUse {
-    explicit LibraryUse(const std::set<std::string, std::less<>>& own) : m_own(own.begin(), own.end()) { }
-    /// next: the first character behind the word and the space after it; follows_word: nothing but space lies between
-    /// the word and the one before
-    void word(std::string_view text, char next, bool follows_word)
-    {
-        const bool is_view = text == "TensorView" || text == "DiffTensorView";
-        if (m_previous == "import" && text == "slangpy")
-            imported = true;
-        if (is_view || is_plain_library_name(text) || is_generic_library_name(text))
-            (is_view ? views : used) |= is_use(text, next, follows_word);
-        else if (text == "degrees" || text == "radians" || text == "exp10" || text == "exp2")
-            exact = true;
-        else if (text.starts_with("double"))
-            doubles = true;
-        else if (text == "TorchEntryPoint")
-            own_views = true;
-        m_previous = text;
-    }
-    bool imported = false, used = false;
-    bool views = false;                  ///< TensorView or DiffTensorView
-    bool exact = false, doubles = false; ///< functions that our library has more exactly for double; double
-    bool own_views = false;              ///< host functions, whose tensors become Slang's own views
+Rewriter::~Rewriter() = default;
 
-private:
-    /// A use is `Tensor<float, 1>` or `CallShapeInfo.get_call_id()`; `uniform float Tensor;`, `T Tensor<T>(T x)` and
-    /// `namespace Tensor` are the user's own.
-    bool is_use(std::string_view text, char next, bool follows_word)
-    {
-        const bool is_plain = is_plain_library_name(text);
-        const bool is_declared = m_previous == "struct" || m_previous == "interface" || m_previous == "class" ||
-            m_previous == "typealias" || m_previous == "enum" || m_previous == "namespace";
-        const bool is_named = follows_word && (next == '<' ? is_type(m_previous) : is_plain ? is_end(next) : true);
-        if (is_declared || is_named)
-            m_own.insert(std::string(text));
-        // `DiffTensorView x` has default arguments
-        const bool is_whole = text == "DiffTensorView" && !follows_word &&
-            (std::isalpha(static_cast<unsigned char>(next)) || next == '_' || next == '>');
-        return (is_plain || is_whole || next == '<') && !m_own.count(std::string(text));
-    }
-    static bool is_end(char c) { return std::string_view(";=,)[{").find(c) != std::string_view::npos; }
-    /// What certainly is a type: `void`, a scalar, vector or matrix, or `T`.
-    static bool is_type(std::string_view word)
-    {
-        if (word.size() == 1)
-            return std::isupper(static_cast<unsigned char>(word[0]));
-        while (!word.empty() && (std::isdigit(static_cast<unsigned char>(word.back())) || word.back() == 'x'))
-            word.remove_suffix(1);
-        constexpr std::string_view names[] = {"void", "bool", "int", "uint", "half", "float", "double"};
-        return std::find(std::begin(names), std::end(names), word) != std::end(names);
-    }
-
-    std::string_view m_previous;
-    std::unordered_set<std::string> m_own;
-};
-
-} // namespace
-
-/// Marks parameters of tensor type that say `no_diff`: Slang reflects all of them so, because no tensor is a
-/// differentiable value. The mark is an attribute of the same length.
-class NoDiffMarker {
-public:
-    NoDiffMarker(std::string& text, const std::set<std::string, std::less<>>& own) : m_text(text), m_own(own) { }
-
-    void word(std::string_view word, size_t pos)
-    {
-        if (word == "no_diff")
-            m_at = pos;
-        else if (m_at != npos && word != "in" && word != "inout" && word != "const" && word != "borrow") {
-            if (is_generic_library_name(word) && word.ends_with("Tensor") && !m_own.count(word))
-                m_text.replace(m_at, mark.size(), mark);
-            m_at = npos;
-        }
-    }
-    void punctuation() { m_at = npos; }
-
-    static constexpr std::string_view mark = "[_nd_] ";
-
-private:
-    std::string& m_text;
-    const std::set<std::string, std::less<>>& m_own;
-    size_t m_at = npos;
-};
-
-namespace {
-
-constexpr std::string_view buffer_name = "RWByteAddressBuffer", memory_name = "_spy_AtomicMemory__";
-static_assert(buffer_name.size() == memory_name.size());
-
-/// A struct's `static void atomicAdd(RWByteAddressBuffer buf, uint addr, This value)` is given the memory of a tensor,
-/// which is a pointer: the parameter's type becomes one of ours with the same members. Sources in which no struct adds
-/// through a pointer get that form too, behind the closing brace, so that IAtomicAddable is satisfied.
-void rewrite_atomics(std::string& text)
+Rewritten Rewriter::rewrite(const std::string& source, const std::string& name, const std::string& path)
 {
-    if (text.find("atomicAdd") == text.npos || text.find(buffer_name) == text.npos)
-        return;
-    const std::vector<Token> tokens = tokens_of(text);
-    auto at = [&](size_t i) {
-        return i < tokens.size() ? std::string_view(text).substr(tokens[i].begin, tokens[i].end - tokens[i].begin)
-                                 : std::string_view();
-    };
-    auto next_brace = [&](size_t k) {
-        while (k < tokens.size() && at(k) != "{" && at(k) != "}")
-            ++k;
-        return k;
-    };
-    std::vector<size_t> ends; // of the functions that are rewritten
-    bool by_pointer = false;
-    for (size_t i = 0; i < tokens.size(); ++i) {
-        if (at(i) != "static" || at(i + 1) != "void" || at(i + 2) != "atomicAdd" || at(i + 3) != "(")
-            continue;
-        by_pointer |= at(i + 5) == "*" || at(i + 4) == "Ptr";
-        if (at(i + 4) != buffer_name)
-            continue;
-        text.replace(tokens[i + 4].begin, memory_name.size(), memory_name);
-        size_t k = i + 4;
-        while (k < tokens.size() && at(k) != "{" && at(k) != ";")
-            ++k;
-        for (int depth = 0; at(k) != ";" && k < tokens.size(); k = next_brace(k + 1)) {
-            depth += at(k) == "{" ? 1 : -1;
-            if (depth == 0) {
-                ends.push_back(tokens[k].end);
-                break;
-            }
-        }
+    State& state = *m_state;
+    const RewriteOptions& options = state.options;
+    const Surroundings around = state.imports.around(source, name, path);
+    EditedText text(source);
+    text.begin_rule(library_rule);
+    prepare_source(text, around, state.has_library);
+    apply_rules(text, {around, options.inlines_differentiable, state.has_remainders}, options.rules);
+    text.begin_rule(library_rule);
+    if (options.for_host && state.has_library) {
+        text.apply(import_host(text.text(), around));
+        text.apply(import_narrow(text.text(), around));
     }
-    for (size_t i = by_pointer ? 0 : ends.size(); i-- > 0;)
-        text.insert(ends[i],
-                    " static void atomicAdd(This* _buf, uint _element, This _value) "
-                    "{ atomicAdd(_spy_AtomicMemory__(uint64_t(_buf + _element)), 0u, _value); }");
+    if (options.prints && state.has_library)
+        text.apply(import_printing(text.text()));
+    return result_of(text);
 }
 
-} // namespace
-
-std::string rewrite_constraints(std::string_view source, const std::set<std::string, std::less<>>& own)
+Rewritten rewrite_alone(const std::string& source, RuleMask rules)
 {
-    std::string result(source);
-    ConstraintScanner scanner;
-    NoDiffMarker marker(result, own);
-    for (size_t pos = 0; pos < source.size();) {
-        if (const size_t end = skip_opaque(source, pos); end != pos) {
-            pos = end;
-        } else if (std::isspace(static_cast<unsigned char>(source[pos]))) {
-            ++pos;
-        } else if (in_word(source[pos])) {
-            size_t end = pos;
-            while (end < source.size() && in_word(source[end]))
-                ++end;
-            const std::string_view text = source.substr(pos, end - pos);
-            if (scanner.expects_constraint() && is_interface_name(text) && !own.count(text))
-                result[pos] = 'i';
-            scanner.word(text);
-            marker.word(text, pos);
-            pos = end;
-        } else {
-            const std::string_view pair = source.substr(pos, 2);
-            const size_t length = pair == "::" || pair == "&&" || pair == "<=" || pair == ">=" || pair == "->" ? 2 : 1;
-            scanner.punctuation(source.substr(pos, length));
-            marker.punctuation();
-            pos += length;
-        }
-    }
-    rewrite_atomics(result);
-    return result;
+    EditedText text(source);
+    const Surroundings around;
+    apply_rules(text, {around, true, true}, rules);
+    return result_of(text);
 }
 
-namespace {
-
-LibraryUse library_use(std::string_view source, const std::set<std::string, std::less<>>& own)
+Rewritten rewrite_for_library(const std::string& source)
 {
-    LibraryUse library(own);
-    bool follows_word = false;
-    for (size_t pos = 0; pos < source.size();) {
-        size_t end = skip_opaque(source, pos);
-        if (end == pos && in_word(source[pos])) {
-            while (end < source.size() && in_word(source[end]))
-                ++end;
-            const size_t next = source.find_first_not_of(" \t\r\n", end);
-            library.word(source.substr(pos, end - pos), next == source.npos ? '\0' : source[next], follows_word);
-            follows_word = true;
-        } else if (end == pos && !std::isspace(static_cast<unsigned char>(source[pos]))) {
-            follows_word = false;
-        }
-        pos = std::max(end, pos + 1);
-    }
-    library.used |= (library.views && !library.own_views) || (library.exact && library.doubles);
-    library.imported |= source.find("import \"slangpy\"") != source.npos;
-    return library;
-}
-
-} // namespace
-
-std::string prepare_source(std::string_view source, const Surroundings& around, bool may_import)
-{
-    LibraryUse library = library_use(source, around.declared);
-    std::string result = rewrite_constraints(source, around.declared);
-    library.used |= result.find(memory_name) != std::string::npos;
-    const bool imports = may_import && library.used && !library.imported;
-    if (!imports && !around.has_library)
-        return std::string(source);
-    // at the end, so that lines and columns stay those of the user's text
-    return imports ? result + "\nimport slangpy;\n" : result;
-}
-
-std::string restore_constraints(std::string_view given)
-{
-    const std::string text = restore_lines(std::string(given));
-    std::string result(text);
-    for (size_t pos = 0; pos < text.size();) {
-        if (!starts_word(text[pos])) {
-            ++pos;
-            continue;
-        }
-        size_t end = pos;
-        while (end < text.size() && in_word(text[end]))
-            ++end;
-        std::string word = text.substr(pos, end - pos);
-        if (word[0] == 'i') {
-            word[0] = 'I';
-            if (is_interface_name(word))
-                result[pos] = 'I';
-        }
-        pos = end;
-    }
-    for (size_t at = 0; (at = result.find(NoDiffMarker::mark, at)) != std::string::npos;)
-        result.replace(at, NoDiffMarker::mark.size(), "no_diff");
-    for (size_t at = 0; (at = result.find(memory_name, at)) != std::string::npos;)
-        result.replace(at, memory_name.size(), buffer_name);
-    return result;
-}
-
-std::string content_hash(std::string_view bytes)
-{
-    uint64_t hash = 14695981039346656037ull;
-    for (unsigned char byte : bytes)
-        hash = (hash ^ byte) * 1099511628211ull;
-    char text[17];
-    std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash));
-    return text;
+    EditedText text(source);
+    Surroundings around;
+    around.has_library = true;
+    text.begin_rule(library_rule);
+    prepare_source(text, around, false);
+    return result_of(text);
 }
 
 } // namespace spy

@@ -1,45 +1,69 @@
 #pragma once
-// Text changes made before Slang sees a source or a type name.
-#include "slang/imports.h"
+// Sources as Slang gets to see them. The only way into this folder.
+#include "core/text_map.h"
 
-#include <functional>
-#include <set>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace spy {
 
-/// The names ITensor, IWTensor, ... are concrete structs, so that a parameter of such a type reaches the compiler
-/// statically typed; the interfaces for constraints are called iTensor, iWTensor, ... This renames those names where
-/// they stand as a constraint or a base (`T : ITensor<float, 1>`). The result has the same length, so that lines and
-/// columns in diagnostics stay true.
-/// `own`: types that the user declares; of those nothing is renamed.
-std::string rewrite_constraints(std::string_view source, const std::set<std::string, std::less<>>& own = {});
-/// What a source needs to see our library: the rewrite, and `import slangpy;` at the end of one that names types of it
-/// without importing it. Sources that neither import nor name it are left alone.
-std::string prepare_source(std::string_view source, const Surroundings& around, bool may_import);
-
-/// Puts the users' spelling back into diagnostics.
-std::string restore_constraints(std::string_view text);
-
-/// Values in a name that name something.
-struct NameValues {
-    std::vector<std::string> whole; ///< sizes and sums: constants
-    std::vector<std::string> terms; ///< of sums: integers
+/// One fault of Slang's and the change that avoids it.
+struct RewriteRule {
+    std::string_view name;
+    std::string_view fault;        ///< what Slang does, in one line
+    std::string_view issue;        ///< of shader-slang, or a minimal case
+    std::string_view since, until; ///< versions of Slang that have it: [since, until); empty: all that are known
+    std::string_view stage;        ///< "reshape": other statements; "annotate": operations put around values
 };
 
-/// `float*` -> `Ptr<float>`: Slang 2026.12 crashes on pointer syntax in a type name. Empty when the text cannot be a
-/// type or function name (unbalanced brackets, calls such as `float(1)`, stray characters), which Slang
-/// must not see either: it crashes on some.
-/// `values`: gets what must be constant: Slang crashes on `Gen<Type + 1>`, too.
-/// Layout::checked_name() sees to both.
-std::string sanitize_name(std::string_view name, NameValues* values = nullptr);
+/// All rules, in the order in which they are applied.
+std::vector<RewriteRule> rewrite_rules();
 
-/// Whether Slang may see the text as a constant expression: `2 * N + 1`, `ns::count`, `sizeof(float3)`; no calls,
-/// and no other parentheses.
-bool is_expression(std::string_view text, NameValues* values = nullptr);
+/// Which rules are applied: a bit for each, in their order.
+using RuleMask = uint32_t;
 
-/// FNV-1a, 64 bits, as 16 hex digits.
-std::string content_hash(std::string_view bytes);
+/// "": all that the version of Slang needs; "0": none; "-name,-name": all but these. Fails on other texts.
+RuleMask rules_of_setting(std::string_view setting);
+/// The rules of these names. Fails on others.
+RuleMask rules_of_names(const std::vector<std::string>& names);
+/// The names of the bits. What brings our library in has one, too: "library".
+std::vector<std::string> names_of_rules(RuleMask mask);
+
+struct RewriteOptions {
+    RuleMask rules = 0;
+    bool inlines_differentiable = false; ///< for second derivatives
+    bool for_host = false;               ///< the target is C++
+    bool prints = false;                 ///< printf() is ours
+};
+
+struct Rewritten {
+    std::string text;
+    TextMap map;        ///< to the positions in the source
+    RuleMask rules = 0; ///< that changed something
+};
+
+/// Follows the imports of sources, because what they declare decides what is changed.
+class Rewriter {
+public:
+    /// Files below `library_paths` are ours.
+    Rewriter(std::vector<std::string> include_paths, std::vector<std::string> library_paths, RewriteOptions options);
+    ~Rewriter();
+
+    /// name: of a module made of text, else empty; path: its file, or what stands for it. Lines stay; there may be more
+    /// behind the last.
+    Rewritten rewrite(const std::string& source, const std::string& name, const std::string& path);
+
+private:
+    struct State;
+    std::unique_ptr<State> m_state;
+};
+
+/// What the rules make of a source that imports nothing.
+Rewritten rewrite_alone(const std::string& source, RuleMask rules);
+/// What brings our library in, alone, for a source that sees it.
+Rewritten rewrite_for_library(const std::string& source);
 
 } // namespace spy

@@ -273,15 +273,15 @@ private:
 
 } // namespace
 
-std::string rewrite_scalars(std::string_view source, const FunctionTables& imported)
+std::vector<Edit> rewrite_scalars(std::string_view source, const FunctionTables& imported)
 {
     if (source.find("ifferentiable") == source.npos || source.find_first_of("+-*/") == source.npos)
-        return std::string(source);
+        return {};
     std::vector<Edit> edits;
     for (const Token& place : ScalarScanner(source, imported).found())
         edits.push_back(
             {place.begin, place.end, cat("(-(-", source.substr(place.begin, place.end - place.begin), "))")});
-    return with_edits(source, edits);
+    return edits;
 }
 
 } // namespace spy

@@ -1,9 +1,10 @@
 #pragma once
 // Sums and products of scalars and vectors, as Slang differentiates them rightly.
+#include "slang/rewrite/edits.h"
 #include "slang/rewrite/functions.h"
 
-#include <string>
 #include <string_view>
+#include <vector>
 
 namespace spy {
 
@@ -13,6 +14,6 @@ namespace spy {
 /// (shader-slang 12071), also where the operand is (c ? a : b) and it knows c. It is right where any operation lies
 /// between, and this one gives the same number. Lines stay. `imported`: the structs of the sources that this one
 /// imports.
-std::string rewrite_scalars(std::string_view source, const FunctionTables& imported = {});
+std::vector<Edit> rewrite_scalars(std::string_view source, const FunctionTables& imported = {});
 
 } // namespace spy

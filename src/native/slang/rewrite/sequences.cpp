@@ -17,10 +17,10 @@ using Names = BracketedText::Names;
 /// One kind of change at a time, as each moves the tokens of the next.
 class SequenceScanner {
 public:
-    explicit SequenceScanner(std::string_view text) : m_source(text), m_text(text) { }
+    explicit SequenceScanner(std::string_view text) : m_text(text) { }
 
     /// Brackets around a path or a statement, which become blanks.
-    std::string without_brackets()
+    std::vector<Edit> without_brackets()
     {
         each_token([&](size_t i, const Statements& statements) {
             if (at(i) == "(" && m_text.match(i) != npos && is_idle(i, statements)) {
@@ -32,7 +32,7 @@ public:
     }
 
     /// Commas between expressions, which become the ends of statements.
-    std::string without_commas()
+    std::vector<Edit> without_commas()
     {
         each_token([&](size_t i, const Statements& statements) {
             if (at(i) != "," || m_text.around(i) == npos || at(m_text.around(i)) != "{" ||
@@ -48,7 +48,7 @@ public:
     }
 
     /// `z = x.y = a;`
-    std::string without_chains()
+    std::vector<Edit> without_chains()
     {
         each_token([&](size_t i, const Statements& statements) {
             if (!is_word(at(i)) || at(i - 1) != "=" || !m_text.is_assignment(end_of_path(i)) || end_of_path(i) == i + 1)
@@ -142,7 +142,7 @@ private:
         return true;
     }
 
-    std::string result()
+    std::vector<Edit> result()
     {
         for (const auto* texts : {&m_before, &m_behind, &m_braces})
             for (const auto& [place, text] : *texts) {
@@ -152,10 +152,9 @@ private:
         std::vector<Edit> edits;
         for (auto& [place, edit] : m_edits)
             edits.push_back(std::move(edit));
-        return with_edits(m_source, edits);
+        return edits;
     }
 
-    std::string_view m_source;
     BracketedText m_text;
     std::map<size_t, Edit> m_edits;
     std::map<size_t, std::string> m_before, m_behind, m_braces;
@@ -163,15 +162,15 @@ private:
 
 } // namespace
 
-std::string rewrite_sequences(std::string_view source)
+void rewrite_sequences(EditedText& text)
 {
-    if (source.find("ifferentiable") == source.npos)
-        return std::string(source);
-    std::string text = SequenceScanner(source).without_brackets();
-    text = SequenceScanner(text).without_commas();
-    text = SequenceScanner(text).without_brackets(); // `x.y = a, (z.x = b);`
-    text = SequenceScanner(text).without_chains();
-    return SequenceScanner(text).without_chains(); // `w.x = z = x.y = a;`
+    if (text.text().find("ifferentiable") == npos)
+        return;
+    text.apply(SequenceScanner(text.text()).without_brackets());
+    text.apply(SequenceScanner(text.text()).without_commas());
+    text.apply(SequenceScanner(text.text()).without_brackets()); // `x.y = a, (z.x = b);`
+    text.apply(SequenceScanner(text.text()).without_chains());
+    text.apply(SequenceScanner(text.text()).without_chains()); // `w.x = z = x.y = a;`
 }
 
 } // namespace spy

@@ -1,7 +1,6 @@
 #pragma once
 // Assignments inside expressions, as statements of their own.
-#include <string>
-#include <string_view>
+#include "slang/rewrite/edits.h"
 
 namespace spy {
 
@@ -9,6 +8,6 @@ namespace spy {
 /// `(c[0]).x = a;` -> `c[0].x = a;`, `z = x.y = a;` -> `x.y = a; z = x.y;`, with braces where one statement is
 /// expected. Slang 2026.12 differentiates writes of parts wrongly in places, and the other steps mend such statements.
 /// Lines stay.
-std::string rewrite_sequences(std::string_view source);
+void rewrite_sequences(EditedText& text);
 
 } // namespace spy

@@ -1,7 +1,6 @@
-#include "slang/imports.h"
+#include "slang/rewrite/imports.h"
 
 #include "core/tokens.h"
-#include "slang/changed_lines.h"
 #include "slang/files.h"
 
 #include <algorithm>
@@ -102,15 +101,16 @@ SourceSummary summarize(std::string_view source)
     return summary;
 }
 
-std::string name_cyclic_imports(std::string_view source, const Surroundings& around)
+std::vector<Edit> name_cyclic_imports(std::string_view source, const Surroundings& around)
 {
-    std::string text(source);
+    std::vector<Edit> edits;
+    if (around.cyclic.empty())
+        return edits;
     const std::vector<SourceImport> imports = summarize(source).imports;
-    for (size_t i = imports.size(); i-- > 0;)
+    for (size_t i = 0; i < imports.size(); ++i)
         if (const auto file = around.cyclic.find(i); file != around.cyclic.end())
-            text.replace(imports[i].begin, imports[i].end - imports[i].begin, "\"" + file->second + "\"");
-    remember_lines(source, text);
-    return text;
+            edits.push_back({imports[i].begin, imports[i].end, "\"" + file->second + "\""});
+    return edits;
 }
 
 bool ImportMap::is_library(std::string_view path) const

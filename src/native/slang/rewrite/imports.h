@@ -1,6 +1,7 @@
 #pragma once
 // What a source declares and imports, read off its words: which names in it are the user's own, and which imports lead
 // back to it.
+#include "slang/rewrite/edits.h"
 #include "slang/rewrite/functions.h"
 
 #include <functional>
@@ -38,7 +39,7 @@ struct Surroundings {
 
 /// Imports that lead back to the source itself, named by file: Slang finds a module that it is loading by its file, but
 /// refuses it by its name.
-std::string name_cyclic_imports(std::string_view source, const Surroundings& around);
+std::vector<Edit> name_cyclic_imports(std::string_view source, const Surroundings& around);
 
 /// Follows imports over files and over modules made of text, as the compiler will. Files are read once.
 class ImportMap {

@@ -1,4 +1,4 @@
-#include "slang/rewrite/deadly.h"
+#include "slang/deadly.h"
 
 #include "core/error.h"
 #include "core/tokens.h"

@@ -1,5 +1,5 @@
 #include "core/tokens.h"
-#include "slang/rewrite/rewrite.h"
+#include "slang/name_text.h"
 
 #include <algorithm>
 #include <cctype>

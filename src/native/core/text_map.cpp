@@ -1,0 +1,18 @@
+#include "core/text_map.h"
+
+#include <algorithm>
+
+namespace spy {
+
+size_t TextMap::before(size_t at) const
+{
+    // the last part that begins at or before the byte
+    auto part = std::upper_bound(m_parts.begin(), m_parts.end(), at,
+                                 [](size_t place, const ChangedPart& next) { return place < next.new_begin; });
+    if (part == m_parts.begin())
+        return at;
+    --part;
+    return at < part->new_end ? part->begin : at - part->new_end + part->end;
+}
+
+} // namespace spy

@@ -1,0 +1,229 @@
+#include "slang/rewrite/rules.h"
+
+#include "core/error.h"
+#include "slang/rewrite/carried.h"
+#include "slang/rewrite/counters.h"
+#include "slang/rewrite/detached.h"
+#include "slang/rewrite/diagonals.h"
+#include "slang/rewrite/elements.h"
+#include "slang/rewrite/host.h"
+#include "slang/rewrite/inline.h"
+#include "slang/rewrite/inouts.h"
+#include "slang/rewrite/loops.h"
+#include "slang/rewrite/merges.h"
+#include "slang/rewrite/no_diff.h"
+#include "slang/rewrite/outs.h"
+#include "slang/rewrite/parts.h"
+#include "slang/rewrite/paths.h"
+#include "slang/rewrite/reads.h"
+#include "slang/rewrite/scalars.h"
+#include "slang/rewrite/sequences.h"
+
+#include <slang.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace spy {
+namespace {
+
+/// A rule that looks at one source by itself, and one that asks what imported functions do.
+template <std::vector<Edit> (*Find)(std::string_view)>
+void alone(EditedText& text, const RuleContext&)
+{
+    text.apply(Find(text.text()));
+}
+template <std::vector<Edit> (*Find)(std::string_view, const FunctionTables&)>
+void with_imports(EditedText& text, const RuleContext& context)
+{
+    text.apply(Find(text.text(), context.around.functions));
+}
+
+void cyclic_imports(EditedText& text, const RuleContext& context)
+{
+    text.apply(name_cyclic_imports(text.text(), context.around));
+}
+void sequences(EditedText& text, const RuleContext&) { rewrite_sequences(text); }
+void remainders(EditedText& text, const RuleContext& context)
+{
+    if (context.has_remainders)
+        text.apply(import_remainders(text.text()));
+}
+void inlining(EditedText& text, const RuleContext& context)
+{
+    if (context.inlines_differentiable)
+        text.apply(inline_differentiable(text.text()));
+}
+
+constexpr std::string_view reshape = "reshape", annotate = "annotate";
+
+/// THE TABLE: name, fault, issue or minimal case, since, until, stage, function.
+const std::vector<Rule> table = {
+    {{"cyclic-imports", "an import that leads back to the module that is loading is refused when it names the module",
+      "a.slang: import b; b.slang: import a;", "", "", reshape},
+     cyclic_imports},
+    {{"no-diff-calls", "no_diff in front of a call of a differentiable function is ignored", "shader-slang#10726", "",
+      "", reshape},
+     alone<rewrite_no_diff>},
+    {{"assignments-in-expressions",
+      "parts written inside expressions (commas, chains, brackets) have the faults of those written in statements, "
+      "which are mended",
+      "v.y = a, w.x = v.y * b;", "", "", reshape},
+     sequences},
+    {{"steps-in-conditions", ".bwds of a loop that counts down in its condition from a run-time value does not compile",
+      "[MaxIters(8)] while (i-- > 0) x *= a;", "", "", reshape},
+     alone<rewrite_condition_steps>},
+    {{"run-time-counters", ".bwds of a loop whose counter begins with a run-time value does not compile",
+      "[MaxIters(8)] for (int i = n; i > 0; i--) x *= a;", "", "", reshape},
+     alone<rewrite_counters>},
+    {{"nested-loops", "the states of nested loops are sized in one order and indexed in the other: wrong gradients",
+      "for (int i = 0; i < 2; i++) for (int j = 0; j < 5; j++) x *= a;", "", "", reshape},
+     alone<rewrite_nested_loops>},
+    {{"do-continue", "continue in a do loop that runs once is ignored in SPIR-V, and crashes .bwds",
+      "do { if (a > 0) continue; x *= a; } while (false);", "", "", reshape},
+     alone<rewrite_do_loops>},
+    {{"while-loops", "gradients of while loops with break are wrong; others crash .bwds",
+      "while (i < n) { if (x > 3) break; x *= a; i++; }", "", "", reshape},
+     alone<rewrite_while_loops>},
+    {{"no-diff-values", "a no_diff parameter as a component or assigned to an element is an internal error or a crash",
+      "float3(k, x, k) * a", "", "", annotate},
+     with_imports<rewrite_detached>},
+    {{"unset-tangents", ".fwds hands on a derivative that nothing set where a call may write a constant",
+      "float x = 0; add(x, a);", "", "", annotate},
+     with_imports<rewrite_inouts>},
+    {{"scalar-operands", "a vector combined with a scalar variable loses the gradient of the scalar",
+      "shader-slang#12071", "", "", annotate},
+     with_imports<rewrite_scalars>},
+    {{"calls-before-loops", "what a call wrote and a loop adds gets its gradient once, or not at all",
+      "f(a, c); for (int i = 0; i < 3; i++) s += c;", "", "", annotate},
+     with_imports<rewrite_outs>},
+    {{"elements-behind-loops", "a vector that a loop adds and whose element a call then writes gets one share too many",
+      "for (int i = 0; i < 3; i++) w += v; f(a, v.y);", "", "", annotate},
+     with_imports<rewrite_late_elements>},
+    {{"elements-in-branches", "the gradient of another vector is taken where a branch writes an element",
+      "if (a > 0) { v.y = a; w = v.yx; }", "", "", annotate},
+     alone<rewrite_elements>},
+    {{"run-time-elements", "of two reads that meet in one element, outside of loops, one share is lost", "v[i] + v[0]",
+      "", "", annotate},
+     alone<rewrite_reads>},
+    {{"elements-that-meet", "of two reads that meet in one element, in loops and of fields, one share is lost",
+      "for (...) s += x[i] * x[(2 * i + 1) % 8];", "", "", annotate},
+     with_imports<rewrite_paths>},
+    {{"parts-of-elements",
+      "an array with one element written in part and another as a whole gets wrong gradients, or does not compile",
+      "c[0].x = a; c[1] = c[0];", "", "", annotate},
+     with_imports<rewrite_parts>},
+    {{"parts-before-loops", "a loop begins with another variable of the type of one that was written in part",
+      "v.y = a; for (...) { v = sin(v); w = v - w; }", "", "", annotate},
+     with_imports<rewrite_carried>},
+    {{"parts-in-branches", "where branches meet, another variable is copied over one that was written in part",
+      "if (a > b) x.p = a; else y.q = b;", "", "", annotate},
+     with_imports<rewrite_merges>},
+    {{"equal-indices", ".bwds of an element written at two equal run-time indices does not compile", "m[k][k] = a;", "",
+      "", annotate},
+     with_imports<rewrite_diagonals>},
+    {{"fmod-gradient", "fmod(x, y) has no gradient for y", "shader-slang#10071", "", "", annotate}, remainders},
+    {{"second-derivatives", "the derivative of a derivative crashes on calls that pass structs, arrays or inout values",
+      "fwd_diff of bwd_diff of f(s), S s", "", "", annotate},
+     inlining},
+};
+
+std::string known_names()
+{
+    std::string names;
+    for (const Rule& rule : table)
+        names += cat(names.empty() ? "" : ", ", rule.about.name);
+    return names;
+}
+
+RuleMask bit_of(std::string_view name)
+{
+    for (size_t i = 0; i < table.size(); ++i)
+        if (table[i].about.name == name)
+            return RuleMask(1) << i;
+    return 0;
+}
+
+/// The numbers of "2026.12.3".
+std::vector<long> numbers_of(std::string_view version)
+{
+    std::vector<long> numbers{0};
+    for (const char c : version) {
+        if (std::isdigit(static_cast<unsigned char>(c)))
+            numbers.back() = numbers.back() * 10 + (c - '0');
+        else if (c == '.')
+            numbers.push_back(0);
+        else
+            break;
+    }
+    return numbers;
+}
+
+bool is_needed(const RewriteRule& rule, const std::vector<long>& version)
+{
+    return (rule.since.empty() || numbers_of(rule.since) <= version) &&
+        (rule.until.empty() || version < numbers_of(rule.until));
+}
+
+} // namespace
+
+const std::vector<Rule>& all_rules() { return table; }
+
+std::vector<RewriteRule> rewrite_rules()
+{
+    std::vector<RewriteRule> rules;
+    for (const Rule& rule : table)
+        rules.push_back(rule.about);
+    return rules;
+}
+
+RuleMask rules_of_setting(std::string_view setting)
+{
+    RuleMask mask = 0;
+    const std::vector<long> version = numbers_of(spGetBuildTagString());
+    for (size_t i = 0; i < table.size() && setting != "0"; ++i)
+        mask |= is_needed(table[i].about, version) ? RuleMask(1) << i : 0;
+    for (std::string_view rest = setting == "0" ? "" : setting; !rest.empty();) {
+        const std::string_view item = rest.substr(0, rest.find(','));
+        rest.remove_prefix(std::min(item.size() + 1, rest.size()));
+        const RuleMask bit = item.starts_with('-') ? bit_of(item.substr(1)) : 0;
+        if (!bit)
+            fail_value("SLANGPY_REWRITES: expected \"0\" (no rules) or \"-name,-name\" (all but these), got \"",
+                       setting, "\"; the rules are: ", known_names());
+        mask &= ~bit;
+    }
+    return mask;
+}
+
+RuleMask rules_of_names(const std::vector<std::string>& names)
+{
+    RuleMask mask = 0;
+    for (const std::string& name : names) {
+        if (!bit_of(name))
+            fail_value("there is no rule \"", name, "\"; the rules are: ", known_names());
+        mask |= bit_of(name);
+    }
+    return mask;
+}
+
+std::vector<std::string> names_of_rules(RuleMask mask)
+{
+    std::vector<std::string> names;
+    for (size_t i = 0; i < table.size(); ++i)
+        if (mask & (RuleMask(1) << i))
+            names.emplace_back(table[i].about.name);
+    if (mask & (RuleMask(1) << library_rule))
+        names.emplace_back("library");
+    return names;
+}
+
+void apply_rules(EditedText& text, const RuleContext& context, RuleMask rules)
+{
+    for (size_t i = 0; i < table.size(); ++i)
+        if (rules & (RuleMask(1) << i)) {
+            text.begin_rule(unsigned(i));
+            table[i].apply(text, context);
+        }
+}
+
+} // namespace spy
