@@ -3,6 +3,8 @@
 // inside is one range of numbers. Nothing is copied: the source has to live as long.
 #include "slang/syntax/lexer.h"
 
+#include <string>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +21,7 @@ enum class Kind : uint8_t {
 
     // declarations
     file,       ///< declarations...
-    modifiers,  ///< modifier or attribute...
+    modifiers,  ///< modifier, attribute, or the generics of `__generic<T>`...
     modifier,   ///< main: `static`, `no_diff`, `inout`, a macro that stands there
     attribute,  ///< `[MaxIters(8)]` main: the name; arguments...
     import_,    ///< `import a.b;`, `__include`, `module`, `implementing`. main: that word
@@ -33,8 +35,8 @@ enum class Kind : uint8_t {
     generic,    ///< `T : I = X`, `let N : int`. main: the name; [bound or type], [default]
     wheres,     ///< where...
     where,      ///< `where T : A, B`: type, bounds...
-    function,   ///< modifiers, [generics], [result], parameters, wheres, [body]. main: the name, `operator`, `__init`.
-                ///< `-> T` is the result too, behind the parameters in the text and before them here
+    function,   ///< modifiers, [result], [generics], parameters, [result behind "->"], wheres, [body]. main: the name,
+                ///< the sign behind `operator`, `__init`
     parameters, ///< parameter...
     parameter,  ///< modifiers, [type], declarator
     variables,  ///< a statement or declaration `float x = 1, y[2];`: modifiers, [type], declarator...
@@ -49,7 +51,7 @@ enum class Kind : uint8_t {
     // statements
     block,      ///< statements...
     expression, ///< `e;`: e
-    if_,        ///< modifiers, condition, statement, [else]
+    if_,        ///< modifiers, condition (an expression, or `variables` of `if (let x = e)`), statement, [else]
     for_,       ///< modifiers, [statement with its ";"], [condition], [step], statement
     while_,     ///< modifiers, condition, statement
     do_,        ///< modifiers, statement, condition
@@ -97,6 +99,7 @@ struct Node {
 struct Macro {
     std::string_view name, parameters, body;
     bool is_function, is_plain;
+    std::string brackets; ///< that its body opens or closes for others
 };
 
 class Tree {
@@ -178,6 +181,10 @@ NodeId attribute(const Tree& tree, NodeId n, std::string_view name);
 bool is_marked(const Tree& tree, NodeId n, std::string_view word);
 /// The type of a declarator or parameter, in front of the name or behind; `none` for `let x = e`.
 NodeId type_of(const Tree& tree, NodeId declarator);
+/// The result of a function or subscript, in front of the name or behind "->"; `none` where it is not named.
+NodeId result_of(const Tree& tree, NodeId function);
+/// The parameters of a function, accessor, subscript or lambda.
+NodeId parameters_of(const Tree& tree, NodeId function);
 /// The body of a function, accessor or lambda; `none` where it has none.
 NodeId body_of(const Tree& tree, NodeId function);
 /// The parts of a loop, whichever kind it is; `none` where it has no such part.
