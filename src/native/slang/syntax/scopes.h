@@ -62,12 +62,20 @@ public:
     /// The fields that types of this source and imported ones have under a name.
     std::vector<std::pair<const Scopes*, const Variable*>> fields(std::string_view name) const;
 
+    /// A macro's name, and a variable that its body names there.
+    struct InMacro {
+        NodeId name;
+        uint32_t variable;
+    };
+    const std::vector<InMacro>& in_macros() const { return m_in_macros; } ///< in functions, in order
+
 private:
     friend class ScopeBuilder;
     const Tree* m_tree;
     std::vector<const Scopes*> m_imported;
     std::vector<Variable> m_variables;
     std::vector<Function> m_functions;
+    std::vector<InMacro> m_in_macros;
     std::vector<uint32_t> m_meaning; ///< by node
     std::multimap<std::string_view, uint32_t> m_functions_by_name, m_fields_by_name;
     std::multimap<std::string_view, NodeId> m_types_by_name;

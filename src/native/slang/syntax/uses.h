@@ -2,6 +2,7 @@
 // What a function does with its variables: reads, writes, loops, and the ways out of it.
 #include "slang/syntax/scopes.h"
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -85,6 +86,11 @@ public:
 
 private:
     friend class UseFinder;
+    bool is_known(NodeId expression, int depth) const;
+    bool is_known_name(NodeId name, int depth) const;
+    bool is_stable(NodeId expression, NodeId loop) const;
+    bool is_stable_in(NodeId first, NodeId last, NodeId region, NodeId loop) const;
+
     const Scopes* m_scopes;
     NodeId m_function;
     bool m_is_understood;
