@@ -373,7 +373,7 @@ bool Parser::accessor()
         return false;
     ++m_at;
     const size_t here = m_at;
-    return (is("(") ? parameters() : add(Kind::parameters, mark(), here)) && body_or_end() &&
+    return (is("(") ? parameters(true) : add(Kind::parameters, mark(), here)) && body_or_end() &&
         add(Kind::accessor, nodes, first, name);
 }
 
@@ -488,7 +488,7 @@ bool Parser::dimensions()
     return add(Kind::dimensions, nodes, first);
 }
 
-bool Parser::parameters()
+bool Parser::parameters(bool may_lack_types)
 {
     const size_t nodes = mark(), first = m_at, close = close_of(m_at);
     if (!is("(") || close >= m_size)
@@ -498,18 +498,19 @@ bool Parser::parameters()
     ++m_at;
     bool is_read = true;
     while (is_read && m_at < close)
-        is_read = parameter(close) && (m_at == close || (take(",") && m_at < close));
+        is_read = parameter(close, may_lack_types) && (m_at == close || (take(",") && m_at < close));
     m_in_angles = was_in_angles;
     m_at = close + 1;
     return is_read && add(Kind::parameters, nodes, first);
 }
 
-bool Parser::parameter(size_t end)
+bool Parser::parameter(size_t end, bool may_lack_type)
 {
     const size_t nodes = mark(), first = m_at;
     modifiers();
-    const bool is_behind = at(m_at + 1) == ":"; // `x : float`
-    if (!(is_behind ? absent() : type()))
+    // `x : float`, and `set(x)`
+    const bool is_name_first = at(m_at + 1) == ":" || (may_lack_type && (m_at + 1 == end || at(m_at + 1) == ","));
+    if (!(is_name_first ? absent() : type()))
         return false;
     const bool is_named = is_name(m_at) && m_at < end;
     const size_t name = is_named ? m_at++ : size_t(none);

@@ -105,7 +105,7 @@ bool Parser::unary()
 bool Parser::lambda()
 {
     const size_t nodes = mark(), first = m_at;
-    if (at(close_of(m_at) + 1) != "=>" || !parameters())
+    if (at(close_of(m_at) + 1) != "=>" || !parameters(true))
         return false;
     ++m_at;
     return (is("{") ? block() : expression()) && add(Kind::lambda, nodes, first);

@@ -18,7 +18,7 @@ struct TokenUse {
 
 class Parser {
 public:
-    Parser(std::string_view source, std::vector<Macro> macros);
+    Parser(std::string_view source, Tokens tokens, std::vector<Macro> macros);
     Tree parse();
     bool is_plain_expression(); ///< whether the source is one, of no operators that need brackets around it
 
@@ -85,8 +85,8 @@ private:
     bool operator_name(size_t& name);
     bool declarator(size_t name, bool in_block);
     bool dimensions();
-    bool parameters();
-    bool parameter(size_t end);
+    bool parameters(bool may_lack_types = false);
+    bool parameter(size_t end, bool may_lack_type);
     bool generics();
     bool generic();
     bool bases();

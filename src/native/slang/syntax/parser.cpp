@@ -10,82 +10,26 @@ namespace {
 
 enum WordUse : uint8_t { modifier_word = 1, reserved_word = 2, prefix_word = 4, operator_word = 8 };
 
+constexpr std::pair<WordUse, std::string_view> words_by_use[] = {
+    {modifier_word,
+     "public private internal static const constexpr inline extern export in out inout ref __ref constref "
+     "__constref borrow no_diff uniform groupshared precise volatile nointerpolation globallycoherent "
+     "override unsafe let var dynamic row_major column_major __extern __exported unorm snorm linear "
+     "centroid sample noperspective func param shared coherent readonly writeonly restrict varying "
+     "mutating point line triangle lineadj triangleadj vertices indices primitives payload dyn some "
+     "mutable"},
+    {reserved_word, "if else for while do switch case default return break continue discard struct typedef class enum"},
+    {prefix_word, "no_diff new each expand try"},
+    {operator_word, "is as"}};
+
 /// What words mean in the grammar. Most are names elsewhere, too.
 const std::unordered_map<std::string_view, uint8_t>& word_uses()
 {
     static const std::unordered_map<std::string_view, uint8_t> words = [] {
         std::unordered_map<std::string_view, uint8_t> result;
-        for (const std::string_view word : {"public",
-                                            "private",
-                                            "internal",
-                                            "static",
-                                            "const",
-                                            "inline",
-                                            "extern",
-                                            "export",
-                                            "in",
-                                            "out",
-                                            "inout",
-                                            "ref",
-                                            "__ref",
-                                            "constref",
-                                            "__constref",
-                                            "borrow",
-                                            "no_diff",
-                                            "uniform",
-                                            "groupshared",
-                                            "precise",
-                                            "volatile",
-                                            "nointerpolation",
-                                            "globallycoherent",
-                                            "override",
-                                            "unsafe",
-                                            "let",
-                                            "var",
-                                            "dynamic",
-                                            "row_major",
-                                            "column_major",
-                                            "__extern",
-                                            "__exported",
-                                            "unorm",
-                                            "snorm",
-                                            "linear",
-                                            "centroid",
-                                            "sample",
-                                            "noperspective",
-                                            "func",
-                                            "param",
-                                            "shared",
-                                            "coherent",
-                                            "readonly",
-                                            "writeonly",
-                                            "restrict",
-                                            "varying",
-                                            "mutating",
-                                            "__specialized_for_target",
-                                            "__prefix",
-                                            "__postfix",
-                                            "point",
-                                            "line",
-                                            "triangle",
-                                            "lineadj",
-                                            "triangleadj",
-                                            "vertices",
-                                            "indices",
-                                            "primitives",
-                                            "payload",
-                                            "dyn",
-                                            "some",
-                                            "mutable",
-                                            "constexpr"})
-            result[word] |= modifier_word;
-        for (const std::string_view word : {"if", "else", "for", "while", "do", "switch", "case", "default", "return",
-                                            "break", "continue", "discard", "struct", "typedef", "class", "enum"})
-            result[word] |= reserved_word;
-        for (const std::string_view word : {"no_diff", "new", "each", "expand", "try"})
-            result[word] |= prefix_word;
-        for (const std::string_view word : {"is", "as"})
-            result[word] |= operator_word;
+        for (const auto& [use, text] : words_by_use)
+            for (const Token& word : tokens_of(text).tokens)
+                result[text.substr(word.begin, word.end - word.begin)] |= use;
         return result;
     }();
     return words;
@@ -141,7 +85,7 @@ std::vector<Macro> macros_of(std::string_view source, const Tokens& tokens, cons
                     macros.push_back(macro);
         }
     for (Macro& macro : macros)
-        macro.is_plain = Parser(macro.body, {}).is_plain_expression();
+        macro.is_plain = Parser(macro.body, tokens_of(macro.body), {}).is_plain_expression();
     std::stable_sort(macros.begin(), macros.end(), [](const Macro& a, const Macro& b) { return a.name < b.name; });
     std::vector<Macro> result;
     for (const Macro& macro : macros) {
@@ -176,10 +120,10 @@ void spread_plainness(std::vector<Macro>& macros)
 
 } // namespace
 
-Parser::Parser(std::string_view source, std::vector<Macro> macros)
+Parser::Parser(std::string_view source, Tokens tokens, std::vector<Macro> macros)
 {
     m_tree.m_source = source;
-    m_tree.m_tokens = tokens_of(source);
+    m_tree.m_tokens = std::move(tokens);
     m_tree.m_macros = std::move(macros);
     m_branches = take_branches(source, m_tree.m_tokens);
     m_size = m_tree.tokens().size();
@@ -284,7 +228,7 @@ bool Parser::ends_opaque(size_t end)
     }
     m_at = opens ? std::min(close + 1, end) : m_at + 1;
     if (sign != "{")
-        return sign == ";";
+        return sign == ";" || sign == "}";
     for (const std::string_view next : {"else", "while", ",", ")", ".", "="})
         if (is(next))
             return false;
@@ -380,10 +324,10 @@ void Parser::split(const Branch& branch)
 
 Tree parse(std::string_view source, const std::vector<Macro>& macros)
 {
-    const Tokens tokens = tokens_of(source);
+    Tokens tokens = tokens_of(source);
     std::vector<Macro> known = macros_of(source, tokens, macros);
     spread_plainness(known);
-    return Parser(source, std::move(known)).parse();
+    return Parser(source, std::move(tokens), std::move(known)).parse();
 }
 
 } // namespace spy::syntax
