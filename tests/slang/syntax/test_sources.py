@@ -81,6 +81,7 @@ ODD = {
     "int more() { return ;": "no Slang, on purpose",
     "struct Own CONFORMS": "a macro stands for the bases of a struct",
     "]@": "a template",
+    "OPEN\n": "a template",
     "AGAIN(b && c)": "a macro of a loop",
 }
 
