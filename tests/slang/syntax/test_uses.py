@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slangpy._slang import syntax_indices, syntax_meanings, syntax_uses, syntax_variables
+from slangpy._slang import syntax_indices, syntax_meanings, syntax_types, syntax_uses, syntax_variables
 
 pytestmark = pytest.mark.null
 
@@ -194,3 +194,29 @@ def test_what_is_not_understood_is_said(body: str) -> None:
     source = f"#define NEXT continue\nvoid f(float x) {{ for (;;) {{ {body} }} }} void g(float x) {{ x = 1; }}"
     assert not syntax_uses(source, "f")["understood"]
     assert syntax_uses(source, "g")["understood"]
+
+
+def test_types_of_paths() -> None:
+    imported = "struct Far : IDifferentiable { float2 w[3]; } typedef float4 Colour; typealias Trio = Far[3];"
+    source = """
+    interface J : IDifferentiable { }
+    struct Near : J { Far far; Colour c; int n; Array<half, 2> h; }
+    struct Holder { StructuredBuffer<float> b; }
+    enum E { A }
+    void f<T : IFloat, let N : int, U>(Near s, Colour c, Trio t, Holder o, T g, U u, J j, float m[2][3], matrix<float, 2, 3> p, E e,
+                                       float* q, Elsewhere w, bool3 b, float2x3 r)
+    {
+        let l = 1;
+        s; s.far; s.far.w; s.far.w[0]; s.far.w[0].x; s.c; s.n; s.h; s.h[1]; c; c.xy; t; t[0]; o; g; u; j; m; m[0]; m[0][1]; p; p[0]; e;
+        q; w; b; b.x; l; r[0].y;
+    }"""
+    assert syntax_types(source, "f", [imported]) == {
+        "s": "structure differentiable", "s.far": "structure differentiable", "s.far.w": "array float differentiable",
+        "s.far.w[0]": "vector float differentiable", "s.far.w[0].x": "scalar float differentiable", "s.c": "vector float differentiable",
+        "s.n": "scalar discrete", "s.h": "array float differentiable", "s.h[1]": "scalar float differentiable",
+        "c": "vector float differentiable", "c.xy": "vector float differentiable", "t": "array differentiable",
+        "t[0]": "structure differentiable", "o": "memory", "g": "generic differentiable", "u": "generic", "j": "interface differentiable",
+        "m": "array float differentiable", "m[0]": "array float differentiable", "m[0][1]": "scalar float differentiable",
+        "p": "matrix float differentiable", "p[0]": "vector float differentiable", "e": "scalar discrete", "q": "memory",
+        "w": "unknown", "b": "vector discrete", "b.x": "scalar discrete", "l": "unknown", "r[0].y": "scalar float differentiable",
+    }  # fmt: skip

@@ -2,7 +2,7 @@
 #include "python/slang/bindings.h"
 
 #include "slang/syntax/parser.h"
-#include "slang/syntax/uses.h"
+#include "slang/syntax/types.h"
 
 #include <algorithm>
 #include <memory>
@@ -65,16 +65,26 @@ NodeId function_named(const Tree& tree, const std::string& name)
     throw nb::key_error(("no function " + name + " with a body").c_str());
 }
 
+/// Sources that another one imports.
+struct Imports {
+    explicit Imports(const std::vector<std::string>& texts)
+    {
+        m_parsed.reserve(texts.size()); // trees point into the texts
+        for (const std::string& text : texts)
+            scopes.push_back(m_parsed.emplace_back(text).scopes.get());
+    }
+    std::vector<const Scopes*> scopes;
+
+private:
+    std::vector<Parsed> m_parsed;
+};
+
 /// What a function of a source does, for tests: uses (variable, access, path), loops, exits, and whether it was
 /// understood.
 nb::dict uses_of(const std::string& source, const std::string& function, const std::vector<std::string>& imports)
 {
-    std::vector<Parsed> imported;
-    imported.reserve(imports.size()); // trees point into the texts
-    std::vector<const Scopes*> scopes;
-    for (const std::string& text : imports)
-        scopes.push_back(imported.emplace_back(text).scopes.get());
-    const Parsed parsed(source, scopes);
+    const Imports imported(imports);
+    const Parsed parsed(source, imported.scopes);
     const Tree& tree = *parsed.tree;
     const Uses uses(*parsed.scopes, function_named(tree, function));
     const auto name = [&](uint32_t variable) { return std::string(parsed.scopes->variables()[variable].name); };
@@ -146,6 +156,28 @@ nb::dict variables_of(const std::string& source)
     return result;
 }
 
+/// path -> what its type is: a shape with words, of the uses in a function.
+nb::dict types_of(const std::string& source, const std::string& function, const std::vector<std::string>& imports)
+{
+    static constexpr const char* shapes[] = {"unknown",   "scalar",    "vector",  "matrix", "array",
+                                             "structure", "interface", "generic", "memory"};
+    const Imports imported(imports);
+    const Parsed parsed(source, imported.scopes);
+    const Uses uses(*parsed.scopes, function_named(*parsed.tree, function));
+    nb::dict result;
+    for (const Use& use : uses.all()) {
+        if (use.access == Access::declared)
+            continue;
+        const Type type = type_of(*parsed.scopes, parsed.scopes->variables()[use.variable], use.path);
+        std::string text = shapes[size_t(type.shape)];
+        for (const auto& [is, word] : {std::pair(type.is_float, " float"), std::pair(type.is_discrete, " discrete"),
+                                       std::pair(type.is_differentiable, " differentiable")})
+            text += is ? word : "";
+        result[std::string(parsed.tree->text(use.path.whole)).c_str()] = text;
+    }
+    return result;
+}
+
 /// For each use of a name in a source, by its byte, the byte of the declaration that it means; -1 where none is found.
 std::vector<std::pair<size_t, long>> meanings_of(const std::string& source, const std::string& name)
 {
@@ -177,6 +209,8 @@ void bind_slang_syntax(nb::module_& m)
         "syntax_indices", &indices_of, nb::arg("source"), nb::arg("function"), nb::arg("variable"),
         "How the parts of a variable meet, by pairs of their texts; and by index whether it is known, and invariant.");
     m.def("syntax_variables", &variables_of, nb::arg("source"), "The variables of a source by name.");
+    m.def("syntax_types", &types_of, nb::arg("source"), nb::arg("function"),
+          nb::arg("imports") = std::vector<std::string>(), "What the paths in a function are.");
     m.def("syntax_meanings", &meanings_of, nb::arg("source"), nb::arg("name"),
           "(byte, byte of what it means or -1) of each use of a name.");
 }

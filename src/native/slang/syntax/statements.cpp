@@ -110,8 +110,8 @@ bool Parser::condition()
                              const size_t nodes = mark(), first = m_at;
                              modifiers();
                              const bool is_inferred = m_at > first && (at(m_at - 1) == "let" || at(m_at - 1) == "var");
-                             return (is_inferred ? absent() : type()) && is_name(m_at) &&
-                                 at(m_at + 1) == "=" && variables_rest(nodes, first, true) && m_at == close &&
+                             return (is_inferred ? absent() : type()) && is_name(m_at) && at(m_at + 1) == "=" &&
+                                 variables_rest(nodes, first, true) && m_at == close &&
                                  add(Kind::variables, nodes, first);
                          }) ||
         (sequence() && m_at == close);
