@@ -17,6 +17,7 @@ namespace nb = nanobind;
 
 namespace spy {
 
+void bind_slang_facts(nb::module_& m);
 void bind_slang_layouts(nb::module_& m);
 void bind_slang_reflection(nb::module_& m);
 void bind_slang_session(nb::module_& m);
