@@ -4,13 +4,11 @@
 
 #include <algorithm>
 
-namespace spy {
-
-using namespace syntax;
+namespace spy::syntax {
 
 namespace {
 
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> texts)
+bool is_among(std::string_view text, std::initializer_list<std::string_view> texts)
 {
     return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
@@ -39,7 +37,7 @@ std::string_view called_name(const Tree& tree, NodeId call)
 /// Words of macros' bodies, and a "static" that is not constant among them.
 bool declares_static(const Macro& macro)
 {
-    const std::vector<Token> tokens = syntax::tokens_of(macro.body).tokens;
+    const std::vector<Token> tokens = tokens_of(macro.body).tokens;
     const auto text = [&](size_t i) {
         return i < tokens.size() ? macro.body.substr(tokens[i].begin, tokens[i].end - tokens[i].begin)
                                  : std::string_view();
@@ -60,7 +58,7 @@ Facts::Facts(std::string text, const std::vector<std::string>& macros)
     m_scopes = std::make_unique<Scopes>(*m_tree);
     for (const Macro& macro : m_tree->macros()) {
         m_macro_words.insert(macro.name);
-        for (const Token& token : syntax::tokens_of(macro.body).tokens)
+        for (const Token& token : tokens_of(macro.body).tokens)
             if (token.kind == TokenKind::word)
                 m_macro_words.insert(macro.body.substr(token.begin, token.end - token.begin));
     }
@@ -72,7 +70,7 @@ Facts::Facts(std::string text, const std::vector<std::string>& macros)
     for (const Trivia& trivia : m_tree->trivia()) // the other branches of an #if
         if (trivia.kind == TriviaKind::hidden) {
             const std::string_view part = std::string_view(m_text).substr(trivia.begin, trivia.end - trivia.begin);
-            for (const Token& token : syntax::tokens_of(part).tokens)
+            for (const Token& token : tokens_of(part).tokens)
                 if (token.kind == TokenKind::word)
                     m_words.insert(part.substr(token.begin, token.end - token.begin));
         }
@@ -88,7 +86,7 @@ std::set<std::string_view> Facts::words_in(NodeId node) const
         if (m_tree->tokens()[i].kind == TokenKind::word) {
             words.insert(m_tree->token(i));
             if (const Macro* macro = m_tree->macro(m_tree->token(i)))
-                for (const Token& token : syntax::tokens_of(macro->body).tokens)
+                for (const Token& token : tokens_of(macro->body).tokens)
                     if (token.kind == TokenKind::word)
                         words.insert(macro->body.substr(token.begin, token.end - token.begin));
         }
@@ -139,7 +137,7 @@ bool Facts::may_loop(std::string_view function) const
                 return true;
             if (m_tree->is(n, Kind::opaque) || (*m_tree)[n].is_split)
                 for (const std::string_view word : words_in(n))
-                    if (is_one_of(word, {"for", "while", "do"}))
+                    if (is_among(word, {"for", "while", "do"}))
                         return true;
         }
         return false;
@@ -198,13 +196,13 @@ std::vector<FunctionFacts> Facts::functions() const
         }
         const Uses uses(*m_scopes, function.node);
         facts.is_understood = uses.is_understood();
-        for (const syntax::Loop& loop : uses.loops())
+        for (const Loop& loop : uses.loops())
             facts.loops.push_back(
                 {loop.is_unrolled, loop.max_iters == none ? "" : std::string(m_tree->text(loop.max_iters))});
         for (const NodeId n : m_tree->inside(function.node))
             if (m_tree->is(n, Kind::call) && !called_name(*m_tree, n).empty())
                 add_once(facts.calls, called_name(*m_tree, n));
-        for (const syntax::Use& use : uses.all()) {
+        for (const Use& use : uses.all()) {
             const Variable& variable = m_scopes->variables()[use.variable];
             if (is_thread_static(variable))
                 add_once(facts.statics, variable.name);
@@ -231,7 +229,7 @@ public:
         bool any = false;
         const auto [first, last] = m_facts.m_bodies.equal_range(function);
         for (auto body = first; body != last; ++body)
-            if (const syntax::Function* declared = m_scopes.function(body->second);
+            if (const Function* declared = m_scopes.function(body->second);
                 declared && index < declared->parameters.size()) {
                 any = true;
                 found |= in_body(body->second, declared->parameters[index], fields);
@@ -244,7 +242,7 @@ public:
         std::vector<std::pair<std::string, size_t>> found;
         const auto [first, last] = m_facts.m_bodies.equal_range(function);
         for (auto body = first; body != last; ++body) {
-            const syntax::Function* declared = m_scopes.function(body->second);
+            const Function* declared = m_scopes.function(body->second);
             if (!declared || index >= declared->parameters.size() ||
                 !is_plain(body->second, declared->parameters[index]))
                 return std::nullopt;
@@ -314,10 +312,10 @@ private:
             return name == fields[0] ? use(node, rest) : 0;
         }
         if (is_call)
-            return is_one_of(name, {"size", "dims", "stride"}) ? 0
-                : is_one_of(name, {"load", "loadOnce"})        ? unsigned(reads_view)
-                : is_one_of(name, {"store", "storeOnce"})      ? unsigned(stores_view)
-                                                               : extension(name);
+            return is_among(name, {"size", "dims", "stride"}) ? 0
+                : is_among(name, {"load", "loadOnce"})        ? unsigned(reads_view)
+                : is_among(name, {"store", "storeOnce"})      ? unsigned(stores_view)
+                                                              : extension(name);
         return name == "diff" ? unsigned(uses_gradient) : name == "primal" ? use(node, {}) : unsigned(unknown_use);
     }
 
@@ -369,10 +367,10 @@ private:
     {
         const NodeId parent = m_tree.parent(whole);
         if (m_tree.is(parent, Kind::member))
-            return is_one_of(m_tree.main(parent), {"size", "dims", "stride"}) &&
+            return is_among(m_tree.main(parent), {"size", "dims", "stride"}) &&
                 m_tree.is(m_tree.parent(parent), Kind::call);
         const NodeId inner = m_tree.is(parent, Kind::call) ? m_tree.child(parent, 0) : none;
-        if (!m_tree.is(inner, Kind::call) || !is_one_of(called_name(m_tree, inner), {"bwd_diff", "__bwd_diff"}))
+        if (!m_tree.is(inner, Kind::call) || !is_among(called_name(m_tree, inner), {"bwd_diff", "__bwd_diff"}))
             return false;
         found.emplace_back(m_tree.main(m_tree.child(inner, 1)), m_tree.place(whole) - 1);
         return true;
@@ -395,4 +393,4 @@ std::optional<std::vector<std::pair<std::string, size_t>>> Facts::differentiates
     return ViewFinder(*this).differentiates(function, index);
 }
 
-} // namespace spy
+} // namespace spy::syntax

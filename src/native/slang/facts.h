@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spy {
+namespace spy::syntax {
 
 /// Of one function, as it stands there.
 struct FunctionFacts {
@@ -65,16 +65,16 @@ public:
 
 private:
     friend class ViewFinder;
-    std::vector<syntax::NodeId> reached(std::string_view function) const;
-    std::set<std::string_view> words_in(syntax::NodeId node) const;
+    std::vector<NodeId> reached(std::string_view function) const;
+    std::set<std::string_view> words_in(NodeId node) const;
     bool is_macro(std::string_view name) const { return m_macro_words.count(name) > 0; }
 
     std::string m_text;
-    std::unique_ptr<const syntax::Tree> m_tree;
-    std::unique_ptr<const syntax::Scopes> m_scopes;
+    std::unique_ptr<const Tree> m_tree;
+    std::unique_ptr<const Scopes> m_scopes;
     std::set<std::string> m_outer_macros;
-    std::set<std::string_view> m_words, m_macro_words;        ///< of macros: their names, and what their bodies name
-    std::multimap<std::string_view, syntax::NodeId> m_bodies; ///< functions and properties with bodies
+    std::set<std::string_view> m_words, m_macro_words; ///< of macros: their names, and what their bodies name
+    std::multimap<std::string_view, NodeId> m_bodies;  ///< functions and properties with bodies
 };
 
-} // namespace spy
+} // namespace spy::syntax

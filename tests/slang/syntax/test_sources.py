@@ -71,7 +71,7 @@ def test_all_files_are_understood() -> None:
     assert not unknown
 
 
-OTHER_LANGUAGES = re.compile(r"extern \"C\"|__attribute__|__global__|\{\{|from slangpy|os\.fork|import (?:sys|os|gc|slangpy as|numpy)|%%slang|auto g = \[")
+OTHER_LANGUAGES = re.compile(r"extern \"C\"|__attribute__|__global__|\{\{|from slangpy|load_module_from_source|spy\.|import (?:sys|os|gc|slangpy as|numpy)|%%slang|auto g = \[")
 ODD = {
     "?nope": "no Slang, on purpose",
     "return x +;": "no Slang, on purpose",
@@ -92,7 +92,7 @@ def unknown_parts(text: str) -> list[str]:
     readings: list[list[str]] = []
     for source in (text, f"void f() {{ {text} }}"):
         parts = [source.encode()[begin:end].decode() for begin, end, is_split in syntax_opaque(source) if not is_split]
-        readings.append([part for part in parts if not any(part.startswith(macro) for macro in macros)])
+        readings.append([part for part in parts if not macros & set(re.findall(r"\w+", part))])
     return min(readings, key=len)
 
 

@@ -6,6 +6,8 @@
 namespace spy {
 namespace {
 
+using syntax::Facts, syntax::FunctionFacts;
+
 /// Bits as names.
 nb::frozenset names_of(unsigned uses)
 {

@@ -7,10 +7,54 @@
 #include <algorithm>
 #include <memory>
 
-namespace spy {
+namespace spy::syntax {
 namespace {
 
-using namespace syntax;
+constexpr std::string_view kind_names[] = {
+    "absent",    "opaque",        "file",      "modifiers", "modifier",   "attribute",  "import",      "namespace",
+    "type",      "members",       "enum_case", "bases",     "generics",   "generic",    "wheres",      "where",
+    "function",  "parameters",    "parameter", "variables", "declarator", "dimensions", "property",    "subscript",
+    "accessors", "accessor",      "alias",     "block",     "expression", "if",         "for",         "while",
+    "do",        "switch",        "case",      "label",     "return",     "break",      "continue",    "discard",
+    "defer",     "throw",         "name",      "literal",   "paren",      "list",       "call",        "generic_use",
+    "index",     "member",        "prefix",    "postfix",   "binary",     "assign",     "conditional", "cast",
+    "lambda",    "function_type", "code"};
+static_assert(std::size(kind_names) == size_t(Kind::code) + 1);
+
+void write(const Tree& tree, NodeId n, std::string& text)
+{
+    static constexpr Kind named[] = {Kind::modifier, Kind::attribute, Kind::type,       Kind::enum_case,
+                                     Kind::generic,  Kind::function,  Kind::declarator, Kind::property,
+                                     Kind::accessor, Kind::alias,     Kind::label,      Kind::break_,
+                                     Kind::name,     Kind::literal,   Kind::member,     Kind::prefix,
+                                     Kind::postfix,  Kind::binary,    Kind::assign,     Kind::namespace_};
+    const Kind kind = tree.kind(n);
+    if (kind == Kind::absent) {
+        text += '-';
+        return;
+    }
+    if (kind == Kind::name || kind == Kind::literal) {
+        text += tree.main(n);
+        return;
+    }
+    text += '(';
+    text += kind_names[size_t(kind)];
+    if (std::find(std::begin(named), std::end(named), kind) != std::end(named))
+        (text += ' ') += tree.main(n);
+    for (const NodeId c : tree.children(n)) {
+        text += ' ';
+        write(tree, c, text);
+    }
+    text += ')';
+}
+
+/// The tree as text: `(binary + a 1)`.
+std::string text_of(const std::string& source)
+{
+    std::string text;
+    write(parse(source), Tree::root, text);
+    return text;
+}
 
 /// A source with all that its tree points to.
 struct Parsed {
@@ -192,13 +236,10 @@ std::vector<std::pair<size_t, long>> meanings_of(const std::string& source, cons
     return result;
 }
 
-} // namespace
-
-void bind_slang_syntax(nb::module_& m)
+void bind(nb::module_& m)
 {
-    m.def(
-        "syntax_tree", [](const std::string& source) { return to_text(parse(source)); }, nb::arg("source"),
-        "The tree of a source as text: (binary + a (call f 1)); - stands for what is absent.");
+    m.def("syntax_tree", &text_of, nb::arg("source"),
+          "The tree of a source as text: (binary + a (call f 1)); - stands for what is absent.");
     m.def("syntax_pieces", &pieces_of, nb::arg("source"),
           "(begin, end, kind) of each token and each piece between tokens, in bytes.");
     m.def("syntax_opaque", &opaque_parts, nb::arg("source"),
@@ -214,5 +255,12 @@ void bind_slang_syntax(nb::module_& m)
     m.def("syntax_meanings", &meanings_of, nb::arg("source"), nb::arg("name"),
           "(byte, byte of what it means or -1) of each use of a name.");
 }
+
+} // namespace
+} // namespace spy::syntax
+
+namespace spy {
+
+void bind_slang_syntax(nb::module_& m) { syntax::bind(m); }
 
 } // namespace spy

@@ -29,6 +29,7 @@ private:
     bool is_word(size_t i) const { return i < m_size && m_tree.tokens()[i].kind == TokenKind::word; }
     bool is_name(size_t i) const { return is_word(i) && !m_uses[i].is_reserved; }
     bool take(std::string_view text) { return is(text) && ++m_at; }
+    bool take_name() { return is_name(m_at) && ++m_at; }
     bool joined(size_t i) const; ///< whether nothing lies between tokens i and i + 1
     /// The other bracket; size where there is none, or a macro holds it.
     size_t close_of(size_t i) const
@@ -81,7 +82,7 @@ private:
     bool accessor();
     bool typed_declaration(bool in_block);
     bool function_rest(size_t nodes, size_t first, size_t name);
-    bool variables_rest(size_t nodes, size_t first, bool in_block);
+    bool declarators(bool in_block);
     bool operator_name(size_t& name);
     bool declarator(size_t name, bool in_block);
     bool dimensions();

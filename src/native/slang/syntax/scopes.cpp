@@ -15,7 +15,7 @@ public:
         m_scopes.m_meaning.assign(m_tree.size(), none);
         find_types();
         scope(Tree::root, [&] {
-            declare_members(Tree::root);
+            declare_members(Tree::root, Role::global);
             inside(Tree::root);
         });
     }
@@ -110,17 +110,15 @@ private:
     }
 
     /// Fields, or what a file or namespace declares: seen in front of where they stand, too.
-    void declare_members(NodeId members)
+    void declare_members(NodeId members, Role role)
     {
-        const bool is_file = !(members != Tree::root && m_tree.is(m_tree.parent(members), Kind::type));
         for (const NodeId n : m_tree.children(members)) {
-            const Role role = is_file ? Role::global : Role::field;
             if (m_tree.is(n, Kind::property))
                 declare_field(n, role);
-            else if (m_tree.is(n, Kind::namespace_) && is_file)
-                declare_members(m_tree.child(n, 1)); // seen from outside by `using`, too
-            else if (m_tree.is(n, Kind::type) && is_file && is_buffer(n))
-                declare_members_as(m_tree.child(n, 5), Role::global);
+            else if (m_tree.is(n, Kind::namespace_))
+                declare_members(m_tree.child(n, 1), role); // seen from outside by `using`, too
+            else if (m_tree.is(n, Kind::type) && role == Role::global && is_buffer(n))
+                declare_members(m_tree.child(n, 5), role);
             else if (m_tree.is(n, Kind::variables))
                 for (const NodeId c : m_tree.children(n))
                     if (m_tree.is(c, Kind::declarator))
@@ -132,15 +130,6 @@ private:
     {
         const std::string_view word = m_tree.token(m_tree[m_tree.child(type, 0)].last);
         return word == "cbuffer" || word == "tbuffer";
-    }
-
-    void declare_members_as(NodeId members, Role role)
-    {
-        for (const NodeId n : m_tree.children(members))
-            if (m_tree.is(n, Kind::variables))
-                for (const NodeId c : m_tree.children(n))
-                    if (m_tree.is(c, Kind::declarator))
-                        declare_field(c, role);
     }
 
     void declare_field(NodeId node, Role role)
@@ -174,8 +163,8 @@ private:
             declare(self);
             inherit(is_extension(n) ? m_tree.child(n, 2) : none, n, 0);
             const NodeId members = m_tree.child(n, 5);
-            if (members != none && m_tree.has(members) && m_tree.text(n).substr(0, 4) != "enum")
-                declare_members(members);
+            if (members != none && m_tree.has(members))
+                declare_members(members, Role::field);
             m_type = n;
             for (size_t k = 2; k < 6; ++k)
                 visit(m_tree.child(n, k));
@@ -197,7 +186,7 @@ private:
                 if (found->second != type && m_tree.is(found->second, Kind::type) && !is_extension(found->second)) {
                     inherit(none, found->second, depth + 1);
                     if (const NodeId members = m_tree.child(found->second, 5); m_tree.has(members))
-                        declare_members(members);
+                        declare_members(members, Role::field);
                 }
         }
     }
@@ -251,7 +240,7 @@ private:
         }
         case Kind::namespace_:
             scope(n, [&] {
-                declare_members(m_tree.child(n, 1));
+                declare_members(m_tree.child(n, 1), Role::global);
                 inside(n);
             });
             break;

@@ -111,8 +111,7 @@ bool Parser::condition()
                              modifiers();
                              const bool is_inferred = m_at > first && (at(m_at - 1) == "let" || at(m_at - 1) == "var");
                              return (is_inferred ? absent() : type()) && is_name(m_at) && at(m_at + 1) == "=" &&
-                                 variables_rest(nodes, first, true) && m_at == close &&
-                                 add(Kind::variables, nodes, first);
+                                 declarators(true) && m_at == close && add(Kind::variables, nodes, first);
                          }) ||
         (sequence() && m_at == close);
     m_at = close + 1;

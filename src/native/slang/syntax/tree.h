@@ -189,7 +189,5 @@ NodeId parameters_of(const Tree& tree, NodeId function);
 NodeId body_of(const Tree& tree, NodeId function);
 /// The parts of a loop, whichever kind it is; `none` where it has no such part.
 NodeId condition_of(const Tree& tree, NodeId loop);
-/// The tree as text for tests: `(binary + (name a) (literal 1))`.
-std::string to_text(const Tree& tree, NodeId n = Tree::root);
 
 } // namespace spy::syntax

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <tuple>
 
 namespace spy::syntax {
 
@@ -73,45 +74,8 @@ private:
             m_scopes.variable_of(m_tree.parent(n)) != none)
             return;
         Use use{variable, Access::read, path_from(m_tree, n), none, m_tree.loop_of(n)};
-        access(use);
+        std::tie(use.access, use.by) = access_at(m_scopes, use.path.whole);
         m_uses.m_uses.push_back(std::move(use));
-    }
-
-    /// What is done with a path.
-    void access(Use& use) const
-    {
-        const NodeId whole = use.path.whole, parent = m_tree.parent(whole);
-        const bool is_first = whole == parent + 1;
-        const auto is = [&](Access access) { use.access = access, use.by = parent; };
-        switch (m_tree.kind(parent)) {
-        case Kind::assign:
-            if (is_first)
-                is(m_tree.main(parent) == "=" ? Access::written : Access::updated);
-            break;
-        case Kind::prefix:
-        case Kind::postfix: {
-            const std::string_view sign = m_tree.main(parent);
-            if (sign == "++" || sign == "--")
-                is(Access::updated);
-            else if (sign == "&" || sign == "__getAddress")
-                is(Access::unknown);
-            break;
-        }
-        case Kind::call:
-            if (!is_first)
-                if (const Access found = access_of(m_scopes, parent, m_tree.place(whole) - 1); found != Access::read)
-                    is(found);
-            break;
-        case Kind::member: { // the object of a method, as path_from leaves it
-            NodeId callee = parent;
-            if (m_tree.is(m_tree.parent(callee), Kind::generic_use))
-                callee = m_tree.parent(callee);
-            if (const Access found = access_of(m_scopes, m_tree.parent(callee), SIZE_MAX); found != Access::read)
-                use.access = found, use.by = m_tree.parent(callee);
-            break;
-        }
-        default: break;
-        }
     }
 
     // --- loops
@@ -454,6 +418,35 @@ bool only_reads_arguments(std::string_view function)
         "radians",     "rcp",      "reflect",    "refract", "round",    "rsqrt",     "saturate", "select",    "sign",
         "sin",         "sinh",     "smoothstep", "sqrt",    "step",     "tan",       "tanh",     "transpose", "trunc"};
     return std::binary_search(std::begin(names), std::end(names), function) || is_conversion(function);
+}
+
+std::pair<Access, NodeId> access_at(const Scopes& scopes, NodeId whole)
+{
+    const Tree& tree = scopes.tree();
+    const NodeId parent = tree.parent(whole);
+    const bool is_first = whole == parent + 1;
+    const std::pair<Access, NodeId> read = {Access::read, none};
+    switch (tree.kind(parent)) {
+    case Kind::assign:
+        return is_first ? std::pair(tree.main(parent) == "=" ? Access::written : Access::updated, parent) : read;
+    case Kind::prefix:
+    case Kind::postfix: {
+        const std::string_view sign = tree.main(parent);
+        if (sign == "++" || sign == "--")
+            return {Access::updated, parent};
+        return sign == "&" || sign == "__getAddress" ? std::pair(Access::unknown, parent) : read;
+    }
+    case Kind::call: {
+        const Access access = is_first ? Access::read : access_of(scopes, parent, tree.place(whole) - 1);
+        return access == Access::read ? read : std::pair(access, parent);
+    }
+    case Kind::member: { // the object of a method, as path_from leaves it
+        const NodeId call = tree.parent(tree.is(tree.parent(parent), Kind::generic_use) ? tree.parent(parent) : parent);
+        const Access access = tree.is(call, Kind::call) ? access_of(scopes, call, SIZE_MAX) : Access::read;
+        return access == Access::read ? read : std::pair(access, call);
+    }
+    default: return read;
+    }
 }
 
 Access access_of(const Scopes& scopes, NodeId call, size_t argument)
