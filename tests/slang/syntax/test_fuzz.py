@@ -13,8 +13,10 @@ from slangpy._slang import syntax_opaque, syntax_tree, syntax_variables
 
 pytestmark = pytest.mark.null
 
-SIGNS = ["{", "}", "(", ")", "[", "]", "<", ">", ";", ",", ":", "?", "=", '"', "'", "/*", "*/", "//", "\\\n", "#if A\n", "\n#endif\n"]
-SIGNS += ["\n#else\n", "\n#define X {\n", " X ", " for (", " if (", " do ", " struct ", " operator ", " => ", " __generic<", "::", ".", "ä"]
+SIGNS = [
+    *"{}()[]<>;,:?=\"'.ä", "/*", "*/", "//", "\\\n", "#if A\n", "\n#endif\n", "\n#else\n", "\n#define X {\n", " X ", " for (", " if (",
+    " do ", " struct ", " operator ", " => ", " __generic<", "::",
+]  # fmt: skip
 
 
 def run(source: str) -> None:
@@ -42,12 +44,15 @@ def test_changed_sources(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(SEED * 1000, SEED * 1000 + 2))
 def test_random_signs(seed: int) -> None:
     draw = random.Random(seed)
-    words = [*SIGNS, "a", "int", "x", "return", "1", "+", "-", "*", "&", "no_diff", "(int)", "f<", "[A]", "let", "extension"]
+    words = [*SIGNS, *"ax1+-*& int return no_diff (int) f< [A] let extension".split()]
     for _ in range(60 * MANY):
         run(" ".join(draw.choice(words) for _ in range(draw.randrange(200))))
 
 
-@pytest.mark.parametrize("piece", ["(", "{", "[", "a<", "f(", "-", "a?", "(a)", "if (a) ", "do ", "{ int x = ", "(x) => ", "a[", "A<B<", "#if A\n"])
+@pytest.mark.parametrize(
+    "piece",
+    ["(", "{", "[", "a<", "f(", "-", "a?", "(a)", "if (a) ", "do ", "{ int x = ", "(x) => ", "a[", "A<B<", "#if A\n"],
+)
 def test_deep_sources(piece: str) -> None:
     for text in (piece * 20000, "void f() { " + piece * 20000, "void f() { x = " + piece * 5000 + "1; }"):
         run(text)

@@ -31,7 +31,9 @@ EXCEPTED = {
 
 
 def files(*patterns: str) -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, timeout=60).stdout.split()
+    listed = subprocess.run(
+        ["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, timeout=60
+    ).stdout.split()
     return [ROOT / name for name in listed]
 
 
@@ -49,7 +51,9 @@ def snippets() -> Iterator[tuple[str, str]]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in in_template:
                 text = node.value
-                is_source = re.match(r"\s*(?:\[|(?:public |import |struct |interface |float|int|void|half|double|#))", text)
+                is_source = re.match(
+                    r"\s*(?:\[|(?:public |import |struct |interface |float|int|void|half|double|#))", text
+                )
                 if is_source and re.search(r"\)\s*\{", text) and "%" not in text and "$" not in text:
                     yield f"{path.relative_to(ROOT)}:{node.lineno}", text
     for path in files("*.md"):
@@ -71,7 +75,9 @@ def test_all_files_are_understood() -> None:
     assert not unknown
 
 
-OTHER_LANGUAGES = re.compile(r"extern \"C\"|__attribute__|__global__|\{\{|from slangpy|load_module_from_source|spy\.|import (?:sys|os|gc|slangpy as|numpy)|%%slang|auto g = \[")
+OTHER_LANGUAGES = re.compile(
+    r"extern \"C\"|__attribute__|__global__|\{\{|from slangpy|load_module_from_source|spy\.|import (?:sys|os|gc|slangpy as|numpy)|%%slang|auto g = \["
+)
 ODD = {
     "?nope": "no Slang, on purpose",
     "return x +;": "no Slang, on purpose",
@@ -97,7 +103,11 @@ def unknown_parts(text: str) -> list[str]:
 
 
 def test_snippets_are_understood() -> None:
-    texts = [(name, text) for name, text in snippets() if not OTHER_LANGUAGES.search(text) and text.count("{") == text.count("}")]
+    texts = [
+        (name, text)
+        for name, text in snippets()
+        if not OTHER_LANGUAGES.search(text) and text.count("{") == text.count("}")
+    ]
     unknown = {name: unknown_parts(text) for name, text in texts if not any(odd in text for odd in ODD)}
     assert len(texts) > 400
     assert not {name: parts for name, parts in unknown.items() if parts}
@@ -156,7 +166,10 @@ float after(float x) { if (x > 0) { return 1; } return x; }
     ("source", "cut"),
     [
         (HALVES, "void f() {"),
-        ("void a() { }\nvoid f() {\n#ifdef A\n if (x) {\n#endif\n y;\n#ifdef A\n }\n#endif\n}\nvoid b() { }", "if (x) {"),
+        (
+            "void a() { }\nvoid f() {\n#ifdef A\n if (x) {\n#endif\n y;\n#ifdef A\n }\n#endif\n}\nvoid b() { }",
+            "if (x) {",
+        ),
         ("void f() { x = 1\n#if A\n + 2\n#endif\n; y = 2; }\nvoid b() { }", "x = 1"),
         ("void f(int a\n#if A\n, int b\n#endif\n) { }\nvoid b() { }", "(int a"),
         ("#if A\nvoid f() { x; \n#else\nvoid f() { y;\n#endif\n}\nvoid b() { }", "void f"),

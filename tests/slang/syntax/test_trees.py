@@ -130,6 +130,7 @@ STATEMENTS = {
     "(declarator a (dimensions) - -)))) (variables (modifiers) Q (declarator q (dimensions) - -))",
     # what is not understood is one node, and the rest is read
     "a = 1; x = + * ; b = 2;": "(expression (assign = a 1)) (opaque) (expression (assign = b 2))",
+    "let [a, b] = g(); c;": "(opaque) (expression c)",
     "if (a b) { c; } d = 1;": "(opaque) (expression (assign = d 1))",
 }  # fmt: skip
 
@@ -178,6 +179,10 @@ DECLARATIONS = {
     "float4 (declarator x (dimensions) - -))))",
     "[[vk::binding(1, 0)]] RWTexture2D<float> t : register(u0);": "(variables (modifiers (attribute binding 1 0)) "
     "(generic_use RWTexture2D float) (declarator t (dimensions) (call register u0) -))",
+    "public __extern_cpp int g();": "(function g (modifiers (modifier public) (modifier __extern_cpp)) int - (parameters) - (wheres) -)",
+    "func g<T, let N : int = 3>(x : vector<T, N>) -> T where T : I where U == V;": "(function g (modifiers (modifier func)) - (generics "
+    "(generic T - -) (generic N int 3)) (parameters (parameter (modifiers) - (declarator x (dimensions) (generic_use vector T N) -))) T "
+    "(wheres (where T I) (where U V)) -)",
     "extern struct S : I = T;": "(type S (modifiers (modifier extern)) - - (bases I) (wheres) -)",
     # macros in the place of modifiers
     "DIFF float g(float x);": "(function g (modifiers (modifier DIFF)) float - (parameters (parameter (modifiers) float "

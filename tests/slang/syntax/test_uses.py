@@ -9,9 +9,13 @@ from slangpy._slang import syntax_indices, syntax_meanings, syntax_types, syntax
 pytestmark = pytest.mark.null
 
 
-def uses(body: str, before: str = "", parameters: str = "", imports: list[str] | None = None) -> list[tuple[str, str, str]]:
+def uses(
+    body: str, before: str = "", parameters: str = "", imports: list[str] | None = None
+) -> list[tuple[str, str, str]]:
     """(variable, access, path) in a function of that body."""
-    found: list[tuple[str, str, str]] = syntax_uses(f"{before}\nvoid f({parameters}) {{ {body} }}", "f", imports or [])["uses"]
+    found: list[tuple[str, str, str]] = syntax_uses(f"{before}\nvoid f({parameters}) {{ {body} }}", "f", imports or [])[
+        "uses"
+    ]
     return found
 
 
@@ -122,6 +126,13 @@ def test_macros_may_do_anything_to_what_they_name() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("macro", ["max(a, b) ((a) = (b), 1)", "max(a, b) other(a, b)"])
+def test_macros_are_not_the_functions_that_they_hide(macro: str) -> None:
+    assert ("x", "unknown", "x") in uses("y = max(x, y);", f"#define {macro}", "float x, float y") or not syntax_uses(
+        f"#define {macro}\nvoid f(float x, float y) {{ y = max(x, y); }}", "f"
+    )["understood"]
+
+
 def test_loops() -> None:
     body = """
     float s = 0, r = 1; int k = 9;
@@ -181,7 +192,9 @@ def test_indices_meet() -> None:
 
 
 def test_parts_meet() -> None:
-    found = syntax_indices("void f(inout S s, int i) { s.a.x = s.b.x; s.v.xy = s.v.z; s.v.rg = s.v.yz; s.m[i].q = s.m[i]; }", "f", "s")
+    found = syntax_indices(
+        "void f(inout S s, int i) { s.a.x = s.b.x; s.v.xy = s.v.z; s.v.rg = s.v.yz; s.m[i].q = s.m[i]; }", "f", "s"
+    )
     assert found["s.a.x", "s.b.x"] == "never"
     assert found["s.v.xy", "s.v.z"] == "never"
     assert found["s.v.xy", "s.v.rg"] == "same"

@@ -14,11 +14,12 @@ constexpr std::pair<WordUse, std::string_view> words_by_use[] = {
     {modifier_word,
      "public private internal static const constexpr inline extern export in out inout ref __ref constref "
      "__constref borrow no_diff uniform groupshared precise volatile nointerpolation globallycoherent "
-     "override unsafe let var dynamic row_major column_major __extern __exported unorm snorm linear "
+     "override unsafe let var dynamic row_major column_major __extern __extern_cpp __exported unorm snorm linear "
      "centroid sample noperspective func param shared coherent readonly writeonly restrict varying "
      "mutating point line triangle lineadj triangleadj vertices indices primitives payload dyn some "
      "mutable"},
-    {reserved_word, "if else for while do switch case default return break continue discard struct typedef class enum"},
+    {reserved_word,
+     "let if else for while do switch case default return break continue discard struct typedef class enum"},
     {prefix_word, "no_diff new each expand try"},
     {operator_word, "is as"}};
 

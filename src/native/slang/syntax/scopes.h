@@ -55,7 +55,7 @@ public:
         const Scopes* in;
         const Function* function;
     };
-    /// Those of a name, here and imported, which take `count` arguments (npos: any).
+    /// Those of a name, here and imported, which take `count` arguments (SIZE_MAX: any).
     std::vector<Callee> callees(std::string_view name, size_t count = SIZE_MAX) const;
     /// The declarations of a struct, interface, enum, alias or extension of that name, here and imported.
     std::vector<std::pair<const Scopes*, NodeId>> types(std::string_view name) const;

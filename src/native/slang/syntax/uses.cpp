@@ -459,6 +459,8 @@ Access access_of(const Scopes& scopes, NodeId call, size_t argument)
     if (!tree.is(callee, Kind::name) && !tree.is(callee, Kind::member))
         return Access::unknown;
     const std::string_view name = tree.main(callee);
+    if (tree.macro(name) != nullptr)
+        return Access::unknown;
     const size_t count = tree.count(call) - 1;
     const std::vector<Scopes::Callee> found = scopes.callees(name, count);
     if (found.empty()) {
@@ -469,9 +471,6 @@ Access access_of(const Scopes& scopes, NodeId call, size_t argument)
             (only_reads_arguments(name) || (argument != SIZE_MAX && !scopes.types(name).empty()));
         return reads && (!is_method || argument != SIZE_MAX || name == "load") ? Access::read : Access::unknown;
     }
-    const Macro* macro = tree.macro(name);
-    if (macro != nullptr && macro->is_function)
-        return Access::unknown;
     Access result = Access::read;
     for (const auto& [in, function] : found) {
         if (argument == SIZE_MAX)

@@ -100,7 +100,7 @@ private:
 };
 
 /// What calls of a function may do to an argument: `read`, `passed`, or `unknown` where the sources do not show it.
-/// `argument` = npos: to its object.
+/// `argument` = SIZE_MAX: to its object.
 Access access_of(const Scopes& scopes, NodeId call, size_t argument);
 /// What is done with a whole path, and by which node; `none` where it is only read.
 std::pair<Access, NodeId> access_at(const Scopes& scopes, NodeId whole);
