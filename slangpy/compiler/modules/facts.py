@@ -28,9 +28,9 @@ class TextFacts:
         return frozenset(self._facts.words())
 
     @cached_property
-    def no_diff_names(self) -> frozenset[str]:
-        """Names of parameters and fields that say no_diff."""
-        return frozenset(self._facts.no_diff_names())
+    def no_diff_types(self) -> frozenset[str]:
+        """Words in the types of parameters and variables that say no_diff."""
+        return frozenset(self._facts.no_diff_types())
 
     @cached_property
     def asks_position(self) -> bool:
@@ -115,10 +115,10 @@ def may_name(module: Any, *names: str) -> bool:
     return facts is None or any(name in facts.words for name in names)
 
 
-def says_no_diff(module: Any, name: str) -> bool:
-    """Whether a parameter or field of that name says no_diff."""
+def says_no_diff(module: Any, type_: str) -> bool:
+    """Whether a parameter or variable of a type of that name says no_diff."""
     facts = facts_of(module)
-    return facts is None or name in facts.no_diff_names
+    return facts is None or type_.partition("<")[0].replace(".", ":").rpartition(":")[2] in facts.no_diff_types
 
 
 def writes_view(module: Any, function: str, index: int, fields: tuple[str, ...]) -> bool:

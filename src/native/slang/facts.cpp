@@ -93,12 +93,14 @@ std::set<std::string_view> Facts::words_in(NodeId node) const
     return words;
 }
 
-std::set<std::string_view> Facts::no_diff_names() const
+std::set<std::string_view> Facts::no_diff_types() const
 {
     std::set<std::string_view> names;
     for (const Variable& variable : m_scopes->variables())
         if (variable.is_no_diff)
-            names.insert(variable.name);
+            for (const Token& token : tokens_of(variable.type).tokens)
+                if (token.kind == TokenKind::word)
+                    names.insert(variable.type.substr(token.begin, token.end - token.begin));
     return names;
 }
 

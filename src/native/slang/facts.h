@@ -51,7 +51,7 @@ public:
     /// Whether it has variables that live as long as their thread (`static`, not constant) and may be written.
     bool keeps_statics() const;
     const std::set<std::string_view>& words() const { return m_words; } ///< all names and keywords, those of macros too
-    std::set<std::string_view> no_diff_names() const;                   ///< of parameters and fields
+    std::set<std::string_view> no_diff_types() const;                   ///< words in the types of what says no_diff
     /// The words in functions of a name and in those that they name; empty where none of that name has a body.
     std::set<std::string_view> reached_words(std::string_view function) const;
     /// Whether one of these has a loop that is not unrolled, or no body is there.

@@ -68,8 +68,8 @@ void bind_slang_facts(nb::module_& m)
         .def(
             "words", [](const Facts& facts) { return frozen(facts.words()); }, "All names and keywords.")
         .def(
-            "no_diff_names", [](const Facts& facts) { return frozen(facts.no_diff_names()); },
-            "Names of parameters and fields that say no_diff.")
+            "no_diff_types", [](const Facts& facts) { return frozen(facts.no_diff_types()); },
+            "Words in the types of parameters and variables that say no_diff.")
         .def(
             "reached_words",
             [](const Facts& facts, const std::string& name) { return frozen(facts.reached_words(name)); },
