@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .base.shared import Shared
-from .compiler.modules.mentions import mentions
+from .compiler.modules.facts import may_name
 from .compiler.modules.reload import reload_changed, source_changed
 from .compiler.session import TypeConformance
 from .errors import ResolveException
@@ -95,7 +95,7 @@ class FunctionCore:
                 return Target(layout, self.name, MemberWise(fields), struct, True, module, True)
             if struct.type_reflection.generic is not None:
                 reflection = [_OfSpecialized(function, struct) for function in reflection]
-            own = not mentions(module, "__init")  # else Slang's cannot be told from the user's
+            own = not may_name(module, "__init")  # else Slang's cannot be told from the user's
             return Target(layout, self.name, _Overloads(reflection), struct, True, module, own)
         if struct is not None:
             reflection = layout.reflect_method(struct, self.name)

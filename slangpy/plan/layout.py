@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..base.scalars import SCALARS, SIZES
-from ..compiler.modules.mentions import reached_words
+from ..compiler.modules.facts import reached_words
 from ..reflection.dtypes import numpy_scalar, structured_dtype
 from .bind.base import enum_storage, fixed_size
 from .derive.gradients import NONE, carriers, lost_gradients

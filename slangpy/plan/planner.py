@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..compiler.modules.mentions import (
+from ..compiler.modules.facts import (
     asks_position,
     has_statics,
     may_loop,
-    mentions,
+    may_name,
     reached_words,
     sees_threads,
+    writes_view,
 )
-from ..compiler.modules.view_writes import writes_view
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from .addresses import check_resource_outputs, keepers
 from .bind.custom import with_class
@@ -205,9 +205,9 @@ def silent_prints(request: Request, planned: Planned) -> list[str]:
     module = request.module
     if getattr(getattr(module.device, "desc", None), "enable_print", True):
         return []
-    if not mentions(module, r"\bprintf?\s*\("):
+    if not may_name(module, "print", "printf"):
         return []
-    ours = mentions(module, r"\bimport\s+(?:slangpy_print|sgl\.device\.print)\b")
+    ours = may_name(module, "slangpy_print", "sgl")
     names = [n for n in ("print", "printf") if ours or (n == "printf" and module.device.compile_target.format != "cuda")]
     used = reached_words(module, planned.resolved.call_name.rpartition(".")[2].partition("<")[0])
     return [

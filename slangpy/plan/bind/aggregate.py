@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...compiler.modules.mentions import may_use
+from ...compiler.modules.facts import may_use
 from ...errors import BoundVariableException, KernelGenException
 from ...reflection import SlangType
 from ..records import Binding, Value

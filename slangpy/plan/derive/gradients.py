@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from ...compiler.modules.mentions import mentions
+from ...compiler.modules.facts import says_no_diff
 from ...errors import ResolveException
 from ..bind.base import TENSOR
 from ..records import Binding, Derivative, Parameter, Placed, Value, Vectorized
@@ -240,7 +240,7 @@ def lost_gradients(plan: Vectorized, module: Any) -> list[tuple[Placed, str]]:
     for placed in plan.placed:
         parameter = parameters.get(placed.parameter)
         name = "" if parameter is None or parameter.is_this else _undifferentiable(parameter, placed)
-        if name and not mentions(module, rf"\bno_diff\s+(?:(?:in|inout|const)\s+)*{re.escape(name)}\b"):
+        if name and not says_no_diff(module, name):
             found.append((placed, name))
     return found
 

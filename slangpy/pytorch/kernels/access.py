@@ -3,15 +3,13 @@ of 0 may stand: nothing that is written can be shared by several indices."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from slangpy.compiler.modules.sources import without_comments
-from slangpy.compiler.modules.view_writes import ViewWrites
+from slangpy.base import libslang
 from slangpy.pytorch.kernels.types import KernelType
 
-_DERIVATIVE = re.compile(r"\b(?:Backward|Forward)Derivative|\bPrimalSubstitute")
+_DERIVATIVES = ("BackwardDerivative", "ForwardDerivative", "PrimalSubstitute")
 
 
 @dataclass(frozen=True)
@@ -28,9 +26,9 @@ class KernelText:
     """The files of a module. `macros`: what is defined from outside."""
 
     def __init__(self, sources: Iterable[str], macros: Iterable[str]) -> None:
-        text = without_comments("\n".join(sources))
-        self._writes = ViewWrites(text, macros)
-        self._has_own = _DERIVATIVE.search(text) is not None  # which may do anything with a view
+        self._facts = libslang.SourceFacts("\n".join(sources), list(macros))
+        # own derivatives may do anything with a view
+        self._has_own = any(word.startswith(_DERIVATIVES) for word in self._facts.words())
 
     def access(self, kernel: str, types: Iterable[KernelType]) -> tuple[tuple[tuple[int, str], ViewAccess], ...]:
         """By number of the parameter, and path of the field in it."""
@@ -42,14 +40,14 @@ class KernelText:
         return tuple((key, access) for key, access in found.items() if access != ViewAccess())
 
     def _of_view(self, kernel: str, index: int, fields: tuple[str, ...], is_pair: bool) -> ViewAccess:
-        uses = self._writes.uses(kernel, index, fields)
+        uses = self._facts.view_uses(kernel, index, fields)
         reads = uses <= {"reads", "gradient"}
         derived = ("fwd", "bwd") if not self._has_own else ()
         access = ViewAccess(("", *derived) if reads else ())
         if not is_pair or fields:
             return access
-        inner = self._writes.differentiates(kernel, index)
-        stores = [self._writes.uses(name, at) == {"stores"} for name, at in inner or ()]
+        inner = self._facts.differentiates(kernel, index)
+        stores = [self._facts.view_uses(name, at) == {"stores"} for name, at in inner or ()]
         return ViewAccess(
             access.reads,
             (*(("",) if uses <= {"reads", "stores"} else ()), *(("fwd",) if reads and derived else ())),

@@ -10,7 +10,7 @@ import pytest
 from gradcheck import same, tensor, with_grad
 
 import slangpy as spy
-from slangpy.compiler.modules.view_writes import ViewWrites
+from slangpy.compiler.modules.facts import TextFacts
 from slangpy.testing import CudaCodegen, nvrtc_available
 
 pytestmark = pytest.mark.needs_kernels
@@ -125,7 +125,7 @@ float first(TensorView<float> x) { return x[0]; }
 
 
 def test_who_writes():
-    found = ViewWrites("""
+    found = TextFacts("""
 float a(TensorView<float> x, int i) { return x[i] + x.load(i) * x.size(0) + x[x.size(0) - 1] + (x[i] == 1 ? 0 : 1); }
 void b(TensorView<float> x) { x[0] = 1; }
 void c(TensorView<float> x) { /* no */ x[0] += 1; }
@@ -157,9 +157,9 @@ void t2(S s) { s.set(); }
 void t3(S s) { s.t[1] = 2; }
 float t4(S s) { return t1(s); }
 """)
-    assert [name for name in "abcdefghijklmnopqrs" if not found.writes(name, 0)] == ["a", "g", "h", "k", "n"]
-    assert [name for name in ("t1", "t2", "t3", "t4") if not found.writes(name, 0, ("t",))] == ["t1", "t4"]
-    assert found.writes("absent", 0) and found.writes("a", 5)
+    assert [name for name in "abcdefghijklmnopqrs" if not found.writes_view(name, 0, ())] == ["a", "g", "h", "k", "n"]
+    assert [name for name in ("t1", "t2", "t3", "t4") if not found.writes_view(name, 0, ("t",))] == ["t1", "t4"]
+    assert found.writes_view("absent", 0, ()) and found.writes_view("a", 5, ())
 
 
 IN_PLACE = """

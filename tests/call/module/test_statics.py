@@ -9,7 +9,7 @@ import pytest
 from calls_support import source, tensor_of
 
 import slangpy as spy
-from slangpy.compiler.modules.statics import keeps_statics
+from slangpy.compiler.modules.facts import TextFacts
 
 INNER = "static int before = 10;\nint next() { return ++before; }"
 COUNTS = """
@@ -191,4 +191,4 @@ def test_forward_derivatives(device: Any, derivatives: spy.Module) -> None:
     ],
 )  # fmt: skip
 def test_what_counts(text: str, keeps: bool) -> None:
-    assert keeps_statics(text) is keeps
+    assert TextFacts(text).keeps_statics is keeps

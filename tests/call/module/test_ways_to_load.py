@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import slangpy as spy
-from slangpy.compiler.modules.view_writes import writes_view
+from slangpy.compiler.modules.facts import writes_view
 
 pytestmark = pytest.mark.needs_kernels
 

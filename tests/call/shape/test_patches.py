@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import slangpy as spy
-from slangpy.compiler.modules.mentions import may_loop
+from slangpy.compiler.modules.facts import may_loop
 from slangpy.plan.emit import variants
 
 pytestmark = pytest.mark.needs_kernels

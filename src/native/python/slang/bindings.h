@@ -17,9 +17,11 @@ namespace nb = nanobind;
 
 namespace spy {
 
+void bind_slang_facts(nb::module_& m);
 void bind_slang_layouts(nb::module_& m);
 void bind_slang_reflection(nb::module_& m);
 void bind_slang_session(nb::module_& m);
+void bind_slang_syntax(nb::module_& m);
 
 /// A stage of the pipeline by name, as Python's ShaderStage.
 inline nb::object stage_object(const std::string& name)

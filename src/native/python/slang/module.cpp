@@ -181,6 +181,8 @@ NB_MODULE(_slang, m)
     spy::bind_slang_layouts(m);
     spy::bind_slang_reflection(m);
     spy::bind_slang_session(m);
+    spy::bind_slang_syntax(m);
+    spy::bind_slang_facts(m);
 
     spy::bind_functions(m);
     nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {

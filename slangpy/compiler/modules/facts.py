@@ -1,0 +1,127 @@
+"""What the sources of a module say, from one parse of all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+from ...base import libslang
+from .sources import sources_of
+
+_THREADS = re.compile(r"groupshared|[Bb]arrier|^(?:[Ww]ave|Quad|[Ss]ubgroup|Workgroup|gl_|cuda)[A-Z]|_asm$")
+"""Words that show which invocations share a group."""
+_STATICS = "set_print_enabled"
+"""The function of the Slang library that writes a variable of its thread."""
+
+
+class TextFacts:
+    """Of sources, one behind the other; each answer is looked for once."""
+
+    def __init__(self, text: str) -> None:
+        self._facts = libslang.SourceFacts(text)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """All names and keywords."""
+        return frozenset(self._facts.words())
+
+    @cached_property
+    def no_diff_types(self) -> frozenset[str]:
+        """Words in the types of parameters and variables that say no_diff."""
+        return frozenset(self._facts.no_diff_types())
+
+    @cached_property
+    def asks_position(self) -> bool:
+        """Whether it may ask CallShapeInfo where it is."""
+        return any("CallShapeInfo" in word for word in self.words)
+
+    @cached_property
+    def sees_threads(self) -> bool:
+        """Whether it may see which invocations share a group."""
+        return any(_THREADS.search(word) for word in self.words)
+
+    @cached_property
+    def keeps_statics(self) -> bool:
+        """Whether it has variables that live as long as their thread and may be written. It errs towards True."""
+        return _STATICS in self.words or self._facts.keeps_statics()
+
+    def may_loop(self, name: str) -> bool:
+        """Whether functions of a name, or what they name, have a loop that is not unrolled, or no body is there."""
+        return self._facts.may_loop(name)
+
+    def reached_words(self, name: str) -> frozenset[str]:
+        """The words in functions of a name and in those that they name; none where none has a body."""
+        return frozenset(self._facts.reached_words(name))
+
+    def writes_view(self, name: str, index: int, fields: tuple[str, ...]) -> bool:
+        """Whether functions of a name may write to a view: their parameter of that index, or a field of it."""
+        return not self._facts.view_uses(name, index, fields) <= {"reads", "gradient"}
+
+
+def facts_of(module: Any) -> TextFacts | None:
+    """Of a module with what it imports and is linked with; None where the text of one is not at hand."""
+    loaded = module._compiled
+    if not hasattr(loaded, "_facts"):
+        text = sources_of(module)
+        loaded._facts = None if text is None else TextFacts(text)
+    found: TextFacts | None = loaded._facts
+    return found
+
+
+def asks_position(module: Any, preludes: Iterable[str]) -> bool:
+    """Whether code of a module or a prelude may ask CallShapeInfo where it is."""
+    facts = facts_of(module)
+    return facts is None or facts.asks_position or any(TextFacts(text).asks_position for text in preludes)
+
+
+def sees_threads(module: Any, preludes: Iterable[str]) -> bool:
+    """Whether code of a module or a prelude may see which invocations share a group."""
+    facts = facts_of(module)
+    return facts is None or facts.sees_threads or any(TextFacts(text).sees_threads for text in preludes)
+
+
+def has_statics(module: Any, preludes: Iterable[str]) -> bool:
+    """Whether code of a module or a prelude may see which invocations share a thread, by variables that live as long."""
+    facts, added = facts_of(module), "\n".join(preludes)
+    if facts is None or facts.keeps_statics:
+        return True
+    # a prelude may write the variables of the module, so both are asked together
+    return bool(added) and TextFacts("\n".join([added, sources_of(module) or ""])).keeps_statics
+
+
+def may_loop(module: Any, name: str) -> bool:
+    """Whether a function, or one that it calls, has a loop that is not unrolled (True if its text is not at hand)."""
+    facts = facts_of(module)
+    return facts is None or facts.may_loop(name)
+
+
+def reached_words(module: Any, name: str) -> frozenset[str]:
+    """The words in a function and in those that it calls."""
+    facts = facts_of(module)
+    return frozenset() if facts is None else facts.reached_words(name)
+
+
+def may_use(module: Any, function: str, name: str) -> bool:
+    """Whether a function, or one that it calls, may name something (True if its text is not at hand)."""
+    words = reached_words(module, function.partition("<")[0].rpartition("::")[2])
+    return not words or name in words
+
+
+def may_name(module: Any, *names: str) -> bool:
+    """Whether the sources of a module, or of what it imports or is linked with, hold one of these words."""
+    facts = facts_of(module)
+    return facts is None or any(name in facts.words for name in names)
+
+
+def says_no_diff(module: Any, type_: str) -> bool:
+    """Whether a parameter or variable of a type of that name says no_diff."""
+    facts = facts_of(module)
+    return facts is None or type_.partition("<")[0].replace(".", ":").rpartition(":")[2] in facts.no_diff_types
+
+
+def writes_view(module: Any, function: str, index: int, fields: tuple[str, ...]) -> bool:
+    """Whether a function of a module may write to a view: its parameter of that index, or a field of it."""
+    facts = facts_of(module)
+    return facts is None or facts.writes_view(function.rpartition(".")[2].partition("<")[0], index, fields)

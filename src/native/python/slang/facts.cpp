@@ -1,0 +1,94 @@
+// What the sources of a module say.
+#include "python/slang/bindings.h"
+
+#include "slang/facts.h"
+
+namespace spy {
+namespace {
+
+using syntax::Facts, syntax::FunctionFacts;
+
+/// Bits as names.
+nb::frozenset names_of(unsigned uses)
+{
+    static constexpr const char* names[] = {"reads", "stores", "gradient", "unknown"};
+    nb::list found;
+    for (size_t bit = 0; bit < std::size(names); ++bit)
+        if (uses >> bit & 1)
+            found.append(names[bit]);
+    return nb::frozenset(found);
+}
+
+template <class Words>
+nb::frozenset frozen(const Words& words)
+{
+    nb::list found;
+    for (const auto& word : words)
+        found.append(nb::str(word.data(), word.size()));
+    return nb::frozenset(found);
+}
+
+void bind_function_facts(nb::module_& m)
+{
+    nb::class_<FunctionFacts> facts(m, "FunctionFacts", "What one function says and does.");
+    nb::class_<FunctionFacts::Parameter>(facts, "Parameter", "One parameter.")
+        .def_ro("name", &FunctionFacts::Parameter::name, "Its name.")
+        .def_ro("type", &FunctionFacts::Parameter::type, "Its type as written.")
+        .def_ro("direction", &FunctionFacts::Parameter::direction, "in, out, inout or ref.")
+        .def_ro("is_no_diff", &FunctionFacts::Parameter::is_no_diff, "Whether it says no_diff.");
+    nb::class_<FunctionFacts::Loop>(facts, "Loop", "One loop.")
+        .def_ro("is_unrolled", &FunctionFacts::Loop::is_unrolled, "Whether it says [ForceUnroll] or [unroll].")
+        .def_ro("max_iters", &FunctionFacts::Loop::max_iters, "What stands in [MaxIters(...)]; empty without.");
+    facts.def_ro("name", &FunctionFacts::name, "Its name.")
+        .def_ro("owner", &FunctionFacts::owner, "The type that it is a method of.")
+        .def_ro("parameters", &FunctionFacts::parameters, "Its parameters.")
+        .def_ro("attributes", &FunctionFacts::attributes, "Its attributes as written.")
+        .def_ro("derivatives", &FunctionFacts::derivatives, "Attributes of own derivatives, and what they name.")
+        .def_ro("loops", &FunctionFacts::loops, "Its loops, outer ones first.")
+        .def_ro("calls", &FunctionFacts::calls, "The names that it calls.")
+        .def_ro("statics", &FunctionFacts::statics, "The variables of its thread that it uses.")
+        .def_ro("writes", &FunctionFacts::writes,
+                "Parameters, fields and globals that it may write, or a part of them.")
+        .def_ro("has_body", &FunctionFacts::has_body, "Whether it is defined there.")
+        .def_ro("is_mutating", &FunctionFacts::is_mutating, "Whether it may change its object.")
+        .def_ro("is_understood", &FunctionFacts::is_understood, "Whether all of it was.");
+}
+
+} // namespace
+
+void bind_slang_facts(nb::module_& m)
+{
+    bind_function_facts(m);
+    nb::class_<Facts>(m, "SourceFacts", "What the sources of a module say, one behind the other, from one parse.")
+        .def(nb::init<std::string, const std::vector<std::string>&>(), nb::arg("text"),
+             nb::arg("macros") = std::vector<std::string>(), "macros: names that are defined from outside.")
+        .def("functions", &Facts::functions, "Every function, in order.")
+        .def("keeps_statics", &Facts::keeps_statics,
+             "Whether it has variables that live as long as their thread and may be written. It errs towards True.")
+        .def(
+            "words", [](const Facts& facts) { return frozen(facts.words()); }, "All names and keywords.")
+        .def(
+            "no_diff_types", [](const Facts& facts) { return frozen(facts.no_diff_types()); },
+            "Words in the types of parameters and variables that say no_diff.")
+        .def(
+            "reached_words",
+            [](const Facts& facts, const std::string& name) { return frozen(facts.reached_words(name)); },
+            nb::arg("function"),
+            "The words in functions of a name and in those that they name; none where none has a body.")
+        .def(
+            "may_loop", [](const Facts& facts, const std::string& name) { return facts.may_loop(name); },
+            nb::arg("function"), "Whether one of these has a loop that is not unrolled, or no body is there.")
+        .def(
+            "view_uses",
+            [](const Facts& facts, const std::string& function, size_t index, const std::vector<std::string>& fields) {
+                return names_of(facts.view_uses(function, index, fields));
+            },
+            nb::arg("function"), nb::arg("index"), nb::arg("fields") = std::vector<std::string>(),
+            "What functions of a name do with a view, their parameter of that index or a field in it: reads, stores, "
+            "gradient, unknown.")
+        .def("differentiates", &Facts::differentiates, nb::arg("function"), nb::arg("index"),
+             "The functions, and the parameters of them, that a view is passed to inside of bwd_diff; None where it is "
+             "used otherwise.");
+}
+
+} // namespace spy

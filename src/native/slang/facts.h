@@ -1,0 +1,80 @@
+#pragma once
+// What planning asks of the sources of a module, from one parse.
+#include "slang/syntax/uses.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spy::syntax {
+
+/// Of one function, as it stands there.
+struct FunctionFacts {
+    struct Parameter {
+        std::string name, type, direction; ///< "in", "out", "inout" or "ref"
+        bool is_no_diff;
+    };
+    struct Loop {
+        bool is_unrolled;
+        std::string max_iters; ///< what stands in [MaxIters(...)]; empty without
+    };
+    std::string name;
+    std::string owner; ///< the type or extension that it is a method of
+    std::vector<Parameter> parameters;
+    std::vector<std::string> attributes; ///< as written, `MaxIters(3)`
+    std::vector<std::pair<std::string, std::string>>
+        derivatives; ///< attributes that name others: ("BackwardDerivative", "f")
+    std::vector<Loop> loops;
+    std::vector<std::string> calls;   ///< names, in order, each once
+    std::vector<std::string> statics; ///< variables of its thread that it uses
+    std::vector<std::string> writes;  ///< parameters, fields and globals that it may write, or a part of them
+    bool has_body, is_mutating, is_understood;
+};
+
+using Fields = std::vector<std::string>; ///< names that lead from a struct to a field in it
+
+/// What a function does with a view: "reads" and "stores" of elements, uses of the "gradient" of a pair, or what is
+/// "unknown".
+enum ViewUse : unsigned { reads_view = 1, stores_view = 2, uses_gradient = 4, unknown_use = 8 };
+
+/// Of the sources of a module, one behind the other.
+class Facts {
+public:
+    /// `macros`: names that are defined from outside.
+    explicit Facts(std::string text, const std::vector<std::string>& macros = {});
+
+    std::vector<FunctionFacts> functions() const;
+    /// Whether it has variables that live as long as their thread (`static`, not constant) and may be written.
+    bool keeps_statics() const;
+    const std::set<std::string_view>& words() const { return m_words; } ///< all names and keywords, those of macros too
+    std::set<std::string_view> no_diff_types() const;                   ///< words in the types of what says no_diff
+    /// The words in functions of a name and in those that they name; empty where none of that name has a body.
+    std::set<std::string_view> reached_words(std::string_view function) const;
+    /// Whether one of these has a loop that is not unrolled, or no body is there.
+    bool may_loop(std::string_view function) const;
+    /// All that functions of a name do with their parameter of that index, or with a field in it.
+    unsigned view_uses(const std::string& function, size_t index, const Fields& fields) const;
+    /// The functions, and the parameters of them, that a parameter is passed to inside of `bwd_diff`; none where it is
+    /// used otherwise, but for its sizes.
+    std::optional<std::vector<std::pair<std::string, size_t>>> differentiates(const std::string& function,
+                                                                              size_t index) const;
+
+private:
+    friend class ViewFinder;
+    std::vector<NodeId> reached(std::string_view function) const;
+    std::set<std::string_view> words_in(NodeId node) const;
+    bool is_macro(std::string_view name) const { return m_macro_words.count(name) > 0; }
+
+    std::string m_text;
+    std::unique_ptr<const Tree> m_tree;
+    std::unique_ptr<const Scopes> m_scopes;
+    std::set<std::string> m_outer_macros;
+    std::set<std::string_view> m_words, m_macro_words; ///< of macros: their names, and what their bodies name
+    std::multimap<std::string_view, NodeId> m_bodies;  ///< functions and properties with bodies
+};
+
+} // namespace spy::syntax
