@@ -144,7 +144,8 @@ const ImportMap::Known* ImportMap::known(const std::string& key)
     const std::string text = read_file(key);
     const bool is_users = !is_library(key);
     return &(m_known[key] = {summarize(text), fs::path(key).parent_path().string(),
-                             is_users ? functions_of(text) : nullptr});
+                             is_users ? functions_of(text) : nullptr,
+                             is_users ? std::make_shared<const ParsedSource>(text) : nullptr});
 }
 
 void ImportMap::collect(const std::string& key, Surroundings& found, std::set<std::string>& seen)
@@ -154,6 +155,11 @@ void ImportMap::collect(const std::string& key, Surroundings& found, std::set<st
     const Known& module = *known(key);
     if (module.functions)
         found.functions.push_back(module.functions);
+    if (module.parsed) {
+        found.imported.push_back(module.parsed);
+        const std::vector<syntax::Macro>& macros = module.parsed->tree().macros();
+        found.macros.insert(found.macros.end(), macros.begin(), macros.end());
+    }
     if (!is_library(key))
         found.declared.insert(module.summary.declared.begin(), module.summary.declared.end());
     for (const SourceImport& import : module.summary.imports) {
@@ -168,7 +174,8 @@ Surroundings ImportMap::around(std::string_view source, const std::string& name,
     const std::lock_guard guard(m_mutex);
     const std::string key = name.empty() ? canonical_path(path) : "text:" + name;
     const std::string folder = fs::path(name.empty() ? key : canonical_path(path)).parent_path().string();
-    const Known& own = m_known[key] = {summarize(source), folder, functions_of(source)};
+    const Known& own = m_known[key] = {summarize(source), folder, functions_of(source),
+                                       std::make_shared<const ParsedSource>(std::string(source))};
     Surroundings found;
     found.declared = own.summary.declared;
     for (size_t i = 0; i < own.summary.imports.size(); ++i) {

@@ -3,6 +3,8 @@
 // back to it.
 #include "slang/rewrite/edits.h"
 #include "slang/rewrite/functions.h"
+#include "slang/syntax/parser.h"
+#include "slang/syntax/scopes.h"
 
 #include <functional>
 #include <map>
@@ -29,12 +31,37 @@ struct SourceSummary {
 
 SourceSummary summarize(std::string_view source);
 
+/// A text with its tree and names. Stays where it is, because these refer to one another.
+class ParsedSource {
+public:
+    explicit ParsedSource(std::string text, std::vector<const syntax::Scopes*> imported = {},
+                          const std::vector<syntax::Macro>& macros = {})
+        : m_text(std::move(text)),
+          m_tree(syntax::parse(m_text, macros)),
+          m_scopes(m_tree, std::move(imported))
+    {
+    }
+    ParsedSource(const ParsedSource&) = delete;
+    ParsedSource& operator=(const ParsedSource&) = delete;
+
+    const std::string& text() const { return m_text; }
+    const syntax::Tree& tree() const { return m_tree; }
+    const syntax::Scopes& scopes() const { return m_scopes; }
+
+private:
+    std::string m_text;
+    syntax::Tree m_tree;
+    syntax::Scopes m_scopes;
+};
+
 /// What a source sees: its own text and all that it imports.
 struct Surroundings {
     std::set<std::string, std::less<>> declared; ///< types that are not the library's
     bool has_library = false;                    ///< our library is imported
     FunctionTables functions;                    ///< of the imported ones that declare differentiable functions
-    std::map<size_t, std::string> cyclic;        ///< files of those of its own imports that lead back to it, by number
+    std::vector<std::shared_ptr<const ParsedSource>> imported; ///< the user's, whether differentiable or not
+    std::vector<syntax::Macro> macros;                         ///< of included files
+    std::map<size_t, std::string> cyclic; ///< files of those of its own imports that lead back to it, by number
 };
 
 /// Imports that lead back to the source itself, named by file: Slang finds a module that it is loading by its file, but
@@ -57,6 +84,7 @@ private:
         SourceSummary summary;
         std::string folder;
         std::shared_ptr<const FunctionTable> functions; ///< null where none is differentiable
+        std::shared_ptr<const ParsedSource> parsed;     ///< null of the library's
     };
     /// Key of the file or text that an import names; empty where there is none.
     std::string find(const SourceImport& import, const std::string& folder, std::string* file = nullptr) const;

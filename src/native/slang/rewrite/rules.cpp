@@ -27,7 +27,13 @@
 namespace spy {
 namespace {
 
-/// A rule that looks at one source by itself, and one that asks what imported functions do.
+/// A rule that reads the tree; and of those that read words: one that looks at one source by itself, and one that asks
+/// what imported functions do.
+template <std::vector<Edit> (*Find)(const ParsedSource&)>
+void on_tree(EditedText& text, const RuleContext& context)
+{
+    text.apply(Find(context.parsed(text)));
+}
 template <std::vector<Edit> (*Find)(std::string_view)>
 void alone(EditedText& text, const RuleContext&)
 {
@@ -166,6 +172,17 @@ bool is_needed(const RewriteRule& rule, const std::vector<long>& version)
 }
 
 } // namespace
+
+const ParsedSource& RuleContext::parsed(const EditedText& text) const
+{
+    if (!m_parsed || m_parsed->text() != text.text()) {
+        std::vector<const syntax::Scopes*> imported;
+        for (const std::shared_ptr<const ParsedSource>& source : around.imported)
+            imported.push_back(&source->scopes());
+        m_parsed = std::make_unique<const ParsedSource>(text.text(), std::move(imported), around.macros);
+    }
+    return *m_parsed;
+}
 
 const std::vector<Rule>& all_rules() { return table; }
 

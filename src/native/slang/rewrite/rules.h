@@ -4,13 +4,28 @@
 #include "slang/rewrite/imports.h"
 #include "slang/rewrite/rewrite.h"
 
+#include <memory>
+
 namespace spy {
 
 /// What a rule may know beside the text.
 struct RuleContext {
+    RuleContext(const Surroundings& around, bool inlines_differentiable, bool has_remainders)
+        : around(around),
+          inlines_differentiable(inlines_differentiable),
+          has_remainders(has_remainders)
+    {
+    }
+
     const Surroundings& around;
-    bool inlines_differentiable = false;
-    bool has_remainders = false; ///< sources can import slangpy_remainders
+    bool inlines_differentiable;
+    bool has_remainders; ///< sources can import slangpy_remainders
+
+    /// The text as it is now, parsed once for all rules that change nothing.
+    const ParsedSource& parsed(const EditedText& text) const;
+
+private:
+    mutable std::unique_ptr<const ParsedSource> m_parsed;
 };
 
 struct Rule {
