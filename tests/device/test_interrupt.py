@@ -27,13 +27,13 @@ SOURCE = """
 [shader("compute")] [numthreads(1, 1, 1)]
 void spin(uint3 tid : SV_DispatchThreadID, uniform uint rounds, RWStructuredBuffer<uint> o)
 {
-    uint index = tid.y * 8192 + tid.x, x = index + 1;
+    uint index = tid.y * 4096 + tid.x, x = index + 1;
     for (uint i = 0; i < rounds; ++i) { x ^= x << 13; x ^= x >> 17; x ^= x << 5; } // each round needs the one before
     o[index] = x;
 }
 """
 ROUNDS = 1 << 15
-GROUPS = 1 << 13
+GROUPS = 1 << 12
 """For each two cores (lavapipe ends loops after 2^16 rounds); a GPU runs groups side by side, so there one does it all."""
 
 
