@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_kernels import RW, kernel as build
+from drawn import LONG
 
 from slangpy import Device, DeviceType, Feature, Module, Tensor, diffPair
 from slangpy.config import config
@@ -183,7 +184,7 @@ def test_modules_stay_usable(fresh_device: Device, monkeypatch: pytest.MonkeyPat
     assert np.array_equal(timed.h(x, _result="numpy"), x - unique)
     takes = time.perf_counter() - start  # on this machine, for about half of what is interrupted
     pressed = 0
-    for i in range(20):
+    for i in range(20 if LONG else 12):
         try:
             with pressing(random.uniform(0.1, 1.5) * takes):
                 late = Module.load_from_source(device, f"late{i}", f"float h(float x) {{ return x - {i} - {unique}; }}")
@@ -195,7 +196,7 @@ def test_modules_stay_usable(fresh_device: Device, monkeypatch: pytest.MonkeyPat
         assert np.array_equal(other.g(x, i, _result="numpy"), x + i + unique)
         late = Module.load_from_source(device, f"late{i}", f"float h(float x) {{ return x - {i} - {unique}; }}")
         assert np.array_equal(late.h(x, _result="numpy"), x - i - unique)
-    assert pressed > 5
+    assert pressed > 3
 
 
 @pytest.mark.parametrize(("invocations", "rounds"), [(8, 1 << 26), (3000, 1 << 18)])
