@@ -11,7 +11,7 @@ SLANGPY_TEST_DURATIONS a file for the seconds of each test (durations.py)
 Each test case is of one tier, by which `-m` selects: `null` (no device, or the null device: planning, text, messages),
 `one` (the first device that runs kernels, the CPU wherever there is one), `each` (the others), and `nightly`, which runs
 only where it is asked for. A function marked `one` tests what does not depend on the device; it has no cases in `each`. A function
-that takes no device is of the tier `one` unless it is marked `null`.
+that takes no device is of the tier `one` unless it is marked `null`. tiers.py makes single cases of a function `nightly`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@
 #   bash tools/setup.sh dev        and the linters
 #
 # VENV=path puts the environment elsewhere than ./.venv; PYTHON=name takes another interpreter than python3.
+# BESIDE="package ..." are installed, too, while the native code is compiled.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 extra=${1:-}
@@ -81,16 +82,36 @@ install_d3d12() {
     } >"$target/env.sh"
 }
 
-install_package() {
+install_environment() {
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
     local tools=("scikit-build-core>=0.11" "nanobind>=2.9")
     command -v cmake >/dev/null || tools+=(cmake)
     command -v ninja >/dev/null || tools+=(ninja)
     "$venv/bin/python" -m pip install -q "${tools[@]}"
+}
+
+install_package() {
+    local pip=("$venv/bin/python" -m pip) wheels=build/setup beside= packages
+    read -ra packages <<<"${BESIDE:-}"
+    if [ ${#packages[@]} -gt 0 ]; then
+        "${pip[@]}" install -q "${packages[@]}" &
+        beside=$!
+    fi
+    rm -rf "$wheels"
     # Without isolation a second run compiles only what has changed.
-    PATH="$(cd "$venv/bin" && pwd):$PATH" "$venv/bin/python" -m pip install -q --no-build-isolation ".[examples${extra:+,$extra}]"
+    PATH="$(cd "$venv/bin" && pwd):$PATH" "${pip[@]}" wheel -q --no-build-isolation --no-deps --wheel-dir "$wheels" .
+    [ -z "$beside" ] || wait "$beside"
+    local wheel=("$wheels"/slangpy-*.whl)
+    "${pip[@]}" install -q --no-deps --force-reinstall "${wheel[0]}" # pip leaves one of the same version as it is
+    "${pip[@]}" install -q "${wheel[0]}[examples${extra:+,$extra}]"
 }
 
 install_system_packages
-[ "$extra" != dev ] || install_d3d12
+d3d12=
+if [ "$extra" = dev ]; then
+    install_d3d12 &
+    d3d12=$!
+fi
+install_environment
+[ -z "$d3d12" ] || wait "$d3d12" # its headers are compiled against
 install_package

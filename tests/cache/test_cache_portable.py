@@ -123,6 +123,7 @@ CHANGES = {
 
 
 @pytest.mark.needs_kernels
+@pytest.mark.one
 @pytest.mark.parametrize("change", list(CHANGES))
 def test_other_sources_there(device_type: Any, tmp_path: Path, change: str) -> None:
     """What lies beside the moved program decides, not what lay beside the one that filled the cache."""
@@ -141,6 +142,7 @@ def test_other_sources_there(device_type: Any, tmp_path: Path, change: str) -> N
 
 
 @pytest.mark.needs_kernels
+@pytest.mark.one
 @pytest.mark.parametrize("how", ["above", "link"])
 def test_what_does_not_move_is_looked_up_again(device_type: Any, tmp_path: Path, how: str) -> None:
     """Imports that lead out of the program's folders, and symbolic links, are good for one place only."""

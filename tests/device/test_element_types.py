@@ -58,14 +58,15 @@ def test_pointers(device: spy.Device) -> None:
 
 
 def test_arguments_of_any_size() -> None:
-    """Small arguments are copied, large ones read where they lie."""
+    """Small arguments are copied, large ones read where they lie: beyond 256 bytes for a thread, 4096 for a call."""
     device = spy.Device(type="cpu")
     source = "".join(
-        f"float sum{n}(float v[{n}], int i) {{ float s = 0; for (int k = 0; k < {n}; k++) s += v[k] * (k + i); return s; }}\n"
-        for n in (3, 300, 1500)
+        f"float sum{n}(double v[{n}], int i) {{ float s = 0; "
+        f"for (int k = 0; k < {n}; k++) s += float(v[k]) * (k + i); return s; }}\n"
+        for n in (3, 40, 520)
     )
     functions = spy.Module.load_from_source(device, "arguments_of_any_size", source)
-    for n in (3, 300, 1500):
+    for n in (3, 40, 520):  # 24, 320 and 4160 bytes; the C++ compiler takes long for arrays of many elements
         values = np.arange(n, dtype=np.float32) % 7
         got = getattr(functions, f"sum{n}")(values.tolist(), np.arange(5, dtype=np.int32), _result="numpy")
         np.testing.assert_allclose(got, [(values * (np.arange(n) + i)).sum() for i in range(5)], rtol=1e-5)

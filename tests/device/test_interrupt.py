@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_kernels import RW, kernel as build
+from drawn import LONG
 
 from slangpy import Device, DeviceType, Feature, Module, Tensor, diffPair
 from slangpy.config import config
@@ -27,13 +28,13 @@ SOURCE = """
 [shader("compute")] [numthreads(1, 1, 1)]
 void spin(uint3 tid : SV_DispatchThreadID, uniform uint rounds, RWStructuredBuffer<uint> o)
 {
-    uint index = tid.y * 8192 + tid.x, x = index + 1;
+    uint index = tid.y * 4096 + tid.x, x = index + 1;
     for (uint i = 0; i < rounds; ++i) { x ^= x << 13; x ^= x >> 17; x ^= x << 5; } // each round needs the one before
     o[index] = x;
 }
 """
 ROUNDS = 1 << 15
-GROUPS = 1 << 13
+GROUPS = 1 << 12
 """For each two cores (lavapipe ends loops after 2^16 rounds); a GPU runs groups side by side, so there one does it all."""
 
 
@@ -183,7 +184,7 @@ def test_modules_stay_usable(fresh_device: Device, monkeypatch: pytest.MonkeyPat
     assert np.array_equal(timed.h(x, _result="numpy"), x - unique)
     takes = time.perf_counter() - start  # on this machine, for about half of what is interrupted
     pressed = 0
-    for i in range(20):
+    for i in range(20 if LONG else 12):
         try:
             with pressing(random.uniform(0.1, 1.5) * takes):
                 late = Module.load_from_source(device, f"late{i}", f"float h(float x) {{ return x - {i} - {unique}; }}")
@@ -195,7 +196,7 @@ def test_modules_stay_usable(fresh_device: Device, monkeypatch: pytest.MonkeyPat
         assert np.array_equal(other.g(x, i, _result="numpy"), x + i + unique)
         late = Module.load_from_source(device, f"late{i}", f"float h(float x) {{ return x - {i} - {unique}; }}")
         assert np.array_equal(late.h(x, _result="numpy"), x - i - unique)
-    assert pressed > 5
+    assert pressed > 3
 
 
 @pytest.mark.parametrize(("invocations", "rounds"), [(8, 1 << 26), (3000, 1 << 18)])

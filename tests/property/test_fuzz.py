@@ -17,7 +17,7 @@ import slangpy as spy
 pytestmark = pytest.mark.one
 
 CHILD = Path(__file__).with_name("fuzz_child.py")
-CASES = {"null": 4000, "cpu": 6000}
+CASES = {"null": 2500, "cpu": 4000}
 """Calls; 2000 on other devices."""
 SECONDS = 580 * MANY
 

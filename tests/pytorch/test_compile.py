@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tiers import gate  # noqa: E402
 from torch_support import device_of, module_of, polynomial  # noqa: E402
 
 import slangpy as spy  # noqa: E402
@@ -104,6 +106,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 }  # fmt: skip
 
 
+def in_gate(case: tuple[str, str]) -> bool:
+    """aot_eager does what eager does and more; inductor adds what it makes of writes, of several outputs and of views."""
+    name, backend = case
+    with_inductor = ("returned", "rows", "written", "in place", "several")
+    return backend == "aot_eager" or name == "returned" or (backend == "inductor" and name in with_inductor)
+
+
 def outcome(function: Callable[..., Any], inputs: list[Any]) -> list[Any]:
     """Outputs and gradients."""
     own = [t.detach().clone().requires_grad_(True) for t in inputs]
@@ -114,8 +123,7 @@ def outcome(function: Callable[..., Any], inputs: list[Any]) -> list[Any]:
 
 
 class TestCompile:
-    @pytest.mark.parametrize("backend", BACKENDS)
-    @pytest.mark.parametrize("name", CASES)
+    @pytest.mark.parametrize(("name", "backend"), gate(itertools.product(CASES, BACKENDS), in_gate))
     def test_like_eager(self, module: Any, where: str, name: str, backend: str) -> None:
         function, shapes = CASES[name]
         inputs = [rand(where, *shape) for shape in shapes]
@@ -168,7 +176,7 @@ class TestCompile:
             module.scale(2.0, v)
             return module.both(y, v)
 
-        for backend in BACKENDS:
+        for backend in BACKENDS[1:]:
             x, v = rand(where, 4, grad=False), rand(where, 4, grad=False)
             own = v.clone()
             expected = function(x, own)

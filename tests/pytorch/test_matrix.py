@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tiers import gate  # noqa: E402
 from torch_support import DTYPES, check, polynomial, template_of  # noqa: E402
 
 import slangpy as spy  # noqa: E402
@@ -98,8 +99,12 @@ def test_float(where: str, form: str, layout: str) -> None:
                 one_case(module, where, layout, torch.float32, form, each, passes)
 
 
-@pytest.mark.parametrize("scalar", ["half", "double"])
-@pytest.mark.parametrize("form", FORMS)
+IN_GATE = {"half": ("return", "inout", "whole"), "double": ("result", "out")}
+
+
+@pytest.mark.parametrize(
+    ("scalar", "form"), gate(itertools.product(("half", "double"), FORMS), lambda case: case[1] in IN_GATE[case[0]])
+)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_other_scalars(where: str, scalar: str, layout: str, form: str) -> None:
     if form == "whole" and layout == "0-d":

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from drawn import MANY
 
 import slangpy
 
@@ -104,7 +105,7 @@ def test_leaving_while_daemon_threads_compile(tmp_path: Path) -> None:
     path = os.pathsep.join([str(Path(slangpy.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "SLANGPY_CACHE_DIR": str(tmp_path)}
     random = Random(7)
-    for _ in range(10):
+    for _ in range(min(4 * MANY, 20)):
         done = subprocess.run(
             [sys.executable, "-c", DAEMONS, str(random.uniform(0.0, 1.5))],
             env=environment,

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tiers import gate
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,12 +20,16 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
+FEW = ("elementwise", "twenty", "indirect", "float3", "scattered")
+
+
 @pytest.mark.slow
-def test_all_figures_run_and_are_right(tmp_path: Path) -> None:
+@pytest.mark.parametrize("only", gate([",".join(FEW), ""], bool))
+def test_all_figures_run_and_are_right(tmp_path: Path, only: str) -> None:
     output = tmp_path / "results.json"
-    printed = run("--quick", "--limit", "0.02", "--output", str(output))
+    printed = run("--quick", "--limit", "0.02", "--only", only, "--output", str(output))
     results = json.loads(output.read_text())
-    assert len(results["figures"]) == 19 and not results["left_out"]
+    assert len(results["figures"]) == (len(FEW) if only else 19) and not results["left_out"]
     for figure in results["figures"]:
         assert "slangpy" not in figure["failed"] and figure["seconds"]["slangpy"] > 0, figure
         assert figure["error"] < 1e-3, figure

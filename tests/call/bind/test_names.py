@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from calls_support import array, plain, source, tensor
+from tiers import gate
 
 import slangpy as spy
 from slangpy.module import declared_names
@@ -22,17 +23,71 @@ KERNEL = [
 ]  # fmt: skip
 NAMES = CORE + LIBRARY + KERNEL
 OF_EACH = ["vector", "Tensor", "_call", "a0"]
+STRUCT = """
+struct NAME : IDifferentiable
+{
+    float v;
+    float2 w;
+    [Differentiable] float scaled(float y) { return v * y + w.y; }
+    static float twice(float x) { return 2 * x; }
+}
+NAME moved(NAME a, float b) { NAME r = a; r.v += b; return r; }
+"""
 
 
-@pytest.fixture
-def name(request: pytest.FixtureRequest, device: spy.Device) -> str:
-    """SPIR-V has no names that could meet: what Slang makes of them is looked at with one of each kind."""
-    if device.info.type == spy.DeviceType.vulkan and request.param in NAMES and request.param not in OF_EACH:
-        pytest.skip("one of each kind on Vulkan")
-    return request.param
+def of_each(*names: str) -> list[Any]:
+    """One name of each kind in every way to call, and the others at once in test_all_names; the nightly run has each alone."""
+    return gate(names, lambda name: name not in NAMES or name in OF_EACH)
 
 
-@pytest.mark.parametrize("name", NAMES, indirect=True)
+@pytest.mark.one
+def test_all_names(device: spy.Device) -> None:
+    """Whatever meets is a compile error, or reads another number than was passed."""
+    callable_names = [n for n in NAMES if n not in CORE]
+    text = "".join(
+        f"[Differentiable] float {n}(float a, float b) {{ return a * b + {i}; }}\n"
+        for i, n in enumerate(callable_names)
+    )
+    m = source(device, "names_all_functions", text)
+    for i, name in enumerate(callable_names):
+        x, y = tensor(device, 3).with_grads(), tensor(device, 3).with_grads()
+        y.grad.copy_from_numpy(np.ones(3, np.float32))
+        m[name].bwds(x, 4.0, _result=y)
+        assert plain(x.grad) == [4, 4, 4]
+        if i % 4 == 0:
+            assert plain(m[name](tensor(device, 5), 2.0)) == [i + 2 * k for k in range(5)]
+    text = "".join(f"uniform float {n};\n" for n in NAMES)
+    terms = " + ".join(f"{i + 1} * {n}" for i, n in enumerate(NAMES))
+    m = source(device, "names_all_globals", f"{text}float f(float b) {{ return b + {terms}; }}")
+    values = {n: float(2 * i + 1) for i, n in enumerate(NAMES)}
+    total = sum((i + 1) * values[n] for i, n in enumerate(NAMES))
+    assert plain(m.f.set(values)(tensor(device, 2, 3))) == (total + np.arange(6).reshape(2, 3)).tolist()
+    parameters = ", ".join(f"float {n}" for n in NAMES)
+    m = source(device, "names_all_parameters", f"float f({parameters}) {{ return {terms}; }}")
+    assert m.f(**values) == total
+    values["min"] = array(3)
+    at = NAMES.index("min")
+    assert plain(m.f(**values, _result="numpy")) == [total + (at + 1) * (k - (2 * at + 1)) for k in range(3)]
+
+
+@pytest.mark.one
+def test_all_names_of_structs(device: spy.Device) -> None:
+    names = [n for n in NAMES if n != "min"]
+    m = source(
+        device,
+        "names_all_structs",
+        "\n".join(STRUCT.replace("NAME", n).replace(" moved(", f" moved_{i}(") for i, n in enumerate(names)),
+    )
+    for i, name in enumerate(names):
+        v, y = tensor(device, 3).with_grads(), tensor(device, 3).with_grads()
+        y.grad.copy_from_numpy(np.ones(3, np.float32))
+        m[name].scaled.bwds({"v": v, "w": [1, 2]}, 5.0, _result=y)
+        assert plain(v.grad) == [5, 5, 5]
+        moved = m[f"moved_{i}"]({"v": array(3), "w": [1, 2]}, 2.0, _result="numpy")
+        assert plain(moved["v"]) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("name", of_each(*NAMES))
 def test_globals(device: spy.Device, name: str) -> None:
     m = source(
         device, f"names_global_{name}", f"uniform float {name};\nfloat f(float a, float b) {{ return a + b + {name}; }}"
@@ -41,7 +96,7 @@ def test_globals(device: spy.Device, name: str) -> None:
     assert plain(m.f.set({name: 10.0})(tensor(device, 2, 3), tensor(device, 3))) == [[10, 12, 14], [13, 15, 17]]
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in CORE], indirect=True)
+@pytest.mark.parametrize("name", of_each(*[n for n in NAMES if n not in CORE]))
 def test_functions(device: spy.Device, name: str) -> None:
     m = source(device, f"names_function_{name}", f"[Differentiable] float {name}(float a, float b) {{ return a * b; }}")
     f = m[name]
@@ -53,7 +108,8 @@ def test_functions(device: spy.Device, name: str) -> None:
     assert plain(x.grad) == [4, 4, 4]
 
 
-@pytest.mark.parametrize("name", [*NAMES, "_result", "_this", "_type", "_append_to", "_thread_count"], indirect=True)
+@pytest.mark.one
+@pytest.mark.parametrize("name", of_each(*NAMES, "_result", "_this", "_type", "_append_to", "_thread_count"))
 def test_parameters(device: spy.Device, name: str) -> None:
     m = source(device, f"names_parameter_{name}", f"float f(float {name}, float b) {{ return {name} * 10 + b; }}")
     assert m.f(1.0, 2.0) == 12.0
@@ -63,19 +119,9 @@ def test_parameters(device: spy.Device, name: str) -> None:
         assert plain(m.f(**{name: array(3), "b": 1.0})) == [1, 11, 21]
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n != "min"], indirect=True)
+@pytest.mark.parametrize("name", of_each(*[n for n in NAMES if n != "min"]))
 def test_structs(device: spy.Device, name: str) -> None:
-    text = """
-struct NAME : IDifferentiable
-{
-    float v;
-    float2 w;
-    [Differentiable] float scaled(float y) { return v * y + w.y; }
-    static float twice(float x) { return 2 * x; }
-}
-NAME moved(NAME a, float b) { NAME r = a; r.v += b; return r; }
-"""
-    m = source(device, f"names_struct_{name}", text.replace("NAME", name))
+    m = source(device, f"names_struct_{name}", STRUCT.replace("NAME", name))
     assert plain(m.moved({"v": 1.0, "w": [1, 2]}, 2.0)) == {"v": 3, "w": [1, 2]}
     assert plain(m.moved({"_type": name, "v": 1.0, "w": [1, 2]}, 2.0)) == {"v": 3, "w": [1, 2]}
     moved = m.moved({"v": array(3), "w": [1, 2]}, 2.0)
@@ -104,6 +150,7 @@ void fill(uint3 dispatchThreadID, float fill, _spy_id s, RWTensor<float,1> o)
     assert plain(out) == [2.5] * 5
 
 
+@pytest.mark.one
 @pytest.mark.parametrize("name", ["CallShapeInfo", "IAtomicAddable"])
 def test_documented_types_cannot_be_declared_again(device: spy.Device, name: str) -> None:
     text = f"struct {name} {{ float v; }};"
@@ -186,6 +233,7 @@ void copied(float a, out float b) { b = a; }
 """
 
 
+@pytest.mark.one
 @pytest.mark.parametrize("kind", list(DECLARED))
 def test_every_name_of_the_library(device: spy.Device, kind: str) -> None:
     """All at once, as one kind of thing after the other, in a module that makes every kind of call."""
@@ -212,6 +260,7 @@ def test_every_name_of_the_library(device: spy.Device, kind: str) -> None:
     assert plain(out) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.one
 @pytest.mark.parametrize("name", ["TensorStorage", "DevicePtr", "_Gradient", "_PairParts", "ContextND", "Box"])
 def test_generic_structs_as_parameters(device: spy.Device, name: str) -> None:
     text = f"struct {name}<T> {{ T v; }};\nfloat f({name}<float> a, float b) {{ return a.v * b; }}"
@@ -220,6 +269,7 @@ def test_generic_structs_as_parameters(device: spy.Device, name: str) -> None:
     assert plain(m.f({"v": tensor(device, 3)}, tensor(device, 3))) == [0, 1, 4]
 
 
+@pytest.mark.one
 @pytest.mark.parametrize("name", ["Tensor", "RWTensor", "ITensor", "PrimalTensor"])
 def test_a_generic_like_one_of_the_library_is_refused_by_name(device: spy.Device, name: str) -> None:
     text = f"struct {name}<T, let D : int> {{ T v; }};\nfloat f({name}<float, 1> a, float b) {{ return a.v * b; }}"

@@ -10,7 +10,7 @@ from calls_support import plain, source
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 SOURCE = """
 half halves<let N : int>(half v[N]) { half s = 0; for (int i = 0; i < N; i++) s += v[i]; return s; }

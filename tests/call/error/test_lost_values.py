@@ -12,7 +12,7 @@ from calls_support import array, source, tensor
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 SOURCE = """
 struct Plain { float a; float b; };

@@ -10,7 +10,7 @@ import pytest
 import slangpy as spy
 import slangpy.plan.compile as compile_stage
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 SOURCE = """
 [Differentiable] float scale(float w, float x) { return w * x * x; }
 """

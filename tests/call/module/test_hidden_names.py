@@ -13,7 +13,7 @@ from calls_support import source
 import slangpy as spy
 from slangpy.errors import SlangWarning
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 FREE = (
     "loaded defines cacheable content_key replace load_in is_outdated is_loaded_in note_files watch_imports follow_compiler "

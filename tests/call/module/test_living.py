@@ -26,8 +26,18 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("what", list(CASES))
+@pytest.mark.one
+@pytest.mark.parametrize("what", ["reloads", "modules"])
+def test_memory_of_sources_is_flat(device_type: spy.DeviceType, what: str, tmp_path: Path) -> None:
+    check(device_type, what, tmp_path)
+
+
+@pytest.mark.parametrize("what", ["devices", "calls"])
 def test_memory_is_flat(device_type: spy.DeviceType, what: str, tmp_path: Path) -> None:
+    check(device_type, what, tmp_path)
+
+
+def check(device_type: spy.DeviceType, what: str, tmp_path: Path) -> None:
     if not sys.platform.startswith("linux"):
         pytest.skip("resident memory is read from /proc")
     warm, short, long, most = CASES[what]

@@ -79,6 +79,7 @@ def many_switches() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.one
 def test_eight_threads_load_call_edit_and_drop(
     device_type: spy.DeviceType, tmp_path: Path, many_switches: None
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 import slangpy as spy
 from slangpy.compiler.modules.facts import writes_view
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
 FACTS = """
 import slangpy;
