@@ -73,7 +73,7 @@ std::string hex(const uint8_t* bytes, size_t count)
 } // namespace
 
 VulkanKernel::VulkanKernel(ref<Device> device, const KernelDesc& desc)
-    : Kernel(std::move(device), desc.layout, desc.label.empty() ? desc.layout->entry_point_name : desc.label)
+    : Kernel(std::move(device), desc.layout, desc.label.empty() ? desc.layout->entry_point().name : desc.label)
 {
     VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
     const VkPhysicalDeviceLimits& limits = owner.context().adapter->properties.limits;

@@ -404,7 +404,7 @@ SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, co
     SpirvResult result;
     std::vector<uint32_t> words = checked_words(code, options);
     const std::vector<Instruction> list = split(words, options.label);
-    result.entry_point = find_entry_point(words, list, layout.entry_point_name, options.label);
+    result.entry_point = find_entry_point(words, list, layout.entry_point().name, options.label);
     check_matrices(words, list, options);
     ImageFormats images(words, list, layout, options);
     result.fixed_formats = images.fixed();

@@ -198,7 +198,7 @@ void bind_code(nb::module_& m, nb::class_<Device, Object>& cls)
                 check_open(&d);
                 const std::string_view view(static_cast<const char*>(code.data()), code.size());
                 ++d.kernel_count;
-                const KernelDesc desc{view, layout, label.empty() ? layout->entry_point_name : label};
+                const KernelDesc desc{view, layout, label.empty() ? layout->entry_point().name : label};
                 return timed(d, "pipeline", desc.label, code.size(), [&] { return d.create_kernel(desc); });
             },
             nb::arg("code"), nb::arg("layout"), nb::arg("label") = "")
