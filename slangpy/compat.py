@@ -77,7 +77,6 @@ PATHS: dict[str, dict[str, str]] = {
 """Paths that programs and pickles name, where no module stands: where the names that they have lie (`old=new` where a name
 changed, too)."""
 
-_KERNELS = "use compute kernels, which write textures and buffers"
 _RAYS = "ray tracing is not available yet; build and walk the structure in a compute kernel"
 _WINDOW = "read textures back with to_numpy() and show them with another library"
 _BINDLESS = "pass buffers, textures and pointers as parameters"
@@ -85,17 +84,7 @@ _COOPERATIVE = "use float or half matrices in plain Slang code"
 
 CLASSES: dict[str, str] = {
     **dict.fromkeys(("BindlessDesc", "DescriptorHandle", "DescriptorHandleType"), _BINDLESS),
-    **dict.fromkeys(
-        (
-            "InputLayout", "InputLayoutDesc", "InputElementDesc", "InputSlotClass", "VertexStreamDesc", "RenderPassEncoder",
-            "RenderPassDesc", "RenderPassColorAttachment", "RenderPassDepthStencilAttachment", "RenderPipeline",
-            "RenderPipelineDesc", "RenderState", "RenderTargetWriteMask", "RasterizerDesc", "BlendFactor", "BlendOp",
-            "AspectBlendDesc", "ColorTargetDesc", "DepthStencilDesc", "DepthStencilOpDesc", "MultisampleDesc",
-            "PrimitiveTopology", "CullMode", "FillMode", "FrontFaceMode", "StencilOp", "LoadOp", "StoreOp", "ScissorRect",
-            "Viewport", "IndexFormat", "DrawArguments", "IndirectDrawArguments", "IndirectDrawIndexedArguments",
-        ),
-        _KERNELS,
-    ),
+    **dict.fromkeys(("IndirectDrawArguments", "IndirectDrawIndexedArguments"), "write the numbers as uint32 into a buffer"),
     **dict.fromkeys(
         (
             "AccelerationStructure", "AccelerationStructureDesc", "AccelerationStructureHandle",
@@ -133,7 +122,6 @@ MODULES: dict[str, str] = {
 
 METHODS: dict[str, dict[str, str]] = {
     "Device": {
-        **dict.fromkeys(("create_input_layout", "create_render_pipeline"), _KERNELS),
         **dict.fromkeys(
             (
                 "create_ray_tracing_pipeline", "create_shader_table", "get_acceleration_structure_sizes",
@@ -153,7 +141,6 @@ METHODS: dict[str, dict[str, str]] = {
         "get_timestamp_calibration": "compare timestamps of one query pool",
     },
     "CommandEncoder": {
-        "begin_render_pass": _KERNELS,
         **dict.fromkeys(
             (
                 "begin_ray_tracing_pass", "build_acceleration_structure", "copy_acceleration_structure",
@@ -163,7 +150,6 @@ METHODS: dict[str, dict[str, str]] = {
             _RAYS,
         ),
         **dict.fromkeys(("convert_coop_vec_matrix", "convert_coop_vec_matrices"), _COOPERATIVE),
-        "clear_texture_depth_stencil": _KERNELS,
     },
 }  # fmt: skip
 
@@ -202,7 +188,9 @@ class _OlderPath(ModuleType):
     """A module by a path of PATHS. What it names is imported when it is asked for."""
 
     def __init__(self, name: str, homes: dict[str, tuple[str, str]]) -> None:
-        super().__init__(name, "What stands elsewhere in slangpy, by the path that programs name; see slangpy/compat.py.")
+        super().__init__(
+            name, "What stands elsewhere in slangpy, by the path that programs name; see slangpy/compat.py."
+        )
         self.__spec__ = ModuleSpec(name, None, is_package=True)
         self.__path__ = []
         self.__all__ = sorted(homes)

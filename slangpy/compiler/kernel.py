@@ -55,6 +55,25 @@ def _compile_options(program: Any) -> dict[str, Any]:
     }
 
 
+def compile_stage(device: Any, program: Any, entry_point: int, label: str) -> tuple[bytes, bytes]:
+    """One entry point of a render pipeline: what the device takes, and the target code."""
+    start = time.perf_counter()
+    with compiling(f"compiling {label} for {device.info.type.name}", why_slow(device)):
+        text = target_code(device, program, entry_point, label)
+        remember(device, program)
+        if device.desc.enable_compilation_reports:
+            name, seconds = program.entry_point_names[entry_point], time.perf_counter() - start
+            report_step(device, "code_generation", label, seconds, 0, program, name)
+        layout = program.binding_layout(entry_point)
+        return make_executable(device, text, layout, label, _compile_options(program)).code, text
+
+
+def root_layout(program: Any) -> Any:
+    """How the parameters of a program are bound: those of all entry points of a render pipeline, else of the first."""
+    raster = ("vertex", "fragment", "mesh", "amplification")
+    return program.pipeline_layout() if set(program.stages) & set(raster) else program.binding_layout(0)
+
+
 def check_program(function: str, device: Any, program: Any) -> None:
     """TypeError unless it is what link_program() returns; ValueError for one that is made for another device."""
     if not hasattr(program, "binding_layout") or not hasattr(program, "entry_point_names"):
@@ -302,9 +321,9 @@ def create_compute_kernel(device: Any, program: Any) -> ComputeKernel:
 
 
 def create_root_shader_object(device: Any, program: Any) -> Any:
-    """Empty values for all parameters of the program's first entry point."""
+    """Empty values for all parameters of the program: of its first entry point, or of all those of a render pipeline."""
     check_program("create_root_shader_object", device, program)
-    return _native.ShaderObject(device, program.binding_layout(0))
+    return _native.ShaderObject(device, root_layout(program))
 
 
 def create_shader_object(device: Any, layout: Any) -> Any:

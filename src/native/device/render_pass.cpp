@@ -419,11 +419,14 @@ void RenderPassEncoder::debug_marker(command::DebugMarker::Kind kind, std::strin
     m_pass.items.push_back(command::DebugMarker{kind, std::move(name), color});
 }
 
-void RenderPassEncoder::end()
+void RenderPassEncoder::end(bool after_error)
 {
     if (m_ended)
         return;
-    check_open("end");
+    if (!after_error)
+        check_open("end");
+    for (; after_error && m_debug_depth; --m_debug_depth)
+        m_pass.items.push_back(command::DebugMarker{command::DebugMarker::Kind::pop, "", {}});
     if (m_debug_depth)
         fail_runtime("end: ", m_debug_depth,
                      " debug group(s) of this render pass were not popped; call pop_debug_group() for each");

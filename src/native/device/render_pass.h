@@ -49,7 +49,8 @@ public:
     void draw_mesh_tasks(std::array<uint32_t, 3> group_count);
     void write_timestamp(ref<QueryPool> pool, uint32_t index);
     void debug_marker(command::DebugMarker::Kind kind, std::string name, std::array<float, 3> color);
-    void end();
+    /// `after_error`: what is open in it is closed, too.
+    void end(bool after_error = false);
 
 private:
     void check_open(const char* call) const;

@@ -59,24 +59,30 @@ void copy_scope(uint8_t* target, uint64_t size, const ArgumentView& arguments, s
     std::memset(target + given, 0, size - given);
 }
 
-UniformBytes::UniformBytes(const VulkanContext& context, VulkanUploads& uploads, const VulkanKernel& kernel,
-                           const ArgumentView& arguments)
-    : m_arguments(arguments),
-      m_alignment(uniform_alignment(context))
+uint64_t uniform_bytes(const VulkanContext& context, const VulkanBindings& kernel)
 {
-    uint64_t needed = kernel.spill_set() >= 0 ? round_up(kernel.push_size(), m_alignment) : 0;
+    const uint64_t alignment = uniform_alignment(context);
+    uint64_t needed = 0;
+    for (const PushBlock& block : kernel.pushes())
+        needed += block.spill_set >= 0 ? round_up(block.size, alignment) : 0;
     for (const DescriptorSetLayout& set : kernel.sets())
         for (const DescriptorSource& source : set.sources)
             if (source.is_scope)
-                needed += round_up(kernel.layout().scopes[source.index].size, m_alignment);
+                needed += round_up(kernel.layout().scopes[source.index].size, alignment);
+    return needed;
+}
+
+UniformBytes::UniformBytes(const VulkanContext& context, VulkanUploads& uploads, uint64_t needed)
+    : m_alignment(uniform_alignment(context))
+{
     if (needed)
         m_slice = uploads.slice(needed, m_alignment);
 }
 
-uint64_t UniformBytes::store(uint64_t size, size_t scope)
+uint64_t UniformBytes::store(const ArgumentView& arguments, uint64_t size, size_t scope)
 {
     const uint64_t offset = m_slice.offset;
-    copy_scope(m_slice.data, round_up(size, 16), m_arguments, scope);
+    copy_scope(m_slice.data, round_up(size, 16), arguments, scope);
     m_slice.offset += round_up(size, m_alignment);
     m_slice.data += round_up(size, m_alignment);
     return offset;
@@ -133,7 +139,7 @@ VkDescriptorSet VulkanDescriptors::allocate_set(VkDescriptorSetLayout layout)
     }
 }
 
-void VulkanDescriptors::fill_image(VulkanKernel& kernel, const DescriptorSource& source, Object* object,
+void VulkanDescriptors::fill_image(const VulkanBindings& kernel, const DescriptorSource& source, Object* object,
                                    DescriptorData& data)
 {
     const SlotLayout& slot = kernel.layout().slots[source.index];
@@ -165,7 +171,7 @@ void VulkanDescriptors::fill_image(VulkanKernel& kernel, const DescriptorSource&
     data.image.imageView = texture->view(view, slot.shape);
 }
 
-void VulkanDescriptors::fill_slot(VulkanKernel& kernel, const DescriptorSource& source, Object* object,
+void VulkanDescriptors::fill_slot(const VulkanBindings& kernel, const DescriptorSource& source, Object* object,
                                   DescriptorData& data)
 {
     const SlotLayout& slot = kernel.layout().slots[source.index];
@@ -216,7 +222,7 @@ void VulkanDescriptors::fill_slot(VulkanKernel& kernel, const DescriptorSource& 
     }
 }
 
-VkDescriptorSet VulkanDescriptors::write(VulkanKernel& kernel, const DescriptorSetLayout& layout,
+VkDescriptorSet VulkanDescriptors::write(const VulkanBindings& kernel, const DescriptorSetLayout& layout,
                                          const ArgumentView& arguments, UniformBytes& bytes)
 {
     static thread_local std::vector<DescriptorData> data;
@@ -225,7 +231,7 @@ VkDescriptorSet VulkanDescriptors::write(VulkanKernel& kernel, const DescriptorS
         const DescriptorSource& source = layout.sources[k];
         if (source.is_scope) {
             const uint64_t size = kernel.layout().scopes[source.index].size;
-            data[k].buffer = {bytes.page()->buffer, bytes.store(size, source.index), round_up(size, 16)};
+            data[k].buffer = {bytes.page()->buffer, bytes.store(arguments, size, source.index), round_up(size, 16)};
         } else {
             Object* object = source.index < arguments.slots.size() ? arguments.slots[source.index].get() : nullptr;
             fill_slot(kernel, source, object, data[k]);

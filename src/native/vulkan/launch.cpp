@@ -11,47 +11,60 @@ namespace spy {
 
 namespace {
 
-void record_push_constants(const VulkanFunctions& vk, VkCommandBuffer commands, const VulkanKernel& kernel,
-                           const ArgumentView& arguments)
+void record_push_constants(const VulkanFunctions& vk, VkCommandBuffer commands, const VulkanBindings& bindings,
+                           const PushBlock& block, const ArgumentView& arguments)
 {
     alignas(16) uint8_t bytes[1024];
-    std::vector<uint8_t> large(kernel.push_size() > sizeof(bytes) ? kernel.push_size() : 0);
+    std::vector<uint8_t> large(block.size > sizeof(bytes) ? block.size : 0);
     uint8_t* target = large.empty() ? bytes : large.data();
-    copy_scope(target, kernel.push_size(), arguments, size_t(kernel.push_scope()));
-    vk.CmdPushConstants(commands, kernel.pipeline_layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel.push_size(), target);
+    copy_scope(target, block.size, arguments, block.scope);
+    vk.CmdPushConstants(commands, bindings.pipeline_layout(), block.stages, 0, block.size, target);
 }
 
 } // namespace
 
+void VulkanRecorder::write_sets(const VulkanBindings& bindings, const ArgumentView& arguments, UniformBytes& bytes,
+                                std::vector<VkDescriptorSet>& sets)
+{
+    sets.assign(bindings.sets().size(), VK_NULL_HANDLE);
+    for (size_t i = 0; i < sets.size(); ++i)
+        if (!bindings.sets()[i].sources.empty())
+            sets[i] = m_descriptors.write(bindings, bindings.sets()[i], arguments, bytes);
+}
+
+void VulkanRecorder::bind_arguments(VkCommandBuffer commands, VkPipelineBindPoint point, const VulkanBindings& bindings,
+                                    const std::vector<VkDescriptorSet>& sets, const ArgumentView& arguments,
+                                    UniformBytes& bytes)
+{
+    const VulkanFunctions& vk = m_context.vk;
+    for (size_t i = 0; i < sets.size(); ++i)
+        if (sets[i])
+            vk.CmdBindDescriptorSets(commands, point, bindings.pipeline_layout(), uint32_t(i), 1, &sets[i], 0, nullptr);
+    for (const PushBlock& block : bindings.pushes()) {
+        if (block.spill_set < 0) {
+            record_push_constants(vk, commands, bindings, block, arguments);
+            continue;
+        }
+        const uint32_t offset = uint32_t(bytes.store(arguments, block.size, block.scope));
+        const VkDescriptorSet set = m_uploads.spill_set(*bytes.page());
+        vk.CmdBindDescriptorSets(commands, point, bindings.pipeline_layout(), uint32_t(block.spill_set), 1, &set, 1,
+                                 &offset);
+    }
+}
+
 VkCommandBuffer VulkanRecorder::record_bindings(VulkanKernel& kernel, const ArgumentView& arguments)
 {
-    UniformBytes bytes(m_context, m_uploads, kernel, arguments);
+    const VulkanBindings& bindings = kernel.bindings();
+    UniformBytes bytes(m_context, m_uploads, uniform_bytes(m_context, bindings));
     static thread_local std::vector<VkDescriptorSet> sets;
-    sets.assign(kernel.sets().size(), VK_NULL_HANDLE);
-    for (size_t i = 0; i < sets.size(); ++i)
-        if (!kernel.sets()[i].sources.empty())
-            sets[i] = m_descriptors.write(kernel, kernel.sets()[i], arguments, bytes);
-
-    const VulkanFunctions& vk = m_context.vk;
+    write_sets(bindings, arguments, bytes, sets);
     VkCommandBuffer commands = m_queue.begin_command();
     CommandList& list = *m_queue.current_list();
     if (list.bound != kernel.pipeline()) {
-        vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline());
+        m_context.vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline());
         list.bound = kernel.pipeline();
     }
-    for (size_t i = 0; i < sets.size(); ++i)
-        if (sets[i])
-            vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline_layout(), uint32_t(i), 1,
-                                     &sets[i], 0, nullptr);
-    if (kernel.push_scope() < 0)
-        return commands;
-    if (kernel.spill_set() >= 0) {
-        const uint32_t offset = uint32_t(bytes.store(kernel.push_size(), size_t(kernel.push_scope())));
-        const VkDescriptorSet set = m_uploads.spill_set(*bytes.page());
-        vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline_layout(),
-                                 uint32_t(kernel.spill_set()), 1, &set, 1, &offset);
-    } else
-        record_push_constants(vk, commands, kernel, arguments);
+    bind_arguments(commands, VK_PIPELINE_BIND_POINT_COMPUTE, bindings, sets, arguments, bytes);
     return commands;
 }
 

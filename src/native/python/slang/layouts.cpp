@@ -220,6 +220,7 @@ void bind_program_layout(nb::module_& m)
         .def_ro("nested_scope", &ProgramLayout::nested_scope)
         .def_prop_ro("entry_point_nested_scope",
                      [](const ProgramLayout& self) { return self.entry_point().nested_scope; })
+        .def_prop_ro("stage", [](const ProgramLayout& self) { return stage_name(self.entry_point().stage); })
         .def_prop_ro("entry_points", [](const ProgramLayout& self) { return to_dicts(self.entry_points); })
         .def_prop_ro("vertex_inputs", [](const ProgramLayout& self) { return to_dicts(self.vertex_inputs); })
         .def_prop_ro("scopes", [](const ProgramLayout& self) { return to_dicts(self.scopes); })
