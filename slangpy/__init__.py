@@ -204,8 +204,7 @@ _LAZY = {
     **dict.fromkeys(("ComparisonReport", "compare"), "tools.comparison"),
     **dict.fromkeys(_OF_COMPILER, "_slang"),
     **dict.fromkeys(
-        ("loadModule", "clearSessionShaderCache", "clearPersistentShaderCache", "clearShaderCaches"),
-        "pytorch.kernels.load",
+        ("loadModule", "clearSessionShaderCache", "clearPersistentShaderCache", "clearShaderCaches"), "pytorch.kernels.load"
     ),
     "autograd_function": "pytorch.kernels.autograd",
     "jax_function": "jax.functions",
@@ -223,9 +222,7 @@ def _find(name: str):
         globals()[name] = missing
         return missing
     if name in ("NDBuffer", "NDDifferentiableBuffer"):  # what tutorials of before 0.41 make
-        raise AttributeError(
-            f"module 'slangpy' has no attribute '{name}', which became Tensor: use Tensor.empty(device, ...)"
-        )
+        raise AttributeError(f"module 'slangpy' has no attribute '{name}', which became Tensor: use Tensor.empty(device, ...)")
     if name in ("empty", "zeros", "ones", "full"):
         raise AttributeError(f"module 'slangpy' has no attribute '{name}'; use Tensor.{name}(device, ...)")
     if name in ("array", "asarray", "from_numpy", "from_torch"):

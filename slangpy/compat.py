@@ -188,9 +188,7 @@ class _OlderPath(ModuleType):
     """A module by a path of PATHS. What it names is imported when it is asked for."""
 
     def __init__(self, name: str, homes: dict[str, tuple[str, str]]) -> None:
-        super().__init__(
-            name, "What stands elsewhere in slangpy, by the path that programs name; see slangpy/compat.py."
-        )
+        super().__init__(name, "What stands elsewhere in slangpy, by the path that programs name; see slangpy/compat.py.")
         self.__spec__ = ModuleSpec(name, None, is_package=True)
         self.__path__ = []
         self.__all__ = sorted(homes)
