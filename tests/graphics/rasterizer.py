@@ -157,10 +157,11 @@ def edge(a: Array, b: Array, p: Array) -> Array:
 
 
 def has_ties(canvas: Canvas, corners: Array) -> bool:
-    """Whether a sample lies on an edge, where devices may differ, or nothing is between the corners."""
+    """Whether a sample lies on an edge, where devices may differ, or the triangle is a sliver, whose colours change too fast
+    for float32."""
     points, _ = sample_points(canvas)
     pairs = [(corners[i], corners[(i + 1) % 3]) for i in range(3)]
-    return edge(*corners) == 0 or any((edge(a, b, points) == 0).any() for a, b in pairs)
+    return abs(edge(*corners)) < 8 * GRID * GRID or any((edge(a, b, points) == 0).any() for a, b in pairs)
 
 
 def draw_triangle(canvas: Canvas, state: State, corners: Array, colors: Array, z: float, flips: bool = False) -> None:
