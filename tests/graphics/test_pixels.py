@@ -19,6 +19,7 @@ from drawing import (
     pipeline,
     position_layout,
     program,
+    record,
     render,
     strip,
     texture,
@@ -474,6 +475,76 @@ def test_uniforms_of_entry_points(drawer: spy.Device) -> None:
         and image[3, 4].tolist() == [3, 6, 9, 12]
         and image[7, 7].tolist() == [0] * 4
     )
+
+
+def test_uniforms_of_one_entry_point(drawer: spy.Device) -> None:
+    target, one = texture(drawer), pipeline(drawer, "own")
+    encoder = drawer.create_command_encoder()
+    with encoder.begin_render_pass(color_attachments=[{"view": target}]) as render_pass:
+        cursor = spy.ShaderCursor(render_pass.bind_pipeline(one))
+        cursor.tint = WHITE
+        render_pass.set_render_state(vertex_buffers=[strip(drawer)])
+        for offset in ((0.0, 1.0), (1.0, 0.0)):
+            cursor.find_entry_point(0).offset = offset
+            render_pass.draw(vertex_count=3)
+    drawer.submit_command_buffer(encoder.finish())
+    assert picture(target.to_numpy()) == ["####....", "#####...", "######..", "#######."] + ["....####"] * 4
+
+
+ORDERED = """
+[shader("compute")] [numthreads(8, 1, 1)]
+void place(uint3 i : SV_DispatchThreadID, uniform RWStructuredBuffer<float2> corners, uniform float size)
+{ if (i.x < 3) corners[i.x] = float2(i.x == 1 ? size : -1, i.x == 2 ? size : -1); }
+[shader("compute")] [numthreads(8, 8, 1)]
+void sum(uint3 i : SV_DispatchThreadID, uniform Texture2D<float4> drawn, uniform RWStructuredBuffer<uint> total)
+{ if (drawn[i.xy].w != 0) InterlockedAdd(total[0], 1); }
+"""
+
+
+def test_order_with_kernels(drawer: spy.Device) -> None:
+    """Kernels write vertices, a pass draws them, kernels read what it drew: in one command buffer, again and again."""
+    code = drawer.load_module_from_source("ordered", ORDERED)
+    place, total_of = (
+        drawer.create_compute_kernel(drawer.link_program([code], [code.entry_point(n)])) for n in ("place", "sum")
+    )
+    usage = spy.BufferUsage.unordered_access | spy.BufferUsage.vertex_buffer
+    corners = drawer.create_buffer(size=24, struct_size=8, usage=usage)
+    totals = [drawer.create_buffer(size=4, struct_size=4, usage=spy.BufferUsage.unordered_access) for _ in range(6)]
+    target, one = texture(drawer), pipeline(drawer)
+    encoder = drawer.create_command_encoder()
+    for i, total in enumerate(totals):
+        place.dispatch([3, 1, 1], command_encoder=encoder, corners=corners, size=1.0 if i % 2 else 3.0)
+        record(
+            drawer, encoder, {"color_attachments": [{"view": target}]}, [Draw(one, state={"vertex_buffers": [corners]})]
+        )
+        total_of.dispatch([8, 8, 1], command_encoder=encoder, drawn=target, total=total)
+    drawer.submit_command_buffer(encoder.finish())
+    assert [int(total.to_numpy().view(np.uint32)[0]) for total in totals] == [64, 28] * 3
+
+
+LAYERED = """
+struct Vertex { float4 p : SV_Position; uint layer : SV_RenderTargetArrayIndex; }
+[shader("vertex")] Vertex vs(uint i : SV_VertexID, uint instance : SV_InstanceID)
+{ return { float4(i == 1 ? 3 : -1, i == 2 ? 3 : -1, 0, 1), instance }; }
+[shader("fragment")] float4 fs(uint layer : SV_RenderTargetArrayIndex) : SV_Target { return float4(layer + 1, 0, 0, 1); }
+"""
+
+
+def test_layered(drawer: spy.Device) -> None:
+    """The vertex shader chooses the layer of each instance."""
+    array = drawer.create_texture(
+        type=spy.TextureType.texture_2d_array, format=FORMAT, width=4, height=4, array_length=3,
+        usage=spy.TextureUsage.render_target,
+    )  # fmt: skip
+    code = drawer.load_module_from_source("layered", LAYERED)
+    linked = drawer.link_program([code], [code.entry_point("vs"), code.entry_point("fs")])
+    one = drawer.create_render_pipeline(linked, targets=[{"format": FORMAT}])
+    encoder = drawer.create_command_encoder()
+    with encoder.begin_render_pass(color_attachments=[{"view": array, "clear_value": (9, 9, 9, 9)}]) as render_pass:
+        render_pass.bind_pipeline(one)
+        render_pass.draw(vertex_count=3, instance_count=2)
+    drawer.submit_command_buffer(encoder.finish())
+    assert [array.to_numpy(layer)[..., 0].tolist() for layer in range(3)] == [[[x] * 4] * 4 for x in (1.0, 2.0, 9.0)]
 
 
 def test_attachment_then_texture_then_attachment(drawer: spy.Device) -> None:
