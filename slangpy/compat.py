@@ -80,7 +80,6 @@ PATHS: dict[str, dict[str, str]] = {
 """Paths that programs and pickles name, where no module stands: where the names that they have lie (`old=new` where a name
 changed, too)."""
 
-_KERNELS = "use compute kernels, which write textures and buffers"
 _RAYS = "ray tracing is not available yet; build and walk the structure in a compute kernel"
 _WINDOW = "read textures back with to_numpy() and show them with another library"
 _BINDLESS = "pass buffers, textures and pointers as parameters"
@@ -88,17 +87,7 @@ _COOPERATIVE = "use float or half matrices in plain Slang code"
 
 CLASSES: dict[str, str] = {
     **dict.fromkeys(("BindlessDesc", "DescriptorHandle", "DescriptorHandleType"), _BINDLESS),
-    **dict.fromkeys(
-        (
-            "InputLayout", "InputLayoutDesc", "InputElementDesc", "InputSlotClass", "VertexStreamDesc", "RenderPassEncoder",
-            "RenderPassDesc", "RenderPassColorAttachment", "RenderPassDepthStencilAttachment", "RenderPipeline",
-            "RenderPipelineDesc", "RenderState", "RenderTargetWriteMask", "RasterizerDesc", "BlendFactor", "BlendOp",
-            "AspectBlendDesc", "ColorTargetDesc", "DepthStencilDesc", "DepthStencilOpDesc", "MultisampleDesc",
-            "PrimitiveTopology", "CullMode", "FillMode", "FrontFaceMode", "StencilOp", "LoadOp", "StoreOp", "ScissorRect",
-            "Viewport", "IndexFormat", "DrawArguments", "IndirectDrawArguments", "IndirectDrawIndexedArguments",
-        ),
-        _KERNELS,
-    ),
+    **dict.fromkeys(("IndirectDrawArguments", "IndirectDrawIndexedArguments"), "write the numbers as uint32 into a buffer"),
     **dict.fromkeys(
         (
             "AccelerationStructure", "AccelerationStructureDesc", "AccelerationStructureHandle",
@@ -135,7 +124,6 @@ MODULES: dict[str, str] = {
 
 METHODS: dict[str, dict[str, str]] = {
     "Device": {
-        **dict.fromkeys(("create_input_layout", "create_render_pipeline"), _KERNELS),
         **dict.fromkeys(
             (
                 "create_ray_tracing_pipeline", "create_shader_table", "get_acceleration_structure_sizes",
@@ -155,7 +143,6 @@ METHODS: dict[str, dict[str, str]] = {
         "get_timestamp_calibration": "compare timestamps of one query pool",
     },
     "CommandEncoder": {
-        "begin_render_pass": _KERNELS,
         **dict.fromkeys(
             (
                 "begin_ray_tracing_pass", "build_acceleration_structure", "copy_acceleration_structure",
@@ -165,7 +152,6 @@ METHODS: dict[str, dict[str, str]] = {
             _RAYS,
         ),
         **dict.fromkeys(("convert_coop_vec_matrix", "convert_coop_vec_matrices"), _COOPERATIVE),
-        "clear_texture_depth_stencil": _KERNELS,
     },
 }  # fmt: skip
 

@@ -114,6 +114,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     names = _selected()
     if metafunc.definition.get_closest_marker("needs_kernels"):
         names = [name for name in names if name != "null"]
+    if metafunc.definition.get_closest_marker("draws"):
+        names = [name for name in names if name in ("vulkan", "d3d12")]
     if metafunc.definition.get_closest_marker("one") and not EVERYTHING:
         first = _first_of(names)
         names = [name for name in names if name in ("null", first)]

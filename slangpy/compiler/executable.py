@@ -62,8 +62,19 @@ def make_executable(device: Any, text: bytes, layout: Any, label: str, options: 
         code = with_prelude(text, format, defines)
         if config.dump_slang_intermediates:
             dump(f"{label}.{format}", code)
-        build = compile_kernel if format == "cpp" else type(device).compile
-        return build(device, code, layout.entry_point_name, label=label, group_size=layout.group_size, **options)
+        if format == "cpp":
+            return compile_kernel(
+                device, code, layout.entry_point_name, label=label, group_size=layout.group_size, **options
+            )
+        return type(device).compile(
+            device,
+            code,
+            layout.entry_point_name,
+            stage=layout.stage,
+            label=label,
+            group_size=layout.group_size,
+            **options,
+        )
 
     return cached_executable(device, key, label, compile)
 

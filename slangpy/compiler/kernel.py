@@ -31,6 +31,9 @@ __all__ = [
 
 _NO_STREAM = _native.NativeHandle()
 
+RASTER_STAGES = frozenset(("vertex", "hull", "domain", "geometry", "fragment", "mesh", "amplification"))
+"""Stages of render pipelines."""
+
 
 def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> tuple[Any, bytes]:
     """A linked entry point as the device's executable kernel, through the disk cache, and the target code of it."""
@@ -53,6 +56,24 @@ def _compile_options(program: Any) -> dict[str, Any]:
         "optimization": program.optimization,
         "debug_info": program.debug_info != 0,
     }
+
+
+def compile_stage(device: Any, program: Any, entry_point: int, label: str) -> tuple[bytes, bytes]:
+    """One entry point of a render pipeline: what the device takes, and the target code."""
+    start = time.perf_counter()
+    with compiling(f"compiling {label} for {device.info.type.name}", why_slow(device)):
+        text = target_code(device, program, entry_point, label)
+        remember(device, program)
+        if device.desc.enable_compilation_reports:
+            name, seconds = program.entry_point_names[entry_point], time.perf_counter() - start
+            report_step(device, "code_generation", label, seconds, 0, program, name)
+        layout = program.binding_layout(entry_point)
+        return make_executable(device, text, layout, label, _compile_options(program)).code, text
+
+
+def root_layout(program: Any) -> Any:
+    """How the parameters of a program are bound: those of all entry points of a render pipeline, else of the first."""
+    return program.pipeline_layout() if RASTER_STAGES & set(program.stages) else program.binding_layout(0)
 
 
 def check_program(function: str, device: Any, program: Any) -> None:
@@ -90,6 +111,11 @@ class ComputePipeline:
         names = list(program.entry_point_names)
         if not names:
             raise ValueError("create_compute_pipeline: the program has no entry point; link one with link_program()")
+        if program.stages[0] in RASTER_STAGES:
+            raise ValueError(
+                f"create_compute_pipeline: '{names[0]}' is a {program.stages[0]} entry point; make a render pipeline of it "
+                "with create_render_pipeline()"
+            )
         self._device = device
         self._program = program
         self._label = label or names[0]
@@ -302,9 +328,9 @@ def create_compute_kernel(device: Any, program: Any) -> ComputeKernel:
 
 
 def create_root_shader_object(device: Any, program: Any) -> Any:
-    """Empty values for all parameters of the program's first entry point."""
+    """Empty values for all parameters of the program: of its first entry point, or of all those of a render pipeline."""
     check_program("create_root_shader_object", device, program)
-    return _native.ShaderObject(device, program.binding_layout(0))
+    return _native.ShaderObject(device, root_layout(program))
 
 
 def create_shader_object(device: Any, layout: Any) -> Any:

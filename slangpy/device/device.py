@@ -24,9 +24,11 @@ from slangpy.device.commands import CommandRecordingEvent
 from slangpy.device.log import log_info, log_warn, log_warn_once
 from slangpy.device.profile import Profile
 from slangpy.device.state import DeviceCallbacks, DeviceState
+from slangpy.graphics.pipeline import RenderPipeline, create_render_pipeline
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
 
 def device_type(name: str) -> DeviceType:
     """The type that a name such as "cpu" stands for."""
@@ -312,6 +314,13 @@ class Device(_native.Device, Shared):
     def create_compute_kernel(self, program: Any) -> kernel.ComputeKernel:
         self._check_open()
         return kernel.create_compute_kernel(self, program)
+
+    def create_render_pipeline(self, *args: Any, **kwargs: Any) -> RenderPipeline:
+        """create_render_pipeline(program, input_layout=None, primitive_topology=triangle_list, targets=[],
+        depth_stencil=None, rasterizer=None, multisample=None, defer_target_compilation=False, label=None), or one
+        `RenderPipelineDesc` or dict. ValueError names the vertex input, target or field that is wrong."""
+        self._check_open()
+        return create_render_pipeline(self, *args, **kwargs)
 
     def create_root_shader_object(self, program: Any) -> Any:
         self._check_open()

@@ -11,7 +11,7 @@ namespace spy {
 namespace {
 
 constexpr uint32_t magic = 0x4c595053; // "SPYL"
-constexpr uint32_t version = 2;
+constexpr uint32_t version = 3;
 constexpr uint32_t no_type = 0xffffffff;
 constexpr auto last_scalar = ScalarType(uint8_t(ScalarType::count_) - 1);
 
@@ -272,48 +272,97 @@ void pass_slot(Archive& archive, Slot& slot)
     archive.pass(slot.channels);
 }
 
+/// What is stored of an entry point beside its parameters.
+template <typename Archive, typename Entry>
+void pass_entry_point(Archive& archive, Entry& entry)
+{
+    archive.pass(entry.name);
+    archive.pass(entry.stage, ShaderStage::dispatch);
+    archive.pass(entry.scope);
+    archive.pass(entry.slot);
+    archive.pass(entry.nested_scope);
+}
+
+template <typename Archive, typename Input>
+void pass_vertex_input(Archive& archive, Input& input)
+{
+    archive.pass(input.semantic);
+    archive.pass(input.semantic_index);
+    archive.pass(input.location);
+    archive.pass(input.scalar, last_scalar);
+    archive.pass(input.channels);
+}
+
 bool fits(uint64_t offset, uint64_t size, uint64_t total) { return size <= total && offset <= total - size; }
+
+bool fits(const EntryPoint& entry, const ProgramLayout& layout)
+{
+    return entry.scope > 0 && entry.scope < layout.scopes.size() && entry.nested_scope <= layout.scopes.size() &&
+        fits(entry.slot, entry.parameters->slot_count, layout.slots.size()) &&
+        entry.parameters->size <= layout.scopes[entry.scope].size;
+}
 
 /// Every handle must lie inside its block: it will be written there.
 void check_places(const ProgramLayout& layout)
 {
     const std::vector<ScopeLayout>& scopes = layout.scopes;
-    bool good = scopes.size() >= 2 && layout.nested_scope <= scopes.size() &&
-        layout.entry_point_nested_scope <= scopes.size() && layout.entry_point_slot <= layout.slots.size() &&
-        layout.globals->slot_count <= layout.slots.size() &&
-        layout.entry_point->slot_count <= layout.slots.size() - layout.entry_point_slot;
+    bool good = scopes.size() >= 2 && !layout.entry_points.empty() && layout.nested_scope <= scopes.size() &&
+        layout.globals->slot_count <= layout.slots.size() && layout.globals->size <= scopes[0].size;
+    for (size_t i = 0; good && i < layout.entry_points.size(); ++i)
+        good = fits(layout.entry_points[i], layout);
     for (size_t i = 0; good && i < scopes.size(); ++i)
         good = scopes[i].parent >= -1 && scopes[i].parent < int64_t(i) &&
             (scopes[i].parent < 0 || fits(scopes[i].parent_offset, 8, scopes[size_t(scopes[i].parent)].size));
     for (size_t i = 0; good && i < layout.slots.size(); ++i)
         good = layout.slots[i].scope < scopes.size() &&
             fits(layout.slots[i].offset, layout.slots[i].size, scopes[layout.slots[i].scope].size);
-    good = good && layout.globals->size <= scopes[0].size && layout.entry_point->size <= scopes[1].size;
     if (!good)
         Reader::corrupt();
 }
 
 } // namespace
 
+const char* stage_name(ShaderStage stage)
+{
+    static constexpr const char* names[] = {
+        "none",         "vertex",  "hull",        "domain", "geometry", "fragment", "compute",       "ray_generation",
+        "intersection", "any_hit", "closest_hit", "miss",   "callable", "mesh",     "amplification", "dispatch"};
+    return size_t(stage) < std::size(names) ? names[size_t(stage)] : "none";
+}
+
+ShaderStage stage_from_name(std::string_view name)
+{
+    for (int i = 0; i <= int(ShaderStage::dispatch); ++i)
+        if (name == stage_name(ShaderStage(i)))
+            return ShaderStage(i);
+    fail_value("'", name, "' is no stage of a shader; stages are vertex, fragment, compute, mesh and so on");
+}
+
 std::string serialize(const ProgramLayout& layout)
 {
     Writer out;
     out.put(magic);
     out.put(version);
-    const uint32_t globals = out.id(layout.globals.get()), entry_point = out.id(layout.entry_point.get());
+    const uint32_t globals = out.id(layout.globals.get());
+    for (const EntryPoint& entry : layout.entry_points)
+        out.id(entry.parameters.get());
     out.write_types();
     out.put(globals);
-    out.put(entry_point);
-    out.put(layout.entry_point_slot);
     out.put(layout.nested_scope);
-    out.put(layout.entry_point_nested_scope);
+    out.put(uint32_t(layout.entry_points.size()));
+    for (const EntryPoint& entry : layout.entry_points) {
+        out.put(out.id(entry.parameters.get()));
+        pass_entry_point(out, entry);
+    }
+    out.put(uint32_t(layout.vertex_inputs.size()));
+    for (const VertexInput& input : layout.vertex_inputs)
+        pass_vertex_input(out, input);
     out.put(uint32_t(layout.scopes.size()));
     for (const ScopeLayout& scope : layout.scopes)
         pass_scope(out, scope);
     out.put(uint32_t(layout.slots.size()));
     for (const SlotLayout& slot : layout.slots)
         pass_slot(out, slot);
-    out.put(layout.entry_point_name);
     for (uint32_t size : layout.group_size)
         out.put(size);
     return out.take();
@@ -326,17 +375,21 @@ ref<ProgramLayout> deserialize_program_layout(std::string_view bytes)
     in.read_header();
     in.read_types();
     layout->globals = in.get_type();
-    layout->entry_point = in.get_type();
-    in.get(layout->entry_point_slot);
     in.get(layout->nested_scope);
-    in.get(layout->entry_point_nested_scope);
+    layout->entry_points.resize(in.get_count(20));
+    for (EntryPoint& entry : layout->entry_points) {
+        entry.parameters = in.get_type();
+        pass_entry_point(in, entry);
+    }
+    layout->vertex_inputs.resize(in.get_count(17));
+    for (VertexInput& input : layout->vertex_inputs)
+        pass_vertex_input(in, input);
     layout->scopes.resize(in.get_count(30));
     for (ScopeLayout& scope : layout->scopes)
         pass_scope(in, scope);
     layout->slots.resize(in.get_count(40));
     for (SlotLayout& slot : layout->slots)
         pass_slot(in, slot);
-    in.get(layout->entry_point_name);
     for (uint32_t& size : layout->group_size)
         in.get(size);
     in.expect_end();

@@ -5,7 +5,7 @@
 // A program's parameters are addressed by three counters, each relative to the enclosing aggregate:
 //   byte   offset inside the current scope's uniform bytes,
 //   slot   index into the flat list of resources (an array of N textures takes N slots),
-//   scope  index of a separately stored block of bytes: 0 = globals, 1 = entry point parameters,
+//   scope  index of a separately stored block of bytes: 0 = globals, then one for the parameters of each entry point,
 //          then one for every ConstantBuffer<T> and ParameterBlock<T>.
 #include "core/format.h"
 #include "core/ref.h"
@@ -133,17 +133,59 @@ struct SlotLayout {
     uint32_t channels = 0;                ///< texel components of textures
 };
 
-/// Everything a backend must know to bind the arguments of one linked entry point.
+/// What an entry point is for; the numbers are Slang's.
+enum class ShaderStage : uint8_t {
+    none,
+    vertex,
+    hull,
+    domain,
+    geometry,
+    fragment,
+    compute,
+    ray_generation,
+    intersection,
+    any_hit,
+    closest_hit,
+    miss,
+    callable,
+    mesh,
+    amplification,
+    dispatch,
+};
+const char* stage_name(ShaderStage stage);
+/// ValueError for a name that is none.
+ShaderStage stage_from_name(std::string_view name);
+
+/// One entry point of a program, and where its own parameters are bound.
+struct EntryPoint {
+    std::string name; ///< as it stands in the target code
+    ShaderStage stage = ShaderStage::compute;
+    ref<TypeLayout> parameters; ///< struct of them: `scope`, byte 0, `slot`
+    uint32_t scope = 1, slot = 0;
+    uint32_t nested_scope = 2; ///< first scope of the blocks inside
+};
+
+/// What a vertex shader reads from vertex buffers; system values are not among them.
+struct VertexInput {
+    std::string semantic; ///< in capitals, without its number
+    uint32_t semantic_index = 0;
+    uint32_t location = 0; ///< Vulkan
+    ScalarType scalar = ScalarType::none;
+    uint32_t channels = 0;
+};
+
+/// Everything a backend must know to bind the arguments of a program: one entry point, or those of a render pipeline.
 struct ProgramLayout : Object {
-    ref<TypeLayout> globals;     ///< struct of the global parameters: scope 0, byte 0, slot 0
-    ref<TypeLayout> entry_point; ///< struct of the entry point parameters: scope 1, byte 0, slot = entry_point_slot
-    uint32_t entry_point_slot = 0;
-    uint32_t nested_scope = 2; ///< scopes of nested blocks begin here: first those in globals, then the entry point's
-    uint32_t entry_point_nested_scope = 2;
+    ref<TypeLayout> globals;              ///< struct of the global parameters: scope 0, byte 0, slot 0
+    uint32_t nested_scope = 2;            ///< scopes of nested blocks begin here: those in globals first
+    std::vector<EntryPoint> entry_points; ///< at least one, in the order of the program
+    std::vector<VertexInput> vertex_inputs;
     std::vector<ScopeLayout> scopes;
     std::vector<SlotLayout> slots;
-    std::string entry_point_name; ///< as it stands in the target code
-    uint32_t group_size[3] = {1, 1, 1};
+    uint32_t group_size[3] = {1, 1, 1}; ///< of the first entry point
+
+    /// The only one of a compute program.
+    const EntryPoint& entry_point() const { return entry_points.front(); }
 };
 
 /// Compact binary form for the disk cache. Reading checks every length and throws spy::Error on corrupt data.

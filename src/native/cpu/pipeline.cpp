@@ -149,9 +149,9 @@ CpuKernel::CpuKernel(ref<Device> device, const KernelDesc& desc)
             desc.label, ": its local variables, recorded states of loops included, take ", m_stack,
             " bytes of stack for each thread, and the cpu device gives it ", most_stack,
             ": use smaller local arrays or buffers, or lower [MaxIters(n)], of which nested loops multiply theirs");
-    void* symbol = m_library->symbol(m_layout->entry_point_name);
+    void* symbol = m_library->symbol(m_layout->entry_point().name);
     if (!symbol)
-        fail_runtime("the compiled code of ", desc.label, " has no function '", m_layout->entry_point_name, "'");
+        fail_runtime("the compiled code of ", desc.label, " has no function '", m_layout->entry_point().name, "'");
     std::memcpy(&m_function, &symbol, sizeof(symbol));
     if (auto* host = static_cast<const SpyHost**>(m_library->symbol("_spy_host")))
         *host = &host_functions();

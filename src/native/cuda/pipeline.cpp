@@ -24,8 +24,8 @@ CudaKernel::CudaKernel(ref<CudaDevice> device, const KernelDesc& desc) : Kernel(
                             m_label, "' for ", device->context().arch(), " (driver ", api.driver_version / 1000, ".",
                             api.driver_version % 1000 / 10, ")", log[0] ? " " : "", log);
     try {
-        CUresult result = api.cuModuleGetFunction(&m_function, m_module, m_layout->entry_point_name.c_str());
-        device->context().check(result, "find the entry point '", m_layout->entry_point_name, "' of '", m_label, "'");
+        CUresult result = api.cuModuleGetFunction(&m_function, m_module, m_layout->entry_point().name.c_str());
+        device->context().check(result, "find the entry point '", m_layout->entry_point().name, "' of '", m_label, "'");
         find_globals();
         check_parameters();
         read_limits();
@@ -66,8 +66,8 @@ void CudaKernel::check_parameters()
 {
     CudaDevice& device = *static_cast<CudaDevice*>(m_device.get());
     std::vector<const FieldLayout*> fields;
-    if (m_layout->entry_point)
-        for (const FieldLayout& field : m_layout->entry_point->fields)
+    if (const TypeLayout* own = m_layout->entry_point().parameters.get())
+        for (const FieldLayout& field : own->fields)
             if (field.type && (field.type->size || field.type->slot_count || field.type->scope_count))
                 fields.push_back(&field); // system values and empty structs are no parameters of the code
     // The driver wants the end of the last parameter, without the padding of a struct.

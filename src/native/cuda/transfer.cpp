@@ -97,6 +97,12 @@ namespace {
 
 uint64_t address_of(const ref<Buffer>& buffer, uint64_t offset) { return buffer->device_address() + offset; }
 
+[[noreturn]] void refuse_drawing(const Device& device)
+{
+    require_rasterization(&device, "render pass");
+    fail(ErrorKind::not_implemented, "render passes are not implemented by CUDA devices");
+}
+
 template <typename... Cases>
 struct Overload : Cases... {
     using Cases::operator()...;
@@ -149,6 +155,9 @@ void CudaCommands::execute(const Command& recorded, CUstream stream, bool tracke
                    },
                    [&](const command::Barrier&) { }, // a stream is in order
                    [&](const command::DebugMarker&) { },
+                   // encoders refuse these: there is no feature 'rasterization'
+                   [&](const command::ClearDepthStencil&) { refuse_drawing(m_device); },
+                   [&](const command::RenderPass&) { refuse_drawing(m_device); },
                    [&](const command::Callback& c) {
                        // The callback may need a lock (Python's) whose holder waits for ours.
                        lock.unlock();

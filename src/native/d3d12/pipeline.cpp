@@ -64,7 +64,7 @@ std::vector<D3D12_DESCRIPTOR_RANGE> ranges_of(const std::vector<SlotLayout>& slo
 } // namespace
 
 D3D12Kernel::D3D12Kernel(ref<Device> device, const KernelDesc& desc)
-    : Kernel(std::move(device), desc.layout, desc.label.empty() ? desc.layout->entry_point_name : desc.label)
+    : Kernel(std::move(device), desc.layout, desc.label.empty() ? desc.layout->entry_point().name : desc.label)
 {
     constexpr uint64_t max_constants = 65536; // of a constant buffer
     for (uint32_t i = 0; i < m_layout->scopes.size(); ++i) {

@@ -1,7 +1,8 @@
 #pragma once
 // A recorded command list: plain data that every backend can execute, any number of times.
-#include "device/device.h"
+#include "device/render.h"
 
+#include <optional>
 #include <variant>
 
 namespace spy {
@@ -11,6 +12,36 @@ struct Offset3 {
 };
 struct Extent3 {
     uint32_t width = 1, height = 1, depth = 1;
+};
+
+struct Viewport {
+    float x = 0.f, y = 0.f, width = 0.f, height = 0.f; ///< pixels from the upper left corner
+    float min_depth = 0.f, max_depth = 1.f;
+};
+struct ScissorRect {
+    uint32_t min_x = 0, min_y = 0, max_x = 0, max_y = 0; ///< max excluded
+};
+struct BufferOffset {
+    ref<Buffer> buffer;
+    uint64_t offset = 0;
+};
+struct DrawArguments {
+    uint32_t vertex_count = 0, instance_count = 1; ///< indexed: vertex_count is the number of indices
+    uint32_t start_vertex_location = 0, start_instance_location = 0, start_index_location = 0;
+};
+struct RenderState {
+    uint32_t stencil_ref = 0;
+    /// Resolved: at least one of each, and as many rectangles as viewports.
+    std::vector<Viewport> viewports;
+    std::vector<ScissorRect> scissor_rects;
+    std::vector<BufferOffset> vertex_buffers; ///< by stream
+    BufferOffset index_buffer;
+    IndexFormat index_format = IndexFormat::uint32;
+};
+/// The values of a program's parameters.
+struct BoundArguments {
+    std::vector<std::vector<uint8_t>> scopes;
+    std::vector<ref<Object>> slots, keep_alive;
 };
 
 namespace command {
@@ -103,14 +134,56 @@ struct DebugMarker {
 struct Callback {
     std::function<void(NativeHandle)> function;
 };
+struct ClearDepthStencil {
+    ref<Texture> texture;
+    SubresourceRange range;
+    bool clear_depth, clear_stencil;
+    float depth;
+    uint32_t stencil;
+};
+
+/// One draw with all that it needs: nothing is left over from the draw before. What two draws share, they point to.
+struct Draw {
+    enum class Kind { vertices, indexed, indirect, indexed_indirect, mesh_tasks } kind = Kind::vertices;
+    ref<RenderPipeline> pipeline;
+    std::shared_ptr<const RenderState> state;
+    std::shared_ptr<const BoundArguments> bound;
+    DrawArguments arguments;               ///< vertices, indexed
+    BufferOffset indirect, count;          ///< indirect: records, tightly packed; count.buffer may be null
+    uint32_t max_draw_count = 0;           ///< indirect
+    std::array<uint32_t, 3> group_count{}; ///< mesh tasks
+};
+using RenderItem = std::variant<Draw, WriteTimestamp, DebugMarker>;
+
+struct ColorAttachment {
+    ref<TextureView> view, resolve_target; ///< resolve_target may be null
+    LoadOp load_op;
+    StoreOp store_op;
+    std::array<uint32_t, 4> clear_bits; ///< floats, or whole numbers for integer formats, bit for bit
+};
+struct DepthStencilAttachment {
+    ref<TextureView> view;
+    LoadOp depth_load_op, stencil_load_op;
+    StoreOp depth_store_op, stencil_store_op;
+    bool depth_read_only, stencil_read_only;
+    float depth_clear_value;
+    uint32_t stencil_clear_value;
+};
+/// A whole pass. It reads what came before and is seen by what comes after; its draws are ordered as APIs order draws.
+struct RenderPass {
+    std::vector<ColorAttachment> colors;
+    std::optional<DepthStencilAttachment> depth_stencil;
+    uint32_t width = 0, height = 0, layer_count = 1, sample_count = 1; ///< of all attachments
+    std::vector<RenderItem> items;
+};
 
 } // namespace command
 
-using Command =
-    std::variant<command::Dispatch, command::DispatchIndirect, command::CopyBuffer, command::FillBuffer,
-                 command::UploadBuffer, command::CopyTexture, command::CopyTextureToBuffer,
-                 command::CopyBufferToTexture, command::UploadTexture, command::ClearTexture, command::WriteTimestamp,
-                 command::ResolveQuery, command::Barrier, command::DebugMarker, command::Callback>;
+using Command = std::variant<command::Dispatch, command::DispatchIndirect, command::CopyBuffer, command::FillBuffer,
+                             command::UploadBuffer, command::CopyTexture, command::CopyTextureToBuffer,
+                             command::CopyBufferToTexture, command::UploadTexture, command::ClearTexture,
+                             command::WriteTimestamp, command::ResolveQuery, command::Barrier, command::DebugMarker,
+                             command::Callback, command::ClearDepthStencil, command::RenderPass>;
 
 /// One recording from its encoder to its command buffer; tells when it ends without having been submitted.
 struct Recording {

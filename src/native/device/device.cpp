@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "device/render.h"
 
 #include <algorithm>
 #include <chrono>
@@ -208,9 +209,21 @@ Kernel::Kernel(ref<Device> device, ref<ProgramLayout> layout, std::string label)
       m_layout(std::move(layout)),
       m_label(std::move(label))
 {
-    for (size_t i = 0; i < m_layout->slots.size(); ++i)
-        if (m_layout->slots[i].path == print_slot_path)
-            m_print_slot = int(i);
+    m_print_slot = print_slot_of(*m_layout);
+}
+
+int print_slot_of(const ProgramLayout& layout)
+{
+    for (size_t i = 0; i < layout.slots.size(); ++i)
+        if (layout.slots[i].path == print_slot_path)
+            return int(i);
+    return -1;
+}
+
+ref<RenderPipeline> Device::create_render_pipeline(const RenderPipelineDesc&)
+{
+    require_rasterization(this, "create_render_pipeline");
+    fail(ErrorKind::not_implemented, "create_render_pipeline is not implemented by this ", m_info.api_name, " device");
 }
 
 bool Device::has_feature(std::string_view name) const

@@ -16,6 +16,8 @@ namespace spy {
 
 class Device;
 class CommandBuffer;
+class RenderPipeline;
+struct RenderPipelineDesc;
 class Profiler;
 
 /// Base of everything a device creates. Holds its device, so the device outlives it.
@@ -160,7 +162,7 @@ protected:
 /// One entry point in executable form.
 struct KernelDesc {
     std::string_view code;     ///< what Device::compile returned
-    ref<ProgramLayout> layout; ///< entry_point_name, group_size and how arguments are bound
+    ref<ProgramLayout> layout; ///< entry point, group_size and how arguments are bound
     std::string label;         ///< for messages and debuggers: "module::function"
 };
 
@@ -181,6 +183,8 @@ protected:
 
 /// Path of the global that slangpy_print.slang declares; bound by the device, not by users.
 inline constexpr std::string_view print_slot_path = "_spy_print";
+/// Where a program takes the buffer that print() writes to; -1 when it prints nothing.
+int print_slot_of(const ProgramLayout& layout);
 
 /// The arguments of one launch: the bytes of every scope and the resource of every slot of the kernel's layout.
 /// Spans must stay valid during the call only; backends copy what they need later and keep resources in flight alive.
@@ -221,6 +225,7 @@ struct CompileDesc {
     /// The same with all that `source` may lack: compiled where that does not compile; empty: there is none. CPU only.
     std::string_view whole_source;
     std::string entry_point_name;
+    ShaderStage stage = ShaderStage::compute;
     std::string label;
     /// `uncontracted`: sums and products are rounded one by one, functions as in `default`. `precise`: that, and the
     /// most exact functions there are.
@@ -271,6 +276,8 @@ public:
     /// Compiler, driver, architecture and flags: equal text means equal results of compile().
     virtual std::string compiler_fingerprint() = 0;
     virtual ref<Kernel> create_kernel(const KernelDesc& desc) = 0;
+    /// device/render.h. Devices that do not draw leave it as it is: NotImplementedError naming those that do.
+    virtual ref<RenderPipeline> create_render_pipeline(const RenderPipelineDesc& desc);
 
     // --- work. All work on one device and stream happens in submission order and sees what came before.
     /// Launches at once (the path of functional calls). Does not wait.

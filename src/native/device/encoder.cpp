@@ -38,13 +38,13 @@ void CommandEncoder::check_recording(const char* call, bool from_pass) const
         fail_runtime("Command encoder is finished: ", call, " came after finish(); create a new command encoder");
     check_open(m_device.get());
     if (m_pass_open && !from_pass)
-        fail_runtime(call, ": a compute pass of this command encoder is still open; call end() on it first");
+        fail_runtime(call, ": a ", m_pass_open, " pass of this command encoder is still open; call end() on it first");
 }
 
 ref<ComputePassEncoder> CommandEncoder::begin_compute_pass()
 {
     check_recording("begin_compute_pass");
-    m_pass_open = true;
+    m_pass_open = "compute";
     return new ComputePassEncoder(this);
 }
 
@@ -99,8 +99,7 @@ void CommandEncoder::upload_buffer_data(ref<Buffer> buffer, uint64_t offset, std
 void CommandEncoder::write_timestamp(ref<QueryPool> pool, uint32_t index, bool from_pass)
 {
     check_recording("write_timestamp", from_pass);
-    check_same_device(m_device.get(), pool.get(), "write_timestamp 'query_pool'");
-    check_query_range(pool.get(), index, 1, "write_timestamp");
+    check_query(m_device.get(), pool.get(), index);
     add(command::WriteTimestamp{std::move(pool), index});
 }
 
@@ -158,7 +157,7 @@ void CommandEncoder::add(Command command)
                               c.kernel;
                               c.slots;
                           })
-                bind_print_buffer(device(), *c.kernel, c.slots);
+                bind_print_buffer(device(), c.kernel->print_slot(), c.slots);
         },
         command);
     m_commands.push_back(std::move(command));
@@ -166,11 +165,17 @@ void CommandEncoder::add(Command command)
 
 // --- compute pass
 
-void bind_print_buffer(Device* device, const Kernel& kernel, std::vector<ref<Object>>& slots)
+void check_query(const Device* device, const QueryPool* pool, uint32_t index)
 {
-    if (kernel.print_slot() < 0)
+    check_same_device(device, pool, "write_timestamp 'query_pool'");
+    check_query_range(pool, index, 1, "write_timestamp");
+}
+
+void bind_print_buffer(Device* device, int print_slot, std::vector<ref<Object>>& slots)
+{
+    if (print_slot < 0)
         return;
-    const auto slot = size_t(kernel.print_slot());
+    const auto slot = size_t(print_slot);
     if (slots.size() <= slot)
         slots.resize(slot + 1);
     slots[slot] = device->print_buffer();
@@ -197,9 +202,9 @@ void check_group_count(const Device* device, const Kernel& kernel, std::array<ui
     }
 }
 
-void check_arguments(const Device* device, const Kernel& kernel, std::span<const ref<Object>> slots)
+void check_arguments(const Device* device, const ProgramLayout& layout, const std::string& label,
+                     std::span<const ref<Object>> slots)
 {
-    const ProgramLayout& layout = kernel.layout();
     for (size_t i = 0; i < std::min(slots.size(), layout.slots.size()); ++i) {
         const SlotLayout& slot = layout.slots[i];
         if (!slots[i])
@@ -208,7 +213,7 @@ void check_arguments(const Device* device, const Kernel& kernel, std::span<const
         if (!object)
             continue;
         if (const Device* owner = object->frontend(); owner != device)
-            check_bindable(device, object, cat(kernel.label(), " parameter '", slot.path, "'").c_str());
+            check_bindable(device, object, cat(label, " parameter '", slot.path, "'").c_str());
         uint32_t usage, read_only, writable;
         if (slot.kind == SlotKind::structured_buffer || slot.kind == SlotKind::byte_address_buffer) {
             const auto* buffer = static_cast<const Buffer*>(object);
@@ -226,10 +231,24 @@ void check_arguments(const Device* device, const Kernel& kernel, std::span<const
         }
         if (usage & (slot.writable ? writable : read_only | writable))
             continue;
-        fail_value(kernel.label(), ": parameter '", slot.path, "' is ", slot.writable ? "written" : "read", ", but ",
+        fail_value(label, ": parameter '", slot.path, "' is ", slot.writable ? "written" : "read", ", but ",
                    summary(object), " was created without the usage flag ",
                    slot.writable ? "unordered_access" : "shader_resource (or unordered_access)");
     }
+}
+
+ref<ShaderObject> root_for(Device* device, const ProgramLayout& layout, const std::string& label,
+                           ref<ShaderObject> root)
+{
+    if (!root)
+        return new ShaderObject(device, const_cast<ProgramLayout*>(&layout));
+    if (root->device()->backend() != device->backend())
+        fail_value("bind_pipeline: the root object belongs to ",
+                   other_device(*root->device(), *device, "it is bound with"));
+    // Another link of the same program has its own layout object; what counts is that it is laid out alike.
+    if (root->program() != &layout && (!root->program() || serialize(*root->program()) != serialize(layout)))
+        fail_value("bind_pipeline: the root object was made for another program than ", label);
+    return root;
 }
 
 void ComputePassEncoder::check_ready(const char* call) const
@@ -247,17 +266,8 @@ ref<ShaderObject> ComputePassEncoder::bind_kernel(ref<Kernel> kernel, ref<Shader
         fail_runtime("bind_pipeline: the compute pass has ended; begin another with begin_compute_pass()");
     m_encoder->check_recording("bind_pipeline", true);
     check_same_device(m_encoder->device(), kernel.get(), "bind_pipeline 'pipeline'");
-    if (root && root->device()->backend() != m_encoder->device()->backend())
-        fail_value("bind_pipeline: the root object belongs to ",
-                   other_device(*root->device(), *m_encoder->device(), "it is bound with"));
-    if (!root)
-        root = new ShaderObject(m_encoder->device(), const_cast<ProgramLayout*>(&kernel->layout()));
-    else if (root->program() != &kernel->layout())
-        // Another link of the same program has its own layout object; what counts is that it is laid out alike.
-        if (!root->program() || serialize(*root->program()) != serialize(kernel->layout()))
-            fail_value("bind_pipeline: the root object was made for another program than ", kernel->label());
+    m_root = root_for(m_encoder->device(), kernel->layout(), kernel->label(), std::move(root));
     m_kernel = std::move(kernel);
-    m_root = std::move(root);
     return m_root;
 }
 
@@ -325,7 +335,7 @@ void ComputePassEncoder::end()
     if (m_ended)
         return;
     m_ended = true;
-    m_encoder->m_pass_open = false;
+    m_encoder->m_pass_open = nullptr;
     m_kernel.reset();
     m_root.reset();
 }

@@ -8,6 +8,8 @@
 namespace spy {
 
 class ComputePassEncoder;
+class RenderPassEncoder;
+struct RenderPassDesc;
 
 struct BufferRange {
     uint64_t offset = 0, size = ~0ull; ///< ~0: to the end
@@ -29,6 +31,7 @@ public:
     uint64_t recording_id() const { return m_recording_id; }
     bool is_finished() const { return m_finished; }
     ref<ComputePassEncoder> begin_compute_pass();
+    ref<RenderPassEncoder> begin_render_pass(const RenderPassDesc& desc); ///< render_pass.h
 
     void copy_buffer(ref<Buffer> dst, uint64_t dst_offset, ref<Buffer> src, uint64_t src_offset, uint64_t size);
     void fill_buffer(ref<Buffer> buffer, uint32_t value, BufferRange range, const char* call = "fill_buffer");
@@ -45,6 +48,9 @@ public:
     void upload_texture_data(const TextureLocation& dst, OptionalExtent extent, std::span<const uint8_t> data);
     void clear_texture(ref<Texture> texture, command::ClearTexture::Kind kind, SubresourceRange range,
                        std::array<uint32_t, 4> bits);
+    /// What the format does not have is not cleared. ValueError when nothing is left.
+    void clear_texture_depth_stencil(ref<Texture> texture, SubresourceRange range, bool clear_depth, float depth,
+                                     bool clear_stencil, uint32_t stencil);
 
     void write_timestamp(ref<QueryPool> pool, uint32_t index, bool from_pass = false);
     void resolve_query(ref<QueryPool> pool, uint32_t index, uint32_t count, ref<Buffer> buffer, uint64_t offset);
@@ -60,12 +66,13 @@ public:
 
 private:
     friend class ComputePassEncoder;
+    friend class RenderPassEncoder;
 
     std::vector<Command> m_commands;
     std::shared_ptr<Recording> m_recording;
     uint64_t m_recording_id;
     int m_debug_depth = 0;
-    bool m_pass_open = false;
+    const char* m_pass_open = nullptr; ///< what is open: "compute" or "render"
     bool m_finished = false;
 };
 
@@ -96,9 +103,19 @@ private:
 };
 
 /// Throws when an argument does not fit the parameter it is bound to: another device, missing usage flag.
-void check_arguments(const Device* device, const Kernel& kernel, std::span<const ref<Object>> slots);
-/// Puts the device's print buffer where the kernel takes it, if it does.
-void bind_print_buffer(Device* device, const Kernel& kernel, std::vector<ref<Object>>& slots);
+void check_arguments(const Device* device, const ProgramLayout& layout, const std::string& label,
+                     std::span<const ref<Object>> slots);
+inline void check_arguments(const Device* device, const Kernel& kernel, std::span<const ref<Object>> slots)
+{
+    check_arguments(device, kernel.layout(), kernel.label(), slots);
+}
+/// Puts the device's print buffer where a program takes it, if it does.
+void bind_print_buffer(Device* device, int print_slot, std::vector<ref<Object>>& slots);
+/// The root object for a pipeline's arguments: the one given, which must be made for an alike program, or a fresh one.
+ref<ShaderObject> root_for(Device* device, const ProgramLayout& layout, const std::string& label,
+                           ref<ShaderObject> root);
+/// Throws unless the query is one of the pool's.
+void check_query(const Device* device, const QueryPool* pool, uint32_t index);
 /// Throws when a dimension is beyond the device's limit.
 void check_group_count(const Device* device, const Kernel& kernel, std::array<uint64_t, 3> group_count);
 /// Groups that cover `thread_count` threads.

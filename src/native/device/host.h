@@ -78,6 +78,8 @@ public:
     std::vector<HeapReport> heap_reports() override;
 
     const std::shared_ptr<HostHeap>& heap() { return m_heap; }
+    /// Reached on devices with the feature 'rasterization' alone.
+    virtual void run_render_pass(const command::RenderPass& pass);
     std::atomic<uint64_t> m_submit_id{0};
 
 protected:

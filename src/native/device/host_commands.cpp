@@ -144,6 +144,8 @@ struct Executor {
     void operator()(const command::Barrier&) { }
     void operator()(const command::DebugMarker&) { }
     void operator()(const command::Callback& c) { c.function(NativeHandle{}); }
+    void operator()(const command::ClearDepthStencil& c);
+    void operator()(const command::RenderPass& c) { device.run_render_pass(c); }
 };
 
 /// One texel with the four clear components converted to the format's channels.
@@ -190,6 +192,27 @@ void Executor::operator()(const command::ClearTexture& c)
         }
 }
 
+void Executor::operator()(const command::ClearDepthStencil& c)
+{
+    const Format format = c.texture->desc().format;
+    const auto* texture = static_cast<HostTexture*>(c.texture.get());
+    const uint16_t depth16 = uint16_t(c.depth * 65535.f + .5f);
+    const uint8_t stencil = uint8_t(c.stencil);
+    const uint64_t step = format_info(format).bytes_per_block;
+    for (uint32_t layer = c.range.layer; layer < c.range.layer + c.range.layer_count; ++layer)
+        for (uint32_t mip = c.range.mip; mip < c.range.mip + c.range.mip_count; ++mip) {
+            uint8_t* data = texture->subresource(layer, mip);
+            for (uint64_t i = 0; i < texture->subresource_size(mip); i += step) {
+                if (c.clear_depth && format == Format::d16_unorm)
+                    std::memcpy(data + i, &depth16, 2);
+                else if (c.clear_depth)
+                    std::memcpy(data + i, &c.depth, 4);
+                if (c.clear_stencil)
+                    std::memcpy(data + i + 4, &stencil, 1);
+            }
+        }
+}
+
 void execute(HostDevice& device, const Command& command)
 {
     const bool is_launch = std::holds_alternative<command::Dispatch>(command) ||
@@ -202,6 +225,12 @@ void execute(HostDevice& device, const Command& command)
 }
 
 } // namespace
+
+void HostDevice::run_render_pass(const command::RenderPass&)
+{
+    require_rasterization(this, "render pass");
+    fail(ErrorKind::not_implemented, "render passes are not implemented by this ", info().api_name, " device");
+}
 
 uint64_t HostDevice::submit(const SubmitDesc& desc)
 {

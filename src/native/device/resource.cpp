@@ -326,6 +326,8 @@ std::string summary(const DeviceObject* object)
         return labelled("Sampler", sampler->desc().label);
     if (auto* kernel = dynamic_cast<const Kernel*>(object))
         return labelled("Kernel", kernel->label());
+    if (auto* pipeline = dynamic_cast<const RenderPipeline*>(object))
+        return labelled("RenderPipeline", pipeline->label());
     if (dynamic_cast<const Fence*>(object))
         return "Fence";
     if (dynamic_cast<const QueryPool*>(object))

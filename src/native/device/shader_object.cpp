@@ -77,6 +77,15 @@ void block_sizes(const TypeLayout& layout, uint32_t first, std::vector<uint64_t>
     }
 }
 
+/// "vertex_main, fragment_main"
+std::string name_of(const ProgramLayout& program)
+{
+    std::string text;
+    for (const EntryPoint& entry : program.entry_points)
+        text += (text.empty() ? "" : ", ") + entry.name;
+    return text;
+}
+
 } // namespace
 
 ShaderObject::ShaderObject(ref<Device> device, ref<ProgramLayout> layout)
@@ -84,13 +93,14 @@ ShaderObject::ShaderObject(ref<Device> device, ref<ProgramLayout> layout)
       m_program(std::move(layout)),
       m_type(m_program->globals)
 {
-    std::vector<uint64_t> sizes(std::max<size_t>(m_program->scopes.size(), 2));
+    std::vector<uint64_t> sizes(std::max<size_t>(m_program->scopes.size(), 1 + m_program->entry_points.size()));
     for (size_t i = 0; i < m_program->scopes.size(); ++i)
         sizes[i] = m_program->scopes[i].size;
     if (m_type)
         sizes[0] = std::max(sizes[0], m_type->size);
-    if (m_program->entry_point)
-        sizes[1] = std::max(sizes[1], m_program->entry_point->size);
+    for (const EntryPoint& entry : m_program->entry_points)
+        if (entry.parameters)
+            sizes[entry.scope] = std::max(sizes[entry.scope], entry.parameters->size);
     m_scopes.resize(sizes.size());
     for (size_t i = 0; i < sizes.size(); ++i)
         m_scopes[i].resize(sizes[i]);
@@ -121,12 +131,13 @@ Place ShaderObject::entry_point(uint32_t index)
     if (!entry_point_type(index))
         fail(ErrorKind::index, "find_entry_point: Entry point ", index,
              " not found; the index counts the entry points of the program from 0");
-    return {m_scopes[1].data(), this, 1, m_program->entry_point_slot, m_program->entry_point_nested_scope, nullptr};
+    const EntryPoint& entry = m_program->entry_points[index];
+    return {m_scopes[entry.scope].data(), this, entry.scope, entry.slot, entry.nested_scope, nullptr};
 }
 
 ref<TypeLayout> ShaderObject::entry_point_type(uint32_t index) const
 {
-    return m_program && index == 0 ? m_program->entry_point : nullptr;
+    return m_program && index < m_program->entry_points.size() ? m_program->entry_points[index].parameters : nullptr;
 }
 
 std::span<uint8_t> ShaderObject::bytes(uint32_t scope)
@@ -213,8 +224,8 @@ void ShaderObject::check_bound() const
             : layout.kind == SlotKind::sampler                ? "sampler"
             : layout.kind == SlotKind::acceleration_structure ? "acceleration structure"
                                                               : "buffer";
-        fail_runtime("parameter '", layout.path, "' of '", m_program->entry_point_name, "' was never set: assign a ",
-                     what, ", or None for nothing");
+        fail_runtime("parameter '", layout.path, "' of '", name_of(*m_program), "' was never set: assign a ", what,
+                     ", or None for nothing");
     }
 }
 

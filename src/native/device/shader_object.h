@@ -35,7 +35,7 @@ struct ArgumentData {
 
 class ShaderObject : public Object {
 public:
-    /// All parameters of a linked entry point.
+    /// All parameters of a linked program.
     ShaderObject(ref<Device> device, ref<ProgramLayout> layout);
     /// The contents of a ParameterBlock<T> or ConstantBuffer<T> (either those types or T itself).
     ShaderObject(ref<Device> device, ref<TypeLayout> layout);
@@ -45,7 +45,7 @@ public:
     /// Type of the globals, or of the block's contents.
     const ref<TypeLayout>& type() const { return m_type; }
     Place root();
-    /// Parameters of the entry point; there is one per program.
+    /// Parameters of one entry point of the layout.
     Place entry_point(uint32_t index);
     ref<TypeLayout> entry_point_type(uint32_t index) const;
 

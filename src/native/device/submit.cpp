@@ -22,7 +22,21 @@ uint64_t next_value(const Fence* fence, uint64_t value)
 void CommandBuffer::check_guards() const
 {
     MemoryGuards guards;
+    const auto add_draws = [&](const command::RenderPass& pass) {
+        for (const command::RenderItem& item : pass.items)
+            if (const auto* draw = std::get_if<command::Draw>(&item)) {
+                add_guards(draw->bound->keep_alive, guards);
+                add_guards(draw->bound->slots, guards);
+                for (const BufferOffset& stream : draw->state->vertex_buffers)
+                    add_guard(stream.buffer.get(), guards);
+                for (const ref<Buffer>& buffer :
+                     {draw->state->index_buffer.buffer, draw->indirect.buffer, draw->count.buffer})
+                    add_guard(buffer.get(), guards);
+            }
+    };
     const auto add = [&](const auto& c) {
+        if constexpr (requires { c.items; })
+            add_draws(c);
         if constexpr (requires { c.keep_alive; })
             add_guards(c.keep_alive, guards);
         if constexpr (requires { c.slots; })

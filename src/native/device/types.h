@@ -167,6 +167,7 @@ struct DeviceLimits {
     uint32_t max_shader_visible_samplers = 0;
     uint64_t max_entry_point_uniform_size = 0; ///< bytes that fit a launch without spilling
     uint64_t max_buffer_size = 0;
+    uint32_t sample_counts = 0; ///< that it draws with, as flags: 1 | 4; 0: not known
 };
 
 struct DeviceInfo {

@@ -104,6 +104,12 @@ public:
         return adopt(m_inner->create_kernel(desc));
     }
 
+    ref<RenderPipeline> create_render_pipeline(const RenderPipelineDesc& desc) override
+    {
+        const Use use(*this);
+        return adopt(m_inner->create_render_pipeline(desc));
+    }
+
     void launch(const LaunchDesc& desc) override
     {
         const Use use(*this);
@@ -266,6 +272,10 @@ private:
                 borrows |= borrow(dispatch->slots);
             else if (const auto* indirect = std::get_if<command::DispatchIndirect>(&command))
                 borrows |= borrow(indirect->slots);
+            else if (const auto* pass = std::get_if<command::RenderPass>(&command))
+                for (const command::RenderItem& item : pass->items)
+                    if (const auto* draw = std::get_if<command::Draw>(&item))
+                        borrows |= borrow(draw->bound->slots);
         }
         return borrows;
     }
@@ -275,7 +285,7 @@ private:
     void launch_printing(LaunchDesc desc)
     {
         std::vector<ref<Object>> slots(desc.arguments.slots.begin(), desc.arguments.slots.end());
-        bind_print_buffer(this, *desc.kernel, slots);
+        bind_print_buffer(this, desc.kernel->print_slot(), slots);
         desc.arguments.slots = slots;
         m_inner->launch(desc);
     }
@@ -314,8 +324,7 @@ private:
             fail_value("create_texture: ", desc.layer_count(), " layers are more than this device's limit of ",
                        limits.max_texture_layers);
         uint32_t support = m_inner->format_support(desc.format);
-        const bool draws = m_info.type == DeviceType::vulkan || m_info.type == DeviceType::d3d12;
-        if (!draws) // a flag without effect
+        if (!m_inner->has_feature("rasterization")) // a flag without effect
             support |= uint32_t(FormatSupport::render_target);
         const std::pair<TextureUsage, FormatSupport> needs[] = {
             {TextureUsage::shader_resource, FormatSupport::shader_load},

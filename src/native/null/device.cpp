@@ -22,8 +22,9 @@ NullDevice::NullDevice(const DeviceDesc& desc)
     limits.max_compute_thread_group_size = {1024, 1024, 64};
     limits.max_compute_dispatch_thread_groups = {0x7fffffff, 0x7fffffff, 0x7fffffff};
     limits.max_entry_point_uniform_size = 4096;
-    m_info.features = {"software_device", "parameter_block", "timestamp_query", "half",   "double", "int16",
-                       "int64",           "atomic_float",    "pointer",         "sm_5_1", "sm_6_0"};
+    m_info.features = {"software_device", "parameter_block", "timestamp_query", "half",    "double",
+                       "int16",           "int64",           "atomic_float",    "pointer", "sm_5_1",
+                       "sm_6_0",          "rasterization",   "mesh_shader"};
     m_info.capabilities = {"cpp"};
     m_target = {"cpp", "", {}, {{"__TARGET_CPU__", "1"}}};
 }
@@ -32,9 +33,17 @@ uint32_t NullDevice::format_support(Format format)
 {
     if (format == Format::undefined)
         return 0;
-    return uint32_t(FormatSupport::buffer | FormatSupport::texture | FormatSupport::shader_load |
-                    FormatSupport::shader_sample | FormatSupport::shader_uav_load | FormatSupport::shader_uav_store |
-                    FormatSupport::copy_source | FormatSupport::copy_destination);
+    const FormatInfo& info = format_info(format);
+    FormatSupport support = FormatSupport::buffer | FormatSupport::texture | FormatSupport::shader_load |
+        FormatSupport::shader_sample | FormatSupport::shader_uav_load | FormatSupport::shader_uav_store |
+        FormatSupport::copy_source | FormatSupport::copy_destination;
+    if (info.is_depth_stencil())
+        support = support | FormatSupport::depth_stencil;
+    else if (!info.is_compressed())
+        support = support | FormatSupport::render_target | FormatSupport::vertex_buffer;
+    if (!info.is_depth_stencil() && !info.is_compressed() && !info.is_integer_format())
+        support = support | FormatSupport::blendable | FormatSupport::resolvable;
+    return uint32_t(support);
 }
 
 void NullDevice::launch(const LaunchDesc& desc)
@@ -55,6 +64,42 @@ void NullDevice::launch(const LaunchDesc& desc)
         m_records.erase(m_records.begin(), m_records.begin() + max_records / 2);
     m_records.push_back(std::move(record));
     ++m_submit_id;
+}
+
+void NullDevice::run_render_pass(const command::RenderPass& pass)
+{
+    static constexpr const char* kinds[] = {"vertices", "indexed", "indirect", "indexed_indirect", "mesh_tasks"};
+    PassRecord record{pass.width, pass.height, pass.layer_count, pass.sample_count, {}};
+    for (const command::RenderItem& item : pass.items) {
+        if (const auto* timestamp = std::get_if<command::WriteTimestamp>(&item))
+            static_cast<HostQueryPool*>(timestamp->pool.get())->write(timestamp->index);
+        const auto* draw = std::get_if<command::Draw>(&item);
+        if (!draw)
+            continue;
+        DrawRecord& out = record.draws.emplace_back();
+        out.pipeline = draw->pipeline->label();
+        out.kind = kinds[size_t(draw->kind)];
+        out.arguments = draw->arguments;
+        out.group_count = draw->group_count;
+        out.max_draw_count = draw->max_draw_count;
+        out.stencil_ref = draw->state->stencil_ref;
+        out.viewports = draw->state->viewports;
+        out.scissor_rects = draw->state->scissor_rects;
+        for (const BufferOffset& stream : draw->state->vertex_buffers)
+            out.vertex_buffer_count += stream.buffer ? 1 : 0;
+        for (const ref<Object>& slot : draw->bound->slots)
+            out.slot_count += slot ? 1 : 0;
+    }
+    std::lock_guard lock(m_mutex);
+    if (m_passes.size() == max_records)
+        m_passes.erase(m_passes.begin(), m_passes.begin() + max_records / 2);
+    m_passes.push_back(std::move(record));
+}
+
+std::vector<PassRecord> NullDevice::take_passes()
+{
+    std::lock_guard lock(m_mutex);
+    return std::exchange(m_passes, {});
 }
 
 std::vector<LaunchRecord> NullDevice::take_records()

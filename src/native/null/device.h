@@ -10,6 +10,21 @@ struct LaunchRecord {
     uint64_t slot_count = 0;           ///< resources given
 };
 
+/// What a draw of a render pass was recorded with.
+struct DrawRecord {
+    std::string pipeline, kind; ///< label; "vertices", "indexed", ...
+    DrawArguments arguments;
+    std::array<uint32_t, 3> group_count{};
+    uint32_t max_draw_count = 0, stencil_ref = 0;
+    std::vector<Viewport> viewports;
+    std::vector<ScissorRect> scissor_rects;
+    uint64_t vertex_buffer_count = 0, slot_count = 0;
+};
+struct PassRecord {
+    uint32_t width = 0, height = 0, layer_count = 1, sample_count = 1;
+    std::vector<DrawRecord> draws;
+};
+
 /// Copies on the host, runs no kernel, and remembers what it was asked to launch.
 class NullDevice final : public HostDevice {
 public:
@@ -23,13 +38,20 @@ public:
     std::string compile(const CompileDesc& desc) override { return std::string(desc.source); }
     std::string compiler_fingerprint() override { return "null 1"; }
     ref<Kernel> create_kernel(const KernelDesc& desc) override { return new Kernel(this, desc.layout, desc.label); }
+    ref<RenderPipeline> create_render_pipeline(const RenderPipelineDesc& desc) override
+    {
+        return new RenderPipeline(this, desc);
+    }
     void launch(const LaunchDesc& desc) override;
+    void run_render_pass(const command::RenderPass& pass) override;
 
     std::vector<LaunchRecord> take_records(); ///< and forgets them
+    std::vector<PassRecord> take_passes();
 
 private:
     std::mutex m_mutex;
     std::vector<LaunchRecord> m_records;
+    std::vector<PassRecord> m_passes;
 };
 
 } // namespace spy::null

@@ -4,6 +4,7 @@
 
 #include "core/format.h"
 
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -171,7 +172,7 @@ bool is_block(slang::TypeLayoutReflection* layout)
     return layout->getKind() == Kind::ConstantBuffer || layout->getKind() == Kind::ParameterBlock;
 }
 
-/// Adds scope `index` for loose parameters, which Slang wraps in a constant buffer when they have bytes.
+/// Adds a scope for loose parameters, which Slang wraps in a constant buffer when they have bytes.
 slang::TypeLayoutReflection* add_root_scope(ProgramLayout& result, BindingWalker& walker, ScopeKind kind,
                                             slang::VariableLayoutReflection* variable, BindingWalker::Place& place)
 {
@@ -186,7 +187,7 @@ slang::TypeLayoutReflection* add_root_scope(ProgramLayout& result, BindingWalker
     } else {
         scope.size = byte_size(layout);
     }
-    place.scope = uint32_t(kind == ScopeKind::entry_point);
+    place.scope = uint32_t(result.scopes.size());
     result.scopes.push_back(std::move(scope));
     return layout;
 }
@@ -217,7 +218,8 @@ namespace {
 /// arrays. For the layers above, the parameter `_spy_calls` (the last one) is the struct that the kernel reads from it.
 void open_arguments(ProgramLayout& layout, slang::ProgramLayout* program, TypeBuilder& types)
 {
-    if (layout.slots.size() <= layout.entry_point_slot || layout.slots.back().path != "_spy_calls")
+    EntryPoint& entry = layout.entry_points.front();
+    if (layout.slots.size() <= entry.slot || layout.slots.back().path != "_spy_calls")
         return;
     slang::TypeReflection* type = program->findTypeByName(
         "_spy_Call_kernel"); // where the user has one (plan/slang_text.py)
@@ -233,47 +235,97 @@ void open_arguments(ProgramLayout& layout, slang::ProgramLayout* program, TypeBu
     scope.set = layout.slots.back().set;
     scope.binding = layout.slots.back().binding;
     layout.slots.pop_back();
-    FieldLayout& field = layout.entry_point->fields.back();
+    FieldLayout& field = entry.parameters->fields.back();
     field.name = "_call";
     field.type = types.build(call);
-    --layout.entry_point->slot_count;
-    layout.entry_point->size = scope.size;
+    --entry.parameters->slot_count;
+    entry.parameters->size = scope.size;
+}
+
+/// Number of locations that a type takes: one for each row of a matrix, times the elements of arrays.
+void add_vertex_inputs(ProgramLayout& result, slang::VariableLayoutReflection* variable, uint32_t location,
+                       std::string semantic)
+{
+    slang::TypeLayoutReflection* layout = variable->getTypeLayout();
+    if (!layout->getSize(slang::ParameterCategory::VaryingInput))
+        return; // a system value, or no input at all
+    location += uint32_t(known_size(variable->getOffset(slang::ParameterCategory::VaryingInput), "location"));
+    if (const char* own = variable->getSemanticName(); own && *own)
+        semantic = own;
+    if (layout->getKind() == Kind::Struct) {
+        for (unsigned i = 0; i < layout->getFieldCount(); ++i)
+            add_vertex_inputs(result, layout->getFieldByIndex(i), location, semantic);
+        return;
+    }
+    if (semantic.empty())
+        semantic = text_or_empty(variable->getName());
+    for (char& c : semantic)
+        c = char(std::toupper(static_cast<unsigned char>(c)));
+    if (semantic.starts_with("SV_"))
+        return;
+    slang::TypeReflection* type = layout->getType();
+    const bool is_matrix = layout->getKind() == Kind::Matrix;
+    const uint32_t lines = uint32_t(layout->getSize(slang::ParameterCategory::VaryingInput));
+    VertexInput input;
+    input.semantic = semantic;
+    input.scalar = scalar_of(type);
+    input.channels = is_matrix              ? layout->getColumnCount()
+        : layout->getKind() == Kind::Vector ? uint32_t(type->getElementCount())
+                                            : 1;
+    for (uint32_t line = 0; line < lines; ++line) {
+        input.semantic_index = uint32_t(variable->getSemanticIndex()) + line;
+        input.location = location + line;
+        result.vertex_inputs.push_back(input);
+    }
 }
 
 } // namespace
 
-ref<ProgramLayout> make_program_layout(slang::ProgramLayout* program, uint32_t entry_point, const std::string& format)
+ref<ProgramLayout> make_program_layout(slang::ProgramLayout* program, const std::vector<uint32_t>& entry_points,
+                                       const std::string& format)
 {
-    if (entry_point >= program->getEntryPointCount())
-        fail(ErrorKind::index, "entry point index ", entry_point, " is out of range: the program has ",
-             program->getEntryPointCount());
-    slang::EntryPointReflection* entry = program->getEntryPointByIndex(entry_point);
     const bool pointers = format == "cpp" || format == "cuda";
     ref<ProgramLayout> result = new ProgramLayout();
     BindingWalker walker(*result, pointers);
     TypeBuilder types(program);
 
-    BindingWalker::Place globals_place, entry_place;
+    BindingWalker::Place globals_place;
     slang::TypeLayoutReflection* globals = add_root_scope(*result, walker, ScopeKind::globals,
                                                           program->getGlobalParamsVarLayout(), globals_place);
-    slang::TypeLayoutReflection* parameters = add_root_scope(*result, walker, ScopeKind::entry_point,
-                                                             entry->getVarLayout(), entry_place);
-    result->scopes[1].push_constant = format.starts_with("spirv");
-
     result->globals = types.build_struct(globals, true);
-    result->entry_point = types.build_struct(parameters, true);
+    std::vector<std::pair<slang::TypeLayoutReflection*, BindingWalker::Place>> own;
+    for (uint32_t index : entry_points) {
+        if (index >= program->getEntryPointCount())
+            fail(ErrorKind::index, "entry point index ", index, " is out of range: the program has ",
+                 program->getEntryPointCount());
+        slang::EntryPointReflection* source = program->getEntryPointByIndex(index);
+        EntryPoint& entry = result->entry_points.emplace_back();
+        const char* renamed = source->getNameOverride();
+        entry.name = target_name(std::string(renamed && *renamed ? renamed : text_or_empty(source->getName()).data()),
+                                 format);
+        entry.stage = ShaderStage(source->getStage());
+        entry.scope = uint32_t(result->scopes.size());
+        BindingWalker::Place place;
+        slang::TypeLayoutReflection* parameters = add_root_scope(*result, walker, ScopeKind::entry_point,
+                                                                 source->getVarLayout(), place);
+        result->scopes.back().push_constant = format.starts_with("spirv");
+        entry.parameters = types.build_struct(parameters, true);
+        own.emplace_back(parameters, place);
+        if (entry.stage == ShaderStage::vertex)
+            for (unsigned i = 0; i < source->getParameterCount(); ++i)
+                add_vertex_inputs(*result, source->getParameterByIndex(i), 0, "");
+    }
+    result->nested_scope = uint32_t(result->scopes.size());
     walker.walk_fields(globals, globals_place, true);
-    result->entry_point_slot = uint32_t(result->slots.size());
-    result->entry_point_nested_scope = uint32_t(result->scopes.size());
-    walker.walk_fields(parameters, entry_place, true);
-
+    for (size_t i = 0; i < own.size(); ++i) {
+        result->entry_points[i].slot = uint32_t(result->slots.size());
+        result->entry_points[i].nested_scope = uint32_t(result->scopes.size());
+        walker.walk_fields(own[i].first, own[i].second, true);
+    }
     open_arguments(*result, program, types);
 
-    const char* renamed = entry->getNameOverride();
-    result->entry_point_name = target_name(
-        std::string(renamed && *renamed ? renamed : text_or_empty(entry->getName()).data()), format);
     SlangUInt size[3] = {1, 1, 1};
-    entry->getComputeThreadGroupSize(3, size);
+    program->getEntryPointByIndex(entry_points.front())->getComputeThreadGroupSize(3, size);
     for (int i = 0; i < 3; ++i)
         result->group_size[i] = uint32_t(size[i]);
     return result;

@@ -4,11 +4,15 @@
 
 #include <slang.h>
 
+#include <vector>
+
 namespace spy {
 
 ref<TypeLayout> make_type_layout(slang::TypeLayoutReflection* layout, slang::ProgramLayout* program);
 
-/// `format` is the target's: "cpp", "cuda", "spirv", "hlsl".
-ref<ProgramLayout> make_program_layout(slang::ProgramLayout* program, uint32_t entry_point, const std::string& format);
+/// Of the entry points given, in their order: one for compute, those of a render pipeline together. `format` is the
+/// target's: "cpp", "cuda", "spirv", "hlsl".
+ref<ProgramLayout> make_program_layout(slang::ProgramLayout* program, const std::vector<uint32_t>& entry_points,
+                                       const std::string& format);
 
 } // namespace spy

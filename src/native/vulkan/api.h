@@ -43,12 +43,16 @@ namespace spy {
     X(DestroyDescriptorUpdateTemplate) X(UpdateDescriptorSetWithTemplate) X(CmdPipelineBarrier) X(CmdBindPipeline) \
     X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch) X(CmdDispatchIndirect) X(CmdCopyBuffer) \
     X(CmdFillBuffer) X(CmdCopyImage) X(CmdCopyBufferToImage) X(CmdCopyImageToBuffer) X(CmdClearColorImage) \
-    X(CmdClearDepthStencilImage) X(CmdResetQueryPool) X(CmdWriteTimestamp) X(CmdCopyQueryPoolResults)
+    X(CmdClearDepthStencilImage) X(CmdResetQueryPool) X(CmdWriteTimestamp) X(CmdCopyQueryPoolResults) \
+    X(CreateGraphicsPipelines) X(CmdSetViewport) X(CmdSetScissor) X(CmdSetStencilReference) X(CmdBindVertexBuffers) \
+    X(CmdBindIndexBuffer) X(CmdDraw) X(CmdDrawIndexed) X(CmdDrawIndirect) X(CmdDrawIndexedIndirect) \
+    X(CmdDrawIndirectCount) X(CmdDrawIndexedIndirectCount)
 // Of extensions: null where the extension is not enabled.
 #define SPY_VK_INSTANCE_OPTIONAL(X) X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)
 #define SPY_VK_DEVICE_OPTIONAL(X) \
     X(GetMemoryFdKHR) X(GetSemaphoreFdKHR) X(SetDebugUtilsObjectNameEXT) X(CmdBeginDebugUtilsLabelEXT) \
-    X(CmdEndDebugUtilsLabelEXT) X(CmdInsertDebugUtilsLabelEXT)
+    X(CmdEndDebugUtilsLabelEXT) X(CmdInsertDebugUtilsLabelEXT) X(CmdBeginRenderingKHR) X(CmdEndRenderingKHR) \
+    X(CmdSetViewportWithCountEXT) X(CmdSetScissorWithCountEXT) X(CmdDrawMeshTasksEXT)
 // clang-format on
 
 struct VulkanFunctions {

@@ -53,6 +53,18 @@ void VulkanFeatures::link(const std::set<std::string>& extensions)
         append(tail, &border);
     if (extensions.count(VK_EXT_4444_FORMATS_EXTENSION_NAME))
         append(tail, &formats_4444);
+    if (extensions.count(VK_KHR_DYNAMIC_RENDERING_EXTENSION_NAME))
+        append(tail, &rendering);
+    if (extensions.count(VK_EXT_EXTENDED_DYNAMIC_STATE_EXTENSION_NAME))
+        append(tail, &dynamic_state);
+    if (extensions.count(VK_EXT_VERTEX_ATTRIBUTE_DIVISOR_EXTENSION_NAME))
+        append(tail, &divisor);
+    if (extensions.count(VK_EXT_LINE_RASTERIZATION_EXTENSION_NAME))
+        append(tail, &lines);
+    if (extensions.count(VK_EXT_MESH_SHADER_EXTENSION_NAME))
+        append(tail, &mesh);
+    if (extensions.count(VK_KHR_FRAGMENT_SHADER_BARYCENTRIC_EXTENSION_NAME))
+        append(tail, &barycentrics);
 }
 
 VulkanAdapter::VulkanAdapter(const VulkanInstance& instance, VkPhysicalDevice device) : handle(device)
@@ -241,7 +253,11 @@ void VulkanContext::choose_extensions(const DeviceDesc& desc)
                              VK_EXT_SHADER_IMAGE_ATOMIC_INT64_EXTENSION_NAME, VK_EXT_ROBUSTNESS_2_EXTENSION_NAME,
                              VK_KHR_SHADER_CLOCK_EXTENSION_NAME, VK_EXT_CUSTOM_BORDER_COLOR_EXTENSION_NAME,
                              VK_EXT_4444_FORMATS_EXTENSION_NAME, VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME,
-                             VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME, VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME})
+                             VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME, VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME,
+                             VK_KHR_DYNAMIC_RENDERING_EXTENSION_NAME, VK_EXT_EXTENDED_DYNAMIC_STATE_EXTENSION_NAME,
+                             VK_EXT_VERTEX_ATTRIBUTE_DIVISOR_EXTENSION_NAME, VK_EXT_LINE_RASTERIZATION_EXTENSION_NAME,
+                             VK_EXT_MESH_SHADER_EXTENSION_NAME, VK_KHR_FRAGMENT_SHADER_BARYCENTRIC_EXTENSION_NAME,
+                             VK_EXT_CONSERVATIVE_RASTERIZATION_EXTENSION_NAME})
         if (adapter->extensions.count(name))
             extensions.insert(name);
     for (const std::string& name : desc.additional_vulkan_device_extensions) {
@@ -274,6 +290,8 @@ void VulkanContext::choose_features()
     features.image_atomic_int64.sparseImageInt64Atomics = false;
     features.atomic_float.sparseImageFloat32Atomics = features.atomic_float.sparseImageFloat32AtomicAdd = false;
     features.atomic_float2.sparseImageFloat32AtomicMinMax = false;
+    features.mesh.multiviewMeshShader = features.mesh.primitiveFragmentShadingRateMeshShader = false;
+    features.mesh.meshShaderQueries = false;
 }
 
 void VulkanContext::choose_queue()
@@ -296,6 +314,7 @@ void VulkanContext::choose_queue()
         fail_runtime("the Vulkan device ", adapter->properties.deviceName,
                      " has no compute queue; choose another adapter with 'adapter_index'");
     timestamp_bits = families[queue_family].timestampValidBits;
+    draws = families[queue_family].queueFlags & VK_QUEUE_GRAPHICS_BIT;
 }
 
 void VulkanContext::create_handle()

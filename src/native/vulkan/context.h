@@ -25,6 +25,17 @@ struct VulkanFeatures {
     VkPhysicalDeviceCustomBorderColorFeaturesEXT border{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_FEATURES_EXT};
     VkPhysicalDevice4444FormatsFeaturesEXT formats_4444{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_4444_FORMATS_FEATURES_EXT};
+    VkPhysicalDeviceDynamicRenderingFeaturesKHR rendering{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DYNAMIC_RENDERING_FEATURES_KHR};
+    VkPhysicalDeviceExtendedDynamicStateFeaturesEXT dynamic_state{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE_FEATURES_EXT};
+    VkPhysicalDeviceVertexAttributeDivisorFeaturesEXT divisor{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_FEATURES_EXT};
+    VkPhysicalDeviceLineRasterizationFeaturesEXT lines{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_LINE_RASTERIZATION_FEATURES_EXT};
+    VkPhysicalDeviceMeshShaderFeaturesEXT mesh{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MESH_SHADER_FEATURES_EXT};
+    VkPhysicalDeviceFragmentShaderBarycentricFeaturesKHR barycentrics{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FRAGMENT_SHADER_BARYCENTRIC_FEATURES_KHR};
 
     VulkanFeatures() = default;
     VulkanFeatures(const VulkanFeatures&) = delete; // the chain points into itself
@@ -72,6 +83,7 @@ public:
     void open(const DeviceDesc& desc);
     void close() noexcept;
     bool is_open() const { return device != VK_NULL_HANDLE; }
+    bool can_draw() const { return draws && features.rendering.dynamicRendering; }
     bool has_extension(const char* name) const { return extensions.count(name) != 0; }
     const char* name() const { return adapter->properties.deviceName; }
     void set_name(VkObjectType type, uint64_t object, const std::string& name) const;
@@ -92,6 +104,7 @@ public:
     VkDevice device = VK_NULL_HANDLE; ///< of `handle`
     VkQueue queue = VK_NULL_HANDLE;
     uint32_t queue_family = 0, timestamp_bits = 0;
+    bool draws = false; ///< the queue does
     VkPipelineCache pipeline_cache = VK_NULL_HANDLE;
 
 private:

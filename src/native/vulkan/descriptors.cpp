@@ -47,6 +47,16 @@ VkDescriptorPool create_descriptor_pool(const VulkanContext& context)
     return pool;
 }
 
+void record_push_constants(const VulkanFunctions& vk, VkCommandBuffer commands, const VulkanBindings& bindings,
+                           const PushBlock& block, const ArgumentView& arguments)
+{
+    alignas(16) uint8_t bytes[1024];
+    std::vector<uint8_t> large(block.size > sizeof(bytes) ? block.size : 0);
+    uint8_t* target = large.empty() ? bytes : large.data();
+    copy_scope(target, block.size, arguments, block.scope);
+    vk.CmdPushConstants(commands, bindings.pipeline_layout(), block.stages, 0, block.size, target);
+}
+
 } // namespace
 
 void copy_scope(uint8_t* target, uint64_t size, const ArgumentView& arguments, size_t scope)
@@ -59,24 +69,30 @@ void copy_scope(uint8_t* target, uint64_t size, const ArgumentView& arguments, s
     std::memset(target + given, 0, size - given);
 }
 
-UniformBytes::UniformBytes(const VulkanContext& context, VulkanUploads& uploads, const VulkanKernel& kernel,
-                           const ArgumentView& arguments)
-    : m_arguments(arguments),
-      m_alignment(uniform_alignment(context))
+uint64_t uniform_bytes(const VulkanContext& context, const VulkanBindings& kernel)
 {
-    uint64_t needed = kernel.spill_set() >= 0 ? round_up(kernel.push_size(), m_alignment) : 0;
+    const uint64_t alignment = uniform_alignment(context);
+    uint64_t needed = 0;
+    for (const PushBlock& block : kernel.pushes())
+        needed += block.spill_set >= 0 ? round_up(block.size, alignment) : 0;
     for (const DescriptorSetLayout& set : kernel.sets())
         for (const DescriptorSource& source : set.sources)
             if (source.is_scope)
-                needed += round_up(kernel.layout().scopes[source.index].size, m_alignment);
+                needed += round_up(kernel.layout().scopes[source.index].size, alignment);
+    return needed;
+}
+
+UniformBytes::UniformBytes(const VulkanContext& context, VulkanUploads& uploads, uint64_t needed)
+    : m_alignment(uniform_alignment(context))
+{
     if (needed)
         m_slice = uploads.slice(needed, m_alignment);
 }
 
-uint64_t UniformBytes::store(uint64_t size, size_t scope)
+uint64_t UniformBytes::store(const ArgumentView& arguments, uint64_t size, size_t scope)
 {
     const uint64_t offset = m_slice.offset;
-    copy_scope(m_slice.data, round_up(size, 16), m_arguments, scope);
+    copy_scope(m_slice.data, round_up(size, 16), arguments, scope);
     m_slice.offset += round_up(size, m_alignment);
     m_slice.data += round_up(size, m_alignment);
     return offset;
@@ -133,7 +149,7 @@ VkDescriptorSet VulkanDescriptors::allocate_set(VkDescriptorSetLayout layout)
     }
 }
 
-void VulkanDescriptors::fill_image(VulkanKernel& kernel, const DescriptorSource& source, Object* object,
+void VulkanDescriptors::fill_image(const VulkanBindings& kernel, const DescriptorSource& source, Object* object,
                                    DescriptorData& data)
 {
     const SlotLayout& slot = kernel.layout().slots[source.index];
@@ -165,7 +181,7 @@ void VulkanDescriptors::fill_image(VulkanKernel& kernel, const DescriptorSource&
     data.image.imageView = texture->view(view, slot.shape);
 }
 
-void VulkanDescriptors::fill_slot(VulkanKernel& kernel, const DescriptorSource& source, Object* object,
+void VulkanDescriptors::fill_slot(const VulkanBindings& kernel, const DescriptorSource& source, Object* object,
                                   DescriptorData& data)
 {
     const SlotLayout& slot = kernel.layout().slots[source.index];
@@ -216,7 +232,7 @@ void VulkanDescriptors::fill_slot(VulkanKernel& kernel, const DescriptorSource& 
     }
 }
 
-VkDescriptorSet VulkanDescriptors::write(VulkanKernel& kernel, const DescriptorSetLayout& layout,
+VkDescriptorSet VulkanDescriptors::write(const VulkanBindings& kernel, const DescriptorSetLayout& layout,
                                          const ArgumentView& arguments, UniformBytes& bytes)
 {
     static thread_local std::vector<DescriptorData> data;
@@ -225,7 +241,7 @@ VkDescriptorSet VulkanDescriptors::write(VulkanKernel& kernel, const DescriptorS
         const DescriptorSource& source = layout.sources[k];
         if (source.is_scope) {
             const uint64_t size = kernel.layout().scopes[source.index].size;
-            data[k].buffer = {bytes.page()->buffer, bytes.store(size, source.index), round_up(size, 16)};
+            data[k].buffer = {bytes.page()->buffer, bytes.store(arguments, size, source.index), round_up(size, 16)};
         } else {
             Object* object = source.index < arguments.slots.size() ? arguments.slots[source.index].get() : nullptr;
             fill_slot(kernel, source, object, data[k]);
@@ -234,6 +250,35 @@ VkDescriptorSet VulkanDescriptors::write(VulkanKernel& kernel, const DescriptorS
     const VkDescriptorSet set = allocate_set(layout.layout);
     m_context.vk.UpdateDescriptorSetWithTemplate(m_context.device, set, layout.update, data.data());
     return set;
+}
+
+void VulkanDescriptors::write_sets(const VulkanBindings& bindings, const ArgumentView& arguments, UniformBytes& bytes,
+                                   std::vector<VkDescriptorSet>& sets)
+{
+    sets.assign(bindings.sets().size(), VK_NULL_HANDLE);
+    for (size_t i = 0; i < sets.size(); ++i)
+        if (!bindings.sets()[i].sources.empty())
+            sets[i] = write(bindings, bindings.sets()[i], arguments, bytes);
+}
+
+void VulkanDescriptors::bind(VkCommandBuffer commands, VkPipelineBindPoint point, const VulkanBindings& bindings,
+                             const std::vector<VkDescriptorSet>& sets, const ArgumentView& arguments,
+                             UniformBytes& bytes)
+{
+    const VulkanFunctions& vk = m_context.vk;
+    for (size_t i = 0; i < sets.size(); ++i)
+        if (sets[i])
+            vk.CmdBindDescriptorSets(commands, point, bindings.pipeline_layout(), uint32_t(i), 1, &sets[i], 0, nullptr);
+    for (const PushBlock& block : bindings.pushes()) {
+        if (block.spill_set < 0) {
+            record_push_constants(vk, commands, bindings, block, arguments);
+            continue;
+        }
+        const uint32_t offset = uint32_t(bytes.store(arguments, block.size, block.scope));
+        const VkDescriptorSet set = m_uploads.spill_set(*bytes.page());
+        vk.CmdBindDescriptorSets(commands, point, bindings.pipeline_layout(), uint32_t(block.spill_set), 1, &set, 1,
+                                 &offset);
+    }
 }
 
 } // namespace spy

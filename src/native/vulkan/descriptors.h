@@ -14,17 +14,19 @@ struct ArgumentView {
 /// Bytes of a scope, with zeros where the caller gave none.
 void copy_scope(uint8_t* target, uint64_t size, const ArgumentView& arguments, size_t scope);
 
-/// The uniform bytes of one launch, which lie in one slice: a second one could find the list flushed by then.
+/// What the uniform bytes of one launch or draw take of a slice.
+uint64_t uniform_bytes(const VulkanContext& context, const VulkanBindings& kernel);
+
+/// The uniform bytes of one launch or one pass, which lie in one slice: a second one could find the list flushed by
+/// then.
 class UniformBytes {
 public:
-    UniformBytes(const VulkanContext& context, VulkanUploads& uploads, const VulkanKernel& kernel,
-                 const ArgumentView& arguments);
+    UniformBytes(const VulkanContext& context, VulkanUploads& uploads, uint64_t needed);
     UploadPage* page() const { return m_slice.page; }
     /// Where the bytes of a scope lie in the page.
-    uint64_t store(uint64_t size, size_t scope);
+    uint64_t store(const ArgumentView& arguments, uint64_t size, size_t scope);
 
 private:
-    const ArgumentView& m_arguments;
     uint64_t m_alignment;
     UploadSlice m_slice{};
 };
@@ -41,13 +43,20 @@ public:
     void open();
     void close() noexcept;
     /// A set with the resources of one launch, in the open list.
-    VkDescriptorSet write(VulkanKernel& kernel, const DescriptorSetLayout& layout, const ArgumentView& arguments,
-                          UniformBytes& bytes);
+    VkDescriptorSet write(const VulkanBindings& kernel, const DescriptorSetLayout& layout,
+                          const ArgumentView& arguments, UniformBytes& bytes);
+
+    /// The sets of one launch; null where a set is empty.
+    void write_sets(const VulkanBindings& bindings, const ArgumentView& arguments, UniformBytes& bytes,
+                    std::vector<VkDescriptorSet>& sets);
+    /// Binds them, and the parameters that entry points have of their own.
+    void bind(VkCommandBuffer commands, VkPipelineBindPoint point, const VulkanBindings& bindings,
+              const std::vector<VkDescriptorSet>& sets, const ArgumentView& arguments, UniformBytes& bytes);
 
 private:
     VkDescriptorSet allocate_set(VkDescriptorSetLayout layout);
-    void fill_slot(VulkanKernel& kernel, const DescriptorSource& source, Object* object, DescriptorData& data);
-    void fill_image(VulkanKernel& kernel, const DescriptorSource& source, Object* object, DescriptorData& data);
+    void fill_slot(const VulkanBindings& kernel, const DescriptorSource& source, Object* object, DescriptorData& data);
+    void fill_image(const VulkanBindings& kernel, const DescriptorSource& source, Object* object, DescriptorData& data);
     VkSampler default_sampler();
 
     VulkanContext& m_context;

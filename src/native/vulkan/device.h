@@ -25,6 +25,7 @@ public:
     std::string compile(const CompileDesc& desc) override;
     std::string compiler_fingerprint() override;
     ref<Kernel> create_kernel(const KernelDesc& desc) override;
+    ref<RenderPipeline> create_render_pipeline(const RenderPipelineDesc& desc) override;
 
     std::array<NativeHandle, 3> native_handles() override;
     std::shared_ptr<void> native_owner() override { return m_context.handle; }

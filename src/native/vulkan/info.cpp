@@ -34,6 +34,7 @@ DeviceLimits limits_of(const VulkanContext& context)
     to.max_shader_visible_samplers = from.maxPerStageDescriptorSamplers;
     to.max_entry_point_uniform_size = from.maxPushConstantsSize;
     to.max_buffer_size = context.adapter->max_buffer_size;
+    to.sample_counts = from.framebufferColorSampleCounts & from.framebufferDepthSampleCounts;
     return to;
 }
 
@@ -71,6 +72,13 @@ std::vector<std::string> features_of(const VulkanContext& context)
     add("atomic_half", context.features.atomic_float2.shaderBufferFloat16AtomicAdd);
     add("atomic_int64", atomic_int64);
     add("wave_ops", wave_ops);
+    add("rasterization", context.can_draw());
+    add("mesh_shader", context.can_draw() && context.features.mesh.meshShader);
+    add("barycentrics", context.can_draw() && context.features.barycentrics.fragmentShaderBarycentric);
+    add("multi_view", context.can_draw() && v11.multiview);
+    add("conservative_rasterization",
+        context.can_draw() && context.has_extension(VK_EXT_CONSERVATIVE_RASTERIZATION_EXTENSION_NAME));
+    add("multi_draw_indirect_count", context.can_draw() && v12.drawIndirectCount);
     add("custom_border_color", context.features.border.customBorderColors);
     // Shader models are D3D's; the names stand for the features that each step brought.
     add("sm_5_1", true);
@@ -133,6 +141,8 @@ CompileTarget vulkan_target(const VulkanContext& context)
     add("spvInt64Atomics", f.v12.shaderBufferInt64Atomics);
     add("spvShaderClockKHR", f.clock.shaderDeviceClock);
     add("spvImageGatherExtended", f.core.features.shaderImageGatherExtended);
+    add("spvMeshShadingEXT", f.mesh.meshShader);
+    add("spvFragmentBarycentricKHR", f.barycentrics.fragmentShaderBarycentric);
     add("spvMinLod", f.core.features.shaderResourceMinLod);
     target.defines = {{"__TARGET_VULKAN__", "1"}};
     if (f.atomic_float.shaderBufferFloat32AtomicAdd)
@@ -159,7 +169,8 @@ uint32_t VulkanDevice::format_support(Format format)
     add(FormatSupport::render_target, image, VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT);
     add(FormatSupport::depth_stencil, image, VK_FORMAT_FEATURE_DEPTH_STENCIL_ATTACHMENT_BIT);
     add(FormatSupport::blendable, image, VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BLEND_BIT);
-    add(FormatSupport::resolvable, image, VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT);
+    if (!format_info(format).is_integer_format())
+        add(FormatSupport::resolvable, image, VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT);
     add(FormatSupport::shader_load, image, VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT);
     add(FormatSupport::shader_sample, image, VK_FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT);
     add(FormatSupport::shader_uav_load, image, VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT);

@@ -5,53 +5,22 @@
 #include "device/resource.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace spy {
 
-namespace {
-
-void record_push_constants(const VulkanFunctions& vk, VkCommandBuffer commands, const VulkanKernel& kernel,
-                           const ArgumentView& arguments)
-{
-    alignas(16) uint8_t bytes[1024];
-    std::vector<uint8_t> large(kernel.push_size() > sizeof(bytes) ? kernel.push_size() : 0);
-    uint8_t* target = large.empty() ? bytes : large.data();
-    copy_scope(target, kernel.push_size(), arguments, size_t(kernel.push_scope()));
-    vk.CmdPushConstants(commands, kernel.pipeline_layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel.push_size(), target);
-}
-
-} // namespace
-
 VkCommandBuffer VulkanRecorder::record_bindings(VulkanKernel& kernel, const ArgumentView& arguments)
 {
-    UniformBytes bytes(m_context, m_uploads, kernel, arguments);
+    const VulkanBindings& bindings = kernel.bindings();
+    UniformBytes bytes(m_context, m_uploads, uniform_bytes(m_context, bindings));
     static thread_local std::vector<VkDescriptorSet> sets;
-    sets.assign(kernel.sets().size(), VK_NULL_HANDLE);
-    for (size_t i = 0; i < sets.size(); ++i)
-        if (!kernel.sets()[i].sources.empty())
-            sets[i] = m_descriptors.write(kernel, kernel.sets()[i], arguments, bytes);
-
-    const VulkanFunctions& vk = m_context.vk;
+    m_descriptors.write_sets(bindings, arguments, bytes, sets);
     VkCommandBuffer commands = m_queue.begin_command();
     CommandList& list = *m_queue.current_list();
     if (list.bound != kernel.pipeline()) {
-        vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline());
+        m_context.vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline());
         list.bound = kernel.pipeline();
     }
-    for (size_t i = 0; i < sets.size(); ++i)
-        if (sets[i])
-            vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline_layout(), uint32_t(i), 1,
-                                     &sets[i], 0, nullptr);
-    if (kernel.push_scope() < 0)
-        return commands;
-    if (kernel.spill_set() >= 0) {
-        const uint32_t offset = uint32_t(bytes.store(kernel.push_size(), size_t(kernel.push_scope())));
-        const VkDescriptorSet set = m_uploads.spill_set(*bytes.page());
-        vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline_layout(),
-                                 uint32_t(kernel.spill_set()), 1, &set, 1, &offset);
-    } else
-        record_push_constants(vk, commands, kernel, arguments);
+    m_descriptors.bind(commands, VK_PIPELINE_BIND_POINT_COMPUTE, bindings, sets, arguments, bytes);
     return commands;
 }
 

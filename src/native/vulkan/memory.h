@@ -153,13 +153,18 @@ public:
     VkImageAspectFlags aspects() const;
     /// Cached; the texture owns it. `shape` none takes the texture's own.
     VkImageView view(const TextureViewDesc& desc, ResourceShape shape);
+    /// For drawing into it: all aspects, one mip.
+    VkImageView attachment_view(const TextureViewDesc& desc);
     TextureViewDesc whole() const;
 
 private:
     struct ViewKey {
-        uint32_t format, aspect, layer, layer_count, mip, mip_count, type;
+        uint32_t format, aspect, layer, layer_count, mip, mip_count, type, is_attachment;
         auto operator<=>(const ViewKey&) const = default;
     };
+    static ViewKey key_of(const VkImageViewCreateInfo& info, bool is_attachment);
+    VkImageView create_view(const ViewKey& key, VkImageViewCreateInfo info, VkImageUsageFlags usage);
+
     VkImage m_image = VK_NULL_HANDLE;
     Allocation m_allocation;
     std::map<ViewKey, VkImageView> m_views;

@@ -1,4 +1,4 @@
-// Kernels: SPIR-V, descriptor set layouts from the program layout, compute pipelines.
+// Kernels: SPIR-V made fit for the device, compute pipelines.
 #include "vulkan/device.h"
 
 #include "core/error.h"
@@ -13,22 +13,6 @@ namespace {
 
 constexpr uint64_t most_driver_bytes = 12 << 10; ///< from which on a driver may refuse a kernel for its variables
 
-VkDescriptorType descriptor_type(const SlotLayout& slot)
-{
-    switch (slot.kind) {
-    case SlotKind::structured_buffer:
-    case SlotKind::byte_address_buffer: return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-    case SlotKind::texture: return slot.writable ? VK_DESCRIPTOR_TYPE_STORAGE_IMAGE : VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
-    case SlotKind::sampler: return VK_DESCRIPTOR_TYPE_SAMPLER;
-    case SlotKind::combined_texture_sampler: return VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER;
-    case SlotKind::texel_buffer:
-        return slot.writable ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
-    case SlotKind::acceleration_structure: break;
-    }
-    fail(ErrorKind::not_implemented, "'", slot.path,
-         "': acceleration structures are not implemented; pass the scene in buffers");
-}
-
 /// Why a driver may have refused a kernel without a reason; empty where its variables are small.
 std::string advice_on_variables(const std::vector<uint32_t>& code)
 {
@@ -40,6 +24,19 @@ std::string advice_on_variables(const std::vector<uint32_t>& code)
         " bytes in variables, recorded states of loops included, and some drivers refuse more than about 16 KiB; "
         "lower [MaxIters(n)] of nested loops, use smaller arrays, or a CUDA device");
 }
+
+std::string hex(const uint8_t* bytes, size_t count)
+{
+    constexpr char digits[] = "0123456789abcdef";
+    std::string text;
+    for (size_t i = 0; i < count; ++i) {
+        text += digits[bytes[i] >> 4];
+        text += digits[bytes[i] & 15];
+    }
+    return text;
+}
+
+} // namespace
 
 /// Drivers that are given more than they can hold do not say so, but compile for minutes or hours. No GPU has room for
 /// more than 512 KiB of a thread's variables; Mesa's processor driver takes a time that grows with the square of them:
@@ -59,66 +56,16 @@ void refuse_large_variables(const std::vector<uint32_t>& code, const std::string
         ", or use a CPU device");
 }
 
-std::string hex(const uint8_t* bytes, size_t count)
-{
-    constexpr char digits[] = "0123456789abcdef";
-    std::string text;
-    for (size_t i = 0; i < count; ++i) {
-        text += digits[bytes[i] >> 4];
-        text += digits[bytes[i] & 15];
-    }
-    return text;
-}
-
-} // namespace
-
 VulkanKernel::VulkanKernel(ref<Device> device, const KernelDesc& desc)
-    : Kernel(std::move(device), desc.layout, desc.label.empty() ? desc.layout->entry_point_name : desc.label)
+    : Kernel(std::move(device), desc.layout, desc.label.empty() ? desc.layout->entry_point().name : desc.label),
+      m_bindings(*static_cast<VulkanDevice*>(m_device.get()), *m_layout, m_label, {&desc.code, 1})
 {
     VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
-    const VkPhysicalDeviceLimits& limits = owner.context().adapter->properties.limits;
-    uint32_t set_count = 0;
-    for (const SlotLayout& slot : m_layout->slots)
-        set_count = std::max(set_count, slot.set + 1);
-    for (size_t i = 0; i < m_layout->scopes.size(); ++i) {
-        const ScopeLayout& scope = m_layout->scopes[i];
-        if (!scope.size)
-            continue;
-        if (scope.size > limits.maxUniformBufferRange)
-            fail_value("kernel '", m_label, "': the uniform parameters '", scope.path, "' take ", scope.size,
-                       " bytes; ", owner.info().adapter_name, " allows ", limits.maxUniformBufferRange,
-                       ": put large arrays in a buffer");
-        if (!scope.push_constant) {
-            set_count = std::max(set_count, scope.set + 1);
-            continue;
-        }
-        m_push_scope = int(i);
-        m_push_size = uint32_t((scope.size + 3) / 4 * 4);
-    }
-    const bool spill = m_push_scope >= 0 &&
-        (m_push_size > limits.maxPushConstantsSize || needs_push_constant_spill(desc.code, owner.context().features));
-    if (spill)
-        m_spill_set = int(set_count++);
-    if (set_count > limits.maxBoundDescriptorSets)
-        fail_value("kernel '", m_label, "' needs ", set_count, " descriptor sets; ", owner.info().adapter_name,
-                   " allows ", limits.maxBoundDescriptorSets, ": use fewer ParameterBlocks");
-    m_sets.resize(set_count - (spill ? 1 : 0));
-
-    SpirvOptions options;
-    options.features = &owner.context().features;
-    options.properties = &owner.context().adapter->v11;
-    options.spill_push_constants = spill;
-    options.spill_set = spill ? uint32_t(m_spill_set) : 0;
-    options.scalar_phis = owner.context().adapter->v12.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
-    options.shifted_conversions = options.scalar_phis;
-    options.wide_negations = owner.context().adapter->v12.driverID == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
-    options.label = m_label;
-    options.device_name = owner.info().adapter_name;
+    const SpirvOptions options = spirv_options(owner, m_bindings, m_layout->entry_point());
     const SpirvResult spirv = prepare_spirv(desc.code, *m_layout, options);
-    check_descriptor_counts(limits, owner.info().adapter_name);
     refuse_large_variables(spirv.code, m_label, options.scalar_phis);
     try {
-        create_set_layouts(spirv);
+        m_bindings.create(spirv.fixed_formats);
         create_pipeline(spirv);
     } catch (...) {
         release();
@@ -126,112 +73,17 @@ VulkanKernel::VulkanKernel(ref<Device> device, const KernelDesc& desc)
     }
 }
 
-/// Drivers do not say so: what is beyond their limits reads as something else.
-void VulkanKernel::check_descriptor_counts(const VkPhysicalDeviceLimits& limits, const std::string& device_name) const
-{
-    struct Kind {
-        VkDescriptorType type;
-        const char* name;
-        uint32_t limit;
-    };
-    const Kind kinds[] = {
-        {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, "buffers", limits.maxPerStageDescriptorStorageBuffers},
-        {VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE, "textures", limits.maxPerStageDescriptorSampledImages},
-        {VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, "writable textures", limits.maxPerStageDescriptorStorageImages},
-        {VK_DESCRIPTOR_TYPE_SAMPLER, "samplers", limits.maxPerStageDescriptorSamplers},
-    };
-    for (const Kind& kind : kinds) {
-        auto is_kind = [&](const SlotLayout& slot) { return descriptor_type(slot) == kind.type; };
-        const auto count = std::count_if(m_layout->slots.begin(), m_layout->slots.end(), is_kind);
-        if (count > int64_t(kind.limit))
-            fail_value("kernel '", m_label, "' takes ", count, " ", kind.name, "; ", device_name, " allows ",
-                       kind.limit, ": pass fewer, or tensors and pointers, which take none");
-    }
-}
-
-void VulkanKernel::create_set_layouts(const SpirvResult& spirv)
-{
-    VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
-    const VulkanFunctions& vk = owner.context().vk;
-    struct Place {
-        uint32_t set, binding, element;
-    };
-    std::vector<std::vector<VkDescriptorSetLayoutBinding>> bindings(m_sets.size());
-    std::vector<std::vector<VkDescriptorUpdateTemplateEntry>> entries(m_sets.size());
-    auto add = [&](Place place, DescriptorSource source) {
-        auto& list = bindings[place.set];
-        auto found = std::find_if(list.begin(), list.end(), [&](auto& b) { return b.binding == place.binding; });
-        if (found == list.end()) {
-            VkDescriptorSetLayoutBinding binding{};
-            binding.binding = place.binding;
-            binding.descriptorType = source.type;
-            binding.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
-            found = list.insert(list.end(), binding);
-        }
-        found->descriptorCount = std::max(found->descriptorCount, place.element + 1);
-        DescriptorSetLayout& set = m_sets[place.set];
-        entries[place.set].push_back({place.binding, place.element, 1, source.type,
-                                      set.sources.size() * sizeof(DescriptorData), sizeof(DescriptorData)});
-        if (auto fixed = spirv.fixed_formats.find({place.set, place.binding}); fixed != spirv.fixed_formats.end())
-            source.fixed_format = fixed->second;
-        set.sources.push_back(source);
-    };
-    for (uint32_t i = 0; i < m_layout->scopes.size(); ++i) {
-        const ScopeLayout& scope = m_layout->scopes[i];
-        if (scope.size && !scope.push_constant)
-            add({scope.set, scope.binding, 0}, {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, true, i});
-    }
-    for (uint32_t i = 0; i < m_layout->slots.size(); ++i) {
-        const SlotLayout& slot = m_layout->slots[i];
-        add({slot.set, slot.binding, slot.array_index}, {descriptor_type(slot), false, i});
-    }
-    for (size_t set = 0; set < m_sets.size(); ++set) {
-        VkDescriptorSetLayoutCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
-        info.bindingCount = uint32_t(bindings[set].size());
-        info.pBindings = bindings[set].data();
-        vk_check(vk.CreateDescriptorSetLayout(owner.context().device, &info, nullptr, &m_sets[set].layout),
-                 "vkCreateDescriptorSetLayout");
-        if (entries[set].empty())
-            continue;
-        VkDescriptorUpdateTemplateCreateInfo update{VK_STRUCTURE_TYPE_DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO};
-        update.descriptorUpdateEntryCount = uint32_t(entries[set].size());
-        update.pDescriptorUpdateEntries = entries[set].data();
-        update.templateType = VK_DESCRIPTOR_UPDATE_TEMPLATE_TYPE_DESCRIPTOR_SET;
-        update.descriptorSetLayout = m_sets[set].layout;
-        vk_check(vk.CreateDescriptorUpdateTemplate(owner.context().device, &update, nullptr, &m_sets[set].update),
-                 "vkCreateDescriptorUpdateTemplate");
-    }
-}
-
 void VulkanKernel::create_pipeline(const SpirvResult& spirv)
 {
     VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
     const VulkanFunctions& vk = owner.context().vk;
-    std::vector<VkDescriptorSetLayout> layouts;
-    for (const DescriptorSetLayout& set : m_sets)
-        layouts.push_back(set.layout);
-    if (m_spill_set >= 0)
-        layouts.push_back(owner.uploads().spill_layout());
-    const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, m_push_size};
-    VkPipelineLayoutCreateInfo layout{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-    layout.setLayoutCount = uint32_t(layouts.size());
-    layout.pSetLayouts = layouts.data();
-    layout.pushConstantRangeCount = m_push_scope >= 0 && m_spill_set < 0 ? 1 : 0;
-    layout.pPushConstantRanges = &range;
-    vk_check(vk.CreatePipelineLayout(owner.context().device, &layout, nullptr, &m_pipeline_layout),
-             "vkCreatePipelineLayout");
-
-    VkShaderModuleCreateInfo module{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-    module.codeSize = spirv.code.size() * 4;
-    module.pCode = spirv.code.data();
-    VkShaderModule shader = VK_NULL_HANDLE;
-    vk_check(vk.CreateShaderModule(owner.context().device, &module, nullptr, &shader), "vkCreateShaderModule");
+    const VkShaderModule shader = create_shader_module(owner.context(), spirv.code);
     VkComputePipelineCreateInfo info{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
     info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
     info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
     info.stage.module = shader;
     info.stage.pName = spirv.entry_point.c_str();
-    info.layout = m_pipeline_layout;
+    info.layout = m_bindings.pipeline_layout();
     const VkResult code = vk.CreateComputePipelines(owner.context().device, owner.context().pipeline_cache, 1, &info,
                                                     nullptr, &m_pipeline);
     vk.DestroyShaderModule(owner.context().device, shader, nullptr);
@@ -246,13 +98,35 @@ void VulkanKernel::release() noexcept
 {
     VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
     owner.queue().discard(VK_OBJECT_TYPE_PIPELINE, uint64_t(std::exchange(m_pipeline, VK_NULL_HANDLE)));
-    owner.queue().discard(VK_OBJECT_TYPE_PIPELINE_LAYOUT, uint64_t(std::exchange(m_pipeline_layout, VK_NULL_HANDLE)));
-    for (DescriptorSetLayout& set : m_sets) {
-        owner.queue().discard(VK_OBJECT_TYPE_DESCRIPTOR_UPDATE_TEMPLATE,
-                              uint64_t(std::exchange(set.update, VK_NULL_HANDLE)));
-        owner.queue().discard(VK_OBJECT_TYPE_DESCRIPTOR_SET_LAYOUT,
-                              uint64_t(std::exchange(set.layout, VK_NULL_HANDLE)));
-    }
+    m_bindings.release();
+}
+
+VkShaderModule create_shader_module(const VulkanContext& context, const std::vector<uint32_t>& code)
+{
+    VkShaderModuleCreateInfo module{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+    module.codeSize = code.size() * 4;
+    module.pCode = code.data();
+    VkShaderModule shader = VK_NULL_HANDLE;
+    vk_check(context.vk.CreateShaderModule(context.device, &module, nullptr, &shader), "vkCreateShaderModule");
+    return shader;
+}
+
+SpirvOptions spirv_options(VulkanDevice& owner, const VulkanBindings& bindings, const EntryPoint& entry)
+{
+    const VkDriverId driver = owner.context().adapter->v12.driverID;
+    const PushBlock* push = bindings.push_of(entry);
+    SpirvOptions options;
+    options.features = &owner.context().features;
+    options.properties = &owner.context().adapter->v11;
+    options.entry_point = entry.name;
+    options.spill_push_constants = push && push->spill_set >= 0;
+    options.spill_set = options.spill_push_constants ? uint32_t(push->spill_set) : 0;
+    options.scalar_phis = driver == VK_DRIVER_ID_MESA_LLVMPIPE;
+    options.shifted_conversions = options.scalar_phis;
+    options.wide_negations = driver == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
+    options.label = bindings.label();
+    options.device_name = owner.info().adapter_name;
+    return options;
 }
 
 ref<Kernel> VulkanDevice::create_kernel(const KernelDesc& desc)

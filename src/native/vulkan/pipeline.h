@@ -1,10 +1,6 @@
 #pragma once
-// Kernels of the Vulkan backend: SPIR-V made fit for the device, pipelines and the layout of their descriptors.
-#include "vulkan/context.h"
-
-#include "device/device.h"
-
-#include <utility>
+// Kernels of the Vulkan backend: SPIR-V made fit for the device, and their pipelines.
+#include "vulkan/bindings.h"
 
 namespace spy {
 
@@ -19,13 +15,12 @@ struct SpirvOptions {
     bool scalar_phis = false;         ///< see split_phis()
     bool shifted_conversions = false; ///< see shift_conversions()
     bool wide_negations = false;      ///< see widen_negations()
-    std::string label, device_name;
+    std::string label, device_name, entry_point;
 };
 struct SpirvResult {
     std::vector<uint32_t> code;
     std::string entry_point; ///< the name in the code
-    /// (set, binding) of storage images whose texel format had to be fixed, with the VkFormat they now take.
-    std::map<std::pair<uint32_t, uint32_t>, VkFormat> fixed_formats;
+    FixedFormats fixed_formats;
 };
 SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, const SpirvOptions& options);
 /// The code with an OpPhi for each scalar in place of those of what holds bool, and, if asked, of vectors, which
@@ -48,23 +43,12 @@ std::string forbid_contraction(std::string_view code, const std::string& label);
 /// True when the code reads push constants of 8 or 16 bits that the device lacks.
 bool needs_push_constant_spill(std::string_view code, const VulkanFeatures& features);
 
-/// One descriptor to write at a launch.
-struct DescriptorSource {
-    VkDescriptorType type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-    bool is_scope = false; ///< index is that of a scope, else of a slot
-    uint32_t index = 0;
-    VkFormat fixed_format = VK_FORMAT_UNDEFINED;
-};
-union DescriptorData {
-    VkDescriptorBufferInfo buffer;
-    VkDescriptorImageInfo image;
-    VkBufferView view;
-};
-struct DescriptorSetLayout {
-    VkDescriptorSetLayout layout = VK_NULL_HANDLE;
-    VkDescriptorUpdateTemplate update = VK_NULL_HANDLE;
-    std::vector<DescriptorSource> sources; ///< in the order of the update template
-};
+/// How the code of an entry point is made fit for a device.
+SpirvOptions spirv_options(VulkanDevice& owner, const VulkanBindings& bindings, const EntryPoint& entry);
+/// The caller destroys it.
+VkShaderModule create_shader_module(const VulkanContext& context, const std::vector<uint32_t>& code);
+/// Code whose variables a driver would compile for hours.
+void refuse_large_variables(const std::vector<uint32_t>& code, const std::string& label, bool is_llvmpipe);
 
 class VulkanKernel final : public Kernel {
 public:
@@ -74,22 +58,13 @@ public:
     NativeHandle native_handle() const override { return {NativeHandleType::VkPipeline, uint64_t(m_pipeline)}; }
 
     VkPipeline pipeline() const { return m_pipeline; }
-    VkPipelineLayout pipeline_layout() const { return m_pipeline_layout; }
-    const std::vector<DescriptorSetLayout>& sets() const { return m_sets; }
-    int push_scope() const { return m_push_scope; }    ///< scope whose bytes are push constants (or spilled); -1
-    uint32_t push_size() const { return m_push_size; } ///< bytes, a multiple of 4
-    int spill_set() const { return m_spill_set; }      ///< set of the spilled push constants; -1 = not spilled
+    const VulkanBindings& bindings() const { return m_bindings; }
 
 private:
-    void check_descriptor_counts(const VkPhysicalDeviceLimits& limits, const std::string& device_name) const;
-    void create_set_layouts(const SpirvResult& spirv);
     void create_pipeline(const SpirvResult& spirv);
 
     VkPipeline m_pipeline = VK_NULL_HANDLE;
-    VkPipelineLayout m_pipeline_layout = VK_NULL_HANDLE;
-    std::vector<DescriptorSetLayout> m_sets;
-    int m_push_scope = -1, m_spill_set = -1;
-    uint32_t m_push_size = 0;
+    VulkanBindings m_bindings;
 };
 
 } // namespace spy

@@ -11,6 +11,16 @@ namespace spy {
 
 namespace {
 
+/// Between work of which one part or the other may draw.
+void full_barrier(const VulkanContext& context, VkCommandBuffer commands)
+{
+    VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+    memory.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT;
+    memory.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
+    context.vk.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0,
+                                  1, &memory, 0, nullptr, 0, nullptr);
+}
+
 void barrier(const VulkanContext& context, VkCommandBuffer commands)
 {
     constexpr VkPipelineStageFlags stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
@@ -49,20 +59,21 @@ CommandList& VulkanQueue::open_list()
     return *m_open;
 }
 
-VkCommandBuffer VulkanQueue::begin_command()
+VkCommandBuffer VulkanQueue::begin_command(bool draws)
 {
     CommandList& list = open_list();
     if (m_needs_barrier)
-        barrier(m_context, list.commands);
+        (draws || m_drew ? full_barrier : barrier)(m_context, list.commands);
     m_needs_barrier = true; // barriers reach back over submissions of the queue
+    m_drew = draws;
     ++list.command_count;
     return list.commands;
 }
 
 void VulkanQueue::global_barrier()
 {
-    barrier(m_context, open_list().commands);
-    m_needs_barrier = false;
+    full_barrier(m_context, open_list().commands); // what comes next may draw
+    m_needs_barrier = m_drew = false;
 }
 
 VkResult VulkanQueue::submit_open_list(const SubmitDesc* waits, const SubmitDesc* signals)
@@ -116,10 +127,12 @@ void VulkanQueue::flush(const SubmitDesc* signals)
     CommandList& list = open_list();
     // Mapped memory is read by the host after the wait.
     VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
-    memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+    memory.srcAccessMask = m_drew ? VK_ACCESS_MEMORY_WRITE_BIT
+                                  : VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
     memory.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
     m_context.vk.CmdPipelineBarrier(list.commands,
-                                    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                                    m_drew ? VkPipelineStageFlags(VK_PIPELINE_STAGE_ALL_COMMANDS_BIT)
+                                           : VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
                                     VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
     const VkResult code = submit_open_list(waits, signals);
     if (code < 0)
@@ -210,7 +223,7 @@ void VulkanQueue::wait_and_collect()
 std::unique_ptr<CommandList> VulkanQueue::begin_foreign_list()
 {
     std::unique_ptr<CommandList> list = m_lists.begin();
-    barrier(m_context, list->commands);
+    (m_drew ? full_barrier : barrier)(m_context, list->commands);
     return list;
 }
 

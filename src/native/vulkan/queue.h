@@ -42,7 +42,8 @@ public:
 
     // The caller holds the lock.
     CommandList& open_list() override;
-    VkCommandBuffer begin_command();
+    /// `draws`: it is a render pass, whose stages a barrier must name.
+    VkCommandBuffer begin_command(bool draws = false);
     void global_barrier();
     void flush(const SubmitDesc* signals = nullptr) override;
     bool is_idle();
@@ -67,7 +68,7 @@ protected:
     {
         return {NativeHandleType::VkCommandBuffer, uint64_t(list.commands)};
     }
-    void adopt_foreign_list() override { m_needs_barrier = true; }
+    void adopt_foreign_list() override { m_needs_barrier = m_drew = true; }
     void recycle(std::unique_ptr<CommandList> list) override { m_lists.recycle(std::move(list)); }
     void abandon(std::unique_ptr<CommandList> list) noexcept override { m_lists.recycle(std::move(list)); }
     void destroy(Garbage& garbage) noexcept override;
@@ -78,6 +79,7 @@ private:
     VulkanContext& m_context;
     VulkanMemory& m_memory;
     bool m_needs_barrier = false;
+    bool m_drew = false; ///< what was recorded last may have drawn
     VulkanLists m_lists;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// What goes on a command list: launches with their descriptors (launch.cpp), copies, fills, clears, queries and markers
-// (transfer.cpp). The caller holds the device's lock.
+// What goes on a command list: launches with their descriptors (launch.cpp), render passes (render_pass.cpp),
+// copies, fills, clears, queries and markers (transfer.cpp). The caller holds the device's lock.
 #include "vulkan/descriptors.h"
 
 namespace spy {
@@ -38,6 +38,8 @@ public:
     void record(const command::Barrier& command);
     void record(const command::DebugMarker& command);
     void record(const command::Callback&) { } // the queue runs it
+    void record(const command::ClearDepthStencil& command);
+    void record(const command::RenderPass& command);
     /// While somebody measures, between two timestamps.
     void record_timed(Device& device, const Command& command);
     void record_launch(VulkanKernel& kernel, const std::array<uint32_t, 3>& groups, const ArgumentView& arguments);

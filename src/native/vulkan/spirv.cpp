@@ -114,6 +114,18 @@ constexpr CapabilityRule capability_rules[] = {
     {CAPABILITY(AtomicFloat64MinMaxEXT), "double atomics (min, max)",
      EXT(atomic_float2.shaderBufferFloat64AtomicMinMax)},
     {CAPABILITY(AtomicFloat16MinMaxEXT), "half atomics (min, max)", EXT(atomic_float2.shaderBufferFloat16AtomicMinMax)},
+    {CAPABILITY(MeshShadingEXT), "mesh shaders", EXT(mesh.meshShader)},
+    {CAPABILITY(FragmentBarycentricKHR), "barycentrics", EXT(barycentrics.fragmentShaderBarycentric)},
+    {CAPABILITY(Geometry), "geometry shaders, or the primitive's number in fragment shaders", CORE(geometryShader)},
+    {CAPABILITY(Tessellation), "tessellation", CORE(tessellationShader)},
+    {CAPABILITY(SampleRateShading), "shading of each sample", CORE(sampleRateShading)},
+    {CAPABILITY(ClipDistance), "clip distances", CORE(shaderClipDistance)},
+    {CAPABILITY(CullDistance), "cull distances", CORE(shaderCullDistance)},
+    {CAPABILITY(MultiViewport), "several viewports", CORE(multiViewport)},
+    {CAPABILITY(DrawParameters), "SV_VertexID, SV_InstanceID or what else a draw starts with",
+     V11(shaderDrawParameters)},
+    {CAPABILITY(ShaderLayer), "layers chosen by vertex shaders", V12(shaderOutputLayer)},
+    {CAPABILITY(ShaderViewportIndex), "viewports chosen by vertex shaders", V12(shaderOutputViewportIndex)},
     {CAPABILITY(CooperativeMatrixKHR), "cooperative matrices", [](const SpirvOptions&) { return false; }},
     {CAPABILITY(AtomicFloat32AddEXT), "float atomics", EXT(atomic_float.shaderBufferFloat32AtomicAdd)},
     {CAPABILITY(AtomicFloat64AddEXT), "double atomics", EXT(atomic_float.shaderBufferFloat64AtomicAdd)},
@@ -404,7 +416,7 @@ SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, co
     SpirvResult result;
     std::vector<uint32_t> words = checked_words(code, options);
     const std::vector<Instruction> list = split(words, options.label);
-    result.entry_point = find_entry_point(words, list, layout.entry_point_name, options.label);
+    result.entry_point = find_entry_point(words, list, options.entry_point, options.label);
     check_matrices(words, list, options);
     ImageFormats images(words, list, layout, options);
     result.fixed_formats = images.fixed();

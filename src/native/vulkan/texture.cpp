@@ -65,7 +65,7 @@ VkImageUsageFlags image_usage(TextureUsage usage, VkFormatFeatureFlags features)
         flags |= VK_IMAGE_USAGE_SAMPLED_BIT;
     if (has_flag(usage, TextureUsage::unordered_access))
         flags |= VK_IMAGE_USAGE_STORAGE_BIT;
-    if (has_flag(usage, TextureUsage::render_target))
+    if (has_flag(usage, TextureUsage::render_target) || has_flag(usage, TextureUsage::resolve_destination))
         flags |= VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT;
     if (has_flag(usage, TextureUsage::depth_stencil))
         flags |= VK_IMAGE_USAGE_DEPTH_STENCIL_ATTACHMENT_BIT;
@@ -85,6 +85,7 @@ void check_format(const TextureDesc& desc, VkFormatFeatureFlags features, const 
     need(TextureUsage::shader_resource, VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT, "shader_resource");
     need(TextureUsage::unordered_access, VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT, "unordered_access");
     need(TextureUsage::render_target, VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT, "render_target");
+    need(TextureUsage::resolve_destination, VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT, "resolve_destination");
     need(TextureUsage::depth_stencil, VK_FORMAT_FEATURE_DEPTH_STENCIL_ATTACHMENT_BIT, "depth_stencil");
 }
 
@@ -243,9 +244,7 @@ VkImageView VulkanTexture::view(const TextureViewDesc& desc, ResourceShape shape
     info.subresourceRange = {aspect, desc.range.mip, desc.range.mip_count, desc.range.layer, desc.range.layer_count};
     if (max_layers)
         info.subresourceRange.layerCount = std::min(max_layers, desc.range.layer_count);
-    const ViewKey key{
-        uint32_t(info.format), aspect,        desc.range.layer, info.subresourceRange.layerCount, desc.range.mip,
-        desc.range.mip_count,  uint32_t(type)};
+    const ViewKey key = key_of(info, false);
     std::lock_guard lock(owner.queue().mutex());
     if (auto found = m_views.find(key); found != m_views.end())
         return found->second;
@@ -257,12 +256,46 @@ VkImageView VulkanTexture::view(const TextureViewDesc& desc, ResourceShape shape
         (wants_cube && !m_desc.is_cube()))
         fail_value("a texture of type ", type_name(m_desc.type), " cannot be bound to a ", slang_name(shape),
                    " parameter");
-    VkImageViewUsageCreateInfo usage{VK_STRUCTURE_TYPE_IMAGE_VIEW_USAGE_CREATE_INFO};
     const VkFormatFeatureFlags features = owner.context().format_properties(format).optimalTilingFeatures;
-    usage.usage = image_usage(m_desc.usage, features);
+    VkImageUsageFlags usage = image_usage(m_desc.usage, features);
     if (!(features & VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT))
-        usage.usage &= ~VkImageUsageFlags(VK_IMAGE_USAGE_STORAGE_BIT);
-    info.pNext = &usage;
+        usage &= ~VkImageUsageFlags(VK_IMAGE_USAGE_STORAGE_BIT);
+    if (!(features & VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT))
+        usage &= ~VkImageUsageFlags(VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT);
+    return create_view(key, info, usage);
+}
+
+VkImageView VulkanTexture::attachment_view(const TextureViewDesc& desc)
+{
+    VulkanDevice& owner = device_of(*this);
+    const Format format = desc.format == Format::undefined ? m_desc.format : desc.format;
+    VkImageViewCreateInfo info{VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO};
+    info.image = m_image;
+    info.viewType = desc.range.layer_count > 1 ? VK_IMAGE_VIEW_TYPE_2D_ARRAY : VK_IMAGE_VIEW_TYPE_2D;
+    info.format = VkFormat(format_info(format).vk_format);
+    info.subresourceRange = {aspects(), desc.range.mip, 1, desc.range.layer, desc.range.layer_count};
+    const ViewKey key = key_of(info, true);
+    std::lock_guard lock(owner.queue().mutex());
+    if (auto found = m_views.find(key); found != m_views.end())
+        return found->second;
+    return create_view(key, info,
+                       aspects() & VK_IMAGE_ASPECT_COLOR_BIT ? VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT
+                                                             : VK_IMAGE_USAGE_DEPTH_STENCIL_ATTACHMENT_BIT);
+}
+
+VulkanTexture::ViewKey VulkanTexture::key_of(const VkImageViewCreateInfo& info, bool is_attachment)
+{
+    const VkImageSubresourceRange& range = info.subresourceRange;
+    return {uint32_t(info.format), range.aspectMask, range.baseArrayLayer,    range.layerCount,
+            range.baseMipLevel,    range.levelCount, uint32_t(info.viewType), uint32_t(is_attachment)};
+}
+
+VkImageView VulkanTexture::create_view(const ViewKey& key, VkImageViewCreateInfo info, VkImageUsageFlags usage)
+{
+    VulkanDevice& owner = device_of(*this);
+    VkImageViewUsageCreateInfo uses{VK_STRUCTURE_TYPE_IMAGE_VIEW_USAGE_CREATE_INFO};
+    uses.usage = usage;
+    info.pNext = &uses;
     VkImageView view = VK_NULL_HANDLE;
     vk_check(owner.context().vk.CreateImageView(owner.context().device, &info, nullptr, &view), "vkCreateImageView");
     m_views.emplace(key, view);

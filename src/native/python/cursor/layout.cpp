@@ -125,11 +125,20 @@ ref<ProgramLayout> make_program_layout(nb::kwargs values)
 {
     ref<ProgramLayout> layout = new ProgramLayout();
     take_layout(values, "globals", layout->globals);
-    take_layout(values, "entry_point", layout->entry_point);
-    take(values, "entry_point_slot", layout->entry_point_slot);
+    EntryPoint& own = layout->entry_points.emplace_back();
+    take_layout(values, "entry_point", own.parameters);
+    take(values, "entry_point_slot", own.slot);
     take(values, "nested_scope", layout->nested_scope);
-    take(values, "entry_point_nested_scope", layout->entry_point_nested_scope);
-    take(values, "entry_point_name", layout->entry_point_name);
+    take(values, "entry_point_nested_scope", own.nested_scope);
+    take(values, "entry_point_name", own.name);
+    if (values.contains("stages")) {
+        const nb::list stages(values["stages"]);
+        layout->entry_points.resize(stages.size(), own);
+        for (size_t i = 0; i < stages.size(); ++i) {
+            layout->entry_points[i].scope = uint32_t(i + 1);
+            layout->entry_points[i].stage = stage_from_name(nb::cast<std::string>(stages[i]));
+        }
+    }
     if (values.contains("scope_sizes"))
         for (nb::handle size : nb::list(values["scope_sizes"]))
             layout->scopes.emplace_back().size = nb::cast<uint64_t>(size);

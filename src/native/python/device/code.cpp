@@ -61,7 +61,7 @@ void expect_compile(Device& device, const nb::bytes& beginning, const std::strin
 std::string compile(Device& device, nb::bytes source, const std::string& entry_point_name, const std::string& label,
                     const std::string& float_mode, int optimization, bool debug_info,
                     std::vector<std::string> downstream_args, nb::handle group_size, const std::string& cuda_arch,
-                    nb::bytes whole_source)
+                    nb::bytes whole_source, const std::string& stage)
 {
     check_open(&device);
     CompileDesc desc;
@@ -78,6 +78,7 @@ std::string compile(Device& device, nb::bytes source, const std::string& entry_p
     const auto size = uint32s_from<3>(group_size, "compile 'group_size'");
     std::copy(size.begin(), size.end(), desc.group_size);
     desc.cuda_arch = cuda_arch;
+    desc.stage = stage_from_name(stage);
     ++device.compiled_count;
     return timed(device, "downstream", desc.label, text.size(), [&] { return device.compile(desc); });
 }
@@ -171,7 +172,7 @@ void bind_code(nb::module_& m, nb::class_<Device, Object>& cls)
             [](Device& d, nb::object source, const std::string& entry_point_name, const std::string& label,
                const std::string& float_mode, int optimization, bool debug_info,
                std::vector<std::string> downstream_args, nb::object group_size, const std::string& cuda_arch,
-               nb::bytes whole_source) {
+               nb::bytes whole_source, const std::string& stage) {
                 nb::object data = PyUnicode_Check(source.ptr()) ? nb::steal(PyUnicode_AsUTF8String(source.ptr()))
                                                                 : source;
                 if (!data.is_valid() || !PyBytes_Check(data.ptr())) {
@@ -180,13 +181,13 @@ void bind_code(nb::module_& m, nb::class_<Device, Object>& cls)
                 }
                 const std::string code = compile(d, nb::borrow<nb::bytes>(data), entry_point_name, label, float_mode,
                                                  optimization, debug_info, std::move(downstream_args), group_size,
-                                                 cuda_arch, std::move(whole_source));
+                                                 cuda_arch, std::move(whole_source), stage);
                 return nb::bytes(code.data(), code.size());
             },
             nb::arg("source"), nb::arg("entry_point_name"), nb::kw_only(), nb::arg("label") = "",
             nb::arg("float_mode") = "default", nb::arg("optimization") = 1, nb::arg("debug_info") = false,
             nb::arg("downstream_args") = std::vector<std::string>{}, nb::arg("group_size") = nb::make_tuple(1, 1, 1),
-            nb::arg("cuda_arch") = "", nb::arg("whole_source") = nb::bytes("", 0),
+            nb::arg("cuda_arch") = "", nb::arg("whole_source") = nb::bytes("", 0), nb::arg("stage") = "compute",
             "Code generated for this device -> what create_kernel takes. Does not hold the GIL. whole_source: compiled "
             "where "
             "`source` does not compile, and what the error is about; on the CPU only.")
@@ -198,7 +199,7 @@ void bind_code(nb::module_& m, nb::class_<Device, Object>& cls)
                 check_open(&d);
                 const std::string_view view(static_cast<const char*>(code.data()), code.size());
                 ++d.kernel_count;
-                const KernelDesc desc{view, layout, label.empty() ? layout->entry_point_name : label};
+                const KernelDesc desc{view, layout, label.empty() ? layout->entry_point().name : label};
                 return timed(d, "pipeline", desc.label, code.size(), [&] { return d.create_kernel(desc); });
             },
             nb::arg("code"), nb::arg("layout"), nb::arg("label") = "")

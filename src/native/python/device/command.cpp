@@ -1,5 +1,5 @@
 // Encoders, submission.
-#include "python/device/bindings.h"
+#include "python/device/render.h"
 #include "python/integers.h"
 
 #include <nanobind/stl/array.h>
@@ -55,24 +55,8 @@ ref<Kernel> kernel_from(nb::handle pipeline)
     return kernel;
 }
 
-struct BufferOffsetPair {
-    ref<Buffer> buffer;
-    uint64_t offset;
-};
-
-void bind_places(nb::module_& m)
+void bind_ranges(nb::module_& m)
 {
-    nb::class_<BufferOffsetPair>(m, "BufferOffsetPair", "A place in a buffer.")
-        .def("__repr__",
-             [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
-        .def(
-            "__init__",
-            [](BufferOffsetPair* self, ref<Buffer> buffer, uint64_t offset) {
-                new (self) BufferOffsetPair{std::move(buffer), offset};
-            },
-            nb::arg("buffer"), nb::arg("offset") = 0)
-        .def_prop_ro("buffer", [](const BufferOffsetPair& p) { return p.buffer; })
-        .def_ro("offset", &BufferOffsetPair::offset);
     struct BufferRangeObject {
         uint64_t offset, size;
     };
@@ -96,17 +80,11 @@ void bind_places(nb::module_& m)
 
 void dispatch_indirect(ComputePassEncoder& p, nb::handle where)
 {
-    ref<Buffer> buffer;
-    uint64_t offset = 0;
-    if (!nb::try_cast(where, buffer) || !buffer) {
-        if (!nb::isinstance<BufferOffsetPair>(where))
-            fail(ErrorKind::type, "dispatch_compute_indirect: expected a Buffer or BufferOffsetPair, got ",
-                 short_text(where));
-        const auto& pair = nb::cast<const BufferOffsetPair&>(where);
-        buffer = pair.buffer;
-        offset = pair.offset;
-    }
-    p.dispatch_compute_indirect(buffer, offset);
+    BufferOffset place = buffer_offset_from(where, "dispatch_compute_indirect 'arguments'");
+    if (!place.buffer)
+        fail(ErrorKind::type, "dispatch_compute_indirect: expected a Buffer or BufferOffsetPair, got ",
+             short_text(where));
+    p.dispatch_compute_indirect(place.buffer, place.offset);
 }
 
 void bind_pass(nb::module_& m)
@@ -295,7 +273,6 @@ void bind_encoder(nb::module_& m)
     bind_buffer_commands(cls);
     bind_texture_commands(cls);
     bind_encoder_rest(cls);
-    not_yet(cls, "clear_texture_depth_stencil", "upload the texels with upload_texture_data");
     cls.def(
         "generate_mips",
         [](nb::handle self, nb::args args, nb::kwargs kwargs) {
@@ -311,7 +288,7 @@ void bind_encoder(nb::module_& m)
         nb::sig("def blit(self, dst: Texture | TextureView, src: Texture | TextureView, "
                 "filter: TextureFilteringMode = ...) -> None"),
         "Fills the first layer and mip of a texture or view with those of another, scaled and converted.");
-    not_yet(cls, "begin_render_pass", "use compute passes");
+    bind_render_pass(m, cls);
     not_yet(cls, "begin_ray_tracing_pass", "use compute passes");
     not_yet(cls, "build_acceleration_structure", "ray queries are not available yet");
     nb::class_<CommandBuffer, DeviceObject>(m, "CommandBuffer", nb::dynamic_attr(),
@@ -423,7 +400,7 @@ std::shared_ptr<nb::object> share_callable(nb::handle callable)
 void bind_commands(nb::module_& m, nb::class_<Device, Object>& cls)
 {
     bind_fences(m);
-    bind_places(m);
+    bind_ranges(m);
     bind_pass(m);
     bind_encoder(m);
     cls.def("_submit", &submit_buffers, nb::arg("command_buffers"), nb::arg("wait_fences"),

@@ -6,6 +6,7 @@
 #include "device/backend.h"
 #include "device/profile.h"
 #include "null/device.h"
+#include "python/device/render.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -276,6 +277,39 @@ nb::list take_launches(Device& d)
     return out;
 }
 
+/// The null device: the render passes since the last call, as dicts.
+nb::list take_passes(Device& d)
+{
+    auto* device = dynamic_cast<null::NullDevice*>(d.backend());
+    if (!device)
+        fail(ErrorKind::type, "only the null device records render passes");
+    nb::list out;
+    for (const null::PassRecord& pass : device->take_passes()) {
+        nb::dict entry;
+        entry["size"] = nb::make_tuple(pass.width, pass.height);
+        entry["layer_count"] = pass.layer_count;
+        entry["sample_count"] = pass.sample_count;
+        nb::list draws;
+        for (const null::DrawRecord& draw : pass.draws) {
+            nb::dict item;
+            item["pipeline"] = draw.pipeline;
+            item["kind"] = draw.kind;
+            item["arguments"] = draw.arguments;
+            item["group_count"] = nb::make_tuple(draw.group_count[0], draw.group_count[1], draw.group_count[2]);
+            item["max_draw_count"] = draw.max_draw_count;
+            item["stencil_ref"] = draw.stencil_ref;
+            item["viewports"] = draw.viewports;
+            item["scissor_rects"] = draw.scissor_rects;
+            item["vertex_buffer_count"] = draw.vertex_buffer_count;
+            item["slot_count"] = draw.slot_count;
+            draws.append(item);
+        }
+        entry["draws"] = draws;
+        out.append(entry);
+    }
+    return out;
+}
+
 /// Ends a measurement: (name, start, duration, shape) of each event in the order in which the device ran them, times in
 /// seconds from the first of them; and how many found no room. Without `read`, what was measured is dropped.
 nb::tuple stop_profile(Device& device, size_t first, bool read)
@@ -330,19 +364,18 @@ void bind_private(DeviceClass& cls)
                      d.backend()->for_each_object([&](DeviceObject* o) { out.push_back(summary(o)); });
                  return out;
              })
-        .def("_take_launches", &take_launches, "null device: what was launched since the last call, as dicts.");
+        .def("_take_launches", &take_launches, "null device: what was launched since the last call, as dicts.")
+        .def("_take_passes", &take_passes, "null device: the render passes since the last call, as dicts.");
 }
 
 void bind_absent(DeviceClass& cls)
 {
     static constexpr std::pair<const char*, const char*> absent[] = {
-        {"create_render_pipeline", "use compute kernels"},
         {"create_ray_tracing_pipeline", "use compute kernels"},
         {"create_shader_table", "use compute kernels"},
         {"create_acceleration_structure", "trace rays in a compute kernel of your own"},
         {"create_acceleration_structure_instance_list", "trace rays in a compute kernel of your own"},
         {"get_acceleration_structure_sizes", "trace rays in a compute kernel of your own"},
-        {"create_input_layout", "use compute kernels"},
         {"create_surface", "copy results with to_numpy()"},
     };
     for (auto [name, instead] : absent)
@@ -360,6 +393,8 @@ void bind_device(nb::module_& m)
 {
     bind_device_types(m);
     bind_device_descs(m);
+    bind_render_enums(m);
+    bind_render_descs(m);
     m.def(
         "_device_desc",
         [](nb::args args, nb::kwargs kwargs) { return Fields<PyDeviceDesc>::from_arguments(args, kwargs, "Device"); },
@@ -379,6 +414,7 @@ void bind_device(nb::module_& m)
     bind_commands(m, cls);
     bind_creation(cls);
     bind_code(m, cls);
+    bind_render_pipeline(m, cls);
     bind_state(cls);
     bind_work(cls);
     bind_private(cls);

@@ -149,6 +149,29 @@ nb::dict to_dict(const SlotLayout& slot)
     return result;
 }
 
+nb::dict to_dict(const EntryPoint& entry)
+{
+    nb::dict result;
+    result["name"] = entry.name;
+    result["stage"] = stage_name(entry.stage);
+    result["parameters"] = entry.parameters;
+    result["scope"] = entry.scope;
+    result["slot"] = entry.slot;
+    result["nested_scope"] = entry.nested_scope;
+    return result;
+}
+
+nb::dict to_dict(const VertexInput& input)
+{
+    nb::dict result;
+    result["semantic"] = input.semantic;
+    result["semantic_index"] = input.semantic_index;
+    result["location"] = input.location;
+    result["scalar"] = input.scalar;
+    result["channels"] = input.channels;
+    return result;
+}
+
 template <typename Item>
 nb::list to_dicts(const std::vector<Item>& items)
 {
@@ -190,15 +213,19 @@ void bind_type_layout(nb::module_& m)
 
 void bind_program_layout(nb::module_& m)
 {
-    nb::class_<ProgramLayout, Object>(m, "PlainProgramLayout", "Where the parameters of one entry point are bound.")
+    nb::class_<ProgramLayout, Object>(m, "PlainProgramLayout", "Where the parameters of a program are bound.")
         .def_prop_ro("globals", [](const ProgramLayout& self) { return self.globals; })
-        .def_prop_ro("entry_point", [](const ProgramLayout& self) { return self.entry_point; })
-        .def_ro("entry_point_slot", &ProgramLayout::entry_point_slot)
+        .def_prop_ro("entry_point", [](const ProgramLayout& self) { return self.entry_point().parameters; })
+        .def_prop_ro("entry_point_slot", [](const ProgramLayout& self) { return self.entry_point().slot; })
         .def_ro("nested_scope", &ProgramLayout::nested_scope)
-        .def_ro("entry_point_nested_scope", &ProgramLayout::entry_point_nested_scope)
+        .def_prop_ro("entry_point_nested_scope",
+                     [](const ProgramLayout& self) { return self.entry_point().nested_scope; })
+        .def_prop_ro("stage", [](const ProgramLayout& self) { return stage_name(self.entry_point().stage); })
+        .def_prop_ro("entry_points", [](const ProgramLayout& self) { return to_dicts(self.entry_points); })
+        .def_prop_ro("vertex_inputs", [](const ProgramLayout& self) { return to_dicts(self.vertex_inputs); })
         .def_prop_ro("scopes", [](const ProgramLayout& self) { return to_dicts(self.scopes); })
         .def_prop_ro("slots", [](const ProgramLayout& self) { return to_dicts(self.slots); })
-        .def_ro("entry_point_name", &ProgramLayout::entry_point_name)
+        .def_prop_ro("entry_point_name", [](const ProgramLayout& self) { return self.entry_point().name; })
         .def_prop_ro("group_size",
                      [](const ProgramLayout& self) {
                          return nb::make_tuple(self.group_size[0], self.group_size[1], self.group_size[2]);

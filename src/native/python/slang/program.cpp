@@ -5,6 +5,8 @@
 #include "slang/reflection/reflection.h"
 #include "slang/type_layout.h"
 
+#include <numeric>
+
 namespace spy {
 
 nb::object device_of(const ref<Session>& session)
@@ -222,9 +224,31 @@ void bind_program_code(ProgramClass& cls)
             "binding_layout",
             [](const ShaderProgram& self, uint32_t index) {
                 const Compiler::Lock lock(*self.session->state()->compiler);
-                return make_program_layout(self.data->layout->program, index, self.session->target().format);
+                return make_program_layout(self.data->layout->program, {index}, self.session->target().format);
             },
-            nb::arg("entry_point_index") = 0, "Where the parameters of one entry point are bound, as plain data.");
+            nb::arg("entry_point_index") = 0, "Where the parameters of one entry point are bound, as plain data.")
+        .def(
+            "pipeline_layout",
+            [](const ShaderProgram& self) {
+                std::vector<uint32_t> all(self.data->entry_points.size());
+                std::iota(all.begin(), all.end(), 0u);
+                if (all.empty())
+                    fail_value("the program has no entry point; link one with link_program()");
+                const Compiler::Lock lock(*self.session->state()->compiler);
+                return make_program_layout(self.data->layout->program, all, self.session->target().format);
+            },
+            "The same of all entry points together, as a render pipeline binds them.")
+        .def_prop_ro(
+            "stages",
+            [](const ShaderProgram& self) {
+                const Compiler::Lock lock(*self.session->state()->compiler);
+                slang::ProgramLayout* program = self.data->layout->program;
+                std::vector<std::string> names;
+                for (size_t i = 0; i < self.data->entry_points.size(); ++i)
+                    names.emplace_back(stage_name(ShaderStage(program->getEntryPointByIndex(i)->getStage())));
+                return names;
+            },
+            "Of each entry point: 'vertex', 'fragment', 'compute', ...");
 }
 
 void bind_program_class(nb::module_& m)

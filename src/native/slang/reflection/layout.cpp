@@ -132,11 +132,7 @@ std::string EntryPointLayout::name_override() const
 std::string EntryPointLayout::stage() const
 {
     const auto lock = enter();
-    static constexpr const char* names[] = {
-        "none",         "vertex",  "hull",        "domain", "geometry", "fragment", "compute",       "ray_generation",
-        "intersection", "any_hit", "closest_hit", "miss",   "callable", "mesh",     "amplification", "dispatch"};
-    const size_t stage = size_t(slang()->getStage());
-    return stage < std::size(names) ? names[stage] : "none";
+    return stage_name(ShaderStage(slang()->getStage()));
 }
 
 std::array<uint32_t, 3> EntryPointLayout::compute_thread_group_size() const
