@@ -34,6 +34,7 @@ DeviceLimits limits_of(const D3D12Context& context)
     to.max_framebuffer_dimensions = {D3D12_REQ_TEXTURE2D_U_OR_V_DIMENSION, D3D12_REQ_TEXTURE2D_U_OR_V_DIMENSION, 1};
     to.max_shader_visible_samplers = max_visible_samplers;
     to.max_entry_point_uniform_size = D3D12_REQ_CONSTANT_BUFFER_ELEMENT_COUNT * 16;
+    to.sample_counts = context.sample_counts(Format::rgba8_unorm) & context.sample_counts(Format::d32_float);
     to.max_buffer_size = (window_count / 2) * window_size;
     return to;
 }
@@ -56,6 +57,10 @@ std::vector<std::string> features_of(const D3D12Context& context)
     add("int64", f.options1.Int64ShaderOps);
     add("wave_ops", f.options1.WaveOps);
     add("custom_border_color", true);
+    add("rasterization", true);
+    add("multi_draw_indirect_count", true);
+    add("conservative_rasterization",
+        f.options.ConservativeRasterizationTier != D3D12_CONSERVATIVE_RASTERIZATION_TIER_NOT_SUPPORTED);
     add("sm_5_1", true);
     for (int minor = 0; minor <= std::min(f.shader_model - 60, 6); ++minor)
         features.push_back(cat("sm_6_", minor));

@@ -1,7 +1,6 @@
 #pragma once
 // What goes on a command list: launches (launch.cpp), copies, fills, clears, queries and markers
-// (transfer.cpp). The caller holds the device's lock.
-#include "core/error.h"
+// (transfer.cpp), passes (render_pass.cpp). The caller holds the device's lock.
 #include "d3d12/bindings.h"
 
 namespace spy {
@@ -43,15 +42,8 @@ public:
     void record(const command::Barrier& command);
     void record(const command::DebugMarker& command);
     void record(const command::Callback&) { } // the queue runs it
-    // Encoders record these for devices with the feature 'rasterization' alone.
-    void record(const command::ClearDepthStencil&)
-    {
-        fail(ErrorKind::not_implemented, "clear_texture_depth_stencil is not implemented on d3d12");
-    }
-    void record(const command::RenderPass&)
-    {
-        fail(ErrorKind::not_implemented, "render passes are not implemented on d3d12; use a vulkan device");
-    }
+    void record(const command::ClearDepthStencil& command);
+    void record(const command::RenderPass& command);
     /// While somebody measures, between two timestamps.
     void record_timed(Device& device, const Command& command);
     void record_launch(D3D12Kernel& kernel, const std::array<uint32_t, 3>& groups, const D3D12Arguments& arguments);
@@ -74,7 +66,7 @@ private:
     D3D12Memory& m_memory;
     const DeviceInfo& m_info;
     D3D12Bindings m_bindings;
-    Com<ID3D12CommandSignature> m_indirect;
+    Com<ID3D12CommandSignature> m_indirect, m_indirect_draw, m_indirect_indexed;
     D3D12Block* m_zeros = nullptr;   ///< what buffers are cleared from
     D3D12Block* m_results = nullptr; ///< where queries are resolved to; grows
 };

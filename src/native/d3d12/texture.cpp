@@ -110,6 +110,9 @@ D3D12Texture::D3D12Texture(ref<Device> device, TextureDesc desc) : Texture(std::
     const FormatInfo& format = format_info(m_desc.format);
     const D3D12_FEATURE_DATA_FORMAT_SUPPORT support = owner.context().format_support(m_desc.format);
     check_format(m_desc, support, owner.info().adapter_name);
+    if (!(owner.context().sample_counts(m_desc.format) & m_desc.sample_count))
+        fail_value("sample_count ", m_desc.sample_count, " is not supported with format ", format.name, " on ",
+                   owner.info().adapter_name);
     if (has_flag(m_desc.usage, TextureUsage::shared))
         fail(ErrorKind::not_implemented,
              "TextureUsage.shared: textures of the d3d12 device cannot be shared; devices that "
@@ -129,7 +132,7 @@ D3D12Texture::D3D12Texture(ref<Device> device, TextureDesc desc) : Texture(std::
         info.Flags |= D3D12_RESOURCE_FLAG_ALLOW_UNORDERED_ACCESS;
     if (depth)
         info.Flags |= D3D12_RESOURCE_FLAG_ALLOW_DEPTH_STENCIL;
-    if (has_flag(m_desc.usage, TextureUsage::render_target) || m_desc.sample_count > 1)
+    if (has_flag(m_desc.usage, TextureUsage::render_target) || (m_desc.sample_count > 1 && !depth))
         info.Flags |= D3D12_RESOURCE_FLAG_ALLOW_RENDER_TARGET;
     m_memory_usage = texel_bytes(m_desc);
     D3D12_HEAP_PROPERTIES heap{};

@@ -63,21 +63,32 @@ TexelBox user_box(const TexelBox& box, uint64_t offset, uint64_t row_pitch)
     return {offset, box.row_bytes, row_pitch ? row_pitch : box.row_bytes, box.rows, box.slices};
 }
 
+/// Of records of one command each, tightly packed.
+Com<ID3D12CommandSignature> create_signature(const D3D12Context& context, D3D12_INDIRECT_ARGUMENT_TYPE type, UINT size)
+{
+    D3D12_INDIRECT_ARGUMENT_DESC argument{};
+    argument.Type = type;
+    D3D12_COMMAND_SIGNATURE_DESC desc{};
+    desc.ByteStride = size;
+    desc.NumArgumentDescs = 1;
+    desc.pArgumentDescs = &argument;
+    Com<ID3D12CommandSignature> signature;
+    d3d12_check(context.device->CreateCommandSignature(&desc, nullptr, iid_of<ID3D12CommandSignature>(),
+                                                       signature.put_void()),
+                "CreateCommandSignature");
+    return signature;
+}
+
 } // namespace
 
 // --- life
 
 void D3D12Recorder::open()
 {
-    D3D12_INDIRECT_ARGUMENT_DESC argument{};
-    argument.Type = D3D12_INDIRECT_ARGUMENT_TYPE_DISPATCH;
-    D3D12_COMMAND_SIGNATURE_DESC desc{};
-    desc.ByteStride = sizeof(D3D12_DISPATCH_ARGUMENTS);
-    desc.NumArgumentDescs = 1;
-    desc.pArgumentDescs = &argument;
-    d3d12_check(m_context.device->CreateCommandSignature(&desc, nullptr, iid_of<ID3D12CommandSignature>(),
-                                                         m_indirect.put_void()),
-                "CreateCommandSignature");
+    m_indirect = create_signature(m_context, D3D12_INDIRECT_ARGUMENT_TYPE_DISPATCH, sizeof(D3D12_DISPATCH_ARGUMENTS));
+    m_indirect_draw = create_signature(m_context, D3D12_INDIRECT_ARGUMENT_TYPE_DRAW, sizeof(D3D12_DRAW_ARGUMENTS));
+    m_indirect_indexed = create_signature(m_context, D3D12_INDIRECT_ARGUMENT_TYPE_DRAW_INDEXED,
+                                          sizeof(D3D12_DRAW_INDEXED_ARGUMENTS));
     m_zeros = m_memory.acquire(fill_size, MemoryType::device_local, false);
     const D3D12UploadSlice slice = m_uploads.slice(fill_size, 16);
     std::memset(slice.data, 0, fill_size);
@@ -90,6 +101,8 @@ void D3D12Recorder::close() noexcept
         if (block)
             m_memory.recycle(block);
     m_indirect.reset();
+    m_indirect_draw.reset();
+    m_indirect_indexed.reset();
 }
 
 // --- buffers
