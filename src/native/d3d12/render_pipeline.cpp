@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "d3d12/device.h"
+#include "d3d12/stages.h"
 
 #include <algorithm>
 
@@ -177,8 +178,13 @@ void D3D12RenderPipeline::create_pipeline(const RenderPipelineDesc& desc)
     D3D12Device& owner = *static_cast<D3D12Device*>(m_device.get());
     D3D12_GRAPHICS_PIPELINE_STATE_DESC info{};
     info.pRootSignature = m_root.handle();
+    std::string_view vertex, fragment;
     for (const StageCode& stage : desc.stages)
-        (stage.stage == ShaderStage::vertex ? info.VS : info.PS) = {stage.code.data(), stage.code.size()};
+        (stage.stage == ShaderStage::vertex ? vertex : fragment) = stage.code;
+    const std::string linked = fragment.empty() ? "" : with_inputs_of(fragment, vertex, m_label);
+    info.VS = {vertex.data(), vertex.size()};
+    if (!linked.empty())
+        info.PS = {linked.data(), linked.size()};
     const std::vector<D3D12_INPUT_ELEMENT_DESC> elements = input_elements(m_state);
     info.InputLayout = {elements.data(), UINT(elements.size())};
     info.PrimitiveTopologyType = topology_type(m_state.topology);
