@@ -242,6 +242,7 @@ void D3D12RenderPass::draw(const command::Draw& draw)
             set_targets(m_queue.begin_command());
     }
     m_bindings.prepare_slots(pipeline.root(), arguments, m_shared);
+    use_depth(pipeline.state().depth_stencil);
     use_buffers(draw, pipeline);
     ID3D12GraphicsCommandList* commands = m_queue.begin_command();
     const bool other = !m_last || m_last->pipeline != draw.pipeline;
@@ -254,6 +255,23 @@ void D3D12RenderPass::draw(const command::Draw& draw)
     execute(commands, draw);
     m_last = &draw;
     m_queue.timeline.note_label(pipeline.label());
+}
+
+/// libvkd3d takes an attachment that a pipeline does not write for one that is read only.
+void D3D12RenderPass::use_depth([[maybe_unused]] const DepthStencilDesc& desc)
+{
+#ifndef _WIN32
+    if (!m_pass.depth_stencil || m_pass.depth_stencil->depth_read_only)
+        return;
+    Part& part = m_parts.back();
+    const PlaneStates states = desc.writes_depth() || desc.writes_stencil() ? depth_states(*m_pass.depth_stencil)
+                                                                            : D3D12_RESOURCE_STATE_DEPTH_READ;
+    if (!part.is_shared)
+        m_queue.barriers.use(*part.texture, states.first);
+    else if (states.first != part.states.first || states.stencil != part.states.stencil)
+        m_queue.barriers.use(*part.texture, part.range, part.states, states);
+    part.states = states;
+#endif
 }
 
 void D3D12RenderPass::use_buffers(const command::Draw& draw, const D3D12RenderPipeline& pipeline)

@@ -35,6 +35,7 @@ private:
     void set_targets(ID3D12GraphicsCommandList* commands);
     void clear(ID3D12GraphicsCommandList* commands);
     void draw(const command::Draw& draw);
+    void use_depth(const DepthStencilDesc& desc);
     void use_buffers(const command::Draw& draw, const D3D12RenderPipeline& pipeline);
     void set_pipeline(ID3D12GraphicsCommandList* commands, const D3D12RenderPipeline& pipeline);
     void set_state(ID3D12GraphicsCommandList* commands, const RenderState& state, const D3D12RenderPipeline& pipeline);
