@@ -24,7 +24,7 @@ void refuse_depth_stencil(const D3D12Texture& texture, const char* what)
 {
     if (format_info(texture.desc().format).is_stencil())
         fail(ErrorKind::not_implemented, what, ": textures of format ", format_name(texture.desc().format),
-             " cannot be copied to or from memory; use d32_float");
+             " cannot be copied to or from buffers; use d32_float, or Texture.to_numpy and copy_from_numpy");
     refuse_samples(texture.desc(), what);
 }
 
