@@ -9,8 +9,7 @@ void D3D12Texture::write_target_view(const TextureViewDesc& desc, D3D12_CPU_DESC
     owner.require_open("texture view");
     const SubresourceRange& range = desc.range;
     D3D12_RENDER_TARGET_VIEW_DESC view{};
-    view.Format = DXGI_FORMAT(
-        format_info(desc.format == Format::undefined ? m_desc.format : desc.format).dxgi_format);
+    view.Format = DXGI_FORMAT(format_info(desc.format == Format::undefined ? m_desc.format : desc.format).dxgi_format);
     if (m_desc.sample_count > 1) {
         view.ViewDimension = D3D12_RTV_DIMENSION_TEXTURE2DMSARRAY;
         view.Texture2DMSArray = {range.layer, range.layer_count};

@@ -34,10 +34,7 @@ bool is_for_draws(D3D12_RESOURCE_STATES state) { return int(state) & draw_states
 bool is_fixed(D3D12_RESOURCE_STATES state) { return is_copy(state) || is_for_draws(state); }
 
 /// A buffer may be in several of these at once.
-bool is_read(D3D12_RESOURCE_STATES state)
-{
-    return state && !(int(state) & ~(draw_states | int(shader_read_state)));
-}
+bool is_read(D3D12_RESOURCE_STATES state) { return state && !(int(state) & ~(draw_states | int(shader_read_state))); }
 
 } // namespace
 

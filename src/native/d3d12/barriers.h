@@ -26,7 +26,8 @@ public:
     void use(D3D12Texture& texture, D3D12_RESOURCE_STATES state);
     /// Of a part of a texture, whose state as a whole stays what it is known to be.
     void use(D3D12Texture& texture, const SubresourceRange& range, const PlaneStates& before, const PlaneStates& after);
-    /// Buffers that were copied, or that draws read, become what kernels can use; the writes of kernels before become visible.
+    /// Buffers that were copied, or that draws read, become what kernels can use; the writes of kernels before become
+    /// visible.
     void prepare_dispatch();
     /// Kernels may have written anything: after a dispatch.
     void note_writes();

@@ -47,9 +47,9 @@ D3D12_SAMPLER_DESC default_sampler()
     return desc;
 }
 
-Object* object_at(const D3D12Arguments& arguments, uint32_t slot)
+Object* object_at(std::span<const ref<Object>> slots, uint32_t slot)
 {
-    return slot < arguments.slots.size() ? arguments.slots[slot].get() : nullptr;
+    return slot < slots.size() ? slots[slot].get() : nullptr;
 }
 
 } // namespace
@@ -57,17 +57,16 @@ Object* object_at(const D3D12Arguments& arguments, uint32_t slot)
 // --- states
 
 /// Brings what the slots name into the state in which kernels use it. What is written anywhere is unordered access.
-void D3D12Bindings::prepare_slots(const D3D12RootSignature& root, const D3D12Arguments& arguments,
+void D3D12Bindings::prepare_slots(const D3D12RootSignature& root, std::span<const ref<Object>> objects,
                                   std::span<D3D12Texture* const> except)
 {
     const std::vector<SlotLayout>& slots = root.layout().slots;
     auto visit = [&](bool writable) {
         for (uint32_t slot : root.resources()) {
-            Object* object = object_at(arguments, slot);
+            Object* object = object_at(objects, slot);
             if (!object || slots[slot].writable != writable)
                 continue;
-            const D3D12_RESOURCE_STATES state = writable ? D3D12_RESOURCE_STATE_UNORDERED_ACCESS
-                                                         : shader_read_state;
+            const D3D12_RESOURCE_STATES state = writable ? D3D12_RESOURCE_STATE_UNORDERED_ACCESS : shader_read_state;
             if (auto* buffer = dynamic_cast<D3D12Buffer*>(object))
                 m_queue.barriers.use(*buffer->block(), state);
             else if (D3D12Texture* texture = bound_texture(object);
@@ -123,7 +122,8 @@ void D3D12Bindings::write_buffer_view(const D3D12RootSignature& root, const Slot
     m_context.device->CreateShaderResourceView(buffer.block()->resource.get(), &view, to);
 }
 
-void D3D12Bindings::write_slot(const D3D12RootSignature& root, uint32_t index, Object* object, D3D12_CPU_DESCRIPTOR_HANDLE to)
+void D3D12Bindings::write_slot(const D3D12RootSignature& root, uint32_t index, Object* object,
+                               D3D12_CPU_DESCRIPTOR_HANDLE to)
 {
     const SlotLayout& slot = root.layout().slots[index];
     auto* buffer = dynamic_cast<D3D12Buffer*>(object);
@@ -141,12 +141,12 @@ void D3D12Bindings::write_slot(const D3D12RootSignature& root, uint32_t index, O
     texture->write_view(view ? view->desc() : texture->whole(), slot.shape, slot.writable, to);
 }
 
-void D3D12Bindings::write_sampler(const D3D12RootSignature& root, uint32_t index, Object* object, D3D12_CPU_DESCRIPTOR_HANDLE to)
+void D3D12Bindings::write_sampler(const D3D12RootSignature& root, uint32_t index, Object* object,
+                                  D3D12_CPU_DESCRIPTOR_HANDLE to)
 {
     auto* sampler = dynamic_cast<D3D12Sampler*>(object);
     if (object && !sampler)
-        fail(ErrorKind::type, "kernel '", root.label(), "': '", root.layout().slots[index].path,
-             "' takes a sampler");
+        fail(ErrorKind::type, "kernel '", root.label(), "': '", root.layout().slots[index].path, "' takes a sampler");
     const D3D12_SAMPLER_DESC desc = sampler ? sampler->native_desc() : default_sampler();
     m_context.device->CreateSampler(&desc, to);
 }
@@ -172,10 +172,10 @@ D3D12BoundArguments D3D12Bindings::write(const D3D12RootSignature& root, const D
             slice = m_uploads.slice(bytes, constant_alignment);
     }
     for (uint32_t i = 0; i < resource_count; ++i)
-        write_slot(root, root.resources()[i], object_at(arguments, root.resources()[i]),
+        write_slot(root, root.resources()[i], object_at(arguments.slots, root.resources()[i]),
                    m_descriptors.resources.cpu(bound.resources + i));
     for (uint32_t i = 0; i < sampler_count; ++i)
-        write_sampler(root, root.samplers()[i], object_at(arguments, root.samplers()[i]),
+        write_sampler(root, root.samplers()[i], object_at(arguments.slots, root.samplers()[i]),
                       m_descriptors.samplers.cpu(bound.samplers + i));
     bound.constants = slice.block ? slice.address() : 0;
     for (const ScopeBinding& binding : root.scopes()) {
@@ -190,7 +190,7 @@ ID3D12GraphicsCommandList* D3D12Bindings::record(D3D12Kernel& kernel, const D3D1
 {
     const D3D12RootSignature& root = kernel.root();
     const D3D12BoundArguments bound = write(root, arguments);
-    prepare_slots(root, arguments, {});
+    prepare_slots(root, arguments.slots, {});
     m_queue.barriers.prepare_dispatch();
     ID3D12GraphicsCommandList* commands = m_queue.begin_command();
     D3D12List& list = *m_queue.current_list();

@@ -36,7 +36,7 @@ public:
     /// For draws, in these steps. Writes descriptors and bytes; may flush.
     D3D12BoundArguments write(const D3D12RootSignature& root, const D3D12Arguments& arguments);
     /// Brings what the slots name into the state in which shaders use it, but for the textures of `except`.
-    void prepare_slots(const D3D12RootSignature& root, const D3D12Arguments& arguments,
+    void prepare_slots(const D3D12RootSignature& root, std::span<const ref<Object>> objects,
                        std::span<D3D12Texture* const> except);
     void bind_draw(ID3D12GraphicsCommandList* commands, const D3D12RootSignature& root,
                    const D3D12BoundArguments& bound);

@@ -234,14 +234,13 @@ void D3D12RenderPass::resolve()
 void D3D12RenderPass::draw(const command::Draw& draw)
 {
     const D3D12RenderPipeline& pipeline = pipeline_of(draw);
-    const std::vector<std::span<const uint8_t>> scopes(draw.bound->scopes.begin(), draw.bound->scopes.end());
-    const D3D12Arguments arguments{scopes, draw.bound->slots};
     if (!m_last || m_last->pipeline != draw.pipeline || m_last->bound != draw.bound) {
-        m_bound = m_bindings.write(pipeline.root(), arguments); // may have begun another list
+        const std::vector<std::span<const uint8_t>> scopes(draw.bound->scopes.begin(), draw.bound->scopes.end());
+        m_bound = m_bindings.write(pipeline.root(), {scopes, draw.bound->slots}); // may have begun another list
         if (m_bound.list != m_list)
             set_targets(m_queue.begin_command());
     }
-    m_bindings.prepare_slots(pipeline.root(), arguments, m_shared);
+    m_bindings.prepare_slots(pipeline.root(), draw.bound->slots, m_shared);
     use_depth(pipeline.state().depth_stencil);
     use_buffers(draw, pipeline);
     ID3D12GraphicsCommandList* commands = m_queue.begin_command();
@@ -351,8 +350,9 @@ void D3D12RenderPass::execute(ID3D12GraphicsCommandList* commands, const command
                                   draw.count.buffer ? draw.count.offset : 0);
         break;
     case Kind::mesh_tasks:
-        fail(ErrorKind::not_implemented, "draw_mesh_tasks: mesh shaders are not implemented on d3d12; use a vulkan "
-                                         "device");
+        fail(ErrorKind::not_implemented,
+             "draw_mesh_tasks: mesh shaders are not implemented on d3d12; use a vulkan "
+             "device");
     }
 }
 

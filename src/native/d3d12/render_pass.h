@@ -51,7 +51,7 @@ private:
     std::vector<Part> m_parts;
     std::vector<D3D12Texture*> m_shared;
     bool m_entered = false;
-    uint64_t m_list = 0;                  ///< serial of the list that the targets are set in
+    uint64_t m_list = 0;                   ///< serial of the list that the targets are set in
     const command::Draw* m_last = nullptr; ///< the draw before, in that list
     D3D12BoundArguments m_bound;
 };

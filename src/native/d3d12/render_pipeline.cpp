@@ -22,10 +22,22 @@ D3D12_PRIMITIVE_TOPOLOGY_TYPE topology_type(PrimitiveTopology topology)
 }
 
 constexpr D3D12_BLEND color_factors[] = {
-    D3D12_BLEND_ZERO,          D3D12_BLEND_ONE,           D3D12_BLEND_SRC_COLOR,        D3D12_BLEND_INV_SRC_COLOR,
-    D3D12_BLEND_SRC_ALPHA,     D3D12_BLEND_INV_SRC_ALPHA, D3D12_BLEND_DEST_ALPHA,       D3D12_BLEND_INV_DEST_ALPHA,
-    D3D12_BLEND_DEST_COLOR,    D3D12_BLEND_INV_DEST_COLOR, D3D12_BLEND_SRC_ALPHA_SAT,   D3D12_BLEND_BLEND_FACTOR,
-    D3D12_BLEND_INV_BLEND_FACTOR, D3D12_BLEND_SRC1_COLOR, D3D12_BLEND_INV_SRC1_COLOR,   D3D12_BLEND_SRC1_ALPHA,
+    D3D12_BLEND_ZERO,
+    D3D12_BLEND_ONE,
+    D3D12_BLEND_SRC_COLOR,
+    D3D12_BLEND_INV_SRC_COLOR,
+    D3D12_BLEND_SRC_ALPHA,
+    D3D12_BLEND_INV_SRC_ALPHA,
+    D3D12_BLEND_DEST_ALPHA,
+    D3D12_BLEND_INV_DEST_ALPHA,
+    D3D12_BLEND_DEST_COLOR,
+    D3D12_BLEND_INV_DEST_COLOR,
+    D3D12_BLEND_SRC_ALPHA_SAT,
+    D3D12_BLEND_BLEND_FACTOR,
+    D3D12_BLEND_INV_BLEND_FACTOR,
+    D3D12_BLEND_SRC1_COLOR,
+    D3D12_BLEND_INV_SRC1_COLOR,
+    D3D12_BLEND_SRC1_ALPHA,
     D3D12_BLEND_INV_SRC1_ALPHA,
 };
 
@@ -130,11 +142,11 @@ std::vector<D3D12_INPUT_ELEMENT_DESC> input_elements(const RenderPipelineState& 
         const InputElementDesc& from = attribute.element;
         const VertexStreamDesc& stream = state.input.vertex_streams[from.buffer_slot_index];
         const bool instances = stream.slot_class == InputSlotClass::per_instance;
-        elements.push_back({from.semantic_name.c_str(), from.semantic_index,
-                            DXGI_FORMAT(format_info(from.format).dxgi_format), from.buffer_slot_index, from.offset,
-                            instances ? D3D12_INPUT_CLASSIFICATION_PER_INSTANCE_DATA
-                                      : D3D12_INPUT_CLASSIFICATION_PER_VERTEX_DATA,
-                            instances ? stream.instance_data_step_rate : 0});
+        elements.push_back(
+            {from.semantic_name.c_str(), from.semantic_index, DXGI_FORMAT(format_info(from.format).dxgi_format),
+             from.buffer_slot_index, from.offset,
+             instances ? D3D12_INPUT_CLASSIFICATION_PER_INSTANCE_DATA : D3D12_INPUT_CLASSIFICATION_PER_VERTEX_DATA,
+             instances ? stream.instance_data_step_rate : 0});
     }
     return elements;
 }

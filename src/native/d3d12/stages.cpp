@@ -171,10 +171,7 @@ std::string moved(const Metadata& metadata, std::string_view node, uint32_t row,
     std::string line = cat(node, " = !{");
     const std::vector<std::string_view>& fields = metadata.fields_of(node);
     for (size_t i = 0; i < fields.size(); ++i)
-        line += cat(i ? ", " : "",
-                    i == 8       ? cat("i32 ", row)
-                        : i == 9 ? cat("i8 ", column)
-                                 : std::string(fields[i]));
+        line += cat(i ? ", " : "", i == 8 ? cat("i32 ", row) : i == 9 ? cat("i8 ", column) : std::string(fields[i]));
     return line + "}";
 }
 
@@ -213,8 +210,9 @@ std::string with_inputs_of(std::string_view fragment, std::string_view vertex, c
     if (agree(outputs, inputs, label))
         return std::string(fragment);
 #ifdef _WIN32
-    fail_value("create_render_pipeline: the inputs of the fragment shader of '", label,
-               "' must be the first outputs of its vertex shader, in their order, with SV_Position where that writes it");
+    fail_value(
+        "create_render_pipeline: the inputs of the fragment shader of '", label,
+        "' must be the first outputs of its vertex shader, in their order, with SV_Position where that writes it");
 #else
     return changed_dxil(fragment, label, [&](std::string_view text) { return move_inputs(text, outputs); });
 #endif

@@ -370,9 +370,10 @@ ref<TextureView> D3D12Device::create_texture_view(Texture* texture, const Textur
             fail_value("create_view: a texture of format ", own.name, " cannot be viewed as ", other.name,
                        " on Direct3D 12, which needs the same channels and bits");
         if (!static_cast<D3D12Texture*>(texture)->takes_other_formats())
-            fail(ErrorKind::not_implemented, "create_view: a texture with several samples, or with the usage flag "
-                 "resolve_destination, cannot be viewed as ", other.name, ": libvkd3d resolves no such texture; use ",
-                 own.name, " or a vulkan device");
+            fail(ErrorKind::not_implemented,
+                 "create_view: a texture with several samples, or with the usage flag "
+                 "resolve_destination, cannot be viewed as ",
+                 other.name, ": libvkd3d resolves no such texture; use ", own.name, " or a vulkan device");
     }
     return ref<TextureView>(new TextureView(ref<Device>(this), ref<Texture>(texture), desc));
 }

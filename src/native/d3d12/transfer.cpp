@@ -73,9 +73,9 @@ Com<ID3D12CommandSignature> create_signature(const D3D12Context& context, D3D12_
     desc.NumArgumentDescs = 1;
     desc.pArgumentDescs = &argument;
     Com<ID3D12CommandSignature> signature;
-    d3d12_check(context.device->CreateCommandSignature(&desc, nullptr, iid_of<ID3D12CommandSignature>(),
-                                                       signature.put_void()),
-                "CreateCommandSignature");
+    d3d12_check(
+        context.device->CreateCommandSignature(&desc, nullptr, iid_of<ID3D12CommandSignature>(), signature.put_void()),
+        "CreateCommandSignature");
     return signature;
 }
 
