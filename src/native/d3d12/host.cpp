@@ -1,6 +1,7 @@
 #include "d3d12/host.h"
 
 #include "core/error.h"
+#include "d3d12/planes.h"
 #include "device/texture_shape.h"
 
 #include <algorithm>
@@ -99,9 +100,9 @@ void D3D12HostAccess::read_texture(Texture* texture, uint32_t layer, uint32_t mi
     const Extent3 extent{layout.width, layout.height, layout.depth};
     std::unique_lock lock(m_queue.mutex());
     m_queue.timeline.require_open("read");
-    const TexelBox box = m_recorder.box_of(*source, extent, "read_texture");
+    const TexelBox box = box_of(*source, extent, "read_texture");
     ReadBack read(*this, box.size());
-    m_recorder.record_texture_read(*source, layer, mip, {}, extent, read.block(), box);
+    record_texture_read(m_queue, *source, source->subresource(layer, mip), {}, extent, read.block(), box);
     read.submit();
     lock.unlock();
     const uint8_t* memory = read.wait();
@@ -127,12 +128,12 @@ void D3D12HostAccess::read_planes(D3D12Texture& texture, uint32_t layer, uint32_
     const Extent3 extent{layout.width, layout.height, 1};
     std::memset(data, 0, layout.size_in_bytes);
     for (UINT i = 0; i < 2; ++i) {
-        const TexelPlane plane = D3D12Recorder::plane_of(i);
-        const TexelBox box = m_recorder.box_of(plane, extent);
+        const TexelPlane plane = texel_plane(i);
+        const TexelBox box = box_of(plane, extent);
         std::unique_lock lock(m_queue.mutex());
         m_queue.timeline.require_open("read");
         ReadBack read(*this, box.size());
-        m_recorder.record_plane_read(texture, layer, mip, plane, extent, read.block(), box);
+        record_plane_read(m_queue, texture, texture.subresource(layer, mip), plane, extent, read.block(), box);
         read.submit();
         lock.unlock();
         const uint8_t* memory = read.wait();
@@ -151,15 +152,15 @@ void D3D12HostAccess::write_planes(D3D12Texture& texture, uint32_t layer, uint32
     std::lock_guard lock(m_queue.mutex());
     m_queue.timeline.require_open("write");
     for (UINT i = 0; i < 2; ++i) {
-        const TexelPlane plane = D3D12Recorder::plane_of(i);
-        TexelBox box = m_recorder.box_of(plane, extent);
+        const TexelPlane plane = texel_plane(i);
+        TexelBox box = box_of(plane, extent);
         const D3D12UploadSlice slice = m_uploads.slice(box.size(), 512);
         for (uint64_t y = 0; y < box.rows; ++y)
             for (uint64_t x = 0; x < extent.width; ++x)
                 std::memcpy(slice.data + y * box.row_pitch + x * plane.texel_bytes,
                             data + (y * extent.width + x) * 8 + (i ? 4 : 0), plane.texel_bytes);
         box.offset = slice.offset;
-        m_recorder.record_plane_write(texture, layer, mip, plane, extent, *slice.block, box);
+        record_plane_write(m_queue, texture, texture.subresource(layer, mip), plane, extent, *slice.block, box);
     }
 }
 

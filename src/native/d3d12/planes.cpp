@@ -1,21 +1,20 @@
-// Copies of textures that hold depth and stencil: one of each plane.
-#include "d3d12/device.h"
+#include "d3d12/planes.h"
 
 #include "core/align.h"
+#include "d3d12/queue.h"
 
 namespace spy {
 
 namespace {
 
-constexpr uint64_t pitch_alignment = 256;
+constexpr uint64_t row_alignment = 256;
 
-D3D12_TEXTURE_COPY_LOCATION plane_location(const D3D12Texture& texture, uint32_t layer, uint32_t mip,
-                                           const TexelPlane& plane)
+D3D12_TEXTURE_COPY_LOCATION plane_location(const D3D12Texture& texture, UINT subresource, const TexelPlane& plane)
 {
     D3D12_TEXTURE_COPY_LOCATION place{};
     place.pResource = texture.resource();
     place.Type = D3D12_TEXTURE_COPY_TYPE_SUBRESOURCE_INDEX;
-    place.SubresourceIndex = texture.subresource(layer, mip);
+    place.SubresourceIndex = subresource;
 #ifdef _WIN32
     place.SubresourceIndex += plane.plane * texture.desc().mip_count * texture.desc().layer_count();
 #else
@@ -38,7 +37,7 @@ D3D12_TEXTURE_COPY_LOCATION memory_location(const D3D12Block& block, const Texel
 
 } // namespace
 
-TexelPlane D3D12Recorder::plane_of(UINT plane)
+TexelPlane texel_plane(UINT plane)
 {
 #ifdef _WIN32
     return plane ? TexelPlane{1, DXGI_FORMAT_R8_TYPELESS, 1, 1} : TexelPlane{0, DXGI_FORMAT_R32_TYPELESS, 4, 4};
@@ -48,34 +47,34 @@ TexelPlane D3D12Recorder::plane_of(UINT plane)
 #endif
 }
 
-TexelBox D3D12Recorder::box_of(const TexelPlane& plane, Extent3 extent) const
+TexelBox box_of(const TexelPlane& plane, Extent3 extent)
 {
     TexelBox box;
     box.row_bytes = uint64_t(extent.width) * plane.texel_bytes;
-    box.row_pitch = round_up(uint64_t(extent.width) * plane.pitch_bytes, pitch_alignment) / plane.pitch_bytes *
+    box.row_pitch = round_up(uint64_t(extent.width) * plane.pitch_bytes, row_alignment) / plane.pitch_bytes *
         plane.texel_bytes;
     box.rows = extent.height;
     return box;
 }
 
-void D3D12Recorder::record_plane_read(D3D12Texture& texture, uint32_t layer, uint32_t mip, const TexelPlane& plane,
-                                      Extent3 extent, D3D12Block& to, const TexelBox& box)
+void record_plane_read(D3D12Queue& queue, D3D12Texture& texture, UINT subresource, const TexelPlane& plane,
+                       Extent3 extent, D3D12Block& to, const TexelBox& box)
 {
-    m_queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_SOURCE);
-    m_queue.barriers.use(to, D3D12_RESOURCE_STATE_COPY_DEST);
+    queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    queue.barriers.use(to, D3D12_RESOURCE_STATE_COPY_DEST);
     const D3D12_TEXTURE_COPY_LOCATION target = memory_location(to, plane, extent, box);
-    const D3D12_TEXTURE_COPY_LOCATION source = plane_location(texture, layer, mip, plane);
-    m_queue.begin_command()->CopyTextureRegion(&target, 0, 0, 0, &source, nullptr);
+    const D3D12_TEXTURE_COPY_LOCATION source = plane_location(texture, subresource, plane);
+    queue.begin_command()->CopyTextureRegion(&target, 0, 0, 0, &source, nullptr);
 }
 
-void D3D12Recorder::record_plane_write(D3D12Texture& texture, uint32_t layer, uint32_t mip, const TexelPlane& plane,
-                                       Extent3 extent, D3D12Block& from, const TexelBox& box)
+void record_plane_write(D3D12Queue& queue, D3D12Texture& texture, UINT subresource, const TexelPlane& plane,
+                        Extent3 extent, D3D12Block& from, const TexelBox& box)
 {
-    m_queue.barriers.use(from, D3D12_RESOURCE_STATE_COPY_SOURCE);
-    m_queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_DEST);
-    const D3D12_TEXTURE_COPY_LOCATION target = plane_location(texture, layer, mip, plane);
+    queue.barriers.use(from, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_DEST);
+    const D3D12_TEXTURE_COPY_LOCATION target = plane_location(texture, subresource, plane);
     const D3D12_TEXTURE_COPY_LOCATION source = memory_location(from, plane, extent, box);
-    m_queue.begin_command()->CopyTextureRegion(&target, 0, 0, 0, &source, nullptr);
+    queue.begin_command()->CopyTextureRegion(&target, 0, 0, 0, &source, nullptr);
 }
 
 } // namespace spy

@@ -11,14 +11,6 @@ struct TexelBox {
     uint64_t size() const { return row_pitch * rows * slices; }
 };
 
-/// Depth or stencil of a texture that has both, as a copy sees it.
-struct TexelPlane {
-    UINT plane = 0; ///< 0: depth
-    DXGI_FORMAT format = DXGI_FORMAT_UNKNOWN;
-    uint32_t texel_bytes = 0;
-    uint32_t pitch_bytes = 0; ///< of a texel, as the pitch of rows counts them
-};
-
 class D3D12Recorder {
 public:
     D3D12Recorder(D3D12Context& context, D3D12Queue& queue, D3D12Uploads& uploads, D3D12Descriptors& descriptors,
@@ -59,19 +51,6 @@ public:
     /// Tightly packed rows in `data`.
     void record_texture_upload(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
                                const void* data);
-    /// The box as copies of textures need it in memory: rows at multiples of 256 bytes.
-    TexelBox box_of(const D3D12Texture& texture, Extent3 extent, const char* what) const;
-    void record_texture_read(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
-                             D3D12Block& to, const TexelBox& box);
-    /// Depth (plane 0) and stencil (1), each by itself.
-    static TexelPlane plane_of(UINT plane);
-    TexelBox box_of(const TexelPlane& plane, Extent3 extent) const;
-    void record_plane_read(D3D12Texture& texture, uint32_t layer, uint32_t mip, const TexelPlane& plane, Extent3 extent,
-                           D3D12Block& to, const TexelBox& box);
-    void record_plane_write(D3D12Texture& texture, uint32_t layer, uint32_t mip, const TexelPlane& plane,
-                            Extent3 extent, D3D12Block& from, const TexelBox& box);
-    void record_texture_write(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
-                              D3D12Block& from, const TexelBox& box);
 
 private:
     D3D12Context& m_context;
@@ -85,5 +64,12 @@ private:
     D3D12Block* m_zeros = nullptr;   ///< what buffers are cleared from
     D3D12Block* m_results = nullptr; ///< where queries are resolved to; grows
 };
+
+/// The box as copies of textures need it in memory: rows at multiples of 256 bytes.
+TexelBox box_of(const D3D12Texture& texture, Extent3 extent, const char* what);
+void record_texture_read(D3D12Queue& queue, D3D12Texture& texture, UINT subresource, Offset3 offset, Extent3 extent,
+                         D3D12Block& to, const TexelBox& box);
+void record_texture_write(D3D12Queue& queue, D3D12Texture& texture, UINT subresource, Offset3 offset, Extent3 extent,
+                          D3D12Block& from, const TexelBox& box);
 
 } // namespace spy

@@ -28,12 +28,12 @@ void refuse_depth_stencil(const D3D12Texture& texture, const char* what)
     refuse_samples(texture.desc(), what);
 }
 
-D3D12_TEXTURE_COPY_LOCATION location(const D3D12Texture& texture, uint32_t layer, uint32_t mip)
+D3D12_TEXTURE_COPY_LOCATION location(const D3D12Texture& texture, UINT subresource)
 {
     D3D12_TEXTURE_COPY_LOCATION place{};
     place.pResource = texture.resource();
     place.Type = D3D12_TEXTURE_COPY_TYPE_SUBRESOURCE_INDEX;
-    place.SubresourceIndex = texture.subresource(layer, mip);
+    place.SubresourceIndex = subresource;
     return place;
 }
 
@@ -164,7 +164,7 @@ void D3D12Recorder::record(const command::UploadBuffer& command)
 
 // --- textures
 
-TexelBox D3D12Recorder::box_of(const D3D12Texture& texture, Extent3 extent, const char* what) const
+TexelBox box_of(const D3D12Texture& texture, Extent3 extent, const char* what)
 {
     refuse_depth_stencil(texture, what);
     const FormatInfo& format = format_info(texture.desc().format);
@@ -177,25 +177,25 @@ TexelBox D3D12Recorder::box_of(const D3D12Texture& texture, Extent3 extent, cons
     return box;
 }
 
-void D3D12Recorder::record_texture_read(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset,
-                                        Extent3 extent, D3D12Block& to, const TexelBox& box)
+void record_texture_read(D3D12Queue& queue, D3D12Texture& texture, UINT subresource, Offset3 offset, Extent3 extent,
+                         D3D12Block& to, const TexelBox& box)
 {
-    m_queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_SOURCE);
-    m_queue.barriers.use(to, D3D12_RESOURCE_STATE_COPY_DEST);
+    queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    queue.barriers.use(to, D3D12_RESOURCE_STATE_COPY_DEST);
     const D3D12_TEXTURE_COPY_LOCATION target = location(texture, to, box, extent);
-    const D3D12_TEXTURE_COPY_LOCATION source = location(texture, layer, mip);
+    const D3D12_TEXTURE_COPY_LOCATION source = location(texture, subresource);
     const D3D12_BOX texels = texel_box(offset, extent);
-    m_queue.begin_command()->CopyTextureRegion(&target, 0, 0, 0, &source, &texels);
+    queue.begin_command()->CopyTextureRegion(&target, 0, 0, 0, &source, &texels);
 }
 
-void D3D12Recorder::record_texture_write(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset,
-                                         Extent3 extent, D3D12Block& from, const TexelBox& box)
+void record_texture_write(D3D12Queue& queue, D3D12Texture& texture, UINT subresource, Offset3 offset, Extent3 extent,
+                          D3D12Block& from, const TexelBox& box)
 {
-    m_queue.barriers.use(from, D3D12_RESOURCE_STATE_COPY_SOURCE);
-    m_queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_DEST);
-    const D3D12_TEXTURE_COPY_LOCATION target = location(texture, layer, mip);
+    queue.barriers.use(from, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_DEST);
+    const D3D12_TEXTURE_COPY_LOCATION target = location(texture, subresource);
     const D3D12_TEXTURE_COPY_LOCATION source = location(texture, from, box, extent);
-    m_queue.begin_command()->CopyTextureRegion(&target, offset.x, offset.y, offset.z, &source, nullptr);
+    queue.begin_command()->CopyTextureRegion(&target, offset.x, offset.y, offset.z, &source, nullptr);
 }
 
 void D3D12Recorder::record_texture_upload(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset,
@@ -207,7 +207,7 @@ void D3D12Recorder::record_texture_upload(D3D12Texture& texture, uint32_t layer,
         std::memcpy(slice.data + row * box.row_pitch, static_cast<const uint8_t*>(data) + row * box.row_bytes,
                     box.row_bytes);
     box.offset = slice.offset;
-    record_texture_write(texture, layer, mip, offset, extent, *slice.block, box);
+    record_texture_write(m_queue, texture, texture.subresource(layer, mip), offset, extent, *slice.block, box);
 }
 
 void D3D12Recorder::record(const command::UploadTexture& command)
@@ -225,8 +225,8 @@ void D3D12Recorder::record(const command::CopyTexture& command)
              "second texture first");
     m_queue.barriers.use(src, D3D12_RESOURCE_STATE_COPY_SOURCE);
     m_queue.barriers.use(dst, D3D12_RESOURCE_STATE_COPY_DEST);
-    const D3D12_TEXTURE_COPY_LOCATION target = location(dst, command.dst_layer, command.dst_mip);
-    const D3D12_TEXTURE_COPY_LOCATION source = location(src, command.src_layer, command.src_mip);
+    const D3D12_TEXTURE_COPY_LOCATION target = location(dst, dst.subresource(command.dst_layer, command.dst_mip));
+    const D3D12_TEXTURE_COPY_LOCATION source = location(src, src.subresource(command.src_layer, command.src_mip));
     const D3D12_BOX texels = texel_box(command.src_offset, command.extent);
     m_queue.begin_command()->CopyTextureRegion(&target, command.dst_offset.x, command.dst_offset.y,
                                                command.dst_offset.z, &source, &texels);
@@ -241,7 +241,8 @@ void D3D12Recorder::record(const command::CopyTextureToBuffer& command)
     m_queue.open_list();
     D3D12Block* between = m_memory.acquire(box.size(), MemoryType::device_local, false);
     m_queue.discard(between);
-    record_texture_read(src, command.src_layer, command.src_mip, command.src_offset, command.extent, *between, box);
+    record_texture_read(m_queue, src, src.subresource(command.src_layer, command.src_mip), command.src_offset,
+                        command.extent, *between, box);
     D3D12Block& target = block_of(command.dst);
     m_queue.barriers.use(*between, D3D12_RESOURCE_STATE_COPY_SOURCE);
     m_queue.barriers.use(target, D3D12_RESOURCE_STATE_COPY_DEST);
@@ -266,7 +267,8 @@ void D3D12Recorder::record(const command::CopyBufferToTexture& command)
     for (uint64_t row = 0; row < box.rows * box.slices; ++row)
         commands->CopyBufferRegion(between->resource.get(), row * box.row_pitch, source.resource.get(),
                                    from.offset + row * from.row_pitch, box.row_bytes);
-    record_texture_write(dst, command.dst_layer, command.dst_mip, command.dst_offset, command.extent, *between, box);
+    record_texture_write(m_queue, dst, dst.subresource(command.dst_layer, command.dst_mip), command.dst_offset,
+                         command.extent, *between, box);
 }
 
 void D3D12Recorder::record(const command::ClearTexture& command)
