@@ -269,7 +269,9 @@ def test_buffers(drawer: spy.Device, render_pass: spy.RenderPassEncoder) -> None
     refuses(
         lambda: render_pass.set_render_state(index_buffer=plain), ValueError, "index_buffer", "usage flag index_buffer"
     )
-    refuses(lambda: render_pass.set_render_state(vertex_buffers=[1]), TypeError, "vertex_buffers", "BufferOffsetPair")
+    refuses(
+        lambda: render_pass.set_render_state({"vertex_buffers": [1]}), TypeError, "vertex_buffers", "BufferOffsetPair"
+    )
     far = spy.BufferOffsetPair(strip(drawer), 33)
     refuses(lambda: render_pass.set_render_state(vertex_buffers=[far]), IndexError, "vertex_buffers[0]", "33")
     render_pass.set_render_state(vertex_buffers=[strip(drawer)])
