@@ -260,11 +260,15 @@ void D3D12RenderPass::draw(const command::Draw& draw)
 void D3D12RenderPass::use_depth([[maybe_unused]] const DepthStencilDesc& desc)
 {
 #ifndef _WIN32
-    if (!m_pass.depth_stencil || m_pass.depth_stencil->depth_read_only)
+    if (!m_pass.depth_stencil)
         return;
     Part& part = m_parts.back();
-    const PlaneStates states = desc.writes_depth() || desc.writes_stencil() ? depth_states(*m_pass.depth_stencil)
-                                                                            : D3D12_RESOURCE_STATE_DEPTH_READ;
+    const command::DepthStencilAttachment& from = *m_pass.depth_stencil;
+    const bool writes = desc.writes_depth() || desc.writes_stencil();
+    const bool is_sampled = part.is_shared && part.rest == shader_read_state;
+    const PlaneStates states = is_sampled ? depth_states(from)
+        : writes                          ? PlaneStates(D3D12_RESOURCE_STATE_DEPTH_WRITE)
+                                          : PlaneStates(D3D12_RESOURCE_STATE_DEPTH_READ);
     if (!part.is_shared)
         m_queue.barriers.use(*part.texture, states.first);
     else if (states.first != part.states.first || states.stencil != part.states.stencil)

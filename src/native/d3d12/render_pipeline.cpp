@@ -90,6 +90,31 @@ D3D12_DEPTH_STENCILOP_DESC stencil_state(const DepthStencilOpDesc& face)
             comparison(face.stencil_func)};
 }
 
+void fill_depth_stencil(D3D12_GRAPHICS_PIPELINE_STATE_DESC& out, const DepthStencilDesc& desc)
+{
+    out.DSVFormat = DXGI_FORMAT(format_info(desc.format).dxgi_format);
+    D3D12_DEPTH_STENCIL_DESC& to = out.DepthStencilState;
+    to.DepthEnable = desc.depth_test_enable;
+    to.DepthWriteMask = desc.writes_depth() ? D3D12_DEPTH_WRITE_MASK_ALL : D3D12_DEPTH_WRITE_MASK_ZERO;
+    to.DepthFunc = comparison(desc.depth_func);
+    to.StencilEnable = desc.stencil_enable;
+    to.StencilReadMask = UINT8(desc.stencil_read_mask);
+    to.StencilWriteMask = desc.writes_stencil() ? UINT8(desc.stencil_write_mask) : 0;
+    to.FrontFace = stencil_state(desc.front_face);
+    to.BackFace = stencil_state(desc.back_face);
+#ifndef _WIN32
+    // libvkd3d neither loads nor stores what is not tested, so what is to stay takes a test that passes.
+    if (!desc.depth_test_enable && format_info(desc.format).is_depth()) {
+        to.DepthEnable = true;
+        to.DepthFunc = D3D12_COMPARISON_FUNC_ALWAYS;
+    }
+    if (!desc.stencil_enable && format_info(desc.format).is_stencil()) {
+        to.StencilEnable = true;
+        to.FrontFace = to.BackFace = stencil_state({});
+    }
+#endif
+}
+
 void fill_targets(D3D12_GRAPHICS_PIPELINE_STATE_DESC& out, const RenderPipelineState& state)
 {
     out.BlendState.AlphaToCoverageEnable = state.multisample.alpha_to_coverage_enable;
@@ -102,17 +127,7 @@ void fill_targets(D3D12_GRAPHICS_PIPELINE_STATE_DESC& out, const RenderPipelineS
     }
     out.SampleMask = state.multisample.sample_mask;
     out.SampleDesc = {state.multisample.sample_count, 0};
-    const DepthStencilDesc& depth = state.depth_stencil;
-    out.DSVFormat = DXGI_FORMAT(format_info(depth.format).dxgi_format);
-    D3D12_DEPTH_STENCIL_DESC& to = out.DepthStencilState;
-    to.DepthEnable = depth.depth_test_enable;
-    to.DepthWriteMask = depth.writes_depth() ? D3D12_DEPTH_WRITE_MASK_ALL : D3D12_DEPTH_WRITE_MASK_ZERO;
-    to.DepthFunc = comparison(depth.depth_func);
-    to.StencilEnable = depth.stencil_enable;
-    to.StencilReadMask = UINT8(depth.stencil_read_mask);
-    to.StencilWriteMask = UINT8(depth.stencil_write_mask);
-    to.FrontFace = stencil_state(depth.front_face);
-    to.BackFace = stencil_state(depth.back_face);
+    fill_depth_stencil(out, state.depth_stencil);
 }
 
 D3D12_RASTERIZER_DESC rasterizer_state(const RasterizerDesc& from)
