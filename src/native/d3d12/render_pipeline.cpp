@@ -191,6 +191,9 @@ void D3D12RenderPipeline::check_support() const
                  " is not supported by the Direct3D 12 device ", owner.info().adapter_name);
     };
     need(m_state.multisample.alpha_to_one_enable, false, "alpha_to_one_enable");
+#ifndef _WIN32
+    need(m_state.rasterizer.antialiased_line_enable, false, "antialiased_line_enable"); // libvkd3d ignores it
+#endif
     for (const ColorTargetDesc& target : m_state.targets) {
         need(target.logic_op != LogicOp::no_op, options.OutputMergerLogicOp, "logic_op");
         if (target.logic_op != m_state.targets[0].logic_op)
