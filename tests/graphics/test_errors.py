@@ -327,7 +327,7 @@ def test_arguments(drawer: spy.Device, render_pass: spy.RenderPassEncoder) -> No
     refuses(lambda: setattr(cursor, "picture", unread), ValueError, "picture", "shader_resource")
     cursor.picture = texture(drawer)
     render_pass.draw(vertex_count=3)
-    refuses(lambda: render_pass.bind_pipeline(1), TypeError, "RenderPipeline")
+    refuses(lambda: render_pass.bind_pipeline(1), TypeError, "RenderPipeline")  # pyright: ignore[reportArgumentType]
     code = module(drawer)
     root = drawer.create_root_shader_object(
         drawer.link_program([code], [code.entry_point("own"), code.entry_point("own_color")])
