@@ -63,6 +63,32 @@ TexelBox user_box(const TexelBox& box, uint64_t offset, uint64_t row_pitch)
     return {offset, box.row_bytes, row_pitch ? row_pitch : box.row_bytes, box.rows, box.slices};
 }
 
+/// Clears a texture that kernels cannot write, as render passes do.
+void clear_target(D3D12Queue& queue, const D3D12Descriptors& descriptors, D3D12Texture& texture,
+                  const command::ClearTexture& command)
+{
+    if (!has_flag(texture.desc().usage, TextureUsage::render_target))
+        fail(
+            ErrorKind::not_implemented,
+            "clear_texture: the d3d12 device clears textures that kernels can write or that are drawn into, and one of "
+            "format ",
+            format_name(texture.desc().format),
+            " without TextureUsage.render_target is neither; write the "
+            "texels with upload_texture_data");
+    float color[4];
+    std::memcpy(color, command.bits.data(), sizeof(color));
+    for (size_t i = 0; i < 4 && command.kind != command::ClearTexture::Kind::float_; ++i)
+        color[i] = command.kind == command::ClearTexture::Kind::uint_ ? float(command.bits[i])
+                                                                      : float(int32_t(command.bits[i]));
+    queue.barriers.use(texture, D3D12_RESOURCE_STATE_RENDER_TARGET);
+    for (uint32_t mip = command.range.mip; mip < command.range.mip + command.range.mip_count; ++mip) {
+        TextureViewDesc view;
+        view.range = {command.range.layer, command.range.layer_count, mip, 1};
+        texture.write_target_view(view, descriptors.target(0));
+        queue.begin_command()->ClearRenderTargetView(descriptors.target(0), color, 0, nullptr);
+    }
+}
+
 /// Of records of one command each, tightly packed.
 Com<ID3D12CommandSignature> create_signature(const D3D12Context& context, D3D12_INDIRECT_ARGUMENT_TYPE type, UINT size)
 {
@@ -279,9 +305,7 @@ void D3D12Recorder::record(const command::ClearTexture& command)
         fail_value("clear_texture: textures of the compressed format ", format.name,
                    " cannot be cleared; upload blocks of zeros with upload_texture_data");
     if (!texture.can_clear())
-        fail(ErrorKind::not_implemented,
-             "clear_texture: the d3d12 device clears textures that kernels can write, and format ", format.name,
-             " is none; write the texels with upload_texture_data");
+        return clear_target(m_queue, m_descriptors, texture, command);
     m_queue.open_list();
     m_queue.barriers.use(texture, D3D12_RESOURCE_STATE_UNORDERED_ACCESS);
     m_queue.barriers.all();
