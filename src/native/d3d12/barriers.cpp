@@ -40,6 +40,8 @@ bool is_read(D3D12_RESOURCE_STATES state) { return state && !(int(state) & ~(dra
 
 void D3D12Barriers::use(D3D12Block& block, D3D12_RESOURCE_STATES state)
 {
+    if (block.type == MemoryType::upload && is_for_draws(state))
+        return; // it is always in the state of all reads
     D3D12List& list = m_queue.open_list();
     if (block.list != list.serial) {
         block.list = list.serial;
