@@ -22,6 +22,7 @@
 
 #include "device/types.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -122,6 +123,9 @@ std::vector<std::string> take_d3d12_messages();
 
 /// HLSL to a signed DXIL container. Throws ErrorKind::slang_compile with the compiler's text when it refuses.
 std::string compile_hlsl(std::string_view source, const std::vector<std::string>& arguments, const std::string& label);
+/// The same container with its code changed as text, signed. Not on Windows.
+std::string changed_dxil(std::string_view code, const std::string& label,
+                         const std::function<std::string(std::string_view)>& change);
 /// Text of DXIL in which no phi is read by another of its block; each edge must have a block of its own.
 std::string with_copies_of_phis(std::string_view code);
 /// Version of the compiler; throws when it is missing.

@@ -23,7 +23,9 @@ void copy_scope(uint8_t* target, uint64_t size, const D3D12Arguments& arguments,
     std::memset(target + given, 0, size - given);
 }
 
-D3D12Texture* texture_of(Object* object)
+} // namespace
+
+D3D12Texture* bound_texture(Object* object)
 {
     if (auto* texture = dynamic_cast<D3D12Texture*>(object))
         return texture;
@@ -31,6 +33,8 @@ D3D12Texture* texture_of(Object* object)
         return static_cast<D3D12Texture*>(view->texture());
     return nullptr;
 }
+
+namespace {
 
 D3D12_SAMPLER_DESC default_sampler()
 {
@@ -43,9 +47,9 @@ D3D12_SAMPLER_DESC default_sampler()
     return desc;
 }
 
-Object* object_at(const D3D12Arguments& arguments, uint32_t slot)
+Object* object_at(std::span<const ref<Object>> slots, uint32_t slot)
 {
-    return slot < arguments.slots.size() ? arguments.slots[slot].get() : nullptr;
+    return slot < slots.size() ? slots[slot].get() : nullptr;
 }
 
 } // namespace
@@ -53,19 +57,20 @@ Object* object_at(const D3D12Arguments& arguments, uint32_t slot)
 // --- states
 
 /// Brings what the slots name into the state in which kernels use it. What is written anywhere is unordered access.
-void D3D12Bindings::prepare_slots(D3D12Kernel& kernel, const D3D12Arguments& arguments)
+void D3D12Bindings::prepare_slots(const D3D12RootSignature& root, std::span<const ref<Object>> objects,
+                                  std::span<D3D12Texture* const> except)
 {
-    const std::vector<SlotLayout>& slots = kernel.layout().slots;
+    const std::vector<SlotLayout>& slots = root.layout().slots;
     auto visit = [&](bool writable) {
-        for (uint32_t slot : kernel.resources()) {
-            Object* object = object_at(arguments, slot);
+        for (uint32_t slot : root.resources()) {
+            Object* object = object_at(objects, slot);
             if (!object || slots[slot].writable != writable)
                 continue;
-            const D3D12_RESOURCE_STATES state = writable ? D3D12_RESOURCE_STATE_UNORDERED_ACCESS
-                                                         : D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE;
+            const D3D12_RESOURCE_STATES state = writable ? D3D12_RESOURCE_STATE_UNORDERED_ACCESS : shader_read_state;
             if (auto* buffer = dynamic_cast<D3D12Buffer*>(object))
                 m_queue.barriers.use(*buffer->block(), state);
-            else if (D3D12Texture* texture = texture_of(object))
+            else if (D3D12Texture* texture = bound_texture(object);
+                     texture && std::find(except.begin(), except.end(), texture) == except.end())
                 m_queue.barriers.use(*texture, state);
         }
     };
@@ -75,7 +80,7 @@ void D3D12Bindings::prepare_slots(D3D12Kernel& kernel, const D3D12Arguments& arg
 
 // --- descriptors
 
-void D3D12Bindings::write_buffer_view(D3D12Kernel& kernel, const SlotLayout& slot, const D3D12Buffer& buffer,
+void D3D12Bindings::write_buffer_view(const D3D12RootSignature& root, const SlotLayout& slot, const D3D12Buffer& buffer,
                                       D3D12_CPU_DESCRIPTOR_HANDLE to)
 {
     const uint64_t size = buffer.desc().size;
@@ -83,7 +88,7 @@ void D3D12Bindings::write_buffer_view(D3D12Kernel& kernel, const SlotLayout& slo
     DXGI_FORMAT format = DXGI_FORMAT_R32_TYPELESS;
     if (slot.kind == SlotKind::texel_buffer) {
         if (buffer.desc().format == Format::undefined)
-            fail_value("kernel '", kernel.label(), "': the buffer for '", slot.path,
+            fail_value("kernel '", root.label(), "': the buffer for '", slot.path,
                        "' must be created with a format: it is bound as Buffer<T> or RWBuffer<T>");
         item = format_info(buffer.desc().format).bytes_per_block;
         format = DXGI_FORMAT(format_info(buffer.desc().format).dxgi_format);
@@ -95,7 +100,7 @@ void D3D12Bindings::write_buffer_view(D3D12Kernel& kernel, const SlotLayout& slo
     // Blocks are larger than their buffers: a last word that is not whole can be read whole.
     const uint64_t count = raw ? (size + 3) / 4 : size / item;
     if (count > UINT32_MAX)
-        fail_value("kernel '", kernel.label(), "': the buffer for '", slot.path, "' has ", count,
+        fail_value("kernel '", root.label(), "': the buffer for '", slot.path, "' has ", count,
                    " elements; views have 4294967295 at most: pass it as a tensor");
     if (slot.writable) {
         D3D12_UNORDERED_ACCESS_VIEW_DESC view{};
@@ -117,87 +122,118 @@ void D3D12Bindings::write_buffer_view(D3D12Kernel& kernel, const SlotLayout& slo
     m_context.device->CreateShaderResourceView(buffer.block()->resource.get(), &view, to);
 }
 
-void D3D12Bindings::write_slot(D3D12Kernel& kernel, uint32_t index, Object* object, D3D12_CPU_DESCRIPTOR_HANDLE to)
+void D3D12Bindings::write_slot(const D3D12RootSignature& root, uint32_t index, Object* object,
+                               D3D12_CPU_DESCRIPTOR_HANDLE to)
 {
-    const SlotLayout& slot = kernel.layout().slots[index];
+    const SlotLayout& slot = root.layout().slots[index];
     auto* buffer = dynamic_cast<D3D12Buffer*>(object);
     if (!object || (buffer && !buffer->desc().size))
         return write_null_view(m_context.device.get(), slot, to);
     if (slot.kind != SlotKind::texture) {
         if (!buffer)
-            fail(ErrorKind::type, "kernel '", kernel.label(), "': '", slot.path, "' takes a buffer");
-        return write_buffer_view(kernel, slot, *buffer, to);
+            fail(ErrorKind::type, "kernel '", root.label(), "': '", slot.path, "' takes a buffer");
+        return write_buffer_view(root, slot, *buffer, to);
     }
-    D3D12Texture* texture = texture_of(object);
+    D3D12Texture* texture = bound_texture(object);
     if (!texture)
-        fail(ErrorKind::type, "kernel '", kernel.label(), "': '", slot.path, "' takes a texture or a texture view");
+        fail(ErrorKind::type, "kernel '", root.label(), "': '", slot.path, "' takes a texture or a texture view");
     auto* view = dynamic_cast<TextureView*>(object);
     texture->write_view(view ? view->desc() : texture->whole(), slot.shape, slot.writable, to);
 }
 
-void D3D12Bindings::write_sampler(D3D12Kernel& kernel, uint32_t index, Object* object, D3D12_CPU_DESCRIPTOR_HANDLE to)
+void D3D12Bindings::write_sampler(const D3D12RootSignature& root, uint32_t index, Object* object,
+                                  D3D12_CPU_DESCRIPTOR_HANDLE to)
 {
     auto* sampler = dynamic_cast<D3D12Sampler*>(object);
     if (object && !sampler)
-        fail(ErrorKind::type, "kernel '", kernel.label(), "': '", kernel.layout().slots[index].path,
-             "' takes a sampler");
+        fail(ErrorKind::type, "kernel '", root.label(), "': '", root.layout().slots[index].path, "' takes a sampler");
     const D3D12_SAMPLER_DESC desc = sampler ? sampler->native_desc() : default_sampler();
     m_context.device->CreateSampler(&desc, to);
 }
 
 // --- all of it
 
-ID3D12GraphicsCommandList* D3D12Bindings::record(D3D12Kernel& kernel, const D3D12Arguments& arguments)
+D3D12BoundArguments D3D12Bindings::write(const D3D12RootSignature& root, const D3D12Arguments& arguments)
 {
     // First what may flush: the list that the rest goes on must be the one that holds it.
+    D3D12BoundArguments bound;
     uint64_t bytes = 0;
-    for (const ScopeBinding& binding : kernel.scopes())
-        bytes += round_up(kernel.layout().scopes[binding.scope].size, constant_alignment);
-    const auto resource_count = uint32_t(kernel.resources().size()), sampler_count = uint32_t(kernel.samplers().size());
-    uint32_t resources = 0, samplers = 0;
+    for (const ScopeBinding& binding : root.scopes())
+        bytes += round_up(root.layout().scopes[binding.scope].size, constant_alignment);
+    const auto resource_count = uint32_t(root.resources().size()), sampler_count = uint32_t(root.samplers().size());
     D3D12UploadSlice slice;
-    for (uint64_t serial = 0; serial != m_queue.open_list().serial;) {
-        serial = m_queue.open_list().serial;
+    for (bound.list = 0; bound.list != m_queue.open_list().serial;) {
+        bound.list = m_queue.open_list().serial;
         if (resource_count)
-            resources = m_descriptors.allocate(m_descriptors.resources, resource_count, m_queue, kernel.label());
+            bound.resources = m_descriptors.allocate(m_descriptors.resources, resource_count, m_queue, root.label());
         if (sampler_count)
-            samplers = m_descriptors.allocate(m_descriptors.samplers, sampler_count, m_queue, kernel.label());
+            bound.samplers = m_descriptors.allocate(m_descriptors.samplers, sampler_count, m_queue, root.label());
         if (bytes)
             slice = m_uploads.slice(bytes, constant_alignment);
     }
     for (uint32_t i = 0; i < resource_count; ++i)
-        write_slot(kernel, kernel.resources()[i], object_at(arguments, kernel.resources()[i]),
-                   m_descriptors.resources.cpu(resources + i));
+        write_slot(root, root.resources()[i], object_at(arguments.slots, root.resources()[i]),
+                   m_descriptors.resources.cpu(bound.resources + i));
     for (uint32_t i = 0; i < sampler_count; ++i)
-        write_sampler(kernel, kernel.samplers()[i], object_at(arguments, kernel.samplers()[i]),
-                      m_descriptors.samplers.cpu(samplers + i));
-    prepare_slots(kernel, arguments);
-    m_queue.barriers.prepare_dispatch();
+        write_sampler(root, root.samplers()[i], object_at(arguments.slots, root.samplers()[i]),
+                      m_descriptors.samplers.cpu(bound.samplers + i));
+    bound.constants = slice.block ? slice.address() : 0;
+    for (const ScopeBinding& binding : root.scopes()) {
+        const uint64_t size = root.layout().scopes[binding.scope].size;
+        copy_scope(slice.data, size, arguments, binding.scope);
+        slice.data += round_up(size, constant_alignment);
+    }
+    return bound;
+}
 
+ID3D12GraphicsCommandList* D3D12Bindings::record(D3D12Kernel& kernel, const D3D12Arguments& arguments)
+{
+    const D3D12RootSignature& root = kernel.root();
+    const D3D12BoundArguments bound = write(root, arguments);
+    prepare_slots(root, arguments.slots, {});
+    m_queue.barriers.prepare_dispatch();
     ID3D12GraphicsCommandList* commands = m_queue.begin_command();
     D3D12List& list = *m_queue.current_list();
     if (list.bound != kernel.pipeline()) {
         commands->SetPipelineState(kernel.pipeline());
-        commands->SetComputeRootSignature(kernel.root());
+        commands->SetComputeRootSignature(root.handle());
         commands->SetComputeRootDescriptorTable(0, m_descriptors.windows());
         list.bound = kernel.pipeline();
     }
-    for (size_t i = 0; i < kernel.scopes().size(); ++i) {
-        const ScopeBinding& binding = kernel.scopes()[i];
-        const uint64_t size = kernel.layout().scopes[binding.scope].size;
-        copy_scope(slice.data, size, arguments, binding.scope);
+    D3D12_GPU_VIRTUAL_ADDRESS address = bound.constants;
+    for (size_t i = 0; i < root.scopes().size(); ++i) {
+        const ScopeBinding& binding = root.scopes()[i];
         if (binding.memory)
-            commands->SetComputeRootShaderResourceView(UINT(i + 1), slice.address());
+            commands->SetComputeRootShaderResourceView(UINT(i + 1), address);
         else
-            commands->SetComputeRootConstantBufferView(UINT(i + 1), slice.address());
-        slice.data += round_up(size, constant_alignment);
-        slice.offset += round_up(size, constant_alignment);
+            commands->SetComputeRootConstantBufferView(UINT(i + 1), address);
+        address += round_up(root.layout().scopes[binding.scope].size, constant_alignment);
     }
-    if (resource_count)
-        commands->SetComputeRootDescriptorTable(kernel.resource_parameter(), m_descriptors.resources.gpu(resources));
-    if (sampler_count)
-        commands->SetComputeRootDescriptorTable(kernel.sampler_parameter(), m_descriptors.samplers.gpu(samplers));
+    if (!root.resources().empty())
+        commands->SetComputeRootDescriptorTable(root.resource_parameter(),
+                                                m_descriptors.resources.gpu(bound.resources));
+    if (!root.samplers().empty())
+        commands->SetComputeRootDescriptorTable(root.sampler_parameter(), m_descriptors.samplers.gpu(bound.samplers));
     return commands;
+}
+
+void D3D12Bindings::bind_draw(ID3D12GraphicsCommandList* commands, const D3D12RootSignature& root,
+                              const D3D12BoundArguments& bound)
+{
+    D3D12_GPU_VIRTUAL_ADDRESS address = bound.constants;
+    for (size_t i = 0; i < root.scopes().size(); ++i) {
+        const ScopeBinding& binding = root.scopes()[i];
+        if (binding.memory)
+            commands->SetGraphicsRootShaderResourceView(UINT(i + 1), address);
+        else
+            commands->SetGraphicsRootConstantBufferView(UINT(i + 1), address);
+        address += round_up(root.layout().scopes[binding.scope].size, constant_alignment);
+    }
+    if (!root.resources().empty())
+        commands->SetGraphicsRootDescriptorTable(root.resource_parameter(),
+                                                 m_descriptors.resources.gpu(bound.resources));
+    if (!root.samplers().empty())
+        commands->SetGraphicsRootDescriptorTable(root.sampler_parameter(), m_descriptors.samplers.gpu(bound.samplers));
 }
 
 } // namespace spy

@@ -109,6 +109,20 @@ D3D12_FEATURE_DATA_FORMAT_SUPPORT D3D12Context::format_support(Format format) co
     return data;
 }
 
+uint32_t D3D12Context::sample_counts(Format format) const
+{
+    uint32_t counts = 1;
+    for (uint32_t count = 2; count <= 16; count *= 2) {
+        D3D12_FEATURE_DATA_MULTISAMPLE_QUALITY_LEVELS data{};
+        data.Format = DXGI_FORMAT(format_info(format).dxgi_format);
+        data.SampleCount = count;
+        if (SUCCEEDED(device->CheckFeatureSupport(D3D12_FEATURE_MULTISAMPLE_QUALITY_LEVELS, &data, sizeof(data))) &&
+            data.NumQualityLevels)
+            counts |= count;
+    }
+    return counts;
+}
+
 void D3D12Context::set_name(ID3D12Object* object, const std::string& label) const
 {
     if (object && !label.empty())

@@ -28,6 +28,8 @@ struct D3D12Context {
     bool is_open() const { return device.get() != nullptr; }
     const std::string& name() const { return adapter.info.name; }
     D3D12_FEATURE_DATA_FORMAT_SUPPORT format_support(Format format) const;
+    /// As flags: 1 | 4.
+    uint32_t sample_counts(Format format) const;
     void set_name(ID3D12Object* object, const std::string& label) const;
 };
 

@@ -4,6 +4,7 @@
 #include "d3d12/queue.h"
 
 #include "core/error.h"
+#include "device/render.h"
 
 namespace spy {
 
@@ -23,6 +24,16 @@ void open_ring(ID3D12Device* device, DescriptorRing& ring, D3D12_DESCRIPTOR_HEAP
     ring.first = first;
     ring.size = size;
     ring.step = device->GetDescriptorHandleIncrementSize(type);
+}
+
+/// A heap that shaders do not see.
+void open_heap(ID3D12Device* device, Com<ID3D12DescriptorHeap>& heap, D3D12_DESCRIPTOR_HEAP_TYPE type, uint32_t size)
+{
+    D3D12_DESCRIPTOR_HEAP_DESC desc{};
+    desc.Type = type;
+    desc.NumDescriptors = size;
+    d3d12_check(device->CreateDescriptorHeap(&desc, iid_of<ID3D12DescriptorHeap>(), heap.put_void()),
+                "CreateDescriptorHeap");
 }
 
 } // namespace
@@ -46,11 +57,9 @@ void D3D12Descriptors::open()
     ID3D12Device* device = m_context.device.get();
     open_ring(device, resources, D3D12_DESCRIPTOR_HEAP_TYPE_CBV_SRV_UAV, window_count, ring_size);
     open_ring(device, samplers, D3D12_DESCRIPTOR_HEAP_TYPE_SAMPLER, 0, sampler_ring_size);
-    D3D12_DESCRIPTOR_HEAP_DESC copies{};
-    copies.Type = D3D12_DESCRIPTOR_HEAP_TYPE_CBV_SRV_UAV;
-    copies.NumDescriptors = ring_size;
-    d3d12_check(device->CreateDescriptorHeap(&copies, iid_of<ID3D12DescriptorHeap>(), m_host_copies.put_void()),
-                "CreateDescriptorHeap");
+    open_heap(device, m_host_copies, D3D12_DESCRIPTOR_HEAP_TYPE_CBV_SRV_UAV, ring_size);
+    open_heap(device, m_targets, D3D12_DESCRIPTOR_HEAP_TYPE_RTV, max_color_attachments);
+    open_heap(device, m_depths, D3D12_DESCRIPTOR_HEAP_TYPE_DSV, 1);
     D3D12_UNORDERED_ACCESS_VIEW_DESC none{}; // behind the address 0
     none.Format = DXGI_FORMAT_R32_TYPELESS;
     none.ViewDimension = D3D12_UAV_DIMENSION_BUFFER;
@@ -62,6 +71,8 @@ void D3D12Descriptors::open()
 void D3D12Descriptors::close() noexcept
 {
     m_host_copies.reset();
+    m_targets.reset();
+    m_depths.reset();
     resources = {};
     samplers = {};
 }
@@ -70,6 +81,13 @@ D3D12_CPU_DESCRIPTOR_HANDLE D3D12Descriptors::host_copy(uint32_t index) const
 {
     D3D12_CPU_DESCRIPTOR_HANDLE handle = m_host_copies->GetCPUDescriptorHandleForHeapStart();
     handle.ptr += SIZE_T(index - resources.first) * resources.step;
+    return handle;
+}
+
+D3D12_CPU_DESCRIPTOR_HANDLE D3D12Descriptors::target(uint32_t index) const
+{
+    D3D12_CPU_DESCRIPTOR_HANDLE handle = m_targets->GetCPUDescriptorHandleForHeapStart();
+    handle.ptr += SIZE_T(index) * m_context.device->GetDescriptorHandleIncrementSize(D3D12_DESCRIPTOR_HEAP_TYPE_RTV);
     return handle;
 }
 

@@ -31,10 +31,14 @@ public:
     /// The place of an allocated descriptor in a heap that kernels do not see, which clears ask for as well.
     D3D12_CPU_DESCRIPTOR_HANDLE host_copy(uint32_t index) const;
 
+    /// Places for the attachments of the pass, or the part of a texture, that is being recorded.
+    D3D12_CPU_DESCRIPTOR_HANDLE target(uint32_t index) const;
+    D3D12_CPU_DESCRIPTOR_HANDLE depth() const { return m_depths->GetCPUDescriptorHandleForHeapStart(); }
+
     DescriptorRing resources, samplers;
 
 private:
-    Com<ID3D12DescriptorHeap> m_host_copies;
+    Com<ID3D12DescriptorHeap> m_host_copies, m_targets, m_depths;
     D3D12Context& m_context;
 };
 

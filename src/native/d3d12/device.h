@@ -24,6 +24,7 @@ public:
     std::string compile(const CompileDesc& desc) override;
     std::string compiler_fingerprint() override;
     ref<Kernel> create_kernel(const KernelDesc& desc) override;
+    ref<RenderPipeline> create_render_pipeline(const RenderPipelineDesc& desc) override;
 
     void launch(const LaunchDesc& desc) override;
     uint64_t submit(const SubmitDesc& desc) override;

@@ -170,14 +170,19 @@ Com<DxcBlob> result_of(DxcOperationResult* result, const char* what)
     return blob;
 }
 
-std::string disassemble(DxcCompiler3* compiler, DxcBlob* code)
+std::string disassemble(DxcCompiler3* compiler, std::string_view code)
 {
-    const DxcBuffer buffer{code->GetBufferPointer(), code->GetBufferSize(), 0};
+    const DxcBuffer buffer{code.data(), code.size(), 0};
     Com<DxcOperationResult> result;
     d3d12_check(compiler->Disassemble(&buffer, iid_operation_result, result.put_void()), "IDxcCompiler3::Disassemble");
     std::string text = text_of(result_of(result.get(), "IDxcCompiler3::Disassemble").get());
     text.resize(std::strlen(text.c_str())); // there may be a zero at its end
     return text;
+}
+
+std::string disassemble(DxcCompiler3* compiler, DxcBlob* code)
+{
+    return disassemble(compiler, {static_cast<const char*>(code->GetBufferPointer()), code->GetBufferSize()});
 }
 
 Com<DxcBlob> assemble(DxcBlob* code)
@@ -189,6 +194,17 @@ Com<DxcBlob> assemble(DxcBlob* code)
     return result_of(result.get(), "IDxcAssembler::AssembleToContainer");
 }
 
+Com<DxcBlob> assemble_text(const std::string& text)
+{
+    Com<DxcLibrary> library;
+    Com<DxcBlob> blob;
+    constexpr UINT utf8 = 65001;
+    d3d12_check(create_instance()(clsid_library, iid_library, library.put_void()), "DxcCreateInstance");
+    d3d12_check(library->CreateBlobWithEncodingOnHeapCopy(text.data(), UINT32(text.size()), utf8, blob.put()),
+                "IDxcLibrary::CreateBlobWithEncodingOnHeapCopy");
+    return assemble(blob.get());
+}
+
 /// The same code as vkd3d 2.1 understands it: its moves into phis come before a block's branch, and one after the
 /// other.
 Com<DxcBlob> for_vkd3d(DxcCompiler3* compiler, Com<DxcBlob> code)
@@ -197,17 +213,10 @@ Com<DxcBlob> for_vkd3d(DxcCompiler3* compiler, Com<DxcBlob> code)
         return code;
     Com<DxcOptimizer> optimizer;
     Com<DxcBlob> split, text;
-    Com<DxcLibrary> library;
     d3d12_check(create_instance()(clsid_optimizer, iid_optimizer, optimizer.put_void()), "DxcCreateInstance");
-    d3d12_check(create_instance()(clsid_library, iid_library, library.put_void()), "DxcCreateInstance");
     const wchar_t* passes[] = {L"-break-crit-edges"};
     d3d12_check(optimizer->RunOptimizer(code.get(), passes, 1, split.put(), text.put()), "IDxcOptimizer::RunOptimizer");
-    const std::string changed = with_copies_of_phis(disassemble(compiler, assemble(split.get()).get()));
-    Com<DxcBlob> blob;
-    constexpr UINT utf8 = 65001;
-    d3d12_check(library->CreateBlobWithEncodingOnHeapCopy(changed.data(), UINT32(changed.size()), utf8, blob.put()),
-                "IDxcLibrary::CreateBlobWithEncodingOnHeapCopy");
-    return assemble(blob.get());
+    return assemble_text(with_copies_of_phis(disassemble(compiler, assemble(split.get()).get())));
 }
 
 #else
@@ -251,6 +260,18 @@ std::string compile_hlsl(std::string_view source, const std::vector<std::string>
     d3d12_check(result->GetResult(blob.put()), "IDxcOperationResult::GetResult");
     return sign(text_of(for_vkd3d(compiler.get(), std::move(blob)).get()), label);
 }
+
+#ifndef _WIN32
+
+std::string changed_dxil(std::string_view code, const std::string& label,
+                         const std::function<std::string(std::string_view)>& change)
+{
+    Com<DxcCompiler3> compiler;
+    d3d12_check(create_instance()(clsid_compiler, iid_compiler3, compiler.put_void()), "DxcCreateInstance");
+    return sign(text_of(assemble_text(change(disassemble(compiler.get(), code))).get()), label);
+}
+
+#endif
 
 const std::string& dxc_version()
 {

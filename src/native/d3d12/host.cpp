@@ -1,6 +1,8 @@
 #include "d3d12/host.h"
 
 #include "core/error.h"
+#include "d3d12/planes.h"
+#include "device/texture_shape.h"
 
 #include <algorithm>
 #include <cstring>
@@ -92,13 +94,15 @@ void D3D12HostAccess::write_buffer(Buffer* buffer, uint64_t offset, const void* 
 void D3D12HostAccess::read_texture(Texture* texture, uint32_t layer, uint32_t mip, void* data)
 {
     auto* source = static_cast<D3D12Texture*>(texture);
+    if (format_info(source->desc().format).is_stencil())
+        return read_planes(*source, layer, mip, static_cast<uint8_t*>(data));
     const SubresourceLayout layout = subresource_layout(source->desc(), mip);
     const Extent3 extent{layout.width, layout.height, layout.depth};
     std::unique_lock lock(m_queue.mutex());
     m_queue.timeline.require_open("read");
-    const TexelBox box = m_recorder.box_of(*source, extent, "read_texture");
+    const TexelBox box = box_of(*source, extent, "read_texture");
     ReadBack read(*this, box.size());
-    m_recorder.record_texture_read(*source, layer, mip, {}, extent, read.block(), box);
+    record_texture_read(m_queue, *source, source->subresource(layer, mip), {}, extent, read.block(), box);
     read.submit();
     lock.unlock();
     const uint8_t* memory = read.wait();
@@ -109,10 +113,55 @@ void D3D12HostAccess::read_texture(Texture* texture, uint32_t layer, uint32_t mi
 void D3D12HostAccess::write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data)
 {
     auto* target = static_cast<D3D12Texture*>(texture);
+    if (format_info(target->desc().format).is_stencil())
+        return write_planes(*target, layer, mip, static_cast<const uint8_t*>(data));
     const SubresourceLayout layout = subresource_layout(target->desc(), mip);
     std::lock_guard lock(m_queue.mutex());
     m_queue.timeline.require_open("write");
     m_recorder.record_texture_upload(*target, layer, mip, {}, {layout.width, layout.height, layout.depth}, data);
+}
+
+void D3D12HostAccess::read_planes(D3D12Texture& texture, uint32_t layer, uint32_t mip, uint8_t* data)
+{
+    refuse_samples(texture.desc(), "read_texture");
+    const SubresourceLayout layout = subresource_layout(texture.desc(), mip);
+    const Extent3 extent{layout.width, layout.height, 1};
+    std::memset(data, 0, layout.size_in_bytes);
+    for (UINT i = 0; i < 2; ++i) {
+        const TexelPlane plane = texel_plane(i);
+        const TexelBox box = box_of(plane, extent);
+        std::unique_lock lock(m_queue.mutex());
+        m_queue.timeline.require_open("read");
+        ReadBack read(*this, box.size());
+        record_plane_read(m_queue, texture, texture.subresource(layer, mip), plane, extent, read.block(), box);
+        read.submit();
+        lock.unlock();
+        const uint8_t* memory = read.wait();
+        for (uint64_t y = 0; y < box.rows; ++y)
+            for (uint64_t x = 0; x < extent.width; ++x)
+                std::memcpy(data + (y * extent.width + x) * 8 + (i ? 4 : 0),
+                            memory + y * box.row_pitch + x * plane.texel_bytes, plane.texel_bytes);
+    }
+}
+
+void D3D12HostAccess::write_planes(D3D12Texture& texture, uint32_t layer, uint32_t mip, const uint8_t* data)
+{
+    refuse_samples(texture.desc(), "write_texture");
+    const SubresourceLayout layout = subresource_layout(texture.desc(), mip);
+    const Extent3 extent{layout.width, layout.height, 1};
+    std::lock_guard lock(m_queue.mutex());
+    m_queue.timeline.require_open("write");
+    for (UINT i = 0; i < 2; ++i) {
+        const TexelPlane plane = texel_plane(i);
+        TexelBox box = box_of(plane, extent);
+        const D3D12UploadSlice slice = m_uploads.slice(box.size(), 512);
+        for (uint64_t y = 0; y < box.rows; ++y)
+            for (uint64_t x = 0; x < extent.width; ++x)
+                std::memcpy(slice.data + y * box.row_pitch + x * plane.texel_bytes,
+                            data + (y * extent.width + x) * 8 + (i ? 4 : 0), plane.texel_bytes);
+        box.offset = slice.offset;
+        record_plane_write(m_queue, texture, texture.subresource(layer, mip), plane, extent, *slice.block, box);
+    }
 }
 
 void D3D12HostAccess::read_queries(D3D12QueryPool& pool, uint32_t index, uint32_t count, uint64_t* ticks)

@@ -22,6 +22,10 @@ public:
 private:
     class ReadBack;
 
+    /// Of a texture with depth and stencil, 8 bytes a texel: a float, a byte, three that count for nothing.
+    void read_planes(D3D12Texture& texture, uint32_t layer, uint32_t mip, uint8_t* data);
+    void write_planes(D3D12Texture& texture, uint32_t layer, uint32_t mip, const uint8_t* data);
+
     D3D12Memory& m_memory;
     D3D12Queue& m_queue;
     D3D12Uploads& m_uploads;

@@ -34,6 +34,7 @@ DeviceLimits limits_of(const D3D12Context& context)
     to.max_framebuffer_dimensions = {D3D12_REQ_TEXTURE2D_U_OR_V_DIMENSION, D3D12_REQ_TEXTURE2D_U_OR_V_DIMENSION, 1};
     to.max_shader_visible_samplers = max_visible_samplers;
     to.max_entry_point_uniform_size = D3D12_REQ_CONSTANT_BUFFER_ELEMENT_COUNT * 16;
+    to.sample_counts = context.sample_counts(Format::rgba8_unorm) & context.sample_counts(Format::d32_float);
     to.max_buffer_size = (window_count / 2) * window_size;
     return to;
 }
@@ -56,6 +57,10 @@ std::vector<std::string> features_of(const D3D12Context& context)
     add("int64", f.options1.Int64ShaderOps);
     add("wave_ops", f.options1.WaveOps);
     add("custom_border_color", true);
+    add("rasterization", true);
+    add("multi_draw_indirect_count", true);
+    add("conservative_rasterization",
+        f.options.ConservativeRasterizationTier != D3D12_CONSERVATIVE_RASTERIZATION_TIER_NOT_SUPPORTED);
     add("sm_5_1", true);
     for (int minor = 0; minor <= std::min(f.shader_model - 60, 6); ++minor)
         features.push_back(cat("sm_6_", minor));
@@ -106,7 +111,8 @@ uint32_t D3D12Device::format_support(Format format)
     add(FormatSupport::render_target, one & D3D12_FORMAT_SUPPORT1_RENDER_TARGET);
     add(FormatSupport::depth_stencil, depth);
     add(FormatSupport::blendable, one & D3D12_FORMAT_SUPPORT1_BLENDABLE);
-    add(FormatSupport::resolvable, one & D3D12_FORMAT_SUPPORT1_MULTISAMPLE_RESOLVE);
+    add(FormatSupport::resolvable,
+        (one & D3D12_FORMAT_SUPPORT1_MULTISAMPLE_RESOLVE) && !format_info(format).is_integer_format());
     add(FormatSupport::shader_load, (one & D3D12_FORMAT_SUPPORT1_SHADER_LOAD) || depth);
     add(FormatSupport::shader_sample, one & D3D12_FORMAT_SUPPORT1_SHADER_SAMPLE);
     add(FormatSupport::shader_uav_load, two & D3D12_FORMAT_SUPPORT2_UAV_TYPED_LOAD);

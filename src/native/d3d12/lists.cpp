@@ -37,6 +37,7 @@ void D3D12Lists::restore(D3D12List& list)
 {
     list.serial = ++m_serial;
     list.bound = nullptr;
+    list.is_written = false;
     ID3D12DescriptorHeap* heaps[] = {m_descriptors.resources.heap.get(), m_descriptors.samplers.heap.get()};
     list.commands->SetDescriptorHeaps(2, heaps);
 }

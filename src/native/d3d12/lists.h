@@ -12,6 +12,7 @@ struct D3D12List {
     std::vector<D3D12UploadPage*> pages;
     uint64_t id = 0, serial = 0;
     uint32_t command_count = 0;
+    bool is_written = false; ///< kernels may have written buffers in it
     uint64_t staged_bytes = 0;
     uint64_t resource_head = 0, sampler_head = 0; ///< of the descriptor rings when it was submitted
     ID3D12PipelineState* bound = nullptr;

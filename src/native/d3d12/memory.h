@@ -106,6 +106,12 @@ public:
     void write_view(const TextureViewDesc& desc, ResourceShape shape, bool writable,
                     D3D12_CPU_DESCRIPTOR_HANDLE to) const;
 
+    /// The view that a render pass, or a clear, writes through; one mip.
+    void write_target_view(const TextureViewDesc& desc, D3D12_CPU_DESCRIPTOR_HANDLE to) const;
+    void write_depth_view(const TextureViewDesc& desc, D3D12_DSV_FLAGS flags, D3D12_CPU_DESCRIPTOR_HANDLE to) const;
+
+    bool takes_other_formats() const; ///< for its views
+
     /// Kernels can write it, so the API can clear it.
     bool can_clear() const { return m_is_writable; }
     /// The shape that reaches all layers.

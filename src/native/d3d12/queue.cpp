@@ -31,7 +31,7 @@ D3D12List& D3D12Queue::open_list()
     timeline.require_open("command");
     if (!m_open) {
         m_open = m_lists.begin();
-        barriers.note_writes(); // of lists before
+        barriers.begin_list();
     }
     return *m_open;
 }

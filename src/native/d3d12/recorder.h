@@ -1,6 +1,6 @@
 #pragma once
 // What goes on a command list: launches (launch.cpp), copies, fills, clears, queries and markers
-// (transfer.cpp). The caller holds the device's lock.
+// (transfer.cpp), passes (render_pass.cpp). The caller holds the device's lock.
 #include "d3d12/bindings.h"
 
 namespace spy {
@@ -42,6 +42,8 @@ public:
     void record(const command::Barrier& command);
     void record(const command::DebugMarker& command);
     void record(const command::Callback&) { } // the queue runs it
+    void record(const command::ClearDepthStencil& command);
+    void record(const command::RenderPass& command);
     /// While somebody measures, between two timestamps.
     void record_timed(Device& device, const Command& command);
     void record_launch(D3D12Kernel& kernel, const std::array<uint32_t, 3>& groups, const D3D12Arguments& arguments);
@@ -49,12 +51,6 @@ public:
     /// Tightly packed rows in `data`.
     void record_texture_upload(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
                                const void* data);
-    /// The box as copies of textures need it in memory: rows at multiples of 256 bytes.
-    TexelBox box_of(const D3D12Texture& texture, Extent3 extent, const char* what) const;
-    void record_texture_read(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
-                             D3D12Block& to, const TexelBox& box);
-    void record_texture_write(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,
-                              D3D12Block& from, const TexelBox& box);
 
 private:
     D3D12Context& m_context;
@@ -64,9 +60,16 @@ private:
     D3D12Memory& m_memory;
     const DeviceInfo& m_info;
     D3D12Bindings m_bindings;
-    Com<ID3D12CommandSignature> m_indirect;
+    Com<ID3D12CommandSignature> m_indirect, m_indirect_draw, m_indirect_indexed;
     D3D12Block* m_zeros = nullptr;   ///< what buffers are cleared from
     D3D12Block* m_results = nullptr; ///< where queries are resolved to; grows
 };
+
+/// The box as copies of textures need it in memory: rows at multiples of 256 bytes.
+TexelBox box_of(const D3D12Texture& texture, Extent3 extent, const char* what);
+void record_texture_read(D3D12Queue& queue, D3D12Texture& texture, UINT subresource, Offset3 offset, Extent3 extent,
+                         D3D12Block& to, const TexelBox& box);
+void record_texture_write(D3D12Queue& queue, D3D12Texture& texture, UINT subresource, Offset3 offset, Extent3 extent,
+                          D3D12Block& from, const TexelBox& box);
 
 } // namespace spy

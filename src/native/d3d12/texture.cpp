@@ -110,6 +110,9 @@ D3D12Texture::D3D12Texture(ref<Device> device, TextureDesc desc) : Texture(std::
     const FormatInfo& format = format_info(m_desc.format);
     const D3D12_FEATURE_DATA_FORMAT_SUPPORT support = owner.context().format_support(m_desc.format);
     check_format(m_desc, support, owner.info().adapter_name);
+    if (!(owner.context().sample_counts(m_desc.format) & m_desc.sample_count))
+        fail_value("sample_count ", m_desc.sample_count, " is not supported with format ", format.name, " on ",
+                   owner.info().adapter_name);
     if (has_flag(m_desc.usage, TextureUsage::shared))
         fail(ErrorKind::not_implemented,
              "TextureUsage.shared: textures of the d3d12 device cannot be shared; devices that "
@@ -123,13 +126,15 @@ D3D12Texture::D3D12Texture(ref<Device> device, TextureDesc desc) : Texture(std::
     info.Height = m_desc.height;
     info.DepthOrArraySize = UINT16(m_desc.type == TextureType::texture_3d ? m_desc.depth : m_desc.layer_count());
     info.MipLevels = UINT16(m_desc.mip_count);
-    info.Format = family_of(DXGI_FORMAT(format.dxgi_format));
+    info.Format = DXGI_FORMAT(format.dxgi_format);
+    if (takes_other_formats())
+        info.Format = family_of(info.Format);
     info.SampleDesc = {m_desc.sample_count, 0};
     if (m_is_writable)
         info.Flags |= D3D12_RESOURCE_FLAG_ALLOW_UNORDERED_ACCESS;
     if (depth)
         info.Flags |= D3D12_RESOURCE_FLAG_ALLOW_DEPTH_STENCIL;
-    if (has_flag(m_desc.usage, TextureUsage::render_target) || m_desc.sample_count > 1)
+    if (has_flag(m_desc.usage, TextureUsage::render_target) || (m_desc.sample_count > 1 && !depth))
         info.Flags |= D3D12_RESOURCE_FLAG_ALLOW_RENDER_TARGET;
     m_memory_usage = texel_bytes(m_desc);
     D3D12_HEAP_PROPERTIES heap{};
@@ -152,6 +157,17 @@ void D3D12Texture::release() noexcept
     D3D12Queue& queue = device_of(*this).queue();
     queue.forget(this);
     queue.discard(m_resource);
+}
+
+/// libvkd3d resolves typeless textures only where they have the format that it makes of these.
+bool D3D12Texture::takes_other_formats() const
+{
+#ifdef _WIN32
+    return true;
+#else
+    return format_info(m_desc.format).is_depth_stencil() ||
+        (m_desc.sample_count == 1 && !has_flag(m_desc.usage, TextureUsage::resolve_destination));
+#endif
 }
 
 TextureViewDesc D3D12Texture::whole() const
@@ -353,6 +369,11 @@ ref<TextureView> D3D12Device::create_texture_view(Texture* texture, const Textur
         if (own.is_depth_stencil() || other.is_depth_stencil() || !other.dxgi_format || family(own) != family(other))
             fail_value("create_view: a texture of format ", own.name, " cannot be viewed as ", other.name,
                        " on Direct3D 12, which needs the same channels and bits");
+        if (!static_cast<D3D12Texture*>(texture)->takes_other_formats())
+            fail(ErrorKind::not_implemented,
+                 "create_view: a texture with several samples, or with the usage flag "
+                 "resolve_destination, cannot be viewed as ",
+                 other.name, ": libvkd3d resolves no such texture; use ", own.name, " or a vulkan device");
     }
     return ref<TextureView>(new TextureView(ref<Device>(this), ref<Texture>(texture), desc));
 }

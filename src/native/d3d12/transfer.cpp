@@ -24,16 +24,16 @@ void refuse_depth_stencil(const D3D12Texture& texture, const char* what)
 {
     if (format_info(texture.desc().format).is_stencil())
         fail(ErrorKind::not_implemented, what, ": textures of format ", format_name(texture.desc().format),
-             " cannot be copied to or from memory; use d32_float");
+             " cannot be copied to or from buffers; use d32_float, or Texture.to_numpy and copy_from_numpy");
     refuse_samples(texture.desc(), what);
 }
 
-D3D12_TEXTURE_COPY_LOCATION location(const D3D12Texture& texture, uint32_t layer, uint32_t mip)
+D3D12_TEXTURE_COPY_LOCATION location(const D3D12Texture& texture, UINT subresource)
 {
     D3D12_TEXTURE_COPY_LOCATION place{};
     place.pResource = texture.resource();
     place.Type = D3D12_TEXTURE_COPY_TYPE_SUBRESOURCE_INDEX;
-    place.SubresourceIndex = texture.subresource(layer, mip);
+    place.SubresourceIndex = subresource;
     return place;
 }
 
@@ -63,21 +63,58 @@ TexelBox user_box(const TexelBox& box, uint64_t offset, uint64_t row_pitch)
     return {offset, box.row_bytes, row_pitch ? row_pitch : box.row_bytes, box.rows, box.slices};
 }
 
+/// Clears a texture that kernels cannot write, as render passes do.
+void clear_target(D3D12Queue& queue, const D3D12Descriptors& descriptors, D3D12Texture& texture,
+                  const command::ClearTexture& command)
+{
+    if (!has_flag(texture.desc().usage, TextureUsage::render_target))
+        fail(
+            ErrorKind::not_implemented,
+            "clear_texture: the d3d12 device clears textures that kernels can write or that are drawn into, and one of "
+            "format ",
+            format_name(texture.desc().format),
+            " without TextureUsage.render_target is neither; write the "
+            "texels with upload_texture_data");
+    float color[4];
+    std::memcpy(color, command.bits.data(), sizeof(color));
+    for (size_t i = 0; i < 4 && command.kind != command::ClearTexture::Kind::float_; ++i)
+        color[i] = command.kind == command::ClearTexture::Kind::uint_ ? float(command.bits[i])
+                                                                      : float(int32_t(command.bits[i]));
+    queue.barriers.use(texture, D3D12_RESOURCE_STATE_RENDER_TARGET);
+    for (uint32_t mip = command.range.mip; mip < command.range.mip + command.range.mip_count; ++mip) {
+        TextureViewDesc view;
+        view.range = {command.range.layer, command.range.layer_count, mip, 1};
+        texture.write_target_view(view, descriptors.target(0));
+        queue.begin_command()->ClearRenderTargetView(descriptors.target(0), color, 0, nullptr);
+    }
+}
+
+/// Of records of one command each, tightly packed.
+Com<ID3D12CommandSignature> create_signature(const D3D12Context& context, D3D12_INDIRECT_ARGUMENT_TYPE type, UINT size)
+{
+    D3D12_INDIRECT_ARGUMENT_DESC argument{};
+    argument.Type = type;
+    D3D12_COMMAND_SIGNATURE_DESC desc{};
+    desc.ByteStride = size;
+    desc.NumArgumentDescs = 1;
+    desc.pArgumentDescs = &argument;
+    Com<ID3D12CommandSignature> signature;
+    d3d12_check(
+        context.device->CreateCommandSignature(&desc, nullptr, iid_of<ID3D12CommandSignature>(), signature.put_void()),
+        "CreateCommandSignature");
+    return signature;
+}
+
 } // namespace
 
 // --- life
 
 void D3D12Recorder::open()
 {
-    D3D12_INDIRECT_ARGUMENT_DESC argument{};
-    argument.Type = D3D12_INDIRECT_ARGUMENT_TYPE_DISPATCH;
-    D3D12_COMMAND_SIGNATURE_DESC desc{};
-    desc.ByteStride = sizeof(D3D12_DISPATCH_ARGUMENTS);
-    desc.NumArgumentDescs = 1;
-    desc.pArgumentDescs = &argument;
-    d3d12_check(m_context.device->CreateCommandSignature(&desc, nullptr, iid_of<ID3D12CommandSignature>(),
-                                                         m_indirect.put_void()),
-                "CreateCommandSignature");
+    m_indirect = create_signature(m_context, D3D12_INDIRECT_ARGUMENT_TYPE_DISPATCH, sizeof(D3D12_DISPATCH_ARGUMENTS));
+    m_indirect_draw = create_signature(m_context, D3D12_INDIRECT_ARGUMENT_TYPE_DRAW, sizeof(D3D12_DRAW_ARGUMENTS));
+    m_indirect_indexed = create_signature(m_context, D3D12_INDIRECT_ARGUMENT_TYPE_DRAW_INDEXED,
+                                          sizeof(D3D12_DRAW_INDEXED_ARGUMENTS));
     m_zeros = m_memory.acquire(fill_size, MemoryType::device_local, false);
     const D3D12UploadSlice slice = m_uploads.slice(fill_size, 16);
     std::memset(slice.data, 0, fill_size);
@@ -90,6 +127,8 @@ void D3D12Recorder::close() noexcept
         if (block)
             m_memory.recycle(block);
     m_indirect.reset();
+    m_indirect_draw.reset();
+    m_indirect_indexed.reset();
 }
 
 // --- buffers
@@ -151,7 +190,7 @@ void D3D12Recorder::record(const command::UploadBuffer& command)
 
 // --- textures
 
-TexelBox D3D12Recorder::box_of(const D3D12Texture& texture, Extent3 extent, const char* what) const
+TexelBox box_of(const D3D12Texture& texture, Extent3 extent, const char* what)
 {
     refuse_depth_stencil(texture, what);
     const FormatInfo& format = format_info(texture.desc().format);
@@ -164,25 +203,25 @@ TexelBox D3D12Recorder::box_of(const D3D12Texture& texture, Extent3 extent, cons
     return box;
 }
 
-void D3D12Recorder::record_texture_read(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset,
-                                        Extent3 extent, D3D12Block& to, const TexelBox& box)
+void record_texture_read(D3D12Queue& queue, D3D12Texture& texture, UINT subresource, Offset3 offset, Extent3 extent,
+                         D3D12Block& to, const TexelBox& box)
 {
-    m_queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_SOURCE);
-    m_queue.barriers.use(to, D3D12_RESOURCE_STATE_COPY_DEST);
+    queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    queue.barriers.use(to, D3D12_RESOURCE_STATE_COPY_DEST);
     const D3D12_TEXTURE_COPY_LOCATION target = location(texture, to, box, extent);
-    const D3D12_TEXTURE_COPY_LOCATION source = location(texture, layer, mip);
+    const D3D12_TEXTURE_COPY_LOCATION source = location(texture, subresource);
     const D3D12_BOX texels = texel_box(offset, extent);
-    m_queue.begin_command()->CopyTextureRegion(&target, 0, 0, 0, &source, &texels);
+    queue.begin_command()->CopyTextureRegion(&target, 0, 0, 0, &source, &texels);
 }
 
-void D3D12Recorder::record_texture_write(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset,
-                                         Extent3 extent, D3D12Block& from, const TexelBox& box)
+void record_texture_write(D3D12Queue& queue, D3D12Texture& texture, UINT subresource, Offset3 offset, Extent3 extent,
+                          D3D12Block& from, const TexelBox& box)
 {
-    m_queue.barriers.use(from, D3D12_RESOURCE_STATE_COPY_SOURCE);
-    m_queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_DEST);
-    const D3D12_TEXTURE_COPY_LOCATION target = location(texture, layer, mip);
+    queue.barriers.use(from, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    queue.barriers.use(texture, D3D12_RESOURCE_STATE_COPY_DEST);
+    const D3D12_TEXTURE_COPY_LOCATION target = location(texture, subresource);
     const D3D12_TEXTURE_COPY_LOCATION source = location(texture, from, box, extent);
-    m_queue.begin_command()->CopyTextureRegion(&target, offset.x, offset.y, offset.z, &source, nullptr);
+    queue.begin_command()->CopyTextureRegion(&target, offset.x, offset.y, offset.z, &source, nullptr);
 }
 
 void D3D12Recorder::record_texture_upload(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset,
@@ -194,7 +233,7 @@ void D3D12Recorder::record_texture_upload(D3D12Texture& texture, uint32_t layer,
         std::memcpy(slice.data + row * box.row_pitch, static_cast<const uint8_t*>(data) + row * box.row_bytes,
                     box.row_bytes);
     box.offset = slice.offset;
-    record_texture_write(texture, layer, mip, offset, extent, *slice.block, box);
+    record_texture_write(m_queue, texture, texture.subresource(layer, mip), offset, extent, *slice.block, box);
 }
 
 void D3D12Recorder::record(const command::UploadTexture& command)
@@ -212,8 +251,8 @@ void D3D12Recorder::record(const command::CopyTexture& command)
              "second texture first");
     m_queue.barriers.use(src, D3D12_RESOURCE_STATE_COPY_SOURCE);
     m_queue.barriers.use(dst, D3D12_RESOURCE_STATE_COPY_DEST);
-    const D3D12_TEXTURE_COPY_LOCATION target = location(dst, command.dst_layer, command.dst_mip);
-    const D3D12_TEXTURE_COPY_LOCATION source = location(src, command.src_layer, command.src_mip);
+    const D3D12_TEXTURE_COPY_LOCATION target = location(dst, dst.subresource(command.dst_layer, command.dst_mip));
+    const D3D12_TEXTURE_COPY_LOCATION source = location(src, src.subresource(command.src_layer, command.src_mip));
     const D3D12_BOX texels = texel_box(command.src_offset, command.extent);
     m_queue.begin_command()->CopyTextureRegion(&target, command.dst_offset.x, command.dst_offset.y,
                                                command.dst_offset.z, &source, &texels);
@@ -228,7 +267,8 @@ void D3D12Recorder::record(const command::CopyTextureToBuffer& command)
     m_queue.open_list();
     D3D12Block* between = m_memory.acquire(box.size(), MemoryType::device_local, false);
     m_queue.discard(between);
-    record_texture_read(src, command.src_layer, command.src_mip, command.src_offset, command.extent, *between, box);
+    record_texture_read(m_queue, src, src.subresource(command.src_layer, command.src_mip), command.src_offset,
+                        command.extent, *between, box);
     D3D12Block& target = block_of(command.dst);
     m_queue.barriers.use(*between, D3D12_RESOURCE_STATE_COPY_SOURCE);
     m_queue.barriers.use(target, D3D12_RESOURCE_STATE_COPY_DEST);
@@ -253,7 +293,8 @@ void D3D12Recorder::record(const command::CopyBufferToTexture& command)
     for (uint64_t row = 0; row < box.rows * box.slices; ++row)
         commands->CopyBufferRegion(between->resource.get(), row * box.row_pitch, source.resource.get(),
                                    from.offset + row * from.row_pitch, box.row_bytes);
-    record_texture_write(dst, command.dst_layer, command.dst_mip, command.dst_offset, command.extent, *between, box);
+    record_texture_write(m_queue, dst, dst.subresource(command.dst_layer, command.dst_mip), command.dst_offset,
+                         command.extent, *between, box);
 }
 
 void D3D12Recorder::record(const command::ClearTexture& command)
@@ -264,9 +305,7 @@ void D3D12Recorder::record(const command::ClearTexture& command)
         fail_value("clear_texture: textures of the compressed format ", format.name,
                    " cannot be cleared; upload blocks of zeros with upload_texture_data");
     if (!texture.can_clear())
-        fail(ErrorKind::not_implemented,
-             "clear_texture: the d3d12 device clears textures that kernels can write, and format ", format.name,
-             " is none; write the texels with upload_texture_data");
+        return clear_target(m_queue, m_descriptors, texture, command);
     m_queue.open_list();
     m_queue.barriers.use(texture, D3D12_RESOURCE_STATE_UNORDERED_ACCESS);
     m_queue.barriers.all();
@@ -307,16 +346,7 @@ void D3D12Recorder::record_timed(Device& device, const Command& command)
 {
     timed(
         device, command, [&](const command::WriteTimestamp& c) { record(c); },
-        [&] {
-            std::visit(
-                [&](const auto& c) {
-                    if constexpr (requires { this->record(c); })
-                        record(c);
-                    else // encoders record these for devices with the feature 'rasterization' alone
-                        fail(ErrorKind::not_implemented, "rasterisation is not implemented on d3d12");
-                },
-                command);
-        });
+        [&] { std::visit([&](const auto& c) { record(c); }, command); });
 }
 
 void D3D12Recorder::record(const command::ResolveQuery& command)
