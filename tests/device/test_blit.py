@@ -71,22 +71,25 @@ def run(device: spy.Device, record: Any) -> None:
 
 
 def slack_of(source: spy.Texture) -> float:
-    """How far from the curve of sRGB a device may read: Vulkan and Direct3D 12 leave drivers half a step."""
+    """How far from the curve of sRGB a device may read: half a step of the bytes, which is widest in light where the curve
+    is steepest, at 1."""
     exact = source.device.info.type is spy.DeviceType.cpu or not source.format.name.endswith("_srgb")
-    return 0.0 if exact else 0.5 / 255
+    return 0.0 if exact else 0.5 / 255 * 2.4 / 1.055
 
 
 def assert_holds(
     texture: spy.Texture, expected: Array, slack: float = 0.0, layer: int = 0, mip: int = 0, what: str = ""
 ) -> None:  # fmt: skip
-    """Integers exactly, numbers as near as the format has them."""
+    """Integers exactly, numbers as near as the format has them to what is within `slack` of those expected."""
     stored = texture.to_numpy(layer=layer, mip=mip)
     flat = expected.reshape(-1, 4)
     if expected.dtype.kind == "i":
         assert np.array_equal(decode(texture.format, stored), flat), what
         return
     wanted, close = limits(texture.format, flat)
-    off = np.abs(decode(texture.format, stored, curve=False) - wanted) - close - slack
+    low, high = (limits(texture.format, flat + change)[0] for change in (-slack, slack))
+    found = decode(texture.format, stored, curve=False)
+    off = np.maximum(low - found, found - high) - close
     worst = np.unravel_index(off.argmax(), off.shape)
     assert off.max() <= 0, f"{what} {texture.format.name} at {worst}: {off.max()} too far from {wanted[worst]}"
 
@@ -135,7 +138,7 @@ def test_every_format(device: spy.Device) -> None:
             encoder.blit(target, source, filter)
             checks.append((target, values, size, filter, source))
     device.submit_command_buffer(encoder.finish())
-    assert len({target.format for target, *_ in checks}) >= 36
+    assert len({target.format for target, *_ in checks}) >= (15 if device.info.type is spy.DeviceType.cuda else 36)
     for target, values, size, filter, source in checks:
         nearest = filter is POINT or values.dtype.kind == "i"
         expected = scaled(values, size, nearest)
@@ -171,7 +174,16 @@ def test_ends_of_ranges(device: spy.Device) -> None:
             encoder.blit(target, source)
 
     run(device, record)
-    packed = decode(F.r11g11b10_float, targets[F.r11g11b10_float].to_numpy())
+    if F.r11g11b10_float in able:
+        assert_packed_floats(decode(F.r11g11b10_float, targets[F.r11g11b10_float].to_numpy()))
+    halves = targets[F.rgba16_float].to_numpy()[0, :, 0].astype(np.float64)
+    assert np.isnan(halves[4]) and halves[1:4].tolist() == [np.inf, -1, -np.inf] and halves[0] in (65504, np.inf)
+    assert targets[F.rgba8_unorm].to_numpy()[0, [0, 1, 2, 3], 3].tolist() == [255, 255, 0, 0]
+    assert targets[F.rgba8_snorm].to_numpy()[0, [0, 1, 2, 3], 3].tolist() == [127, 127, -127, -127]
+    assert F.bgrx8_unorm not in able or (targets[F.bgrx8_unorm].to_numpy()[..., 3] == 255).all()
+
+
+def assert_packed_floats(packed: Array) -> None:
     largest, tiny = (65024, 64512), 2.0**-14
     for channel, bits in enumerate((6, 6, 5)):
         top = largest[bits == 5]
@@ -182,11 +194,6 @@ def test_ends_of_ranges(device: spy.Device) -> None:
         expected[5:7] = steps
         expected[9] = 1.015625 if bits == 6 else 1
         assert np.array_equal(packed[:, channel], expected, equal_nan=True), packed[:, channel]
-    halves = targets[F.rgba16_float].to_numpy()[0, :, 0].astype(np.float64)
-    assert np.isnan(halves[4]) and halves[1:4].tolist() == [np.inf, -1, -np.inf] and halves[0] in (65504, np.inf)
-    assert targets[F.rgba8_unorm].to_numpy()[0, [0, 1, 2, 3], 3].tolist() == [255, 255, 0, 0]
-    assert targets[F.rgba8_snorm].to_numpy()[0, [0, 1, 2, 3], 3].tolist() == [127, 127, -127, -127]
-    assert F.bgrx8_unorm not in able or (targets[F.bgrx8_unorm].to_numpy()[..., 3] == 255).all()
 
 
 @pytest.mark.needs_kernels
@@ -194,6 +201,7 @@ def test_random_blits(device: spy.Device) -> None:
     """Sizes from one texel on, single rows and columns, both filters."""
     sizes = [(1, 1), (31, 33), (1, 40), (17, 1), (2, 2), (64, 48), (5, 128)]
     formats = [F.rgba8_unorm_srgb, F.rgba32_float, F.rg16_float, F.r8_unorm, F.bgra8_unorm_srgb, F.rgba16_unorm]
+    formats = [format for format in formats if usage_of(device, format) is not None]
     generator = np.random.default_rng(7)
     checks = []
     encoder = device.create_command_encoder()
@@ -291,6 +299,8 @@ def test_depth_and_compressed_sources(device: spy.Device) -> None:
 def test_mips_of_odd_sizes(device: spy.Device, format: spy.Format) -> None:
     """Each level from the one above as it is stored: means of two where a size is even, else by linear interpolation."""
     usage = usage_of(device, format)
+    if usage is None:
+        pytest.skip(f"no textures of format {format.name} that are written")
     for size in ((7, 13), (33, 31), (1, 5), (8, 8), (1, 1)):
         texture, above = filled(device, format, size, usage=READ | usage, mip_count=max(size).bit_length())
         run(device, lambda encoder, texture=texture: encoder.generate_mips(texture))

@@ -404,7 +404,7 @@ def test_several_targets(drawer: spy.Device) -> None:
 def test_clear_of_srgb(drawer: spy.Device) -> None:
     target = texture(drawer, spy.Format.rgba8_unorm_srgb)
     render(drawer, {"color_attachments": [{"view": target, "clear_value": (0.5, 0.25, 1, 0.5)}]})
-    assert (target.to_numpy() == (188, 137, 255, 128)).all()
+    assert (abs(target.to_numpy().astype(int) - (188, 137, 255, 128)) <= 1).all()  # drivers may round either way
 
 
 def test_element_formats(drawer: spy.Device) -> None:
