@@ -1,4 +1,4 @@
-"""Rasterisation, as the Direct3D 12 device does it in its own way: stages that are linked by name, states of textures that
+"""Rasterisation, as the Direct3D 12 device does it in its own way: states of textures that
 are drawn into and read at once, depth beside stencil, descriptors that run out within a pass."""
 
 from __future__ import annotations
@@ -14,29 +14,7 @@ import slangpy as spy
 
 SOURCE = """
 uniform float4 tint; uniform float z;
-struct Varyings
-{
-    float4 pos : SV_Position; float2 uv : TEXCOORD; float2 more : TEXCOORD1; nointerpolation uint kind : KIND;
-    float4 color : COLOR; float third[3] : THIRD;
-};
 float4 corner(uint id) { return float4(float2((id << 1) & 2, id & 2) * 2 - 1, z, 1); }
-[shader("vertex")] Varyings many(uint id : SV_VertexID)
-{
-    float4 p = corner(id);
-    return { p, p.xy * float2(0.5, -0.5) + 0.5, float2(3, 4), 2, float4(5, 6, 7, 8), { 11, 12, 13 } };
-}
-[shader("fragment")] float4 reordered(float4 c : COLOR, uint k : KIND, float2 m : texcoord1, float4 at : SV_Position)
-    : SV_Target { return float4(c.w, k, m.y, at.x); }
-[shader("fragment")] float4 tail(float third[3] : THIRD, bool front : SV_IsFrontFace, float2 m : TEXCOORD1) : SV_Target
-{ return float4(third[0], third[2], front ? 1 : 0, m.x); }
-[shader("fragment")] float4 looped(float2 m : TEXCOORD1, uint k : KIND) : SV_Target
-{
-    float a = m.x, b = m.y;
-    for (uint i = 0; i < k + 1; ++i) { float t = a; a = b; b = t; }
-    return float4(a, b, k, 0);
-}
-[shader("fragment")] float4 unknown(float2 m : NORMAL) : SV_Target { return m.xyxy; }
-
 [shader("vertex")] float4 bare(uint id : SV_VertexID) : SV_Position { return corner(id); }
 [shader("vertex")] float4 placed(float2 p : POSITION) : SV_Position { return float4(p, z, 1); }
 [shader("fragment")] float4 plain() : SV_Target { return tint; }
@@ -110,22 +88,6 @@ def drawing() -> Iterator[Drawing]:
     device = spy.Device(type=spy.DeviceType.d3d12, enable_hot_reload=False)
     yield Drawing(device)
     device.close()
-
-
-@pytest.mark.parametrize(
-    ("fragment", "value"),
-    [("reordered", (8, 2, 4, 3.5)), ("tail", (11, 13, 1, 3)), ("looped", (4, 3, 2, 0))],
-)
-def test_inputs_are_linked_by_name(drawing: Drawing, fragment: str, value: tuple[float, ...]) -> None:
-    """DXC numbers the inputs of a stage by itself; some of the outputs, in any order, are read all the same."""
-    target = drawing.texture()
-    drawing.draw(target, drawing.pipeline("many", fragment), constants(0, 0, 0, 0))
-    assert target.to_numpy()[2, 3].tolist() == list(value)
-
-
-def test_input_that_nobody_writes(drawing: Drawing) -> None:
-    with pytest.raises(ValueError, match=r"fragment input 'NORMAL0' of pipeline 'many, unknown' is no output .* TEXCOORD1"):
-        drawing.pipeline("many", "unknown")
 
 
 def test_depth_beside_stencil(drawing: Drawing) -> None:

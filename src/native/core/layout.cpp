@@ -11,7 +11,7 @@ namespace spy {
 namespace {
 
 constexpr uint32_t magic = 0x4c595053; // "SPYL"
-constexpr uint32_t version = 3;
+constexpr uint32_t version = 4;
 constexpr uint32_t no_type = 0xffffffff;
 constexpr auto last_scalar = ScalarType(uint8_t(ScalarType::count_) - 1);
 
@@ -283,14 +283,14 @@ void pass_entry_point(Archive& archive, Entry& entry)
     archive.pass(entry.nested_scope);
 }
 
-template <typename Archive, typename Input>
-void pass_vertex_input(Archive& archive, Input& input)
+template <typename Archive, typename Item>
+void pass_varying(Archive& archive, Item& varying)
 {
-    archive.pass(input.semantic);
-    archive.pass(input.semantic_index);
-    archive.pass(input.location);
-    archive.pass(input.scalar, last_scalar);
-    archive.pass(input.channels);
+    archive.pass(varying.semantic);
+    archive.pass(varying.semantic_index);
+    archive.pass(varying.location);
+    archive.pass(varying.scalar, last_scalar);
+    archive.pass(varying.channels);
 }
 
 bool fits(uint64_t offset, uint64_t size, uint64_t total) { return size <= total && offset <= total - size; }
@@ -338,6 +338,14 @@ ShaderStage stage_from_name(std::string_view name)
     fail_value("'", name, "' is no stage of a shader; stages are vertex, fragment, compute, mesh and so on");
 }
 
+const Varying* find_varying(const std::vector<Varying>& among, const Varying& wanted)
+{
+    for (const Varying& varying : among)
+        if (varying.semantic == wanted.semantic && varying.semantic_index == wanted.semantic_index)
+            return &varying;
+    return nullptr;
+}
+
 std::string serialize(const ProgramLayout& layout)
 {
     Writer out;
@@ -354,9 +362,11 @@ std::string serialize(const ProgramLayout& layout)
         out.put(out.id(entry.parameters.get()));
         pass_entry_point(out, entry);
     }
-    out.put(uint32_t(layout.vertex_inputs.size()));
-    for (const VertexInput& input : layout.vertex_inputs)
-        pass_vertex_input(out, input);
+    for (const auto* varyings : {&layout.vertex_inputs, &layout.vertex_outputs, &layout.fragment_inputs}) {
+        out.put(uint32_t(varyings->size()));
+        for (const Varying& varying : *varyings)
+            pass_varying(out, varying);
+    }
     out.put(uint32_t(layout.scopes.size()));
     for (const ScopeLayout& scope : layout.scopes)
         pass_scope(out, scope);
@@ -381,9 +391,11 @@ ref<ProgramLayout> deserialize_program_layout(std::string_view bytes)
         entry.parameters = in.get_type();
         pass_entry_point(in, entry);
     }
-    layout->vertex_inputs.resize(in.get_count(17));
-    for (VertexInput& input : layout->vertex_inputs)
-        pass_vertex_input(in, input);
+    for (auto* varyings : {&layout->vertex_inputs, &layout->vertex_outputs, &layout->fragment_inputs}) {
+        varyings->resize(in.get_count(17));
+        for (Varying& varying : *varyings)
+            pass_varying(in, varying);
+    }
     layout->scopes.resize(in.get_count(30));
     for (ScopeLayout& scope : layout->scopes)
         pass_scope(in, scope);

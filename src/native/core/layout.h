@@ -165,8 +165,8 @@ struct EntryPoint {
     uint32_t nested_scope = 2; ///< first scope of the blocks inside
 };
 
-/// What a vertex shader reads from vertex buffers; system values are not among them.
-struct VertexInput {
+/// What a vertex shader reads from vertex buffers or hands to the fragment shader; system values are not among them.
+struct Varying {
     std::string semantic; ///< in capitals, without its number
     uint32_t semantic_index = 0;
     uint32_t location = 0; ///< Vulkan
@@ -174,12 +174,15 @@ struct VertexInput {
     uint32_t channels = 0;
 };
 
+/// The one of the same semantic; null where there is none.
+const Varying* find_varying(const std::vector<Varying>& among, const Varying& wanted);
+
 /// Everything a backend must know to bind the arguments of a program: one entry point, or those of a render pipeline.
 struct ProgramLayout : Object {
     ref<TypeLayout> globals;              ///< struct of the global parameters: scope 0, byte 0, slot 0
     uint32_t nested_scope = 2;            ///< scopes of nested blocks begin here: those in globals first
     std::vector<EntryPoint> entry_points; ///< at least one, in the order of the program
-    std::vector<VertexInput> vertex_inputs;
+    std::vector<Varying> vertex_inputs, vertex_outputs, fragment_inputs;
     std::vector<ScopeLayout> scopes;
     std::vector<SlotLayout> slots;
     uint32_t group_size[3] = {1, 1, 1}; ///< of the first entry point

@@ -120,7 +120,15 @@ void check_element(Device* device, const InputLayoutDesc& input, size_t index)
                    " bytes is more than this device's limit of ", most);
 }
 
-const InputElementDesc& element_for(const VertexInput& wanted, const RenderPipelineDesc& desc)
+std::string name_of_stage(const RenderPipelineDesc& desc, ShaderStage stage)
+{
+    for (const EntryPoint& entry : desc.layout->entry_points)
+        if (entry.stage == stage)
+            return entry.name;
+    return {};
+}
+
+const InputElementDesc& element_for(const Varying& wanted, const RenderPipelineDesc& desc)
 {
     const std::string name = semantic_text(wanted.semantic, wanted.semantic_index);
     const std::vector<InputElementDesc>& elements = desc.state.input.input_elements;
@@ -137,11 +145,8 @@ const InputElementDesc& element_for(const VertexInput& wanted, const RenderPipel
                        "; float inputs take float and normalized formats, int and uint inputs sint and uint formats");
         return element;
     }
-    std::string vertex;
-    for (const EntryPoint& entry : desc.layout->entry_points)
-        if (entry.stage == ShaderStage::vertex)
-            vertex = entry.name;
-    fail_value(create_call, ": vertex input '", name, "' of '", vertex, "' is not in the input layout; ",
+    fail_value(create_call, ": vertex input '", name, "' of '", name_of_stage(desc, ShaderStage::vertex),
+               "' is not in the input layout; ",
                elements.empty() ? std::string("it is empty, or none was given") : "it has " + known);
 }
 
@@ -164,8 +169,30 @@ void resolve_input(Device* device, RenderPipelineDesc& desc)
     for (size_t i = 0; i < input.input_elements.size(); ++i)
         check_element(device, input, i);
     desc.state.attributes.clear();
-    for (const VertexInput& wanted : desc.layout->vertex_inputs)
+    for (const Varying& wanted : desc.layout->vertex_inputs)
         desc.state.attributes.push_back({element_for(wanted, desc), wanted.location});
+}
+
+/// Stages are linked by semantic, in any order.
+void check_varyings(const RenderPipelineDesc& desc)
+{
+    const std::string vertex = name_of_stage(desc, ShaderStage::vertex);
+    for (const Varying& input : desc.layout->fragment_inputs) {
+        if (vertex.empty())
+            return; // meshes
+        const std::string what = cat(create_call, ": fragment input '",
+                                     semantic_text(input.semantic, input.semantic_index), "' of '",
+                                     name_of_stage(desc, ShaderStage::fragment), "'");
+        const Varying* output = find_varying(desc.layout->vertex_outputs, input);
+        std::string known;
+        for (const Varying& other : desc.layout->vertex_outputs)
+            known += (known.empty() ? "" : ", ") + semantic_text(other.semantic, other.semantic_index);
+        if (!output)
+            fail_value(what, " is no output of '", vertex, "', which writes ", known.empty() ? "none" : known);
+        if (input.scalar != output->scalar || input.channels > output->channels)
+            fail_value(what, " is ", input.channels, " x ", scalar_info(input.scalar).slang_name, ", but '", vertex,
+                       "' writes ", output->channels, " x ", scalar_info(output->scalar).slang_name);
+    }
 }
 
 // --- targets
@@ -289,6 +316,7 @@ void check_render_pipeline(Device* device, RenderPipelineDesc& desc)
     if (state.targets.size() > max_color_attachments)
         fail_value(create_call, ": ", state.targets.size(), " targets; there may be at most ", max_color_attachments);
     resolve_input(device, desc);
+    check_varyings(desc);
     for (size_t i = 0; i < state.targets.size(); ++i)
         check_target(device, state.targets[i], i);
     check_depth_stencil(device, state.depth_stencil);

@@ -242,19 +242,20 @@ void open_arguments(ProgramLayout& layout, slang::ProgramLayout* program, TypeBu
     entry.parameters->size = scope.size;
 }
 
-/// Number of locations that a type takes: one for each row of a matrix, times the elements of arrays.
-void add_vertex_inputs(ProgramLayout& result, slang::VariableLayoutReflection* variable, uint32_t location,
-                       std::string semantic)
+/// Adds what an input or output is made of; it takes one location for each row of a matrix, times the elements of
+/// arrays.
+void add_varyings(std::vector<Varying>& result, slang::VariableLayoutReflection* variable,
+                  slang::ParameterCategory category, uint32_t location = 0, std::string semantic = {})
 {
     slang::TypeLayoutReflection* layout = variable->getTypeLayout();
-    if (!layout->getSize(slang::ParameterCategory::VaryingInput))
-        return; // a system value, or no input at all
-    location += uint32_t(known_size(variable->getOffset(slang::ParameterCategory::VaryingInput), "location"));
+    if (!layout->getSize(category))
+        return; // a system value, or of the other direction
+    location += uint32_t(known_size(variable->getOffset(category), "location"));
     if (const char* own = variable->getSemanticName(); own && *own)
         semantic = own;
     if (layout->getKind() == Kind::Struct) {
         for (unsigned i = 0; i < layout->getFieldCount(); ++i)
-            add_vertex_inputs(result, layout->getFieldByIndex(i), location, semantic);
+            add_varyings(result, layout->getFieldByIndex(i), category, location, semantic);
         return;
     }
     if (semantic.empty())
@@ -265,18 +266,35 @@ void add_vertex_inputs(ProgramLayout& result, slang::VariableLayoutReflection* v
         return;
     slang::TypeReflection* type = layout->getType();
     const bool is_matrix = layout->getKind() == Kind::Matrix;
-    const uint32_t lines = uint32_t(layout->getSize(slang::ParameterCategory::VaryingInput));
-    VertexInput input;
-    input.semantic = semantic;
-    input.scalar = scalar_of(type);
-    input.channels = is_matrix              ? layout->getColumnCount()
+    const uint32_t lines = uint32_t(layout->getSize(category));
+    Varying varying;
+    varying.semantic = semantic;
+    varying.scalar = scalar_of(type);
+    varying.channels = is_matrix            ? layout->getColumnCount()
         : layout->getKind() == Kind::Vector ? uint32_t(type->getElementCount())
                                             : 1;
     for (uint32_t line = 0; line < lines; ++line) {
-        input.semantic_index = uint32_t(variable->getSemanticIndex()) + line;
-        input.location = location + line;
-        result.vertex_inputs.push_back(input);
+        varying.semantic_index = uint32_t(variable->getSemanticIndex()) + line;
+        varying.location = location + line;
+        result.push_back(varying);
     }
+}
+
+void add_varyings(ProgramLayout& result, slang::EntryPointReflection* entry)
+{
+    const auto stage = ShaderStage(entry->getStage());
+    const auto add = [&](std::vector<Varying>& to, slang::ParameterCategory category) {
+        for (unsigned i = 0; i < entry->getParameterCount(); ++i)
+            add_varyings(to, entry->getParameterByIndex(i), category);
+    };
+    if (stage == ShaderStage::fragment)
+        add(result.fragment_inputs, slang::ParameterCategory::VaryingInput);
+    if (stage != ShaderStage::vertex)
+        return;
+    add(result.vertex_inputs, slang::ParameterCategory::VaryingInput);
+    add(result.vertex_outputs, slang::ParameterCategory::VaryingOutput);
+    if (slang::VariableLayoutReflection* returned = entry->getResultVarLayout())
+        add_varyings(result.vertex_outputs, returned, slang::ParameterCategory::VaryingOutput);
 }
 
 } // namespace
@@ -311,9 +329,7 @@ ref<ProgramLayout> make_program_layout(slang::ProgramLayout* program, const std:
         result->scopes.back().push_constant = format.starts_with("spirv");
         entry.parameters = types.build_struct(parameters, true);
         own.emplace_back(parameters, place);
-        if (entry.stage == ShaderStage::vertex)
-            for (unsigned i = 0; i < source->getParameterCount(); ++i)
-                add_vertex_inputs(*result, source->getParameterByIndex(i), 0, "");
+        add_varyings(*result, source);
     }
     result->nested_scope = uint32_t(result->scopes.size());
     walker.walk_fields(globals, globals_place, true);

@@ -270,6 +270,8 @@ VulkanRenderPipeline::VulkanRenderPipeline(ref<Device> device, const RenderPipel
         refuse_large_variables(code.back().code, m_label, options.scalar_phis);
         if (desc.stages[i].stage == ShaderStage::vertex && m_state.topology == PrimitiveTopology::point_list)
             code.back().code = set_point_size(std::move(code.back().code));
+        if (desc.stages[i].stage == ShaderStage::fragment)
+            code.back().code = link_fragment_inputs(std::move(code.back().code), *m_layout);
     }
     try {
         m_bindings.create(formats);

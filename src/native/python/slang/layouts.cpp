@@ -161,7 +161,7 @@ nb::dict to_dict(const EntryPoint& entry)
     return result;
 }
 
-nb::dict to_dict(const VertexInput& input)
+nb::dict to_dict(const Varying& input)
 {
     nb::dict result;
     result["semantic"] = input.semantic;
@@ -223,6 +223,8 @@ void bind_program_layout(nb::module_& m)
         .def_prop_ro("stage", [](const ProgramLayout& self) { return stage_name(self.entry_point().stage); })
         .def_prop_ro("entry_points", [](const ProgramLayout& self) { return to_dicts(self.entry_points); })
         .def_prop_ro("vertex_inputs", [](const ProgramLayout& self) { return to_dicts(self.vertex_inputs); })
+        .def_prop_ro("vertex_outputs", [](const ProgramLayout& self) { return to_dicts(self.vertex_outputs); })
+        .def_prop_ro("fragment_inputs", [](const ProgramLayout& self) { return to_dicts(self.fragment_inputs); })
         .def_prop_ro("scopes", [](const ProgramLayout& self) { return to_dicts(self.scopes); })
         .def_prop_ro("slots", [](const ProgramLayout& self) { return to_dicts(self.slots); })
         .def_prop_ro("entry_point_name", [](const ProgramLayout& self) { return self.entry_point().name; })
