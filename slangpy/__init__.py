@@ -114,15 +114,10 @@ DataType = _native.ScalarType
 _OF_IMAGES = {
     "Bitmap", "BoxFilter", "DataStruct", "DataStructConverter", "FilterBoundaryCondition", "GaussianFilter",
     "LanczosFilter", "MitchellFilter", "PixelFormat", "TentFilter", "TextureLoader", "YAHandling",
+    "save_image",
 }  # fmt: skip
 
 
-def _to_bitmap(texture: _native.Texture, layer: int = 0, mip: int = 0):
-    """The texels of one layer and mip as a `Bitmap`."""
-    return importlib.import_module(f"{__name__}.images.loader").texture_to_bitmap(texture, layer, mip)
-
-
-_native.Texture.to_bitmap = _to_bitmap  # type: ignore[attr-defined]
 _native.Texture._repr_png_ = _texture_png  # type: ignore[attr-defined]
 compat.install()
 compat.give_paths(sys.modules[__name__])
@@ -137,9 +132,11 @@ _OF_COMPILER = {
 if TYPE_CHECKING:
     from . import (
         core as core,  # all but images are stubs, made from compat.PATHS
+        crashpad as crashpad,
         experimental as experimental,
         images as images,
         platform as platform,
+        renderdoc as renderdoc,
         slangpy as slangpy,
         slangtorch as slangtorch,
         testing as testing,
@@ -183,6 +180,7 @@ if TYPE_CHECKING:
         TentFilter as TentFilter,
         TextureLoader as TextureLoader,
         YAHandling as YAHandling,
+        save_image as save_image,
         tev as tev,
     )
     from .jax.functions import jax_function as jax_function

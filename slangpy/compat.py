@@ -38,6 +38,7 @@ PATHS: dict[str, dict[str, str]] = {
         "pytorch.integration": "create_torch_device",
         "reflection.lookup": "find_type_layout_for_buffer",
     },
+    "crashpad": {"tools.crashpad": "is_supported start_handler"},
     "experimental": {},
     "experimental.diffinstancelist": {"instance": "InstanceDifferentiableBuffer"},
     "experimental.gridarg": {"generators": "GridArg grid"},
@@ -46,10 +47,12 @@ PATHS: dict[str, dict[str, str]] = {
     "packed": {"values.packed": "PackedArg pack"},
     "pickling": {"tools.pickling": "find_device make_function make_module make_struct make_tensor"},
     "platform": {
-        "base.platform": "MemoryStats app_data_directory display_scale_factor executable_directory executable_name "
-        "executable_path home_directory memory_stats page_size project_directory runtime_directory",
+        "base.platform": "FileDialogFilter MemoryStats app_data_directory choose_folder_dialog display_scale_factor "
+        "executable_directory executable_name executable_path home_directory memory_stats open_file_dialog page_size "
+        "project_directory runtime_directory save_file_dialog",
     },
     "references": {"values.references": "PrimType diffPair floatDiffPair floatRef intRef"},
+    "renderdoc": {"tools.renderdoc": "end_frame_capture is_available is_frame_capturing start_frame_capture"},
     "slangpy": {"base.shapes": "Shape get_texture_shape"},
     "slangtorch": {"pytorch.kernels.load": _LOAD_MODULE},
     "testing": {"tools.testing": "CudaCodegen nvrtc_available"},
@@ -117,7 +120,6 @@ CLASSES: dict[str, str] = {
 MODULES: dict[str, str] = {
     "thread": "use Python's threading",
     "ui": _WINDOW,
-    "renderdoc": "start the program from RenderDoc, which captures Vulkan devices",
 }
 
 METHODS: dict[str, dict[str, str]] = {

@@ -103,6 +103,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Packages made with nanobind count what is left of them at the end."""
+    gc.unfreeze()
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device_type" not in metafunc.fixturenames:
         return

@@ -34,7 +34,7 @@ BELOW = {
     "plan": {"base", "reflection", "bindings", "compiler"},
     "graphics": {"base", "compiler"},
     "device": {"base", "reflection", "compiler", "graphics"},
-    "tensor": {"base", "reflection", "compiler", "device"},
+    "tensor": {"base", "reflection", "compiler", "device", "images"},
     "values": {"base", "reflection", "bindings", "tensor"},
     "run": {"base", "reflection", "bindings", "compiler", "plan", "tensor"},
     "pytorch": {"base", "reflection", "bindings", "compiler", "plan", "tensor", "device", "run"},

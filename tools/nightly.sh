@@ -6,13 +6,16 @@
 #   DEVICES    default cpu,vulkan
 #   PROGRAMS   random programs of each kind on each device, within HOURS; default 10000
 #   HOURS      default 8
+#   JOBS       processes at a time; default 2
+#   PYTHON     default that of VENV, which is .venv by default
 #   OUT        folder for logs; default build/nightly
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 seed=${SEED:-$(date +%s)}
 devices=${DEVICES:-cpu,vulkan}
 out=${OUT:-build/nightly}
-bin=$PWD/${VENV:-.venv}/bin
+python=${PYTHON:-$PWD/${VENV:-.venv}/bin/python}
+jobs=${JOBS:-2}
 seconds=$((${HOURS:-8} * 3600))
 mkdir -p "$out"
 echo "nightly: SEED=$seed DEVICES=$devices"
@@ -28,12 +31,16 @@ stage() {
 }
 
 export SLANGPY_TEST_SEED=$seed SLANGPY_TEST_ALL=1 SLANGPY_TEST_DEVICES=null,$devices
-pytest=("$bin/pytest" -q -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0)
+pytest=("$python" -m pytest -q -n "$jobs" --dist loadfile --no-loadscope-reorder --max-worker-restart=0)
 stage everything "${pytest[@]}" tests
 stage many env SLANGPY_TEST_MANY=10 "${pytest[@]}" tests/property tests/cache/test_cache_inputs.py \
     tests/call/module/test_living.py tests/device/test_lifetime.py tests/call/gradient/test_gradients_loops.py
-stage attack env PYTHONPATH=. "$bin/python" -m tests.attack --device "$devices" --programs "${PROGRAMS:-10000}" --seed "$seed" \
-    --seconds $((seconds / 2)) --out "$out/attack.jsonl"
+for kind in backward forward; do
+    option=()
+    [ $kind = backward ] || option=(--forward)
+    stage "attack-$kind" env PYTHONPATH=. "$python" -m tests.attack "${option[@]}" --device "$devices" --jobs "$jobs" \
+        --programs "${PROGRAMS:-10000}" --seed "$seed" --seconds $((seconds / 4)) --out "$out/attack-$kind.jsonl"
+done
 if [ ${#failed[@]} -gt 0 ]; then
     echo "FAILED: ${failed[*]}"
     exit 1

@@ -45,18 +45,8 @@ def first_blobs(count: int, device: torch.device) -> torch.Tensor:
 
 def save(path: Path, pictures: list[torch.Tensor]) -> str:
     """One picture of several beside each other; says where it went."""
-    image = (torch.cat([p.detach().clamp(0, 1).cpu() for p in pictures], dim=1) * 255).to(torch.uint8).numpy()
-    image = image.repeat(4, axis=0).repeat(4, axis=1)
-    try:
-        from PIL import Image  # pyright: ignore[reportMissingImports]
-
-        Image.fromarray(image).save(path)
-    except ImportError:
-        try:
-            import matplotlib.image  # pyright: ignore[reportMissingImports]
-        except ImportError:
-            return "no picture saved: install Pillow (pip install pillow)"
-        matplotlib.image.imsave(path, image)
+    image = torch.cat([p.detach() for p in pictures], dim=1).repeat_interleave(4, 0).repeat_interleave(4, 1)
+    spy.save_image(path, image, srgb=False)
     return f"saved {path}"
 
 

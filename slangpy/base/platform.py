@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,16 +19,30 @@ class _Folder(type(Path())):
         return Path(self)
 
 
-display_scale_factor: float = 1.0
-"""There are no windows, so nothing is scaled."""
+class _Text(str):
+    """The same of a text."""
 
-executable_path: Path = Path(sys.executable)
-executable_directory: Path = executable_path.parent
-executable_name: str = executable_path.name
-home_directory: Path = Path.home()
-runtime_directory: Path = Path(PACKAGE)
+    def __call__(self) -> str:
+        return str(self)
+
+
+class _Number(float):
+    """The same of a number."""
+
+    def __call__(self) -> float:
+        return float(self)
+
+
+display_scale_factor: _Number = _Number(1.0)
+"""Texts and pictures are not scaled."""
+
+executable_path: _Folder = _Folder(sys.executable)
+executable_directory: _Folder = _Folder(executable_path.parent)
+executable_name: _Text = _Text(executable_path.name)
+home_directory: _Folder = _Folder(Path.home())
+runtime_directory: _Folder = _Folder(PACKAGE)
 project_directory: _Folder = _Folder(runtime_directory.parent)
-app_data_directory: Path = Path(config.data_dir)
+app_data_directory: _Folder = _Folder(config.data_dir)
 page_size: int = mmap.PAGESIZE
 
 
@@ -46,3 +61,28 @@ def memory_stats() -> MemoryStats:
         return MemoryStats(0, 0)
     found = {line.split(":")[0]: line.split()[1] for line in status.read_text().splitlines() if line.startswith("Vm")}
     return MemoryStats(int(found.get("VmRSS", 0)) * 1024, int(found.get("VmHWM", 0)) * 1024)
+
+
+@dataclass(frozen=True)
+class FileDialogFilter:
+    """Files that a dialog shows: `FileDialogFilter("Images", "*.png;*.jpg")`."""
+
+    name: str
+    pattern: str
+
+
+def open_file_dialog(filters: Sequence[FileDialogFilter] = ()) -> Path | None:
+    """NotImplementedError: Python's tkinter has such dialogs."""
+    del filters
+    raise NotImplementedError("open_file_dialog is not implemented; use tkinter.filedialog.askopenfilename()")
+
+
+def save_file_dialog(filters: Sequence[FileDialogFilter] = ()) -> Path | None:
+    """NotImplementedError, as `open_file_dialog`."""
+    del filters
+    raise NotImplementedError("save_file_dialog is not implemented; use tkinter.filedialog.asksaveasfilename()")
+
+
+def choose_folder_dialog() -> Path | None:
+    """NotImplementedError, as `open_file_dialog`."""
+    raise NotImplementedError("choose_folder_dialog is not implemented; use tkinter.filedialog.askdirectory()")

@@ -1,18 +1,27 @@
-"""Levels of textures from other levels, by a kernel: `CommandEncoder.generate_mips` and `blit`."""
+"""Levels of textures from other levels, by a kernel: `CommandEncoder.generate_mips` and `blit`.
+
+The kernel writes texels in the bytes of their format into a buffer, which is then copied into the level: so every format
+of plain texels serves on every device, also those that kernels cannot write there (sRGB, packed ones), and one kernel
+serves all formats of a class (floats, unsigned or signed integers).
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from slangpy import _native
 from slangpy._native import (
     BufferUsage,
     CommandEncoder,
-    FormatChannels,
+    DeviceType,
+    Format,
     FormatType,
     Texture,
     TextureFilteringMode,
     TextureType,
+    TextureUsage,
     TextureView,
 )  # fmt: skip
 from slangpy.compiler.kernel import create_compute_kernel
@@ -24,18 +33,58 @@ _DIMENSIONS = {
     TextureType.texture_3d: 3,
 }
 _MULTISAMPLED = (TextureType.texture_2d_ms, TextureType.texture_2d_ms_array)
-_KINDS = {FormatType.float: 0, FormatType.unorm: 1, FormatType.snorm: 2, FormatType.unorm_srgb: 3}
+_KINDS = {
+    FormatType.float: 0,
+    FormatType.unorm: 1,
+    FormatType.snorm: 2,
+    FormatType.unorm_srgb: 3,
+    FormatType.uint: 4,
+    FormatType.sint: 5,
+}
+_CLASSES = {FormatType.uint: "uint", FormatType.sint: "sint"}
+_SHAPES = {1: "of_1d", 2: "of_2d", 3: "of_3d"}
+_WRITABLE = TextureUsage.render_target | TextureUsage.unordered_access
+_ROW = 64 * 16384
+"""Threads along x: groups of 64, of which every device takes 65535."""
+
+
+@dataclass(frozen=True)
+class _Level:
+    """One mip of one layer, in a format."""
+
+    name: str
+    texture: Texture
+    layer: int
+    mip: int
+    format: Format
+
+    @property
+    def size(self) -> list[int]:
+        texture = self.texture
+        return [texture.get_mip_width(self.mip), texture.get_mip_height(self.mip), texture.get_mip_depth(self.mip)]
+
+    @property
+    def kind(self) -> str:
+        """The class of its format."""
+        return _CLASSES.get(_native.get_format_info(self.format).type, "float")
 
 
 def generate_mips(encoder: CommandEncoder, texture: Texture, layer: int = 0) -> None:
     """Fills the mips below the first of one layer, each from the one above by linear interpolation: where a size is even,
     the mean of two texels along that axis."""
     if not isinstance(texture, Texture):
-        raise TypeError(f"generate_mips: expected a Texture, got {texture!r}")
+        raise TypeError(f"generate_mips: 'texture' must be a Texture, got {texture!r}")
     if not 0 <= layer < texture.layer_count:
         raise IndexError(f"generate_mips: 'layer' must be less than {texture.layer_count}, got {layer}")
-    for mip in range(1, texture.mip_count):
-        _resample(encoder, "generate_mips", (texture, layer, mip), (texture, layer, mip - 1), False)
+    levels = [_Level("texture", texture, layer, mip, texture.format) for mip in range(texture.mip_count)]
+    _check("generate_mips", encoder, levels[0], levels[0])
+    if levels[0].kind != "float":
+        raise ValueError(
+            f"generate_mips: 'texture' is of format {texture.format.name}, whose integers have no means; use a float, unorm "
+            "or snorm format, or blit() level by level, which takes the nearest texel"
+        )
+    for above, below in pairwise(levels):
+        _resample(encoder, below, above, False)
 
 
 def blit(
@@ -45,81 +94,119 @@ def blit(
     filter: TextureFilteringMode = TextureFilteringMode.linear,
 ) -> None:
     """Fills the first layer and mip of a texture or view with those of another, scaled to its size and converted to its
-    format."""
+    format. Integers are the nearest ones, whatever the filter."""
     if not isinstance(filter, TextureFilteringMode):
         raise TypeError(f"blit: 'filter' must be a TextureFilteringMode, got {filter!r}")
-    _resample(encoder, "blit", _place("dst", dst), _place("src", src), filter is TextureFilteringMode.point)
+    to, origin = _level("dst", dst), _level("src", src)
+    _check("blit", encoder, to, origin)
+    if to.kind != origin.kind:
+        raise ValueError(
+            f"blit: 'src' is of format {origin.format.name} and 'dst' of {to.format.name}; integers go to integers of the "
+            "same kind, and other formats among themselves"
+        )
+    _resample(encoder, to, origin, filter is TextureFilteringMode.point)
 
 
-def _place(name: str, value: Any) -> tuple[Texture, int, int]:
+def _level(name: str, value: Any) -> _Level:
     if isinstance(value, TextureView):
         span = value.subresource_range
-        return value.texture, span.layer, span.mip
+        format_ = value.texture.format if value.format == Format.undefined else value.format
+        return _Level(name, value.texture, span.layer, span.mip, format_)
     if not isinstance(value, Texture):
         raise TypeError(f"blit: '{name}' must be a Texture or a TextureView, got {value!r}")
-    return value, 0, 0
+    return _Level(name, value, 0, 0, value.format)
 
 
-def _dimensions(what: str, texture: Texture) -> int:
-    if texture.type in _MULTISAMPLED:
-        raise ValueError(f"{what}: a texture of type {texture.type.name} has several samples; resolve it first")
-    return _DIMENSIONS.get(texture.type, 2)
-
-
-def _target(what: str, texture: Texture) -> dict[str, int]:
-    info = _native.get_format_info(texture.format)
-    if info.type not in _KINDS or not info.has_equal_channel_bits() or info.is_depth:
+def _check(what: str, encoder: CommandEncoder, to: _Level, origin: _Level) -> None:
+    """Raises ValueError for textures that are not fit to be written, and read."""
+    for level in (to, origin):
+        texture = level.texture
+        if texture.device is not encoder.device:
+            raise ValueError(f"{what}: '{level.name}' belongs to another device than the encoder")
+        if texture.type in _MULTISAMPLED:
+            raise ValueError(
+                f"{what}: '{level.name}' is of type {texture.type.name}, with several samples; resolve it first"
+            )
+    dimensions = [_DIMENSIONS.get(level.texture.type, 2) for level in (to, origin)]
+    if dimensions[0] != dimensions[1]:
         raise ValueError(
-            f"{what}: texels of format {info.name} cannot be written by interpolation; use a float, unorm or snorm format "
-            "with channels of equal size"
+            f"{what}: 'src' is a {origin.texture.type.name} and 'dst' a {to.texture.type.name}; dimensions must agree"
         )
+    _channels(what, to)
+    if not to.texture.desc.usage & _WRITABLE:
+        raise ValueError(_lacks(what, to, "render_target or TextureUsage.unordered_access"))
+    if not origin.texture.desc.usage & TextureUsage.shader_resource:
+        raise ValueError(_lacks(what, origin, "shader_resource"))
+
+
+def _lacks(what: str, level: _Level, needed: str) -> str:
+    has = ", ".join(item.name or "" for item in TextureUsage if item.value and level.texture.desc.usage & item)
+    return f"{what}: '{level.name}' must be made with TextureUsage.{needed}; its usage is {has or 'none'}"
+
+
+def _channels(what: str, level: _Level) -> dict[str, Any]:
+    """Where the channels of a texel lie, and how its numbers are written."""
+    info = _native.get_format_info(level.format)
+    bits = list(info.channel_bit_count)
+    plain = info.type in _KINDS and sum(bits) == 8 * info.bytes_per_block and level.format != Format.rgb9e5_ufloat
+    if not plain or info.is_depth or max(bits) > 32:
+        raise ValueError(
+            f"{what}: '{level.name}' is of format {info.name}, whose texels cannot be written; use a format without "
+            "compression, shared exponent, depth or channels of 64 bits"
+        )
+    order = [2, 1, 0, 3] if info.name.startswith("b") else [0, 1, 2, 3]
     return {
-        "channels": info.channel_count,
-        "bits": info.get_channel_bits(FormatChannels.r),
+        "bits": [bits[place] for place in order],
+        "shift": [sum(bits[:place]) for place in order],
+        "texel_bits": sum(bits),
         "kind": _KINDS[info.type],
-        "swapped": int(info.name.startswith("bgr")),
+        "opaque": int(info.name.startswith("bgrx")),
     }
 
 
-def _resample(
-    encoder: CommandEncoder, what: str, to: tuple[Texture, int, int], origin: tuple[Texture, int, int], nearest: bool
-) -> None:
-    target, target_layer, target_mip = to
-    source, source_layer, source_mip = origin
-    dimensions = _dimensions(what, target)
-    if _dimensions(what, source) != dimensions:
-        raise ValueError(f"{what}: 'src' is a {source.type.name} and 'dst' a {target.type.name}; dimensions must agree")
-    if _native.get_format_info(source.format).is_integer_format():
-        raise ValueError(f"{what}: 'src' is of format {source.format.name}, whose integers cannot be interpolated")
-    form = _target(what, target)
-    size = _sizes(target, target_mip)
-    texel_bytes = form["channels"] * form["bits"] // 8
-    words = -(-size[0] * size[1] * size[2] * texel_bytes // 4)
+def _resample(encoder: CommandEncoder, to: _Level, origin: _Level, nearest: bool) -> None:
+    form, size = _channels(to.name, to), to.size
+    count, texel_bytes = size[0] * size[1] * size[2], form["texel_bits"] // 8
+    words = -(-count * texel_bytes // 4)
     result = encoder.device.create_buffer(
         size=4 * words, struct_size=4, usage=BufferUsage.unordered_access | BufferUsage.copy_source
     )
-    values = {**form, "size": size, "source": _sizes(source, source_mip), "nearest": int(nearest), "words": words}
-    _kernel(encoder.device, dimensions).dispatch(
-        [words if texel_bytes < 4 else 4 * words // texel_bytes, 1, 1],
-        command_encoder=encoder,
-        source=source.create_view(layer=source_layer, layer_count=1, mip=source_mip, mip_count=1),
-        target=values,
-        result=result,
+    threads = -(-count // max(1, 4 // texel_bytes))
+    row = min(threads, _ROW)
+    shape, view, layer = _source(origin)
+    values = {
+        **form, "size": size, "source": origin.size, "given": _given(origin.format), "layer": layer,
+        "nearest": int(nearest), "words": words, "row": row,
+    }  # fmt: skip
+    _kernel(encoder.device, f"{shape}_{to.kind}").dispatch(
+        [row, -(-threads // row), 1], command_encoder=encoder, source=view, target=values, result=result
     )
-    encoder.copy_buffer_to_texture(
-        target, target_layer, target_mip, [0, 0, 0], result, 0, 4 * words, size[0] * texel_bytes
-    )
+    encoder.copy_buffer_to_texture(to.texture, to.layer, to.mip, [0, 0, 0], result, 0, 4 * words, size[0] * texel_bytes)
 
 
-def _sizes(texture: Texture, mip: int) -> list[int]:
-    return [texture.get_mip_width(mip), texture.get_mip_height(mip), texture.get_mip_depth(mip)]
+def _given(format: Format) -> int:
+    """How many channels texels of a format have."""
+    info = _native.get_format_info(format)
+    return 1 if info.is_depth else 3 if info.name.startswith("bgrx") else info.channel_count
 
 
-def _kernel(device: Any, dimensions: int) -> Any:
-    known = device._state.resamplers.get(dimensions)
+def _source(origin: _Level) -> tuple[str, TextureView, int]:
+    """The shape in which a kernel reads a level, the view for it, and the layer within."""
+    texture = origin.texture
+    part: dict[str, Any] = {"mip": origin.mip, "mip_count": 1}
+    if origin.format != texture.format:
+        part["format"] = origin.format
+    dimensions = _DIMENSIONS.get(texture.type, 2)
+    if origin.layer and dimensions == 2 and texture.device.info.type is DeviceType.d3d12:
+        return "of_layers", texture.create_view(**part), origin.layer  # Texture2D shows layer 0 there
+    return _SHAPES[dimensions], texture.create_view(layer=origin.layer, layer_count=1, **part), 0
+
+
+def _kernel(device: Any, entry_point: str) -> Any:
+    known = device._state.resamplers.get(entry_point)
     if known is None:
         session: Any = create_session(device, held_by_device=True)
         module = session.load_module("slangpy_resample")
-        program = session.link_program([module], [module.entry_point(f"resample_{dimensions}d")])
-        known = device._state.resamplers[dimensions] = create_compute_kernel(device, program)
+        program = session.link_program([module], [module.entry_point(entry_point)])
+        known = device._state.resamplers[entry_point] = create_compute_kernel(device, program)
     return known

@@ -34,8 +34,8 @@ class DeviceState:
     """What of the device decides generated code."""
     reports: list[Any] = field(default_factory=list)
     """What building each kernel cost; see compiler/reports.py."""
-    resamplers: dict[int, Any] = field(default_factory=dict)
-    """Kernels that make levels of textures, by dimensions."""
+    resamplers: dict[str, Any] = field(default_factory=dict)
+    """Kernels that make levels of textures, by entry point."""
     printed: str = ""
     """What kernels have printed and is on stdout, and was not yet asked for."""
     profiles: list[Any] = field(default_factory=list)

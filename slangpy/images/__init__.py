@@ -1,7 +1,6 @@
 """Images on the host: bitmaps and their files, records of numbers, resampling, and textures made of them.
 
-Pixels are NumPy arrays. Files go through Pillow, OpenCV and OpenEXR
-(`pip install slangpy[images]`).
+Pixels are NumPy arrays. Files go through OpenImageIO (`pip install slangpy[images]`); writing png needs nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from .filters import (
 )
 from .loader import TextureLoader as TextureLoader, YAHandling as YAHandling
 from .records import DataStruct as DataStruct, DataStructConverter as DataStructConverter
+from .save import save_image as save_image
 
 __all__ = [
     "Bitmap",
@@ -32,5 +32,6 @@ __all__ = [
     "TentFilter",
     "TextureLoader",
     "YAHandling",
+    "save_image",
     "tev",
 ]

@@ -15,8 +15,10 @@ from .._native import _refuse_masked
 from ..errors import NativeValueError
 from .files import FileFormat, read_image, write_image
 from .filters import BoxFilter, FilterBoundaryCondition, resample_axis
-from .records import DataType
+from .png import encode_png
+from .records import DataStruct, DataType, FieldFlags
 from .scalars import Array, read_normalized, store, to_linear, to_srgb
+from .sources import array_of
 
 
 class PixelFormat(enum.IntEnum):
@@ -39,12 +41,16 @@ _CHANNELS = {
 }  # fmt: skip
 _LUMINANCE = np.array([0.212671, 0.715160, 0.072169])
 _INTEGERS = (DataType.uint8, DataType.uint16, DataType.uint32, DataType.int8, DataType.int16, DataType.int32)
+_LARGEST = 1024
+"""Side of pictures in notebooks."""
 _writers = ThreadPoolExecutor(2, "slangpy-images")
 
 
 class Bitmap:
     """An image: `Bitmap(pixel_format, component_type, width, height)`, `Bitmap(array)` or `Bitmap(path)`.
 
+    array: (height, width) or (height, width, channels) in NumPy, torch or another package, or a `Tensor` of numbers or
+    vectors; on any device, copied.
     Rows lie from top to bottom, the channels of a pixel side by side. `srgb_gamma` says that the numbers follow the curve
     of sRGB, as those of 8-bit files do. `np.asarray(bitmap)` is a view of the pixels.
     """
@@ -59,10 +65,8 @@ class Bitmap:
             self._init_empty(*args, **kwargs)
         elif isinstance(first, (str, os.PathLike)):
             self._init_file(*args, **kwargs)
-        elif isinstance(first, np.ndarray):
-            self._init_array(*args, **kwargs)
         else:
-            raise TypeError(f"Bitmap: expected a PixelFormat, an array or a path, got {type(first).__name__}")
+            self._init_array(*args, **kwargs)
 
     def _init_empty(
         self, pixel_format: PixelFormat, component_type: DataType, width: int, height: int, channel_count: int = 0,
@@ -78,9 +82,12 @@ class Bitmap:
         self._setup(pixels, PixelFormat(pixel_format), list(channel_names), srgb_gamma)
 
     def _init_array(
-        self, data: Array, pixel_format: PixelFormat | None = None, channel_names: Sequence[str] | None = None,
+        self, data: Any, pixel_format: PixelFormat | None = None, channel_names: Sequence[str] | None = None,
         srgb_gamma: bool | None = None,
     ) -> None:  # fmt: skip
+        given, data = data, array_of(data)
+        if data is None:
+            raise TypeError(f"Bitmap: expected a PixelFormat, an array, a tensor or a path, got {type(given).__name__}")
         if data.ndim not in (2, 3) or data.shape[2:] == (0,) or data.dtype.name not in DataType.__members__:
             raise NativeValueError(
                 f"Bitmap: expected an array of shape (height, width) or (height, width, channels) of numbers, got shape "
@@ -90,7 +97,7 @@ class Bitmap:
         native = data.dtype.newbyteorder("=")
         pixels = np.array(data if data.ndim == 3 else data[:, :, None], native, order="C", copy=True)
         count = pixels.shape[2]
-        guess = [PixelFormat.y, PixelFormat.rg, PixelFormat.rgb, PixelFormat.rgba]
+        guess = [PixelFormat.y, PixelFormat.ya, PixelFormat.rgb, PixelFormat.rgba]
         chosen = pixel_format if pixel_format is not None else guess[count - 1] if count <= 4 else None
         chosen = PixelFormat.multi_channel if chosen is None or (channel_names and pixel_format is None) else chosen
         wanted = _CHANNELS.get(PixelFormat(chosen))
@@ -149,6 +156,16 @@ class Bitmap:
     def buffer_size(self) -> int:
         return self._pixels.nbytes
 
+    @property
+    def pixel_struct(self) -> DataStruct:
+        """The channels of a pixel as a record."""
+        fields = DataStruct()
+        for name in self._names:
+            flags = FieldFlags.normalized if self._pixels.dtype.kind in "iu" else FieldFlags.none
+            curved = self.srgb_gamma and name != "A"
+            fields.append(name, self.component_type, flags | FieldFlags.srgb_gamma if curved else flags)
+        return fields
+
     def facts(self) -> tuple[Any, ...]:
         """All but the pixels."""
         return self._kind, self._pixels.dtype, self._pixels.shape, self._names, self.srgb_gamma
@@ -174,6 +191,16 @@ class Bitmap:
             f"Bitmap(\n  pixel_format = {self._kind.name},\n  component_type = {self.component_type.name},\n"
             f"  width = {self.width},\n  height = {self.height},\n  srgb_gamma = {self.srgb_gamma}\n)"
         )
+
+    def _repr_png_(self) -> bytes | None:
+        """For notebooks: with the curve of sRGB; larger ones with pixels left out. None for what is no picture."""
+        if self.empty() or self.channel_count > 4 or self._kind == PixelFormat.multi_channel:
+            return None
+        step = -(-max(self.width, self.height) // _LARGEST)
+        shown = self._pixels[::step, ::step]
+        kind = PixelFormat.rgb if self._kind == PixelFormat.rg else self._kind
+        part = Bitmap(shown, self._kind, srgb_gamma=self.srgb_gamma).convert(kind, DataType.uint8, True)
+        return encode_png(part._pixels)
 
     # --- changes
     def clear(self) -> None:
@@ -278,6 +305,19 @@ class Bitmap:
         pending = _writers.submit(copy.write, path, format, quality)
         pending.add_done_callback(_log_failure)
         return pending
+
+    @staticmethod
+    def load_from_file(path: str | os.PathLike[str], format: FileFormat = FileFormat.auto) -> Bitmap:
+        """`Bitmap(path)`."""
+        return Bitmap(path, format)
+
+    @staticmethod
+    def load_from_numpy(
+        data: Array, pixel_format: PixelFormat | None = None, channel_names: Sequence[str] | None = None,
+        srgb_gamma: bool | None = None,
+    ) -> Bitmap:  # fmt: skip
+        """`Bitmap(data, ...)`."""
+        return Bitmap(data, pixel_format, channel_names, srgb_gamma)
 
     @staticmethod
     def read_multiple(paths: Sequence[str | os.PathLike[str]], format: FileFormat = FileFormat.auto) -> list[Bitmap]:

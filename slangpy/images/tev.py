@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import socket
 import struct
 import threading
@@ -10,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NativeValueError
+from ..errors import NativeTypeError
 from .bitmap import Bitmap
+from .sources import array_of
 
 HOST, PORT = "127.0.0.1", 14158
 _CREATE, _UPDATE = 4, 6
@@ -29,18 +31,27 @@ def _text(text: str) -> bytes:
     return text.replace("\0", " ").encode() + b"\0"
 
 
-def _channels(image: Any) -> tuple[np.ndarray[Any, Any], list[str]]:
+def _bitmap(image: Any) -> Bitmap:
+    if isinstance(image, Bitmap):
+        return image
+    if hasattr(image, "to_bitmap"):
+        return image.to_bitmap()
+    pixels = array_of(image)
+    if pixels is None:
+        raise NativeTypeError(
+            f"tev.show: expected a Bitmap, a Texture, a Tensor or an array, got {type(image).__name__}"
+        )
+    return Bitmap(pixels)
+
+
+def _channels(image: Bitmap) -> tuple[np.ndarray[Any, Any], list[str]]:
     """Linear floats of shape (height, width, channels), and names."""
-    if not isinstance(image, Bitmap):
-        if not hasattr(image, "to_bitmap"):
-            raise NativeValueError(f"tev.show: expected a Bitmap or a Texture, got {type(image).__name__}; make Bitmap(array)")
-        image = image.to_bitmap()
     linear = image.convert(component_type=Bitmap.ComponentType.float32, srgb_gamma=False)
     pixels = np.asarray(linear).reshape(linear.height, linear.width, linear.channel_count)
     return pixels, [name or str(i) for i, name in enumerate(linear.channel_names)]
 
 
-def _messages(image: Any, name: str) -> list[bytes]:
+def _messages(image: Bitmap, name: str) -> list[bytes]:
     pixels, names = _channels(image)
     height, width, count = pixels.shape
     listed = struct.pack("<i", count) + b"".join(map(_text, names))
@@ -56,29 +67,34 @@ def _messages(image: Any, name: str) -> list[bytes]:
 
 
 def show(image: Any, name: str = "", host: str = HOST, port: int = PORT, max_retries: int = 3) -> bool:
-    """Sends a Bitmap or a Texture to a running tev, under a name (a number without one).
+    """Sends a Bitmap, a Texture, a Tensor or an array to a running tev, under a name (a number without one), as linear
+    floats.
 
-    Returns True. ConnectionError if no viewer listens there, after `max_retries` more tries.
+    False, and a warning in the log, if no viewer takes it, after `max_retries` more tries. TypeError for other images.
     """
-    messages = _messages(image, name or f"image {next(_numbers)}")
-    for left in range(max(0, max_retries), -1, -1):
+    return _send(_messages(_bitmap(image), name or f"image {next(_numbers)}"), host, port, max_retries)
+
+
+def _send(messages: list[bytes], host: str, port: int, max_retries: int) -> bool:
+    failure: OSError | None = None
+    for _ in range(max(0, max_retries) + 1):
         try:
             with socket.create_connection((host, port), timeout=2) as viewer:
                 for message in messages:
                     viewer.sendall(message)
             return True
         except OSError as error:
-            if left == 0:
-                raise ConnectionError(
-                    f"tev.show: no viewer listens at {host}:{port} ({error}); start tev, or save the image with Bitmap.write(path)"
-                ) from None
+            failure = error
+    logging.getLogger("slangpy").warning(
+        "tev.show: no viewer listens at %s:%d (%s); start tev, or save the image with Bitmap.write(path)", host, port, failure
+    )
     return False
 
 
 def show_async(image: Any, name: str = "", host: str = HOST, port: int = PORT, max_retries: int = 3) -> threading.Thread:
-    """As `show`, in a thread, which is returned; what fails there is printed by `threading.excepthook`."""
-    messages_of = image if isinstance(image, Bitmap) else image.to_bitmap()
-    thread = threading.Thread(target=show, args=(messages_of, name, host, port, max_retries), daemon=True)
+    """As `show`, of the pixels as they are now, in a thread, which is returned."""
+    messages = _messages(_bitmap(image), name or f"image {next(_numbers)}")
+    thread = threading.Thread(target=_send, args=(messages, host, port, max_retries), daemon=True)
     thread.start()
     return thread
 

@@ -252,15 +252,14 @@ class Tensor(TensorViews):
         """A 2-D tensor (rows, cols) of float, float2, float3 or float4 from an image file.
 
         Integers map to [0, 1]; linearize undoes sRGB (IEC 61966-2-1); grayscale gives one channel of Rec. 709
-        luminance; then `value * scale + offset`; flip_y reverses the rows. ImportError when no image library is
-        installed.
+        luminance; then `value * scale + offset`; flip_y reverses the rows. ImportError without OpenImageIO.
         """
-        values = tensor_images.load_image(os.fspath(path), flip_y, linearize, scale, offset, grayscale)
-        channels = values.shape[2]
-        dtype = "float" if channels == 1 else f"float{channels}"
-        if channels == 1:
-            values = values[:, :, 0]
+        values, dtype = tensor_images.load_image(os.fspath(path), flip_y, linearize, scale, offset, grayscale)
         return _from_array(device, values, dtype, _USAGE, _LOCAL, None, "load_from_image")
+
+    def save(self, path: str | os.PathLike[str], srgb: bool | None = None, quality: int = -1) -> None:
+        """Writes a 2-D tensor of numbers or vectors as a picture; see `slangpy.save_image`."""
+        tensor_images.save(path, self, srgb, quality)
 
     # --- gradients
     @property

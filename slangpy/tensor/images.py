@@ -1,32 +1,20 @@
-"""Image files as arrays. Decoding is left to an installed image library."""
+"""Image files as arrays, and tensors as image files."""
 
 from __future__ import annotations
 
+import importlib
+import os
 from typing import Any
 
 import numpy as np
 
-from ..base.optional import find_package
-
 
 def _decode_image(path: str) -> np.ndarray[Any, Any]:
     """(rows, cols, channels) as decoded."""
-    pillow = find_package("PIL.Image")
-    if pillow is not None:
-        with pillow.open(path) as image:
-            if image.mode == "P":
-                image = image.convert("RGBA" if "transparency" in image.info else "RGB")
-            elif image.mode in ("1", "CMYK", "YCbCr", "HSV", "LAB"):
-                image = image.convert("L" if image.mode == "1" else "RGB")
-            array = np.asarray(image)
-        # Pillow widens 16-bit grey to 32 bits
-        array = array.astype(np.uint16) if array.dtype == np.int32 else array
-    else:
-        imageio = find_package("imageio.v3")
-        if imageio is None:
-            raise ImportError("load_from_image needs an image library: install Pillow (pip install pillow) or imageio")
-        array = np.asarray(imageio.imread(path))
-    return array[:, :, None] if array.ndim == 2 else array
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"load_from_image: {path}: no such image file")
+    files = importlib.import_module("slangpy.images.files")  # which needs OpenImageIO
+    return files.read_image(path, files.FileFormat.auto)[0]
 
 
 def _linear_from_srgb(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -36,8 +24,8 @@ def _linear_from_srgb(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def load_image(
     path: str, flip_y: bool, linearize: bool, scale: float, offset: float, grayscale: bool
-) -> np.ndarray[Any, Any]:
-    """(rows, cols, channels) float32 values of an image file."""
+) -> tuple[np.ndarray[Any, Any], str]:
+    """(rows, cols, channels) float32 values of an image file, without the last axis if there is one, and their type."""
     image = _decode_image(path)
     if image.dtype.kind == "b":
         values = image.astype(np.float64)
@@ -53,4 +41,10 @@ def load_image(
         values = values[:, :, :colors] @ weights[:, None]
     if flip_y:
         values = values[::-1]
-    return np.ascontiguousarray(values * scale + offset, dtype=np.float32)
+    result = np.ascontiguousarray(values * scale + offset, dtype=np.float32)
+    channels = result.shape[2]
+    return (result[:, :, 0], "float") if channels == 1 else (result, f"float{channels}")
+
+
+def save(path: Any, tensor: Any, srgb: bool | None, quality: int) -> None:
+    importlib.import_module("slangpy.images.save").save_image(path, tensor, srgb, quality)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import html
 import importlib
-import importlib.util
-import io
 import math
 import re
 from typing import TYPE_CHECKING, Any
@@ -98,17 +96,13 @@ def to_png(tensor: Tensor) -> bytes | None:
 
 
 def png_of(pixels: np.ndarray[Any, Any]) -> bytes | None:
-    """PNG of rows of pixels with 1, 3 or 4 channels; None without Pillow and for numbers that are no colours."""
-    if importlib.util.find_spec("PIL") is None:
-        return None
+    """PNG of rows of pixels with 1 to 4 channels, their numbers as they are; None for numbers that are no colours."""
     if pixels.dtype.kind == "f":
         pixels = np.nan_to_num(np.clip(pixels.astype(np.float32), 0, 1) * 255 + 0.5, nan=0).astype(np.uint8)
-    if pixels.dtype != np.uint8:
+    if pixels.dtype not in (np.uint8, np.uint16):
         return None
-    image = importlib.import_module("PIL.Image").fromarray(np.ascontiguousarray(pixels))
-    file = io.BytesIO()
-    image.save(file, format="PNG")
-    return file.getvalue()
+    shaped = pixels[:, :, None] if pixels.ndim == 2 else pixels
+    return importlib.import_module("slangpy.images.png").encode_png(shaped)
 
 
 def texture_png(texture: Any) -> bytes | None:
@@ -116,13 +110,11 @@ def texture_png(texture: Any) -> bytes | None:
     if texture.type.name != "texture_2d" or min(texture.width, texture.height) < _SMALLEST:
         return None
     try:
-        pixels = np.asarray(texture.to_numpy())
-    except (RuntimeError, ValueError, TypeError):  # not readable, or a format that NumPy has no dtype for
+        pixels = np.asarray(texture.to_bitmap())
+    except (RuntimeError, ValueError, TypeError):  # not readable
         return None
     step = math.ceil(max(pixels.shape[:2]) / _LARGEST)
     pixels = pixels[::step, ::step]
     if pixels.ndim == 3 and pixels.shape[2] == 2:
         pixels = np.concatenate([pixels, np.zeros_like(pixels[:, :, :1])], axis=2)
-    if pixels.ndim == 3 and pixels.shape[2] == 1:
-        pixels = pixels[:, :, 0]
     return png_of(pixels)

@@ -21,7 +21,7 @@ from ..config import config
 from .stubs import stubs_of
 
 TYPES = [t for t in spy.DeviceType if t is not spy.DeviceType.automatic]
-PACKAGES = ("numpy", "torch", "Pillow", "imageio", "ziglang")
+PACKAGES = ("numpy", "torch", "OpenImageIO", "ziglang")
 
 
 def _mib(size: int) -> str:

@@ -184,7 +184,7 @@ def test_generate_mips_of_cubes(device: spy.Device, kind: spy.TextureType) -> No
     if not runs(device) or (device.info.type is spy.DeviceType.cpu and not _has_textures(device)):
         pytest.skip("no texels to read")
     cubes = 2 if kind is spy.TextureType.texture_cube_array else 1
-    usage = spy.TextureUsage.shader_resource
+    usage = spy.TextureUsage.shader_resource | spy.TextureUsage.render_target
     texture = device.create_texture(
         type=kind,
         format=spy.Format.r32_float,
@@ -204,61 +204,6 @@ def test_generate_mips_of_cubes(device: spy.Device, kind: spy.TextureType) -> No
         for mip in (1, 2):
             level = halved(level)
             assert np.allclose(texture.to_numpy(layer=layer, mip=mip), level, atol=1e-6)
-
-
-@pytest.mark.parametrize("format", ["r8_unorm", "rgba8_unorm", "rg16_float", "rgba8_snorm", "bgra8_unorm", "r16_unorm"])
-def test_generate_mips_of_formats(device: spy.Device, format: str) -> None:
-    """Each format in its own encoding; odd sizes by linear interpolation."""
-    if not runs(device) or (device.info.type is spy.DeviceType.cpu and not _has_textures(device)):
-        pytest.skip("no texels to read")
-    kind = spy.Format[format]
-    info = spy.get_format_info(kind)
-    if not device.get_format_support(kind) & spy.FormatSupport.shader_load:
-        pytest.skip(f"no {format} on this device")
-    texture = device.create_texture(format=kind, width=5, height=2, mip_count=2, usage=spy.TextureUsage.shader_resource)
-    stored = texture.to_numpy()
-    generator = np.random.default_rng(2)
-    if info.is_float_format():
-        stored = generator.random(stored.shape).astype(stored.dtype)
-    else:
-        stored = generator.integers(
-            np.iinfo(stored.dtype).min + 1, np.iinfo(stored.dtype).max, stored.shape, stored.dtype
-        )
-    texture.copy_from_numpy(stored)
-    encoder = device.create_command_encoder()
-    encoder.generate_mips(texture)
-    device.submit_command_buffer(encoder.finish())
-    rows = stored.astype(np.float64).reshape(2, 5, -1).mean(0)
-    centres = (np.arange(2) + 0.5) * 2.5 - 0.5
-    first = centres.astype(int)
-    weight = (centres - first)[:, None]
-    expected = rows[first] * (1 - weight) + rows[first + 1] * weight
-    got = texture.to_numpy(mip=1).astype(np.float64).reshape(2, -1)
-    assert np.abs(got - expected).max() <= (1e-3 if info.is_float_format() else 0.51)
-
-
-def test_blit(device: spy.Device) -> None:
-    """Scaled and converted, over textures and views."""
-    if not runs(device) or (device.info.type is spy.DeviceType.cpu and not _has_textures(device)):
-        pytest.skip("no texels to read")
-    pixels = np.linspace(0, 1, 4 * 6 * 4, dtype=np.float32).reshape(4, 6, 4)
-    source = device.create_texture(format=spy.Format.rgba32_float, width=6, height=4, usage=TEXTURE, data=pixels)
-    small = device.create_texture(format=spy.Format.rgba8_unorm, width=3, height=2, mip_count=2, usage=TEXTURE)
-    large = device.create_texture(format=spy.Format.rgba32_float, width=12, height=8, usage=TEXTURE)
-    encoder = device.create_command_encoder()
-    encoder.blit(small, source)
-    encoder.blit(small.create_view(mip=1), source.create_view(mip=0, mip_count=1))
-    encoder.blit(large, source, spy.TextureFilteringMode.point)
-    device.submit_command_buffer(encoder.finish())
-    mean = pixels.reshape(2, 2, 3, 2, 4).mean((1, 3))
-    assert np.abs(small.to_numpy() / 255 - mean).max() <= 0.6 / 255
-    assert np.array_equal(large.to_numpy(), pixels.repeat(2, 0).repeat(2, 1))
-    assert small.to_numpy(mip=1).any()
-    with pytest.raises(TypeError, match="'dst' must be a Texture"):
-        device.create_command_encoder().blit(3, source)
-    integers = device.create_texture(format=spy.Format.rgba8_uint, width=3, height=2, usage=TEXTURE)
-    with pytest.raises(ValueError, match="rgba8_uint"):
-        device.create_command_encoder().blit(integers, source)
 
 
 def test_layouts_of_buffers_only(device: spy.Device) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import struct
 import threading
@@ -11,8 +12,6 @@ import numpy as np
 import pytest
 
 import slangpy as spy
-
-pytest.importorskip("PIL")
 
 
 def cstring(body: bytes, at: int) -> tuple[str, int]:
@@ -99,10 +98,29 @@ def test_texture(device: spy.Device) -> None:
         np.testing.assert_array_equal(viewer.images["texture"][1], pixels)
 
 
-def test_nobody_listens() -> None:
+def test_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    with pytest.raises(ConnectionError, match=rf"no viewer listens at 127.0.0.1:{port} .*start tev, or save the image"):
-        spy.tev.show(spy.Bitmap(np.zeros((2, 2, 3), np.float32)), port=port)
-    with pytest.raises(ValueError, match="expected a Bitmap or a Texture, got int"):
+    with caplog.at_level(logging.WARNING, "slangpy"):
+        assert spy.tev.show(spy.Bitmap(np.zeros((2, 2, 3), np.float32)), port=port) is False
+    [message] = caplog.messages
+    assert f"no viewer listens at 127.0.0.1:{port}" in message and "start tev, or save the image" in message
+    thread = spy.tev.show_async(spy.Bitmap(np.zeros((2, 2, 3), np.float32)), port=port)
+    thread.join(10)
+    assert not thread.is_alive() and len(caplog.messages) == 2
+    with pytest.raises(TypeError, match=r"tev\.show: expected a Bitmap, a Texture, a Tensor or an array, got int"):
         spy.tev.show(3)
+
+
+def test_arrays_and_names() -> None:
+    """Whatever a Bitmap is made of; names count up."""
+    names = []
+    for _ in range(2):
+        viewer = Viewer()
+        assert spy.tev.show(np.full((3, 4), 0.5, np.float32), port=viewer.port)
+        viewer.join(10)
+        [(name, (channels, got))] = viewer.images.items()
+        names.append(name)
+        assert channels == ["Y"] and (got == 0.5).all()
+    first, second = (int("".join(c for c in name if c.isdigit())) for name in names)
+    assert second == first + 1

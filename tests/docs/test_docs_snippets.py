@@ -22,6 +22,7 @@ def same(printed: str, shown: str) -> bool:
 PAGES = {
     "gradients": None,
     "guide": None,
+    "images": "OpenImageIO",
     "jax": "jax",
     "migrating-from-slangtorch": "torch",
     "migrating-from-triton": "torch",

@@ -82,8 +82,7 @@ def test_tensors_are_shown(shell: Any, device: spy.Device) -> None:
     )
     data, _ = shell.display_formatter.format(shell.user_ns["image"])
     assert data["text/plain"].startswith("Tensor(")
-    if "image/png" in data:  # Pillow is there
-        assert "text/html" not in data
+    assert "image/png" in data and "text/html" not in data
 
 
 def test_names_are_completed(shell: Any, device: spy.Device) -> None:

@@ -3,6 +3,7 @@
 #include "core/error.h"
 
 #include <cctype>
+#include <cstdint>
 
 namespace spy {
 namespace {

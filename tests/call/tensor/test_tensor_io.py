@@ -364,6 +364,7 @@ def test_from_torch_with_a_dtype(device):
 
 def test_load_from_image(device, tmp_path):
     image = pytest.importorskip("PIL.Image")
+    pytest.importorskip("OpenImageIO")
     rng = np.random.default_rng(2)
     for mode, channels in (("L", 1), ("LA", 2), ("RGB", 3), ("RGBA", 4)):
         pytest.importorskip("slangpy._slang")
@@ -381,10 +382,13 @@ def test_load_from_image(device, tmp_path):
 def test_load_from_image_without_a_library(device, monkeypatch, tmp_path):
     import sys
 
-    for name in ("PIL", "PIL.Image", "imageio", "imageio.v3"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match="Pillow"):
-        Tensor.load_from_image(device, tmp_path / "x.png")
+    path = tmp_path / "x.png"
+    with pytest.raises(FileNotFoundError, match=r"load_from_image: .*x\.png: no such image file"):
+        Tensor.load_from_image(device, path)
+    path.write_bytes(b"\x89PNG")
+    monkeypatch.setitem(sys.modules, "OpenImageIO", None)
+    with pytest.raises(ImportError, match=r"pip install slangpy\[images\]"):
+        Tensor.load_from_image(device, path)
 
 
 def test_other_memory_types(device):

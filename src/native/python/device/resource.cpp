@@ -217,10 +217,20 @@ void bind_texture_methods(TextureClass& cls)
         .def_prop_ro("descriptor_handle_rw", &absent_handle<Texture>, "Not implemented yet.")
         .def(
             "to_bitmap",
-            [](Texture&, nb::args, nb::kwargs) {
-                fail(ErrorKind::not_implemented, "Texture.to_bitmap is not implemented; use to_numpy()");
+            [](nb::handle self, nb::args args, nb::kwargs kwargs) {
+                return nb::module_::import_("slangpy.images.loader").attr("texture_to_bitmap")(self, *args, **kwargs);
             },
-            "Not implemented yet.")
+            nb::sig("def to_bitmap(self, layer: int = 0, mip: int = 0) -> slangpy.images.Bitmap"),
+            "The texels of one layer and mip.")
+        .def(
+            "save",
+            [](nb::handle self, nb::args args, nb::kwargs kwargs) {
+                nb::module_::import_("slangpy.images.save").attr("save_texture")(self, *args, **kwargs);
+            },
+            nb::sig(
+                "def save(self, path: str | os.PathLike[str], layer: int = 0, mip: int = 0, srgb: bool | None = None, "
+                "quality: int = -1) -> None"),
+            "Writes one layer and mip as a picture; see slangpy.save_image.")
         .def("create_view", &create_view, nb::sig(Fields<PyTextureViewDesc>::signature("create_view", "TextureView")))
         .def(
             "to_numpy", &read_layer, nb::arg("layer") = 0, nb::arg("mip") = 0,

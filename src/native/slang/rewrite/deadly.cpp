@@ -4,6 +4,7 @@
 #include "core/tokens.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace spy {
 namespace {
