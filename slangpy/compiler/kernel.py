@@ -31,6 +31,9 @@ __all__ = [
 
 _NO_STREAM = _native.NativeHandle()
 
+RASTER_STAGES = frozenset(("vertex", "hull", "domain", "geometry", "fragment", "mesh", "amplification"))
+"""Stages of render pipelines."""
+
 
 def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> tuple[Any, bytes]:
     """A linked entry point as the device's executable kernel, through the disk cache, and the target code of it."""
@@ -70,8 +73,7 @@ def compile_stage(device: Any, program: Any, entry_point: int, label: str) -> tu
 
 def root_layout(program: Any) -> Any:
     """How the parameters of a program are bound: those of all entry points of a render pipeline, else of the first."""
-    raster = ("vertex", "fragment", "mesh", "amplification")
-    return program.pipeline_layout() if set(program.stages) & set(raster) else program.binding_layout(0)
+    return program.pipeline_layout() if RASTER_STAGES & set(program.stages) else program.binding_layout(0)
 
 
 def check_program(function: str, device: Any, program: Any) -> None:
@@ -109,6 +111,11 @@ class ComputePipeline:
         names = list(program.entry_point_names)
         if not names:
             raise ValueError("create_compute_pipeline: the program has no entry point; link one with link_program()")
+        if program.stages[0] in RASTER_STAGES:
+            raise ValueError(
+                f"create_compute_pipeline: '{names[0]}' is a {program.stages[0]} entry point; make a render pipeline of it "
+                "with create_render_pipeline()"
+            )
         self._device = device
         self._program = program
         self._label = label or names[0]

@@ -113,7 +113,7 @@ def test_with_block_submits(device: spy.Device) -> None:
 
 def test_later_methods_say_so(device: spy.Device) -> None:
     with pytest.raises(NotImplementedError, match="compute"):
-        device.create_command_encoder().begin_render_pass()
+        device.create_command_encoder().begin_ray_tracing_pass()
 
 
 def test_callbacks(device: spy.Device) -> None:

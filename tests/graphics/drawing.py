@@ -38,6 +38,7 @@ struct Two { float4 a : SV_Target0; float4 b : SV_Target1; }
 
 struct Colored { float4 p : SV_Position; float4 c : COLOR; }
 [shader("vertex")] Colored colored(float4 c : COLOR, float4 p : POSITION) { Colored v; v.p = float4(p.xy, z, p.w); v.c = c; return v; }
+[shader("vertex")] Colored painted(float2 p : POSITION, float4 c : COLOR) { Colored v; v.p = float4(p, z, 1); v.c = c * tint; return v; }
 [shader("fragment")] float4 interpolated(float4 c : COLOR) : SV_Target { return c; }
 
 [shader("vertex")] float4 own(float2 p : POSITION, uniform float2 offset) : SV_Position { return float4(p + offset, 0, 1); }
@@ -78,7 +79,9 @@ def position_layout(device: spy.Device) -> spy.InputLayout:
     return device.create_input_layout([{"semantic_name": "POSITION", "format": spy.Format.rg32_float}], [{"stride": 8}])
 
 
-def texture(device: spy.Device, format: spy.Format = FORMAT, usage: Any = DRAWN, size: int = 8, **fields: Any) -> spy.Texture:
+def texture(
+    device: spy.Device, format: spy.Format = FORMAT, usage: Any = DRAWN, size: int = 8, **fields: Any
+) -> spy.Texture:
     return device.create_texture(format=format, width=size, height=size, usage=usage, **fields)
 
 

@@ -94,9 +94,7 @@ def instanced(device: spy.Device, rate: int) -> spy.RenderPipeline:
         ],
         [{"stride": 8}, {"stride": 8, "slot_class": spy.InputSlotClass.per_instance, "instance_data_step_rate": rate}],
     )
-    return pipeline(
-        device, "shifted", input_layout=layout, primitive_topology=spy.PrimitiveTopology.triangle_strip
-    )
+    return pipeline(device, "shifted", input_layout=layout, primitive_topology=spy.PrimitiveTopology.triangle_strip)
 
 
 def test_instances(drawer: spy.Device) -> None:
@@ -137,7 +135,11 @@ def test_indirect(drawer: spy.Device) -> None:
         assert count(target.to_numpy()) == expected
     state = {"index_buffer": indices(drawer, [0, 1, 2, 0, 1, 2])}
     indexed = drawer.create_buffer(data=np.array([3, 1, 0, 0, 0, 3, 1, 3, 1, 0], np.uint32), usage=usage)
-    for arguments, expected in (((1, indexed), 28), ((2, indexed), 64), ((2, indexed, (spy.BufferOffsetPair(one, 4))), 28)):
+    for arguments, expected in (
+        ((1, indexed), 28),
+        ((2, indexed), 64),
+        ((2, indexed, (spy.BufferOffsetPair(one, 4))), 28),
+    ):
         render(drawer, target, Draw(single, state=state, call=("draw_indexed_indirect", *arguments)))
         assert count(target.to_numpy()) == expected
 
@@ -204,7 +206,10 @@ def test_depth(drawer: spy.Device) -> None:
 
 def test_depth_without_writes_and_always(drawer: spy.Device) -> None:
     target, depth = texture(drawer), depth_texture(drawer)
-    desc = {"color_attachments": [{"view": target}], "depth_stencil_attachment": {"view": depth, "depth_clear_value": 0.5}}
+    desc = {
+        "color_attachments": [{"view": target}],
+        "depth_stencil_attachment": {"view": depth, "depth_clear_value": 0.5},
+    }
     for fields, drawn, left in (
         ({"depth_test_enable": True, "depth_write_enable": False}, 28, 0.5),
         ({"depth_test_enable": True, "depth_func": spy.ComparisonFunc.greater}, 0, 0.5),
@@ -220,7 +225,10 @@ def test_depth_only_and_depth_range(drawer: spy.Device) -> None:
     depth = depth_texture(drawer)
     only = pipeline(drawer, fragment=None, depth_stencil={"format": spy.Format.d32_float, "depth_test_enable": True})
     render(drawer, {"depth_stencil_attachment": {"view": depth}}, Draw(only, {"z": 0.5}))
-    assert picture(depth.to_numpy() == 0.5) == TRIANGLE and (depth.to_numpy() != 0.5).sum() == (depth.to_numpy() == 1).sum()
+    assert (
+        picture(depth.to_numpy() == 0.5) == TRIANGLE
+        and (depth.to_numpy() != 0.5).sum() == (depth.to_numpy() == 1).sum()
+    )
     state = {"viewports": [{"width": 8, "height": 8, "min_depth": 0.5, "max_depth": 1}]}
     render(drawer, {"depth_stencil_attachment": {"view": depth}}, Draw(only, {"z": 0.5}, state))
     assert picture(depth.to_numpy() == 0.75) == TRIANGLE
@@ -259,18 +267,26 @@ def test_stencil_operations(drawer: spy.Device, name: str) -> None:
     depth = depth_texture(drawer, spy.Format.d32_float_s8_uint)
     format = spy.Format.d32_float_s8_uint
     face = {"stencil_pass_op": spy.StencilOp[name]}
-    writing = pipeline(drawer, depth_stencil={"format": format, "stencil_enable": True, "front_face": face, "back_face": face})
+    writing = pipeline(
+        drawer, depth_stencil={"format": format, "stencil_enable": True, "front_face": face, "back_face": face}
+    )
     equal = {"stencil_func": spy.ComparisonFunc.equal}
-    asking = pipeline(drawer, depth_stencil={"format": format, "stencil_enable": True, "front_face": equal, "back_face": equal})
+    asking = pipeline(
+        drawer, depth_stencil={"format": format, "stencil_enable": True, "front_face": equal, "back_face": equal}
+    )
     for start, left in zip((5, 255, 0), STENCIL_RESULTS[name], strict=True):
         clear = {"view": depth, "stencil_clear_value": start}
         color = {"view": target}
         render(
-            drawer, {"color_attachments": [color], "depth_stencil_attachment": clear}, Draw(writing, state={"stencil_ref": 9})
+            drawer,
+            {"color_attachments": [color], "depth_stencil_attachment": clear},
+            Draw(writing, state={"stencil_ref": 9}),
         )
         load = {"view": depth, "stencil_load_op": spy.LoadOp.load, "depth_load_op": spy.LoadOp.load}
         render(
-            drawer, {"color_attachments": [color], "depth_stencil_attachment": load}, Draw(asking, state={"stencil_ref": left})
+            drawer,
+            {"color_attachments": [color], "depth_stencil_attachment": load},
+            Draw(asking, state={"stencil_ref": left}),
         )
         assert count(target.to_numpy()) == 28
 
@@ -278,9 +294,7 @@ def test_stencil_operations(drawer: spy.Device, name: str) -> None:
 def test_write_mask(drawer: spy.Device) -> None:
     format = spy.Format.rgba8_unorm
     target = texture(drawer, format)
-    green = pipeline(
-        drawer, "fullscreen", targets=[{"format": format, "write_mask": spy.RenderTargetWriteMask.green}]
-    )
+    green = pipeline(drawer, "fullscreen", targets=[{"format": format, "write_mask": spy.RenderTargetWriteMask.green}])
     desc = {"color_attachments": [{"view": target, "clear_value": (0, 0, 1, 1)}]}
     render(drawer, desc, Draw(green))
     assert (target.to_numpy() == (0, 255, 255, 255)).all()
@@ -399,7 +413,11 @@ def test_layers_and_mips(drawer: spy.Device) -> None:
             drawn = count(array.to_numpy(layer, mip))
             assert drawn == (28 if (layer, mip) == (1, 1) else 0)
     render(drawer, {"color_attachments": [{"view": view, "clear_value": (1, 2, 3, 4)}]})
-    assert (array.to_numpy(1, 1) == (1, 2, 3, 4)).all() and not array.to_numpy(0, 1).any() and not array.to_numpy(1, 0).any()
+    assert (
+        (array.to_numpy(1, 1) == (1, 2, 3, 4)).all()
+        and not array.to_numpy(0, 1).any()
+        and not array.to_numpy(1, 0).any()
+    )
 
 
 def test_several_targets(drawer: spy.Device) -> None:
@@ -451,7 +469,11 @@ def test_uniforms_of_entry_points(drawer: spy.Device) -> None:
             render_pass.draw(vertex_count=3)
     drawer.submit_command_buffer(encoder.finish())
     image = target.to_numpy()
-    assert image[7, 0].tolist() == [2, 4, 6, 8] and image[3, 4].tolist() == [3, 6, 9, 12] and image[7, 7].tolist() == [0] * 4
+    assert (
+        image[7, 0].tolist() == [2, 4, 6, 8]
+        and image[3, 4].tolist() == [3, 6, 9, 12]
+        and image[7, 7].tolist() == [0] * 4
+    )
 
 
 def test_attachment_then_texture_then_attachment(drawer: spy.Device) -> None:

@@ -330,6 +330,14 @@ const char* stage_name(ShaderStage stage)
     return size_t(stage) < std::size(names) ? names[size_t(stage)] : "none";
 }
 
+ShaderStage stage_from_name(std::string_view name)
+{
+    for (int i = 0; i <= int(ShaderStage::dispatch); ++i)
+        if (name == stage_name(ShaderStage(i)))
+            return ShaderStage(i);
+    fail_value("'", name, "' is no stage of a shader; stages are vertex, fragment, compute, mesh and so on");
+}
+
 std::string serialize(const ProgramLayout& layout)
 {
     Writer out;

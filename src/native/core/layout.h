@@ -153,6 +153,8 @@ enum class ShaderStage : uint8_t {
     dispatch,
 };
 const char* stage_name(ShaderStage stage);
+/// ValueError for a name that is none.
+ShaderStage stage_from_name(std::string_view name);
 
 /// One entry point of a program, and where its own parameters are bound.
 struct EntryPoint {

@@ -182,6 +182,12 @@ void check_target(Device* device, const ColorTargetDesc& target, size_t index)
         fail_format(device, what, target.format, "a format to draw into");
     if (!target.enable_blend)
         return;
+    for (const AspectBlendDesc* aspect : {&target.color, &target.alpha})
+        for (BlendFactor factor : {aspect->src_factor, aspect->dst_factor})
+            if (factor == BlendFactor::blend_color || factor == BlendFactor::inv_blend_color)
+                fail(ErrorKind::not_implemented, create_call, ": ", what,
+                     ": BlendFactor.blend_color and inv_blend_color are not implemented, as there is no way to set the "
+                     "colour; let the shader multiply");
     if (format.is_integer_format())
         fail_value(create_call, ": ", what, ": integer formats such as ", format.name, " cannot be blended");
     if (!supports(device, target.format, FormatSupport::blendable))

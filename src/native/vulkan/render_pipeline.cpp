@@ -233,6 +233,18 @@ void fill_dynamic(GraphicsState& out, bool with_counts)
     out.dynamic.pDynamicStates = out.dynamics.data();
 }
 
+/// The stages of a pipeline, with their modules while it is made.
+struct GraphicsStages {
+    const VulkanContext& context;
+    std::vector<VkPipelineShaderStageCreateInfo> list;
+
+    ~GraphicsStages()
+    {
+        for (const VkPipelineShaderStageCreateInfo& stage : list)
+            context.vk.DestroyShaderModule(context.device, stage.module, nullptr);
+    }
+};
+
 std::vector<std::string_view> codes_of(const RenderPipelineDesc& desc)
 {
     std::vector<std::string_view> codes;
@@ -306,7 +318,7 @@ void VulkanRenderPipeline::create_pipeline(const std::vector<SpirvResult>& code)
     fill_raster(state, m_state);
     fill_targets(state, m_state);
     fill_dynamic(state, context.features.dynamic_state.extendedDynamicState);
-    std::vector<VkPipelineShaderStageCreateInfo> stages;
+    GraphicsStages stages{context, {}};
     VkGraphicsPipelineCreateInfo info{VK_STRUCTURE_TYPE_GRAPHICS_PIPELINE_CREATE_INFO, &state.rendering};
     info.pVertexInputState = is_mesh() ? nullptr : &state.input;
     info.pInputAssemblyState = is_mesh() ? nullptr : &state.assembly;
@@ -317,24 +329,17 @@ void VulkanRenderPipeline::create_pipeline(const std::vector<SpirvResult>& code)
     info.pColorBlendState = &state.blend;
     info.pDynamicState = &state.dynamic;
     info.layout = m_bindings.pipeline_layout();
-    VkResult result = VK_SUCCESS;
-    try {
-        for (size_t i = 0; i < code.size(); ++i) {
-            VkPipelineShaderStageCreateInfo& stage = stages.emplace_back();
-            stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-            stage.stage = vulkan_stage(m_layout->entry_points[i].stage);
-            stage.pName = code[i].entry_point.c_str();
-            stage.module = create_shader_module(context, code[i].code);
-        }
-        info.stageCount = uint32_t(stages.size());
-        info.pStages = stages.data();
-        result = context.vk.CreateGraphicsPipelines(context.device, context.pipeline_cache, 1, &info, nullptr,
-                                                    &m_pipeline);
-    } catch (...) {
-        result = VK_ERROR_OUT_OF_HOST_MEMORY;
+    for (size_t i = 0; i < code.size(); ++i) {
+        VkPipelineShaderStageCreateInfo& stage = stages.list.emplace_back();
+        stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+        stage.stage = vulkan_stage(m_layout->entry_points[i].stage);
+        stage.pName = code[i].entry_point.c_str();
+        stage.module = create_shader_module(context, code[i].code);
     }
-    for (const VkPipelineShaderStageCreateInfo& stage : stages)
-        context.vk.DestroyShaderModule(context.device, stage.module, nullptr);
+    info.stageCount = uint32_t(stages.list.size());
+    info.pStages = stages.list.data();
+    const VkResult result = context.vk.CreateGraphicsPipelines(context.device, context.pipeline_cache, 1, &info, nullptr,
+                                                               &m_pipeline);
     if (result < 0 || !m_pipeline)
         vk_fail(result < 0 ? result : VK_ERROR_INITIALIZATION_FAILED,
                 cat("vkCreateGraphicsPipelines of '", m_label, "'").c_str());

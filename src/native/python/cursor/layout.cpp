@@ -131,6 +131,14 @@ ref<ProgramLayout> make_program_layout(nb::kwargs values)
     take(values, "nested_scope", layout->nested_scope);
     take(values, "entry_point_nested_scope", own.nested_scope);
     take(values, "entry_point_name", own.name);
+    if (values.contains("stages")) {
+        const nb::list stages(values["stages"]);
+        layout->entry_points.resize(stages.size(), own);
+        for (size_t i = 0; i < stages.size(); ++i) {
+            layout->entry_points[i].scope = uint32_t(i + 1);
+            layout->entry_points[i].stage = stage_from_name(nb::cast<std::string>(stages[i]));
+        }
+    }
     if (values.contains("scope_sizes"))
         for (nb::handle size : nb::list(values["scope_sizes"]))
             layout->scopes.emplace_back().size = nb::cast<uint64_t>(size);

@@ -58,14 +58,6 @@ void expect_compile(Device& device, const nb::bytes& beginning, const std::strin
     compiler->expect_compile(desc);
 }
 
-ShaderStage stage_from(const std::string& name)
-{
-    for (int i = 0; i <= int(ShaderStage::dispatch); ++i)
-        if (name == stage_name(ShaderStage(i)))
-            return ShaderStage(i);
-    fail_value("compile 'stage': ", name, " is no stage");
-}
-
 std::string compile(Device& device, nb::bytes source, const std::string& entry_point_name, const std::string& label,
                     const std::string& float_mode, int optimization, bool debug_info,
                     std::vector<std::string> downstream_args, nb::handle group_size, const std::string& cuda_arch,
@@ -86,7 +78,7 @@ std::string compile(Device& device, nb::bytes source, const std::string& entry_p
     const auto size = uint32s_from<3>(group_size, "compile 'group_size'");
     std::copy(size.begin(), size.end(), desc.group_size);
     desc.cuda_arch = cuda_arch;
-    desc.stage = stage_from(stage);
+    desc.stage = stage_from_name(stage);
     ++device.compiled_count;
     return timed(device, "downstream", desc.label, text.size(), [&] { return device.compile(desc); });
 }
