@@ -29,13 +29,10 @@ uint64_t uniform_alignment(const VulkanContext& context)
 VkDescriptorPool create_descriptor_pool(const VulkanContext& context)
 {
     constexpr VkDescriptorPoolSize sizes[] = {
-        {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1024},
-        {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 256},
-        {VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE, 512},
-        {VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 256},
-        {VK_DESCRIPTOR_TYPE_SAMPLER, 256},
-        {VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 256},
-        {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, 64},
+        {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1024},        {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 256},
+        {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC, 256}, {VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE, 512},
+        {VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 256},          {VK_DESCRIPTOR_TYPE_SAMPLER, 256},
+        {VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 256}, {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, 64},
         {VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, 64},
     };
     VkDescriptorPoolCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
@@ -231,7 +228,9 @@ VkDescriptorSet VulkanDescriptors::write(const VulkanBindings& kernel, const Des
         const DescriptorSource& source = layout.sources[k];
         if (source.is_scope) {
             const uint64_t size = kernel.layout().scopes[source.index].size;
-            data[k].buffer = {bytes.page()->buffer, bytes.store(arguments, size, source.index), round_up(size, 16)};
+            const bool dynamic = source.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
+            const uint64_t offset = dynamic ? 0 : bytes.store(arguments, size, source.index);
+            data[k].buffer = {bytes.page()->buffer, offset, round_up(size, 16)};
         } else {
             Object* object = source.index < arguments.slots.size() ? arguments.slots[source.index].get() : nullptr;
             fill_slot(kernel, source, object, data[k]);

@@ -37,9 +37,16 @@ void VulkanRecorder::bind_arguments(VkCommandBuffer commands, VkPipelineBindPoin
                                     UniformBytes& bytes)
 {
     const VulkanFunctions& vk = m_context.vk;
-    for (size_t i = 0; i < sets.size(); ++i)
-        if (sets[i])
-            vk.CmdBindDescriptorSets(commands, point, bindings.pipeline_layout(), uint32_t(i), 1, &sets[i], 0, nullptr);
+    static thread_local std::vector<uint32_t> offsets;
+    for (size_t i = 0; i < sets.size(); ++i) {
+        if (!sets[i])
+            continue;
+        offsets.clear();
+        for (const uint32_t scope : bindings.sets()[i].dynamic_scopes)
+            offsets.push_back(uint32_t(bytes.store(arguments, bindings.layout().scopes[scope].size, scope)));
+        vk.CmdBindDescriptorSets(commands, point, bindings.pipeline_layout(), uint32_t(i), 1, &sets[i],
+                                 uint32_t(offsets.size()), offsets.data());
+    }
     for (const PushBlock& block : bindings.pushes()) {
         if (block.spill_set < 0) {
             record_push_constants(vk, commands, bindings, block, arguments);
