@@ -24,6 +24,15 @@ struct ScissorRect {
 struct BufferOffset {
     ref<Buffer> buffer;
     uint64_t offset = 0;
+    uint64_t size = ~0ull; ///< bytes from the offset on; more than there are: all
+    uint64_t stride = 0;   ///< bytes between the vertices that lie there; 0: any
+
+    /// Behind the last byte.
+    uint64_t end() const
+    {
+        const uint64_t room = buffer->desc().size - offset;
+        return offset + (size < room ? size : room);
+    }
 };
 struct DrawArguments {
     uint32_t vertex_count = 0, instance_count = 1; ///< indexed: vertex_count is the number of indices

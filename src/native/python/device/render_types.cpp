@@ -1,5 +1,6 @@
 // Enumerations and descriptors of rasterisation.
 #include "python/device/render.h"
+#include "python/device/tensor_places.h"
 
 #include <nanobind/stl/array.h>
 
@@ -66,11 +67,15 @@ Field<T> view_field(const char* name, const char* doc)
             }};
 }
 
-/// Objects that become BufferOffsetPairs when they are used: a buffer may stand for itself.
+/// Objects that become BufferOffsetPairs when they are used: a buffer or a tensor may stand for itself.
 nb::object place_from(nb::handle value, const char* what)
 {
-    if (value.is_none() || nb::isinstance<Buffer>(value))
+    if (value.is_none() || nb::isinstance<Buffer>(value) || nb::isinstance<TensorBase>(value))
         return nb::borrow(value);
+    if (!nb::isinstance<PyBufferOffsetPair>(value) && !PyDict_Check(value.ptr()))
+        fail_field(what, value,
+                   "a Buffer, a Tensor, a BufferOffsetPair or a dict (Tensor.from_torch and from_numpy, with a usage, "
+                   "make Tensors)");
     return desc_from<PyBufferOffsetPair>(value, what);
 }
 
@@ -355,7 +360,8 @@ void bind_state_descs(nb::module_& m)
                                                    "Empty: the whole target."),
             list_field<R, &R::scissor_rects, ScissorRect>("scissor_rects", "Sequence[ScissorRect | dict]",
                                                           "Empty: the whole target."),
-            {"vertex_buffers", "Sequence[BufferOffsetPair | Buffer | dict | None]", "By stream.",
+            {"vertex_buffers", "Sequence[BufferOffsetPair | Buffer | TensorBase | dict | None]",
+             "By stream. Of a tensor, the first dimension counts the vertices.",
              [](const R& state) -> nb::object { return state.vertex_buffers; },
              [](R& state, nb::handle value, const char* what) {
                  nb::list out;
@@ -363,7 +369,7 @@ void bind_state_descs(nb::module_& m)
                      out.append(place_from(item, what));
                  state.vertex_buffers = out;
              }},
-            {"index_buffer", "BufferOffsetPair | Buffer | dict | None", "Of indexed draws.",
+            {"index_buffer", "BufferOffsetPair | Buffer | TensorBase | dict | None", "Of indexed draws.",
              [](const R& state) -> nb::object { return state.index_buffer; },
              [](R& state, nb::handle value, const char* what) { state.index_buffer = place_from(value, what); }},
             field<R, &R::index_format>("index_format", "IndexFormat", "Of index_buffer."),
@@ -447,9 +453,16 @@ RenderState to_native(const PyRenderState& state)
     out.stencil_ref = state.stencil_ref;
     out.viewports = natives<Viewport>(state.viewports, "set_render_state 'viewports'");
     out.scissor_rects = natives<ScissorRect>(state.scissor_rects, "set_render_state 'scissor_rects'");
-    for (nb::handle item : state.vertex_buffers)
-        out.vertex_buffers.push_back(buffer_offset_from(item, "set_render_state 'vertex_buffers'"));
-    out.index_buffer = buffer_offset_from(state.index_buffer, "set_render_state 'index_buffer'");
+    for (nb::handle item : state.vertex_buffers) {
+        constexpr const char* what = "set_render_state 'vertex_buffers'";
+        const bool is_tensor = nb::isinstance<TensorBase>(item);
+        out.vertex_buffers.push_back(is_tensor ? vertex_buffer_from(nb::cast<const TensorBase&>(item), what)
+                                               : buffer_offset_from(item, what));
+    }
+    constexpr const char* what = "set_render_state 'index_buffer'";
+    out.index_buffer = nb::isinstance<TensorBase>(state.index_buffer)
+        ? index_buffer_from(nb::cast<const TensorBase&>(state.index_buffer), state.index_format, what)
+        : buffer_offset_from(state.index_buffer, what);
     out.index_format = state.index_format;
     return out;
 }
