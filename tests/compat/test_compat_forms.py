@@ -56,13 +56,11 @@ def test_modules_by_names(device: spy.Device, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "feature",
     [
-        "rasterization",
         "acceleration_structure",
         "ray_tracing",
         "ray_query",
         "bindless",
         "cooperative_vector",
-        "mesh_shader",
     ],
 )
 def test_features_that_are_not_announced(device: spy.Device, feature: str) -> None:

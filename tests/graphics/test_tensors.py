@@ -58,7 +58,7 @@ def test_indices(drawer: spy.Device, dtype: Any) -> None:
         state["index_buffer"] = part
         render(drawer, target, Draw(pipeline(drawer), state=state, call=("draw_indexed", draw)))
         assert count(target.to_numpy()) == covered
-    with pytest.raises(IndexError, match=r"draw_indexed: index_buffer ends at byte"):
+    with pytest.raises(IndexError, match="index_buffer has 6 bytes|index_buffer has 12 bytes"):
         state["index_buffer"] = faces[:1]
         render(drawer, target, Draw(pipeline(drawer), state=state, call=("draw_indexed", {"vertex_count": 4})))
 
@@ -74,7 +74,7 @@ def test_what_does_not_fit(drawer: spy.Device) -> None:
         ({"vertex_buffers": [tensor[::2]]}, ValueError, r"16 bytes from one vertex to the next.*has stride 8"),
         ({"vertex_buffers": [tensor[::-1]]}, ValueError, r"vertex_buffers'.*lie behind each other; use contiguous"),
         ({"vertex_buffers": [tensor.permute(1, 0)]}, ValueError, "one index of the first dimension leaves"),
-        ({"vertex_buffers": [tensor[:2]]}, IndexError, r"vertex_buffers\[0\] ends at byte 16 .* record 2"),
+        ({"vertex_buffers": [tensor[:2]]}, IndexError, r"vertex_buffers\[0\] has 16 bytes .* record 2"),
         ({"vertex_buffers": [tensor[:0]]}, ValueError, "has no elements"),
         ({"vertex_buffers": [corners]}, TypeError, "expected a Buffer, a Tensor, .*Tensor.from_torch"),
         ({"index_buffer": faces}, ValueError, r"indices of 16 bits.*IndexFormat.uint16"),

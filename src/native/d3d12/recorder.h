@@ -1,7 +1,6 @@
 #pragma once
 // What goes on a command list: launches (launch.cpp), copies, fills, clears, queries and markers
 // (transfer.cpp). The caller holds the device's lock.
-#include "core/error.h"
 #include "d3d12/bindings.h"
 
 namespace spy {
@@ -43,15 +42,6 @@ public:
     void record(const command::Barrier& command);
     void record(const command::DebugMarker& command);
     void record(const command::Callback&) { } // the queue runs it
-    // Encoders record these for devices with the feature 'rasterization' alone.
-    void record(const command::ClearDepthStencil&)
-    {
-        fail(ErrorKind::not_implemented, "clear_texture_depth_stencil is not implemented on d3d12");
-    }
-    void record(const command::RenderPass&)
-    {
-        fail(ErrorKind::not_implemented, "render passes are not implemented on d3d12; use a vulkan device");
-    }
     /// While somebody measures, between two timestamps.
     void record_timed(Device& device, const Command& command);
     void record_launch(D3D12Kernel& kernel, const std::array<uint32_t, 3>& groups, const D3D12Arguments& arguments);

@@ -307,7 +307,16 @@ void D3D12Recorder::record_timed(Device& device, const Command& command)
 {
     timed(
         device, command, [&](const command::WriteTimestamp& c) { record(c); },
-        [&] { std::visit([&](const auto& c) { record(c); }, command); });
+        [&] {
+            std::visit(
+                [&](const auto& c) {
+                    if constexpr (requires { this->record(c); })
+                        record(c);
+                    else // encoders record these for devices with the feature 'rasterization' alone
+                        fail(ErrorKind::not_implemented, "rasterisation is not implemented on d3d12");
+                },
+                command);
+        });
 }
 
 void D3D12Recorder::record(const command::ResolveQuery& command)

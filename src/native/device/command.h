@@ -2,6 +2,7 @@
 // A recorded command list: plain data that every backend can execute, any number of times.
 #include "device/render.h"
 
+#include <algorithm>
 #include <optional>
 #include <variant>
 
@@ -27,12 +28,7 @@ struct BufferOffset {
     uint64_t size = ~0ull; ///< bytes from the offset on; more than there are: all
     uint64_t stride = 0;   ///< bytes between the vertices that lie there; 0: any
 
-    /// Behind the last byte.
-    uint64_t end() const
-    {
-        const uint64_t room = buffer->desc().size - offset;
-        return offset + (size < room ? size : room);
-    }
+    uint64_t room() const { return std::min(size, buffer->desc().size - offset); }
 };
 struct DrawArguments {
     uint32_t vertex_count = 0, instance_count = 1; ///< indexed: vertex_count is the number of indices

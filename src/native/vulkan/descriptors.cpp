@@ -44,6 +44,16 @@ VkDescriptorPool create_descriptor_pool(const VulkanContext& context)
     return pool;
 }
 
+void record_push_constants(const VulkanFunctions& vk, VkCommandBuffer commands, const VulkanBindings& bindings,
+                           const PushBlock& block, const ArgumentView& arguments)
+{
+    alignas(16) uint8_t bytes[1024];
+    std::vector<uint8_t> large(block.size > sizeof(bytes) ? block.size : 0);
+    uint8_t* target = large.empty() ? bytes : large.data();
+    copy_scope(target, block.size, arguments, block.scope);
+    vk.CmdPushConstants(commands, bindings.pipeline_layout(), block.stages, 0, block.size, target);
+}
+
 } // namespace
 
 void copy_scope(uint8_t* target, uint64_t size, const ArgumentView& arguments, size_t scope)
@@ -239,6 +249,42 @@ VkDescriptorSet VulkanDescriptors::write(const VulkanBindings& kernel, const Des
     const VkDescriptorSet set = allocate_set(layout.layout);
     m_context.vk.UpdateDescriptorSetWithTemplate(m_context.device, set, layout.update, data.data());
     return set;
+}
+
+void VulkanDescriptors::write_sets(const VulkanBindings& bindings, const ArgumentView& arguments, UniformBytes& bytes,
+                                   std::vector<VkDescriptorSet>& sets)
+{
+    sets.assign(bindings.sets().size(), VK_NULL_HANDLE);
+    for (size_t i = 0; i < sets.size(); ++i)
+        if (!bindings.sets()[i].sources.empty())
+            sets[i] = write(bindings, bindings.sets()[i], arguments, bytes);
+}
+
+void VulkanDescriptors::bind(VkCommandBuffer commands, VkPipelineBindPoint point, const VulkanBindings& bindings,
+                             const std::vector<VkDescriptorSet>& sets, const ArgumentView& arguments,
+                             UniformBytes& bytes)
+{
+    const VulkanFunctions& vk = m_context.vk;
+    static thread_local std::vector<uint32_t> offsets;
+    for (size_t i = 0; i < sets.size(); ++i) {
+        if (!sets[i])
+            continue;
+        offsets.clear();
+        for (const uint32_t scope : bindings.sets()[i].dynamic_scopes)
+            offsets.push_back(uint32_t(bytes.store(arguments, bindings.layout().scopes[scope].size, scope)));
+        vk.CmdBindDescriptorSets(commands, point, bindings.pipeline_layout(), uint32_t(i), 1, &sets[i],
+                                 uint32_t(offsets.size()), offsets.data());
+    }
+    for (const PushBlock& block : bindings.pushes()) {
+        if (block.spill_set < 0) {
+            record_push_constants(vk, commands, bindings, block, arguments);
+            continue;
+        }
+        const uint32_t offset = uint32_t(bytes.store(arguments, block.size, block.scope));
+        const VkDescriptorSet set = m_uploads.spill_set(*bytes.page());
+        vk.CmdBindDescriptorSets(commands, point, bindings.pipeline_layout(), uint32_t(block.spill_set), 1, &set, 1,
+                                 &offset);
+    }
 }
 
 } // namespace spy

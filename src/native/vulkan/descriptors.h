@@ -46,6 +46,13 @@ public:
     VkDescriptorSet write(const VulkanBindings& kernel, const DescriptorSetLayout& layout,
                           const ArgumentView& arguments, UniformBytes& bytes);
 
+    /// The sets of one launch; null where a set is empty.
+    void write_sets(const VulkanBindings& bindings, const ArgumentView& arguments, UniformBytes& bytes,
+                    std::vector<VkDescriptorSet>& sets);
+    /// Binds them, and the parameters that entry points have of their own.
+    void bind(VkCommandBuffer commands, VkPipelineBindPoint point, const VulkanBindings& bindings,
+              const std::vector<VkDescriptorSet>& sets, const ArgumentView& arguments, UniformBytes& bytes);
+
 private:
     VkDescriptorSet allocate_set(VkDescriptorSetLayout layout);
     void fill_slot(const VulkanBindings& kernel, const DescriptorSource& source, Object* object, DescriptorData& data);

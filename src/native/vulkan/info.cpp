@@ -169,7 +169,8 @@ uint32_t VulkanDevice::format_support(Format format)
     add(FormatSupport::render_target, image, VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT);
     add(FormatSupport::depth_stencil, image, VK_FORMAT_FEATURE_DEPTH_STENCIL_ATTACHMENT_BIT);
     add(FormatSupport::blendable, image, VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BLEND_BIT);
-    add(FormatSupport::resolvable, image, VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT);
+    if (!format_info(format).is_integer_format())
+        add(FormatSupport::resolvable, image, VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT);
     add(FormatSupport::shader_load, image, VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT);
     add(FormatSupport::shader_sample, image, VK_FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT);
     add(FormatSupport::shader_uav_load, image, VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT);

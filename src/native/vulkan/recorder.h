@@ -48,15 +48,6 @@ public:
 
 private:
     VkCommandBuffer record_bindings(VulkanKernel& kernel, const ArgumentView& arguments);
-    void write_sets(const VulkanBindings& bindings, const ArgumentView& arguments, UniformBytes& bytes,
-                    std::vector<VkDescriptorSet>& sets);
-    void bind_arguments(VkCommandBuffer commands, VkPipelineBindPoint point, const VulkanBindings& bindings,
-                        const std::vector<VkDescriptorSet>& sets, const ArgumentView& arguments, UniformBytes& bytes);
-    // render_pass.cpp
-    UniformBytes begin_uniforms(const command::RenderPass& pass);
-    void begin_rendering(VkCommandBuffer commands, const command::RenderPass& pass);
-    void record_state(VkCommandBuffer commands, const RenderState& state, const RenderPipeline& pipeline);
-    void record_draw(VkCommandBuffer commands, const command::Draw& draw);
 
     VulkanContext& m_context;
     VulkanQueue& m_queue;

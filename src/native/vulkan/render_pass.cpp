@@ -73,25 +73,8 @@ void draw_indirect(const VulkanContext& context, VkCommandBuffer commands, const
              std::min(step, draw.max_draw_count - done), record);
 }
 
-} // namespace
-
-void VulkanRecorder::record(const command::ClearDepthStencil& command)
-{
-    const auto& texture = *static_cast<VulkanTexture*>(command.texture.get());
-    VkImageAspectFlags aspects = 0;
-    if (command.clear_depth)
-        aspects |= VK_IMAGE_ASPECT_DEPTH_BIT;
-    if (command.clear_stencil)
-        aspects |= VK_IMAGE_ASPECT_STENCIL_BIT;
-    const VkImageSubresourceRange range{aspects, command.range.mip, command.range.mip_count, command.range.layer,
-                                        command.range.layer_count};
-    const VkClearDepthStencilValue value{command.depth, command.stencil};
-    m_context.vk.CmdClearDepthStencilImage(m_queue.begin_command(), texture.handle(), VK_IMAGE_LAYOUT_GENERAL, &value,
-                                           1, &range);
-}
-
 /// One slice for all draws: nothing may be submitted before the pass has ended.
-UniformBytes VulkanRecorder::begin_uniforms(const command::RenderPass& pass)
+uint64_t uniforms_of(const VulkanContext& context, const command::RenderPass& pass)
 {
     uint64_t needed = 0;
     const BoundArguments* bound = nullptr;
@@ -99,14 +82,14 @@ UniformBytes VulkanRecorder::begin_uniforms(const command::RenderPass& pass)
     for (const command::RenderItem& item : pass.items)
         if (const auto* draw = std::get_if<command::Draw>(&item);
             draw && (draw->bound.get() != bound || draw->pipeline.get() != pipeline)) {
-            needed += uniform_bytes(m_context, pipeline_of(*draw).bindings());
+            needed += uniform_bytes(context, pipeline_of(*draw).bindings());
             bound = draw->bound.get();
             pipeline = draw->pipeline.get();
         }
-    return UniformBytes(m_context, m_uploads, needed);
+    return needed;
 }
 
-void VulkanRecorder::begin_rendering(VkCommandBuffer commands, const command::RenderPass& pass)
+void begin_rendering(const VulkanContext& context, VkCommandBuffer commands, const command::RenderPass& pass)
 {
     std::vector<VkRenderingAttachmentInfoKHR> colors;
     for (const command::ColorAttachment& color : pass.colors)
@@ -132,12 +115,13 @@ void VulkanRecorder::begin_rendering(VkCommandBuffer commands, const command::Re
         info.pDepthAttachment = format.is_depth() ? &depth : nullptr;
         info.pStencilAttachment = format.is_stencil() ? &stencil : nullptr;
     }
-    m_context.vk.CmdBeginRenderingKHR(commands, &info);
+    context.vk.CmdBeginRenderingKHR(commands, &info);
 }
 
-void VulkanRecorder::record_state(VkCommandBuffer commands, const RenderState& state, const RenderPipeline& pipeline)
+void record_state(const VulkanContext& context, VkCommandBuffer commands, const RenderState& state,
+                  const RenderPipeline& pipeline)
 {
-    const VulkanFunctions& vk = m_context.vk;
+    const VulkanFunctions& vk = context.vk;
     std::array<VkViewport, max_viewports> viewports;
     std::array<VkRect2D, max_viewports> scissors;
     const uint32_t count = uint32_t(state.viewports.size());
@@ -147,12 +131,12 @@ void VulkanRecorder::record_state(VkCommandBuffer commands, const RenderState& s
         const ScissorRect& r = state.scissor_rects[i];
         scissors[i] = {{int32_t(r.min_x), int32_t(r.min_y)}, {r.max_x - r.min_x, r.max_y - r.min_y}};
     }
-    if (m_context.features.dynamic_state.extendedDynamicState) {
+    if (context.features.dynamic_state.extendedDynamicState) {
         vk.CmdSetViewportWithCountEXT(commands, count, viewports.data());
         vk.CmdSetScissorWithCountEXT(commands, count, scissors.data());
     } else {
         if (count > 1)
-            fail(ErrorKind::not_implemented, "set_render_state: the Vulkan device ", m_context.name(),
+            fail(ErrorKind::not_implemented, "set_render_state: the Vulkan device ", context.name(),
                  " takes one viewport and one rectangle (VK_EXT_extended_dynamic_state is missing)");
         vk.CmdSetViewport(commands, 0, 1, viewports.data());
         vk.CmdSetScissor(commands, 0, 1, scissors.data());
@@ -169,10 +153,10 @@ void VulkanRecorder::record_state(VkCommandBuffer commands, const RenderState& s
                               state.index_format == IndexFormat::uint16 ? VK_INDEX_TYPE_UINT16 : VK_INDEX_TYPE_UINT32);
 }
 
-void VulkanRecorder::record_draw(VkCommandBuffer commands, const command::Draw& draw)
+void record_draw(const VulkanContext& context, VkCommandBuffer commands, const command::Draw& draw)
 {
     using Kind = command::Draw::Kind;
-    const VulkanFunctions& vk = m_context.vk;
+    const VulkanFunctions& vk = context.vk;
     const DrawArguments& a = draw.arguments;
     switch (draw.kind) {
     case Kind::vertices:
@@ -183,23 +167,40 @@ void VulkanRecorder::record_draw(VkCommandBuffer commands, const command::Draw& 
                           int32_t(a.start_vertex_location), a.start_instance_location);
         break;
     case Kind::indirect:
-    case Kind::indexed_indirect: draw_indirect(m_context, commands, draw); break;
+    case Kind::indexed_indirect: draw_indirect(context, commands, draw); break;
     case Kind::mesh_tasks:
         vk.CmdDrawMeshTasksEXT(commands, draw.group_count[0], draw.group_count[1], draw.group_count[2]);
         break;
     }
 }
 
+} // namespace
+
+void VulkanRecorder::record(const command::ClearDepthStencil& command)
+{
+    const auto& texture = *static_cast<VulkanTexture*>(command.texture.get());
+    VkImageAspectFlags aspects = 0;
+    if (command.clear_depth)
+        aspects |= VK_IMAGE_ASPECT_DEPTH_BIT;
+    if (command.clear_stencil)
+        aspects |= VK_IMAGE_ASPECT_STENCIL_BIT;
+    const VkImageSubresourceRange range{aspects, command.range.mip, command.range.mip_count, command.range.layer,
+                                        command.range.layer_count};
+    const VkClearDepthStencilValue value{command.depth, command.stencil};
+    m_context.vk.CmdClearDepthStencilImage(m_queue.begin_command(), texture.handle(), VK_IMAGE_LAYOUT_GENERAL, &value,
+                                           1, &range);
+}
+
 void VulkanRecorder::record(const command::RenderPass& pass)
 {
     const VulkanFunctions& vk = m_context.vk;
-    UniformBytes bytes = begin_uniforms(pass);
+    UniformBytes bytes(m_context, m_uploads, uniforms_of(m_context, pass));
     VkCommandBuffer commands = m_queue.begin_command(true);
     for (const command::RenderItem& item : pass.items) // a pass cannot reset queries
         if (const auto* timestamp = std::get_if<command::WriteTimestamp>(&item))
             vk.CmdResetQueryPool(commands, static_cast<VulkanQueryPool*>(timestamp->pool.get())->handle(),
                                  timestamp->index, 1);
-    begin_rendering(commands, pass);
+    begin_rendering(m_context, commands, pass);
     const command::Draw* last = nullptr;
     std::vector<VkDescriptorSet> sets;
     for (const command::RenderItem& item : pass.items) {
@@ -222,12 +223,12 @@ void VulkanRecorder::record(const command::RenderPass& pass)
             const std::vector<std::span<const uint8_t>> scopes(draw.bound->scopes.begin(), draw.bound->scopes.end());
             const ArgumentView arguments{scopes, draw.bound->slots};
             if (other || !pipeline.bindings().has_dynamic_scopes() || last->bound->slots != draw.bound->slots)
-                write_sets(pipeline.bindings(), arguments, bytes, sets);
-            bind_arguments(commands, VK_PIPELINE_BIND_POINT_GRAPHICS, pipeline.bindings(), sets, arguments, bytes);
+                m_descriptors.write_sets(pipeline.bindings(), arguments, bytes, sets);
+            m_descriptors.bind(commands, VK_PIPELINE_BIND_POINT_GRAPHICS, pipeline.bindings(), sets, arguments, bytes);
         }
         if (other || last->state != draw.state)
-            record_state(commands, *draw.state, pipeline);
-        record_draw(commands, draw);
+            record_state(m_context, commands, *draw.state, pipeline);
+        record_draw(m_context, commands, draw);
         last = &draw;
     }
     vk.CmdEndRenderingKHR(commands);

@@ -338,8 +338,8 @@ void VulkanRenderPipeline::create_pipeline(const std::vector<SpirvResult>& code)
     }
     info.stageCount = uint32_t(stages.list.size());
     info.pStages = stages.list.data();
-    const VkResult result = context.vk.CreateGraphicsPipelines(context.device, context.pipeline_cache, 1, &info, nullptr,
-                                                               &m_pipeline);
+    const VkResult result = context.vk.CreateGraphicsPipelines(context.device, context.pipeline_cache, 1, &info,
+                                                               nullptr, &m_pipeline);
     if (result < 0 || !m_pipeline)
         vk_fail(result < 0 ? result : VK_ERROR_INITIALIZATION_FAILED,
                 cat("vkCreateGraphicsPipelines of '", m_label, "'").c_str());
