@@ -7,7 +7,7 @@ time until the command buffer is finished, "run" that of submission and of the w
 a cursor write here; for wgpu it is a dynamic offset into a buffer that is written at once before, or a write of push
 constants. The picture of each is compared before anything is timed. All take turns; the least of the rounds counts, as
 other programs on the machine can only add to it.
-`VK_DRIVER_FILES` chooses the driver.
+`VK_DRIVER_FILES` chooses the driver. Needs `pip install wgpu`.
 """
 
 from __future__ import annotations
