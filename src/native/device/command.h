@@ -2,6 +2,7 @@
 // A recorded command list: plain data that every backend can execute, any number of times.
 #include "device/render.h"
 
+#include <algorithm>
 #include <optional>
 #include <variant>
 
@@ -24,6 +25,10 @@ struct ScissorRect {
 struct BufferOffset {
     ref<Buffer> buffer;
     uint64_t offset = 0;
+    uint64_t size = ~0ull; ///< bytes from the offset on; more than there are: all
+    uint64_t stride = 0;   ///< bytes between the vertices that lie there; 0: any
+
+    uint64_t room() const { return std::min(size, buffer->desc().size - offset); }
 };
 struct DrawArguments {
     uint32_t vertex_count = 0, instance_count = 1; ///< indexed: vertex_count is the number of indices

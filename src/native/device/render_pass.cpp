@@ -205,6 +205,10 @@ void RenderPassEncoder::check_streams(const command::Draw& draw, const char* cal
                        attribute.element.semantic_name, attribute.element.semantic_index,
                        " from it: give it in vertex_buffers of set_render_state");
         const VertexStreamDesc& stream = state.input.vertex_streams[slot];
+        if (buffers[slot].stride && buffers[slot].stride != stream.stride)
+            fail_value(call, ": vertex_buffers[", slot, "] is a Tensor with ", buffers[slot].stride,
+                       " bytes from one vertex to the next, but vertex_streams[", slot, "] of pipeline '",
+                       m_pipeline->label(), "' has stride ", stream.stride);
         const bool instances = stream.slot_class == InputSlotClass::per_instance;
         if (!direct || (!instances && draw.kind == command::Draw::Kind::indexed))
             continue;
@@ -212,11 +216,12 @@ void RenderPassEncoder::check_streams(const command::Draw& draw, const char* cal
         uint64_t last = uint64_t(a.start_vertex_location) + a.vertex_count - 1;
         if (instances)
             last = uint64_t(a.start_instance_location) + (a.instance_count - 1) / stream.instance_data_step_rate;
-        const uint64_t end = buffers[slot].offset + last * stream.stride + attribute.element.offset +
+        const uint64_t end = last * stream.stride + attribute.element.offset +
             format_info(attribute.element.format).bytes_per_block;
-        if (end > buffers[slot].buffer->desc().size)
-            fail(ErrorKind::index, call, ": vertex_buffers[", slot, "] has ", buffers[slot].buffer->desc().size,
-                 " bytes, but ", instances ? "instance" : "vertex", " record ", last, " ends at byte ", end);
+        if (end > buffers[slot].room())
+            fail(ErrorKind::index, call, ": vertex_buffers[", slot, "] has ", buffers[slot].room(),
+                 " bytes from its offset on, but ", instances ? "instance" : "vertex", " record ", last,
+                 " ends at byte ", end);
     }
 }
 
@@ -231,10 +236,9 @@ void RenderPassEncoder::check_index_buffer(const command::Draw& draw, const char
     if (draw.kind == Kind::indexed_indirect)
         return;
     const uint64_t size = m_given.index_format == IndexFormat::uint16 ? 2 : 4;
-    const uint64_t end = at.offset +
-        (uint64_t(draw.arguments.start_index_location) + draw.arguments.vertex_count) * size;
-    if (end > at.buffer->desc().size)
-        fail(ErrorKind::index, call, ": index_buffer has ", at.buffer->desc().size, " bytes, but ",
+    const uint64_t end = (uint64_t(draw.arguments.start_index_location) + draw.arguments.vertex_count) * size;
+    if (end > at.room())
+        fail(ErrorKind::index, call, ": index_buffer has ", at.room(), " bytes from its offset on, but ",
              draw.arguments.vertex_count, " indices from ", draw.arguments.start_index_location, " on end at byte ",
              end);
 }

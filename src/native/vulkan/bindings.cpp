@@ -61,6 +61,7 @@ VulkanBindings::VulkanBindings(VulkanDevice& owner, const ProgramLayout& layout,
     }
     m_sets.resize(set_count);
     plan_pushes(code);
+    plan_dynamic_scopes();
     if (set_count + m_spill_count > limits.maxBoundDescriptorSets)
         fail_value("kernel '", m_label, "' needs ", set_count + m_spill_count, " descriptor sets; ",
                    owner.info().adapter_name, " allows ", limits.maxBoundDescriptorSets, ": use fewer ParameterBlocks");
@@ -87,6 +88,23 @@ void VulkanBindings::plan_pushes(std::span<const std::string_view> code)
         return;
     for (PushBlock& block : m_pushes)
         block.spill_set = int(m_sets.size() + m_spill_count++);
+}
+
+/// Draws of one pass mostly differ in their values, not in their resources: they share sets, and differ in an offset.
+void VulkanBindings::plan_dynamic_scopes()
+{
+    const auto is_dynamic = [](const ScopeLayout& scope) { return scope.size && !scope.push_constant; };
+    const auto count = std::count_if(m_layout.scopes.begin(), m_layout.scopes.end(), is_dynamic);
+    const uint32_t limit = m_owner.context().adapter->properties.limits.maxDescriptorSetUniformBuffersDynamic;
+    m_dynamic_scopes = !(m_stages & VK_SHADER_STAGE_COMPUTE_BIT) && uint64_t(count) + m_spill_count <= limit;
+    if (!m_dynamic_scopes)
+        return;
+    for (uint32_t i = 0; i < m_layout.scopes.size(); ++i)
+        if (is_dynamic(m_layout.scopes[i]))
+            m_sets[m_layout.scopes[i].set].dynamic_scopes.push_back(i);
+    for (DescriptorSetLayout& set : m_sets)
+        std::sort(set.dynamic_scopes.begin(), set.dynamic_scopes.end(),
+                  [&](uint32_t a, uint32_t b) { return m_layout.scopes[a].binding < m_layout.scopes[b].binding; });
 }
 
 const PushBlock* VulkanBindings::push_of(const EntryPoint& entry) const
@@ -154,10 +172,12 @@ void VulkanBindings::create_set_layouts(const FixedFormats& formats)
             source.fixed_format = fixed->second;
         set.sources.push_back(source);
     };
+    const VkDescriptorType uniforms = m_dynamic_scopes ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC
+                                                       : VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
     for (uint32_t i = 0; i < m_layout.scopes.size(); ++i) {
         const ScopeLayout& scope = m_layout.scopes[i];
         if (scope.size && !scope.push_constant)
-            add({scope.set, scope.binding, 0}, {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, true, i});
+            add({scope.set, scope.binding, 0}, {uniforms, true, i});
     }
     for (uint32_t i = 0; i < m_layout.slots.size(); ++i) {
         const SlotLayout& slot = m_layout.slots[i];

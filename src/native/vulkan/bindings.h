@@ -26,6 +26,7 @@ struct DescriptorSetLayout {
     VkDescriptorSetLayout layout = VK_NULL_HANDLE;
     VkDescriptorUpdateTemplate update = VK_NULL_HANDLE;
     std::vector<DescriptorSource> sources; ///< in the order of the update template
+    std::vector<uint32_t> dynamic_scopes;  ///< by binding: the set says in which buffer, an offset at its binding where
 };
 
 /// The parameters of an entry point that are its own.
@@ -51,6 +52,8 @@ public:
 
     const ProgramLayout& layout() const { return m_layout; }
     const std::string& label() const { return m_label; }
+    /// Whether sets stay right when the values of scopes change.
+    bool has_dynamic_scopes() const { return m_dynamic_scopes; }
     VkPipelineLayout pipeline_layout() const { return m_pipeline_layout; }
     const std::vector<DescriptorSetLayout>& sets() const { return m_sets; }
     const std::vector<PushBlock>& pushes() const { return m_pushes; }
@@ -59,6 +62,7 @@ public:
 
 private:
     void plan_pushes(std::span<const std::string_view> code);
+    void plan_dynamic_scopes();
     void check_descriptor_counts() const;
     void create_set_layouts(const FixedFormats& formats);
     void create_pipeline_layout();
@@ -67,6 +71,7 @@ private:
     const ProgramLayout& m_layout; ///< the pipeline's
     std::string m_label;
     VkShaderStageFlags m_stages = 0;
+    bool m_dynamic_scopes = false;
     VkPipelineLayout m_pipeline_layout = VK_NULL_HANDLE;
     std::vector<DescriptorSetLayout> m_sets;
     std::vector<PushBlock> m_pushes;

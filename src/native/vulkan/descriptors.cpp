@@ -29,13 +29,10 @@ uint64_t uniform_alignment(const VulkanContext& context)
 VkDescriptorPool create_descriptor_pool(const VulkanContext& context)
 {
     constexpr VkDescriptorPoolSize sizes[] = {
-        {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1024},
-        {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 256},
-        {VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE, 512},
-        {VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 256},
-        {VK_DESCRIPTOR_TYPE_SAMPLER, 256},
-        {VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 256},
-        {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, 64},
+        {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1024},        {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 256},
+        {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC, 256}, {VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE, 512},
+        {VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 256},          {VK_DESCRIPTOR_TYPE_SAMPLER, 256},
+        {VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 256}, {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, 64},
         {VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, 64},
     };
     VkDescriptorPoolCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
@@ -241,7 +238,9 @@ VkDescriptorSet VulkanDescriptors::write(const VulkanBindings& kernel, const Des
         const DescriptorSource& source = layout.sources[k];
         if (source.is_scope) {
             const uint64_t size = kernel.layout().scopes[source.index].size;
-            data[k].buffer = {bytes.page()->buffer, bytes.store(arguments, size, source.index), round_up(size, 16)};
+            const bool dynamic = source.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
+            const uint64_t offset = dynamic ? 0 : bytes.store(arguments, size, source.index);
+            data[k].buffer = {bytes.page()->buffer, offset, round_up(size, 16)};
         } else {
             Object* object = source.index < arguments.slots.size() ? arguments.slots[source.index].get() : nullptr;
             fill_slot(kernel, source, object, data[k]);
@@ -266,9 +265,16 @@ void VulkanDescriptors::bind(VkCommandBuffer commands, VkPipelineBindPoint point
                              UniformBytes& bytes)
 {
     const VulkanFunctions& vk = m_context.vk;
-    for (size_t i = 0; i < sets.size(); ++i)
-        if (sets[i])
-            vk.CmdBindDescriptorSets(commands, point, bindings.pipeline_layout(), uint32_t(i), 1, &sets[i], 0, nullptr);
+    static thread_local std::vector<uint32_t> offsets;
+    for (size_t i = 0; i < sets.size(); ++i) {
+        if (!sets[i])
+            continue;
+        offsets.clear();
+        for (const uint32_t scope : bindings.sets()[i].dynamic_scopes)
+            offsets.push_back(uint32_t(bytes.store(arguments, bindings.layout().scopes[scope].size, scope)));
+        vk.CmdBindDescriptorSets(commands, point, bindings.pipeline_layout(), uint32_t(i), 1, &sets[i],
+                                 uint32_t(offsets.size()), offsets.data());
+    }
     for (const PushBlock& block : bindings.pushes()) {
         if (block.spill_set < 0) {
             record_push_constants(vk, commands, bindings, block, arguments);

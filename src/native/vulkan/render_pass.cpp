@@ -222,7 +222,8 @@ void VulkanRecorder::record(const command::RenderPass& pass)
         if (other || last->bound != draw.bound) {
             const std::vector<std::span<const uint8_t>> scopes(draw.bound->scopes.begin(), draw.bound->scopes.end());
             const ArgumentView arguments{scopes, draw.bound->slots};
-            m_descriptors.write_sets(pipeline.bindings(), arguments, bytes, sets);
+            if (other || !pipeline.bindings().has_dynamic_scopes() || last->bound->slots != draw.bound->slots)
+                m_descriptors.write_sets(pipeline.bindings(), arguments, bytes, sets);
             m_descriptors.bind(commands, VK_PIPELINE_BIND_POINT_GRAPHICS, pipeline.bindings(), sets, arguments, bytes);
         }
         if (other || last->state != draw.state)

@@ -1,5 +1,6 @@
 // Enumerations and descriptors of rasterisation.
 #include "python/device/render.h"
+#include "python/device/tensor_places.h"
 
 #include <nanobind/stl/array.h>
 
@@ -66,11 +67,15 @@ Field<T> view_field(const char* name, const char* doc)
             }};
 }
 
-/// Objects that become BufferOffsetPairs when they are used: a buffer may stand for itself.
+/// Objects that become BufferOffsetPairs when they are used: a buffer or a tensor may stand for itself.
 nb::object place_from(nb::handle value, const char* what)
 {
-    if (value.is_none() || nb::isinstance<Buffer>(value))
+    if (value.is_none() || nb::isinstance<Buffer>(value) || nb::isinstance<TensorBase>(value))
         return nb::borrow(value);
+    if (!nb::isinstance<PyBufferOffsetPair>(value) && !PyDict_Check(value.ptr()))
+        fail_field(what, value,
+                   "a Buffer, a Tensor, a BufferOffsetPair or a dict (Tensor.from_torch and from_numpy, with a usage, "
+                   "make Tensors)");
     return desc_from<PyBufferOffsetPair>(value, what);
 }
 
@@ -355,7 +360,8 @@ void bind_state_descs(nb::module_& m)
                                                    "Empty: the whole target."),
             list_field<R, &R::scissor_rects, ScissorRect>("scissor_rects", "Sequence[ScissorRect | dict]",
                                                           "Empty: the whole target."),
-            {"vertex_buffers", "Sequence[BufferOffsetPair | Buffer | dict | None]", "By stream.",
+            {"vertex_buffers", "Sequence[BufferOffsetPair | Buffer | TensorBase | dict | None]",
+             "By stream. Of a tensor, the first dimension counts the vertices.",
              [](const R& state) -> nb::object { return state.vertex_buffers; },
              [](R& state, nb::handle value, const char* what) {
                  nb::list out;
@@ -363,7 +369,7 @@ void bind_state_descs(nb::module_& m)
                      out.append(place_from(item, what));
                  state.vertex_buffers = out;
              }},
-            {"index_buffer", "BufferOffsetPair | Buffer | dict | None", "Of indexed draws.",
+            {"index_buffer", "BufferOffsetPair | Buffer | TensorBase | dict | None", "Of indexed draws.",
              [](const R& state) -> nb::object { return state.index_buffer; },
              [](R& state, nb::handle value, const char* what) { state.index_buffer = place_from(value, what); }},
             field<R, &R::index_format>("index_format", "IndexFormat", "Of index_buffer."),

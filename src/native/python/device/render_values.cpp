@@ -1,5 +1,6 @@
 // Descriptors of rasterisation as the device layer takes them.
 #include "python/device/render.h"
+#include "python/device/tensor_places.h"
 
 namespace spy {
 
@@ -82,9 +83,16 @@ RenderState to_native(const PyRenderState& state)
     out.stencil_ref = state.stencil_ref;
     out.viewports = natives<Viewport>(state.viewports, "set_render_state 'viewports'");
     out.scissor_rects = natives<ScissorRect>(state.scissor_rects, "set_render_state 'scissor_rects'");
-    for (nb::handle item : state.vertex_buffers)
-        out.vertex_buffers.push_back(buffer_offset_from(item, "set_render_state 'vertex_buffers'"));
-    out.index_buffer = buffer_offset_from(state.index_buffer, "set_render_state 'index_buffer'");
+    for (nb::handle item : state.vertex_buffers) {
+        constexpr const char* what = "set_render_state 'vertex_buffers'";
+        const bool is_tensor = nb::isinstance<TensorBase>(item);
+        out.vertex_buffers.push_back(is_tensor ? vertex_buffer_from(nb::cast<const TensorBase&>(item), what)
+                                               : buffer_offset_from(item, what));
+    }
+    constexpr const char* what = "set_render_state 'index_buffer'";
+    out.index_buffer = nb::isinstance<TensorBase>(state.index_buffer)
+        ? index_buffer_from(nb::cast<const TensorBase&>(state.index_buffer), state.index_format, what)
+        : buffer_offset_from(state.index_buffer, what);
     out.index_format = state.index_format;
     return out;
 }

@@ -1,5 +1,6 @@
 // Commands of encoders that copy, fill and clear textures.
 #include "python/device/bindings.h"
+#include "python/device/tensor_places.h"
 #include "python/integers.h"
 
 #include <nanobind/stl/array.h>
@@ -137,6 +138,39 @@ void bind_texture_uploads(EncoderClass& cls)
         nb::arg("texture"), nb::arg("offset"), nb::arg("extent"), nb::arg("range"), nb::arg("subresource_data"));
 }
 
+void bind_tensor_copies(EncoderClass& cls)
+{
+    using E = CommandEncoder;
+    cls.def(
+        "copy_tensor_to_texture",
+        [](E& e, ref<Texture> dst, nb::handle src, Int<"copy_tensor_to_texture 'layer'"> layer,
+           Int<"copy_tensor_to_texture 'mip'"> mip) {
+            constexpr const char* call = "copy_tensor_to_texture";
+            e.check_recording(call);
+            const TensorRows rows = tensor_rows(tensor_from(src, "copy_tensor_to_texture 'src'"), *dst, mip, call);
+            e.copy_buffer_to_texture({dst, layer, mip, {}}, rows.buffer, rows.offset, rows.size, rows.row_pitch, {});
+        },
+        nb::arg("dst"), nb::arg("src"), nb::arg("layer") = 0, nb::arg("mip") = 0,
+        nb::sig(
+            "def copy_tensor_to_texture(self, dst: Texture, src: TensorBase, layer: int = 0, mip: int = 0) -> None"),
+        "On the device. `src`: (height, width) elements of as many scalars as the format has channels, or (height, "
+        "width, "
+        "channels) scalars; of the scalar type that the format stores. Rows may have gaps.");
+    cls.def(
+        "copy_texture_to_tensor",
+        [](E& e, nb::handle dst, ref<Texture> src, Int<"copy_texture_to_tensor 'layer'"> layer,
+           Int<"copy_texture_to_tensor 'mip'"> mip) {
+            constexpr const char* call = "copy_texture_to_tensor";
+            e.check_recording(call);
+            const TensorRows rows = tensor_rows(tensor_from(dst, "copy_texture_to_tensor 'dst'"), *src, mip, call);
+            e.copy_texture_to_buffer(rows.buffer, rows.offset, rows.size, rows.row_pitch, {src, layer, mip, {}}, {});
+        },
+        nb::arg("dst"), nb::arg("src"), nb::arg("layer") = 0, nb::arg("mip") = 0,
+        nb::sig(
+            "def copy_texture_to_tensor(self, dst: TensorBase, src: Texture, layer: int = 0, mip: int = 0) -> None"),
+        "On the device. `dst` as `src` of copy_tensor_to_texture.");
+}
+
 } // namespace
 
 void bind_texture_commands(EncoderClass& cls)
@@ -193,6 +227,7 @@ void bind_texture_commands(EncoderClass& cls)
         },
         nb::arg("dst"), nb::arg("dst_layer"), nb::arg("dst_mip"), nb::arg("dst_offset"), nb::arg("src"),
         nb::arg("src_offset"), nb::arg("src_size"), nb::arg("src_row_pitch"), nb::arg("extent") = -1);
+    bind_tensor_copies(cls);
     bind_texture_uploads(cls);
     bind_texture_clears(cls);
 }
