@@ -9,7 +9,6 @@
 #include "slang/rewrite/inline.h"
 #include "slang/rewrite/inouts.h"
 #include "slang/rewrite/merges.h"
-#include "slang/rewrite/no_diff.h"
 #include "slang/rewrite/outs.h"
 #include "slang/rewrite/parts.h"
 #include "slang/rewrite/paths.h"
@@ -18,6 +17,7 @@
 #include "slang/rewrite/rules/counters.h"
 #include "slang/rewrite/rules/do_loops.h"
 #include "slang/rewrite/rules/nested_loops.h"
+#include "slang/rewrite/rules/no_diff_calls.h"
 #include "slang/rewrite/rules/while_loops.h"
 #include "slang/rewrite/scalars.h"
 #include "slang/rewrite/sequences.h"
@@ -73,7 +73,7 @@ const std::vector<Rule> table = {
      cyclic_imports},
     {{"no-diff-calls", "no_diff in front of a call of a differentiable function is ignored", "shader-slang#10726", "",
       "", reshape},
-     alone<rewrite_no_diff>},
+     on_tree<hold_no_diff_calls>},
     {{"assignments-in-expressions",
       "parts written inside expressions (commas, chains, brackets) have the faults of those written in statements, "
       "which are mended",
