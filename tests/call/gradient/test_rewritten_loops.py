@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import cache
 
@@ -20,6 +21,12 @@ SOURCE = """
     [MaxIters(8)] for (int i = n; i > 0; i--) { if (i == 2) NEXT; s = s * a + b; }
     return s;
 }
+#define ADD s = s + a
+[Differentiable] float with_macro(float a, float b, int n)
+{
+    float s = b; ADD; return s * a;
+}
+[Differentiable] float calls_macro(float a, float b, int n) { return with_macro(a, b, n) * b; }
 #if 1
 [Differentiable] float split(float a, float b, int n) {
 #else
@@ -185,6 +192,7 @@ FORMULAS: dict[str, Callable[[float, float, int], float]] = {
     "with_break": _with_break,
     "behind_if": _counted,
     "beside": _without_two,
+    "calls_macro": lambda a, b, n: (b + a) * a * b,
     "do_down": _trips,
     "do_in_condition": _trips,
     "do_in_do": lambda a, b, n: _trips(a, b, n * (n + 1) // 2),
@@ -214,11 +222,31 @@ def test_values_and_gradients(device: spy.Device, name: str) -> None:
     assert got == pytest.approx(wanted, rel=1e-4)
 
 
+def _line_of(text: str) -> int:
+    return SOURCE[: SOURCE.index(text)].count("\n") + 1
+
+
 @pytest.mark.parametrize("name", ["macro_step", "split"])
 def test_what_is_not_understood_is_left_alone(device: spy.Device, name: str) -> None:
     function = getattr(_module(device), name)
     assert function(A, B, N) == pytest.approx(_without_two(A, B, N), rel=1e-5)
     a = spy.Tensor.from_numpy(device, np.array([A], np.float32)).with_grads(zero=True)
     y = function(a, B, N, _result="tensor").with_grads()
-    with pytest.raises(spy.SlangCompileError):
+    line = _line_of("#if 1" if name == "split" else f"[Differentiable] float {name}")
+    with (
+        pytest.warns(RuntimeWarning, match=rf"{name}\.bwds: '{name}' \(line {line + (name == 'split')}\)"),
+        pytest.raises(spy.SlangCompileError),
+    ):
+        function.bwds(a, B, N, _result=y)
+
+
+def test_backward_calls_name_what_is_not_understood(device: spy.Device) -> None:
+    function = spy.Module.load_from_source(device, "rewritten_loops_names", SOURCE).calls_macro
+    a = spy.Tensor.from_numpy(device, np.array([A], np.float32)).with_grads(zero=True)
+    y = function(a, B, N, _result="tensor").with_grads()
+    line = _line_of("[Differentiable] float with_macro")
+    with pytest.warns(RuntimeWarning, match=rf"calls_macro\.bwds: 'with_macro' \(line {line}\)"):
+        function.bwds(a, B, N, _result=y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         function.bwds(a, B, N, _result=y)
