@@ -891,6 +891,12 @@ def test_variables_that_are_written_otherwise_stay(body: str) -> None:
         ("float d = c[0].y = a;", "c[0].y = a; float d = c[0].y;"),
         ("for (;;) a = v.x = k;", "for (;;) { v.x = k; a = v.x; }"),
         ("v.x = a, (a = v.y = k);", "v.x = a;  v.y = k ; a = v.y;"),
+        ("(v.x = a, v.y = k);", " v.x = a; v.y = k ;"),
+        ("v.x = a = c[1].y = k;", "c[1].y = k; v.x = a = c[1].y;"),
+        ("a = (v.x = k, a);", "a = (v.x = k, a);"),
+        ("a = v.x = k, v.y = a;", "v.x = k; a = v.x; v.y = a;"),
+        ("while (k > 0) k--, v.x = a;", "while (k > 0) { k--; v.x = a; }"),
+        ("static float d = v.x = a; const float e = a, f = v.x = a;", "static float d = v.x = a; const float e = a, f = v.x = a;"),
     ],
 )
 def test_assignments_inside_expressions(body: str, expected: str) -> None:

@@ -18,9 +18,9 @@
 #include "slang/rewrite/rules/do_loops.h"
 #include "slang/rewrite/rules/nested_loops.h"
 #include "slang/rewrite/rules/no_diff_calls.h"
+#include "slang/rewrite/rules/sequences.h"
 #include "slang/rewrite/rules/while_loops.h"
 #include "slang/rewrite/scalars.h"
-#include "slang/rewrite/sequences.h"
 
 #include <slang.h>
 
@@ -52,7 +52,14 @@ void cyclic_imports(EditedText& text, const RuleContext& context)
 {
     text.apply(name_cyclic_imports(text.text(), context.around));
 }
-void sequences(EditedText& text, const RuleContext&) { rewrite_sequences(text); }
+void sequences(EditedText& text, const RuleContext& context)
+{
+    on_tree<without_brackets>(text, context);
+    on_tree<without_commas>(text, context);
+    on_tree<without_brackets>(text, context); // `x.y = a, (z.x = b);`
+    on_tree<without_chains>(text, context);
+    on_tree<without_chains>(text, context); // `w.x = z = x.y = a;`
+}
 void remainders(EditedText& text, const RuleContext& context)
 {
     if (context.has_remainders)
