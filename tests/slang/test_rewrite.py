@@ -998,6 +998,11 @@ def test_no_diff_components(body: str, expected: str) -> None:
         ("while (++i) { s += i; }", "while ((i + 1) != 0) { i++; s += i; }"),
         ("for (int i = n; --i >= 0;) s += i;", "for (int i = n; (i - 1) >= 0;) { i--; s += i; }"),
         ("while (i-- > 0) s += i; s += i;", "while (i > 0) { i--; s += i; } i--; s += i;"),
+        ("while (i-- > 0) break; s += i;", "while (i > 0) { i--; { i++; break; } } i--; s += i;"),
+        (
+            "while (i-- > 0) [MaxIters(2)] while (c-- > 0) s += i;",
+            "while (i > 0) { i--; { [MaxIters(2)] while (c > 0) { c--; s += i; } c--; } }",
+        ),
         ("while (i-- > 0) { if (c) break; } s += i;", "while (i > 0) { i--; if (c) { i++; break; } } i--; s += i;"),
         ("for (int i = n; i > 0; /* why */ i //\n --\n) s += i;", "for (int i = n; i > 0; /* why */ \n\n) { s += i; i --; }"),
     ],
@@ -1020,6 +1025,7 @@ def test_counters(body: str, expected: str) -> None:
         "for (int i = n; i > 0; i--) { UNKNOWN; }",
         "while (i-- > 0) { int i = 2; }",
         "while (i-- > change(i)) s += 1;",
+        "outer: while (i-- > 0) { while (c) break outer; } s += i;",
         "while (i-- > 0 && s < 3) s += 1;",
         "while (i-- > i / 2) s += 1;",
         "do { s += 1; } while (i-- > 0);",
@@ -1040,7 +1046,8 @@ def test_only_functions_that_are_understood() -> None:
     understood = f"[Differentiable] void g(int n) {{ {loop} }}\n"
     macro = f"#define NEXT continue\n[Differentiable] void f(int n) {{ {loop.replace('continue', 'NEXT')} }}\n"
     split = f"#if A\n[Differentiable] void f(int n) {{\n#else\n[Differentiable] void f(int n, int m) {{\n#endif\n{loop} }}\n"
+    hidden = "#define BY (k)\n[Differentiable] void f(int n, int k) { [MaxIters(4)] for (int i = n; i > 0; i -= BY) { int k = 2; } }\n"
     changed = rewrite_counters(understood)
     assert changed != understood
-    for source in (macro, split):
+    for source in (macro, split, hidden):
         assert rewrite_counters(source + understood) == source + changed

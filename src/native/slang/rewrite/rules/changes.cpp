@@ -71,6 +71,13 @@ bool declares(const Scopes& scopes, NodeId part, std::string_view name)
     });
 }
 
+bool hides_variables(const Scopes& scopes, NodeId part)
+{
+    const auto& macros = scopes.in_macros();
+    return std::any_of(macros.begin(), macros.end(),
+                       [&](const Scopes::InMacro& use) { return scopes.tree().holds(part, use.name); });
+}
+
 bool holds_directive(const Tree& tree, size_t begin, size_t end)
 {
     for (auto trivia = std::lower_bound(tree.trivia().begin(), tree.trivia().end(), begin,

@@ -34,6 +34,9 @@ std::vector<syntax::NodeId> functions_to_change(const ParsedSource& source, bool
 /// Whether a part of a function declares a variable of a name.
 bool declares(const syntax::Scopes& scopes, syntax::NodeId part, std::string_view name);
 
+/// Whether a macro that stands in a part of a function names a variable.
+bool hides_variables(const syntax::Scopes& scopes, syntax::NodeId part);
+
 /// Whether `#if` or another directive stands between two bytes.
 bool holds_directive(const syntax::Tree& tree, size_t begin, size_t end);
 

@@ -36,7 +36,7 @@ private:
         if ((!is_behind && !has_next(variable)) || declares(m_scopes, body, m_tree.main(name)) ||
             !is_alone(condition, step, uses) || (is_seen && !ends_well(loop, variable, uses)))
             return;
-        const std::string sign(m_tree.main(step)), counter(m_tree.text(name)), one = counter + sign + ";";
+        const std::string sign(m_tree.main(step)), counter(m_tree.plain(name)), one = counter + sign + ";";
         const std::string value = is_behind ? counter : cat("(", counter, " ", sign[0], " 1)");
         m_changes.replace(m_tree.begin(step), m_tree.end(step), condition == step ? value + " != 0" : value);
         const bool is_braced = is_seen && !m_tree.may_hold_statements(loop);
@@ -44,17 +44,17 @@ private:
             m_changes.before(m_tree.begin(loop), "{ ");
         if (is_seen)
             m_changes.behind(m_tree.end(loop), cat(" ", one, is_braced ? " }" : ""));
-        for (const Exit& exit : uses.exits())
-            if (is_seen && exit.target == loop && m_tree.is(exit.node, Kind::break_)) {
-                m_changes.before(m_tree.begin(exit.node), cat("{ ", counter, sign == "--" ? "++" : "--", "; "));
-                m_changes.behind(m_tree.end(exit.node), " }");
-            }
         if (m_tree.is(body, Kind::block)) {
             m_changes.behind(m_tree.begin(body) + 1, " " + one);
         } else {
             m_changes.before(m_tree.begin(body), cat("{ ", one, " "));
             m_changes.behind(m_tree.end(body), " }");
         }
+        for (const Exit& exit : uses.exits())
+            if (is_seen && exit.target == loop && m_tree.is(exit.node, Kind::break_)) {
+                m_changes.before(m_tree.begin(exit.node), cat("{ ", counter, sign == "--" ? "++" : "--", "; "));
+                m_changes.behind(m_tree.end(exit.node), " }");
+            }
     }
 
     /// `i--` of `i-- > 0` or `i--`.
@@ -129,6 +129,8 @@ private:
     /// Whether the step behind a loop can be undone at all that ends the loop but its condition and `return`.
     bool ends_well(NodeId loop, uint32_t variable, const Uses& uses) const
     {
+        if (m_tree.is(m_tree.parent(loop), Kind::label))
+            return false;
         return std::all_of(uses.exits().begin(), uses.exits().end(), [&](const Exit& exit) {
             const bool is_inside = exit.target != loop && exit.target != none && m_tree.holds(loop, exit.target);
             return !m_tree.holds(loop, exit.node) || exit.target == none || is_inside ||

@@ -84,6 +84,8 @@ private:
     /// Whether the body names something else as the step does, or does things behind its last statement.
     bool is_seen_otherwise(NodeId step, NodeId body) const
     {
+        if (hides_variables(m_scopes, step))
+            return true;
         for (NodeId n = step; n < step + m_tree[step].size; ++n)
             if (m_tree.is(n, Kind::lambda) || (m_tree.is(n, Kind::name) && declares(m_scopes, body, m_tree.main(n))))
                 return true;

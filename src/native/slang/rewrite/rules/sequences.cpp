@@ -134,7 +134,7 @@ void split_chain(const ParsedSource& source, NodeId statement, Changes& changes)
         inner = chained(tree, tree.child(tree.child(statement, 2), 2));
     else if (tree.is(statement, Kind::expression) && tree.is(statement + 1, Kind::assign))
         inner = chained(tree, tree.child(statement + 1, 1));
-    if (inner == none)
+    if (inner == none || hides_variables(source.scopes(), statement))
         return;
     const NodeId path = inner + 1;
     const NodeId root = root_of(tree, path);
