@@ -12,6 +12,7 @@ from ..compiler.modules.facts import (
     may_name,
     reached_words,
     sees_threads,
+    unread_functions,
     writes_view,
 )
 from ..errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
@@ -241,6 +242,12 @@ def warnings_of(request: Request, planned: Planned) -> tuple[str, ...]:
                 f"{call}: _result has no gradient to read, so all gradients are zero; attach one with with_grads() or "
                 "pass a DiffPair"
             )
+        texts += [
+            f"{call}: '{name}' (line {line}) holds what is not understood, a macro or `#if` that cuts through statements perhaps, so "
+            "what Slang differentiates wrongly is not mended in it. Write it out, or set SLANGPY_CHECK_GRADIENTS=1 to check the "
+            "numbers; see docs/gradients.md"
+            for name, line in unread_functions(request.module, planned.resolved.call_name)
+        ]
         texts += lost_share_warnings(request.module, planned.resolved.call_name, request.label)
     return tuple(texts)
 

@@ -64,6 +64,7 @@ FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
     "steps-in-conditions": _trips,
     "run-time-counters": _trips,
     "nested-loops": lambda a, b, v, n: _trips(a, b, v, 10),
+    "do-counters": _trips,
     "do-continue": lambda a, b, v, n: v[0] * b,
     "while-loops": _left_early,
     "no-diff-values": lambda a, b, v, n: 0.6 * b + a * b * b * b,

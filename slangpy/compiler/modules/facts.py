@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ...base import libslang
-from .sources import sources_of
+from .sources import sources_of, texts_of
 
 _THREADS = re.compile(r"groupshared|[Bb]arrier|^(?:[Ww]ave|Quad|[Ss]ubgroup|Workgroup|gl_|cuda)[A-Z]|_asm$")
 """Words that show which invocations share a group."""
@@ -50,6 +50,11 @@ class TextFacts:
     def may_loop(self, name: str) -> bool:
         """Whether functions of a name, or what they name, have a loop that is not unrolled, or no body is there."""
         return self._facts.may_loop(name)
+
+    def unread_functions(self, name: str) -> list[tuple[str, int]]:
+        """Functions of a name, and those that they name, that Slang may differentiate and that the parser does not understand,
+        each with its line."""
+        return self._facts.unread_functions(name)
 
     def reached_words(self, name: str) -> frozenset[str]:
         """The words in functions of a name and in those that they name; none where none has a body."""
@@ -95,6 +100,23 @@ def may_loop(module: Any, name: str) -> bool:
     """Whether a function, or one that it calls, has a loop that is not unrolled (True if its text is not at hand)."""
     facts = facts_of(module)
     return facts is None or facts.may_loop(name)
+
+
+def unread_functions(module: Any, name: str) -> list[tuple[str, int]]:
+    """Functions that a call of `name` differentiates and that the parser does not understand, with their lines in their own
+    sources: nothing is rewritten in them."""
+    facts = facts_of(module)
+    if facts is None:
+        return []
+    found = []
+    for function, line in facts.unread_functions(name.rpartition(".")[2].rpartition("::")[2].partition("<")[0]):
+        for text in texts_of(module._compiled):
+            lines = (text or "").count("\n") + 1
+            if line <= lines:
+                break
+            line -= lines
+        found.append((function, line))
+    return found
 
 
 def reached_words(module: Any, name: str) -> frozenset[str]:

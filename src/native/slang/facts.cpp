@@ -147,6 +147,21 @@ bool Facts::may_loop(std::string_view function) const
     return nodes.empty() || std::any_of(nodes.begin(), nodes.end(), loops);
 }
 
+std::vector<std::pair<std::string, size_t>> Facts::unread_functions(std::string_view function) const
+{
+    std::vector<std::pair<std::string, size_t>> found;
+    for (const NodeId node : reached(function)) {
+        const Function* declared = m_scopes->function(node);
+        const bool is_derived = declared && declared->may_be_differentiable &&
+            attribute(*m_tree, node, "BackwardDerivative") == none;
+        if (!is_derived || m_tree->is_understood(node))
+            continue;
+        const std::string_view before = std::string_view(m_text).substr(0, m_tree->begin(node));
+        found.emplace_back(declared->name, 1 + size_t(std::count(before.begin(), before.end(), '\n')));
+    }
+    return found;
+}
+
 bool Facts::keeps_statics() const
 {
     if (std::any_of(m_tree->macros().begin(), m_tree->macros().end(), declares_static))

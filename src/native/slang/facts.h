@@ -56,6 +56,9 @@ public:
     std::set<std::string_view> reached_words(std::string_view function) const;
     /// Whether one of these has a loop that is not unrolled, or no body is there.
     bool may_loop(std::string_view function) const;
+    /// Those that may be differentiable, have no derivative of their own and were not understood: names, and their
+    /// lines.
+    std::vector<std::pair<std::string, size_t>> unread_functions(std::string_view function) const;
     /// All that functions of a name do with their parameter of that index, or with a field in it.
     unsigned view_uses(const std::string& function, size_t index, const Fields& fields) const;
     /// The functions, and the parameters of them, that a parameter is passed to inside of `bwd_diff`; none where it is

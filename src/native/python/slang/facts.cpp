@@ -79,6 +79,11 @@ void bind_slang_facts(nb::module_& m)
             "may_loop", [](const Facts& facts, const std::string& name) { return facts.may_loop(name); },
             nb::arg("function"), "Whether one of these has a loop that is not unrolled, or no body is there.")
         .def(
+            "unread_functions",
+            [](const Facts& facts, const std::string& name) { return facts.unread_functions(name); },
+            nb::arg("function"),
+            "Those of these that Slang may differentiate and that were not understood: names, and their lines.")
+        .def(
             "view_uses",
             [](const Facts& facts, const std::string& function, size_t index, const std::vector<std::string>& fields) {
                 return names_of(facts.view_uses(function, index, fields));

@@ -2,22 +2,25 @@
 
 #include "core/error.h"
 #include "slang/rewrite/carried.h"
-#include "slang/rewrite/counters.h"
 #include "slang/rewrite/detached.h"
 #include "slang/rewrite/diagonals.h"
 #include "slang/rewrite/elements.h"
 #include "slang/rewrite/host.h"
 #include "slang/rewrite/inline.h"
 #include "slang/rewrite/inouts.h"
-#include "slang/rewrite/loops.h"
 #include "slang/rewrite/merges.h"
-#include "slang/rewrite/no_diff.h"
 #include "slang/rewrite/outs.h"
 #include "slang/rewrite/parts.h"
 #include "slang/rewrite/paths.h"
 #include "slang/rewrite/reads.h"
+#include "slang/rewrite/rules/condition_steps.h"
+#include "slang/rewrite/rules/counters.h"
+#include "slang/rewrite/rules/do_loops.h"
+#include "slang/rewrite/rules/nested_loops.h"
+#include "slang/rewrite/rules/no_diff_calls.h"
+#include "slang/rewrite/rules/sequences.h"
+#include "slang/rewrite/rules/while_loops.h"
 #include "slang/rewrite/scalars.h"
-#include "slang/rewrite/sequences.h"
 
 #include <slang.h>
 
@@ -49,7 +52,14 @@ void cyclic_imports(EditedText& text, const RuleContext& context)
 {
     text.apply(name_cyclic_imports(text.text(), context.around));
 }
-void sequences(EditedText& text, const RuleContext&) { rewrite_sequences(text); }
+void sequences(EditedText& text, const RuleContext& context)
+{
+    on_tree<without_brackets>(text, context);
+    on_tree<without_commas>(text, context);
+    on_tree<without_brackets>(text, context); // `x.y = a, (z.x = b);`
+    on_tree<without_chains>(text, context);
+    on_tree<without_chains>(text, context); // `w.x = z = x.y = a;`
+}
 void remainders(EditedText& text, const RuleContext& context)
 {
     if (context.has_remainders)
@@ -70,7 +80,7 @@ const std::vector<Rule> table = {
      cyclic_imports},
     {{"no-diff-calls", "no_diff in front of a call of a differentiable function is ignored", "shader-slang#10726", "",
       "", reshape},
-     alone<rewrite_no_diff>},
+     on_tree<hold_no_diff_calls>},
     {{"assignments-in-expressions",
       "parts written inside expressions (commas, chains, brackets) have the faults of those written in statements, "
       "which are mended",
@@ -78,19 +88,22 @@ const std::vector<Rule> table = {
      sequences},
     {{"steps-in-conditions", ".bwds of a loop that counts down in its condition from a run-time value does not compile",
       "[MaxIters(8)] while (i-- > 0) x *= a;", "", "", reshape},
-     alone<rewrite_condition_steps>},
+     on_tree<move_condition_steps>},
     {{"run-time-counters", ".bwds of a loop whose counter begins with a run-time value does not compile",
       "[MaxIters(8)] for (int i = n; i > 0; i--) x *= a;", "", "", reshape},
-     alone<rewrite_counters>},
+     on_tree<move_counter_steps>},
     {{"nested-loops", "the states of nested loops are sized in one order and indexed in the other: wrong gradients",
       "for (int i = 0; i < 2; i++) for (int j = 0; j < 5; j++) x *= a;", "", "", reshape},
-     alone<rewrite_nested_loops>},
+     on_tree<make_room_in_nests>},
     {{"do-continue", "continue in a do loop that runs once is ignored in SPIR-V, and crashes .bwds",
       "do { if (a > 0) continue; x *= a; } while (false);", "", "", reshape},
-     alone<rewrite_do_loops>},
+     on_tree<for_of_do_with_continue>},
+    {{"do-counters", ".bwds of a do loop that counts from a run-time value does not compile",
+      "[MaxIters(8)] do { x *= a; i--; } while (i > 0);", "", "", reshape},
+     on_tree<for_of_do_with_counter>},
     {{"while-loops", "gradients of while loops with break are wrong; others crash .bwds",
       "while (i < n) { if (x > 3) break; x *= a; i++; }", "", "", reshape},
-     alone<rewrite_while_loops>},
+     on_tree<for_of_while>},
     {{"no-diff-values", "a no_diff parameter as a component or assigned to an element is an internal error or a crash",
       "float3(k, x, k) * a", "", "", annotate},
      with_imports<rewrite_detached>},

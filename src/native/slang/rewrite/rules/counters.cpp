@@ -1,0 +1,124 @@
+#include "slang/rewrite/rules/counters.h"
+
+#include "slang/rewrite/rules/changes.h"
+
+#include <algorithm>
+
+namespace spy {
+namespace {
+
+using namespace syntax;
+
+class CounterRule {
+public:
+    explicit CounterRule(const ParsedSource& source) : m_tree(source.tree()), m_scopes(source.scopes()) { }
+
+    void change(NodeId function)
+    {
+        const Uses uses(m_scopes, function);
+        for (const Loop& loop : uses.loops())
+            if (m_tree.is(loop.node, Kind::for_) && loop.max_iters != none)
+                move_steps(loop.node, uses);
+    }
+    std::vector<Edit> edits() { return std::move(m_changes).edits(); }
+
+private:
+    /// `for (...; ...; i--) body`
+    void move_steps(NodeId loop, const Uses& uses)
+    {
+        const NodeId step = m_tree.child(loop, 3), body = loop_body(m_tree, loop);
+        m_begins_anywhere = false;
+        if (!m_tree.has(step) || !are_steps(step, loop) || !m_begins_anywhere || is_seen_otherwise(step, body))
+            return;
+        const std::optional<std::string> text = in_one_line(m_tree, step);
+        if (!text)
+            return;
+        const std::string steps = in_statements(step);
+        m_changes.remove(m_tree.source(), m_tree.begin(step), m_tree.end(step));
+        if (m_tree.is(body, Kind::block)) {
+            m_changes.before(m_tree.end(body) - 1, steps);
+        } else {
+            m_changes.before(m_tree.begin(body), "{ ");
+            m_changes.behind(m_tree.end(body), " " + steps + "}");
+        }
+        for (const Exit& exit : uses.exits())
+            if (exit.target == loop && m_tree.is(exit.node, Kind::continue_)) {
+                m_changes.before(m_tree.begin(exit.node), "{ " + steps);
+                m_changes.behind(m_tree.end(exit.node), " }");
+            }
+    }
+
+    /// Whether an expression only steps plain variables: `i++`, `--i`, `i += 2`, `i = i - 1`, commas between them.
+    bool are_steps(NodeId step, NodeId loop)
+    {
+        if (m_tree.is(step, Kind::binary) && m_tree.main(step) == ",")
+            return are_steps(m_tree.child(step, 0), loop) && are_steps(m_tree.child(step, 1), loop);
+        const bool is_counted = m_tree.is(step, Kind::prefix) || m_tree.is(step, Kind::postfix);
+        if (!m_tree.is(step, Kind::assign) && !(is_counted && (m_tree.main(step) == "++" || m_tree.main(step) == "--")))
+            return false;
+        const NodeId counter = m_tree.child(step, 0);
+        const uint32_t variable = m_scopes.variable_of(counter);
+        if (!m_tree.is(counter, Kind::name) || variable == none)
+            return false;
+        m_begins_anywhere |= !begins_with_number(variable, m_tree.child(loop, 1));
+        return true;
+    }
+
+    /// Whether the first part of a header gives a variable a number.
+    bool begins_with_number(uint32_t variable, NodeId init) const
+    {
+        for (NodeId n = init; n < init + m_tree[init].size; ++n) {
+            NodeId value = none;
+            if (m_tree.is(n, Kind::declarator) && m_scopes.variable_of(n) == variable)
+                value = m_tree.child(n, 2);
+            else if (m_tree.is(n, Kind::assign) && m_scopes.variable_of(m_tree.child(n, 0)) == variable)
+                value = m_tree.child(n, 1);
+            if (value != none && m_tree.is(value, Kind::prefix) && m_tree.main(value) == "-")
+                value = m_tree.child(value, 0);
+            if (value != none && m_tree.is(value, Kind::literal))
+                return true;
+        }
+        return false;
+    }
+
+    /// Whether the body names something else as the step does, or does things behind its last statement.
+    bool is_seen_otherwise(NodeId step, NodeId body) const
+    {
+        if (hides_variables(m_scopes, step))
+            return true;
+        for (NodeId n = step; n < step + m_tree[step].size; ++n)
+            if (m_tree.is(n, Kind::lambda) || (m_tree.is(n, Kind::name) && declares(m_scopes, body, m_tree.main(n))))
+                return true;
+        for (NodeId n = body; n < body + m_tree[body].size; ++n)
+            if (m_tree.is(n, Kind::defer))
+                return true;
+        return false;
+    }
+
+    /// `i--; j++; `
+    std::string in_statements(NodeId step) const
+    {
+        if (m_tree.is(step, Kind::binary) && m_tree.main(step) == ",")
+            return in_statements(m_tree.child(step, 0)) + in_statements(m_tree.child(step, 1));
+        return *in_one_line(m_tree, step) + "; ";
+    }
+
+    const Tree& m_tree;
+    const Scopes& m_scopes;
+    bool m_begins_anywhere = false;
+    Changes m_changes;
+};
+
+} // namespace
+
+std::vector<Edit> move_counter_steps(const ParsedSource& source)
+{
+    if (source.text().find("MaxIters") == std::string::npos)
+        return {};
+    CounterRule rule(source);
+    for (const NodeId function : functions_to_change(source, true))
+        rule.change(function);
+    return rule.edits();
+}
+
+} // namespace spy

@@ -1,0 +1,48 @@
+#include "slang/rewrite/rules/no_diff_calls.h"
+
+#include "core/content_hash.h"
+#include "core/error.h"
+#include "slang/rewrite/rules/changes.h"
+
+namespace spy {
+namespace {
+
+/// Whether a node is a call, or an element of what one gives. Slang says of its members that they are no calls.
+bool is_called(const syntax::Tree& tree, syntax::NodeId n)
+{
+    if (tree.tokens()[tree[n].first].kind != syntax::TokenKind::word)
+        return false;
+    while (tree.is(n, syntax::Kind::index))
+        n = tree.child(n, 0);
+    return tree.is(n, syntax::Kind::call);
+}
+
+} // namespace
+
+std::vector<Edit> hold_no_diff_calls(const ParsedSource& source)
+{
+    using syntax::Kind;
+    const syntax::Tree& tree = source.tree();
+    if (source.text().find("no_diff") == std::string::npos)
+        return {};
+    const std::string name = "_spy_no_diff_" + content_hash(source.text());
+    Changes changes;
+    bool is_found = false;
+    for (const syntax::NodeId function : functions_to_change(source, false))
+        for (const syntax::NodeId n : tree.inside(function)) {
+            const bool is_marked = tree.is(n, Kind::prefix) && tree.main(n) == "no_diff" && is_called(tree, n + 1);
+            if (!is_marked || tree.is(tree.parent(n), Kind::expression))
+                continue;
+            changes.before(tree.begin(n), cat("no_diff ", name, "("));
+            changes.behind(tree.end(n), ")");
+            is_found = true;
+        }
+    // a file may be included more than once
+    if (is_found)
+        changes.behind(
+            source.text().size(),
+            cat("\n#ifndef ", name, "_\n#define ", name, "_\nT ", name, "<T>(T value) { return value; }\n#endif\n"));
+    return std::move(changes).edits();
+}
+
+} // namespace spy
