@@ -119,9 +119,9 @@ def _load(session: Any, name: str, path: str, source: str) -> Any:
     """A module under the name that the generated source imports it by."""
     if not path:
         return session.load_module_from_source(name, source, name)
-    module = session.load_module(path)
-    if module.name == name:
-        return module
+    if Path(path).stem == name:
+        return session.load_module(path)
+    # One of two files of one name: loaded by its path first, Slang would know that path twice.
     return session.load_module_from_source(name, Path(path).read_text("utf-8", "replace"), path)
 
 
