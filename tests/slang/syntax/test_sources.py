@@ -25,6 +25,7 @@ EXCEPTED = {
     "slangpy/slang/reduce.slang": MACROS,
     "slangpy/slang/slangpy_host.slang": MACROS,
     "slangpy/slang/slangpy_narrow.slang": MACROS,
+    "slangpy/slang/slangpy_resample.slang": MACROS,
     "slangpy/slang/tensor.slang": MACROS,
     "slangpy/slang/tensor_view.slang": MACROS,
 }
