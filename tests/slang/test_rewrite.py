@@ -898,7 +898,7 @@ def test_other_expressions_stay(body: str) -> None:
         ("c++; g[0] = x; float r[2] = g; s.p = c; S t = s;", "c++; g[0] = x; float r[2] = g; s.p = (-(-c)); S t = s;"),
         ("M n = m; int j = i; int l[2] = { i, 1 };", "M n = m; int j = i; int l[2] = { i, 1 };"),
         ("float3 v = u; v = float3(c);", "float3 v = detach(u); v = float3(detach(c));"),
-        ("(c) = x; for (x = c; x < c; x++) ;", "(c) = x; for (x = detach(c); x < c; x++) ;"),
+        ("(c) = x; for (x = c; x < c; x++) ;", "(c) = x; for (x = (-(-c)); x < c; x++) ;"),
         ("float2 v = float2(k.x, c.x);", "float2 v = float2(k.x, c.x);"),
         (
             "{ float c = x; x = length(float2(c, x)); } x = float2(c, x).y;",

@@ -3,8 +3,6 @@
 #include "core/error.h"
 #include "slang/rewrite/carried.h"
 #include "slang/rewrite/counters.h"
-#include "slang/rewrite/detached.h"
-#include "slang/rewrite/elements.h"
 #include "slang/rewrite/host.h"
 #include "slang/rewrite/loops.h"
 #include "slang/rewrite/merges.h"
@@ -12,7 +10,9 @@
 #include "slang/rewrite/outs.h"
 #include "slang/rewrite/parts.h"
 #include "slang/rewrite/paths.h"
+#include "slang/rewrite/rules/detached.h"
 #include "slang/rewrite/rules/diagonals.h"
+#include "slang/rewrite/rules/elements.h"
 #include "slang/rewrite/rules/inline.h"
 #include "slang/rewrite/rules/inouts.h"
 #include "slang/rewrite/scalars.h"
@@ -92,7 +92,7 @@ const std::vector<Rule> table = {
      alone<rewrite_while_loops>},
     {{"no-diff-values", "a no_diff parameter as a component or assigned to an element is an internal error or a crash",
       "float3(k, x, k) * a", "", "", annotate},
-     with_imports<rewrite_detached>},
+     on_tree<rewrite_detached>},
     {{"unset-tangents", ".fwds hands on a derivative that nothing set where a call may write a constant",
       "float x = 0; add(x, a);", "", "", annotate},
      on_tree<rewrite_inouts>},
@@ -107,7 +107,7 @@ const std::vector<Rule> table = {
      with_imports<rewrite_late_elements>},
     {{"elements-in-branches", "the gradient of another vector is taken where a branch writes an element",
       "if (a > 0) { v.y = a; w = v.yx; }", "", "", annotate},
-     alone<rewrite_elements>},
+     on_tree<rewrite_elements>},
     {{"elements-that-meet", "of two reads that meet in one element, one share is lost",
       "for (...) s += x[i] * x[(2 * i + 1) % 8];", "", "", annotate},
      with_imports<rewrite_paths>},

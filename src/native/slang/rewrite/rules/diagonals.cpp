@@ -11,9 +11,11 @@ namespace {
 
 using syntax::Kind, syntax::NodeId;
 
-class Function {
+class EqualIndices {
 public:
-    Function(const ParsedSource& source, NodeId function) : m_scopes(source.scopes()), m_uses(m_scopes, function) { }
+    EqualIndices(const ParsedSource& source, NodeId function)
+        : m_scopes(source.scopes()),
+          m_uses(m_scopes, function) { }
 
     /// Fields of imported types are no variables here, so every path counts.
     void search(std::map<size_t, std::string>& places) const
@@ -89,7 +91,7 @@ std::vector<Edit> rewrite_diagonals(const ParsedSource& source)
 {
     std::map<size_t, std::string> places;
     for (const NodeId function : differentiable_functions(source))
-        Function(source, function).search(places);
+        EqualIndices(source, function).search(places);
     return insertions(std::move(places));
 }
 

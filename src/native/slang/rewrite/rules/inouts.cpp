@@ -11,9 +11,9 @@ namespace {
 
 using syntax::Access, syntax::Kind, syntax::NodeId, syntax::Role, syntax::Shape, syntax::Use, syntax::Variable;
 
-class Function {
+class UnsetTangents {
 public:
-    Function(const ParsedSource& source, NodeId function)
+    UnsetTangents(const ParsedSource& source, NodeId function)
         : m_tree(source.tree()),
           m_scopes(source.scopes()),
           m_uses(m_scopes, function)
@@ -111,7 +111,7 @@ std::vector<Edit> rewrite_inouts(const ParsedSource& source)
     std::vector<Places> result;
     for (const NodeId function : differentiable_functions(source)) {
         result.push_back(places_of(source.tree(), function));
-        Function(source, function).search(result.back());
+        UnsetTangents(source, function).search(result.back());
     }
     return with_passed(source.text(), result);
 }
