@@ -412,12 +412,12 @@ OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} v
             "float c; int i = g(a, c) + 1; c = -(-c); while (b) a += c;",
         ),
         (
-            "if (g(a, c.d) > 0) { do a += c.d; while (b); }",
-            "if (g(a, c.d) > 0) { c.d = -(-c.d); do a += c.d; while (b); }",
+            "C c; if (g(a, c.d) > 0) { do a += c.d; while (b); }",
+            "C c; if (g(a, c.d) > 0) { c.d = -(-c.d); do a += c.d; while (b); }",
         ),
         (
-            "if (b) g(a, c[1]); else { g(1, c[k]); } for (;;) {}",
-            "if (b) g(a, c[1]); else { g(1, c[k]); c[k] = -(-c[k]); } for (;;) {}",
+            "float2 c; if (b) g(a, c[1]); else { g(1, c[k]); } for (;;) {}",
+            "float2 c; if (b) { g(a, c[1]); c[1] = -(-c[1]); } else { g(1, c[k]); c[k] = -(-c[k]); } for (;;) {}",
         ),
         ("float3 c; unknown(c); for (;;) {}", "float3 c; unknown(c); c = -(-c); for (;;) {}"),
         (
@@ -427,6 +427,12 @@ OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} v
         (  # an element that a call writes behind a loop
             "float2 c = a; for (;;) { b += c.x; } g(a, c.y);",
             "float2 c = a; for (;;) { b += c.x; } c = -(-c); g(a, c.y);",
+        ),
+        ("float2 c; sincos(a, b, c.x); for (;;) {}", "float2 c; sincos(a, b, c.x); b = -(-b); c.x = -(-c.x); for (;;) {}"),
+        ("if (b) g(a, b); else b = 1; for (;;) {}", "if (b) { g(a, b); b = -(-b); } else b = 1; for (;;) {}"),
+        (
+            "[MaxIters(2)] do g(a, b); while (b); for (;;) {}",
+            "[MaxIters(2)] do { g(a, b); b = -(-b); } while (b); for (;;) {}",
         ),
         ("float2 c = { g(a, b), 1 }; for (;;) {}", "float2 c = { g(a, b), 1 }; b = -(-b); for (;;) {}"),
     ],
@@ -524,9 +530,7 @@ def test_reads_that_stay(body: str) -> None:
         "S c; unknown(c, c.x); const float d[2] = e; unknown(d); for (;;) {}",
         "S c; s(c); c.method(a);",
         "g(a, c[i++]); g(a, c[k()]); for (;;) {}",
-        "if (b) g(a, b); else b = 1; for (;;) {}",
         "for (;;) { S c; } g(a, c.y); float2 d = a; g(d.x, b);",
-        "[MaxIters(2)] do g(a, b); while (b); for (;;) {}",
         "for (float c = g(a, b); ; ) a += b; while (b) {}",
         "g(a, b); for (;;) { ",  # brackets do not match
     ],

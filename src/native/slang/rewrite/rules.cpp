@@ -7,7 +7,6 @@
 #include "slang/rewrite/loops.h"
 #include "slang/rewrite/merges.h"
 #include "slang/rewrite/no_diff.h"
-#include "slang/rewrite/outs.h"
 #include "slang/rewrite/parts.h"
 #include "slang/rewrite/paths.h"
 #include "slang/rewrite/rules/detached.h"
@@ -15,6 +14,7 @@
 #include "slang/rewrite/rules/elements.h"
 #include "slang/rewrite/rules/inline.h"
 #include "slang/rewrite/rules/inouts.h"
+#include "slang/rewrite/rules/outs.h"
 #include "slang/rewrite/scalars.h"
 #include "slang/rewrite/sequences.h"
 
@@ -101,10 +101,10 @@ const std::vector<Rule> table = {
      with_imports<rewrite_scalars>},
     {{"calls-before-loops", "what a call wrote and a loop adds gets its gradient once, or not at all",
       "f(a, c); for (int i = 0; i < 3; i++) s += c;", "", "", annotate},
-     with_imports<rewrite_outs>},
+     on_tree<rewrite_outs>},
     {{"elements-behind-loops", "a vector that a loop adds and whose element a call then writes gets one share too many",
       "for (int i = 0; i < 3; i++) w += v; f(a, v.y);", "", "", annotate},
-     with_imports<rewrite_late_elements>},
+     on_tree<rewrite_late_elements>},
     {{"elements-in-branches", "the gradient of another vector is taken where a branch writes an element",
       "if (a > 0) { v.y = a; w = v.yx; }", "", "", annotate},
      on_tree<rewrite_elements>},
