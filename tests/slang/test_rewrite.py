@@ -24,7 +24,6 @@ rewrite_elements = _by("elements-in-branches")
 rewrite_merges = _by("parts-in-branches")
 rewrite_parts = _by("parts-of-elements")
 rewrite_paths = _by("elements-that-meet")
-rewrite_reads = _by("run-time-elements")
 rewrite_scalars = _by("scalar-operands")
 rewrite_sequences = _by("assignments-in-expressions")
 inline_differentiable = _by("second-derivatives")
@@ -317,7 +316,7 @@ _MARK = "[__unsafeForceInlineEarly]"
         "[ Differentiable ]@\n[MaxIters(3)]\nT f<T : IFloat, let N : int>(vector<T, N> x) where T : IOther\n{ return x; }",
         "[BackwardDifferentiable]@ public float f(float x = 1.0f) { return x; }",
         "struct S { [Differentiable]@ [mutating] void f(float k) { x = k; } [Differentiable]@ __init(float k) { x = k; } }",
-        "struct S { property y { [Differentiable]@ get { return x; } } }",
+        "struct S { property y : float { [Differentiable]@ get { return x; } } }",
         "struct S { [Differentiable]@ float at(float x) { return inner.at(x); } }",  # of another value
     ],
 )
@@ -416,12 +415,12 @@ OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} v
             "float c; int i = g(a, c) + 1; c = -(-c); while (b) a += c;",
         ),
         (
-            "if (g(a, c.d) > 0) { do a += c.d; while (b); }",
-            "if (g(a, c.d) > 0) { c.d = -(-c.d); do a += c.d; while (b); }",
+            "C c; if (g(a, c.d) > 0) { do a += c.d; while (b); }",
+            "C c; if (g(a, c.d) > 0) { c.d = -(-c.d); do a += c.d; while (b); }",
         ),
         (
-            "if (b) g(a, c[1]); else { g(1, c[k]); } for (;;) {}",
-            "if (b) g(a, c[1]); else { g(1, c[k]); c[k] = -(-c[k]); } for (;;) {}",
+            "float2 c; if (b) g(a, c[1]); else { g(1, c[k]); } for (;;) {}",
+            "float2 c; if (b) { g(a, c[1]); c[1] = -(-c[1]); } else { g(1, c[k]); c[k] = -(-c[k]); } for (;;) {}",
         ),
         ("float3 c; unknown(c); for (;;) {}", "float3 c; unknown(c); c = -(-c); for (;;) {}"),
         (
@@ -431,6 +430,12 @@ OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} v
         (  # an element that a call writes behind a loop
             "float2 c = a; for (;;) { b += c.x; } g(a, c.y);",
             "float2 c = a; for (;;) { b += c.x; } c = -(-c); g(a, c.y);",
+        ),
+        ("float2 c; sincos(a, b, c.x); for (;;) {}", "float2 c; sincos(a, b, c.x); b = -(-b); c.x = -(-c.x); for (;;) {}"),
+        ("if (b) g(a, b); else b = 1; for (;;) {}", "if (b) { g(a, b); b = -(-b); } else b = 1; for (;;) {}"),
+        (
+            "[MaxIters(2)] do g(a, b); while (b); for (;;) {}",
+            "[MaxIters(2)] do { g(a, b); b = -(-b); } while (b); for (;;) {}",
         ),
         ("float2 c = { g(a, b), 1 }; for (;;) {}", "float2 c = { g(a, b), 1 }; b = -(-b); for (;;) {}"),
     ],
@@ -485,6 +490,7 @@ PATHS = "struct B : IDifferentiable { float z[4]; B q[2]; int k[4]; float w; Ten
         ("B b; a = b.q[n].z[0] + b.q[0].z[0];", "B b; a = PICK(PICK(b.q, int(n)).z, int(0)) + b.q[0].z[0];"),
         ("for (int i;;i++) a = x[i] * x[i + n];", "for (int i;;i++) a = PICK(x, int(i)) * PICK(x, int(i + n));"),
         ("a = x[n]; n = 2; a += x[n];", "a = PICK(x, int(n)); n = 2; a += PICK(x, int(n));"),
+        ("float3 v; a = v[n]; v.x += a;", "float3 v; a = PICK(v, int(n)); v.x = v.x + ( a);"),
     ],
 )
 def test_reads_that_may_meet(body: str, expected: str) -> None:
@@ -502,6 +508,7 @@ def test_reads_that_may_meet(body: str, expected: str) -> None:
         "for (int i;;i++) a = x[i] * x[i] + x[0];",
         "a = x[n]; for (int i;;i++) a += x[i];",
         "a = x[N] + x[0];",
+        "float3 v; a = v[n]; v.y = a;",
         "[ForceUnroll] for (int i;;i++) { int k = 2 * i; a = x[i] * x[2 * i] + x[k] + x[0]; }",
         "B b; a = b.k[n] + b.k[0]; a = b.t[n] + b.t[0]; a = b.w[n] + b.w[0];",
         "int y[3]; a = y[n] + y[0]; a = g[n] + g[0]; B b; x[n] = b.z[n];",
@@ -526,9 +533,7 @@ def test_reads_that_stay(body: str) -> None:
         "S c; unknown(c, c.x); const float d[2] = e; unknown(d); for (;;) {}",
         "S c; s(c); c.method(a);",
         "g(a, c[i++]); g(a, c[k()]); for (;;) {}",
-        "if (b) g(a, b); else b = 1; for (;;) {}",
         "for (;;) { S c; } g(a, c.y); float2 d = a; g(d.x, b);",
-        "[MaxIters(2)] do g(a, b); while (b); for (;;) {}",
         "for (float c = g(a, b); ; ) a += b; while (b) {}",
         "g(a, b); for (;;) { ",  # brackets do not match
     ],
@@ -596,60 +601,6 @@ def test_elements_written_beside_branches_and_behind_loops(body: str, expected: 
 def test_other_elements_stay(body: str) -> None:
     source = f"[Differentiable] void f(int n, float3 w, inout float3 v) {{ {body} }}"
     assert rewrite_elements(source) == source
-
-
-PICKED = [
-    # the variable, the statement, and what becomes of it
-    ("float v[3]", "y = v[n] + v[0];", "y = PICK(v, int(n)) + v[0];"),
-    ("float2x3 v", "y = v[n][1] + v[0].x;", "y = PICK(v, int(n), int(1)) + v[0].x;"),
-    ("float3 v", "v.x = v[n];", "v.x = PICK(v, int(n));"),
-    ("float v[4]", "y = v[int(v[n])];", "y = PICK(v, int(int(PICK(v, int(n)))));"),
-    ("float3 v", "for (int i = 0; i < n; i++) { v[i] += v.y; }", "for (int i = 0; i < n; i++) { v[i] += PICK(v, 1); }"),
-    ("float v[2][3]", "y = v[n][i] + v[0][0];", "y = PICK(v, int(n), int(i)) + v[0][0];"),
-    ("float v[3]", "y = sin(v[n]) * v[i];", "y = sin(PICK(v, int(n))) * PICK(v, int(i));"),
-]
-STAYS = [
-    ("float v[3]", "y = v[n] * v[n];"),  # always one element
-    ("float v[3]", "v[n] = y; v[0] += y; ++v[n];"),  # writes
-    ("float v[3]", "set(v[n], v[0]);"),  # may write
-    ("float v[3]", "for (int i = 0; i < n; i++) { y += v[i] * v[0]; }"),
-    ("float v[SIZE]", "y = v[n] + v[0];"),  # not known here
-    ("int v[3]", "y = v[n] + v[0];"),
-    ("float v", "y = t[n] + t[0];"),
-    ("float v[3]", "if (n > 1) { float v[2]; y = v[n] + v[0]; }"),  # two of one name
-    ("float v[3]", "[ForceUnroll] for (int i = 0; i < 3; i++) { y += v[i] * v[0]; }"),
-]
-
-
-@pytest.mark.parametrize(("variable", "body", "expected"), PICKED)
-def test_elements_that_are_read_by_run_time_indices(variable: str, body: str, expected: str) -> None:
-    head = "[Differentiable]\nfloat f(%s, int n, int i, float y) { %s return y; }\n"
-    found = rewrite_reads(head % (variable, body))
-    pick = re.search(r"_spy_pick_\w+", found)
-    assert pick and found.count("\n") == 2
-    lines = found.replace(pick[0], "PICK").split("\n")
-    assert lines[0].startswith(f"[Differentiable] float PICK({variable}") or variable in lines[0]
-    assert lines[1] == (head % (variable, expected)).split("\n")[1]
-
-
-@pytest.mark.parametrize(("variable", "body"), STAYS)
-def test_other_reads_stay(variable: str, body: str) -> None:
-    source = f"[Differentiable] float f({variable}, int n, float y) {{ {body} return y; }}"
-    assert rewrite_reads(source) == source
-    mixed = f"float f(float v[3], int n, float y) {{ {PICKED[0][1]} return y; }} // Differentiable"
-    assert rewrite_reads(mixed) == mixed
-
-
-def test_methods_and_scopes_have_their_own_reads() -> None:
-    body = "{ return v[n] + v[0]; }"
-    source = (
-        f"struct S {{ [Differentiable] float f(float v[3], int n) {body} [Differentiable] float g(float v[3], int n) {body} }}\n"
-        f"[Differentiable] float h(float v[3], int n) {body}\ninterface I {{ [Differentiable] float k(float v[3], int n) {body} }}\n"
-    )
-    found = rewrite_reads(source)
-    assert found.count("[Differentiable] static float _spy_pick_") == 1  # for both methods
-    assert found.split("\n")[1].startswith("[Differentiable] float _spy_pick_")
-    assert found.split("\n")[2] == source.split("\n")[2]
 
 
 @pytest.mark.parametrize(
@@ -726,8 +677,8 @@ def test_loops_behind_no_elements_stay(body: str) -> None:
         ("m[k][q[k][k]] = a;", "m[k][APART(q[k][k])] = a;"),
         ("for (int i = 0; i < n; i++) m[i][i] = a;", "for (int i = 0; i < n; i++) m[i][APART(i)] = a;"),
         (
-            "for (int i = 0;;) for (int j = 0;;) { j = i; m[i][j] = a; }",
-            "for (int i = 0;;) for (int j = 0;;) { j = i; m[i][APART(j)] = a; }",
+            "for (int i = 0;; i++) for (int j = 0;;) { j = i; m[i][j] = a; }",
+            "for (int i = 0;; i++) for (int j = 0;;) { j = i; m[i][APART(j)] = a; }",
         ),
         ("var u = uint2(n); b = m[u.x][u.x] = a;", "var u = uint2(n); b = m[u.x][APART(u.x)] = a;"),
     ],
@@ -960,7 +911,7 @@ def test_other_expressions_stay(body: str) -> None:
         ("c++; g[0] = x; float r[2] = g; s.p = c; S t = s;", "c++; g[0] = x; float r[2] = g; s.p = (-(-c)); S t = s;"),
         ("M n = m; int j = i; int l[2] = { i, 1 };", "M n = m; int j = i; int l[2] = { i, 1 };"),
         ("float3 v = u; v = float3(c);", "float3 v = detach(u); v = float3(detach(c));"),
-        ("(c) = x; for (x = c; x < c; x++) ;", "(c) = x; for (x = detach(c); x < c; x++) ;"),
+        ("(c) = x; for (x = c; x < c; x++) ;", "(c) = x; for (x = (-(-c)); x < c; x++) ;"),
         ("float2 v = float2(k.x, c.x);", "float2 v = float2(k.x, c.x);"),
         (
             "{ float c = x; x = length(float2(c, x)); } x = float2(c, x).y;",

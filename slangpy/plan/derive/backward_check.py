@@ -1,7 +1,7 @@
 """Elements whose reverse derivative Slang 2026.12 loses in silence. Where one array, matrix or vector is read by a run-time
 index and by another one, or changed at an element behind the read, the share of one read replaces that of the other where
-both meet the same element. Such reads become calls before the compiler sees them (src/native/slang/rewrite/reads.cpp and
-paths.cpp), and here; what is left, by macros for example, is found by a scan without types, which warns.
+both meet the same element. Such reads become calls before the compiler sees them (src/native/slang/rewrite/paths.cpp), and
+here; what is left, by macros for example, is found by a scan without types, which warns.
 
 Measured to be right, and not reported: a loop before the other read, a branch or conditional of its own for one of them, a
 variable filled by elements, and `v.x` of a vector where nothing changes it.

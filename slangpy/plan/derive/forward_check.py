@@ -80,7 +80,7 @@ def survey_of(module: Any) -> Survey:
     known = getattr(loaded, "_forward_survey", None)
     if known is None:
         known = Survey()
-        rules = ["run-time-elements", "elements-that-meet"]  # what they change needs no warning
+        rules = ["elements-that-meet"]  # what it changes needs no warning
         texts = [_COMMENT.sub(" ", libslang.rewrite_alone(text, rules)) for text in filter(None, texts_of(loaded))]
         for text in texts:
             _scan(text, known)

@@ -90,6 +90,7 @@ def test_two_declarations_in_one_scope_are_doubtful() -> None:
         ("nowhere(x, y * 2);", [("x", "unknown", "x"), ("y", "read", "y")]),
         ("sin(x); float3(x, y, 0); min<float>(x, y);", [("x", "read", "x"), ("x", "read", "x"), ("y", "read", "y"),
                                                         ("x", "read", "x"), ("y", "read", "y")]),
+        ("matrix<float, 1, 2>(x, y); float[1](x);", [("x", "read", "x"), ("y", "read", "y"), ("x", "read", "x")]),
         ("sincos(x, y, z);", [("x", "read", "x"), ("y", "passed", "y"), ("z", "passed", "z")]),
         ("s.bump(x); s.look(); s.q[0].odd();", [("s", "passed", "s"), ("x", "read", "x"), ("s", "read", "s"),
                                                 ("s", "unknown", "s.q[0]")]),

@@ -1,5 +1,7 @@
 #include "slang/rewrite/bracketed.h"
 
+#include "slang/syntax/uses.h"
+
 #include <algorithm>
 
 namespace spy {
@@ -17,16 +19,8 @@ bool is_float_type(std::string_view word)
 
 bool only_reads_arguments(std::string_view function)
 {
-    static const BracketedText::Names names = {
-        "abs",    "acos",     "all",         "any",        "asfloat", "asin",    "asuint", "atan",      "atan2",
-        "ceil",   "clamp",    "cos",         "cosh",       "cross",   "degrees", "detach", "dot",       "exp",
-        "exp2",   "floor",    "fma",         "fmod",       "frac",    "isinf",   "isnan",  "length",    "lerp",
-        "log",    "log10",    "log2",        "mad",        "max",     "min",     "mul",    "normalize", "pow",
-        "printf", "radians",  "rcp",         "reflect",    "refract", "round",   "rsqrt",  "saturate",  "select",
-        "sign",   "sin",      "sinh",        "smoothstep", "sqrt",    "step",    "tan",    "tanh",      "transpose",
-        "trunc",  "distance", "determinant", "diffPair",   "print",   "load",    "if",     "for",       "while",
-        "switch", "return",   "float",       "half",       "double",  "int",     "uint",   "bool"};
-    return names.count(function) > 0;
+    static const BracketedText::Names words = {"if", "for", "while", "switch", "return"};
+    return words.count(function) > 0 || syntax::only_reads_arguments(function);
 }
 
 BracketedText::BracketedText(std::string_view text) : m_text(text), m_tokens(tokens_of(text, false))

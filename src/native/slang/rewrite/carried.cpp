@@ -136,7 +136,7 @@ private:
     }
 
     /// Whether a loop copies a struct or array that a __subscript or an unknown call wrote: Slang counts its gradient
-    /// once. What known calls write is passed through the operation behind them (outs.h).
+    /// once. What known calls write is passed through the operation behind them (rules/outs.h).
     static bool copies_wrong(const Variable& variable, const Loops::Loop& loop, const Loops& loops,
                              const std::vector<size_t>& calls)
     {

@@ -157,18 +157,6 @@ void FunctionTable::read_struct(const BracketedText& text, size_t i)
     }
 }
 
-/// What the struct or interface at i says that it is.
-void FunctionTable::read_bases(const BracketedText& text, size_t i)
-{
-    static const BracketedText::Names bases = {"IDifferentiable", "IFloat", "__BuiltinFloatingPointType"};
-    int depth = 0; // in generic arguments
-    for (size_t k = i + 2; text.at(k) != "{" && text.at(k) != ";" && text.at(k) != "where" && k < text.size(); ++k) {
-        depth += text.at(k) == "<" ? 1 : text.at(k) == ">" ? -1 : 0;
-        if (depth == 0 && (bases.count(text.at(k)) || is_differentiable(text.at(k))))
-            m_differentiable.emplace(text.at(i + 1));
-    }
-}
-
 void FunctionTable::read_alias(const BracketedText& text, const TypeAlias& alias)
 {
     const std::string_view name = text.at(alias.name), type = text.at(alias.type);
@@ -181,8 +169,6 @@ void FunctionTable::read_alias(const BracketedText& text, const TypeAlias& alias
     }
     if (m_holders.count(type))
         m_holders.emplace(name);
-    if (is_float_type(type) || is_differentiable(type))
-        m_differentiable.emplace(name);
 }
 
 void FunctionTable::read_types(const BracketedText& text)
@@ -190,9 +176,6 @@ void FunctionTable::read_types(const BracketedText& text)
     for (size_t i = 0; i + 1 < text.size(); ++i)
         if (text.at(i) == "struct")
             read_struct(text, i);
-    for (size_t i = 0; i + 1 < text.size(); ++i)
-        if (text.at(i) == "struct" || text.at(i) == "interface")
-            read_bases(text, i);
     for (size_t i = 0; i + 1 < text.size(); ++i)
         if (const TypeAlias alias = alias_at(text, i); alias.name != npos)
             read_alias(text, alias);
@@ -257,11 +240,6 @@ bool is_struct(const FunctionTable& own, const FunctionTables& imported, std::st
 bool is_renamed(const FunctionTable& own, const FunctionTables& imported, std::string_view name)
 {
     return holds_anywhere(own, imported, &FunctionTable::is_renamed, name);
-}
-
-bool is_differentiable(const FunctionTable& own, const FunctionTables& imported, std::string_view name)
-{
-    return holds_anywhere(own, imported, &FunctionTable::is_differentiable, name);
 }
 
 bool holds_memory(const FunctionTable& own, const FunctionTables& imported, std::string_view name)

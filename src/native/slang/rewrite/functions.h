@@ -46,9 +46,6 @@ public:
     bool is_array_alias(std::string_view name) const { return m_aliases.count(name) > 0; }
     /// Whether a name is another one of a struct.
     bool is_renamed(std::string_view name) const { return m_renamed.count(name) > 0; }
-    /// Whether a name is known as that of values with derivatives: a struct that says so, a generic parameter or
-    /// interface of such ones, another name of floats, vectors, matrices, structs, or arrays of them.
-    bool is_differentiable(std::string_view name) const { return m_differentiable.count(name) > 0; }
     /// Whether a struct has fields of buffers, textures, tensors or pointers, and so is not a mere value.
     bool holds_memory(std::string_view name) const { return m_holders.count(name) > 0; }
 
@@ -56,12 +53,11 @@ private:
     void read(const BracketedText& text);
     void read_types(const BracketedText& text);
     void read_struct(const BracketedText& text, size_t i);
-    void read_bases(const BracketedText& text, size_t i);
     void read_alias(const BracketedText& text, const TypeAlias& alias);
 
     std::map<std::string, std::vector<DeclaredFunction>, std::less<>> m_functions;
     std::map<std::string, FieldTypes, std::less<>> m_fields;
-    std::set<std::string, std::less<>> m_structs, m_aliases, m_renamed, m_holders, m_differentiable;
+    std::set<std::string, std::less<>> m_structs, m_aliases, m_renamed, m_holders;
 };
 
 using FunctionTables = std::vector<std::shared_ptr<const FunctionTable>>;
@@ -85,9 +81,6 @@ bool is_struct(const FunctionTable& own, const FunctionTables& imported, std::st
 
 /// Whether a name is another one of a struct.
 bool is_renamed(const FunctionTable& own, const FunctionTables& imported, std::string_view name);
-
-/// Whether a name is known as that of values with derivatives.
-bool is_differentiable(const FunctionTable& own, const FunctionTables& imported, std::string_view name);
 
 /// Whether a struct is known to hold more than values.
 bool holds_memory(const FunctionTable& own, const FunctionTables& imported, std::string_view name);

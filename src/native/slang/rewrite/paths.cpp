@@ -22,9 +22,9 @@ struct Path {
     size_t begin, end; ///< first token, and that behind
     size_t root;       ///< the variable: `z` of `this.z[i]`, too
     std::vector<Step> steps;
-    size_t loop; ///< the innermost around it that is not unrolled, or npos
-    bool is_written = false;
-    bool is_kept = false; ///< a function may write it
+    size_t loop;                                ///< the innermost around it that is not unrolled, or npos
+    bool is_written = false, is_update = false; ///< `=`, or `+=` and `++`, which read it, too
+    bool is_kept = false;                       ///< a function may write it
 };
 
 class PathScanner {
@@ -133,9 +133,11 @@ private:
             const bool may_be_type = at(i - 1) == ">" && (at(path.end) == ";" || at(path.end) == "=");
             static const Names before_values = {"return", "else", "do", "case"};
             const bool is_declaration = may_be_type || (is_word(at(i - 1)) && !before_values.count(at(i - 1)));
-            if (!any_index || is_declaration || is_word(at(path.end)))
-                continue; // `float[4] v`
             path.is_written = m_text.is_assignment(path.end) || m_text.is_stepped(i);
+            path.is_update = path.is_written && at(path.end) != "=";
+            const bool is_component = path.is_update && path.steps.size() == 1; // `v.x += a`
+            if (!(any_index || is_component) || is_declaration || is_word(at(path.end)))
+                continue; // `float[4] v`
             path.is_kept = at(i - 1) == "&" || may_be_written(path);
             if (at(path.end) == "(") { // a method
                 path.is_kept = path.steps.back().is_index || !only_reads_object(at(path.end - 1));
@@ -316,13 +318,14 @@ private:
         const bool is_runtime = std::any_of(path.steps.begin(), path.steps.end(), [&](const Step& step) {
             return step.is_index && indices.is_runtime(step.begin, step.end);
         });
-        if (other.is_written ? path.loop == npos && other.begin > path.begin : !is_runtime)
+        if (other.is_written ? path.loop == npos && other.begin > path.begin && !(other.is_update && is_runtime)
+                             : !is_runtime)
             return false;
         const size_t count = std::min(path.steps.size(), other.steps.size());
         for (size_t k = 0; k < count; ++k) {
             const Step &one = path.steps[k], &two = other.steps[k];
-            if (one.is_index != two.is_index)
-                return false;
+            if (one.is_index != two.is_index) // `v[i]` before `v.x += a`
+                return other.is_update && path.loop == npos;
             if (!one.is_index && at(one.begin) != at(two.begin))
                 return false;
             if (one.is_index) {

@@ -11,9 +11,8 @@ namespace spy {
 /// `x[i + 4] * x[(2 * i + 1) % 8]` in a loop, `s.z[n] + s.z[0]`, `e[i].p * e[k].p` -> `pick(x, int(i + 4)) * ...`, with
 /// functions `_spy_pick_...` for elements of any array, vector or matrix, declared in front. Where both are one
 /// element, Slang 2026.12 loses the share of one in the reverse derivative. Reads whose indices can never be equal
-/// (`x[i]` and `x[i + 1]`) stay, as do those that change in the loop beside ones that do not. Lines stay. This is for
-/// what rewrite_reads leaves: two reads in a loop, fields, structs, sizes that are no numbers. `imported`: the
-/// functions and fields of the sources that this one imports.
+/// (`x[i]` and `x[i + 1]`) stay, as do those that change in the loop beside ones that do not. Lines stay.
+/// `imported`: the functions and fields of the sources that this one imports.
 std::vector<Edit> rewrite_paths(std::string_view source, const FunctionTables& imported = {});
 
 } // namespace spy

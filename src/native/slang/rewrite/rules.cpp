@@ -2,22 +2,21 @@
 
 #include "core/error.h"
 #include "slang/rewrite/carried.h"
-#include "slang/rewrite/detached.h"
-#include "slang/rewrite/diagonals.h"
-#include "slang/rewrite/elements.h"
 #include "slang/rewrite/host.h"
-#include "slang/rewrite/inline.h"
-#include "slang/rewrite/inouts.h"
 #include "slang/rewrite/merges.h"
-#include "slang/rewrite/outs.h"
 #include "slang/rewrite/parts.h"
 #include "slang/rewrite/paths.h"
-#include "slang/rewrite/reads.h"
 #include "slang/rewrite/rules/condition_steps.h"
 #include "slang/rewrite/rules/counters.h"
+#include "slang/rewrite/rules/detached.h"
+#include "slang/rewrite/rules/diagonals.h"
 #include "slang/rewrite/rules/do_loops.h"
+#include "slang/rewrite/rules/elements.h"
+#include "slang/rewrite/rules/inline.h"
+#include "slang/rewrite/rules/inouts.h"
 #include "slang/rewrite/rules/nested_loops.h"
 #include "slang/rewrite/rules/no_diff_calls.h"
+#include "slang/rewrite/rules/outs.h"
 #include "slang/rewrite/rules/sequences.h"
 #include "slang/rewrite/rules/while_loops.h"
 #include "slang/rewrite/scalars.h"
@@ -68,7 +67,7 @@ void remainders(EditedText& text, const RuleContext& context)
 void inlining(EditedText& text, const RuleContext& context)
 {
     if (context.inlines_differentiable)
-        text.apply(inline_differentiable(text.text()));
+        text.apply(inline_differentiable(context.parsed(text)));
 }
 
 constexpr std::string_view reshape = "reshape", annotate = "annotate";
@@ -106,26 +105,23 @@ const std::vector<Rule> table = {
      on_tree<for_of_while>},
     {{"no-diff-values", "a no_diff parameter as a component or assigned to an element is an internal error or a crash",
       "float3(k, x, k) * a", "", "", annotate},
-     with_imports<rewrite_detached>},
+     on_tree<rewrite_detached>},
     {{"unset-tangents", ".fwds hands on a derivative that nothing set where a call may write a constant",
       "float x = 0; add(x, a);", "", "", annotate},
-     with_imports<rewrite_inouts>},
+     on_tree<rewrite_inouts>},
     {{"scalar-operands", "a vector combined with a scalar variable loses the gradient of the scalar",
       "shader-slang#12071", "", "", annotate},
      with_imports<rewrite_scalars>},
     {{"calls-before-loops", "what a call wrote and a loop adds gets its gradient once, or not at all",
       "f(a, c); for (int i = 0; i < 3; i++) s += c;", "", "", annotate},
-     with_imports<rewrite_outs>},
+     on_tree<rewrite_outs>},
     {{"elements-behind-loops", "a vector that a loop adds and whose element a call then writes gets one share too many",
       "for (int i = 0; i < 3; i++) w += v; f(a, v.y);", "", "", annotate},
-     with_imports<rewrite_late_elements>},
+     on_tree<rewrite_late_elements>},
     {{"elements-in-branches", "the gradient of another vector is taken where a branch writes an element",
       "if (a > 0) { v.y = a; w = v.yx; }", "", "", annotate},
-     alone<rewrite_elements>},
-    {{"run-time-elements", "of two reads that meet in one element, outside of loops, one share is lost", "v[i] + v[0]",
-      "", "", annotate},
-     alone<rewrite_reads>},
-    {{"elements-that-meet", "of two reads that meet in one element, in loops and of fields, one share is lost",
+     on_tree<rewrite_elements>},
+    {{"elements-that-meet", "of two reads that meet in one element, one share is lost",
       "for (...) s += x[i] * x[(2 * i + 1) % 8];", "", "", annotate},
      with_imports<rewrite_paths>},
     {{"parts-of-elements",
@@ -140,7 +136,7 @@ const std::vector<Rule> table = {
      with_imports<rewrite_merges>},
     {{"equal-indices", ".bwds of an element written at two equal run-time indices does not compile", "m[k][k] = a;", "",
       "", annotate},
-     with_imports<rewrite_diagonals>},
+     on_tree<rewrite_diagonals>},
     {{"fmod-gradient", "fmod(x, y) has no gradient for y", "shader-slang#10071", "", "", annotate}, remainders},
     {{"second-derivatives", "the derivative of a derivative crashes on calls that pass structs, arrays or inout values",
       "fwd_diff of bwd_diff of f(s), S s", "", "", annotate},

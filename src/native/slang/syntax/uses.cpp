@@ -398,7 +398,7 @@ namespace {
 /// float, int3, half2x2 and the like, whose calls are conversions.
 bool is_conversion(std::string_view word)
 {
-    const std::string_view scalar = word.substr(0, word.find_last_not_of("1234x") + 1);
+    const std::string_view scalar = word == "matrix" ? word : word.substr(0, word.find_last_not_of("1234x") + 1);
     static constexpr std::string_view names[] = {"float", "half", "double", "int", "uint", "bool", "vector", "matrix"};
     return std::find(std::begin(names), std::end(names), scalar) != std::end(names) || word == "int64_t" ||
         word == "uint64_t" || word == "uint8_t" || word == "uint16_t" || word == "int8_t" || word == "int16_t";
@@ -453,7 +453,7 @@ Access access_of(const Scopes& scopes, NodeId call, size_t argument)
 {
     const Tree& tree = scopes.tree();
     NodeId callee = tree.child(call, 0);
-    if (tree.is(callee, Kind::generic_use))
+    while (tree.is(callee, Kind::generic_use) || tree.is(callee, Kind::index)) // `float[2](a, b)`
         callee = tree.child(callee, 0);
     const bool is_method = tree.is(callee, Kind::member) && tree.token(tree[callee].main - 1) != "::";
     if (!tree.is(callee, Kind::name) && !tree.is(callee, Kind::member))

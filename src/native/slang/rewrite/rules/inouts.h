@@ -1,9 +1,8 @@
 #pragma once
 // Scalars without a derivative that calls may write, as Slang differentiates them rightly.
 #include "slang/rewrite/edits.h"
-#include "slang/rewrite/functions.h"
+#include "slang/rewrite/imports.h"
 
-#include <string_view>
 #include <vector>
 
 namespace spy {
@@ -12,7 +11,7 @@ namespace spy {
 /// Slang 2026.12 hands on a derivative of x that nothing set, where what x is has none: numbers, `no_diff` parameters,
 /// `detach(a)`. The value of a function has one, 0. Done for local scalars and parameters of floats that a call may
 /// write, and for vectors, matrices and arrays of which it may write an element, behind assignments of such values to
-/// all of it. Lines stay. `imported`: the functions of the sources that this one imports.
-std::vector<Edit> rewrite_inouts(std::string_view source, const FunctionTables& imported = {});
+/// all of it. Lines stay.
+std::vector<Edit> rewrite_inouts(const ParsedSource& source);
 
 } // namespace spy

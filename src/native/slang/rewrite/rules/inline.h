@@ -1,8 +1,8 @@
 #pragma once
 // Differentiable functions put in the place of their calls, for second derivatives.
 #include "slang/rewrite/edits.h"
+#include "slang/rewrite/imports.h"
 
-#include <string>
 #include <vector>
 
 namespace spy {
@@ -11,6 +11,6 @@ namespace spy {
 /// meets a call that passes a struct, an array or an `inout` value. It is right where it inlines such functions before
 /// it differentiates, so this gives every differentiable function with a body the attribute that asks for that, except
 /// those that call themselves and those of generated code (`_spy_...`). Lines stay where they are.
-std::vector<Edit> inline_differentiable(const std::string& source);
+std::vector<Edit> inline_differentiable(const ParsedSource& source);
 
 } // namespace spy

@@ -1,9 +1,8 @@
 #pragma once
 // Values without derivatives in vectors that have one, as Slang differentiates them rightly.
 #include "slang/rewrite/edits.h"
-#include "slang/rewrite/functions.h"
+#include "slang/rewrite/imports.h"
 
-#include <string_view>
 #include <vector>
 
 namespace spy {
@@ -13,8 +12,7 @@ namespace spy {
 /// (`d = c;`, `v.x = c;`), for parameters of floats, vectors, matrices, arrays of them, and structs that are known to
 /// have a derivative. Slang 2026.12 has an internal error in forward mode where a parameter itself is a component of
 /// what is calculated with, in reverse mode where it is assigned to an element, and crashes where an array begins a
-/// variable. Parameters that the function changes may have a derivative: `-(-c)` keeps that. Lines stay. `imported`:
-/// the functions and types of the sources that this one imports.
-std::vector<Edit> rewrite_detached(std::string_view source, const FunctionTables& imported = {});
+/// variable. Parameters that the function changes may have a derivative: `-(-c)` keeps that. Lines stay.
+std::vector<Edit> rewrite_detached(const ParsedSource& source);
 
 } // namespace spy

@@ -1,9 +1,8 @@
 #pragma once
 // Variables that calls wrote and loops read, as Slang differentiates them rightly.
 #include "slang/rewrite/edits.h"
-#include "slang/rewrite/functions.h"
+#include "slang/rewrite/imports.h"
 
-#include <string_view>
 #include <vector>
 
 namespace spy {
@@ -12,13 +11,12 @@ namespace spy {
 /// follows: Slang 2026.12 counts the gradient of such a c once when the loop adds it in each iteration (`a += c`). It
 /// is right where any operation lies between, and this one gives the same number. Lines stay.
 /// Of a struct, an array, or a part of one, `c = _spy_same_...(c);`, with a function that returns its argument;
-/// likewise behind `c.step(a);`, where step is [mutating]. `imported`: the functions of the sources that this one
-/// imports.
-std::vector<Edit> rewrite_outs(std::string_view source, const FunctionTables& imported = {});
+/// likewise behind `c.step(a);`, where step is [mutating].
+std::vector<Edit> rewrite_outs(const ParsedSource& source);
 
 /// `f(a, v.y);` -> `v = -(-v); f(a, v.y);` behind a loop, where v is a vector or matrix of which f may write that
 /// element: Slang counts the gradient of a v that the loop adds in each iteration once too often, and loses that of its
 /// other elements. Lines stay.
-std::vector<Edit> rewrite_late_elements(std::string_view source, const FunctionTables& imported = {});
+std::vector<Edit> rewrite_late_elements(const ParsedSource& source);
 
 } // namespace spy

@@ -1,9 +1,8 @@
 #pragma once
 // Elements written with two indices that are one value, as Slang differentiates them.
 #include "slang/rewrite/edits.h"
-#include "slang/rewrite/functions.h"
+#include "slang/rewrite/imports.h"
 
-#include <string_view>
 #include <vector>
 
 namespace spy {
@@ -13,8 +12,7 @@ namespace spy {
 /// (SPIR-V). The compiler does not see that both are the same number if an operation lies between, and a third one gets
 /// four negations. That is done wherever the compiler may find one value, so for `m[i][j]` behind `j = i`, too; not for
 /// indices that differ by a number, nor for counters of two loops. Writes are assignments, `++`, and calls that may
-/// write an argument or their object; reads are right. Lines stay. `imported`: the functions of the sources that this
-/// one imports.
-std::vector<Edit> rewrite_diagonals(std::string_view source, const FunctionTables& imported = {});
+/// write an argument or their object; reads are right. Lines stay.
+std::vector<Edit> rewrite_diagonals(const ParsedSource& source);
 
 } // namespace spy

@@ -1,0 +1,49 @@
+#include "slang/rewrite/rules/differentiable.h"
+
+#include "slang/syntax/types.h"
+
+#include <algorithm>
+
+namespace spy {
+
+std::vector<syntax::NodeId> differentiable_functions(const ParsedSource& source)
+{
+    const syntax::Tree& tree = source.tree();
+    std::vector<syntax::NodeId> result;
+    for (const syntax::Function& function : source.scopes().functions())
+        if (function.may_be_differentiable)
+            result.push_back(function.node);
+    for (syntax::NodeId n = 0; n < tree.size(); ++n)
+        if (tree.is(n, syntax::Kind::accessor))
+            for (const syntax::NodeId modifier : tree.children(tree.child(n, 0)))
+                if (tree.main(modifier).ends_with("ifferentiable"))
+                    result.push_back(n);
+    std::erase_if(result,
+                  [&](syntax::NodeId n) { return syntax::body_of(tree, n) == syntax::none || !tree.is_understood(n); });
+    std::sort(result.begin(), result.end());
+    return result;
+}
+
+bool is_float_number(const syntax::Scopes& scopes, uint32_t variable)
+{
+    using syntax::Shape;
+    const syntax::Tree& tree = scopes.tree();
+    const auto is_number = [](const syntax::Type& type) {
+        return type.is_float && type.shape >= Shape::scalar && type.shape <= Shape::matrix;
+    };
+    const syntax::Variable& of = scopes.variables()[variable];
+    if (!of.type.empty() || !tree.is(of.node, syntax::Kind::declarator))
+        return is_number(syntax::type_of(scopes, of));
+    const syntax::NodeId value = tree.child(of.node, 2);
+    for (syntax::NodeId n = value; n < value + tree[value].size; ++n)
+        if (const uint32_t other = scopes.variable_of(n); tree.is(n, syntax::Kind::name) && other != syntax::none) {
+            if (other >= variable || !is_float_number(scopes, other))
+                return false;
+        } else if (tree.is(n, syntax::Kind::list) || tree.is(n, syntax::Kind::index) ||
+                   (tree.is(n, syntax::Kind::name) && !is_number(syntax::type_at(scopes, n)))) {
+            return false;
+        }
+    return tree.has(value);
+}
+
+} // namespace spy

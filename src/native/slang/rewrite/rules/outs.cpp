@@ -1,0 +1,191 @@
+#include "slang/rewrite/rules/outs.h"
+
+#include "slang/rewrite/rules/barriers.h"
+#include "slang/rewrite/rules/differentiable.h"
+#include "slang/syntax/types.h"
+
+namespace spy {
+namespace {
+
+using syntax::Kind, syntax::NodeId, syntax::Role, syntax::Shape;
+
+/// What calls of one name do to an argument.
+struct CallEffect {
+    bool may = false, does = true;                   ///< write it
+    bool is_float_number = true, is_discrete = true; ///< where it is written
+};
+
+class CallsAndLoops {
+public:
+    CallsAndLoops(const ParsedSource& source, NodeId function)
+        : m_tree(source.tree()),
+          m_scopes(source.scopes()),
+          m_uses(m_scopes, function)
+    {
+    }
+
+    /// `late`: elements behind loops; else what is written before them.
+    void search(bool late, Places& places) const
+    {
+        if (m_uses.loops().empty())
+            return;
+        for (const NodeId n : m_tree.inside(m_uses.function()))
+            if (m_tree.is(n, Kind::call) && (late ? n > m_uses.loops().front().node : is_before_loop(n)))
+                for (size_t k = 0; k < m_tree.count(n); ++k)
+                    look(n, k, late, places);
+    }
+
+private:
+    bool is_before_loop(NodeId call) const
+    {
+        const NodeId statement = m_tree.statement_of(call);
+        const NodeId begin = m_tree.is(statement, Kind::if_) ? m_tree.child(statement, 2) : statement;
+        return begin < m_uses.loops().back().node;
+    }
+
+    /// The call's argument k; 0: its object.
+    void look(NodeId call, size_t k, bool late, Places& places) const
+    {
+        NodeId whole = m_tree.child(call, k);
+        if (k == 0) {
+            if (m_tree.is(whole, Kind::generic_use))
+                whole = m_tree.child(whole, 0);
+            if (!m_tree.is(whole, Kind::member))
+                return;
+            whole = m_tree.child(whole, 0);
+        }
+        const size_t argument = k == 0 ? SIZE_MAX : k - 1;
+        const syntax::Access access = syntax::access_of(m_scopes, call, argument);
+        const uint32_t root = access == syntax::Access::read ? syntax::none : root_of(whole);
+        if (root == syntax::none || (k == 0 && access == syntax::Access::unknown))
+            return;
+        const bool is_part = whole != named(whole);
+        const bool is_number = is_local(root) && is_float_number(m_scopes, root);
+        if (late) {
+            const CallEffect effect = effect_of(call, argument);
+            if (is_number && is_part && access == syntax::Access::passed && effect.does && effect.is_float_number)
+                pass_before(call, m_scopes.variables()[root].name, places);
+        } else if (const std::string_view text = changed(call, argument, access, root, whole); !text.empty()) {
+            const bool is_float = (is_number && !is_part) ||
+                (argument != SIZE_MAX && access == syntax::Access::passed && effect_of(call, argument).is_float_number);
+            pass(call, text, is_float, places);
+        }
+    }
+
+    /// What to pass on: the argument where each function of that name writes it, else its variable where that can be
+    /// assigned; empty where neither.
+    std::string_view changed(NodeId call, size_t argument, syntax::Access access, uint32_t root, NodeId whole) const
+    {
+        const syntax::Variable& variable = m_scopes.variables()[root];
+        const bool is_part = whole != named(whole);
+        const syntax::Type type = syntax::type_of(m_scopes, variable);
+        const bool is_value = is_local(root) &&
+            (is_float_number(m_scopes, root) ? !is_part
+                                             : (type.is_float && type.shape == Shape::array) ||
+                     (type.shape == Shape::structure && type.dimensions == 0));
+        if (access == syntax::Access::unknown)
+            return is_value && !is_part ? variable.name : std::string_view();
+        const CallEffect effect = effect_of(call, argument);
+        if (effect.does)
+            return effect.is_discrete ? std::string_view() : m_tree.text(whole);
+        return is_value ? variable.name : std::string_view();
+    }
+
+    CallEffect effect_of(NodeId call, size_t argument) const
+    {
+        NodeId callee = m_tree.child(call, 0);
+        if (m_tree.is(callee, Kind::generic_use))
+            callee = m_tree.child(callee, 0);
+        const auto callees = m_scopes.callees(m_tree.main(callee), m_tree.count(call) - 1);
+        if (callees.empty()) // sincos
+            return {true, true, true, false};
+        CallEffect effect;
+        for (const auto& [in, function] : callees) {
+            const bool is_object = argument == SIZE_MAX;
+            const syntax::Variable* parameter = is_object ? nullptr : &in->variables()[function->parameters[argument]];
+            const bool writes = is_object ? function->is_mutating : parameter->direction != syntax::Direction::in;
+            effect.may |= writes;
+            effect.does &= writes;
+            if (!writes)
+                continue;
+            const syntax::Type type = is_object ? syntax::Type() : syntax::type_of(*in, *parameter);
+            effect.is_discrete &= type.is_discrete;
+            effect.is_float_number &= type.is_float && type.shape <= Shape::matrix;
+        }
+        effect.does &= effect.may;
+        return effect;
+    }
+
+    bool is_local(uint32_t id) const
+    {
+        const Role role = m_scopes.variables()[id].role;
+        return role == Role::local || role == Role::parameter;
+    }
+
+    /// The node that names the variable of a path: `this.x`, too.
+    NodeId named(NodeId path) const
+    {
+        while (m_scopes.variable_of(path) == syntax::none &&
+               (m_tree.is(path, Kind::member) || m_tree.is(path, Kind::index)))
+            path = m_tree.child(path, 0);
+        return path;
+    }
+
+    /// The variable of a path that can be assigned and computed twice: its indices call and change nothing.
+    uint32_t root_of(NodeId path) const
+    {
+        const NodeId name = named(path);
+        const syntax::Variable* variable = m_scopes.find(name);
+        if (variable == nullptr || variable->is_const || variable->is_static || variable->is_doubtful ||
+            !(variable->role == Role::local || variable->role == Role::parameter || variable->role == Role::field))
+            return syntax::none;
+        for (NodeId n = path; n < path + m_tree[path].size; ++n)
+            if (m_tree.is(n, Kind::call) || m_tree.is(n, Kind::assign) || m_tree.is(n, Kind::conditional) ||
+                m_tree.is(n, Kind::postfix) || (m_tree.is(n, Kind::prefix) && m_tree.main(n).size() == 2))
+                return syntax::none;
+        return m_scopes.variable_of(name);
+    }
+
+    /// Behind a call's statement, or where the branch begins of which it is the condition.
+    void pass(NodeId call, std::string_view text, bool is_float, Places& places) const
+    {
+        const NodeId statement = m_tree.statement_of(call);
+        const NodeId block = m_tree.child(statement, 2);
+        if (!m_tree.is(statement, Kind::if_)) {
+            pass_behind(m_tree, call, text, is_float, places);
+        } else if (m_tree.holds(m_tree.child(statement, 1), call) && m_tree.is(block, Kind::block)) {
+            Passed& passed = places.passed[m_tree.tokens()[m_tree[block].first].end];
+            (is_float ? passed.floats : passed.values).insert(text);
+        }
+    }
+
+    void pass_before(NodeId call, std::string_view name, Places& places) const
+    {
+        const NodeId statement = m_tree.statement_of(call);
+        const bool is_plain = m_tree.is(statement, Kind::expression) || m_tree.is(statement, Kind::variables);
+        if (is_plain && m_tree.may_hold_statements(statement))
+            places.passed[m_tree.tokens()[m_tree[statement].first - 1].end].floats.insert(name);
+    }
+
+    const syntax::Tree& m_tree;
+    const syntax::Scopes& m_scopes;
+    syntax::Uses m_uses;
+};
+
+std::vector<Edit> found_calls(const ParsedSource& source, bool late)
+{
+    std::vector<Places> result;
+    for (const NodeId function : differentiable_functions(source)) {
+        result.push_back(places_of(source.tree(), function));
+        CallsAndLoops(source, function).search(late, result.back());
+    }
+    return with_passed(source.text(), result);
+}
+
+} // namespace
+
+std::vector<Edit> rewrite_outs(const ParsedSource& source) { return found_calls(source, false); }
+
+std::vector<Edit> rewrite_late_elements(const ParsedSource& source) { return found_calls(source, true); }
+
+} // namespace spy
