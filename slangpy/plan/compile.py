@@ -20,7 +20,7 @@ from ..compiler.expected import expect_kernel
 from ..compiler.generated import generated_name, load_generated, with_bounds
 from ..compiler.library import load_library
 from ..compiler.modules import inputs as module_inputs
-from ..compiler.modules.files import load_text_modules
+from ..compiler.modules.files import imports_of, load_text_modules
 from ..compiler.options import target_options
 from ..compiler.reports import report_step
 from ..compiler.text.globals_used import used_slots
@@ -129,7 +129,7 @@ class GeneratedInputs:
     def __init__(self, program: Any, source: str) -> None:
         self.program = program
         known = {"slangpy", *program.import_names}
-        words = module_inputs.imports_of(source)
+        words = imports_of(source)
         self.text = "\n".join(f"import {word};" for word in words if word.strip('"<>') not in known)
         if self.text:
             load_text_modules(program.device, program.session, "", self.text)
