@@ -57,6 +57,15 @@ class TextFacts:
         """Every function, in order."""
         return tuple(self._facts.functions())
 
+    @cached_property
+    def extern_constants(self) -> dict[str, str]:
+        """The types of what is `extern static const` by name; the first of each name."""
+        return dict(reversed(self._facts.extern_constants()))
+
+    def comments_above(self, line: int, column: int) -> list[str]:
+        """The comments of the function or type whose name stands in a line and column (from 1), as written."""
+        return self._facts.comments_above(line, column)
+
     def lost_shares(self, name: str) -> list[LostShare]:
         """The uses of elements in functions of a name of which Slang's reverse derivative may lose a share."""
         return self._facts.lost_shares(name)
@@ -82,21 +91,19 @@ def _shows_threads(word: str) -> bool:
 
 def facts_of(module: Any) -> TextFacts | None:
     """Of a module with what it imports and is linked with; None where the text of one is not at hand."""
-    return None if None in texts_of(module._compiled) else known_facts_of(module)
+    return None if None in texts_of(module._compiled) else known_facts_of(module._compiled)
 
 
-def known_facts_of(module: Any) -> TextFacts:
-    """The same of those texts that are at hand; parsed once."""
-    loaded = module._compiled
+def known_facts_of(loaded: Any) -> TextFacts:
+    """The same of those texts of a module's code that are at hand; parsed once."""
     found: TextFacts | None = getattr(loaded, "_facts", None)
     if found is None:
         found = loaded._facts = TextFacts("\n".join(filter(None, texts_of(loaded))))
     return found
 
 
-def mended_facts_of(module: Any) -> TextFacts:
+def mended_facts_of(loaded: Any) -> TextFacts:
     """The same of the texts in which reads of elements that Slang loses a share of are calls."""
-    loaded = module._compiled
     found: TextFacts | None = getattr(loaded, "_mended_facts", None)
     if found is None:
         texts = [libslang.rewrite_alone(text, _MENDED) for text in filter(None, texts_of(loaded))]

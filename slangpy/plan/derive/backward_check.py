@@ -26,7 +26,7 @@ def lost_share_warnings(module: Any, name: str, label: str) -> list[str]:
 
 def lost_shares(module: Any, name: str) -> list[LostShare]:
     """The faulty pairs in a function and in those that it calls and Slang differentiates; the first of each variable."""
-    survey, mended = survey_of(module), mended_facts_of(module)
+    survey, mended = survey_of(module), mended_facts_of(module._compiled)
     own = [function for function in reached(last_of(name), survey) if function not in survey.custom]
     return [found for function in own for found in mended.lost_shares(function)]
 

@@ -74,7 +74,7 @@ def survey_of(module: Any) -> Survey:
     loaded = module._compiled
     known: Survey | None = getattr(loaded, "_survey", None)
     if known is None:
-        known = loaded._survey = _survey(known_facts_of(module).functions)
+        known = loaded._survey = _survey(known_facts_of(loaded).functions)
     return known
 
 

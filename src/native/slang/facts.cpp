@@ -200,6 +200,44 @@ std::vector<std::string> Facts::calls_in(NodeId function) const
     return calls;
 }
 
+std::vector<std::pair<std::string, std::string>> Facts::extern_constants() const
+{
+    std::vector<std::pair<std::string, std::string>> found;
+    for (const Variable& variable : m_scopes->variables())
+        if (variable.role == Role::global && variable.is_static && variable.is_const &&
+            is_marked(*m_tree, m_tree->parent(variable.node), "extern"))
+            found.emplace_back(variable.name, plain_type(*m_tree, variable.node));
+    return found;
+}
+
+std::vector<std::string> Facts::comments_above(size_t line, size_t column) const
+{
+    size_t at = 0;
+    for (; line > 1 && at != m_text.npos; --line)
+        at = m_text.find('\n', at) == m_text.npos ? m_text.npos : m_text.find('\n', at) + 1;
+    at = at == m_text.npos ? at : at + column - 1;
+    std::vector<std::string> found;
+    for (NodeId n = 0; n < m_tree->size(); ++n) {
+        const Node& node = (*m_tree)[n];
+        if ((node.kind != Kind::function && node.kind != Kind::type) || m_tree->tokens()[node.main].begin != at)
+            continue;
+        const size_t begin = node.first == 0 ? 0 : m_tree->tokens()[node.first - 1].end;
+        size_t breaks = 0; // behind the last comment
+        for (const Trivia& trivia : m_tree->trivia()) {
+            const std::string_view text = std::string_view(m_text).substr(trivia.begin, trivia.end - trivia.begin);
+            if (trivia.begin < begin || trivia.end > at)
+                continue;
+            if (trivia.kind == TriviaKind::space)
+                breaks = size_t(std::count(text.begin(), text.end(), '\n'));
+            if (breaks > 1 || trivia.kind == TriviaKind::directive)
+                found.clear();
+            if (trivia.kind == TriviaKind::comment)
+                found.emplace_back(text);
+        }
+    }
+    return found;
+}
+
 std::vector<LostShare> Facts::lost_shares(std::string_view function) const
 {
     std::vector<LostShare> found;

@@ -92,6 +92,9 @@ void bind_slang_facts(nb::module_& m)
             nb::arg("function"), nb::arg("index"), nb::arg("fields") = std::vector<std::string>(),
             "What functions of a name do with a view, their parameter of that index or a field in it: reads, stores, "
             "gradient, unknown.")
+        .def("extern_constants", &Facts::extern_constants, "Names and types of what is `extern static const`.")
+        .def("comments_above", &Facts::comments_above, nb::arg("line"), nb::arg("column"),
+             "The comments of the function or type whose name stands in a line and column (from 1), as written.")
         .def(
             "lost_shares", [](const Facts& facts, const std::string& name) { return facts.lost_shares(name); },
             nb::arg("function"),
