@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from .._native import words_in
 from ..base.folders import working_folder
 from ..base.locks import new_rlock
 from ..compiler import target_code
@@ -224,7 +225,7 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"it into a namespace\n{text}"
         )
     path = _dump_failed(name, source)
-    if re.search(r"_diff\(", source) and _INTERNAL.search(text):
+    if not {"bwd_diff", "fwd_diff"}.isdisjoint(words_in(source)) and _INTERNAL.search(text):
         return KernelGenException(
             f"{name}: Slang failed inside while it made the derivative of this function; known to cause that are `return` "
             "inside loops (set a variable and break), `while` and `do` loops that come out of macros (write for (; c; )), "
@@ -240,7 +241,7 @@ def _shared_names(program: Any, source: str, text: str) -> list[str]:
     shared = [word for word in re.findall(r"ambiguous reference to '(\w+)'", text) if word in program.declared_names]
     if not shared and any(t in text for t in ("expected a type", "generic argument", "member not found")):
         # a generic type of the user's own that is called like one of the library
-        named = set(re.findall(r"\b(I?\w*Tensor(?:View)?)<", source))
+        named = {word for word in words_in(source) if word.endswith(("Tensor", "TensorView"))}
         shared = sorted(n for n in named if {n, n[0].lower() + n[1:]} & program.declared_names)
     return shared
 

@@ -80,7 +80,7 @@ FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
     "fmod-gradient": lambda a, b, v, n: fmod(a * 3, b) + b * v[0],
 }
 """What the function in fault.slang is, in Python."""
-OTHERS = {"cyclic-imports", "second-derivatives"}
+OTHERS = {"cyclic-imports", "method-derivatives", "second-derivatives"}
 """Rules with tests of their own below."""
 UNPROVEN = {"run-time-elements"}
 """What this rule is for, `elements-that-meet` mends, too; nothing is wrong without it."""
@@ -190,6 +190,56 @@ def test_cyclic_imports_without_the_rule(monkeypatch: pytest.MonkeyPatch) -> Non
     except spy.SlangCompileError:
         return
     pytest.fail("cyclic-imports: mended in this Slang: set until")
+
+
+METHODS = FOLDER / "method-derivatives"
+
+
+@pytest.mark.null
+def test_the_text_after_method_derivatives() -> None:
+    after = (METHODS / "after.slang").read_text("utf-8")
+    assert rewrite_alone((METHODS / "fault.slang").read_text("utf-8"), ["method-derivatives"]) == after
+
+
+@pytest.mark.null
+@pytest.mark.parametrize(
+    "source",
+    [
+        "struct S : IDifferentiable { float k; [Differentiable] float m(float x) { return k * x; } } FF",  # by k, too
+        "struct S { float k; [Differentiable] float m(float x) { return k; } } extension S : IDifferentiable { } FF",
+        "struct S { [Differentiable] float m(float x) { return x; } [Differentiable] float m(float2 x) { return x.x; } } FF",
+        "struct S { float k; [Differentiable] [mutating] float m(float x) { k += 1; return x; } } FF",
+        "struct S { [Differentiable] T m<T : IFloat>(T x) { return x; } } FF",
+        "struct S { struct T { float x; } [Differentiable] float m(T x) { return x.x; } } FF",
+        "struct S { float m(float x) { return x; } } FF",
+        "namespace n { struct S { [Differentiable] float m(float x) { return x; } } FF }",
+        "struct S { [Differentiable] float m(float x) { return x; } }\n#define s t\nFF",
+        "struct S { [Differentiable] float m(float x) { return x; } } float f(float x) { return fwd_diff(make().m)(diffPair(x)).d; }",
+        "import a; float f(S s, float x) { return fwd_diff(s.m)(diffPair(x)).d; }",
+    ],
+)
+def test_other_methods_stay(source: str) -> None:
+    source = source.replace("FF", "float f(S s, float x) { return fwd_diff(s.m)(diffPair(x)).d; }")
+    assert rewrite_alone(source, ["method-derivatives"]) == source
+
+
+@pytest.mark.one
+@pytest.mark.needs_kernels
+def test_method_derivatives(device: spy.Device) -> None:
+    a, b = INPUTS[:2]
+    module = spy.Module.load_from_file(device, METHODS / "fault.slang")
+    right = [2 * (2 * a * b * 1.0 + a * a * 0.5), 3 * 2 * a * b, 3 * a * a]
+    assert list(module.method_derivatives(a, b)) == pytest.approx(right, rel=1e-5)
+
+
+@pytest.mark.nightly
+def test_method_derivatives_without_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "rewrites", "-method-derivatives")
+    try:
+        spy.Module.load_from_file(spy.create_device(type="cpu"), METHODS / "fault.slang")
+    except spy.CompilerDiedError:
+        return
+    pytest.fail("method-derivatives: mended in this Slang: set until")
 
 
 def _second(device: spy.Device) -> float:

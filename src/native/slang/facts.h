@@ -63,8 +63,8 @@ public:
     unsigned view_uses(const std::string& function, size_t index, const Fields& fields) const;
     /// Names and types of what is `extern static const`.
     std::vector<std::pair<std::string, std::string>> extern_constants() const;
-    /// The comments in front of the function or type whose name stands in a line and column (from 1), or behind its attributes:
-    /// those without an empty line between them and it, as written.
+    /// The comments in front of the function or type whose name stands in a line and column (from 1), or behind its
+    /// attributes: those without an empty line between them and it, as written.
     std::vector<std::string> comments_above(size_t line, size_t column) const;
     /// The faulty pairs of elements in functions of a name.
     std::vector<LostShare> lost_shares(std::string_view function) const;

@@ -16,6 +16,7 @@
 #include "slang/rewrite/parts.h"
 #include "slang/rewrite/paths.h"
 #include "slang/rewrite/reads.h"
+#include "slang/rewrite/rules/method_derivatives.h"
 #include "slang/rewrite/scalars.h"
 #include "slang/rewrite/sequences.h"
 
@@ -61,6 +62,12 @@ void inlining(EditedText& text, const RuleContext& context)
         text.apply(inline_differentiable(text.text()));
 }
 
+void method_derivatives(EditedText& text, const RuleContext& context)
+{
+    if (text.text().find("_diff(") != std::string::npos) // else nobody need parse it for this
+        text.apply(rewrite_method_derivatives(context.parsed(text)));
+}
+
 constexpr std::string_view reshape = "reshape", annotate = "annotate";
 
 /// THE TABLE: name, fault, issue or minimal case, since, until, stage, function.
@@ -68,6 +75,9 @@ const std::vector<Rule> table = {
     {{"cyclic-imports", "an import that leads back to the module that is loading is refused when it names the module",
       "a.slang: import b; b.slang: import a;", "", "", reshape},
      cyclic_imports},
+    {{"method-derivatives", "fwd_diff or bwd_diff of a method through an object crashes while the source is read",
+      "fwd_diff(s.m)(diffPair(x, 1.0))", "", "", reshape},
+     method_derivatives},
     {{"no-diff-calls", "no_diff in front of a call of a differentiable function is ignored", "shader-slang#10726", "",
       "", reshape},
      alone<rewrite_no_diff>},
