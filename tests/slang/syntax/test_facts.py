@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+import slangpy as spy
 from slangpy._slang import SourceFacts
+from slangpy.base import libslang
+from slangpy.compiler.modules.facts import has_statics, may_loop, says_no_diff, sees_threads
+from slangpy.plan.constants import render_constants
+from slangpy.plan.derive.backward_check import lost_shares
+from slangpy.plan.derive.forward_check import check_forward, custom_derivative
 
 pytestmark = pytest.mark.null
 
@@ -172,3 +178,25 @@ def test_lost_shares(parameter: str, body: str, pair: tuple[str, str] | None) ->
     facts = SourceFacts(f"{source}float f({parameter}, float a, int n) {{ {body}\n }}")
     found = [(share.function, share.variable, share.first, share.second) for share in facts.lost_shares("f")]
     assert found == ([] if pair is None else [("f", "v", *pair)]) and facts.lost_shares("g") == []
+
+
+def test_a_source_is_parsed_once(device: spy.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever planning asks; once more where the rules have changed it, and only for what is asked of that."""
+    parsed: list[str] = []
+
+    def counted(text: str) -> SourceFacts:
+        parsed.append(text)
+        return SourceFacts(text)
+
+    monkeypatch.setattr(libslang, "SourceFacts", counted, raising=False)
+    text = "extern static const int N = 2;\n[BackwardDerivative(b)] float h(float x) { return x; }\n"
+    text += "void b(inout DifferentialPair<float> x, float d) { }\n[Differentiable] float f(float x) { return x * h(x); }"
+    module = spy.Module.load_from_source(device, "parsed_once", text)
+    with pytest.raises(spy.ResolveException, match="'h' .called by 'f'. has a custom backward derivative only"):
+        check_forward(module, "f", ("float",))
+    assert custom_derivative(module, "f") == "h" and says_no_diff(module, "double") is False
+    assert not may_loop(module, "f") and not has_statics(module, ()) and not sees_threads(module, ())
+    (line,) = render_constants(module._compiled, "f", (("N", ("int", (3,))),))
+    assert line == "export static const int N = int(3ll);"
+    assert lost_shares(module, "f") == lost_shares(module, "f") == []
+    assert [text in one for one in parsed] == [True, True]
