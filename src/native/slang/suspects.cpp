@@ -5,10 +5,8 @@
 
 #include <algorithm>
 
-namespace spy {
+namespace spy::syntax {
 namespace {
-
-using namespace syntax;
 
 constexpr size_t many_returns = 24; ///< inside of each other's branches, from which on it takes minutes or a crash
 
@@ -158,6 +156,12 @@ private:
 
 } // namespace
 
-std::vector<Deadly> suspects(std::string_view source) { return SuspectFinder(source).find(); }
+static std::vector<Deadly> suspects_in(std::string_view source) { return SuspectFinder(source).find(); }
+
+} // namespace spy::syntax
+
+namespace spy {
+
+std::vector<Deadly> suspects(std::string_view source) { return syntax::suspects_in(source); }
 
 } // namespace spy
