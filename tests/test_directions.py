@@ -45,6 +45,15 @@ BELOW = {
     "package": None,  # gathers everything
 }
 """What each folder may import besides itself."""
+EXPRESSIONS = {
+    **dict.fromkeys((f"plan/bind/{name}.py" for name in ("base", "resource", "tensor", "views")), "names of types"),
+    **dict.fromkeys((f"plan/{name}.py" for name in ("constants", "device_types", "layout", "textures")), "names of types"),
+    "plan/resolve/__init__.py": "names of types",
+    "plan/slang_text.py": "names of types, and the kernel's own names in what was emitted",
+    "plan/compile.py": "what the compiler says",
+    "plan/derive/second_order.py": "paths of values",
+}
+"""The files of `plan` and `compiler/modules` with regular expressions, and what these match: never what users wrote."""
 NO_LOCAL_IMPORTS = ("plan", "run", "compiler", "reflection")
 
 INCLUDES = {
@@ -165,6 +174,21 @@ def test_includes_go_down(folder: str):
             above = included_folders(path) - INCLUDES[folder]
             wrong += [f"{path.relative_to(ROOT)} includes {other}" for other in sorted(above)]
     assert not wrong, "\n".join(wrong)
+
+
+def test_slang_text_is_asked_of_the_parser():
+    """Regular expressions in `plan` and `compiler/modules` match the names and texts of EXPRESSIONS, and no sources."""
+    folders = (PACKAGE / "plan", PACKAGE / "compiler" / "modules")
+    users = {
+        path.relative_to(PACKAGE).as_posix()
+        for folder in folders for path in folder.rglob("*.py")
+        if any(
+            (isinstance(node, ast.Import) and any(name.name == "re" for name in node.names))
+            or (isinstance(node, ast.ImportFrom) and node.module == "re")
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        )
+    }  # fmt: skip
+    assert users == set(EXPRESSIONS), "what sources say is asked of compiler/modules/facts.py"
 
 
 def test_statements_are_read():

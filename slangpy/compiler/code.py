@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ..base import libslang
 from ..base.folders import LIBRARY
 from ..config import config
 from ..errors import CompilerDiedError, SlangCompileError
@@ -25,6 +26,8 @@ _NOT_UNROLLED = "E40020"
 _refused: dict[str, str] = {}
 """What Slang said of programs with loops that it cannot unroll, by their content: it takes half a minute to find out."""
 _REMEMBERED = ("crash", "timeout", "memory")
+_MOST_PLACES = 5
+"""Of suspects that a message shows."""
 _log = logging.getLogger("slangpy")
 
 
@@ -50,6 +53,7 @@ def target_code(device: Any, program: Any, entry_point: int, label: str, generat
             "text": str(error),
             "limit": _limit(error.reason),
             "file": _keep_source(program, label, generated, str(error)),
+            "places": _suspects(program),
         }
         if error.reason in _REMEMBERED:
             key = program.content_key(entry_point)
@@ -107,7 +111,10 @@ def _error(label: str, record: dict[str, Any], again: bool = False) -> CompilerD
         text += " when this kernel was compiled before"
     if record["file"]:
         text += f". The source is kept in {record['file']}"
-    if record["reason"] == "crash":
+    if record.get("places"):
+        text += ". It may have been this:\n" + "\n".join(record["places"]) + "\n"
+        text += "These are faults of the compiler, not of Python; docs/gradients.md has a list"
+    elif record["reason"] == "crash":
         text += (
             ". This is a fault of the compiler, not of Python: write the function another way; docs/gradients.md has a list of "
             "what is known to cause it"
@@ -115,6 +122,13 @@ def _error(label: str, record: dict[str, Any], again: bool = False) -> CompilerD
     if again:
         text += f". It is not tried again before the source changes; to try now, delete {record['entry']}"
     return CompilerDiedError(text, record["reason"], record["file"])
+
+
+def _suspects(program: Any) -> list[str]:
+    """Places in the sources of a program that the compiler has been seen to crash on, with what to write instead."""
+    texts = {name: text for name, text in _sources(program.modules, {}).items() if not name.startswith(LIBRARY)}
+    places = [place for name, text in texts.items() for place in libslang.suspects(text, name)]
+    return list(dict.fromkeys(places))[:_MOST_PLACES]
 
 
 def _sources(modules: Iterable[Any], seen: dict[str, str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from .._native import words_in
 from ..base.folders import working_folder
 from ..base.locks import new_rlock
 from ..compiler import target_code
@@ -20,7 +21,7 @@ from ..compiler.expected import expect_kernel
 from ..compiler.generated import generated_name, load_generated, with_bounds
 from ..compiler.library import load_library
 from ..compiler.modules import inputs as module_inputs
-from ..compiler.modules.files import load_text_modules
+from ..compiler.modules.files import imports_of, load_text_modules
 from ..compiler.options import target_options
 from ..compiler.reports import report_step
 from ..compiler.text.globals_used import used_slots
@@ -129,7 +130,7 @@ class GeneratedInputs:
     def __init__(self, program: Any, source: str) -> None:
         self.program = program
         known = {"slangpy", *program.import_names}
-        words = module_inputs.imports_of(source)
+        words = imports_of(source)
         self.text = "\n".join(f"import {word};" for word in words if word.strip('"<>') not in known)
         if self.text:
             load_text_modules(program.device, program.session, "", self.text)
@@ -224,7 +225,7 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"it into a namespace\n{text}"
         )
     path = _dump_failed(name, source)
-    if re.search(r"_diff\(", source) and _INTERNAL.search(text):
+    if not {"bwd_diff", "fwd_diff"}.isdisjoint(words_in(source)) and _INTERNAL.search(text):
         return KernelGenException(
             f"{name}: Slang failed inside while it made the derivative of this function; known to cause that are `return` "
             "inside loops (set a variable and break), `while` and `do` loops that come out of macros (write for (; c; )), "
@@ -240,7 +241,7 @@ def _shared_names(program: Any, source: str, text: str) -> list[str]:
     shared = [word for word in re.findall(r"ambiguous reference to '(\w+)'", text) if word in program.declared_names]
     if not shared and any(t in text for t in ("expected a type", "generic argument", "member not found")):
         # a generic type of the user's own that is called like one of the library
-        named = set(re.findall(r"\b(I?\w*Tensor(?:View)?)<", source))
+        named = {word for word in words_in(source) if word.endswith(("Tensor", "TensorView"))}
         shared = sorted(n for n in named if {n, n[0].lower() + n[1:]} & program.declared_names)
     return shared
 

@@ -7,11 +7,10 @@ from typing import Any
 
 from ..base import libslang
 from ..base.scalars import FLOATS, INTEGERS, NARROW_SIZES, SIZES
+from ..compiler.modules.facts import known_facts_of
 from ..compiler.modules.sources import texts_of
 from ..errors import KernelGenException
 from ..reflection import _VECTOR
-
-_EXTERN = re.compile(r"\bextern\s+static\s+const\s+([\w<>,]+)\s+(\w+)")
 
 Constant = tuple[str, tuple[Any, ...]]
 """Kind ("bool", "int", "float" or a vector class of values) and the numbers."""
@@ -69,16 +68,10 @@ def _declared(loaded: Any) -> dict[str, str]:
         known = {}
         for module in loaded.modules:
             _collect(module.module_decl, known)
-        for text in filter(None, texts_of(loaded)):
-            _scan(text, known)
+        for name, type_name in known_facts_of(loaded).extern_constants.items():  # reflection tells of a module's own only
+            known.setdefault(name, _full_name(type_name))
         loaded._extern_constants = known
     return known
-
-
-def _scan(text: str, found: dict[str, str]) -> None:
-    """Declarations in what a module imports or includes: reflection tells of a module's own only."""
-    for type_name, name in _EXTERN.findall(text):
-        found.setdefault(name, _full_name(type_name))
 
 
 def _full_name(type_name: str) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import re
 from typing import TYPE_CHECKING, Any
 
+from ..compiler.modules.facts import TextFacts
 from .resolve.target import Target, parameters_of
 
 if TYPE_CHECKING:
     from ..function import FunctionCore, FunctionNode
     from ..struct import Struct
 
-_ATTRIBUTE = re.compile(r"\s*\[[^\]]*\]\s*$")
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -51,38 +50,34 @@ def _members(decl: Any) -> list[Any]:
     return (decl._inner or decl).children
 
 
-def _lines(core: FunctionCore, path: str) -> list[str]:
+def _text(core: FunctionCore, path: str) -> str:
     text = core.module.session.text_of(path)
     if text is not None:
-        return str(text).splitlines()
+        return str(text)
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read().splitlines()
+            return file.read()
     except OSError:
-        return []
+        return ""
 
 
-def comment_above(lines: list[str], line: int) -> str:
-    """The text of the `///` or `/** */` comment that ends above a line (counted from 1), attributes between allowed."""
-    above = [text.strip() for text in lines[: line - 1]]
-    while above and _ATTRIBUTE.match(above[-1]):
-        above.pop()
-    found: list[str] = []
-    while above and above[-1].startswith("///"):
-        found.insert(0, above.pop()[3:])
-    if not found and above and above[-1].endswith("*/"):
-        start = max((i for i, text in enumerate(above) if text.startswith(("/**", "/*!"))), default=len(above))
-        found = [re.sub(r"^(/\*[*!]|\*(?!/))|\*/$", "", text) for text in above[start:]]
+def plain_comment(comments: list[str]) -> str:
+    """The text of the last run of `///` lines, or of the last `/** */`; empty: there is none."""
+    if comments and comments[-1].startswith(("/**", "/*!")):
+        found = [line.strip() for line in comments[-1][3:].removesuffix("*/").splitlines()]
+        found = [line.removeprefix("*") for line in found]
+    else:
+        start = len(comments)
+        while start and comments[start - 1].startswith("///"):
+            start -= 1
+        found = [text[3:] for text in comments[start:]]
     return inspect.cleandoc("\n".join(text[1:] if text.startswith(" ") else text for text in found)).strip()
 
 
 def _comment(core: FunctionCore) -> str:
     for decl in _declarations(core):
         path, line, column = decl.location or ("", 0, 0)
-        lines = _lines(core, path)
-        if not 0 < line <= len(lines) or re.search("[;{}]", lines[line - 1][: column - 1]):
-            continue  # what stands above belongs to what comes first in the line
-        text = comment_above(lines, line)
+        text = plain_comment(TextFacts(_text(core, path)).comments_above(line, column)) if line > 0 else ""
         if text:
             return text
     return ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from ..base.scalars import SIZES
+from .paths import steps_of
 from .records import Binding, Placed
 from .specification import Element, Slot, View
 from .struct_arrays import holder
@@ -39,10 +39,10 @@ class Fields:
             return self.slot(placed.ident) + placed.element
         name = holder(placed.parameter)
         slot, layout = self._slots[name], self._types[name]
-        for step in re.findall(r"\w+", placed.path[len(placed.parameter) :]):
-            if step.isdigit():
+        for step in steps_of(placed.path[len(placed.parameter) :]):
+            if step.startswith("["):
                 layout = layout.element
-                slot += int(step) * layout.slot_count
+                slot += int(step[1:-1]) * layout.slot_count
             else:
                 field = next(f for f in layout.fields if f["name"] == step)
                 slot, layout = slot + field["slot"], field["type"]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 from ..reflection import SlangType
 from .slang_text import indent
 
 
 def indexed(path: str) -> str:
     """The path of an entry of a list: its last indices count the structs (`[*].b[1]` is `[1].b`)."""
-    stars = path.count("[*]")
-    found = re.search(r"(?:\[\d+\])+$", path)
-    if not stars or found is None:
-        return path
-    steps = re.findall(r"\[\d+\]", found.group())
-    path = path[: found.start()]
+    stars, steps = path.count("[*]"), []
+    while stars and path.endswith("]") and not path.endswith("[*]"):
+        path, _, index = path.rpartition("[")
+        steps.insert(0, f"[{index}")
     for step in steps[:stars]:
         path = path.replace("[*]", step, 1)
     return path + "".join(steps[stars:])

@@ -81,7 +81,7 @@ FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
     "fmod-gradient": lambda a, b, v, n: fmod(a * 3, b) + b * v[0],
 }
 """What the function in fault.slang is, in Python."""
-OTHERS = {"cyclic-imports", "second-derivatives"}
+OTHERS = {"cyclic-imports", "method-derivatives", "second-derivatives"}
 """Rules with tests of their own below."""
 
 
@@ -189,6 +189,57 @@ def test_cyclic_imports_without_the_rule(monkeypatch: pytest.MonkeyPatch) -> Non
     except spy.SlangCompileError:
         return
     pytest.fail("cyclic-imports: mended in this Slang: set until")
+
+
+METHODS = FOLDER / "method-derivatives"
+
+
+@pytest.mark.null
+def test_the_text_after_method_derivatives() -> None:
+    after = (METHODS / "after.slang").read_text("utf-8")
+    assert rewrite_alone((METHODS / "fault.slang").read_text("utf-8"), ["method-derivatives"]) == after
+
+
+@pytest.mark.null
+@pytest.mark.parametrize(
+    "source",
+    [
+        "struct S : IDifferentiable { float k; [Differentiable] float m(float x) { return k * x; } }",  # by k, too
+        "struct S { float k; [Differentiable] float m(float x) { return k; } } extension S : IDifferentiable { }",
+        "struct S { [Differentiable] float m(float x) { return x; } [Differentiable] float m(float2 x) { return x.x; } }",
+        "struct S { float k; [Differentiable] [mutating] float m(float x) { k += 1; return x; } }",
+        "struct S { [Differentiable] T m<T : IFloat>(T x) { return x; } }",
+        "struct S { struct T { float x; } [Differentiable] float m(T x) { return x.x; } }",
+        "struct S { float m(float x) { return x; } }",
+        "namespace n { struct S { [Differentiable] float m(float x) { return x; } } }\nusing namespace n;",
+        "struct S { [Differentiable] float m(float x) { return x; } }\n#define s t\n",
+        "struct S { [Differentiable] float m(float x) { return x; } } float f(float x) { return fwd_diff(make().m)(diffPair(x)).d; }",
+        "import a; float f(S s, float x) { return fwd_diff(s.m)(diffPair(x)).d; }",
+    ],
+)
+def test_other_methods_stay(source: str) -> None:
+    if "fwd_diff" not in source:
+        source += "\nfloat f(S s, float x) { return fwd_diff(s.m)(diffPair(x)).d; }"
+    assert rewrite_alone(source, ["method-derivatives"]) == source
+
+
+@pytest.mark.one
+@pytest.mark.needs_kernels
+def test_method_derivatives(device: spy.Device) -> None:
+    a, b = INPUTS[:2]
+    module = spy.Module.load_from_source(device, "method_derivatives", (METHODS / "fault.slang").read_text("utf-8"))
+    right = [2 * (2 * a * b * 1.0 + a * a * 0.5), 3 * 2 * a * b, 3 * a * a]
+    assert list(module.method_derivatives(a, b)) == pytest.approx(right, rel=1e-5)
+
+
+@pytest.mark.nightly
+def test_method_derivatives_without_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "rewrites", "-method-derivatives")
+    try:
+        spy.Module.load_from_file(spy.create_device(type="cpu"), METHODS / "fault.slang")
+    except spy.CompilerDiedError:
+        return
+    pytest.fail("method-derivatives: mended in this Slang: set until")
 
 
 def _second(device: spy.Device) -> float:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...base import libslang
 from .sources import sources_of, texts_of
 
-_THREADS = re.compile(r"groupshared|[Bb]arrier|^(?:[Ww]ave|Quad|[Ss]ubgroup|Workgroup|gl_|cuda)[A-Z]|_asm$")
-"""Words that show which invocations share a group."""
+if TYPE_CHECKING:
+    from ..._slang import FunctionFacts, LostShare
+
+_OF_GROUPS = ("groupshared", "barrier", "Barrier")
+_OF_LANES = ("wave", "Wave", "Quad", "subgroup", "Subgroup", "Workgroup", "gl_", "cuda")
+"""What stands in words, and in front of a capital in words, that show which invocations share a group."""
 _STATICS = "set_print_enabled"
 """The function of the Slang library that writes a variable of its thread."""
+_MENDED = ["elements-that-meet"]
+"""The rules after which lost shares are looked for."""
 
 
 class TextFacts:
@@ -40,12 +45,30 @@ class TextFacts:
     @cached_property
     def sees_threads(self) -> bool:
         """Whether it may see which invocations share a group."""
-        return any(_THREADS.search(word) for word in self.words)
+        return any(map(_shows_threads, self.words))
 
     @cached_property
     def keeps_statics(self) -> bool:
         """Whether it has variables that live as long as their thread and may be written. It errs towards True."""
         return _STATICS in self.words or self._facts.keeps_statics()
+
+    @cached_property
+    def functions(self) -> tuple[FunctionFacts, ...]:
+        """Every function, in order."""
+        return tuple(self._facts.functions())
+
+    @cached_property
+    def extern_constants(self) -> dict[str, str]:
+        """The types of what is `extern static const` by name; the first of each name."""
+        return dict(reversed(self._facts.extern_constants()))
+
+    def comments_above(self, line: int, column: int) -> list[str]:
+        """The comments of the function or type whose name stands in a line and column (from 1), as written."""
+        return self._facts.comments_above(line, column)
+
+    def lost_shares(self, name: str) -> list[LostShare]:
+        """The uses of elements in functions of a name of which Slang's reverse derivative may lose a share."""
+        return self._facts.lost_shares(name)
 
     def may_loop(self, name: str) -> bool:
         """Whether functions of a name, or what they name, have a loop that is not unrolled, or no body is there."""
@@ -65,13 +88,31 @@ class TextFacts:
         return not self._facts.view_uses(name, index, fields) <= {"reads", "gradient"}
 
 
+def _shows_threads(word: str) -> bool:
+    if word.endswith("_asm") or any(part in word for part in _OF_GROUPS):
+        return True
+    return any(word.startswith(begin) and word[len(begin) :][:1].isupper() for begin in _OF_LANES)
+
+
 def facts_of(module: Any) -> TextFacts | None:
     """Of a module with what it imports and is linked with; None where the text of one is not at hand."""
-    loaded = module._compiled
-    if not hasattr(loaded, "_facts"):
-        text = sources_of(module)
-        loaded._facts = None if text is None else TextFacts(text)
-    found: TextFacts | None = loaded._facts
+    return None if None in texts_of(module._compiled) else known_facts_of(module._compiled)
+
+
+def known_facts_of(loaded: Any) -> TextFacts:
+    """The same of those texts of a module's code that are at hand; parsed once."""
+    found: TextFacts | None = getattr(loaded, "_facts", None)
+    if found is None:
+        found = loaded._facts = TextFacts("\n".join(filter(None, texts_of(loaded))))
+    return found
+
+
+def mended_facts_of(loaded: Any) -> TextFacts:
+    """The same of the texts in which reads of elements that Slang loses a share of are calls."""
+    found: TextFacts | None = getattr(loaded, "_mended_facts", None)
+    if found is None:
+        texts = [libslang.rewrite_alone(text, _MENDED) for text in filter(None, texts_of(loaded))]
+        found = loaded._mended_facts = TextFacts("\n".join(texts))
     return found
 
 

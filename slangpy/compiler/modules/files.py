@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
+from ..._native import imports_in, words_in
 from ...base.folders import absolute, working_folder
 from ...errors import CompilerDiedError, SlangCompileError
 from ..cache import digest
@@ -25,22 +25,19 @@ def text_modules(device: Any) -> dict[str, str]:
     return device._state.text_modules
 
 
-_IMPORTED_WORDS = re.compile(r"\b(?:import|implementing|__include|include)\b([^;\n]*)")
-
-
 def load_text_modules(device: Any, session: Any, name: str, text: str, importers: frozenset[str] = frozenset()) -> None:
     """Loads the modules made of text that a module imports: a known manifest had spared them the compiler."""
     importers |= {name}
-    words = {word for names in _IMPORTED_WORDS.findall(text) for word in re.findall(r"\w+", names)}
+    words = words_in(" ".join(asked for _, asked in imports_in(text)))
     for other, source in list(text_modules(device).items()):  # other threads add some
         if other in words and other not in importers and other not in session.__dict__.get("_sources", {}):
             load_text_modules(device, session, other, source, importers)
             load_source(session, other, source)
 
 
-_IMPORT = re.compile(
-    r'^\s*(?:__exported\s+)?(?:import|__include|#\s*include)\s+("[^"\n]+"|<[^>\n]+>|[\w.]+)', re.MULTILINE
-)
+def imports_of(text: str) -> list[str]:
+    """What a text imports or includes, as it is written there."""
+    return list(dict.fromkeys(name for word, name in imports_in(text) if word != "implementing"))
 
 
 def imported_paths(device: Any, path: Path) -> list[Path]:
@@ -50,7 +47,7 @@ def imported_paths(device: Any, path: Path) -> list[Path]:
     wanted = [path]
     while wanted:
         file = wanted.pop()
-        for name in _IMPORT.findall(file.read_text("utf-8", "replace") if file.is_file() else ""):
+        for name in imports_of(file.read_text("utf-8", "replace") if file.is_file() else ""):
             plain = name.strip('"<>')
             relative = plain if plain != name and "." in plain else plain.replace(".", "/") + ".slang"
             asked = [Path(folder, relative).resolve() for folder in (file.parent, *folders)]

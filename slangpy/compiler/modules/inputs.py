@@ -4,19 +4,18 @@ it still is what a compiler would make, and a session whether it still knows the
 from __future__ import annotations
 
 import os
-import re
 import time
 from pathlib import Path
 from typing import Any
 
+from ..._native import words_in
 from ...base import libslang
 from ...base.folders import LIBRARY, absolute, working_folder
 from ...errors import SlangCompileError
 from ..cache import digest
-from .files import include_paths, text_modules
+from .files import imports_of, include_paths, text_modules
 
 _LIBRARY = os.path.join(LIBRARY, "")
-_IMPORT = re.compile(r'(?:\bimport\b|\b__include\b|#\s*include\b)[\s\\]*("[^"\n]+"|<[^>\n]+>|[\w.]+)')
 
 Record = dict[str, Any]
 """Plain data. `looked`: (path as asked for, real path or ""); `files`: (real path, hash); `texts`: (name, hash) of the
@@ -55,7 +54,7 @@ def text_modules_used(device: Any, own: str, text: str) -> dict[str, str]:
     todo = [text]
     while todo:
         part = todo.pop()
-        words = set(re.findall(r"\w+", part))
+        words = words_in(part)
         for name in [n for n in candidates if n in words or (not n.isidentifier() and n in part)]:
             used[name] = candidates.pop(name)
             todo.append(used[name])
@@ -77,11 +76,6 @@ def _names(word: str) -> list[str]:
         stem = base.removesuffix(".slang")
         found += [stem + ".slang-module", stem + ".slang"] + ([base] if word.startswith(('"', "<")) else [])
     return list(dict.fromkeys(found))
-
-
-def imports_of(text: str) -> list[str]:
-    """What a text imports or includes, as it is written there."""
-    return list(dict.fromkeys(_IMPORT.findall(text)))
 
 
 def users(lookups: list[Any]) -> list[Any]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
+from ..._native import words_in
 from ...base.folders import LIBRARY_PATH
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _BINARY = ".slang-module"
-_CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 
 def sources_of(module: Any) -> str | None:
@@ -38,8 +36,8 @@ def texts_of(loaded: Any) -> list[str | None]:
 def _binary_imports(session: Any, texts: dict[str, str | None]) -> list[str]:
     """Modules in binary form that one of the texts may import: Slang does not count them among dependencies."""
     found = [path for path in session.read_files if path.endswith(_BINARY) and Path(path).parent != LIBRARY_PATH]
-    words = set(re.findall(r"\w+", "\n".join(filter(None, texts.values())))) if found else set()
-    return [path for path in found if set(re.findall(r"\w+", Path(path).stem.replace("-", "_"))) <= words]
+    words = words_in("\n".join(filter(None, texts.values()))) if found else frozenset()
+    return [path for path in found if words_in(f'"{Path(path).stem.replace("-", "_")}"') <= words]
 
 
 def _gather(module: Any, texts: dict[str, str | None]) -> None:
@@ -63,19 +61,4 @@ def _text_at(session: Any, path: str) -> str | None:
     return text
 
 
-def without_comments(text: str) -> str:
-    """The same without comments and strings."""
-    return _COMMENT.sub(" ", text)
-
-
-def end_of(text: str, begin: int) -> int:
-    """Behind the bracket that closes the one at `begin`; -1 where there is none."""
-    opening, closing, depth = text[begin], _CLOSING[text[begin]], 0
-    for at in range(begin, len(text)):
-        depth += (text[at] == opening) - (text[at] == closing)
-        if depth == 0:
-            return at + 1
-    return -1
-
-
-__all__ = ["end_of", "sources_of", "texts_of", "without_comments"]
+__all__ = ["sources_of", "texts_of"]

@@ -1,47 +1,42 @@
 """Functions with a custom backward derivative only. Slang refuses `fwd_diff` of such a function itself, but where
-another function calls it, Slang 2026.12 silently takes its value and its tangent for zero. So the sources are searched.
+another function calls it, Slang 2026.12 silently takes its value and its tangent for zero. So the sources are asked.
 Which overload a call means they do not show: a name is refused where any overload lacks a forward derivative.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Set
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from ...base import libslang
+from ...compiler.modules.facts import known_facts_of
 from ...compiler.modules.sources import texts_of
 from ...errors import ResolveException
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"", re.S)
-_ATTRIBUTES = re.compile(r"((?:\[[^\[\]{};]*\]\s*)+)([^;{}()=]*?)(\w+)\s*(?:<[^;{}()]*>)?\s*\(")
-_DERIVATIVE_OF = re.compile(r"\[\s*(Backward|Forward)DerivativeOf\(\s*([\w.:]+)")
-_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([\w\s,]*)\)((?:\\\n|[^\n])*)", re.M)
-_CALL = re.compile(r"(\w+)\s*(?:<[^;{}()]*>)?\s*\(")
-_PAIR = re.compile(r"^DifferentialPair<(.*)>$")
+if TYPE_CHECKING:
+    from ..._slang import FunctionFacts
+
+_DIFFERENTIABLE = {"Differentiable", "ForwardDifferentiable", "BackwardDifferentiable"}
+_MODIFIERS = {"in", "out", "inout", "const", "uniform", "no_diff", "borrow"}
 
 Overload = tuple[str, tuple[str, ...]]
 """A function by name and by the types of its parameters, as they are written."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Survey:
-    lacking: set[Overload] = field(default_factory=set)
-    """Functions with a custom backward derivative and no forward one."""
-    derived: set[str] = field(default_factory=set)
-    """Functions that Slang differentiates itself, through everything that they call."""
-    given: set[Overload] = field(default_factory=set)
-    """Functions with a forward derivative."""
-    custom: set[str] = field(default_factory=set)
-    """Functions with a custom derivative of any kind."""
-    definitions: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    """Parameters and body of each function of a name."""
-    indexing: dict[str, set[int]] = field(default_factory=dict)
-    """Macros that read elements of their parameters, `#define AT(v, i) v[i]`: the places of these parameters."""
+    """What sources say of the derivatives of their functions."""
 
-    def body(self, name: str) -> str:
-        return "".join(body for _, body in self.definitions.get(name, ()))
+    lacking: frozenset[Overload]
+    """Functions with a custom backward derivative and no forward one."""
+    derived: frozenset[str]
+    """Functions that Slang differentiates itself, through everything that they call."""
+    given: frozenset[Overload]
+    """Functions with a forward derivative."""
+    custom: frozenset[str]
+    """Functions with a custom derivative of any kind."""
+    calls: dict[str, list[tuple[tuple[str, ...], list[str]]]]
+    """The types of the parameters, and what it calls, of each function of a name that has a body."""
 
 
 def check_forward(module: Any, name: str, types: tuple[str, ...]) -> None:
@@ -50,7 +45,7 @@ def check_forward(module: Any, name: str, types: tuple[str, ...]) -> None:
     survey = survey_of(module)
     if not survey.lacking:
         return
-    called = (name.split("<")[0], tuple(_bare(type_) for type_ in types))
+    called = (name.partition("<")[0], tuple(_bare(type_) for type_ in types))
     lacking = {function for function, _ in survey.lacking}
     name = called[0]
     is_lacking = called in survey.lacking or (name in lacking and not any(name == given for given, _ in survey.given))
@@ -66,7 +61,7 @@ def check_forward(module: Any, name: str, types: tuple[str, ...]) -> None:
 def custom_derivative(module: Any, name: str) -> str:
     """The first function with a custom derivative that function `name` is or calls, directly or not; empty: none."""
     survey = survey_of(module)
-    return _reach(name.split("<")[0], survey, survey.custom) if survey.custom else ""
+    return _reach(name.partition("<")[0], survey, survey.custom) if survey.custom else ""
 
 
 def hides_derivatives(module: Any) -> bool:
@@ -75,104 +70,64 @@ def hides_derivatives(module: Any) -> bool:
 
 
 def survey_of(module: Any) -> Survey:
-    """What the sources of a module say of its functions; kept with its code."""
+    """What the sources of a module that are at hand say of its functions; kept with its code."""
     loaded = module._compiled
-    known = getattr(loaded, "_forward_survey", None)
+    known: Survey | None = getattr(loaded, "_survey", None)
     if known is None:
-        known = Survey()
-        rules = ["elements-that-meet"]  # what it changes needs no warning
-        texts = [_COMMENT.sub(" ", libslang.rewrite_alone(text, rules)) for text in filter(None, texts_of(loaded))]
-        for text in texts:
-            _scan(text, known)
-        for text in texts:  # once all functions are known
-            _scan_derivatives_of(text, known)
-        known.lacking -= known.given
-        loaded._forward_survey = known
+        known = loaded._survey = _survey(known_facts_of(loaded).functions)
     return known
 
 
-def _scan(text: str, survey: Survey) -> None:
-    for name, parameters, body in _MACRO.findall(text):
-        places = {at for at, word in enumerate(parameters.split(",")) if re.search(rf"(?<![\w.]){word.strip() or ' '}\s*\)?\s*\[", body)}
-        if places:
-            survey.indexing[name] = places
-    for match in _ATTRIBUTES.finditer(text):
-        attributes, name = match.group(1), match.group(3)
-        overload = (name, _types_at(text, match.end() - 1))
-        if re.search(r"\b(?:Forward|Backward)Derivative\(", attributes):
-            survey.custom.add(name)
-        if re.search(r"\bForwardDerivative\(", attributes):
-            survey.given.add(overload)
-        elif re.search(r"\[\s*(?:Forward|Backward)?Differentiable\s*\]", attributes):
-            survey.given.add(overload)
-            survey.derived.add(name)
-        elif re.search(r"\bBackwardDerivative\(", attributes):
-            survey.lacking.add(overload)
-    for match in _CALL.finditer(text):
-        name, opening = match.group(1), _body_at(text, match.end() - 1)
-        if opening >= 0:
-            parameters = text[match.end() : closing(text, match.end() - 1, "(", ")") - 1]
-            body = text[opening : closing(text, opening, "{", "}")]
-            survey.definitions.setdefault(name, []).append((parameters, body))
+def _survey(functions: Iterable[FunctionFacts]) -> Survey:
+    derived: set[str] = set()
+    custom: set[str] = set()
+    lacking: set[Overload] = set()
+    given: set[Overload] = set()
+    calls: dict[str, list[tuple[tuple[str, ...], list[str]]]] = {}
+    for facts in functions:
+        overload = (facts.name, _types(facts))
+        own = {attribute for attribute, _ in facts.derivatives} & {"ForwardDerivative", "BackwardDerivative"}
+        if own:
+            custom.add(facts.name)
+        is_derived = not _DIFFERENTIABLE.isdisjoint(facts.attributes)
+        if "ForwardDerivative" in own or is_derived:
+            given.add(overload)
+        elif own:
+            lacking.add(overload)
+        if is_derived and "ForwardDerivative" not in own:
+            derived.add(facts.name)
+        if facts.has_body:
+            calls.setdefault(facts.name, []).append((overload[1], facts.calls))
+    for facts in functions:  # once all functions are known
+        for attribute, name in facts.derivatives:
+            if attribute in ("ForwardDerivativeOf", "BackwardDerivativeOf"):
+                name = last_of(name)
+                custom.add(name)
+                (given if attribute.startswith("Forward") else lacking).update(_meant(name, _types(facts), calls))
+    return Survey(frozenset(lacking - given), frozenset(derived), frozenset(given), frozenset(custom), calls)
 
 
-def _scan_derivatives_of(text: str, survey: Survey) -> None:
-    """Derivatives that name their function: [BackwardDerivativeOf(f)]. They begin with its parameters, as pairs."""
-    for match in _DERIVATIVE_OF.finditer(text):
-        direction, name = match.group(1), re.split(r"[.:]", match.group(2))[-1]
-        survey.custom.add(name)
-        head = _CALL.search(text, text.find("]", match.end()))
-        if head is None:
-            continue
-        pairs = _types_at(text, head.end() - 1)
-        known = [tuple(_types(parameters)) for parameters, _ in survey.definitions.get(name, ())]
-        meant = [types for types in known if types == pairs[: len(types)]] if len(known) > 1 else known
-        found = {(name, types) for types in meant or [pairs]}
-        if direction == "Backward":
-            survey.lacking |= found
-        else:
-            survey.given |= found
+def _meant(name: str, pairs: tuple[str, ...], calls: dict[str, list[tuple[tuple[str, ...], list[str]]]]) -> set[Overload]:
+    """The overloads that a derivative with such parameters names: it begins with theirs, as pairs."""
+    known = [types for types, _ in calls.get(name, ())]
+    meant = [types for types in known if types == pairs[: len(types)]] if len(known) > 1 else known
+    return {(name, types) for types in meant or [pairs]}
 
 
-def _types_at(text: str, parenthesis: int) -> tuple[str, ...]:
-    """The types of the parameters that begin at a parenthesis."""
-    return tuple(_types(text[parenthesis + 1 : closing(text, parenthesis, "(", ")") - 1]))
+def last_of(name: str) -> str:
+    """`f` of `space::S.f<int>`."""
+    return name.partition("<")[0].replace(".", ":").rpartition(":")[2].strip()
 
 
-def _types(parameters: str) -> Iterator[str]:
-    depth, start = 0, 0
-    for at, letter in enumerate(parameters + ","):
-        depth += (letter in "<([{") - (letter in ">)]}")
-        if letter == "," and depth == 0:
-            declared = re.sub(r"=.*", "", parameters[start:at], flags=re.S)
-            start = at + 1
-            found = re.match(r"(.*?)\s*\b\w+\s*((?:\[[^\]]*\]\s*)*)$", declared.strip(), re.S)
-            if found:
-                yield _bare(found.group(1) + found.group(2))
+def _types(facts: FunctionFacts) -> tuple[str, ...]:
+    return tuple(_bare(parameter.type) for parameter in facts.parameters)
 
 
 def _bare(type_: str) -> str:
     """A type without modifiers and spaces; of a pair, the type that it is of."""
-    words = re.sub(r"\b(?:in|out|inout|const|uniform|no_diff|borrow)\b", " ", type_)
-    bare = re.sub(r"\s+", "", words)
-    found = _PAIR.match(bare)
-    return found.group(1) if found else bare
-
-
-def closing(text: str, at: int, opens: str, closes: str) -> int:
-    depth = 0
-    for position in range(at, len(text)):
-        depth += (text[position] == opens) - (text[position] == closes)
-        if depth == 0:
-            return position + 1
-    return len(text)
-
-
-def _body_at(text: str, parenthesis: int) -> int:
-    """Where the body of a definition opens whose parameters do so at `parenthesis`; -1: it is a call or declaration."""
-    after = closing(text, parenthesis, "(", ")")
-    found = re.compile(r"\s*(?:->[^;{}()]*|where[^;{}()]*|:\s*\w+)?\s*\{").match(text, after)
-    return found.end() - 1 if found else -1
+    bare = "".join(word for word in type_.split() if word not in _MODIFIERS)
+    pair = "DifferentialPair<"
+    return bare[len(pair) : -1] if bare.startswith(pair) and bare.endswith(">") else bare
 
 
 def _lacking_callee(called: Overload, survey: Survey, lacking: set[str]) -> str:
@@ -180,16 +135,16 @@ def _lacking_callee(called: Overload, survey: Survey, lacking: set[str]) -> str:
     name, types = called
     if name not in survey.derived:
         return ""
-    known = survey.definitions.get(name, ())
-    bodies = [body for parameters, body in known if tuple(_types(parameters)) == types] or [body for _, body in known]
-    for callee in sorted(set(_CALL.findall("".join(bodies))) & (lacking | survey.derived)):
+    known = survey.calls.get(name, ())
+    bodies = [calls for own, calls in known if own == types] or [calls for _, calls in known]
+    for callee in sorted({callee for calls in bodies for callee in calls} & (lacking | survey.derived)):
         found = callee if callee in lacking else _reach(callee, survey, lacking)
         if found:
             return found
     return ""
 
 
-def _reach(name: str, survey: Survey, wanted: set[str]) -> str:
+def _reach(name: str, survey: Survey, wanted: Set[str]) -> str:
     """The first of the `wanted` functions that `name` is or calls, directly or not; empty: none.
 
     Calls in `no_diff` count: Slang gives zero for those too where a function has no forward derivative.
@@ -208,8 +163,8 @@ def reached(name: str, survey: Survey, also: Set[str] = frozenset()) -> Iterator
         seen.add(current)
         yield current
         if current in survey.derived:
-            called = set(_CALL.findall(survey.body(current)))
+            called = {callee for _, calls in survey.calls.get(current, ()) for callee in calls}
             waiting += sorted(called & (also | survey.derived))
 
 
-__all__ = ["Survey", "check_forward", "closing", "custom_derivative", "hides_derivatives", "reached", "survey_of"]
+__all__ = ["Survey", "check_forward", "custom_derivative", "hides_derivatives", "last_of", "reached", "survey_of"]

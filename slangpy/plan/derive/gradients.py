@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
 from ...compiler.modules.facts import says_no_diff
 from ...errors import ResolveException
 from ..bind.base import TENSOR
+from ..paths import steps_of
 from ..records import Binding, Derivative, Parameter, Placed, Value, Vectorized
 from .sums import own_addition, sums_of, target_type
 
@@ -119,8 +119,8 @@ def _keeps_gradient(value: Value) -> bool:
 def _in_derivative(parameter: Parameter, placed: Placed) -> bool:
     """Whether a part of a struct has a gradient: fields that say no_diff are no part of `Differential`."""
     type_ = parameter.binding.type
-    for step in re.findall(r"\.(\w+)|\[", placed.path[len(parameter.name) :]):
-        if not step:
+    for step in steps_of(placed.path[len(parameter.name) :]):
+        if step.startswith("["):
             type_ = type_.element_type
         elif type_.kind == "struct":
             field = type_.fields[step]
@@ -249,14 +249,14 @@ def _undifferentiable(parameter: Parameter, placed: Placed) -> str:
     type_: Any = parameter.binding.type
     if placed.binding.rank >= 0 or not placed.binding.type.differentiable or (parameter.no_diff and type_.differentiable):
         return ""
-    for step in re.findall(r"\.(\w+)|\[", placed.path[len(parameter.name) :]):
+    for step in steps_of(placed.path[len(parameter.name) :]):
         while type_ is not None and type_.kind == "array":  # lists of dicts: the path names fields alone
             type_ = type_.element_type
         if type_ is None or type_.kind != "struct":
             return ""
         if not type_.differentiable:
             return type_.full_name
-        if not step or step not in type_.fields or "nodiff" in type_.fields[step].modifiers:
+        if step not in type_.fields or "nodiff" in type_.fields[step].modifiers:
             return ""
         type_ = type_.fields[step].type
     return ""

@@ -202,6 +202,7 @@ nb::object uints_to_python(const uint32_t* values, size_t count)
 }
 
 void bind_slang_layouts(nb::module_& m); // python/slang/layouts.cpp
+void bind_imports(nb::module_& m);       // python/imports.cpp
 
 void bind_core(nb::module_& m)
 {
@@ -210,6 +211,7 @@ void bind_core(nb::module_& m)
                        }),
                        "Base of the objects that native code and Python share.");
     bind_slang_layouts(m);
+    bind_imports(m);
 }
 
 } // namespace spy

@@ -129,31 +129,6 @@ std::vector<Deadly> foreign_bytes(std::string_view source)
     return found;
 }
 
-std::vector<Deadly> suspects(std::string_view source)
-{
-    std::vector<Deadly> found;
-    const Words words(source);
-    for (size_t i = 0; i + 1 < words.size(); ++i) {
-        const size_t close = words.at(i + 1) == "(" ? words.closing(i + 1) : npos;
-        if (close == npos)
-            continue;
-        const std::string_view word = words.at(i);
-        const std::string inside(source.substr(words[i + 1].end, words[close].begin - words[i + 1].end));
-        if (word == "ForwardDerivative")
-            found.push_back(
-                {words[i].begin, words[close].end,
-                 cat("there must be a function `", inside, "` that this can name; it is not to be generic")});
-        else if (word == "ForwardDerivativeOf" || word == "BackwardDerivativeOf" || word == "PrimalSubstituteOf")
-            found.push_back({words[i].begin, words[close].end,
-                             cat("`", inside,
-                                 "` must be a function of one overload that is not generic, and this one "
-                                 "must have the parameters of its derivative")});
-        else if ((word == "bwd_diff" || word == "fwd_diff") && inside.find("=>") != npos)
-            found.push_back({words[i].begin, words[close].end, "give the function a name"});
-    }
-    return found;
-}
-
 std::string point_at(std::string_view source, std::string_view path, const Deadly& place)
 {
     const size_t before = place.begin == 0 ? npos : source.rfind('\n', place.begin - 1);

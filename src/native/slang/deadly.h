@@ -19,7 +19,8 @@ std::vector<Deadly> deadly_attributes(std::string_view source);
 /// Bytes that are no UTF-8: Slang takes what follows one for a part of a character, the end of a comment's line, too.
 std::vector<Deadly> foreign_bytes(std::string_view source);
 
-/// What has been seen to do the same, depending on what its names mean: for the message behind a crash.
+/// What has been seen to do the same, or to end the compiler while it makes a kernel, depending on what its names mean:
+/// for the message behind a crash.
 std::vector<Deadly> suspects(std::string_view source);
 
 /// ` --> path:line:column`, the line, and the advice, as Slang's diagnostics have them.

@@ -34,6 +34,13 @@ std::string_view called_name(const Tree& tree, NodeId call)
     return tree.is(callee, Kind::name) || tree.is(callee, Kind::member) ? tree.main(callee) : std::string_view();
 }
 
+/// `float[2]` of `float x[2]`, too.
+std::string plain_type(const Tree& tree, NodeId declarator)
+{
+    const NodeId type = type_of(tree, declarator);
+    return (type == none ? std::string() : tree.plain(type)) + tree.plain(tree.child(declarator, 0));
+}
+
 /// Words of macros' bodies, and a "static" that is not constant among them.
 bool declares_static(const Macro& macro)
 {
@@ -188,6 +195,74 @@ bool Facts::keeps_statics() const
     return false;
 }
 
+std::vector<std::string> Facts::calls_in(NodeId function) const
+{
+    std::vector<std::string> calls;
+    std::set<std::string_view> seen;
+    const auto add = [&](std::string_view name) {
+        if (!name.empty() && seen.insert(name).second)
+            calls.emplace_back(name);
+    };
+    for (const NodeId n : m_tree->inside(function)) {
+        const bool is_hidden = m_tree->is(n, Kind::opaque) || (*m_tree)[n].is_split ||
+            (m_tree->is(n, Kind::name) && m_tree->macro(m_tree->main(n)) != nullptr);
+        if (is_hidden)
+            for (const std::string_view word : words_in(n))
+                add(m_scopes->callees(word).empty() ? std::string_view() : word);
+        else if (m_tree->is(n, Kind::call))
+            add(called_name(*m_tree, n));
+    }
+    return calls;
+}
+
+std::vector<std::pair<std::string, std::string>> Facts::extern_constants() const
+{
+    std::vector<std::pair<std::string, std::string>> found;
+    for (const Variable& variable : m_scopes->variables())
+        if (variable.role == Role::global && variable.is_static && variable.is_const &&
+            is_marked(*m_tree, m_tree->parent(variable.node), "extern"))
+            found.emplace_back(variable.name, plain_type(*m_tree, variable.node));
+    return found;
+}
+
+std::vector<std::string> Facts::comments_above(size_t line, size_t column) const
+{
+    size_t at = 0;
+    for (; line > 1 && at != m_text.npos; --line)
+        at = m_text.find('\n', at) == m_text.npos ? m_text.npos : m_text.find('\n', at) + 1;
+    at = at == m_text.npos ? at : at + column - 1;
+    std::vector<std::string> found;
+    for (NodeId n = 0; n < m_tree->size(); ++n) {
+        const Node& node = (*m_tree)[n];
+        if ((node.kind != Kind::function && node.kind != Kind::type) || m_tree->tokens()[node.main].begin != at)
+            continue;
+        const size_t begin = node.first == 0 ? 0 : m_tree->tokens()[node.first - 1].end;
+        size_t breaks = 0; // behind the last comment
+        for (const Trivia& trivia : m_tree->trivia()) {
+            const std::string_view text = std::string_view(m_text).substr(trivia.begin, trivia.end - trivia.begin);
+            if (trivia.begin < begin || trivia.end > at)
+                continue;
+            if (trivia.kind == TriviaKind::space)
+                breaks = size_t(std::count(text.begin(), text.end(), '\n'));
+            if (breaks > 1 || trivia.kind == TriviaKind::directive)
+                found.clear();
+            if (trivia.kind == TriviaKind::comment)
+                found.emplace_back(text);
+        }
+    }
+    return found;
+}
+
+std::vector<LostShare> Facts::lost_shares(std::string_view function) const
+{
+    std::vector<LostShare> found;
+    const auto [first, last] = m_bodies.equal_range(function);
+    for (auto body = first; body != last; ++body)
+        for (LostShare& share : syntax::lost_shares(*m_scopes, body->second))
+            found.push_back(std::move(share));
+    return found;
+}
+
 std::vector<FunctionFacts> Facts::functions() const
 {
     static constexpr const char* directions[] = {"in", "out", "inout", "ref"};
@@ -201,7 +276,7 @@ std::vector<FunctionFacts> Facts::functions() const
         for (const uint32_t id : function.parameters) {
             const Variable& v = m_scopes->variables()[id];
             facts.parameters.push_back(
-                {std::string(v.name), std::string(v.type), directions[size_t(v.direction)], v.is_no_diff});
+                {std::string(v.name), plain_type(*m_tree, v.node), directions[size_t(v.direction)], v.is_no_diff});
         }
         for (const NodeId c : m_tree->children(m_tree->child(function.node, 0))) {
             if (!m_tree->is(c, Kind::attribute))
@@ -216,9 +291,7 @@ std::vector<FunctionFacts> Facts::functions() const
         for (const Loop& loop : uses.loops())
             facts.loops.push_back(
                 {loop.is_unrolled, loop.max_iters == none ? "" : std::string(m_tree->text(loop.max_iters))});
-        for (const NodeId n : m_tree->inside(function.node))
-            if (m_tree->is(n, Kind::call) && !called_name(*m_tree, n).empty())
-                add_once(facts.calls, called_name(*m_tree, n));
+        facts.calls = calls_in(function.node);
         for (const Use& use : uses.all()) {
             const Variable& variable = m_scopes->variables()[use.variable];
             if (is_thread_static(variable))

@@ -1,6 +1,6 @@
 #pragma once
 // What planning asks of the sources of a module, from one parse.
-#include "slang/syntax/uses.h"
+#include "slang/lost_shares.h"
 
 #include <map>
 #include <memory>
@@ -15,7 +15,9 @@ namespace spy::syntax {
 /// Of one function, as it stands there.
 struct FunctionFacts {
     struct Parameter {
-        std::string name, type, direction; ///< "in", "out", "inout" or "ref"
+        std::string name;
+        std::string type;      ///< with blanks only between words, and the dimensions that stand behind the name
+        std::string direction; ///< "in", "out", "inout" or "ref"
         bool is_no_diff;
     };
     struct Loop {
@@ -29,7 +31,8 @@ struct FunctionFacts {
     std::vector<std::pair<std::string, std::string>>
         derivatives; ///< attributes that name others: ("BackwardDerivative", "f")
     std::vector<Loop> loops;
-    std::vector<std::string> calls;   ///< names, in order, each once
+    std::vector<std::string> calls;   ///< names, in order, each once; and all functions that macros and what was not
+                                      ///< understood may name
     std::vector<std::string> statics; ///< variables of its thread that it uses
     std::vector<std::string> writes;  ///< parameters, fields and globals that it may write, or a part of them
     bool has_body, is_mutating, is_understood;
@@ -61,6 +64,13 @@ public:
     std::vector<std::pair<std::string, size_t>> unread_functions(std::string_view function) const;
     /// All that functions of a name do with their parameter of that index, or with a field in it.
     unsigned view_uses(const std::string& function, size_t index, const Fields& fields) const;
+    /// Names and types of what is `extern static const`.
+    std::vector<std::pair<std::string, std::string>> extern_constants() const;
+    /// The comments in front of the function or type whose name stands in a line and column (from 1), or behind its
+    /// attributes: those without an empty line between them and it, as written.
+    std::vector<std::string> comments_above(size_t line, size_t column) const;
+    /// The faulty pairs of elements in functions of a name.
+    std::vector<LostShare> lost_shares(std::string_view function) const;
     /// The functions, and the parameters of them, that a parameter is passed to inside of `bwd_diff`; none where it is
     /// used otherwise, but for its sizes.
     std::optional<std::vector<std::pair<std::string, size_t>>> differentiates(const std::string& function,
@@ -70,6 +80,7 @@ private:
     friend class ViewFinder;
     std::vector<NodeId> reached(std::string_view function) const;
     std::set<std::string_view> words_in(NodeId node) const;
+    std::vector<std::string> calls_in(NodeId function) const;
     bool is_macro(std::string_view name) const { return m_macro_words.count(name) > 0; }
 
     std::string m_text;

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+import slangpy as spy
 from slangpy._slang import SourceFacts
+from slangpy.base import libslang
+from slangpy.compiler.modules.facts import has_statics, may_loop, says_no_diff, sees_threads
+from slangpy.plan.constants import render_constants
+from slangpy.plan.derive.backward_check import lost_shares
+from slangpy.plan.derive.forward_check import check_forward, custom_derivative
 
 pytestmark = pytest.mark.null
 
@@ -114,3 +120,83 @@ def test_what_is_passed_to_derivatives() -> None:
         "void f(DiffTensorView x, DiffTensorView y) { bwd_diff(g)(1, x); x.size(0); y[0] = 1; bwd_diff(g)(y, 1); }"
     )
     assert facts.differentiates("f", 0) == [("g", 1)] and facts.differentiates("f", 1) is None
+
+
+def test_calls_that_macros_hide_are_known() -> None:
+    text = "float g(float x) { return x; } float h(float x) { return x; }\n#define TWICE(x) g(x) + g(x)\n"
+    text += "float f(float x) { float y = TWICE(x); return y + sin(x); } float k(float x) { return x + ; h(x); }"
+    found = {facts.name: facts.calls for facts in SourceFacts(text).functions()}
+    assert found["f"] in (["g", "sin"], ["g"]) and "g" in found["f"] and found["k"] == ["h"]
+
+
+def test_types_of_parameters_are_plain() -> None:
+    (f,) = SourceFacts("void f(inout DifferentialPair< float3 > x, float v [2][ N ], const int n) { }").functions()
+    assert [p.type for p in f.parameters] == ["DifferentialPair<float3>", "float[2][N]", "int"]
+
+
+def test_constants_from_outside() -> None:
+    text = "extern static const int N = 1; static const int M = 2; // extern static const int C;\n"
+    text += "namespace a { extern static const vector<float, 3> V; } export static const int E = 1;"
+    assert SourceFacts(text).extern_constants() == [("N", "int"), ("V", "vector<float,3>")]
+
+
+def test_comments_above() -> None:
+    text = "/// no\n\n/// one\n// two\n[A]\nfloat f(float x); /** three\n */ float g(); struct S { }\n/// four\n#if A\nint h();"
+    facts = SourceFacts(text)
+    assert facts.comments_above(6, 7) == ["/// one", "// two"]
+    assert facts.comments_above(7, 11) == ["/** three\n */"] and facts.comments_above(7, 23) == []
+    assert facts.comments_above(10, 5) == [] == facts.comments_above(99, 1)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "body", "pair"),
+    [
+        ("float v[3]", "return v[n % 3] + v[0];", ("v[n%3]", "v[0]")),
+        ("float v[3]", "float w[3] = v; return w[n] + v[0];", ("w[n]", "v[0]")),
+        ("float v[3]", "return v[1] + v[0];", None),
+        ("float v[3]", "return v[n] + v[n];", None),
+        ("float v[3]", "if (n > 1) { return v[n]; } return v[0];", None),
+        ("float v[3]", "float s = v[n]; for (int i = 0; i < 3; i++) { s += v[0]; } return s;", ("v[n]", "v[0]")),
+        ("float v[3]", "return a > 0 ? v[n] : v[0];", None),
+        ("float v[3]", "float q = v[n]; v[1] += a; return q + v[1];", ("v[n]", "v[1]")),
+        ("float v[3]", "float q = v[n]; put(v[1]); return q + v[1];", ("v[n]", "v[1]")),
+        ("float v[3]", "float q = v[n]; set(v[1]); return q + v[1];", None),
+        ("float3 v", "float q = v[n]; v.x += a; return q + v.x;", ("v[n]", "v.x")),
+        ("float3 v", "return v[n] + v.x;", None),
+        ("float3x3 v", "return v[0][n] + v[1][0];", None),
+        ("float3x3 v", "return v[0][n] + v[0][0];", ("v[0][n]", "v[0][0]")),
+        ("no_diff float v[3]", "return v[n] + v[0];", None),
+        ("int v[3]", "return v[n] + v[0];", None),
+        ("Tensor<float, 1> v", "return v[n] + v[0];", None),
+        ("float v[3]", "return AT(v, n) + AT(v, 0);", ("AT(v, n)", "AT(v, 0)")),
+        ("float v[3]", "return AT(v, K) + AT(v, 0);", None),
+        ("float v[3]", "return v[n] + v[0]; // NOT(", ("v[n]", "v[0]")),
+    ],
+)
+def test_lost_shares(parameter: str, body: str, pair: tuple[str, str] | None) -> None:
+    source = "#define AT(v, i) v[i]\nvoid put(inout float x) { } void set(out float x) { x = 1; }\n"
+    facts = SourceFacts(f"{source}float f({parameter}, float a, int n) {{ {body}\n }}")
+    found = [(share.function, share.variable, share.first, share.second) for share in facts.lost_shares("f")]
+    assert found == ([] if pair is None else [("f", "v", *pair)]) and facts.lost_shares("g") == []
+
+
+def test_a_source_is_parsed_once(device: spy.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever planning asks; once more where the rules have changed it, and only for what is asked of that."""
+    parsed: list[str] = []
+
+    def counted(text: str) -> SourceFacts:
+        parsed.append(text)
+        return SourceFacts(text)
+
+    monkeypatch.setattr(libslang, "SourceFacts", counted, raising=False)
+    text = "extern static const int N = 2;\n[BackwardDerivative(b)] float h(float x) { return x; }\n"
+    text += "void b(inout DifferentialPair<float> x, float d) { }\n[Differentiable] float f(float x) { return x * h(x); }"
+    module = spy.Module.load_from_source(device, "parsed_once", text)
+    with pytest.raises(spy.ResolveException, match="'h' .called by 'f'. has a custom backward derivative only"):
+        check_forward(module, "f", ("float",))
+    assert custom_derivative(module, "f") == "h" and says_no_diff(module, "double") is False
+    assert not may_loop(module, "f") and not has_statics(module, ()) and not sees_threads(module, ())
+    (line,) = render_constants(module._compiled, "f", (("N", ("int", (3,))),))
+    assert line == "export static const int N = int(3ll);"
+    assert lost_shares(module, "f") == lost_shares(module, "f") == []
+    assert [text in one for one in parsed] == [True, True]

@@ -6,7 +6,7 @@
 namespace spy {
 namespace {
 
-using syntax::Facts, syntax::FunctionFacts;
+using syntax::Facts, syntax::FunctionFacts, syntax::LostShare;
 
 /// Bits as names.
 nb::frozenset names_of(unsigned uses)
@@ -33,12 +33,18 @@ void bind_function_facts(nb::module_& m)
     nb::class_<FunctionFacts> facts(m, "FunctionFacts", "What one function says and does.");
     nb::class_<FunctionFacts::Parameter>(facts, "Parameter", "One parameter.")
         .def_ro("name", &FunctionFacts::Parameter::name, "Its name.")
-        .def_ro("type", &FunctionFacts::Parameter::type, "Its type as written.")
+        .def_ro("type", &FunctionFacts::Parameter::type,
+                "Its type, blanks only between words, with the dimensions behind the name.")
         .def_ro("direction", &FunctionFacts::Parameter::direction, "in, out, inout or ref.")
         .def_ro("is_no_diff", &FunctionFacts::Parameter::is_no_diff, "Whether it says no_diff.");
     nb::class_<FunctionFacts::Loop>(facts, "Loop", "One loop.")
         .def_ro("is_unrolled", &FunctionFacts::Loop::is_unrolled, "Whether it says [ForceUnroll] or [unroll].")
         .def_ro("max_iters", &FunctionFacts::Loop::max_iters, "What stands in [MaxIters(...)]; empty without.");
+    nb::class_<LostShare>(m, "LostShare", "Two uses of one variable of which a reverse derivative may lose a share.")
+        .def_ro("function", &LostShare::function, "The function that has them.")
+        .def_ro("variable", &LostShare::variable, "The variable.")
+        .def_ro("first", &LostShare::first, "The use that comes first, as written.")
+        .def_ro("second", &LostShare::second, "The other one.");
     facts.def_ro("name", &FunctionFacts::name, "Its name.")
         .def_ro("owner", &FunctionFacts::owner, "The type that it is a method of.")
         .def_ro("parameters", &FunctionFacts::parameters, "Its parameters.")
@@ -91,6 +97,13 @@ void bind_slang_facts(nb::module_& m)
             nb::arg("function"), nb::arg("index"), nb::arg("fields") = std::vector<std::string>(),
             "What functions of a name do with a view, their parameter of that index or a field in it: reads, stores, "
             "gradient, unknown.")
+        .def("extern_constants", &Facts::extern_constants, "Names and types of what is `extern static const`.")
+        .def("comments_above", &Facts::comments_above, nb::arg("line"), nb::arg("column"),
+             "The comments of the function or type whose name stands in a line and column (from 1), as written.")
+        .def(
+            "lost_shares", [](const Facts& facts, const std::string& name) { return facts.lost_shares(name); },
+            nb::arg("function"),
+            "The pairs of uses in functions of a name of which Slang's reverse derivative may lose a share.")
         .def("differentiates", &Facts::differentiates, nb::arg("function"), nb::arg("index"),
              "The functions, and the parameters of them, that a view is passed to inside of bwd_diff; None where it is "
              "used otherwise.");

@@ -1,6 +1,7 @@
 // What is changed in sources before Slang sees them: for tests, and for `python -m slangpy rewrite`.
 #include "python/slang/objects.h" // first: nanobind must come before core/ref.h
 
+#include "slang/deadly.h"
 #include "slang/name_text.h"
 #include "slang/rewrite/rewrite.h"
 
@@ -49,6 +50,16 @@ void bind_rewrites(nb::module_& m)
             return rewrite_alone(source, rules_of_names(names)).text;
         },
         nb::arg("source"), nb::arg("rules"), "What some rules make of a source that imports nothing.");
+    m.def(
+        "suspects",
+        [](const std::string& source, const std::string& path) {
+            std::vector<std::string> places;
+            for (const Deadly& place : suspects(source))
+                places.push_back(point_at(source, path, place));
+            return places;
+        },
+        nb::arg("source"), nb::arg("path"),
+        "What in a source Slang has been seen to crash on: the places with what to write instead.");
     m.def("rewrite_rules", &rules, nb::sig("def rewrite_rules() -> list[tuple[str, str, str, str, str, str]]"),
           "The table of rules: name, fault, issue or minimal case, since, until, stage.");
     m.def(

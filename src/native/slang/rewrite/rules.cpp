@@ -14,6 +14,7 @@
 #include "slang/rewrite/rules/elements.h"
 #include "slang/rewrite/rules/inline.h"
 #include "slang/rewrite/rules/inouts.h"
+#include "slang/rewrite/rules/method_derivatives.h"
 #include "slang/rewrite/rules/nested_loops.h"
 #include "slang/rewrite/rules/no_diff_calls.h"
 #include "slang/rewrite/rules/outs.h"
@@ -70,6 +71,12 @@ void inlining(EditedText& text, const RuleContext& context)
         text.apply(inline_differentiable(context.parsed(text)));
 }
 
+void method_derivatives(EditedText& text, const RuleContext& context)
+{
+    if (text.text().find("_diff(") != std::string::npos) // else nobody need parse it for this
+        text.apply(rewrite_method_derivatives(context.parsed(text)));
+}
+
 constexpr std::string_view reshape = "reshape", annotate = "annotate";
 
 /// THE TABLE: name, fault, issue or minimal case, since, until, stage, function.
@@ -77,6 +84,9 @@ const std::vector<Rule> table = {
     {{"cyclic-imports", "an import that leads back to the module that is loading is refused when it names the module",
       "a.slang: import b; b.slang: import a;", "", "", reshape},
      cyclic_imports},
+    {{"method-derivatives", "fwd_diff or bwd_diff of a method through an object crashes while the source is read",
+      "fwd_diff(s.m)(diffPair(x, 1.0))", "", "", reshape},
+     method_derivatives},
     {{"no-diff-calls", "no_diff in front of a call of a differentiable function is ignored", "shader-slang#10726", "",
       "", reshape},
      on_tree<hold_no_diff_calls>},

@@ -1,7 +1,6 @@
 #include "slang/syntax/scopes.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 namespace spy::syntax {
 
@@ -218,6 +217,7 @@ private:
                 std::none_of(word.begin(), word.end(), [](char letter) { return letter >= 'a' && letter <= 'z'; });
             function.may_be_differentiable |= is_macro || word.ends_with("ifferentiable");
         }
+        m_scopes.m_functions_by_node.emplace(n, uint32_t(m_scopes.m_functions.size()));
         m_scopes.m_functions_by_name.emplace(function.name, uint32_t(m_scopes.m_functions.size()));
         m_scopes.m_functions.push_back(std::move(function));
     }
@@ -331,9 +331,8 @@ const Variable* Scopes::find(NodeId name) const
 
 const Function* Scopes::function(NodeId node) const
 {
-    const auto found = std::find_if(m_functions.begin(), m_functions.end(),
-                                    [&](const Function& f) { return f.node == node; });
-    return found == m_functions.end() ? nullptr : &*found;
+    const auto found = m_functions_by_node.find(node);
+    return found == m_functions_by_node.end() ? nullptr : &m_functions[found->second];
 }
 
 std::vector<Scopes::Callee> Scopes::callees(std::string_view name, size_t count) const

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace spy::syntax {
@@ -77,6 +78,7 @@ private:
     std::vector<Function> m_functions;
     std::vector<InMacro> m_in_macros;
     std::vector<uint32_t> m_meaning; ///< by node
+    std::unordered_map<NodeId, uint32_t> m_functions_by_node;
     std::multimap<std::string_view, uint32_t> m_functions_by_name, m_fields_by_name;
     std::multimap<std::string_view, NodeId> m_types_by_name;
 };

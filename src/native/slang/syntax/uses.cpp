@@ -1,8 +1,8 @@
 #include "slang/syntax/uses.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <tuple>
+#include <unordered_set>
 
 namespace spy::syntax {
 
@@ -49,8 +49,18 @@ public:
                                      m_tree.loop_of(found->name)});
         std::stable_sort(m_uses.m_uses.begin(), m_uses.m_uses.end(),
                          [](const Use& a, const Use& b) { return a.path.root < b.path.root; });
-        for (Loop& loop : m_uses.m_loops)
+        for (uint32_t i = 0; i < m_uses.m_uses.size(); ++i) {
+            const Use& use = m_uses.m_uses[i];
+            m_uses.m_of[use.variable].push_back(i);
+            if (use.may_write())
+                m_uses.m_writes_of[use.variable].push_back(i);
+        }
+        for (Loop& loop : m_uses.m_loops) {
             finish(loop);
+            if (loop.is_unrolled && loop.counter != none)
+                m_uses.m_known_counters.push_back(loop.counter);
+        }
+        std::sort(m_uses.m_known_counters.begin(), m_uses.m_known_counters.end());
     }
 
 private:
@@ -92,7 +102,7 @@ private:
         const NodeId init = is_for ? m_tree.child(loop.node, 1) : none;
         const NodeId step = is_for ? m_tree.child(loop.node, 3) : none;
         const NodeId body = m_tree.child(loop.node, is_for ? 4 : m_tree.is(loop.node, Kind::do_) ? 1 : 2);
-        std::vector<uint32_t> written;
+        std::vector<uint32_t> written, read;
         for (const Use* use : m_uses.in(loop.node)) {
             const bool begins = is_for && m_tree.holds(init, use->path.root);
             if (begins && use->access == Access::declared && loop.counter == none)
@@ -104,17 +114,16 @@ private:
             }
             if (!begins && use->may_write() && use->access != Access::declared)
                 written.push_back(use->variable);
+            if (use->reads() || use->writes_part())
+                read.push_back(use->variable);
         }
+        std::sort(read.begin(), read.end());
         std::sort(written.begin(), written.end());
         written.erase(std::unique(written.begin(), written.end()), written.end());
         for (const uint32_t variable : written) {
             const Variable& declared = m_scopes.variables()[variable];
             const bool is_inner = m_tree.holds(body, declared.node) && declared.role == Role::local;
-            const auto uses = m_uses.in(loop.node);
-            const bool is_read = std::any_of(uses.begin(), uses.end(), [&](const Use* use) {
-                return use->variable == variable && (use->reads() || use->writes_part());
-            });
-            if (!is_inner && is_read)
+            if (!is_inner && std::binary_search(read.begin(), read.end(), variable))
                 loop.carried.push_back(variable);
         }
     }
@@ -163,9 +172,22 @@ Uses::Uses(const Scopes& scopes, NodeId function)
 std::vector<const Use*> Uses::of(uint32_t variable) const
 {
     std::vector<const Use*> result;
-    for (const Use& use : m_uses)
-        if (use.variable == variable)
-            result.push_back(&use);
+    if (const auto found = m_of.find(variable); found != m_of.end())
+        for (const uint32_t i : found->second)
+            result.push_back(&m_uses[i]);
+    return result;
+}
+
+std::vector<const Use*> Uses::writes_of(uint32_t variable, NodeId within) const
+{
+    std::vector<const Use*> result;
+    const auto found = m_writes_of.find(variable);
+    if (found == m_writes_of.end())
+        return result;
+    const auto is_before = [&](uint32_t i, NodeId n) { return m_uses[i].path.root < n; };
+    auto i = std::lower_bound(found->second.begin(), found->second.end(), within, is_before);
+    for (; i != found->second.end() && m_scopes->tree().holds(within, m_uses[*i].path.root); ++i)
+        result.push_back(&m_uses[*i]);
     return result;
 }
 
@@ -181,33 +203,32 @@ std::vector<const Use*> Uses::in(NodeId node) const
 
 const Loop* Uses::loop(NodeId node) const
 {
-    const auto found = std::find_if(m_loops.begin(), m_loops.end(),
-                                    [&](const Loop& loop) { return loop.node == node; });
-    return found == m_loops.end() ? nullptr : &*found;
+    const auto found = std::lower_bound(m_loops.begin(), m_loops.end(), node,
+                                        [](const Loop& loop, NodeId n) { return loop.node < n; });
+    return found == m_loops.end() || found->node != node ? nullptr : &*found;
 }
 
 bool Uses::leaves(NodeId node) const
 {
     const Tree& tree = m_scopes->tree();
-    return std::any_of(m_exits.begin(), m_exits.end(), [&](const Exit& exit) {
-        return tree.holds(node, exit.node) && (exit.target == none || !tree.holds(node, exit.target));
-    });
+    auto exit = std::lower_bound(m_exits.begin(), m_exits.end(), node,
+                                 [](const Exit& exit, NodeId n) { return exit.node < n; });
+    for (; exit != m_exits.end() && tree.holds(node, exit->node); ++exit)
+        if (exit->target == none || !tree.holds(node, exit->target))
+            return true;
+    return false;
 }
 
-bool Uses::may_write(uint32_t variable, NodeId within) const
-{
-    const auto uses = in(within);
-    return std::any_of(uses.begin(), uses.end(),
-                       [&](const Use* use) { return use->variable == variable && use->may_write(); });
-}
+bool Uses::may_write(uint32_t variable, NodeId within) const { return !writes_of(variable, within).empty(); }
 
 std::vector<uint32_t> Uses::joined(NodeId branch) const
 {
     std::vector<uint32_t> result;
+    std::unordered_set<uint32_t> seen;
     for (const Use* use : in(branch)) {
         const Variable& variable = m_scopes->variables()[use->variable];
         const bool is_inner = variable.role == Role::local && m_scopes->tree().holds(branch, variable.node);
-        if (use->may_write() && !is_inner && std::find(result.begin(), result.end(), use->variable) == result.end())
+        if (use->may_write() && !is_inner && seen.insert(use->variable).second)
             result.push_back(use->variable);
     }
     return result;
@@ -242,22 +263,30 @@ bool Uses::is_known_name(NodeId name, int depth) const
         return word == "true" || word == "false" ||
             std::none_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
     }
+    return is_known_variable(id, depth);
+}
+
+bool Uses::is_known_variable(uint32_t id) const { return is_known_variable(id, 0); }
+
+bool Uses::is_known_variable(uint32_t id, int depth) const
+{
+    const Tree& tree = m_scopes->tree();
     const Variable& variable = m_scopes->variables()[id];
     if (variable.role == Role::generic)
         return true;
-    for (const Loop& loop : m_loops)
-        if (loop.is_unrolled && loop.counter == id)
-            return true;
+    if (std::binary_search(m_known_counters.begin(), m_known_counters.end(), id))
+        return true;
     if (variable.node == none || !tree.is(variable.node, Kind::declarator) || depth > 8)
         return false;
     const bool is_constant = variable.is_const || variable.role == Role::local;
     if (!is_constant || (variable.role == Role::global && !variable.is_static && !variable.is_const))
         return false;
-    size_t writes = 0;
-    for (const Use* use : of(id))
-        writes += use->may_write() && use->access != Access::declared;
+    const auto writes = m_writes_of.find(id);
+    const bool is_changed = writes != m_writes_of.end() &&
+        std::any_of(writes->second.begin(), writes->second.end(),
+                    [&](uint32_t i) { return m_uses[i].access != Access::declared; });
     const NodeId value = tree.child(variable.node, 2);
-    return writes == 0 && tree.has(value) && is_known(value, depth + 1);
+    return !is_changed && tree.has(value) && is_known(value, depth + 1);
 }
 
 bool Uses::is_invariant(NodeId expression, NodeId loop) const
@@ -304,91 +333,13 @@ bool Uses::is_stable_in(NodeId first, NodeId last, NodeId region, NodeId loop) c
         const uint32_t id = m_scopes->variable_of(n);
         if (id == none)
             continue;
-        for (const Use* use : in(region)) {
-            if (use->variable != id || !use->may_write())
-                continue;
+        for (const Use* use : writes_of(id, region)) {
             const bool is_once = use->access == Access::declared && use->loop == loop;
             if (!is_once)
                 return false;
         }
     }
     return true;
-}
-
-namespace {
-
-/// An index as an expression and a number that is added to it.
-struct Sum {
-    std::string text;
-    long number = 0;
-};
-
-Sum sum_of(const Tree& tree, NodeId n)
-{
-    while (tree.is(n, Kind::paren))
-        n = tree.child(n, 0);
-    const auto number = [&](NodeId literal) {
-        return std::strtol(std::string(tree.main(literal)).c_str(), nullptr, 0);
-    };
-    if (tree.is(n, Kind::literal))
-        return {{}, number(n)};
-    if (tree.is(n, Kind::binary) && (tree.main(n) == "+" || tree.main(n) == "-")) {
-        const NodeId left = tree.child(n, 0), right = tree.child(n, 1);
-        if (tree.is(right, Kind::literal)) {
-            Sum sum = sum_of(tree, left);
-            sum.number += tree.main(n) == "+" ? number(right) : -number(right);
-            return sum;
-        }
-    }
-    return {tree.plain(n), 0};
-}
-
-bool is_swizzle(std::string_view name) { return name.size() <= 4 && name.find_first_not_of("xyzwrgba") == name.npos; }
-
-Meeting swizzles_meet(std::string_view a, std::string_view b)
-{
-    static constexpr std::string_view letters = "xyzwrgba";
-    const auto mask = [&](std::string_view name) {
-        unsigned bits = 0;
-        for (const char c : name)
-            bits |= 1u << (letters.find(c) % 4);
-        return bits;
-    };
-    return mask(a) == mask(b) ? Meeting::same : mask(a) & mask(b) ? Meeting::possible : Meeting::never;
-}
-
-} // namespace
-
-Meeting Uses::meeting(NodeId index, NodeId other, NodeId loop) const
-{
-    const Sum one = sum_of(m_scopes->tree(), index), two = sum_of(m_scopes->tree(), other);
-    if (one.text != two.text || !is_stable(index, loop) || !is_stable(other, loop))
-        return Meeting::possible;
-    return one.number == two.number ? Meeting::same : Meeting::never;
-}
-
-Meeting Uses::meeting(const Path& path, const Path& other, NodeId loop) const
-{
-    const Tree& tree = m_scopes->tree();
-    Meeting result = path.steps.size() == other.steps.size() ? Meeting::same : Meeting::possible;
-    for (size_t i = 0; i < std::min(path.steps.size(), other.steps.size()); ++i) {
-        const NodeId a = path.steps[i], b = other.steps[i];
-        Meeting step = Meeting::possible;
-        if (tree.is(a, Kind::member) && tree.is(b, Kind::member)) {
-            const std::string_view name = tree.main(a), second = tree.main(b);
-            const bool may_be = is_swizzle(name) && is_swizzle(second);
-            step = name == second ? Meeting::same : may_be ? swizzles_meet(name, second) : Meeting::never;
-        } else if (tree.is(a, Kind::index) && tree.is(b, Kind::index) && tree.count(a) == 2 && tree.count(b) == 2) {
-            step = meeting(tree.child(a, 1), tree.child(b, 1), loop);
-        } else {
-            return Meeting::possible;
-        }
-        if (step == Meeting::never)
-            return step;
-        if (step == Meeting::possible)
-            result = step;
-    }
-    return result;
 }
 
 // --- calls

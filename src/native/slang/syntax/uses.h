@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace spy::syntax {
@@ -77,6 +78,7 @@ public:
     std::vector<uint32_t> joined(NodeId branch) const;
     /// Whether the compiler knows an index: numbers, constants, counters of unrolled loops.
     bool is_known(NodeId expression) const;
+    bool is_known_variable(uint32_t variable) const;
     /// Whether an expression is the same in all trips of a loop: all that it reads is written outside only.
     bool is_invariant(NodeId expression, NodeId loop) const;
     /// Whether two indices may be one number in one trip of a loop (`none`: in the function).
@@ -88,14 +90,18 @@ private:
     friend class UseFinder;
     bool is_known(NodeId expression, int depth) const;
     bool is_known_name(NodeId name, int depth) const;
+    bool is_known_variable(uint32_t variable, int depth) const;
     bool is_stable(NodeId expression, NodeId loop) const;
     bool is_stable_in(NodeId first, NodeId last, NodeId region, NodeId loop) const;
+    std::vector<const Use*> writes_of(uint32_t variable, NodeId within) const; ///< and its declaration
 
     const Scopes* m_scopes;
     NodeId m_function;
     bool m_is_understood;
     std::vector<Use> m_uses;
+    std::unordered_map<uint32_t, std::vector<uint32_t>> m_of, m_writes_of; ///< by variable, in order
     std::vector<Loop> m_loops;
+    std::vector<uint32_t> m_known_counters; ///< of unrolled loops, sorted
     std::vector<Exit> m_exits;
 };
 

@@ -1,0 +1,20 @@
+#pragma once
+// What a source imports, by its words: for warm starts, which open no compiler and parse nothing.
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spy::syntax {
+
+struct Import {
+    std::string_view word; ///< `import`, `include` (`__include` too), `implementing`
+    std::string name;      ///< `a.b`, `"a/b.slang"`, `<a>`, as written
+};
+
+/// All of a source, in branches of `#if` and bodies of macros, too; not in comments and strings.
+std::vector<Import> imports_in(std::string_view source);
+/// The words and names of a source; those in strings and directives, too.
+std::set<std::string_view> words_in(std::string_view source);
+
+} // namespace spy::syntax
