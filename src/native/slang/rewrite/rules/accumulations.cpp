@@ -1,6 +1,7 @@
 #include "slang/rewrite/rules/accumulations.h"
 
 #include "core/content_hash.h"
+#include "core/error.h"
 #include "slang/syntax/effects.h"
 #include "slang/syntax/types.h"
 
@@ -21,6 +22,19 @@ struct LoopSum {
     std::string path;            ///< as written
     std::string type;            ///< of what is added
     std::vector<NodeId> updates; ///< assignments
+};
+
+/// New text with where its parts come from.
+struct Moved {
+    std::string text = {};
+    std::vector<Origin> origins = {};
+
+    void add(const Moved& other)
+    {
+        for (const Origin& origin : other.origins)
+            origins.push_back({origin.at + text.size(), origin.length, origin.from});
+        text += other.text;
+    }
 };
 
 /// What a loop that only adds up adds to, and what else it reads of the variables around it.
@@ -79,7 +93,7 @@ private:
     void search(const syntax::Function& function)
     {
         const Uses uses(m_scopes, function.node);
-        std::string functions;
+        Moved functions;
         NodeId done = none; // loops inside of it wait for the next call
         for (const syntax::Loop& loop : uses.loops()) {
             if (done != none && m_tree.holds(done, loop.node))
@@ -88,8 +102,9 @@ private:
             if (found && change(function, uses, *found, functions))
                 done = loop.node;
         }
-        if (!functions.empty())
-            m_edits.push_back({m_tree.begin(function.node), m_tree.begin(function.node), functions});
+        const size_t begin = m_tree.begin(function.node);
+        if (!functions.text.empty())
+            m_edits.push_back({begin, begin, std::move(functions.text), std::move(functions.origins)});
     }
 
     // --- loops
@@ -237,19 +252,21 @@ private:
 
     // --- text
     /// The tokens of a node in one line.
-    std::string words(NodeId n) const { return words(m_tree[n].first, m_tree[n].last); }
-    std::string words(size_t first, size_t last) const
+    std::string words(NodeId n) const { return moved(m_tree[n].first, m_tree[n].last).text; }
+    Moved moved(size_t first, size_t last) const
     {
-        std::string result;
+        Moved result;
         for (size_t i = first; i < last; ++i) {
             const bool is_apart = i > first && m_tree.tokens()[i - 1].end != m_tree.tokens()[i].begin;
-            result += (is_apart ? " " : "") + std::string(m_tree.token(i));
+            result.text += is_apart ? " " : "";
+            result.origins.push_back({result.text.size(), m_tree.token(i).size(), m_tree.tokens()[i].begin});
+            result.text += m_tree.token(i);
         }
         return result;
     }
 
     /// A region in which one sum is `_spy_sum` and the others are not formed.
-    std::string words_of(NodeId region, const Accumulation& found, const LoopSum& sum) const
+    Moved moved(NodeId region, const Accumulation& found, const LoopSum& sum) const
     {
         struct Change {
             size_t first, last;
@@ -262,13 +279,16 @@ private:
                 const NodeId n = is_it ? m_tree.child(update, 0) : m_tree.parent(update);
                 changes[m_tree[n].first] = {m_tree[n].first, m_tree[n].last, is_it ? "_spy_sum" : "{ }"};
             }
-        std::string result;
+        Moved result;
         size_t at = m_tree[region].first;
         for (const auto& [first, change] : changes) {
-            result += words(at, first) + " " + change.text + " ";
+            result.add(moved(at, first));
+            result.add({cat(" ", change.text, " "),
+                        {{1, std::string_view(change.text).size(), m_tree.tokens()[first].begin}}});
             at = change.last;
         }
-        return result + words(at, m_tree[region].last);
+        result.add(moved(at, m_tree[region].last));
+        return result;
     }
 
     /// `no_diff float x[2]` of what a loop reads; empty where the source does not show its type.
@@ -320,12 +340,13 @@ private:
     }
 
     /// Moves what a loop adds into functions; of a loop inside of another, which keeps its states, all of it.
-    bool change(const syntax::Function& function, const Uses& uses, const Accumulation& found, std::string& functions)
+    bool change(const syntax::Function& function, const Uses& uses, const Accumulation& found, Moved& functions)
     {
         const bool is_outermost = m_tree.loop_of(found.loop) == none;
         const NodeId region = is_outermost ? found.body : found.loop;
         const NodeId generics = m_tree.child(function.node, 2), wheres = m_tree.child(function.node, 5);
-        std::string made, calls = "{ ";
+        Moved made;
+        std::string calls = "{ ";
         for (const LoopSum& sum : found.sums) {
             const auto read = read_by(region, uses, found, sum);
             if (!read)
@@ -336,13 +357,15 @@ private:
                 arguments += (arguments.empty() ? "" : ", ") + std::string(variable->name);
             }
             const std::string name = m_name + std::to_string(m_count++);
-            made += "[PreferRecompute(SideEffectBehavior.Allow)] [Differentiable] ";
+            std::string head = "[PreferRecompute(SideEffectBehavior.Allow)] [Differentiable] ";
             if (is_marked(m_tree, function.node, "NoDiffThis"))
-                made += "[NoDiffThis] ";
-            made += (function.is_static ? "static " : "") + sum.type + " " + name;
-            made += (m_tree.has(generics) ? words(generics) : "") + "(" + parameters + ") " +
-                (m_tree.has(wheres) ? words(wheres) : "") + "{ " + sum.type + " _spy_sum = " + sum.type +
-                "(-0.0f); { " + words_of(region, found, sum) + " } return _spy_sum; } ";
+                head += "[NoDiffThis] ";
+            head += (function.is_static ? "static " : "") + sum.type + " " + name;
+            head += (m_tree.has(generics) ? words(generics) : "") + "(" + parameters + ") " +
+                (m_tree.has(wheres) ? words(wheres) : "") + "{ " + sum.type + " _spy_sum = " + sum.type + "(-0.0f); { ";
+            made.add({head});
+            made.add(moved(region, found, sum));
+            made.add({" } return _spy_sum; } "});
             calls += sum.path + " += " + name + (m_tree.has(generics) ? generic_arguments(generics) : "") + "(" +
                 arguments + "); ";
         }
@@ -351,7 +374,7 @@ private:
         if (is_outermost)
             m_edits.push_back({m_tree.begin(found.loop), m_tree.begin(found.loop), "[MaxIters(1)] "});
         m_edits.push_back({m_tree.begin(region), m_tree.end(region), calls});
-        functions += made;
+        functions.add(made);
         return true;
     }
 
