@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import sin
 from pathlib import Path
@@ -227,3 +228,45 @@ def test_lines_stay() -> None:
     for before, after in zip(source.split("\n"), changed.split("\n"), strict=True):
         if "for (" not in before and "+=" not in before and "-=" not in before:
             assert not after or after.startswith(("[PreferRecompute", "    { ", "        { ")) or before.strip() in after
+
+
+@pytest.mark.one
+def test_other_loops_name_what_they_carry(device: spy.Device) -> None:
+    source = (
+        "[Differentiable] float f(float a, float b, int n)\n{\n    float x = a, s = 0, t = 0;\n"
+        "    for (int i = 0; i < n; i++) { x = sin(x) * b; s += x; }\n    return x * s;\n}"
+    )
+    with pytest.raises(spy.SlangCompileError, match=r"carries_state:4: the loop carries 'x', 's' from trip to trip"):
+        spy.Module.load_from_source(device, "carries_state", source)
+
+
+# --- the code
+CODE = """
+[Differentiable] float f(float a, StructuredBuffer<float> w, int n)
+{
+    float s = 0;
+    ATTRIBUTE for (int i = 0; i < n; i++)
+        ATTRIBUTE for (int j = 0; j < n; j++)
+            s += w[i] * sin(w[j] * a);
+    return s;
+}
+StructuredBuffer<float> w;
+RWStructuredBuffer<float> values;
+[shader("compute")] [numthreads(1, 1, 1)] void main()
+{
+    var a = diffPair(values[0]);
+    bwd_diff(f)(a, w, int(values[1]), 1.0f);
+    values[2] = a.d;
+}
+"""
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("attribute", ["", "[MaxIters(8)]"])
+def test_only_loops_with_an_attribute_keep_states(device: spy.Device, attribute: str) -> None:
+    if device.info.type != spy.DeviceType.cpu:
+        pytest.skip("reads C++")
+    module = device.load_module_from_source("states" + attribute[1:4], CODE.replace("ATTRIBUTE", attribute))
+    program = module.session.link_program([module], list(module.entry_points))
+    states = re.findall(r"FixedArray<\w+, \d+> *\w+", program.code(0).decode())
+    assert bool(states) == bool(attribute), states

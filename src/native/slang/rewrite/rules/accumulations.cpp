@@ -74,7 +74,7 @@ private:
         const NodeId modifiers = m_tree.child(n, 0);
         bool has_loop = false;
         for (const NodeId inside : m_tree.inside(n)) {
-            has_loop |= m_tree.is(inside, Kind::for_);
+            has_loop |= m_tree.is(inside, Kind::for_) && is_unmarked(inside);
             if (m_tree.is(inside, Kind::generics) && m_tree.holds(modifiers, inside)) // __generic<T>
                 return false;
         }
@@ -84,10 +84,12 @@ private:
     bool has_directives(NodeId n) const
     {
         const auto& trivia = m_tree.trivia();
-        return std::any_of(trivia.begin(), trivia.end(), [&](const Trivia& piece) {
-            return piece.begin >= m_tree.begin(n) && piece.end <= m_tree.end(n) &&
-                (piece.kind == TriviaKind::directive || piece.kind == TriviaKind::hidden);
-        });
+        auto piece = std::lower_bound(trivia.begin(), trivia.end(), m_tree.begin(n),
+                                      [](const Trivia& before, size_t at) { return before.begin < at; });
+        for (; piece != trivia.end() && piece->end <= m_tree.end(n); ++piece)
+            if (piece->kind == TriviaKind::directive || piece->kind == TriviaKind::hidden)
+                return true;
+        return false;
     }
 
     void search(const syntax::Function& function)
@@ -111,7 +113,7 @@ private:
     /// Nothing where the loop has an attribute, or does more than to add up.
     std::optional<Accumulation> accumulation(const Uses& uses, NodeId loop) const
     {
-        if (!m_tree.is(loop, Kind::for_) || !m_tree.child(loop, 0) || !is_unmarked(loop) || !has_plain_header(loop))
+        if (!m_tree.is(loop, Kind::for_) || !is_unmarked(loop) || !has_plain_header(loop))
             return std::nullopt;
         Accumulation result{loop, m_tree.child(loop, 4), {}, {}};
         if (!is_plain(result.body) || !collect(uses, result) || result.sums.empty())
