@@ -240,6 +240,12 @@ def test_other_loops_name_what_they_carry(device: spy.Device) -> None:
         spy.Module.load_from_source(device, "carries_state", source)
 
 
+@pytest.mark.one
+def test_functions_of_ours_are_not_listed(device: spy.Device, m: spy.Module) -> None:
+    assert not [name for name in [*dir(m), *dir(m.Scaled)] if name.startswith("_spy_")]
+    assert {"sum", "all", "more"} <= set(dir(m.Scaled))
+
+
 # --- the code
 CODE = """
 [Differentiable] float f(float a, StructuredBuffer<float> w, int n)
@@ -264,7 +270,7 @@ RWStructuredBuffer<float> values;
 @pytest.mark.one
 @pytest.mark.parametrize("attribute", ["", "[MaxIters(8)]"])
 def test_only_loops_with_an_attribute_keep_states(device: spy.Device, attribute: str) -> None:
-    if device.info.type != spy.DeviceType.cpu:
+    if device.info.type.name != "cpu":
         pytest.skip("reads C++")
     module = device.load_module_from_source("states" + attribute[1:4], CODE.replace("ATTRIBUTE", attribute))
     program = module.session.link_program([module], list(module.entry_points))
