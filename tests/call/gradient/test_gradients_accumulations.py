@@ -196,6 +196,7 @@ LEFT_ALONE = {
     "an element at run time": "float v[8] = w; for (int i = 0; i < n; i++) v[i] += a;",
     "memory is written": "for (int i = 0; i < n; i++) { s += a; out[i] = a; }",
     "memory is written behind": "for (int i = 0; i < n; i++) s += out[i] * a; out[0] = a;",
+    "memory that a caller may write": "for (int i = 0; i < n; i++) s += out[i] * a;",
     "a function writes memory": "for (int i = 0; i < n; i++) s += put(out, i, a);",
     "an unknown function": "for (int i = 0; i < n; i++) s += elsewhere(i, a);",
     "a type that is not written": "let x = a * a; for (int i = 0; i < n; i++) s += x;",
