@@ -192,7 +192,7 @@ def names_in(struct: Struct) -> list[str]:
     added = [child for decl in extensions for child in _members(decl)]  # Slang does not say to which type
     names = {child.name for child in own if child.kind.name in kinds}
     names |= {child.name for child in added if child.kind.name in kinds and _is_method(struct, child.name)}
-    return sorted(name for name in names if name and "$" not in name)
+    return sorted(name for name in names if name and "$" not in name and not name.startswith("_spy_"))  # not ours
 
 
 def _is_method(struct: Struct, name: str) -> bool:

@@ -18,6 +18,10 @@ from slangpy import SlangCompileError
         "[Differentiable] float f(float a) { float s = 0; for (int i = 0; i < 3; i++) "
         "{ do { if (a > 1) continue; s += a; } while (false); s += ?nope; } return s; }",
         "[Differentiable] float f(float a, float3 w)\n{\n    w = a * w; a = ?nope * w.x; w = a * w; return w.x; }",
+        "[Differentiable] float f(float a, float3 w)\n{\n    float s = 0;\n    for (int i = 0; i < 3; i++) // moved\n"
+        "    {\n        float x = a * w.y;\n        s += x * ?nope; s -= a;\n    }\n    return s;\n}",
+        "[Differentiable] float f(float a)\n{\n    float s = 0, t = 0;\n    for (int i = 0; i < 3; i++)\n"
+        "        for (int j = 0; j < 3; j++) { t += a; s += a * j * ?nope; }\n    return s * t;\n}",
     ],
 )
 def test_columns(new_session: Callable[..., Any], source: str) -> None:

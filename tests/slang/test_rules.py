@@ -58,9 +58,14 @@ def _parts(a: float, b: float, v: Vector, n: int) -> float:
     return x * y + x * y * x
 
 
+def _terms(a: float, b: float, v: Vector, n: int) -> float:
+    return (b + sum(sin(a * i) ** 2 * -b if i % 2 else sin(a * i) * v[1] for i in range(3 * n))) * v[0]
+
+
 FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
     "no-diff-calls": lambda a, b, v, n: a * INPUTS[1] ** 2 + b,  # what has no derivative is constant
     "assignments-in-expressions": lambda a, b, v, n: v[0] * (v[1] * a) + v[0] * a * v[1] * a,
+    "accumulations": _terms,
     "steps-in-conditions": _trips,
     "run-time-counters": _trips,
     "nested-loops": lambda a, b, v, n: _trips(a, b, v, 10),

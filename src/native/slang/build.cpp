@@ -1,5 +1,6 @@
 #include "slang/build.h"
 
+#include "slang/loop_advice.h"
 #include "slang/remote.h"
 #include "slang/quotes.h"
 
@@ -69,6 +70,7 @@ void Build::check(bool failed, ISlangBlob* diagnostics, const std::string& title
     }
     if (text.empty())
         text = text_or_empty(slang::getLastInternalErrorMessage());
+    text += loop_advice(text, *state->files.get());
     if (const std::string reason = unsupported_on_cpu(text); !reason.empty())
         fail_runtime(reason, "\n", text);
     fail(ErrorKind::slang_compile, title, text.empty() ? "" : ":\n", text);

@@ -164,10 +164,13 @@ private:
     {
         m_text.append(margin);
         m_change = change_of(m_path, number, shown);
+        m_moved_column = std::nullopt;
         if (!m_change) {
             m_text.append(shown);
             return;
         }
+        if (number == m_number && add_moved(margin))
+            return;
         // Slang leaves blanks out that all lines begin with
         m_hidden = indent_of(m_change->after) - indent_of(shown);
         m_hidden_before = std::min(m_hidden, indent_of(m_change->before));
@@ -176,20 +179,58 @@ private:
             move_place();
     }
 
+    /// The user's line of what was moved to the place of a message; false where nothing was.
+    bool add_moved(std::string_view margin)
+    {
+        const auto [begin, column] = column_of_place();
+        const Source& source = *m_change->source;
+        const size_t at = m_change->new_begin + column - 1;
+        const MovedPart* part = column > 0 ? source.map.moved(at) : nullptr;
+        if (part == nullptr)
+            return false;
+        const size_t from = std::min(part->begin + (at - part->new_begin), source.before.size());
+        const size_t line = source.before.rfind('\n', from - (from > 0)) + 1; // 0 where there is none
+        const size_t first = from > 0 ? line : 0;
+        const std::string_view text = line_at(source.before, first);
+        const std::string number = std::to_string(
+            1 + std::count(source.before.begin(), source.before.begin() + long(first), '\n'));
+        m_text.resize(m_text.size() - margin.size());
+        const size_t colon = m_text.rfind(':', begin - 2);
+        m_text.replace(colon + 1, m_text.find('\n', colon) - colon - 1,
+                       number + ":" + std::to_string(from - first + 1));
+        const size_t width = margin.find('|');
+        m_text.append(width > number.size() + 1 ? width - number.size() - 1 : 0, ' ').append(number + " | ");
+        m_text.append(text.substr(indent_of(text)));
+        m_moved_column = from - first - std::min(indent_of(text), from - first);
+        m_place = npos;
+        return true;
+    }
+
     void add_carets(std::string_view margin, std::string_view shown, size_t caret)
     {
+        if (m_moved_column) {
+            m_text.append(margin).append(*m_moved_column, ' ').append(shown.substr(caret));
+            return;
+        }
         const size_t column = m_change->column(caret + m_hidden);
         m_text.append(margin).append(column - std::min(m_hidden_before, column), ' ').append(shown.substr(caret));
     }
 
-    void move_place()
+    /// Where the column stands in the line that says where the message is, and the column; 0 where there is none.
+    std::pair<size_t, size_t> column_of_place() const
     {
         const size_t end = m_place == npos ? npos : m_text.find('\n', m_place);
         const size_t colon = end == npos ? npos : m_text.rfind(':', end);
         const auto column = colon == npos ? std::nullopt
                                           : number_of(std::string_view(m_text).substr(colon + 1, end - colon - 1));
-        if (column && *column > 0)
-            m_text.replace(colon + 1, end - colon - 1, std::to_string(m_change->column(*column - 1) + 1));
+        return {colon + 1, column.value_or(0)};
+    }
+
+    void move_place()
+    {
+        const auto [begin, column] = column_of_place();
+        if (column > 0)
+            m_text.replace(begin, m_text.find('\n', begin) - begin, std::to_string(m_change->column(column - 1) + 1));
         m_place = npos;
     }
 
@@ -197,7 +238,8 @@ private:
     size_t m_number = 0;            ///< of the line that the message is about
     std::optional<Change> m_change; ///< of the line that was quoted last
     size_t m_hidden = 0, m_hidden_before = 0;
-    size_t m_place = npos; ///< of the line that says where the message is
+    std::optional<size_t> m_moved_column; ///< of the line that was quoted last, if it stood elsewhere
+    size_t m_place = npos;                ///< of the line that says where the message is
 };
 
 } // namespace

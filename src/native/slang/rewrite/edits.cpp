@@ -69,11 +69,45 @@ private:
     size_t m_next = 0, m_at = 0;
 };
 
+/// What was moved, where it stands after a pass.
+std::vector<MovedPart> EditedText::moved_by(const std::vector<Edit>& edits) const
+{
+    std::vector<MovedPart> result;
+    const bool has_origins = std::any_of(edits.begin(), edits.end(), [](const Edit& e) { return !e.origins.empty(); });
+    if (m_moved.empty() && !has_origins)
+        return result;
+    const TextMap now = has_origins ? map() : TextMap();
+    const auto source_of = [&](size_t at) {
+        const MovedPart* part = now.moved(at);
+        return part == nullptr ? now.before(at) : part->begin + (at - part->new_begin);
+    };
+    auto old = m_moved.begin();
+    size_t added = 0, removed = 0;
+    const auto keep_until = [&](size_t place) {
+        for (; old != m_moved.end() && old->new_begin < place; ++old)
+            result.push_back({old->new_begin + added - removed, old->new_end + added - removed, old->begin});
+    };
+    for (const Edit& edit : edits) {
+        keep_until(edit.begin);
+        while (old != m_moved.end() && old->new_begin < edit.end) // it was replaced
+            ++old;
+        for (const Origin& origin : edit.origins) {
+            const size_t at = edit.begin + added - removed + origin.at;
+            result.push_back({at, at + origin.length, source_of(origin.from)});
+        }
+        added += edit.text.size();
+        removed += edit.end - edit.begin;
+    }
+    keep_until(m_text.size());
+    return result;
+}
+
 void EditedText::apply(const std::vector<Edit>& edits)
 {
     check(edits);
     if (edits.empty())
         return;
+    m_moved = moved_by(edits);
     std::string text;
     std::vector<Piece> pieces;
     Cursor cursor(std::move(m_pieces));
@@ -122,7 +156,7 @@ TextMap EditedText::map() const
         is_open = piece.rules || (is_open && piece.length == 0);
         at = next;
     }
-    return TextMap(std::move(parts));
+    return TextMap(std::move(parts), m_moved);
 }
 
 } // namespace spy

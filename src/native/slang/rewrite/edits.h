@@ -9,10 +9,17 @@
 
 namespace spy {
 
+/// A part of new text that stands for text elsewhere: for messages about it.
+struct Origin {
+    size_t at, length; ///< in the new text
+    size_t from;       ///< a byte of the text before
+};
+
 /// `text` in place of the bytes [begin, end).
 struct Edit {
     size_t begin, end;
     std::string text;
+    std::vector<Origin> origins = {}; ///< in the order of the text
 };
 
 /// Texts by the byte that they are put in front of.
@@ -43,9 +50,11 @@ private:
     class Cursor;
 
     void check(const std::vector<Edit>& edits) const;
+    std::vector<MovedPart> moved_by(const std::vector<Edit>& edits) const;
 
     std::string m_text;
     std::vector<Piece> m_pieces;
+    std::vector<MovedPart> m_moved;
     uint32_t m_rule = 1, m_acted = 0;
 };
 

@@ -6,6 +6,7 @@
 #include "slang/rewrite/merges.h"
 #include "slang/rewrite/parts.h"
 #include "slang/rewrite/paths.h"
+#include "slang/rewrite/rules/accumulations.h"
 #include "slang/rewrite/rules/condition_steps.h"
 #include "slang/rewrite/rules/counters.h"
 #include "slang/rewrite/rules/detached.h"
@@ -65,6 +66,16 @@ void remainders(EditedText& text, const RuleContext& context)
     if (context.has_remainders)
         text.apply(import_remainders(text.text()));
 }
+void accumulations(EditedText& text, const RuleContext& context)
+{
+    const auto may_loop = [&] {
+        return text.text().find("ifferentiable") != std::string::npos && text.text().find("for") != std::string::npos;
+    };
+    for (size_t last = 0; may_loop() && text.text().size() != last;) { // loops inside come one after the other
+        last = text.text().size();
+        text.apply(rewrite_accumulations(context.parsed(text)));
+    }
+}
 void inlining(EditedText& text, const RuleContext& context)
 {
     if (context.inlines_differentiable)
@@ -95,6 +106,9 @@ const std::vector<Rule> table = {
       "which are mended",
       "v.y = a, w.x = v.y * b;", "", "", reshape},
      sequences},
+    {{"accumulations", "a loop that only adds up needs [MaxIters(n)], and .bwds keeps what each of n trips loads",
+      "for (uint i = 0; i < n; i++) sum += w[i] * x[i];", "", "", reshape},
+     accumulations},
     {{"steps-in-conditions", ".bwds of a loop that counts down in its condition from a run-time value does not compile",
       "[MaxIters(8)] while (i-- > 0) x *= a;", "", "", reshape},
      on_tree<move_condition_steps>},

@@ -412,6 +412,9 @@ Access access_of(const Scopes& scopes, NodeId call, size_t argument)
     const std::string_view name = tree.main(callee);
     if (tree.macro(name) != nullptr)
         return Access::unknown;
+    const Variable* named = scopes.find(callee);
+    if (named != nullptr && named->role == Role::generic && tree.is(callee, Kind::name)) // T(x)
+        return Access::read;
     const size_t count = tree.count(call) - 1;
     const std::vector<Scopes::Callee> found = scopes.callees(name, count);
     if (found.empty()) {
