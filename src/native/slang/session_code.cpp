@@ -143,7 +143,7 @@ std::string Session::code(const std::shared_ptr<ProgramData>& program, int entry
             warn(warning);
         return keep(std::move(elsewhere->text));
     }
-    auto build = std::make_shared<Build>();
+    auto build = std::make_shared<Build>(Build{layout->state, {}, {}, {}});
     std::string code = layout->state->compiler->run([build, program, layout, entry_point] {
         ComPtr<ISlangBlob> code, diagnostics;
         const SlangResult status = layout->component->getEntryPointCode(entry_point, 0, code.put(), diagnostics.put());
@@ -166,7 +166,7 @@ std::string Session::whole_code(const std::shared_ptr<ProgramData>& program)
     const auto operation = Compiler::lock_politely(m_operation);
     state();
     const std::shared_ptr<Layout> layout = program->layout;
-    auto build = std::make_shared<Build>();
+    auto build = std::make_shared<Build>(Build{layout->state, {}, {}, {}});
     std::string code = layout->state->compiler->run([build, layout] {
         ComPtr<ISlangBlob> code, diagnostics;
         const SlangResult status = layout->component->getTargetCode(0, code.put(), diagnostics.put());
