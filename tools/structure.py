@@ -36,6 +36,7 @@ EXCEPTED: dict[tuple[str, str], str] = {
     ("methods", "src/native/slang/syntax/grammar.h:Parser"): "one for each rule of the grammar",
     ("fields", "src/native/cuda/api.h:CUDA_MEMCPY3D"): "the driver's own struct",
     ("fields", "src/native/device/types.h:DeviceLimits"): "one field for each limit",
+    ("fields", "slangpy/config.py:Config"): "one field for each setting",
     ("fields", "src/native/slang/session.h:SessionOptions"): "one field for each of Slang's options",
     ("import", "slangpy/function.py:__call__"): "torch.compile reads this method; importing it imports torch",
 }  # fmt: skip

@@ -1,4 +1,5 @@
-"""The snippets of the pages named here run as written, one after the other, and print what the pages say."""
+"""The snippets of the pages named here run as written, one after the other, and print what the pages say; those of Slang
+load."""
 
 from __future__ import annotations
 
@@ -47,6 +48,8 @@ def test_page(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, mon
         if language == "python":
             exec(compile(text, f"{name}.md (snippet {number})", "exec"), names)
             printed = capsys.readouterr().out
+        elif language == "slang":
+            spy.Module.load_from_source(spy.create_device(type="cpu"), f"page_{name}_{number}".replace("-", "_"), text)
         else:
             assert language == "text"
             assert all(same(*words) for words in zip(printed.split(), text.split(), strict=True)), printed

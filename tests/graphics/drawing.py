@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 import slangpy as spy
 
@@ -44,6 +45,13 @@ struct Colored { float4 p : SV_Position; float4 c : COLOR; }
 [shader("vertex")] float4 own(float2 p : POSITION, uniform float2 offset) : SV_Position { return float4(p + offset, 0, 1); }
 [shader("fragment")] float4 own_color(uniform float k, uniform float4 c) : SV_Target { return c * k; }
 """
+
+def draws_on(device: spy.Device) -> spy.Device:
+    """The device, unless it has no rasterisation: then the test is skipped."""
+    if not device.has_feature(spy.Feature.rasterization):
+        pytest.skip(f"{device.info.adapter_name} does not rasterise")
+    return device
+
 
 TRIANGLE = ["........", "#.......", "##......", "###.....", "####....", "#####...", "######..", "#######."]
 STRIP = [(-1, -1), (1, -1), (-1, 1), (1, 1)]

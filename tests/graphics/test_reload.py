@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import draws_on
-from drawing import FORMAT, texture
+from drawing import FORMAT, draws_on, texture
 
 import slangpy as spy
 

@@ -42,6 +42,9 @@ struct Varyings
 """
 
 
+pytestmark = pytest.mark.draws
+
+
 def pipeline(device: spy.Device, vertex: str, fragment: str) -> spy.RenderPipeline:
     module = device.load_module_from_source("varyings", SOURCE)
     program = device.link_program([module], [module.entry_point(vertex), module.entry_point(fragment)])

@@ -273,9 +273,9 @@ std::shared_ptr<SessionState> Session::make_state() const
 {
     auto state = std::make_shared<SessionState>();
     state->compiler = Compiler::instance();
-    state->files = ComPtr<SourceFiles>(
-        new SourceFiles(m_options.include_paths, m_options.library_paths, m_options.sealed,
-                        {m_options.rewrites, m_options.inline_differentiable, m_target.format == "cpp", !m_options.whole_program}));
+    state->files = ComPtr<SourceFiles>(new SourceFiles(
+        m_options.include_paths, m_options.library_paths, m_options.sealed,
+        {m_options.rewrites, m_options.inline_differentiable, m_target.format == "cpp", !m_options.whole_program}));
     state->remote = std::make_unique<RemoteSession>(m_target, m_options);
     state->compiler->run([state, target = m_target, options = m_options] { create_session(*state, target, options); });
     return state;

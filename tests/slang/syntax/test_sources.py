@@ -90,6 +90,7 @@ ODD = {
     "]@": "a template",
     "OPEN\n": "a template",
     "AGAIN(b && c)": "a macro of a loop",
+    "ATTRIBUTE for (int i": "a template",
 }
 
 
