@@ -40,9 +40,9 @@ size_t skip_opaque(std::string_view text, size_t pos)
     return std::min(end + 1, text.size());
 }
 
-std::vector<Token> tokens_of(std::string_view source, bool with_directives)
+std::vector<TextToken> tokens_of(std::string_view source, bool with_directives)
 {
-    std::vector<Token> found;
+    std::vector<TextToken> found;
     bool line_start = true;
     for (size_t pos = 0; pos < source.size();) {
         if (source[pos] == '\n' || std::isspace(static_cast<unsigned char>(source[pos]))) {

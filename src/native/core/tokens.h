@@ -8,7 +8,7 @@ namespace spy {
 constexpr size_t npos = std::string_view::npos;
 
 /// A word, a number, or one sign: bytes [begin, end) of the text.
-struct Token {
+struct TextToken {
     size_t begin, end;
 };
 
@@ -19,6 +19,6 @@ bool in_word(char c);
 size_t skip_opaque(std::string_view text, size_t pos);
 
 /// The tokens of a text, without comments and literals; preprocessor lines are left out unless asked for.
-std::vector<Token> tokens_of(std::string_view source, bool with_directives = true);
+std::vector<TextToken> tokens_of(std::string_view source, bool with_directives = true);
 
 } // namespace spy

@@ -173,7 +173,7 @@ private:
     }
 
     std::string_view m_text;
-    std::vector<Token> m_tokens;
+    std::vector<TextToken> m_tokens;
     std::set<std::string, std::less<>> m_known; // constants that others may be made of
 };
 

@@ -165,7 +165,7 @@ std::optional<long> Constants::evaluate(std::string_view expression) const
 
 bool Constants::is_constant(std::string_view expression) const
 {
-    for (const Token& token : tokens_of(expression)) {
+    for (const TextToken& token : tokens_of(expression)) {
         const std::string_view word = expression.substr(token.begin, token.end - token.begin);
         if (starts_word(word[0]) && !m_values.count(word))
             return false;
@@ -180,7 +180,7 @@ Constants constants_of(std::string_view source)
     Constants found;
     std::set<std::string> unsure; // declared twice, or as a variable too
     read_defines(source, found.m_values, unsure);
-    const std::vector<Token> tokens = tokens_of(source, false);
+    const std::vector<TextToken> tokens = tokens_of(source, false);
     const auto at = [&](size_t i) {
         return i < tokens.size() ? source.substr(tokens[i].begin, tokens[i].end - tokens[i].begin) : std::string_view();
     };

@@ -19,7 +19,7 @@ public:
         return i < size() ? m_source.substr(m_tokens[i].begin, m_tokens[i].end - m_tokens[i].begin)
                           : std::string_view();
     }
-    const Token& operator[](size_t i) const { return m_tokens[i]; }
+    const TextToken& operator[](size_t i) const { return m_tokens[i]; }
     /// The bracket that closes the one at i; npos where none does.
     size_t closing(size_t i) const
     {
@@ -35,7 +35,7 @@ public:
 
 private:
     std::string_view m_source;
-    std::vector<Token> m_tokens;
+    std::vector<TextToken> m_tokens;
 };
 
 bool gives_derivatives(std::string_view word)

@@ -17,7 +17,7 @@ bool is_float_type(std::string_view word)
     return is_float_word(word) || is_float_word(word.substr(0, word.find_last_not_of("1234x") + 1));
 }
 
-bool only_reads_arguments(std::string_view function)
+bool writes_no_argument(std::string_view function)
 {
     static const BracketedText::Names words = {"if", "for", "while", "switch", "return"};
     return words.count(function) > 0 || syntax::only_reads_arguments(function);

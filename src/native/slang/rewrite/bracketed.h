@@ -44,7 +44,7 @@ public:
     /// The text of a token; empty outside.
     std::string_view at(size_t i) const;
     std::string_view text(size_t first, size_t last) const; ///< of the tokens and what lies between them
-    const Token& token(size_t i) const { return m_tokens[i]; }
+    const TextToken& token(size_t i) const { return m_tokens[i]; }
     size_t match(size_t i) const { return m_match[i]; }   ///< the other bracket; npos where there is none
     size_t around(size_t i) const { return m_around[i]; } ///< the innermost bracket that is open there, or npos
     bool joined(size_t i) const;                          ///< whether nothing lies between tokens i and i + 1
@@ -81,7 +81,7 @@ private:
     size_t next_name(size_t i, size_t end) const;
 
     std::string_view m_text;
-    std::vector<Token> m_tokens;
+    std::vector<TextToken> m_tokens;
     std::vector<size_t> m_match, m_around;
     Names m_aliases; ///< of vectors and matrices of floats
     bool m_balanced = true;
@@ -92,7 +92,7 @@ NamePath path_at(const BracketedText& text, size_t i);   ///< that begins with t
 bool is_float_word(std::string_view word);               ///< float, half, double and their long names
 bool is_float_type(std::string_view word);               ///< float, half3, double2x2 and the like
 /// Functions of Slang's core module that write none of their arguments, and what else stands before brackets.
-bool only_reads_arguments(std::string_view function);
+bool writes_no_argument(std::string_view function);
 inline bool is_word(std::string_view text) { return !text.empty() && starts_word(text[0]); }
 inline bool is_loop_word(std::string_view word) { return word == "for" || word == "while" || word == "do"; }
 

@@ -104,8 +104,8 @@ private:
         static const Names may_stand_before = {";", "{", "}", ")", "else"};
         std::vector<size_t> calls;
         for (size_t i = body.open + 1; i < body.end; ++i)
-            if (is_word(at(i)) && at(i + 1) == "(" && may_stand_before.count(at(i - 1)) &&
-                !only_reads_arguments(at(i)) && !is_float_type(at(i)) && !is_struct(m_own, m_imported, at(i)) &&
+            if (is_word(at(i)) && at(i + 1) == "(" && may_stand_before.count(at(i - 1)) && !writes_no_argument(at(i)) &&
+                !is_float_type(at(i)) && !is_struct(m_own, m_imported, at(i)) &&
                 !effect_of(m_own, m_imported, at(i), arguments_of(m_text, i + 1).size(), npos).known)
                 calls.push_back(i);
         return calls;

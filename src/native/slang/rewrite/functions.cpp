@@ -9,20 +9,20 @@
 namespace spy {
 namespace {
 
-Use use_of(const BracketedText& text, const Argument& parameter)
+ParameterUse use_of(const BracketedText& text, const Argument& parameter)
 {
     bool writes = false, refers = false;
     for (size_t i = parameter.first; i <= parameter.last; ++i) {
         const std::string_view word = text.at(i);
         const size_t end = writes ? text.float_type_end(i) : i;
         if (end != i && is_word(text.at(end)) && text.at(end + 1) != "[")
-            return Use::written_float;
+            return ParameterUse::written_float;
         if (writes && is_discrete_type(word) && is_word(text.at(i + 1)))
-            return Use::written_discrete;
+            return ParameterUse::written_discrete;
         writes = writes || word == "out" || word == "inout";
         refers = refers || (word.ends_with("ref") && i < parameter.last);
     }
-    return writes ? Use::written : refers ? Use::referred : Use::read;
+    return writes ? ParameterUse::written : refers ? ParameterUse::referred : ParameterUse::read;
 }
 
 /// Whether the function of which the parameters begin at `open` is a method that changes its object.
@@ -105,7 +105,7 @@ size_t called_name(const BracketedText& text, size_t open)
 
 FunctionTable::FunctionTable()
 {
-    m_functions["sincos"] = {{{Use::read, Use::written_float, Use::written_float}, false}};
+    m_functions["sincos"] = {{{ParameterUse::read, ParameterUse::written_float, ParameterUse::written_float}, false}};
 }
 
 FunctionTable::FunctionTable(std::string_view source) { read(BracketedText(source)); }
@@ -221,12 +221,12 @@ Effect effect_of(const FunctionTable& own, const FunctionTables& imported, std::
     for (const DeclaredFunction* function : functions) {
         if (any_exact && !is_exact(function))
             continue;
-        const Use object = function->is_mutating ? Use::written : Use::read;
-        const Use use = k == npos ? object : function->parameters[k];
-        effect.may |= use != Use::read;
-        does &= use != Use::read && use != Use::referred;
-        effect.is_float &= use == Use::written_float;
-        effect.is_discrete &= use == Use::written_discrete;
+        const ParameterUse object = function->is_mutating ? ParameterUse::written : ParameterUse::read;
+        const ParameterUse use = k == npos ? object : function->parameters[k];
+        effect.may |= use != ParameterUse::read;
+        does &= use != ParameterUse::read && use != ParameterUse::referred;
+        effect.is_float &= use == ParameterUse::written_float;
+        effect.is_discrete &= use == ParameterUse::written_discrete;
     }
     effect.does = does && effect.may;
     return effect;
@@ -278,7 +278,7 @@ Written written_at(const BracketedText& text, const FunctionTable& own, const Fu
     if (text.is_assignment(end) || text.is_stepped(begin))
         return {true};
     const auto [name, effect] = taking_of(text, own, imported, begin, end);
-    if (name == npos || is_float_type(text.at(name)) || only_reads_arguments(text.at(name)))
+    if (name == npos || is_float_type(text.at(name)) || writes_no_argument(text.at(name)))
         return {};
     return effect.known ? Written{effect.may} : Written{false, name};
 }

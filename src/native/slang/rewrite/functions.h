@@ -17,10 +17,10 @@ struct TypeAlias;
 
 /// How a function uses a parameter. `written_float`: a scalar, vector or matrix of floats; `written_discrete`: integers
 /// or bools, which have no derivatives; `referred`: through a __ref, which may be one to memory.
-enum class Use { read, written, written_float, written_discrete, referred };
+enum class ParameterUse { read, written, written_float, written_discrete, referred };
 
 struct DeclaredFunction {
-    std::vector<Use> parameters;
+    std::vector<ParameterUse> parameters;
     bool is_mutating;              ///< a method that changes its object
     bool returns_elements = false; ///< an array of floats, a vector or a matrix
 };

@@ -31,8 +31,8 @@ bool is_host_name(std::string_view word)
 template <typename Test>
 bool names(std::string_view source, const Test& is_wanted)
 {
-    const std::vector<Token> tokens = tokens_of(source);
-    return std::any_of(tokens.begin(), tokens.end(), [&](const Token& token) {
+    const std::vector<TextToken> tokens = tokens_of(source);
+    return std::any_of(tokens.begin(), tokens.end(), [&](const TextToken& token) {
         return is_wanted(source.substr(token.begin, token.end - token.begin));
     });
 }
@@ -43,7 +43,7 @@ bool names_types(std::string_view source, const Surroundings& around)
     if (std::any_of(std::begin(types), std::end(types),
                     [&](std::string_view type) { return around.declared.contains(type); }))
         return false;
-    const std::vector<Token> tokens = tokens_of(source);
+    const std::vector<TextToken> tokens = tokens_of(source);
     const auto text = [&](size_t i) { return source.substr(tokens[i].begin, tokens[i].end - tokens[i].begin); };
     bool found = false;
     for (size_t i = 0; i + 1 < tokens.size(); ++i) {
@@ -69,7 +69,7 @@ bool names_narrow(std::string_view source, const Surroundings& around)
         return false;
     bool found = false, is_typedef = false;
     std::string_view before;
-    for (const Token& token : tokens_of(source)) {
+    for (const TextToken& token : tokens_of(source)) {
         const std::string_view word = source.substr(token.begin, token.end - token.begin);
         if (word == ";" && is_typedef && is_narrow(before))
             return false; // typedef half BFloat16;

@@ -69,7 +69,7 @@ void IndexReader::find_assigned(const FunctionBody& body)
         const bool is_argument = (at(i - 1) == "(" || at(i - 1) == ",") && (at(i + 1) == ")" || at(i + 1) == ",");
         const size_t open = m_text.around(i);
         const bool is_passed = is_argument && open != npos && at(open) == "(" && is_word(at(open - 1)) &&
-            !only_reads_arguments(at(open - 1)) && !is_float_type(at(open - 1)) && !at(open - 1).starts_with("_spy_");
+            !writes_no_argument(at(open - 1)) && !is_float_type(at(open - 1)) && !at(open - 1).starts_with("_spy_");
         if (m_text.is_assignment(behind) || m_text.is_stepped(i) || is_passed)
             m_assigned[at(i)].push_back(i);
     }

@@ -218,7 +218,7 @@ std::vector<Edit> rewrite_atomics(std::string_view text)
     std::vector<Edit> edits;
     if (text.find("atomicAdd") == text.npos || text.find(buffer_name) == text.npos)
         return edits;
-    const std::vector<Token> tokens = tokens_of(text);
+    const std::vector<TextToken> tokens = tokens_of(text);
     auto at = [&](size_t i) {
         return i < tokens.size() ? text.substr(tokens[i].begin, tokens[i].end - tokens[i].begin) : std::string_view();
     };

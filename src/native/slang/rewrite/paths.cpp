@@ -175,15 +175,15 @@ private:
             return false;
         const size_t token = called_name(m_text, open);
         const std::string_view name = token == npos ? std::string_view() : at(token);
-        if (name.empty() || only_reads_arguments(name) || is_float_type(name) || name.starts_with("_spy_"))
+        if (name.empty() || writes_no_argument(name) || is_float_type(name) || name.starts_with("_spy_"))
             return false;
         bool known = false, may = false;
         const auto look = [&](const FunctionTable& table) {
             if (const auto* functions = table.find(name))
                 for (const DeclaredFunction& function : *functions) {
                     known = true;
-                    for (const Use use : function.parameters)
-                        may |= use != Use::read;
+                    for (const ParameterUse use : function.parameters)
+                        may |= use != ParameterUse::read;
                 }
         };
         look(m_own);

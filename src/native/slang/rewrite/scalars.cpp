@@ -47,9 +47,9 @@ public:
     }
 
     /// The tokens to change, in the order of the text.
-    std::vector<Token> found() const
+    std::vector<TextToken> found() const
     {
-        std::vector<Token> result;
+        std::vector<TextToken> result;
         for (const FunctionBody& body : m_text.bodies())
             search(body, result);
         return result;
@@ -59,7 +59,7 @@ private:
     std::string_view at(size_t i) const { return m_text.at(i); }
     bool joined(size_t i) const { return m_text.joined(i); }
 
-    void search(const FunctionBody& body, std::vector<Token>& result) const
+    void search(const FunctionBody& body, std::vector<TextToken>& result) const
     {
         const Known known = known_of(body);
         for (size_t begin = body.open + 1, end = begin; begin < body.end; begin = end = end + 1) {
@@ -278,7 +278,7 @@ std::vector<Edit> rewrite_scalars(std::string_view source, const FunctionTables&
     if (source.find("ifferentiable") == source.npos || source.find_first_of("+-*/") == source.npos)
         return {};
     std::vector<Edit> edits;
-    for (const Token& place : ScalarScanner(source, imported).found())
+    for (const TextToken& place : ScalarScanner(source, imported).found())
         edits.push_back(
             {place.begin, place.end, cat("(-(-", source.substr(place.begin, place.end - place.begin), "))")});
     return edits;
