@@ -101,7 +101,8 @@ class Picture:
     def look(self, positions: torch.Tensor) -> None:
         """Fills `seen`: which triangle each pixel shows. One encoder: a call, a pass, a copy from texture to tensor."""
         encoder = self.device.create_command_encoder()
-        self.module.corner.append_to(encoder, self.order, positions.detach(), _result=self.corners)
+        now = spy.Tensor.from_torch(self.device, positions.detach(), "float3")
+        self.module.corner.append_to(encoder, self.order, now, _result=self.corners)
         with encoder.begin_render_pass(
             color_attachments=[{"view": self.target}],
             depth_stencil_attachment={"view": self.depth, "depth_store_op": spy.StoreOp.dont_care},

@@ -23,6 +23,7 @@ def run(script: str, device: spy.Device, folder: Path, *arguments: str) -> list[
 
 
 def test_torus(drawer: spy.Device, tmp_path: Path) -> None:
+    pytest.importorskip("OpenImageIO")
     run("09_render/render.py", drawer, tmp_path, "--size", "96")
     image = np.asarray(spy.Bitmap(str(tmp_path / "torus.png"))).astype(int)[..., :3]
     assert image.shape == (96, 96, 3)
@@ -37,6 +38,7 @@ def test_torus(drawer: spy.Device, tmp_path: Path) -> None:
 
 def test_fit_mesh(drawer: spy.Device, tmp_path: Path) -> None:
     pytest.importorskip("torch")
+    pytest.importorskip("OpenImageIO")
     lines = run("10_fit_mesh/fit_mesh.py", drawer, tmp_path, "--size", "128", "--steps", "40")
     steps = [line.split() for line in lines if line.startswith("step")]
     losses, differences = ([float(words[place]) for words in steps] for place in (5, -1))
