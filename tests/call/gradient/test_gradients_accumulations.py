@@ -215,6 +215,29 @@ def test_left_alone(reason: str) -> None:
     assert rewrite_alone(changed, ["accumulations"]) != changed
 
 
+MEMORY = {
+    "a global in a function": ("", "at(i)"),
+    "a pointer": ("float* p", "no_diff p[i]"),
+    "a buffer in a struct": ("Held h", "no_diff h.values[i]"),
+    "a buffer in a struct in a function": ("Held h", "no_diff h.at(i)"),
+}
+
+
+@pytest.mark.null
+@pytest.mark.parametrize("reason", MEMORY)
+def test_memory_that_a_caller_may_write_is_read_once(reason: str) -> None:
+    parameter, value = MEMORY[reason]
+    source = (
+        "RWStructuredBuffer<float> values; float at(int i) { return values[i]; }\n"
+        "struct Held { StructuredBuffer<float> read; RWStructuredBuffer<float> values; float at(int i) { return values[i]; } }\n"
+        f"[Differentiable] float f(float a, int n{', ' if parameter else ''}{parameter})\n"
+        f"{{ float s = 0; for (int i = 0; i < n; i++) s += a * {value}; return s; }}"
+    )
+    assert rewrite_alone(source, ["accumulations"]) == source
+    only_read = source.replace("RWStructuredBuffer", "StructuredBuffer").replace("float* p", "StructuredBuffer<float> p")
+    assert rewrite_alone(only_read, ["accumulations"]) != only_read
+
+
 @pytest.mark.null
 @pytest.mark.parametrize("attribute", ["", "[ForwardDifferentiable]"])
 def test_functions_without_backward_derivatives_are_left_alone(attribute: str) -> None:

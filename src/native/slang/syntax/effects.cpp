@@ -38,6 +38,9 @@ bool Effects::writes_only_own(const Uses& uses, const Scopes& scopes) const
             (variable.role == Role::parameter && variable.direction != Direction::ref);
         if (variable.is_static && variable.role == Role::local && !variable.is_const)
             return false;
+        if ((variable.role == Role::global || variable.role == Role::field) &&
+            is_writable_memory(type_of(scopes, variable)))
+            return false;
         if (!use.may_write() || use.access == Access::declared)
             return true;
         if (!is_own || use.access == Access::unknown)

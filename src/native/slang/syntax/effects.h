@@ -10,7 +10,8 @@ namespace spy::syntax {
 /// Finds out whether functions can be run again with no one noticing. Keeps what it found.
 class Effects {
 public:
-    /// Whether a function writes, as far as the sources show, nothing but its own variables, in all that it calls.
+    /// Whether a function, in all that it calls, writes nothing but its own variables as far as the sources show, and
+    /// reads no memory but its parameters' that kernels may write.
     bool none_of(const Scopes& scopes, NodeId function);
 
 private:

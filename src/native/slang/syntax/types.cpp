@@ -194,6 +194,23 @@ private:
     int m_depth;
 };
 
+bool is_writable(const Type& type, int depth)
+{
+    if (type.shape != Shape::memory)
+        return false;
+    if (type.node == none)
+        return type.name.empty() || type.name.find("RW") != type.name.npos || type.name.find("Ptr") != type.name.npos;
+    const Tree& tree = type.in->tree();
+    const NodeId members = tree.child(type.node, 5);
+    if (depth >= max_depth || members == none)
+        return true;
+    for (const NodeId field : tree.children(members))
+        if (tree.is(field, Kind::variables) && tree.has(tree.child(field, 1)) &&
+            is_writable(TypeReader(0).at(*type.in, tree.child(field, 1)), depth + 1))
+            return true;
+    return false;
+}
+
 /// The field of a structure; null where none is known.
 const Variable* field_of(const Type& type, std::string_view name, const Scopes*& in)
 {
@@ -246,5 +263,7 @@ Type type_of(const Scopes& scopes, const Variable& variable, const Path& path)
     }
     return type;
 }
+
+bool is_writable_memory(const Type& type) { return is_writable(type, 0); }
 
 } // namespace spy::syntax

@@ -29,5 +29,8 @@ Type type_at(const Scopes& scopes, NodeId node);
 Type type_of(const Scopes& scopes, const Variable& variable);
 /// Of what a path picks: fields of known structs, swizzles, elements.
 Type type_of(const Scopes& scopes, const Variable& variable, const Path& path);
+/// Whether it is memory that kernels may write (pointers, buffers and tensors named RW...), or a struct that holds
+/// such.
+bool is_writable_memory(const Type& type);
 
 } // namespace spy::syntax

@@ -190,7 +190,8 @@ private:
         for (const syntax::Use* use : uses.in(found.loop)) {
             const Variable& variable = m_scopes.variables()[use->variable];
             const bool is_in_body = m_tree.holds(found.body, use->path.root);
-            if (variable.is_doubtful || use->access == Access::unknown || is_writable_memory(variable))
+            if (variable.is_doubtful || use->access == Access::unknown ||
+                is_writable_memory(type_of(m_scopes, variable))) // a caller may write it before it is read again
                 return false;
             if (variable.role == Role::local && m_tree.holds(found.body, variable.node))
                 continue;
@@ -205,13 +206,6 @@ private:
             }
         }
         return std::none_of(added.begin(), added.end(), [&](uint32_t variable) { return found.read.count(variable); });
-    }
-
-    /// What a caller may write before the backward call reads it again.
-    bool is_writable_memory(const Variable& variable) const
-    {
-        const syntax::Type type = type_of(m_scopes, variable);
-        return type.shape == Shape::memory && type.name.find("RW") != type.name.npos;
     }
 
     /// A use as one of a sum: `s += e`, `s.x -= e`, `s[0] += e` as a statement.
