@@ -76,7 +76,7 @@ check() { # up to eight files of a folder as one, as the build does: their heade
 export -f check
 declare -p options >"$work/options"
 export cxx work
-folders=(src/native/{core,device,null,cpu,cuda,vulkan,d3d12,slang,slang/rewrite,slang/reflection})
+folders=(src/native/{core,device,null,cpu,cuda,vulkan,d3d12,slang,slang/{reflection,rewrite,rewrite/rules,syntax}})
 for folder in "${folders[@]}"; do printf '%s\n' "$folder"/*.cpp | xargs -n 8; done >"$work/groups"
 xargs -P 2 -L 1 bash -c '. "$work/options"; check "$@"' check <"$work/groups"
 echo "check_windows: $(wc -w <"$work/groups") files compile for Windows"

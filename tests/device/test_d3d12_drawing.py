@@ -14,7 +14,13 @@ import slangpy as spy
 
 SOURCE = """
 uniform float4 tint; uniform float z;
+struct Varyings { float4 pos : SV_Position; float2 uv : TEXCOORD; }
 float4 corner(uint id) { return float4(float2((id << 1) & 2, id & 2) * 2 - 1, z, 1); }
+[shader("vertex")] Varyings many(uint id : SV_VertexID)
+{
+    float4 p = corner(id);
+    return { p, p.xy * float2(0.5, -0.5) + 0.5 };
+}
 [shader("vertex")] float4 bare(uint id : SV_VertexID) : SV_Position { return corner(id); }
 [shader("vertex")] float4 placed(float2 p : POSITION) : SV_Position { return float4(p, z, 1); }
 [shader("fragment")] float4 plain() : SV_Target { return tint; }

@@ -117,7 +117,7 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
         const std::lock_guard guard(m_mutex);
         m_texts[path] = given;
     }
-    const std::string source = without_deadly(given, path);
+    std::string source = without_deadly(given, path);
     try {
         Rewritten made = m_rewriter->rewrite(source, name, path);
         remember_source(path, given, made.text, std::move(made.map));

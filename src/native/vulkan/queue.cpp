@@ -127,13 +127,14 @@ void VulkanQueue::flush(const SubmitDesc* signals)
     CommandList& list = open_list();
     // Mapped memory is read by the host after the wait.
     VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
-    memory.srcAccessMask = m_drew ? VK_ACCESS_MEMORY_WRITE_BIT
-                                  : VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+    memory.srcAccessMask = m_drew ? VkAccessFlags(VK_ACCESS_MEMORY_WRITE_BIT)
+                                  : VkAccessFlags(VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
     memory.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-    m_context.vk.CmdPipelineBarrier(list.commands,
-                                    m_drew ? VkPipelineStageFlags(VK_PIPELINE_STAGE_ALL_COMMANDS_BIT)
-                                           : VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-                                    VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
+    m_context.vk.CmdPipelineBarrier(
+        list.commands,
+        m_drew ? VkPipelineStageFlags(VK_PIPELINE_STAGE_ALL_COMMANDS_BIT)
+               : VkPipelineStageFlags(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT),
+        VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
     const VkResult code = submit_open_list(waits, signals);
     if (code < 0)
         abandon_open_list();

@@ -367,7 +367,7 @@ void bind_state_descs(nb::module_& m)
                  nb::list out;
                  for (nb::handle item : list_from(value, what))
                      out.append(place_from(item, what));
-                 state.vertex_buffers = out;
+                 state.vertex_buffers = std::move(out);
              }},
             {"index_buffer", "BufferOffsetPair | Buffer | TensorBase | dict | None", "Of indexed draws.",
              [](const R& state) -> nb::object { return state.index_buffer; },

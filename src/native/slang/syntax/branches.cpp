@@ -22,7 +22,7 @@ public:
                     add_bracket(m_open.back().brackets, m_source[token->begin]);
             const Directive directive = directive_of(m_source.substr(trivia.begin, trivia.end - trivia.begin));
             if (directive.word.starts_with("if"))
-                m_open.push_back({{{trivia.end, trivia.end}}, {}, {}, directive.rest.starts_with("0"), false});
+                m_open.push_back({{{trivia.end, trivia.end}}, {}, {}, directive.rest.starts_with('0'), false});
             else if (directive.is_condition() && m_open.size() > 1)
                 end_branch(trivia, directive.word == "endif");
         }

@@ -119,7 +119,7 @@ private:
             given += cat(given.empty() ? "" : ", ", m_tree.main(declarator));
         }
         const std::string_view owner = m_tree.main(method.owner);
-        const std::string name = cat(m_prefix, owner, "_", method.name);
+        std::string name = cat(m_prefix, owner, "_", method.name);
         if (m_functions.find(name + "(") == std::string::npos)
             m_functions += cat("[Differentiable] ", m_tree.text(result), " ", name, "(no_diff ", owner, " _spy_self",
                                declared, ") { ", m_tree.plain(result) == "void" ? "" : "return ", "_spy_self.",

@@ -79,7 +79,7 @@ bool is_idle(const Scopes& scopes, NodeId paren)
         first = tree.child(first, 0);
     const bool writes = (tree.is(first, Kind::assign) || tree.is(first, Kind::postfix)) &&
         is_path(tree, tree.child(first, 0));
-    const bool is_assigned = first == inner && before.ends_with("=") &&
+    const bool is_assigned = first == inner && before.ends_with('=') &&
         (tree.is(parent, Kind::assign) || tree.is(parent, Kind::declarator)) && tree.token(tree[paren].last) == ";";
     return writes && (tree.is(parent, Kind::expression) || is_assigned);
 }
