@@ -1,4 +1,4 @@
-"""Values, gradients and tangents of functions `float f(float a, float b, float3 v, int n)`, for test_rules.py; as a program,
+"""Values, gradients and tangents of functions `float f(float a, float b, float3 v, int n)`, for test_rewrite_rules.py; as a program,
 those of one rule's fault, for a process of its own."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def inputs_of(rule: str) -> tuple[float, float, list[float], int]:
 
 
 def right_of(rule: str) -> Numbers:
-    """What is stored: of the formulas in test_rules.py."""
+    """What is stored: of the formulas in test_rewrite_rules.py."""
     stored = json.loads((FOLDER / rule / "numbers.json").read_text("utf-8"))
     return Numbers(stored["value"], tuple(stored["gradient"]), float(np.dot(stored["gradient"], ALONG)))
 

@@ -93,7 +93,7 @@ import slangpy;
 {
     float s = 0;
     for (uint i = 0; i < x.shape[0]; i++)
-        s += x[i];
+        s = s * 0.5 + x[i];
     return s;
 }
 """

@@ -69,7 +69,8 @@ Rewritten rewrite_alone(const std::string& source, RuleMask rules)
 {
     EditedText text(source);
     const Surroundings around;
-    apply_rules(text, {around, true, true}, rules);
+    const bool inlines = (rules & rules_of_names({"second-derivatives"})) != 0;
+    apply_rules(text, {around, inlines, true}, rules);
     return result_of(text);
 }
 

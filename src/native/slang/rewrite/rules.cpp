@@ -68,6 +68,8 @@ void remainders(EditedText& text, const RuleContext& context)
 }
 void accumulations(EditedText& text, const RuleContext& context)
 {
+    if (context.inlines_differentiable) // the functions of its terms would not be
+        return;
     const auto may_loop = [&] {
         return text.text().find("ifferentiable") != std::string::npos && text.text().find("for") != std::string::npos;
     };

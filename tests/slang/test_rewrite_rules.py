@@ -1,7 +1,7 @@
 """The faults of Slang in the table of rules: with its rule, each gives the right numbers; without, Slang is still wrong.
 
 rules/<rule>/ holds the fault's source, the text after the rule, and inputs with the right numbers, which are those of the
-formulas below. `python tests/slang/test_rules.py` writes numbers.json and after.slang of all, for a reader to look at.
+formulas below. `python tests/slang/test_rewrite_rules.py` writes numbers.json and after.slang of all, for a reader to look at.
 """
 
 from __future__ import annotations
