@@ -4,7 +4,6 @@
 #include "slang/syntax/lexer.h"
 
 #include <string>
-#include <string>
 #include <string_view>
 #include <vector>
 
