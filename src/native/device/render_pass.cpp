@@ -360,30 +360,30 @@ void RenderPassEncoder::check_indirect(const command::Draw& draw, const char* ca
         fail_value(count_what, ": the offset (", draw.count.offset, ") must be a multiple of 4");
 }
 
-void RenderPassEncoder::draw_indirect(uint32_t max_draw_count, BufferOffset arguments, BufferOffset count)
+void RenderPassEncoder::add_indirect(command::Draw::Kind kind, const char* call, uint32_t max_draw_count,
+                                     BufferOffset arguments, BufferOffset count)
 {
-    check_open("draw_indirect");
+    check_open(call);
     command::Draw draw;
-    draw.kind = command::Draw::Kind::indirect;
+    draw.kind = kind;
     draw.indirect = std::move(arguments);
     draw.count = std::move(count);
     draw.max_draw_count = max_draw_count;
-    check_indirect(draw, "draw_indirect");
+    check_indirect(draw, call);
     if (max_draw_count)
-        add_draw(std::move(draw), "draw_indirect");
+        add_draw(std::move(draw), call);
+}
+
+void RenderPassEncoder::draw_indirect(uint32_t max_draw_count, BufferOffset arguments, BufferOffset count)
+{
+    add_indirect(command::Draw::Kind::indirect, "draw_indirect", max_draw_count, std::move(arguments),
+                 std::move(count));
 }
 
 void RenderPassEncoder::draw_indexed_indirect(uint32_t max_draw_count, BufferOffset arguments, BufferOffset count)
 {
-    check_open("draw_indexed_indirect");
-    command::Draw draw;
-    draw.kind = command::Draw::Kind::indexed_indirect;
-    draw.indirect = std::move(arguments);
-    draw.count = std::move(count);
-    draw.max_draw_count = max_draw_count;
-    check_indirect(draw, "draw_indexed_indirect");
-    if (max_draw_count)
-        add_draw(std::move(draw), "draw_indexed_indirect");
+    add_indirect(command::Draw::Kind::indexed_indirect, "draw_indexed_indirect", max_draw_count, std::move(arguments),
+                 std::move(count));
 }
 
 void RenderPassEncoder::draw_mesh_tasks(std::array<uint32_t, 3> group_count)

@@ -55,6 +55,8 @@ public:
 private:
     void check_open(const char* call) const;
     void add_draw(command::Draw draw, const char* call);
+    void add_indirect(command::Draw::Kind kind, const char* call, uint32_t max_draw_count, BufferOffset arguments,
+                      BufferOffset count);
     void check_draw(const command::Draw& draw, const char* call) const;
     void check_indirect(const command::Draw& draw, const char* call) const;
     void check_targets(const char* call) const;
