@@ -236,7 +236,7 @@ FAULTS = (
         "src/native/call/select.cpp",
         "        if (span > uint64_t(INT32_MAX))\n            return false;",
         "        if (span > uint64_t(INT64_MAX))\n            return false;",
-        ("call/shape/test_far_views.py",),
+        ("call/shape/test_large_tensors.py",),
     ),
     Fault(
         "access",
@@ -546,7 +546,7 @@ FAULTS = (
         "src/native/cpu/pipeline.cpp",
         "    case Format::rg32_float: return 2;",
         "    case Format::rg32_float: return 4;",
-        ("call/texture", DEVICE),
+        ("device/test_sampling.py",),
     ),
     Fault(
         "devices",
