@@ -17,12 +17,10 @@ def _by(*rules: str) -> Callable[[str], str]:
 rewrite_loops = _by("nested-loops", "do-continue", "while-loops")
 rewrite_counters = _by("steps-in-conditions", "run-time-counters")
 rewrite_outs = _by("calls-before-loops", "elements-behind-loops")
-rewrite_carried = _by("parts-before-loops")
 rewrite_detached = _by("no-diff-values")
 rewrite_diagonals = _by("equal-indices")
 rewrite_elements = _by("elements-in-branches")
-rewrite_merges = _by("parts-in-branches")
-rewrite_parts = _by("parts-of-elements")
+rewrite_parts = _by("parts")
 rewrite_paths = _by("elements-that-meet")
 rewrite_scalars = _by("scalar-operands")
 rewrite_sequences = _by("assignments-in-expressions")
@@ -612,11 +610,11 @@ def test_other_elements_stay(body: str) -> None:
         ("for (;;) { v.y = a; for (;;) { v.x = a; } }", "for (;;) { v.y = a; v = -(-v); for (;;) { v.x = a; } }"),
         (
             "v.y = a; if (n) for (;;) v = w; else do { v = w; } while (n);",
-            "v.y = a; if (n) { v = -(-v); for (;;) v = w; } else { v = -(-v); do { v = w; } while (n); }",
+            "v.y = a; v = -(-v); if (n) for (;;) v = w; else do { v = w; } while (n);",
         ),
         (
             "v.y = a; switch (n) { case 1: for (;;) v = w; case A::B: for (;;) v = w; }",
-            "v.y = a; switch (n) { case 1: v = -(-v); for (;;) v = w; case A::B: v = -(-v); for (;;) v = w; }",
+            "v.y = a; v = -(-v); switch (n) { case 1: for (;;) v = w; case A::B: for (;;) v = w; }",
         ),
         ("v.y = a; outer: for (;;) { v = w; }", "v.y = a; v = -(-v); outer: for (;;) { v = w; }"),
         ("S s; S t; s[1] = a; for (;;) t = s;", "S s; S t; s[1] = a; s = same(s); for (;;) t = s;"),
@@ -630,9 +628,9 @@ def test_other_elements_stay(body: str) -> None:
     ],
 )
 def test_elements_written_before_loops_that_change_the_variable(body: str, expected: str) -> None:
-    types = "struct S : IDifferentiable { float2 p; [mutating] void step(float a) { } } void change(float a, inout float2 c) { } "
+    types = "#define SET(a) set(s, a)\nvoid set(inout S s, float a) { } struct S : IDifferentiable { float2 p; [mutating] void step(float a) { } } void change(float a, inout float2 c) { } "
     head = "[Differentiable] void f(int n, float a, float2 w, inout float2 v) "
-    got = rewrite_carried(f"{types}{head}{{ {body} }}")
+    got = rewrite_parts(f"{types}{head}{{ {body} }}")
     name = re.search(r"_spy_same_\w+", got)
     same = name[0] if name else "same"
     functions = f"T {same}<T>(T v) {{ return v; }} [Differentiable] T {same}<T : IDifferentiable>(T v) {{ return v; }} "
@@ -643,21 +641,19 @@ def test_elements_written_before_loops_that_change_the_variable(body: str, expec
 @pytest.mark.parametrize(
     "body",
     [
-        "v.y = a; for (;;) { w = w + v; }",  # stays as it is in the loop
         "v = w; for (;;) { v = v + w; }",  # no element
         "for (;;) { v = v + w; } v.y = a;",  # later
         "v.y = a; [ForceUnroll] for (;;) { v = v + w; }",
-        "for (;;) { float2 u; u.x = a; u = u + w; }",  # begins in it
         "int2 i; s.q.y = a; for (;;) { s.q = w; t.v = w; }",  # not of this function
         "float h[3]; h[0] = a; for (;;) { h[1] = h[0]; }",
-        "const float2 u = w; v.y = a; for (;;) { f(sin(v), float2(v)); }",
+        "const float2 u = w; for (;;) { f(sin(v), float2(v)); } v.y = a;",
         "S s; S t; for (;;) t = s; SET(a);",
         "v.y = a; for (;;) { v = w; ",  # brackets do not match
     ],
 )
 def test_loops_behind_no_elements_stay(body: str) -> None:
     source = f"[Differentiable] void f(int n, float a, float2 w, inout float2 v) {{ {body} }}"
-    assert rewrite_carried(source) == source
+    assert rewrite_parts(source) == source
 
 
 @pytest.mark.parametrize(
@@ -784,7 +780,7 @@ def test_arrays_that_are_written_otherwise_stay(body: str) -> None:
 def test_variables_that_are_written_in_part_where_branches_meet(body: str, expected: str) -> None:
     types = "struct S { float2 p; [mutating] void step(float a) { } } typedef S Same; typedef S Two[2]; void change(float a, inout float c) { } "
     head = "[Differentiable] void f(int k, float a, float2 v, inout float2 w) "
-    got = rewrite_merges(f"{types}{head}{{ {body} }}")
+    got = rewrite_parts(f"{types}{head}{{ {body} }}")
     name = re.search(r"_spy_same_\w+", got)
     same = name[0] if name else ""
     functions = (
@@ -802,7 +798,7 @@ def test_generated_kernels_stay() -> None:
 
 def test_objects_that_are_written_in_part_where_branches_meet() -> None:
     head, body = "[mutating] void f(int k, S s)", "{ if (k > 0) p = 1; else s.p = 2; }"
-    got = rewrite_merges(f"struct S {{ float p; [Differentiable] {head} {body} }}")
+    got = rewrite_parts(f"struct S {{ float p; [Differentiable] {head} {body} }}")
     assert (
         re.sub(r"_spy_same_\w+", "same", got[got.index(head) :])
         == f"{head} {{ if (k > 0) {{ p = 1; this = same(this); }} else {{ s.p = 2; s = same(s); }} }} }}"
@@ -824,9 +820,9 @@ def test_objects_that_are_written_in_part_where_branches_meet() -> None:
 def test_variables_that_are_written_otherwise_stay(body: str) -> None:
     types = "struct S { float2 p; } struct B { float2 p; RWStructuredBuffer<float> b; } "
     source = f"{types}[Differentiable] void f(int k, float a, float2 v, inout float2 w) {{ {body} }}"
-    assert rewrite_merges(source) == source
+    assert rewrite_parts(source) == source
     plain = source.replace("[Differentiable] ", "/* Differentiable */ ")
-    assert rewrite_merges(plain) == plain
+    assert rewrite_parts(plain) == plain
 
 
 @pytest.mark.parametrize(

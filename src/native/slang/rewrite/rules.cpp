@@ -1,10 +1,7 @@
 #include "slang/rewrite/rules.h"
 
 #include "core/error.h"
-#include "slang/rewrite/carried.h"
 #include "slang/rewrite/host.h"
-#include "slang/rewrite/merges.h"
-#include "slang/rewrite/parts.h"
 #include "slang/rewrite/paths.h"
 #include "slang/rewrite/rules/accumulations.h"
 #include "slang/rewrite/rules/condition_steps.h"
@@ -19,6 +16,7 @@
 #include "slang/rewrite/rules/nested_loops.h"
 #include "slang/rewrite/rules/no_diff_calls.h"
 #include "slang/rewrite/rules/outs.h"
+#include "slang/rewrite/rules/parts.h"
 #include "slang/rewrite/rules/sequences.h"
 #include "slang/rewrite/rules/while_loops.h"
 #include "slang/rewrite/scalars.h"
@@ -150,16 +148,11 @@ const std::vector<Rule> table = {
     {{"elements-that-meet", "of two reads that meet in one element, one share is lost",
       "for (...) s += x[i] * x[(2 * i + 1) % 8];", "", "", annotate},
      with_imports<rewrite_paths>},
-    {{"parts-of-elements",
-      "an array with one element written in part and another as a whole gets wrong gradients, or does not compile",
-      "c[0].x = a; c[1] = c[0];", "", "", annotate},
-     with_imports<rewrite_parts>},
-    {{"parts-before-loops", "a loop begins with another variable of the type of one that was written in part",
-      "v.y = a; for (...) { v = sin(v); w = v - w; }", "", "", annotate},
-     with_imports<rewrite_carried>},
-    {{"parts-in-branches", "where branches meet, another variable is copied over one that was written in part",
+    {{"parts",
+      "another variable is copied over one that was written in part, where branches meet or a loop begins; an array "
+      "with one element written in part and another as a whole gets wrong gradients, or does not compile",
       "if (a > b) x.p = a; else y.q = b;", "", "", annotate},
-     with_imports<rewrite_merges>},
+     on_tree<rewrite_parts>},
     {{"equal-indices", ".bwds of an element written at two equal run-time indices does not compile", "m[k][k] = a;", "",
       "", annotate},
      on_tree<rewrite_diagonals>},

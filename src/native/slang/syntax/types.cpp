@@ -80,10 +80,30 @@ public:
             ? tree.child(variable.node, tree.has(tree.child(variable.node, 1)) ? 1 : 2)
             : none;
         if (node == none)
-            return {};
+            return is_declarator && m_depth < max_depth
+                ? TypeReader(m_depth + 1).of_value(scopes, tree.child(variable.node, 2))
+                : Type();
         Type type = at(scopes, node);
         return is_declarator ? array_of(type, tree.count(tree.child(variable.node, 0))) : type;
     }
+
+    /// Of a variable, a part of one, what a constructor or a function gives: `let x = e`.
+    Type of_value(const Scopes& scopes, NodeId value) const
+    {
+        const Tree& tree = scopes.tree();
+        while (tree.is(value, Kind::paren))
+            value = tree.child(value, 0);
+        if (tree.is(value, Kind::call))
+            return of_call(scopes, value);
+        NodeId root = value;
+        while (tree.is(root, Kind::member) || tree.is(root, Kind::index) || tree.is(root, Kind::paren))
+            root = tree.child(root, 0);
+        const Variable* variable = tree.is(root, Kind::name) ? scopes.find(root) : nullptr;
+        const Path path = path_from(tree, root);
+        return variable != nullptr && path.whole == value ? part(scopes, declared(scopes, *variable), path) : Type();
+    }
+
+    Type part(const Scopes& scopes, Type type, const Path& path) const;
 
     Type named_type(const Scopes& scopes, NodeId node) const
     {
@@ -111,6 +131,20 @@ public:
     }
 
 private:
+    Type of_call(const Scopes& scopes, NodeId call) const
+    {
+        const Tree& tree = scopes.tree();
+        const NodeId callee = tree.child(call, 0);
+        const auto functions = scopes.callees(tree.main(callee), tree.count(call) - 1);
+        if (functions.empty())
+            return at(scopes, callee);
+        if (functions.size() > 1 || !tree.is(callee, Kind::name))
+            return {};
+        const auto& [in, function] = functions.front();
+        const NodeId result = result_of(in->tree(), function->node);
+        return result == none ? Type() : at(*in, result);
+    }
+
     Type read(const Scopes& scopes, NodeId node) const
     {
         const Tree& tree = scopes.tree();
@@ -240,16 +274,9 @@ Type element_of(Type type, size_t indices)
     return type;
 }
 
-} // namespace
-
-Type type_at(const Scopes& scopes, NodeId node) { return TypeReader(0).at(scopes, node); }
-
-Type type_of(const Scopes& scopes, const Variable& variable) { return TypeReader(0).declared(scopes, variable); }
-
-Type type_of(const Scopes& scopes, const Variable& variable, const Path& path)
+Type TypeReader::part(const Scopes& scopes, Type type, const Path& path) const
 {
     const Tree& tree = scopes.tree();
-    Type type = type_of(scopes, variable);
     for (const NodeId step : path.steps) {
         if (tree.is(step, Kind::index)) {
             type = element_of(type, tree.count(step) - 1);
@@ -258,10 +285,21 @@ Type type_of(const Scopes& scopes, const Variable& variable, const Path& path)
         } else {
             const Scopes* in = nullptr;
             const Variable* field = field_of(type, tree.main(step), in);
-            type = field == nullptr ? Type() : type_of(*in, *field);
+            type = field == nullptr ? Type() : declared(*in, *field);
         }
     }
     return type;
+}
+
+} // namespace
+
+Type type_at(const Scopes& scopes, NodeId node) { return TypeReader(0).at(scopes, node); }
+
+Type type_of(const Scopes& scopes, const Variable& variable) { return TypeReader(0).declared(scopes, variable); }
+
+Type type_of(const Scopes& scopes, const Variable& variable, const Path& path)
+{
+    return TypeReader(0).part(scopes, type_of(scopes, variable), path);
 }
 
 bool is_writable_memory(const Type& type) { return is_writable(type, 0); }

@@ -5,7 +5,7 @@
 namespace spy::syntax {
 
 /// `memory`: buffers, textures, tensors, pointers, and structs that hold such ones. `generic`: a parameter. `unknown`:
-/// `let x = e`, or a type that no source declares.
+/// a type that no source declares, or that of `let x = e` where e is calculated.
 enum class Shape : uint8_t { unknown, scalar, vector, matrix, array, structure, interface, generic, memory };
 
 struct Type {
