@@ -360,7 +360,7 @@ def test_inlines_nothing_else(source: str) -> None:
         ),
         (
             "float2 q = {a, 1}; v += q.x * q[1] * v * q.yx.x;",
-            "float2 q = {a, 1}; v += (-(-q.x)) * (-(-q[1])) * v * (-(-q.yx.x));",
+            "float2 q = {a, 1}; v += q.x * q[1] * v * (-(-q.yx.x));",
         ),
         (
             "float q[2] = {a, 1}; q[0] += w(q[1]); v = q[1] - v;",
@@ -374,7 +374,7 @@ def test_inlines_nothing_else(source: str) -> None:
         ("v = float2(a, 1).x * v * float2(1, a).xy;", "v = (-(-float2(a, 1).x)) * v * float2(1, a).xy;"),
         ("v += q.x; q.x = a; v -= q.x; v *= (c, q.x);", "v += q.x; q.x = a; v -= q.x; v *= (c, q.x);"),
         ("v -= a; v += (a); a++;", "v -= (-(-a)); v += ((-(-a))); a++;"),
-        ("v = float(a) * v; return a * w(a + 1);", "v = float((-(-a))) * v; return (-(-a)) * w((-(-a)) + 1);"),
+        ("v = float(a) * v; return a * w(a + 1);", "v = float((-(-a))) * v; return (-(-a)) * w(a + 1);"),
     ],
 )
 def test_scalars_beside_vectors(body: str, expected: str) -> None:
@@ -476,7 +476,7 @@ def test_parts_of_this_that_calls_write() -> None:
     assert got.startswith(OUTS + "float t; T _spy_same_")
 
 
-PATHS = "struct B : IDifferentiable { float z[4]; B q[2]; int k[4]; float w; Tensor<float, 1> t; }\n"
+PATHS = "struct E : IDifferentiable { float z[4]; } struct B : IDifferentiable { float z[4]; E q[2]; int k[4]; float w; } struct H { B b; Tensor<float, 1> t; }\n"
 
 
 @pytest.mark.parametrize(
@@ -508,7 +508,7 @@ def test_reads_that_may_meet(body: str, expected: str) -> None:
         "a = x[N] + x[0];",
         "float3 v; a = v[n]; v.y = a;",
         "[ForceUnroll] for (int i;;i++) { int k = 2 * i; a = x[i] * x[2 * i] + x[k] + x[0]; }",
-        "B b; a = b.k[n] + b.k[0]; a = b.t[n] + b.t[0]; a = b.w[n] + b.w[0];",
+        "B b; a = b.k[n] + b.k[0]; H h; a = h.t[n] + h.t[0]; a = b.w[n] + b.w[0];",
         "int y[3]; a = y[n] + y[0]; a = g[n] + g[0]; B b; x[n] = b.z[n];",
         "S s; a = s[n] + s[0]; a = t[n] + t[0];",
     ],

@@ -61,11 +61,6 @@ std::string read_file(const std::string& path)
     return std::move(text).str();
 }
 
-std::shared_ptr<const FunctionTable> functions_of(std::string_view source)
-{
-    return declares_differentiable(source) ? std::make_shared<const FunctionTable>(source) : nullptr;
-}
-
 } // namespace
 
 SourceSummary summarize(std::string_view source)
@@ -144,7 +139,6 @@ const ImportMap::Known* ImportMap::known(const std::string& key)
     const std::string text = read_file(key);
     const bool is_users = !is_library(key);
     return &(m_known[key] = {summarize(text), fs::path(key).parent_path().string(),
-                             is_users ? functions_of(text) : nullptr,
                              is_users ? std::make_shared<const ParsedSource>(text) : nullptr});
 }
 
@@ -153,8 +147,6 @@ void ImportMap::collect(const std::string& key, Surroundings& found, std::set<st
     if (!seen.insert(key).second)
         return;
     const Known& module = *known(key);
-    if (module.functions)
-        found.functions.push_back(module.functions);
     if (module.parsed) {
         found.imported.push_back(module.parsed);
         const std::vector<syntax::Macro>& macros = module.parsed->tree().macros();
@@ -174,7 +166,7 @@ Surroundings ImportMap::around(std::string_view source, const std::string& name,
     const std::lock_guard guard(m_mutex);
     const std::string key = name.empty() ? canonical_path(path) : "text:" + name;
     const std::string folder = fs::path(name.empty() ? key : canonical_path(path)).parent_path().string();
-    const Known& own = m_known[key] = {summarize(source), folder, functions_of(source),
+    const Known& own = m_known[key] = {summarize(source), folder,
                                        std::make_shared<const ParsedSource>(std::string(source))};
     Surroundings found;
     found.declared = own.summary.declared;

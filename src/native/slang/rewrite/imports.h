@@ -2,12 +2,12 @@
 // What a source declares and imports, read off its words: which names in it are the user's own, and which imports lead
 // back to it.
 #include "slang/rewrite/edits.h"
-#include "slang/rewrite/functions.h"
 #include "slang/syntax/parser.h"
 #include "slang/syntax/scopes.h"
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -56,9 +56,8 @@ private:
 
 /// What a source sees: its own text and all that it imports.
 struct Surroundings {
-    std::set<std::string, std::less<>> declared; ///< types that are not the library's
-    bool has_library = false;                    ///< our library is imported
-    FunctionTables functions;                    ///< of the imported ones that declare differentiable functions
+    std::set<std::string, std::less<>> declared;               ///< types that are not the library's
+    bool has_library = false;                                  ///< our library is imported
     std::vector<std::shared_ptr<const ParsedSource>> imported; ///< the user's, whether differentiable or not
     std::vector<syntax::Macro> macros;                         ///< of included files
     std::map<size_t, std::string> cyclic; ///< files of those of its own imports that lead back to it, by number
@@ -83,8 +82,7 @@ private:
     struct Known {
         SourceSummary summary;
         std::string folder;
-        std::shared_ptr<const FunctionTable> functions; ///< null where none is differentiable
-        std::shared_ptr<const ParsedSource> parsed;     ///< null of the library's
+        std::shared_ptr<const ParsedSource> parsed; ///< null of the library's
     };
     /// Key of the file or text that an import names; empty where there is none.
     std::string find(const SourceImport& import, const std::string& folder, std::string* file = nullptr) const;

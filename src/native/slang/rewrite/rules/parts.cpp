@@ -22,7 +22,7 @@ public:
             if (m_tree.is(n, Kind::if_) || m_tree.is(n, Kind::switch_))
                 m_branches.push_back(n);
         for (const Loop& loop : m_uses.loops())
-            if (!syntax::is_marked(m_tree, loop.node, "ForceUnroll"))
+            if (!loop.is_unrolled)
                 m_loops.push_back(loop.node);
     }
 
@@ -161,7 +161,7 @@ private:
     /// Whether Slang may take another variable for one behind a write of a part of it.
     bool is_lost(const Variable& variable, const Write& part) const
     {
-        const NodeId loop = around(part.use->path.root);
+        const NodeId loop = m_uses.loop_around(part.use->path.root);
         bool any = variable.is_number, copied = false;
         for (const auto& [id, other] : m_variables) {
             if (!are_alike(variable.type, other.type))
@@ -185,16 +185,6 @@ private:
             std::any_of(m_loops.begin(), m_loops.end(), [&](NodeId fork) {
                    return fork != within && m_tree.holds(within, fork) && (fork > n || loop != syntax::none);
                });
-    }
-
-    /// The innermost loop around a node that stays one.
-    NodeId around(NodeId n) const
-    {
-        NodeId found = syntax::none;
-        for (const NodeId loop : m_loops)
-            if (m_tree.holds(loop, n))
-                found = loop;
-        return found;
     }
 
     /// Whether two may be of one type.
