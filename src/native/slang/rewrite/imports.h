@@ -19,7 +19,7 @@ namespace spy {
 
 struct SourceSummary {
     std::set<std::string, std::less<>> declared; ///< types
-    std::vector<syntax::Import> imports; ///< and what it includes
+    std::vector<syntax::Import> imports;         ///< and what it includes
 };
 
 SourceSummary summarize(std::string_view source);
