@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 
 _STRUCT = re.compile(
-    rb"struct ((?:RW)?Texture(?:1D|2D|3D|Cube)(?:MS)?(?:Array)?_\d+)\n\{\n    ([^\n;]+?) +(texture_\d+);\n    SamplerState +(sampler_\d+);\n\};\n"
+    rb"struct ((?:RW)?Texture(?:1D|2D|3D|Cube)(?:MS)?(?:Array)?_\d+)\n"
+    rb"\{\n    ([^\n;]+?) +(texture_\d+);\n    SamplerState +(sampler_\d+);\n\};\n"
 )
 _TEXTURE = b"""struct _spy_no_sampler { };
 static _spy_no_sampler _spy_nothing;

@@ -39,7 +39,7 @@ public:
     /// Kernels reach it no more by its handles. Before release().
     void give_up_handles() noexcept
     {
-        if (m_has_handles.exchange(false)) [[unlikely]]
+        if (m_has_handles.load(std::memory_order_relaxed)) [[unlikely]]
             drop_handles();
     }
 
