@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import slangpy as spy
+from slangpy.testing import CudaCodegen, nvrtc_available
 
 SOURCE = """
 struct Info { DescriptorHandle<StructuredBuffer<float>> b; Texture2D<float>.Handle t; SamplerState.Handle s; int k; };
@@ -150,7 +151,7 @@ def test_textures(handles: Handles, combined: bool) -> None:
 
 @pytest.mark.needs_kernels
 def test_buffers(handles: Handles) -> None:
-    buffers = [handles.floats(*(10 * i + np.arange(4)), usage=READ) for i in range(6)]
+    buffers = [handles.floats(*range(10 * i, 10 * i + 4), usage=READ) for i in range(6)]
     values = [{"b": b.descriptor_handle_ro, "k": i % 4} for i, b in enumerate(buffers)]
     found = handles.run("read_each", 6, infos=handles.structs("infos", values))
     assert found[:6].tolist() == [0, 11, 22, 33, 40, 51]
@@ -368,11 +369,10 @@ def test_devices_without(device: spy.Device) -> None:
     buffer = device.create_buffer(size=16, usage=READ)
     with pytest.raises(NotImplementedError, match="Buffer.descriptor_handle_ro needs the feature 'bindless'"):
         _ = buffer.descriptor_handle_ro
-    if device.info.type is spy.DeviceType.vulkan:
-        module = device.load_module_from_source("handles_refused", SOURCE)
-        program = device.link_program([module], [module.entry_point("read_image")])
-        with pytest.raises(NotImplementedError, match="uses descriptor handles, which need the feature 'bindless'"):
-            device.create_compute_kernel(program).dispatch([1, 1, 1])
+    module = device.load_module_from_source("handles_refused", SOURCE)
+    program = device.link_program([module], [module.entry_point("read_image")])
+    with pytest.raises(NotImplementedError, match="uses descriptor handles, which .* has not"):
+        device.create_compute_kernel(program).dispatch([1, 1, 1])
 
 
 # --- functional calls
@@ -385,6 +385,24 @@ float filtered(Sampler2D<float>.Handle image, float x) { return image.SampleLeve
 float texel(Texture2D<float>.Handle image, int x) { return image.Load(int3(x, 0, 0)); }
 void store(RWStructuredBuffer<float>.Handle values, int i) { values[i] = i * i; }
 """
+
+
+@pytest.mark.null
+@pytest.mark.skipif(not nvrtc_available(), reason="NVRTC is not installed")
+def test_cuda_code() -> None:
+    """Where there is no GPU: NVRTC takes the code of calls with handles, which are what the resources are there."""
+    device = spy.Device(type=spy.DeviceType.null)
+    own = Handles(device, None)
+    values, written, sampler = own.floats(1), own.floats(1), device.create_sampler()
+    texture = own.texture(1, sampler=sampler)
+    generator = CudaCodegen("sm_80")
+    module = generator.load_from_source("handle_calls_cuda", CALLS)
+    scene = {"albedo": texture.descriptor_handle_ro, "filter": sampler.descriptor_handle, "scale": 1.0}
+    for name, *given in (
+        ("third", values.descriptor_handle_ro, 0), ("texel", texture.descriptor_handle_ro, 0), ("albedo", scene, 0.5),
+        ("filtered", texture.descriptor_handle_combined, 0.5), ("store", written.descriptor_handle_rw, 0),
+    ):  # fmt: skip
+        generator.build(module[name], *given)
 
 
 @pytest.fixture
