@@ -302,6 +302,16 @@ def test_usage(handles: Handles) -> None:
     for name in ("descriptor_handle_ro", "descriptor_handle_combined"):
         with pytest.raises(ValueError, match=rf"Texture.{name}: .*TextureUsage.shader_resource"):
             getattr(stored, name)
+    if device.info.type is not spy.DeviceType.vulkan:
+        return
+    colors = device.create_texture(
+        format=spy.Format.rgba8_unorm, width=1, height=1, usage=SAMPLED | spy.TextureUsage.unordered_access
+    )
+    view = colors.create_view(format=spy.Format.rgba8_unorm_srgb)
+    if not device.get_format_support(view.format) & spy.FormatSupport.shader_uav_store:
+        with pytest.raises(ValueError, match="kernels do not store rgba8_unorm_srgb"):
+            _ = view.descriptor_handle_rw
+    assert view.descriptor_handle_ro and colors.descriptor_handle_rw
 
 
 def test_wrong_values(handles: Handles) -> None:

@@ -223,6 +223,22 @@ void VulkanHandles::write(DescriptorHandleType type, uint32_t index, DeviceObjec
     update(binding, index, &info, nullptr);
 }
 
+namespace {
+
+/// A view may have a format that is read but not stored (sRGB).
+void check_stored(const VulkanContext& context, DeviceObject* object)
+{
+    const auto* view = dynamic_cast<const TextureView*>(object);
+    if (!view || view->desc().format == Format::undefined)
+        return;
+    const Format format = view->desc().format;
+    if (!(context.format_properties(format).optimalTilingFeatures & VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT))
+        fail_value("TextureView.descriptor_handle_rw: kernels do not store ", format_name(format), " on ",
+                   context.name(), "; view the texture in another format");
+}
+
+} // namespace
+
 DescriptorHandle VulkanHandles::make(DeviceObject* object, DescriptorHandleType type)
 {
     if (const auto* buffer = dynamic_cast<const Buffer*>(object)) {
@@ -231,6 +247,8 @@ DescriptorHandle VulkanHandles::make(DeviceObject* object, DescriptorHandleType 
             fail_value("a descriptor handle covers ", most, " bytes at most on ", m_context.name(), "; ",
                        summary(buffer), " is larger: pass it as a pointer");
     }
+    if (type == DescriptorHandleType::rw_texture)
+        check_stored(m_context, object);
     std::lock_guard lock(m_queue.mutex());
     open();
     const uint64_t index = m_tables.take(m_sizes, type);
