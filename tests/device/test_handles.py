@@ -454,3 +454,37 @@ def test_wrong_arguments(handles: Handles, calls: Any) -> None:
         calls.third(texture.descriptor_handle_ro, 0)
     with pytest.raises(ValueError, match="image: this DescriptorHandle is not valid"):
         calls.texel(texture.descriptor_handle_combined, 0)
+
+
+# --- drawing
+
+DRAWING = """
+[shader("vertex")] float4 corner(uint id : SV_VertexID) : SV_Position { return float4(float2((id << 1) & 2, id & 2) * 2 - 1, 0, 1); }
+[shader("fragment")] float4 paint(float4 at : SV_Position, uniform Texture2D<float>.Handle image) : SV_Target
+{
+    return image.Load(int3(int(at.x), 0, 0));
+}
+"""
+
+
+@pytest.mark.needs_kernels
+@pytest.mark.draws
+def test_fragments(handles: Handles) -> None:
+    device = handles.device
+    module = device.load_module_from_source("handles_drawing", DRAWING)
+    program = device.link_program([module], [module.entry_point("corner"), module.entry_point("paint")])
+    target = device.create_texture(
+        format=spy.Format.r32_float, width=3, height=1, usage=spy.TextureUsage.render_target | SAMPLED
+    )
+    pipeline = device.create_render_pipeline(program, targets=[{"format": target.format}])
+    images = [handles.texture(1, 2, 3), handles.texture(4, 5, 6)]
+    encoder = device.create_command_encoder()
+    with encoder.begin_render_pass([{"view": target}]) as render_pass:
+        cursor = spy.ShaderCursor(render_pass.bind_pipeline(pipeline))
+        for image, columns in zip(images, ((0, 3), (1, 2)), strict=True):
+            cursor.find_entry_point(1).image = image.descriptor_handle_ro
+            rect = spy.ScissorRect({"min_x": columns[0], "max_x": columns[1], "max_y": 1})
+            render_pass.set_render_state({"scissor_rects": [rect]})
+            render_pass.draw({"vertex_count": 3})
+    device.submit_command_buffer(encoder.finish())
+    assert target.to_numpy()[0].tolist() == [1, 5, 3]
