@@ -3,6 +3,8 @@
 
 #include "device/handles.h"
 
+#include <cstdio>
+
 namespace spy {
 
 namespace {
