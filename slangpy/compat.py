@@ -82,11 +82,9 @@ changed, too)."""
 
 _RAYS = "ray tracing is not available yet; build and walk the structure in a compute kernel"
 _WINDOW = "read textures back with to_numpy() and show them with another library"
-_BINDLESS = "pass buffers, textures and pointers as parameters"
 _COOPERATIVE = "use float or half matrices in plain Slang code"
 
 CLASSES: dict[str, str] = {
-    **dict.fromkeys(("BindlessDesc", "DescriptorHandle", "DescriptorHandleType"), _BINDLESS),
     **dict.fromkeys(("IndirectDrawArguments", "IndirectDrawIndexedArguments"), "write the numbers as uint32 into a buffer"),
     **dict.fromkeys(
         (
@@ -154,15 +152,6 @@ METHODS: dict[str, dict[str, str]] = {
         **dict.fromkeys(("convert_coop_vec_matrix", "convert_coop_vec_matrices"), _COOPERATIVE),
     },
 }  # fmt: skip
-
-PROPERTIES: dict[str, dict[str, str]] = {
-    "Buffer": dict.fromkeys(("descriptor_handle_ro", "descriptor_handle_rw"), _BINDLESS),
-    "TextureView": dict.fromkeys(
-        ("descriptor_handle_ro", "descriptor_handle_rw", "descriptor_handle_combined"), _BINDLESS
-    ),
-    "Sampler": {"descriptor_handle": _BINDLESS},
-}
-
 
 class _RefusingClass(type):
     """Neither the class nor its members can be used."""
@@ -253,8 +242,3 @@ def install() -> None:
         for name, instead in members.items():
             if not hasattr(cls, name):
                 setattr(cls, name, _function(name, f"{owner}.{name} is not implemented; {instead}"))
-    for owner, members in PROPERTIES.items():
-        cls = getattr(_native, owner)
-        for name, instead in members.items():
-            if not hasattr(cls, name):
-                setattr(cls, name, property(_function(name, f"{owner}.{name} is not implemented; {instead}")))

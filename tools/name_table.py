@@ -41,7 +41,7 @@ def _owner(name: str) -> Any:
 
 def state(owner: str, name: str) -> str:
     """"works", "refuses" (NotImplementedError) or "absent"."""
-    table = compat.METHODS.get(owner, {}) | compat.PROPERTIES.get(owner, {})
+    table = compat.METHODS.get(owner, {})
     if owner == "slangpy" and (name in compat.CLASSES or name in compat.MODULES):
         return "refuses"
     if name in table:

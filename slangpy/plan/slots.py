@@ -22,6 +22,7 @@ class Fields:
         self._fields = {f["name"]: (base + f["offset"], f["type"]) for f in call["type"].fields}
         self._slots = {f["name"]: layout.entry_point_slot + f["slot"] for f in entry.fields if f["name"] != "_call"}
         self._types = {f["name"]: f["type"] for f in entry.fields}
+        self._parameters = {f["name"]: (f["offset"], f["type"]) for f in entry.fields}
         self.size: int = entry.size
 
     def offset(self, name: str) -> int:
@@ -61,6 +62,10 @@ class Fields:
             self.offset(name + "_shape"),
             self.offset(name + "_first"),
         )
+
+    def parameter(self, name: str) -> Slot | None:
+        """A value that is a parameter of its own, beside the call structure."""
+        return self._parameters.get(name)
 
     def value(self, name: str) -> Slot | None:
         return (self.offset(name), self.layout(name)) if name in self._fields else None

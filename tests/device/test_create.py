@@ -71,9 +71,11 @@ def test_fields_by_position(device_type: spy.DeviceType) -> None:
 def test_defaults_of_the_descriptor() -> None:
     desc = spy.DeviceDesc()
     unset = ("adapter_luid", "compiler_options", "module_cache_path", "shader_cache_path", "existing_device_handles",
-             "bindless_options", "additional_vulkan_instance_extensions", "additional_vulkan_device_extensions")  # fmt: skip
+             "additional_vulkan_instance_extensions", "additional_vulkan_device_extensions")  # fmt: skip
     assert [getattr(desc, name) for name in unset] == [None] * len(unset)
     assert (desc.shader_cache_size, desc.label, desc.enable_hot_reload) == (134217728, "", True)
+    counts = desc.bindless_options
+    assert (counts.buffer_count, counts.texture_count, counts.sampler_count) == (1024, 1024, 128)
     handles = [spy.NativeHandle.from_cuda_stream(3)]
     assert spy.DeviceDesc(existing_device_handles=handles).existing_device_handles[0] == handles[0]
 

@@ -25,6 +25,7 @@ def same(printed: str, shown: str) -> bool:
 PAGES = {
     "gradients": None,
     "guide": None,
+    "handles": None,
     "images": "OpenImageIO",
     "jax": "jax",
     "migrating-from-slangtorch": "torch",

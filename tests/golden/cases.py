@@ -101,6 +101,7 @@ CALLS: dict[str, Call] = {
     "tensor_interface": lambda m: (m.gather, (tensor(8), tensor(5, dtype="int")), {}),
     "tensor_atomic": lambda m: (m.counted, (tensor(8), tensor(5)), {}),
     "buffer": lambda m: (m.buffered, (buffer(8), tensor(5, dtype="int")), {}),
+    "handle": lambda m: (m.handled, (buffer(8).descriptor_handle_ro, tensor(5, dtype="int")), {}),
     "texture": lambda m: (m.sampled, (texture(4, 5), tensor(5, dtype="int")), {}),
     "texels": lambda m: (m.twice4, (texture(4, 5),), {"_result": "texture"}),
     "texels_unorm": lambda m: (

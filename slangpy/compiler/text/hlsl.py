@@ -24,6 +24,7 @@ _LACKS = (
     (re.compile(rb"\b_spy_lacks_atomics_of_64_bits\b"), "atomic additions to double, or other atomics of 64 bits"),
     (re.compile(rb"\bPtr<|\w\*[\s,>)]"), "pointers"),
     (re.compile(rb"\bu?int8_t\b"), "8-bit integers"),
+    (re.compile(rb"\b(?:Resource|Sampler)DescriptorHeap\["), "descriptor handles"),
 )
 _CONSTANTS = re.compile(rb"^cbuffer [^{]*\{\s*(?:#line[^\n]*\s*)?([\w<>, ]+?) +\w+(?:\[int\(\d+\)\])*;", re.M)
 _FIELD = re.compile(rb"^ +([\w<>, ]+?) +\w+(?:\[int\(\d+\)\])*(?: : \w+)?;", re.M)

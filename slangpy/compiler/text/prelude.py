@@ -14,6 +14,7 @@ from ..cache import digest
 from .arguments import with_local_arguments
 from .divisions import division_inputs, with_checked_divisions
 from .globals_used import used_slots
+from .handles import with_texture_handles
 from .hlsl import check_hlsl, with_any_index, with_halves
 from .host import END_OF_PRELUDE, host_inputs, with_host, with_one_entry
 from .mends import mended_cpp, mended_cuda, mends
@@ -83,6 +84,7 @@ def prelude_key(target: str) -> str:
         host_inputs() + _checks() + _additions() + short_inputs() + division_inputs() if target == "cpp" else b"",
         Path(__file__).with_name("statics.py").read_bytes() if target == "cpp" else b"",
         Path(__file__).with_name("arguments.py").read_bytes() if target == "cpp" else b"",
+        Path(__file__).with_name("handles.py").read_bytes() if target == "cpp" else b"",
         wrapping_inputs() + mends() if target in _FILES else b"",
     )  # fmt: skip
 
@@ -112,7 +114,7 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         head, body = code[:at], code[at:]
         has_halves = (b"Vector<half" in code, b"Matrix<half" in code)
         head = _head(head, defines.get("SPY_BOUNDS_CHECKS") == "1", *has_halves)
-        code = head + _with_prototypes(_with_last_returns(body))
+        code = head + _with_prototypes(_with_last_returns(with_texture_handles(body)))
     else:
         at = code.rfind(_END_OF_CUDA_PRELUDE) + 1
         code = mended_cuda(code[:at]) + wrapping(_with_last_returns(code[at:]))

@@ -34,6 +34,14 @@ def _bind_sampler(value: Value, type_: SlangType, context: Context) -> Binding:
     raise no_match(value, type_, "a Sampler binds to a SamplerState")
 
 
+def _bind_handle(value: Value, type_: SlangType, context: Context) -> Binding:
+    """What the handle names is checked where it is written: handles of one call may differ in it."""
+    del context
+    if type_.full_name.startswith("DescriptorHandle<"):
+        return Binding("handle", value, type_.full_name, type_, stored=type_.full_name)
+    raise no_match(value, type_, "a DescriptorHandle binds to a DescriptorHandle<T>")
+
+
 # --- textures
 
 
@@ -167,3 +175,4 @@ def _whole(value: Value, pattern: Any, context: Context) -> list[SlangType]:
 register(("buffer",), _bind_buffer, _whole)
 register(("texture", "texture_view"), _bind_texture, _texture_candidates)
 register(("sampler",), _bind_sampler, _whole)
+register(("descriptor_handle",), _bind_handle, _whole)

@@ -10,7 +10,7 @@ KINDS: dict[str, LeafKind] = {
     kind.name: kind
     for kind in (
         value.KIND, value.POINTER, value.LITERAL, view.KIND, packed.KIND, reference.KIND, generator.KIND, custom.KIND,
-        resource.KIND, texel.KIND, table.TABLE, table.SELECT, table.PICK,
+        resource.KIND, resource.HANDLE, texel.KIND, table.TABLE, table.SELECT, table.PICK,
     )
 }  # fmt: skip
 """By `Binding.kind`."""

@@ -9,7 +9,7 @@ from ..kernel import Kernel
 from ..records import Derivative, Placed
 from ..slang_text import slang_name
 from ..slots import Slots
-from ..specification import Element, ResourceSpec
+from ..specification import Element, ResourceSpec, ValueSpec
 from .kind import LeafKind
 
 
@@ -51,4 +51,16 @@ def _spec(slots: Slots, placed: Placed, grad: Derivative) -> ResourceSpec:
     return ResourceSpec(slots.fields.slot_of(placed), element=element)
 
 
+def _declare_handle(kernel: Kernel, placed: Placed) -> None:
+    """Not in the call structure: Slang lays out some handles wrongly within structs for the CPU."""
+    kernel.extra.append(f"uniform _spy_T_{placed.ident} {placed.ident}")
+
+
+def _handle_spec(slots: Slots, placed: Placed, grad: Derivative) -> ValueSpec:
+    del grad
+    return ValueSpec(slots.fields.parameter(placed.ident))
+
+
+HANDLE = LeafKind("handle", _declare_handle, _value, _handle_spec, is_movable=False)
+"""Descriptor handles."""
 KIND = LeafKind("resource", _declare, _value, _spec, is_movable=False)

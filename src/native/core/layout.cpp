@@ -11,7 +11,7 @@ namespace spy {
 namespace {
 
 constexpr uint32_t magic = 0x4c595053; // "SPYL"
-constexpr uint32_t version = 4;
+constexpr uint32_t version = 5;
 constexpr uint32_t no_type = 0xffffffff;
 constexpr auto last_scalar = ScalarType(uint8_t(ScalarType::count_) - 1);
 
@@ -89,6 +89,7 @@ private:
         put(id(type.element.get()));
         put(type.resource_shape);
         put(type.resource_access);
+        put(type.handle);
         put(uint32_t(type.fields.size()));
         for (const FieldLayout& field : type.fields) {
             put(field.name);
@@ -207,7 +208,7 @@ public:
 private:
     void read_type(TypeLayout& type)
     {
-        get_enum(type.kind, TypeKind::enum_);
+        get_enum(type.kind, TypeKind::descriptor_handle);
         get(type.name);
         get(type.full_name);
         get_enum(type.scalar, last_scalar);
@@ -224,6 +225,7 @@ private:
         get_optional(type.element);
         get_enum(type.resource_shape, ResourceShape::texture_2d_multisample_array);
         get_enum(type.resource_access, ResourceAccess::feedback);
+        get_enum(type.handle, DescriptorHandleType::acceleration_structure);
         type.fields.resize(get_count(20));
         for (FieldLayout& field : type.fields) {
             get(field.name);

@@ -37,6 +37,7 @@ enum class TypeKind : uint8_t {
     pointer,
     dynamic_resource,
     enum_,
+    descriptor_handle, ///< ours: to Slang it is two uint, an address or a resource, as the target has it
 };
 
 enum class ResourceShape : uint8_t {
@@ -59,6 +60,18 @@ enum class ResourceShape : uint8_t {
 };
 
 enum class ResourceAccess : uint8_t { none, read, read_write, raster_ordered, append, consume, write, feedback };
+
+/// What a DescriptorHandle names; the numbers are public.
+enum class DescriptorHandleType : uint8_t {
+    undefined,
+    buffer,
+    rw_buffer,
+    texture,
+    rw_texture,
+    sampler,
+    combined_texture_sampler,
+    acceleration_structure,
+};
 
 struct TypeLayout;
 
@@ -84,6 +97,8 @@ struct TypeLayout : Object {
     ref<TypeLayout> element; ///< arrays, vectors, buffers, constant buffers, parameter blocks, pointers
     ResourceShape resource_shape = ResourceShape::none;
     ResourceAccess resource_access = ResourceAccess::none;
+    /// DescriptorHandle<T>: what T is; shape, access and `element_stride` (of structured buffers) are T's.
+    DescriptorHandleType handle = DescriptorHandleType::undefined;
     std::vector<FieldLayout> fields;
 
     const FieldLayout* find_field(std::string_view field) const

@@ -52,6 +52,7 @@ DeviceInfo make_info()
                      "wave_ops",
                      "combined_texture_sampler",
                      "custom_border_color",
+                     "bindless",
                      "sm_5_1",
                      "sm_6_0"};
     info.capabilities = {"cpp"};

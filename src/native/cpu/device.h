@@ -1,8 +1,10 @@
 #pragma once
 #include "cpu/adds.h"
 #include "cpu/api.h"
+#include "cpu/descriptors.h"
 #include "cpu/thread_pool.h"
 #include "device/compile_ahead.h"
+#include "device/handles.h"
 #include "device/host.h"
 
 #include <atomic>
@@ -23,6 +25,8 @@ public:
     void expect_compile(const CompileDesc& desc) override;
     std::string compiler_fingerprint() override;
     ref<Kernel> create_kernel(const KernelDesc& desc) override;
+    DescriptorHandle make_handle(DeviceObject* object, DescriptorHandleType type) override;
+    void drop_handle(const DescriptorHandle& handle) noexcept override;
     void launch(const LaunchDesc& desc) override;
 
 protected:
@@ -33,6 +37,8 @@ private:
 
     ThreadPool m_pool;
     SpareCopies m_spare; ///< for additions of several threads
+    std::mutex m_handles_mutex;
+    HandleDescriptors m_handles;
 };
 
 /// Arguments of the function that Slang emits for an entry point: the groups to run, in the three dimensions.

@@ -3,6 +3,7 @@
 #include "cuda/transfer.h"
 #include "cuda/fence.h"
 #include "cuda/host.h"
+#include "device/handles.h"
 
 namespace spy {
 
@@ -22,6 +23,7 @@ public:
     std::string compile(const CompileDesc& desc) override;
     std::string compiler_fingerprint() override;
     ref<Kernel> create_kernel(const KernelDesc& desc) override;
+    DescriptorHandle make_handle(DeviceObject* object, DescriptorHandleType type) override;
 
     void launch(const LaunchDesc& desc) override { m_launcher.launch(desc); }
     uint64_t submit(const SubmitDesc& desc) override { return m_commands.submit(desc); }

@@ -56,7 +56,7 @@ DeviceInfo cuda_info(const CudaContext& context)
                      "wave_ops",        "pointer",         "sm_5_1",
                      "sm_6_0",          "sm_6_1",          "sm_6_2",
                      "sm_6_3",          "sm_6_4",          "sm_6_5",
-                     "sm_6_6",          "sm_6_7"};
+                     "sm_6_6",          "sm_6_7",          "bindless"};
     if (context.compute() >= 80)
         info.features.push_back("bfloat16");
     if (context.compute() >= 89)

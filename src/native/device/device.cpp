@@ -161,6 +161,7 @@ void Device::release_objects() noexcept
         registry.objects.erase(it);
         registry.releasing = object;
         lock.unlock();
+        object->give_up_handles();
         object->release();
         lock.lock();
         registry.releasing = nullptr;
@@ -243,12 +244,18 @@ void Device::sync_stream_to(NativeHandle)
 }
 
 DeviceObject::DeviceObject(ref<Device> device) : m_device(std::move(device)) { m_device->add_object(this); }
-DeviceObject::~DeviceObject() { m_device->remove_object(this); }
+DeviceObject::~DeviceObject()
+{
+    if (m_device->remove_object(this))
+        give_up_handles();
+}
 
 void DeviceObject::retire() noexcept
 {
-    if (m_device->remove_object(this))
-        release();
+    if (!m_device->remove_object(this))
+        return;
+    give_up_handles();
+    release();
 }
 
 void DeviceObject::set_frontend(Device* device) { m_frontend = device; }

@@ -17,6 +17,7 @@ namespace spy {
 class Device;
 class CommandBuffer;
 class RenderPipeline;
+struct DescriptorHandle;
 struct RenderPipelineDesc;
 class Profiler;
 
@@ -35,6 +36,13 @@ public:
     /// no reference to another object, which may be Python's. Objects may outlive a closed device.
     virtual void release() noexcept { }
 
+    /// Kernels reach it no more by its handles. Before release().
+    void give_up_handles() noexcept
+    {
+        if (m_has_handles.load(std::memory_order_relaxed)) [[unlikely]]
+            drop_handles();
+    }
+
 protected:
     /// First thing in the destructor of a class that has a release(): calls it, or waits for a close() that does.
     void retire() noexcept;
@@ -42,7 +50,11 @@ protected:
     ref<Device> m_device;
 
 private:
+    friend DescriptorHandle handle_of(DeviceObject*, DescriptorHandleType, const char*);
+    void drop_handles() noexcept; ///< handles.cpp
+
     ref<Device> m_frontend;
+    std::atomic<bool> m_has_handles{false};
 };
 
 class Buffer : public DeviceObject {
@@ -278,6 +290,12 @@ public:
     virtual ref<Kernel> create_kernel(const KernelDesc& desc) = 0;
     /// device/render.h. Devices that do not draw leave it as it is: NotImplementedError naming those that do.
     virtual ref<RenderPipeline> create_render_pipeline(const RenderPipelineDesc& desc);
+
+    // --- device/handles.h. Devices with the feature 'bindless' have these; no lock of theirs is held
+    /// Value and extra of a new one; the rest is filled in. An object that is no Buffer has a type that fits.
+    virtual DescriptorHandle make_handle(DeviceObject* object, DescriptorHandleType type);
+    /// Once the work in flight is done, its place may be another's.
+    virtual void drop_handle(const DescriptorHandle& handle) noexcept;
 
     // --- work. All work on one device and stream happens in submission order and sees what came before.
     /// Launches at once (the path of functional calls). Does not wait.

@@ -18,6 +18,7 @@ struct Place {
     uint32_t slot = 0;
     uint32_t nested_scope = 0;                      ///< first scope of the blocks inside the value
     std::vector<ref<Object>>* keep_alive = nullptr; ///< plain memory: takes what pointers point into
+    const Device* device = nullptr;                 ///< plain memory: whose kernels read it; null: not known
 
     Place field(const FieldLayout& field) const;
     Place element(const TypeLayout& layout, int64_t index) const;

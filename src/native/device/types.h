@@ -191,6 +191,11 @@ struct CompileTarget {
     std::vector<std::pair<std::string, std::string>> defines; ///< __TARGET_CPU__=1, SPY_FLOAT_ATOMICS=1, ...
 };
 
+/// How many descriptor handles of each kind there may be at a time.
+struct BindlessDesc {
+    uint32_t buffer_count = 1024, texture_count = 1024, sampler_count = 128, acceleration_structure_count = 128;
+};
+
 struct DeviceDesc {
     DeviceType type = DeviceType::automatic;
     bool enable_debug_layers = false;
@@ -204,6 +209,7 @@ struct DeviceDesc {
     bool has_adapter_luid = false;
     std::array<uint8_t, 16> adapter_luid{};
     std::array<NativeHandle, 3> existing_device_handles{};
+    BindlessDesc bindless;
     std::vector<std::string> additional_vulkan_instance_extensions, additional_vulkan_device_extensions;
     std::string label;
 };

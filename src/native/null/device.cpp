@@ -24,7 +24,7 @@ NullDevice::NullDevice(const DeviceDesc& desc)
     limits.max_entry_point_uniform_size = 4096;
     m_info.features = {"software_device", "parameter_block", "timestamp_query", "half",    "double",
                        "int16",           "int64",           "atomic_float",    "pointer", "sm_5_1",
-                       "sm_6_0",          "rasterization",   "mesh_shader"};
+                       "sm_6_0",          "rasterization",   "mesh_shader",     "bindless"};
     m_info.capabilities = {"cpp"};
     m_target = {"cpp", "", {}, {{"__TARGET_CPU__", "1"}}};
 }
@@ -44,6 +44,19 @@ uint32_t NullDevice::format_support(Format format)
     if (!info.is_depth_stencil() && !info.is_compressed() && !info.is_integer_format())
         support = support | FormatSupport::blendable | FormatSupport::resolvable;
     return uint32_t(support);
+}
+
+DescriptorHandle NullDevice::make_handle(DeviceObject* object, DescriptorHandleType type)
+{
+    std::lock_guard lock(m_mutex);
+    const auto* buffer = dynamic_cast<const Buffer*>(object);
+    return {type, m_handles.take(m_desc.bindless, type), buffer ? buffer->desc().size : 0};
+}
+
+void NullDevice::drop_handle(const DescriptorHandle& handle) noexcept
+{
+    std::lock_guard lock(m_mutex);
+    m_handles.give_back(handle.type, handle.value);
 }
 
 void NullDevice::launch(const LaunchDesc& desc)

@@ -1,4 +1,5 @@
 #pragma once
+#include "device/handles.h"
 #include "device/host.h"
 
 namespace spy::null {
@@ -42,6 +43,8 @@ public:
     {
         return new RenderPipeline(this, desc);
     }
+    DescriptorHandle make_handle(DeviceObject* object, DescriptorHandleType type) override;
+    void drop_handle(const DescriptorHandle& handle) noexcept override;
     void launch(const LaunchDesc& desc) override;
     void run_render_pass(const command::RenderPass& pass) override;
 
@@ -52,6 +55,7 @@ private:
     std::mutex m_mutex;
     std::vector<LaunchRecord> m_records;
     std::vector<PassRecord> m_passes;
+    HandleTables m_handles;
 };
 
 } // namespace spy::null

@@ -37,6 +37,24 @@ inline bool is_bindable(slang::TypeLayoutReflection* layout)
     return false;
 }
 
+/// T of DescriptorHandle<T>; null for other types.
+inline slang::TypeReflection* resource_of_handle(slang::TypeReflection* type)
+{
+    if (!type || type->getKind() != slang::TypeReflection::Kind::Struct ||
+        text_or_empty(type->getName()) != "DescriptorHandle")
+        return nullptr;
+    slang::GenericReflection* generic = type->getGenericContainer();
+    return generic && generic->getTypeParameterCount() ? generic->getConcreteType(generic->getTypeParameter(0))
+                                                       : nullptr;
+}
+
+/// As the source has it: a layout does not show that a field is a handle.
+inline slang::TypeReflection* declared_type(slang::VariableLayoutReflection* variable)
+{
+    slang::VariableReflection* declared = variable->getVariable();
+    return declared ? declared->getType() : nullptr;
+}
+
 /// A parameter of our own library, which the device binds by itself: the table of all memory (memory_hlsl.slang).
 inline bool is_own(slang::VariableLayoutReflection* variable)
 {
@@ -80,6 +98,8 @@ public:
             slang::VariableLayoutReflection* field = layout->getFieldByIndex(i);
             if (bindable_only && (!is_bindable(field->getTypeLayout()) || is_own(field)))
                 continue;
+            if (resource_of_handle(declared_type(field)))
+                continue; // bytes alone, on every target
             walk(field->getTypeLayout(), enter(place, field, std::string(text_or_empty(field->getName()))));
         }
     }
@@ -138,7 +158,7 @@ private:
         const size_t count = layout->getElementCount();
         const bool unbounded = count == SLANG_UNBOUNDED_SIZE || count == 0;
         const size_t times = unbounded ? 1 : size_t(known_size(count, "length of an array"));
-        if (!holds_resources(element))
+        if (!holds_resources(element) || resource_of_handle(element_of(layout->getType())))
             return;
         for (size_t i = 0; i < times; ++i) {
             Place item = place;
@@ -164,7 +184,8 @@ private:
         switch (layout->getKind()) {
         case slang::TypeReflection::Kind::Struct:
             for (unsigned i = 0; i < layout->getFieldCount(); ++i)
-                if (holds_resources(layout->getFieldByIndex(i)->getTypeLayout()))
+                if (!resource_of_handle(declared_type(layout->getFieldByIndex(i))) &&
+                    holds_resources(layout->getFieldByIndex(i)->getTypeLayout()))
                     return true;
             return false;
         case slang::TypeReflection::Kind::Array: return holds_resources(layout->getElementTypeLayout());
@@ -191,6 +212,8 @@ private:
         Place inside = open_scope(layout, place, scope);
         inside.scope = uint32_t(m_result.scopes.size());
         m_result.scopes.push_back(std::move(scope));
+        if (resource_of_handle(element_of(layout->getType())))
+            return;
         walk(layout->getElementVarLayout()->getTypeLayout(), inside);
     }
 

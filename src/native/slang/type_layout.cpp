@@ -13,6 +13,27 @@ namespace {
 
 using Kind = slang::TypeReflection::Kind;
 
+DescriptorHandleType handle_type_of(slang::TypeReflection* resource)
+{
+    using Type = DescriptorHandleType;
+    if (resource->getKind() == Kind::SamplerState)
+        return Type::sampler;
+    if (resource->getKind() != Kind::Resource)
+        return Type::undefined;
+    const ResourceAccess access = to_resource_access(resource->getResourceAccess());
+    const bool writable = access != ResourceAccess::read && access != ResourceAccess::none;
+    switch (to_resource_shape(resource->getResourceShape())) {
+    case ResourceShape::acceleration_structure: return Type::acceleration_structure;
+    case ResourceShape::structured_buffer:
+    case ResourceShape::byte_address_buffer:
+    case ResourceShape::texture_buffer: return writable ? Type::rw_buffer : Type::buffer;
+    default: break;
+    }
+    if (unsigned(resource->getResourceShape()) & SLANG_TEXTURE_COMBINED_FLAG)
+        return Type::combined_texture_sampler;
+    return writable ? Type::rw_texture : Type::texture;
+}
+
 class TypeBuilder {
 public:
     explicit TypeBuilder(slang::ProgramLayout* program) : m_program(program) { }
@@ -68,10 +89,13 @@ private:
             break;
         case Kind::Matrix: fill_matrix(result, source); break;
         case Kind::Array: fill_array(result, source); break;
-        case Kind::Struct: fill_struct(result, source, false); break;
+        case Kind::Struct:
+            fill_struct(result, source, false);
+            check_handles(result);
+            break;
         case Kind::ConstantBuffer:
         case Kind::ParameterBlock:
-            result.element = build(source->getElementVarLayout()->getTypeLayout());
+            result.element = build(source->getElementVarLayout()->getTypeLayout(), element_of(source->getType()));
             result.slot_count = result.element->slot_count;
             result.scope_count = 1 + result.element->scope_count;
             break;
@@ -100,11 +124,41 @@ private:
             result.element_stride = step;
     }
 
+    /// DescriptorHandle<resource>. On targets without descriptors Slang lays out the resource itself.
+    ref<TypeLayout> build_handle(slang::TypeLayoutReflection* source, slang::TypeReflection* type,
+                                 slang::TypeReflection* resource)
+    {
+        ref<TypeLayout> result = new TypeLayout();
+        result->kind = TypeKind::descriptor_handle;
+        result->name = text_or_empty(type->getName());
+        result->full_name = full_type_name(type);
+        result->size = byte_size(source);
+        result->alignment = uint64_t(std::max(source->getAlignment(), 1));
+        result->stride = round_up(result->size, result->alignment);
+        result->resource_shape = to_resource_shape(resource->getResourceShape());
+        result->resource_access = to_resource_access(resource->getResourceAccess());
+        result->handle = handle_type_of(resource);
+        if (slang::TypeLayoutReflection* element = source->getElementTypeLayout();
+            element && result->resource_shape == ResourceShape::structured_buffer)
+            result->element_stride = round_up(byte_size(element), uint64_t(std::max(element->getAlignment(), 1)));
+        return result;
+    }
+
+    /// What is declared as `type`, whose layout may not say so.
+    ref<TypeLayout> build(slang::TypeLayoutReflection* source, slang::TypeReflection* type)
+    {
+        slang::TypeReflection* resource = resource_of_handle(type);
+        return resource ? build_handle(source, type, resource) : build(source);
+    }
+
     void fill_array(TypeLayout& result, slang::TypeLayoutReflection* source)
     {
         const size_t count = source->getElementCount(m_program);
-        result.element = build(source->getElementTypeLayout());
+        result.element = build(source->getElementTypeLayout(), element_of(source->getType()));
         result.element_stride = known_size(source->getElementStride(SLANG_PARAMETER_CATEGORY_UNIFORM), "array stride");
+        if (result.element->kind == TypeKind::descriptor_handle && result.element_stride < result.element->size)
+            fail(ErrorKind::not_implemented, "arrays of ", result.element->full_name,
+                 " have a wrong layout in Slang on this device: use a struct with a handle for each");
         result.element_count = count == SLANG_UNBOUNDED_SIZE || count == 0
             ? -1
             : int64_t(known_size(count, "length of an array"));
@@ -119,13 +173,31 @@ private:
             slang::VariableLayoutReflection* field = source->getFieldByIndex(i);
             if (bindable_only && (!is_bindable(field->getTypeLayout()) || is_own(field)))
                 continue;
-            ref<TypeLayout> type = build(field->getTypeLayout());
+            ref<TypeLayout> type = build(field->getTypeLayout(), declared_type(field));
             const bool has_bytes = type->size > 0;
             const uint64_t offset = has_bytes ? known_size(field->getOffset(), "offset of a field") : 0;
             result.fields.push_back(
                 {std::string(text_or_empty(field->getName())), type, offset, result.slot_count, result.scope_count});
             result.slot_count += type->slot_count;
             result.scope_count += type->scope_count;
+        }
+    }
+
+    /// Slang 2026.12 counts 8 bytes for a handle of texture and sampler in one that lies in a struct, and emits 16 of
+    /// them where each of the two is an address.
+    static void check_handles(const TypeLayout& layout)
+    {
+        for (const FieldLayout& field : layout.fields) {
+            if (field.type->kind != TypeKind::descriptor_handle)
+                continue;
+            const uint64_t end = field.offset + field.type->size;
+            bool fits = end <= layout.size;
+            for (const FieldLayout& other : layout.fields)
+                fits &= other.offset <= field.offset || other.offset >= end;
+            if (!fits)
+                fail(ErrorKind::not_implemented, layout.full_name, ": on this device, a struct cannot have the field ",
+                     field.name, " of type ", field.type->full_name,
+                     ": use a handle of the texture and one of the sampler");
         }
     }
 
@@ -138,7 +210,7 @@ private:
         if (result.resource_shape == ResourceShape::structured_buffer) {
             if (slang::TypeLayoutReflection* element = source->getElementTypeLayout();
                 element && !m_open.count(element))
-                result.element = build(element);
+                result.element = build(element, element_of(type));
         } else if (slang::TypeReflection* texel = type->getResourceResultType()) {
             result.scalar = scalar_of(texel);
             result.rows = 1;
@@ -157,7 +229,7 @@ private:
         if (!layout || m_open.count(layout))
             return;
         m_pointees.insert(pointee);
-        result.element = build(layout);
+        result.element = build(layout, pointee);
         m_pointees.erase(pointee);
     }
 

@@ -1,5 +1,7 @@
 #include "values/classes.h"
 
+#include "device/handles.h"
+
 #include <algorithm>
 #include <iterator>
 
@@ -37,34 +39,31 @@ bool is_instance_of_loaded(nb::handle type, const char* module, const char* name
     return !base.is_none() && PyObject_IsSubclass(type.ptr(), base.ptr()) == 1;
 }
 
+/// Of our own classes; `none` for others.
+ValueClass classify_ours(PyTypeObject* type)
+{
+    const std::pair<nb::handle, ValueClass> classes[] = {
+        {nb::type<TensorBase>(), ValueClass::tensor},    {nb::type<Generator>(), ValueClass::generator},
+        {nb::type<ValueRef>(), ValueClass::value_ref},   {nb::type<DiffPair>(), ValueClass::diff_pair},
+        {nb::type<TorchPair>(), ValueClass::torch_pair}, {nb::type<TorchSlot>(), ValueClass::torch_slot},
+        {nb::type<PackedArg>(), ValueClass::packed},     {nb::type<Buffer>(), ValueClass::buffer},
+        {nb::type<Texture>(), ValueClass::texture},      {nb::type<TextureView>(), ValueClass::texture_view},
+        {nb::type<Sampler>(), ValueClass::sampler},      {nb::type<DescriptorHandle>(), ValueClass::descriptor_handle},
+    };
+    for (const auto& [base, value_class] : classes)
+        if (PyType_IsSubtype(type, (PyTypeObject*)base.ptr()))
+            return value_class;
+    return ValueClass::none;
+}
+
 ValueClass classify_native(PyTypeObject* type)
 {
     nb::handle handle((PyObject*)type);
     auto is = [&](nb::handle base) { return PyType_IsSubtype(type, (PyTypeObject*)base.ptr()); };
     if (type == &PyBool_Type)
         return ValueClass::boolean;
-    if (is(nb::type<TensorBase>()))
-        return ValueClass::tensor;
-    if (is(nb::type<Generator>()))
-        return ValueClass::generator;
-    if (is(nb::type<ValueRef>()))
-        return ValueClass::value_ref;
-    if (is(nb::type<DiffPair>()))
-        return ValueClass::diff_pair;
-    if (is(nb::type<TorchPair>()))
-        return ValueClass::torch_pair;
-    if (is(nb::type<TorchSlot>()))
-        return ValueClass::torch_slot;
-    if (is(nb::type<PackedArg>()))
-        return ValueClass::packed;
-    if (is(nb::type<Buffer>()))
-        return ValueClass::buffer;
-    if (is(nb::type<Texture>()))
-        return ValueClass::texture;
-    if (is(nb::type<TextureView>()))
-        return ValueClass::texture_view;
-    if (is(nb::type<Sampler>()))
-        return ValueClass::sampler;
+    if (const ValueClass ours = classify_ours(type); ours != ValueClass::none)
+        return ours;
     if (is_instance_of_loaded(handle, "numpy.ma", "MaskedArray"))
         return ValueClass::masked;
     if (is_instance_of_loaded(handle, "numpy", "ndarray"))

@@ -26,6 +26,7 @@ enum class ValueClass : uint8_t {
     texture,
     texture_view,
     sampler,
+    descriptor_handle,
     enumeration,
     get_this,
     foreign_array,

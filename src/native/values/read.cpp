@@ -17,12 +17,12 @@ nb::object number_to_python(const Number& number)
     }
 }
 
-nb::object read_numbers(const TypeLayout& layout, const uint8_t* bytes)
+nb::object read_items(const TypeLayout& layout, const uint8_t* bytes, const Device* device = nullptr)
 {
     const ref<TypeLayout> element = element_layout(layout);
     nb::list items;
     for (int64_t i = 0; i < element_count(layout); ++i)
-        items.append(read_value(*element, bytes + uint64_t(i) * element_step(layout)));
+        items.append(read_value(*element, bytes + uint64_t(i) * element_step(layout), device));
     return items;
 }
 
@@ -30,7 +30,7 @@ nb::object read_math(const TypeLayout& layout, const uint8_t* bytes)
 {
     const bool is_matrix = layout.kind == TypeKind::matrix;
     if (layout.cols > 4 || layout.rows > 4)
-        return read_numbers(layout, bytes);
+        return read_items(layout, bytes);
     ScalarGrid grid;
     scalar_grid(layout, grid);
     uint8_t packed[16 * 8];
@@ -40,7 +40,7 @@ nb::object read_math(const TypeLayout& layout, const uint8_t* bytes)
 
 } // namespace
 
-nb::object read_value(const TypeLayout& layout, const uint8_t* bytes)
+nb::object read_value(const TypeLayout& layout, const uint8_t* bytes, const Device* device)
 {
     switch (layout.kind) {
     case TypeKind::scalar:
@@ -52,11 +52,12 @@ nb::object read_value(const TypeLayout& layout, const uint8_t* bytes)
         if (layout.element_count < 0)
             fail_value("an unbounded array (", type_text(layout),
                        ") cannot be read as a whole: read its elements one by one");
-        return read_numbers(layout, bytes);
+        return read_items(layout, bytes, device);
+    case TypeKind::descriptor_handle: return read_handle(layout, bytes, device);
     case TypeKind::struct_: {
         nb::dict fields;
         for (const FieldLayout& field : layout.fields)
-            fields[field.name.c_str()] = read_value(*field.type, bytes + field.offset);
+            fields[field.name.c_str()] = read_value(*field.type, bytes + field.offset, device);
         return fields;
     }
     default: fail_value("a value of type ", type_text(layout), " cannot be read from memory");

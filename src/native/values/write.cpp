@@ -168,6 +168,13 @@ Outcome write_vector(const TypeLayout& layout, uint8_t* dst, PyObject* value, co
     return Outcome::written;
 }
 
+Outcome write_vector(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path)
+{
+    if (write_vector(layout, place.bytes, value, path) == Outcome::written)
+        return Outcome::written;
+    return write_element_handle(layout, place, value, path) ? Outcome::written : Outcome::unknown;
+}
+
 Outcome write_matrix(const TypeLayout& layout, uint8_t* dst, PyObject* value, const ValuePath& path)
 {
     if (const MathTypeInfo* info = find_math_type(Py_TYPE(value))) {
@@ -377,13 +384,15 @@ Outcome write_pointer(const Place& place, PyObject* value, const ValuePath& path
 Outcome write_kind(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path)
 {
     switch (layout.kind) {
-    case TypeKind::vector: return write_vector(layout, place.bytes, value, path);
+    case TypeKind::vector: return write_vector(layout, place, value, path);
     case TypeKind::matrix: return write_matrix(layout, place.bytes, value, path);
     case TypeKind::array: return write_elements(layout, place, value, path);
     case TypeKind::struct_: return write_struct(layout, place, value, path);
     case TypeKind::constant_buffer:
     case TypeKind::parameter_block: return write_block(layout, place, value, path);
     case TypeKind::pointer: return write_pointer(place, value, path);
+    case TypeKind::descriptor_handle:
+        return write_handle(layout, place, value, path) ? Outcome::written : Outcome::unknown;
     case TypeKind::resource:
     case TypeKind::sampler_state:
     case TypeKind::texture_buffer:
@@ -402,6 +411,7 @@ std::string expectation(const TypeLayout& layout)
     case TypeKind::matrix:
         return cat("a matrix or an array of shape (", layout.rows, ", ", layout.cols, ") for ", type_text(layout));
     case TypeKind::array: return cat("a list, tuple or array for ", type_text(layout));
+    case TypeKind::descriptor_handle: return cat("a DescriptorHandle for ", type_text(layout));
     case TypeKind::pointer: return "an int address, a Buffer or a Tensor";
     case TypeKind::sampler_state: return "a Sampler or None";
     default: return type_text(layout);

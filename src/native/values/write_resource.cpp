@@ -164,6 +164,8 @@ bool write_texture_slot(const TypeLayout& layout, const Place& place, PyObject* 
 
 bool write_resource(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path)
 {
+    if (!place.object && write_element_handle(layout, place, value, path))
+        return true;
     if (!place.object)
         fail_at(path, ErrorKind::value, cat(type_text(layout), " is a resource and cannot be stored in buffer memory"));
     if (value == Py_None) {

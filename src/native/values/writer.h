@@ -74,18 +74,21 @@ inline void write_scalar(ScalarType target, uint8_t* dst, PyObject* value, const
 /// Writes `value` at a place of a ShaderObject or of plain memory.
 void write_at(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path);
 
-/// Plain memory. `keep_alive` (may be null) receives the owners of memory that pointers point into.
+/// Plain memory. `keep_alive` (may be null) receives the owners of memory that pointers point into. `device`: whose
+/// descriptor handles it takes; null: any.
 inline void write_value(const TypeLayout& layout, uint8_t* bytes, PyObject* value, const ValuePath& path,
-                        std::vector<ref<Object>>* keep_alive = nullptr)
+                        std::vector<ref<Object>>* keep_alive = nullptr, const Device* device = nullptr)
 {
     Place place;
+    place.device = device;
     place.bytes = bytes;
     place.keep_alive = keep_alive;
     write_at(layout, place, value, path);
 }
 
-/// bool, int, float, spy vector or matrix (lists where there is no class), list, dict; pointers as int.
-nb::object read_value(const TypeLayout& layout, const uint8_t* bytes);
+/// bool, int, float, spy vector or matrix (lists where there is no class), list, dict; pointers as int. `device`: whose
+/// descriptor handles they are.
+nb::object read_value(const TypeLayout& layout, const uint8_t* bytes, const Device* device = nullptr);
 
 /// Fields of a dict into a struct; unknown keys are appended to `unknown` (null: an error naming the fields).
 void write_dict(const TypeLayout& layout, const Place& place, PyObject* dict, const ValuePath& path,
@@ -93,6 +96,12 @@ void write_dict(const TypeLayout& layout, const Place& place, PyObject* dict, co
 
 /// A buffer, texture, view, sampler or None into the place's slot, with usage checks.
 bool write_resource(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path);
+/// A DescriptorHandle into its bytes; false when the object is none.
+bool write_handle(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path);
+/// The same in an element of a buffer whose layout shows what the target makes of a handle: uint2, or the resource.
+bool write_element_handle(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path);
+/// The handle that lies there; not valid where it names nothing that lives on the device.
+nb::object read_handle(const TypeLayout& layout, const uint8_t* bytes, const Device* device);
 /// Address of a pointer value and what keeps the memory alive; false when the object is none.
 bool pointer_from_python(PyObject* value, uint64_t& address, ref<Object>& owner, const ValuePath& path);
 /// Slang's TensorView struct from any DLPack or CUDA array; false when the object is none.

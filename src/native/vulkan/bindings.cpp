@@ -59,13 +59,28 @@ VulkanBindings::VulkanBindings(VulkanDevice& owner, const ProgramLayout& layout,
         if (scope.size && !scope.push_constant)
             set_count = std::max(set_count, scope.set + 1);
     }
+    set_count = std::max(set_count, plan_handles(code));
     m_sets.resize(set_count);
+    if (m_handle_set >= 0)
+        m_sets[size_t(m_handle_set)] = {owner.handles().layout(), VK_NULL_HANDLE, {}, {}, owner.handles().set()};
     plan_pushes(code);
     plan_dynamic_scopes();
     if (set_count + m_spill_count > limits.maxBoundDescriptorSets)
         fail_value("kernel '", m_label, "' needs ", set_count + m_spill_count, " descriptor sets; ",
                    owner.info().adapter_name, " allows ", limits.maxBoundDescriptorSets, ": use fewer ParameterBlocks");
     check_descriptor_counts();
+}
+
+/// The number of sets that handles need: theirs is the last.
+uint32_t VulkanBindings::plan_handles(std::span<const std::string_view> code)
+{
+    for (const std::string_view stage : code)
+        m_handle_set = std::max(m_handle_set, handle_set(stage, m_layout));
+    if (m_handle_set >= 0 && !has_handles(m_owner.context().features))
+        fail(ErrorKind::not_implemented, "kernel '", m_label, "' uses descriptor handles, which need the feature ",
+             "'bindless', which the Vulkan device ", m_owner.info().adapter_name,
+             " has not: bind the resources as parameters, or use a cpu or cuda device");
+    return uint32_t(m_handle_set + 1);
 }
 
 /// Slang puts the parameters of every entry point at the first push constant: those of two would lie on each other.
@@ -184,6 +199,8 @@ void VulkanBindings::create_set_layouts(const FixedFormats& formats)
         add({slot.set, slot.binding, slot.array_index}, {descriptor_type(slot), false, i});
     }
     for (size_t set = 0; set < m_sets.size(); ++set) {
+        if (m_sets[set].whole)
+            continue;
         VkDescriptorSetLayoutCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
         info.bindingCount = uint32_t(bindings[set].size());
         info.pBindings = bindings[set].data();
@@ -226,6 +243,8 @@ void VulkanBindings::release() noexcept
     VulkanQueue& queue = m_owner.queue();
     queue.discard(VK_OBJECT_TYPE_PIPELINE_LAYOUT, uint64_t(std::exchange(m_pipeline_layout, VK_NULL_HANDLE)));
     for (DescriptorSetLayout& set : m_sets) {
+        if (set.whole)
+            continue;
         queue.discard(VK_OBJECT_TYPE_DESCRIPTOR_UPDATE_TEMPLATE, uint64_t(std::exchange(set.update, VK_NULL_HANDLE)));
         queue.discard(VK_OBJECT_TYPE_DESCRIPTOR_SET_LAYOUT, uint64_t(std::exchange(set.layout, VK_NULL_HANDLE)));
     }

@@ -27,6 +27,7 @@ struct DescriptorSetLayout {
     VkDescriptorUpdateTemplate update = VK_NULL_HANDLE;
     std::vector<DescriptorSource> sources; ///< in the order of the update template
     std::vector<uint32_t> dynamic_scopes;  ///< by binding: the set says in which buffer, an offset at its binding where
+    VkDescriptorSet whole = VK_NULL_HANDLE; ///< the device's, of handles; then `layout` is the device's, too
 };
 
 /// The parameters of an entry point that are its own.
@@ -61,6 +62,7 @@ public:
     const PushBlock* push_of(const EntryPoint& entry) const;
 
 private:
+    uint32_t plan_handles(std::span<const std::string_view> code);
     void plan_pushes(std::span<const std::string_view> code);
     void plan_dynamic_scopes();
     void check_descriptor_counts() const;
@@ -76,6 +78,7 @@ private:
     std::vector<DescriptorSetLayout> m_sets;
     std::vector<PushBlock> m_pushes;
     uint32_t m_spill_count = 0;
+    int m_handle_set = -1; ///< that of descriptor handles; -1: it uses none
 };
 
 } // namespace spy

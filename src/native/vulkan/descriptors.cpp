@@ -256,8 +256,8 @@ void VulkanDescriptors::write_sets(const VulkanBindings& bindings, const Argumen
 {
     sets.assign(bindings.sets().size(), VK_NULL_HANDLE);
     for (size_t i = 0; i < sets.size(); ++i)
-        if (!bindings.sets()[i].sources.empty())
-            sets[i] = write(bindings, bindings.sets()[i], arguments, bytes);
+        sets[i] = bindings.sets()[i].sources.empty() ? bindings.sets()[i].whole
+                                                     : write(bindings, bindings.sets()[i], arguments, bytes);
 }
 
 void VulkanDescriptors::bind(VkCommandBuffer commands, VkPipelineBindPoint point, const VulkanBindings& bindings,

@@ -37,6 +37,7 @@ VulkanDevice::VulkanDevice(const DeviceDesc& desc)
     try {
         m_context.open(m_desc);
         m_queue.timeline.open();
+        m_queue.handles = &m_handles;
         m_uploads.open();
         m_recorder.open();
         open_interop();
@@ -62,6 +63,7 @@ void VulkanDevice::close_backend() noexcept
         std::lock_guard lock(m_queue.mutex());
         m_interop = nullptr; // waits for CUDA
         m_queue.close();
+        m_handles.close();
         m_recorder.close();
         m_uploads.close();
         m_host.close();

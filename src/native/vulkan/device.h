@@ -1,5 +1,6 @@
 #pragma once
 // The Vulkan device, put together from its parts.
+#include "vulkan/handles.h"
 #include "vulkan/host.h"
 #include "vulkan/memory.h"
 #include "vulkan/recorder.h"
@@ -26,6 +27,8 @@ public:
     std::string compiler_fingerprint() override;
     ref<Kernel> create_kernel(const KernelDesc& desc) override;
     ref<RenderPipeline> create_render_pipeline(const RenderPipelineDesc& desc) override;
+    DescriptorHandle make_handle(DeviceObject* object, DescriptorHandleType type) override;
+    void drop_handle(const DescriptorHandle& handle) noexcept override;
 
     std::array<NativeHandle, 3> native_handles() override;
     std::shared_ptr<void> native_owner() override { return m_context.handle; }
@@ -38,6 +41,7 @@ public:
     VulkanMemory& memory() { return m_memory; }
     VulkanUploads& uploads() { return m_uploads; }
     VulkanQueue& queue() { return m_queue; }
+    VulkanHandles& handles() { return m_handles; }
     const std::shared_ptr<CudaInterop>& interop() const { return m_interop; }
 
 protected:
@@ -53,6 +57,7 @@ private:
     VulkanMemory m_memory{*this};
     VulkanUploads m_uploads{m_context, m_memory, m_queue};
     VulkanQueue m_queue{m_context, m_memory, m_uploads};
+    VulkanHandles m_handles{m_context, m_queue, m_desc};
     VulkanRecorder m_recorder{m_context, m_queue, m_uploads, m_info};
     VulkanHostAccess m_host{m_context, m_memory, m_queue, m_uploads, m_recorder};
     std::shared_ptr<CudaInterop> m_interop;

@@ -79,6 +79,7 @@ std::vector<std::string> features_of(const VulkanContext& context)
     add("conservative_rasterization",
         context.can_draw() && context.has_extension(VK_EXT_CONSERVATIVE_RASTERIZATION_EXTENSION_NAME));
     add("multi_draw_indirect_count", context.can_draw() && v12.drawIndirectCount);
+    add("bindless", has_handles(context.features));
     add("custom_border_color", context.features.border.customBorderColors);
     // Shader models are D3D's; the names stand for the features that each step brought.
     add("sm_5_1", true);
@@ -143,6 +144,9 @@ CompileTarget vulkan_target(const VulkanContext& context)
     add("spvImageGatherExtended", f.core.features.shaderImageGatherExtended);
     add("spvMeshShadingEXT", f.mesh.meshShader);
     add("spvFragmentBarycentricKHR", f.barycentrics.fragmentShaderBarycentric);
+    add("spvShaderNonUniform",
+        has_handles(f) && f.v12.shaderSampledImageArrayNonUniformIndexing &&
+            f.v12.shaderStorageBufferArrayNonUniformIndexing);
     add("spvMinLod", f.core.features.shaderResourceMinLod);
     target.defines = {{"__TARGET_VULKAN__", "1"}};
     if (f.atomic_float.shaderBufferFloat32AtomicAdd)

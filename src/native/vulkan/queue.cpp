@@ -1,6 +1,7 @@
 // Command lists, submission, waiting, and what is freed when work is done: Vulkan's part of device/list_queue.h.
 #include "vulkan/queue.h"
 
+#include "vulkan/handles.h"
 #include "vulkan/recorder.h"
 
 #include "core/error.h"
@@ -208,7 +209,10 @@ void VulkanQueue::destroy(Garbage& garbage) noexcept
         X(DESCRIPTOR_SET_LAYOUT, DescriptorSetLayout) X(DESCRIPTOR_UPDATE_TEMPLATE, DescriptorUpdateTemplate)
         // clang-format on
 #undef X
-                    default : break;
+                case VK_OBJECT_TYPE_DESCRIPTOR_SET:
+        handles->recycle(garbage.handle);
+        break;
+    default: break;
     }
     m_memory.free(garbage.allocation);
 }

@@ -8,6 +8,7 @@
 
 namespace spy {
 
+class VulkanHandles;
 class VulkanRecorder;
 
 /// A driver object to destroy once `id` has passed.
@@ -60,6 +61,7 @@ public:
 
     VulkanTimeline timeline;
     CudaOrder cuda;
+    VulkanHandles* handles = nullptr; ///< whose places become free with the work that used them
 
 protected:
     bool is_open() const override { return m_context.is_open(); }

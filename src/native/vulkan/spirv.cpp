@@ -11,6 +11,7 @@
 //   (narrow_negations.cpp);
 //   - loops carry bool as whole numbers (bool_phis.cpp);
 //   - structs that are copied between layouts lose their names, which Mesa before 23 takes for a part of the type.
+#include "vulkan/handles.h"
 #include "vulkan/pipeline.h"
 
 #include "core/error.h"
@@ -414,7 +415,7 @@ std::string forbid_contraction(std::string_view code, const std::string& label)
 SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, const SpirvOptions& options)
 {
     SpirvResult result;
-    std::vector<uint32_t> words = checked_words(code, options);
+    std::vector<uint32_t> words = bind_handle_arrays(checked_words(code, options), layout, options.label);
     const std::vector<Instruction> list = split(words, options.label);
     result.entry_point = find_entry_point(words, list, options.entry_point, options.label);
     check_matrices(words, list, options);

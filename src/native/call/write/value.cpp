@@ -113,7 +113,7 @@ std::vector<uint8_t> pack_elements(Writing& w, const LeafSpec& spec, const TypeL
         if (level == depth) {
             const size_t at = bytes.size();
             bytes.resize(at + layout.stride, 0);
-            return write_value(layout, bytes.data() + at, value, path, &owners);
+            return write_value(layout, bytes.data() + at, value, path, &owners, w.call.plan.device.get());
         }
         const bool is_list = PyList_Check(value) || PyTuple_Check(value);
         if (!is_list || PySequence_Fast_GET_SIZE(value) != leaf.shape[level])
@@ -193,7 +193,8 @@ void write_value_slot(Writing& w, const ValueSlot& slot, PyObject* value, const 
     if (slot.offset < 0)
         return;
     std::vector<ref<Object>> keep;
-    write_value(*slot.layout, w.out.arguments.bytes.data() + slot.offset, value, ValuePath{nullptr, name, 0}, &keep);
+    write_value(*slot.layout, w.out.arguments.bytes.data() + slot.offset, value, ValuePath{nullptr, name, 0}, &keep,
+                w.call.plan.device.get());
     for (auto& object : keep)
         w.keep(std::move(object));
 }

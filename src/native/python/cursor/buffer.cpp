@@ -37,17 +37,25 @@ uint8_t* write_bytes(BufferCursor& cursor, uint64_t offset)
 
 // --- elements
 
+/// Null for memory of the host.
+const Device* device_of(const BufferElementCursor& cursor)
+{
+    const Buffer* buffer = cursor.owner()->resource();
+    return buffer ? buffer->device() : nullptr;
+}
+
 nb::object read_element(const BufferElementCursor& cursor)
 {
     check_valid(cursor, "BufferElementCursor.read");
-    return read_value(*cursor.layout(), read_bytes(*cursor.owner(), cursor.offset()));
+    return read_value(*cursor.layout(), read_bytes(*cursor.owner(), cursor.offset()), device_of(cursor));
 }
 
 void write_element(const BufferElementCursor& cursor, nb::handle value)
 {
     check_valid(cursor, "BufferElementCursor.write");
     uint8_t* bytes = write_bytes(*cursor.owner(), cursor.offset());
-    write_value(*cursor.layout(), bytes, value.ptr(), ValuePath{nullptr, cursor.path(), 0, true});
+    write_value(*cursor.layout(), bytes, value.ptr(), ValuePath{nullptr, cursor.path(), 0, true}, nullptr,
+                device_of(cursor));
 }
 
 void set_element_data(const BufferElementCursor& cursor, nb::handle data)

@@ -30,6 +30,7 @@ constexpr const char* kind_names[] = {
     "pointer",
     "dynamic_resource",
     "enum",
+    "descriptor_handle",
 };
 constexpr const char* shape_names[] = {
     "none",

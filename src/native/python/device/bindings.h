@@ -45,7 +45,6 @@ struct PyDeviceDesc : DeviceDesc {
     bool enable_ray_tracing_validation = false, enable_aftermath = false;
     nb::object compiler_options = nb::none(), module_cache_path = nb::none(), shader_cache_path = nb::none();
     uint64_t shader_cache_size = 134217728;
-    nb::object bindless_options = nb::none();
     nb::object handle_objects = nb::none(); ///< those of existing_device_handles, which keep what they name alive
     bool enable_cuda_launch_from_gfx = true, enable_ray_tracing = true;
     PyDeviceDesc();
@@ -97,12 +96,12 @@ inline Device* open_device(const DeviceObject* object)
 const char* handle_type_name(NativeHandleType type);
 std::string handle_repr(const NativeHandle& handle);
 
-/// Of properties that bindless resources would have.
-template <typename T>
-nb::object absent_handle(T&)
-{
-    fail(ErrorKind::not_implemented, "descriptor handles are not implemented; bind the resource as a parameter");
-}
+/// handles.cpp: the classes, and the properties descriptor_handle...
+void bind_handle_types(nb::module_& m);
+void bind_handles_of(nb::class_<Buffer, DeviceObject>& buffer);
+void bind_handles_of(nb::class_<Texture, DeviceObject>& texture);
+void bind_handles_of(nb::class_<TextureView, DeviceObject>& view);
+void bind_handles_of(nb::class_<Sampler, DeviceObject>& sampler);
 
 /// A list of any sequence.
 nb::list list_from(nb::handle value, const char* what);

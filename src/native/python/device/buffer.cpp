@@ -135,8 +135,6 @@ void bind_buffer_contents(BufferClass& cls)
             nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
         .def("map", &map_buffer, nb::sig("def map(self) -> memoryview"),
              "The contents of upload or read-back memory; what is written reaches the buffer at unmap().")
-        .def_prop_ro("descriptor_handle_ro", &absent_handle<Buffer>, "Not implemented yet.")
-        .def_prop_ro("descriptor_handle_rw", &absent_handle<Buffer>, "Not implemented yet.")
         .def("unmap", &unmap_buffer, nb::sig("def unmap(self) -> None"))
         .def(
             "mapped",
@@ -195,6 +193,7 @@ void bind_buffer(nb::module_& m)
             [](nb::handle self) { return nb::module_::import_("slangpy.device.memory").attr("memory_usage")(self); },
             nb::sig("def memory_usage(self) -> slangpy.device.MemoryUsage"), "Bytes held: `.device` and `.host`.");
     bind_buffer_contents(cls);
+    bind_handles_of(cls);
 }
 
 ref<Buffer> create_buffer(Device* device, const PyBufferDesc& fields)

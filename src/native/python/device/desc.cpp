@@ -41,6 +41,15 @@ Field<T> strings_field(const char* name, const char* doc)
             }};
 }
 
+Field<PyDeviceDesc> bindless_field()
+{
+    return {"bindless_options", "BindlessDesc | dict | None", "How many descriptor handles there are.",
+            [](const PyDeviceDesc& desc) -> nb::object { return nb::cast(desc.bindless); },
+            [](PyDeviceDesc& desc, nb::handle value, const char* what) {
+                desc.bindless = value.is_none() ? BindlessDesc() : Fields<BindlessDesc>::from(value, what);
+            }};
+}
+
 Field<PyDeviceDesc> handles_field()
 {
     return {"existing_device_handles", "Sequence[NativeHandle] | None",
@@ -207,7 +216,7 @@ void bind_device_desc(nb::module_& m)
                                             "Folder of compiled kernels."),
             field<D, &D::shader_cache_size>("shader_cache_size", "int", "Most bytes kept on disk."),
             handles_field(),
-            field<D, &D::bindless_options>("bindless_options", "typing.Any", "Kept only."),
+            bindless_field(),
             strings_field<D, &D::additional_vulkan_instance_extensions>("additional_vulkan_instance_extensions",
                                                                         "Names."),
             strings_field<D, &D::additional_vulkan_device_extensions>("additional_vulkan_device_extensions", "Names."),

@@ -392,6 +392,7 @@ void bind_absent(DeviceClass& cls)
 void bind_device(nb::module_& m)
 {
     bind_device_types(m);
+    bind_handle_types(m);
     bind_device_descs(m);
     bind_render_enums(m);
     bind_render_descs(m);

@@ -213,8 +213,6 @@ void bind_texture_methods(TextureClass& cls)
                 return subresource_layout(t.desc(), mip, row_alignment);
             },
             nb::arg("mip") = 0, nb::arg("row_alignment") = 1, "`row_alignment` in bytes; 1 = packed.")
-        .def_prop_ro("descriptor_handle_ro", &absent_handle<Texture>, "Not implemented yet.")
-        .def_prop_ro("descriptor_handle_rw", &absent_handle<Texture>, "Not implemented yet.")
         .def(
             "to_bitmap",
             [](nb::handle self, nb::args args, nb::kwargs kwargs) {
@@ -244,16 +242,15 @@ void bind_texture_methods(TextureClass& cls)
 
 void bind_texture_view(nb::module_& m)
 {
-    nb::class_<TextureView, DeviceObject>(m, "TextureView", nb::dynamic_attr(), "Part of a texture.")
-        .def_prop_ro("texture", [](const TextureView& v) { return ref<Texture>(v.texture()); })
+    nb::class_<TextureView, DeviceObject> view(m, "TextureView", nb::dynamic_attr(), "Part of a texture.");
+    bind_handles_of(view);
+    view.def_prop_ro("texture", [](const TextureView& v) { return ref<Texture>(v.texture()); })
         .def_prop_ro("desc", [](const TextureView& v) { return to_python(v); })
         .def_prop_ro("format", [](const TextureView& v) { return v.desc().format; })
         .def_prop_ro("aspect", [](const TextureView& v) { return v.desc().aspect; })
         .def_prop_ro(
             "subresource_range", [](const TextureView& v) { return PySubresourceRange(v.desc().range); },
             "Resolved layers and mips.")
-        .def_prop_ro("descriptor_handle_ro", &absent_handle<TextureView>, "Not implemented yet.")
-        .def_prop_ro("descriptor_handle_rw", &absent_handle<TextureView>, "Not implemented yet.")
         .def_prop_ro("label", [](const TextureView& v) { return v.desc().label; })
         .def_prop_ro("native_handle",
                      [](const TextureView& v) {
@@ -266,9 +263,10 @@ void bind_texture_view(nb::module_& m)
                        r.layer_count, ",\n  mips = ", r.mip, " + ", r.mip_count, ",\n  label = '", v.desc().label,
                        "',\n)");
         });
-    nb::class_<Sampler, DeviceObject>(m, "Sampler", nb::dynamic_attr(), "How textures are filtered and addressed.")
-        .def_prop_ro("descriptor_handle", &absent_handle<Sampler>, "Not implemented yet.")
-        .def_prop_ro("desc", [](const Sampler& s) { return s.desc(); })
+    nb::class_<Sampler, DeviceObject> sampler(m, "Sampler", nb::dynamic_attr(),
+                                              "How textures are filtered and addressed.");
+    bind_handles_of(sampler);
+    sampler.def_prop_ro("desc", [](const Sampler& s) { return s.desc(); })
         .def_prop_ro("native_handle",
                      [](const Sampler& s) {
                          open_device(&s);
@@ -350,6 +348,7 @@ void bind_resources(nb::module_& m)
     TextureClass texture(m, "Texture", nb::dynamic_attr(), "Texels with layers and mips.");
     bind_texture_fields(texture);
     bind_texture_methods(texture);
+    bind_handles_of(texture);
     bind_texture_view(m);
 }
 

@@ -30,7 +30,8 @@ void bind_type_enums(nb::module_& m)
             .value("feedback", TypeKind::feedback)
             .value("pointer", TypeKind::pointer)
             .value("dynamic_resource", TypeKind::dynamic_resource)
-            .value("enum", TypeKind::enum_);
+            .value("enum", TypeKind::enum_)
+            .value("descriptor_handle", TypeKind::descriptor_handle);
     if (!is_bound<ScalarType>())
         nb::enum_<ScalarType>(m, "ScalarType")
             .value("none", ScalarType::none)
