@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..module import Module
     from ..reflection import SlangType
 
-_RESOURCES = (_native.Buffer, _native.Texture, _native.TextureView, _native.Sampler)
+_RESOURCES = (_native.Buffer, _native.Texture, _native.TextureView, _native.Sampler, _native.AccelerationStructure)
 
 
 class PackedMarshall(Marshall):

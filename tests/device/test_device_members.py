@@ -186,7 +186,7 @@ def test_classes() -> None:
     assert spy.ALL_MIPS == spy.ALL_LAYERS == 0xFFFFFFFF
 
 
-@pytest.mark.parametrize("name", ["AccelerationStructure", "BindlessDesc", "RayTracingPipeline", "Window"])
+@pytest.mark.parametrize("name", ["AccelerationStructureBuildInputSpheres", "BindlessDesc", "Window"])
 def test_later(name: str) -> None:
     with pytest.raises(NotImplementedError, match=f"slangpy.{name} is not implemented; "):
         getattr(spy, name)()

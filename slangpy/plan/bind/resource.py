@@ -1,4 +1,4 @@
-"""Buffers and samplers, bound whole; textures, bound whole or texel by texel."""
+"""Buffers, samplers and acceleration structures, bound whole; textures, bound whole or texel by texel."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ def _bind_sampler(value: Value, type_: SlangType, context: Context) -> Binding:
     if type_.kind == "sampler_state":
         return Binding("resource", value, type_.full_name, type_, stored=type_.full_name)
     raise no_match(value, type_, "a Sampler binds to a SamplerState")
+
+
+def _bind_acceleration_structure(value: Value, type_: SlangType, context: Context) -> Binding:
+    if type_.full_name != "RaytracingAccelerationStructure":
+        raise no_match(value, type_, "an AccelerationStructure binds to a RaytracingAccelerationStructure")
+    if context.writable:
+        raise no_match(value, type_, "kernels only read it; take it as an `in` parameter")
+    return Binding("resource", value, type_.full_name, type_, stored=type_.full_name)
 
 
 # --- textures
@@ -167,3 +175,4 @@ def _whole(value: Value, pattern: Any, context: Context) -> list[SlangType]:
 register(("buffer",), _bind_buffer, _whole)
 register(("texture", "texture_view"), _bind_texture, _texture_candidates)
 register(("sampler",), _bind_sampler, _whole)
+register(("acceleration_structure",), _bind_acceleration_structure, _whole)

@@ -1,5 +1,7 @@
 #include "values/classes.h"
 
+#include "device/acceleration.h"
+
 #include <algorithm>
 #include <iterator>
 
@@ -65,6 +67,8 @@ ValueClass classify_native(PyTypeObject* type)
         return ValueClass::texture_view;
     if (is(nb::type<Sampler>()))
         return ValueClass::sampler;
+    if (is(nb::type<AccelerationStructure>()))
+        return ValueClass::acceleration_structure;
     if (is_instance_of_loaded(handle, "numpy.ma", "MaskedArray"))
         return ValueClass::masked;
     if (is_instance_of_loaded(handle, "numpy", "ndarray"))

@@ -26,6 +26,7 @@ enum class ValueClass : uint8_t {
     texture,
     texture_view,
     sampler,
+    acceleration_structure,
     enumeration,
     get_this,
     foreign_array,

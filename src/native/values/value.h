@@ -74,6 +74,7 @@ enum class ValueKind : uint8_t {
     texture,
     texture_view,
     sampler,
+    acceleration_structure,
     generator,
     value_ref,
     diff_pair,

@@ -26,6 +26,9 @@ public:
     std::string compiler_fingerprint() override;
     ref<Kernel> create_kernel(const KernelDesc& desc) override;
     ref<RenderPipeline> create_render_pipeline(const RenderPipelineDesc& desc) override;
+    ref<RayTracingPipeline> create_ray_tracing_pipeline(const RayTracingPipelineDesc& desc) override;
+    AccelerationStructureSizes acceleration_structure_sizes(const AccelerationStructureBuildDesc& desc) override;
+    ref<AccelerationStructure> create_acceleration_structure(const AccelerationStructureDesc& desc) override;
 
     std::array<NativeHandle, 3> native_handles() override;
     std::shared_ptr<void> native_owner() override { return m_context.handle; }

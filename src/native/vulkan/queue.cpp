@@ -206,9 +206,10 @@ void VulkanQueue::destroy(Garbage& garbage) noexcept
         X(BUFFER, Buffer) X(BUFFER_VIEW, BufferView) X(IMAGE, Image) X(IMAGE_VIEW, ImageView) X(SAMPLER, Sampler)
         X(SEMAPHORE, Semaphore) X(QUERY_POOL, QueryPool) X(PIPELINE, Pipeline) X(PIPELINE_LAYOUT, PipelineLayout)
         X(DESCRIPTOR_SET_LAYOUT, DescriptorSetLayout) X(DESCRIPTOR_UPDATE_TEMPLATE, DescriptorUpdateTemplate)
+        X(ACCELERATION_STRUCTURE_KHR, AccelerationStructureKHR)
         // clang-format on
 #undef X
-                    default : break;
+                        default : break;
     }
     m_memory.free(garbage.allocation);
 }
