@@ -118,8 +118,8 @@ class ComputePipeline:
         if program.stages[0] in RASTER_STAGES | RAY_STAGES:
             kind = "render" if program.stages[0] in RASTER_STAGES else "ray_tracing"
             raise ValueError(
-                f"create_compute_pipeline: '{names[0]}' is a {program.stages[0]} entry point; make a pipeline of it with "
-                f"create_{kind}_pipeline()"
+                f"create_compute_pipeline: '{names[0]}' is a {program.stages[0]} entry point; make a "
+                f"{kind.replace('_', '-')} pipeline of it with create_{kind}_pipeline()"
             )
         self._device = device
         self._program = program

@@ -215,16 +215,8 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"{name}: '{hidden.group(1)}' is not public: a module that marks anything `public`, or has parts "
             "(`implementing`), lets only what is public be called; write `public` before its declaration"
         )
-    if "E36107" in text and "'TraceRay'" in text:
-        return ResolveException(
-            f"{name}: the function calls TraceRay, which needs a ray generation shader: use "
-            f".ray_tracing(hit_groups=[...], miss_entry_points=[...]) before the call, or a RayQuery in the function\n{text}"
-        )
-    if "no type conformances found" in text:
-        return RuntimeError(
-            f"{name}: no type conformances found for an interface; name the types with .type_conformances([...])\n"
-            + text
-        )
+    if missing := _missing_modifier(name, text):
+        return missing
     short = name.rpartition("::")[2]
     if "E41022" in text and f"function `{short}`" in text and short not in program.declared_names:
         return ResolveException(
@@ -249,6 +241,21 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"the list. The kernel is in {path}. Slang said:\n{text}"
         )
     return KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}")
+
+
+def _missing_modifier(name: str, text: str) -> Exception | None:
+    """What the compiler says where the call lacks a modifier."""
+    if "E36107" in text and "'TraceRay'" in text:
+        return ResolveException(
+            f"{name}: the function calls TraceRay, which needs a ray generation shader: use "
+            f".ray_tracing(hit_groups=[...], miss_entry_points=[...]) before the call, or a RayQuery in the function\n{text}"
+        )
+    if "no type conformances found" in text:
+        return RuntimeError(
+            f"{name}: no type conformances found for an interface; name the types with .type_conformances([...])\n"
+            + text
+        )
+    return None
 
 
 def _shared_names(program: Any, source: str, text: str) -> list[str]:

@@ -52,7 +52,9 @@ def ray_tracing_of(
         _names(call, "miss_entry_points", miss),
         tuple(known) if names is None else tuple(names),
         _names(call, "callable_entry_points", called),
-        *limits,
+        limits[0],
+        limits[1],
+        limits[2],
         int(flags.value),
     )
 

@@ -231,7 +231,11 @@ void check_arguments(const Device* device, const ProgramLayout& layout, const st
         if (const Device* owner = object->frontend(); owner != device)
             check_bindable(device, object, cat(label, " parameter '", slot.path, "'").c_str());
         if (slot.kind == SlotKind::acceleration_structure) {
-            check_traceable(*static_cast<const AccelerationStructure*>(object), slot.path, label);
+            const auto* structure = dynamic_cast<const AccelerationStructure*>(object);
+            if (!structure)
+                fail(ErrorKind::type, label, ": parameter '", slot.path, "' takes an AccelerationStructure, got ",
+                     summary(object));
+            check_traceable(*structure, slot.path, label);
             continue;
         }
         uint32_t usage, read_only, writable;

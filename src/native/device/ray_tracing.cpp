@@ -13,7 +13,7 @@ namespace spy {
 
 namespace {
 
-constexpr const char* create_call = "create_ray_tracing_pipeline";
+constexpr const char* ray_create_call = "create_ray_tracing_pipeline";
 
 bool is_ray_stage(ShaderStage stage) { return stage >= ShaderStage::ray_generation && stage <= ShaderStage::callable; }
 
@@ -48,15 +48,15 @@ void check_stages(const ProgramLayout& layout)
     for (const EntryPoint& entry : layout.entry_points) {
         generates |= entry.stage == ShaderStage::ray_generation;
         if (!is_ray_stage(entry.stage))
-            fail_value(create_call, ": '", entry.name, "' is a ", stage_name(entry.stage),
+            fail_value(ray_create_call, ": '", entry.name, "' is a ", stage_name(entry.stage),
                        " entry point; a ray-tracing pipeline has raygeneration, miss, closesthit, anyhit, intersection "
                        "and callable entry points: link those alone");
         if (entry.stage != ShaderStage::ray_generation && layout.scopes[entry.scope].size)
-            fail(ErrorKind::not_implemented, create_call, ": '", entry.name,
+            fail(ErrorKind::not_implemented, ray_create_call, ": '", entry.name,
                  "' has uniform parameters of its own, which only ray generation may have; make them global");
     }
     if (!generates)
-        fail_value(create_call,
+        fail_value(ray_create_call,
                    ": the program has no ray generation entry point; link one "
                    "([shader(\"raygeneration\")])");
 }
@@ -66,7 +66,7 @@ void check_hit_groups(const RayTracingPipelineDesc& desc)
     std::set<std::string> names;
     for (size_t i = 0; i < desc.state.hit_groups.size(); ++i) {
         const HitGroupDesc& group = desc.state.hit_groups[i];
-        const std::string what = cat(create_call, ": hit_groups[", i, "]");
+        const std::string what = cat(ray_create_call, ": hit_groups[", i, "]");
         if (group.hit_group_name.empty())
             fail_value(what, " has no hit_group_name");
         if (!names.insert(group.hit_group_name).second)
@@ -111,21 +111,21 @@ RayTracingPipeline::RayTracingPipeline(ref<Device> device, const RayTracingPipel
 
 void check_ray_tracing_pipeline(const Device* device, const RayTracingPipelineDesc& desc)
 {
-    require_ray_tracing(device, create_call);
+    require_ray_tracing(device, ray_create_call);
     check_stages(*desc.layout);
     check_hit_groups(desc);
     const RayTracingPipelineState& state = desc.state;
     for (const RayTracingPipelineFlags flag :
          {RayTracingPipelineFlags::enable_spheres, RayTracingPipelineFlags::enable_linear_swept_spheres})
         if (has_flag(state.flags, flag))
-            fail(ErrorKind::not_implemented, create_call,
+            fail(ErrorKind::not_implemented, ray_create_call,
                  ": spheres and linear swept spheres are not implemented; use boxes with an intersection shader");
     const DeviceLimits& limits = device->info().limits;
     if (limits.max_ray_recursion && state.max_recursion > limits.max_ray_recursion)
-        fail_value(create_call, ": 'max_recursion' is ", state.max_recursion, "; ", device->info().adapter_name,
+        fail_value(ray_create_call, ": 'max_recursion' is ", state.max_recursion, "; ", device->info().adapter_name,
                    " allows ", limits.max_ray_recursion, ": loop in the ray generation shader");
     if (limits.max_ray_attribute_size && state.max_attribute_size > limits.max_ray_attribute_size)
-        fail_value(create_call, ": 'max_attribute_size' is ", state.max_attribute_size, "; ",
+        fail_value(ray_create_call, ": 'max_attribute_size' is ", state.max_attribute_size, "; ",
                    device->info().adapter_name, " allows ", limits.max_ray_attribute_size, " bytes");
 }
 
@@ -134,15 +134,15 @@ ref<RayTracingPipeline> create_ray_tracing_pipeline(Device* device, const RayTra
     check_open(device);
     check_ray_tracing_pipeline(device, desc);
     if (desc.stages.size() != desc.layout->entry_points.size())
-        fail_runtime(create_call, ": ", desc.stages.size(), " pieces of code for ", desc.layout->entry_points.size(),
+        fail_runtime(ray_create_call, ": ", desc.stages.size(), " pieces of code for ", desc.layout->entry_points.size(),
                      " entry points");
     return device->create_ray_tracing_pipeline(desc);
 }
 
 ref<RayTracingPipeline> Device::create_ray_tracing_pipeline(const RayTracingPipelineDesc&)
 {
-    require_ray_tracing(this, create_call);
-    fail(ErrorKind::not_implemented, create_call, " is not implemented by this ", m_info.api_name, " device");
+    require_ray_tracing(this, ray_create_call);
+    fail(ErrorKind::not_implemented, ray_create_call, " is not implemented by this ", m_info.api_name, " device");
 }
 
 void check_shader_table(const ProgramLayout& layout, const ShaderTableDesc& desc, const char* call)

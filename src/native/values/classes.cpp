@@ -39,6 +39,22 @@ bool is_instance_of_loaded(nb::handle type, const char* module, const char* name
     return !base.is_none() && PyObject_IsSubclass(type.ptr(), base.ptr()) == 1;
 }
 
+ValueClass classify_resource(PyTypeObject* type)
+{
+    auto is = [&](nb::handle base) { return PyType_IsSubtype(type, (PyTypeObject*)base.ptr()); };
+    if (is(nb::type<Buffer>()))
+        return ValueClass::buffer;
+    if (is(nb::type<Texture>()))
+        return ValueClass::texture;
+    if (is(nb::type<TextureView>()))
+        return ValueClass::texture_view;
+    if (is(nb::type<Sampler>()))
+        return ValueClass::sampler;
+    if (is(nb::type<AccelerationStructure>()))
+        return ValueClass::acceleration_structure;
+    return nb::hasattr((PyObject*)type, "get_this") ? ValueClass::get_this : ValueClass::text_or_unsupported;
+}
+
 ValueClass classify_native(PyTypeObject* type)
 {
     nb::handle handle((PyObject*)type);
@@ -59,16 +75,8 @@ ValueClass classify_native(PyTypeObject* type)
         return ValueClass::torch_slot;
     if (is(nb::type<PackedArg>()))
         return ValueClass::packed;
-    if (is(nb::type<Buffer>()))
-        return ValueClass::buffer;
-    if (is(nb::type<Texture>()))
-        return ValueClass::texture;
-    if (is(nb::type<TextureView>()))
-        return ValueClass::texture_view;
-    if (is(nb::type<Sampler>()))
-        return ValueClass::sampler;
-    if (is(nb::type<AccelerationStructure>()))
-        return ValueClass::acceleration_structure;
+    if (is(nb::type<DeviceObject>()))
+        return classify_resource(type);
     if (is_instance_of_loaded(handle, "numpy.ma", "MaskedArray"))
         return ValueClass::masked;
     if (is_instance_of_loaded(handle, "numpy", "ndarray"))

@@ -289,9 +289,6 @@ void bind_program_code(ProgramClass& cls)
                 return make_program_layout(self.data->layout->program, all, self.session->target().format);
             },
             "The same of all entry points together, as a render pipeline binds them.")
-        .def("ray_sizes", &ray_sizes,
-             "(name, stage, (bytes of the payload, bytes of the attributes)) of each ray-tracing entry point, without "
-             "padding.")
         .def_prop_ro(
             "stages",
             [](const ShaderProgram& self) {
@@ -311,6 +308,9 @@ void bind_program_class(nb::module_& m)
                      nb::is_weak_referenceable(), "Modules and entry points linked into one.");
     cls.def("__repr__",
             [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
+        .def("ray_sizes", &ray_sizes,
+             "(name, stage, (bytes of the payload, bytes of the attributes)) of each ray-tracing entry point, without "
+             "padding.")
         .def_prop_ro("session", [](const ShaderProgram& self) { return self.session; })
         .def_prop_ro("device", [](const ShaderProgram& self) { return self.device; })
         .def_prop_ro("layout", [](ShaderProgram& self) { return reflection_of(*self.session, self.data->layout); })
