@@ -11,6 +11,7 @@ from tracing import (
     BUILD,
     COPY,
     HITS,
+    QUERIES,
     TOP,
     TRIANGLE,
     boxes,
@@ -212,6 +213,36 @@ def test_cursors_vars_and_entry_points(tracer: spy.Device) -> None:
         compute_pass.dispatch([8, 8, 1])
     tracer.submit_command_buffer(encoder.finish())
     assert result.to_numpy().view(np.float32).reshape(8, 8, 4)[0, 0].tolist() == [0.125, 0.125, 2, 0]
+
+
+BLOCKS = """
+struct Scene { RaytracingAccelerationStructure tlas; float scale; };
+ParameterBlock<Scene> block;
+ConstantBuffer<Scene> constants;
+RaytracingAccelerationStructure many[3];
+[shader("compute")] [numthreads(8, 8, 1)]
+void query_blocks(uint3 at : SV_DispatchThreadID, uniform RWStructuredBuffer<float4> result)
+{
+    result[at.y * 8 + at.x] = found(at.xy, block.tlas) * block.scale + found(at.xy, constants.tlas) * constants.scale +
+        found(at.xy, many[2]);
+}
+"""
+
+
+def test_blocks_arrays_and_none(tracer: spy.Device) -> None:
+    code = tracer.load_module_from_source("tracing_blocks", QUERIES + BLOCKS)
+    kernel = tracer.create_compute_kernel(tracer.link_program([code], [code.entry_point("query_blocks")]))
+    tlas, empty, result = scene(tracer, build(tracer, [triangles(tracer)])), scene(tracer), result_buffer(tracer)
+    variables = {
+        "block": {"tlas": tlas, "scale": 2.0}, "constants": {"tlas": tlas, "scale": 1.0}, "many": [empty, empty, tlas]
+    }  # fmt: skip
+    kernel.dispatch([8, 8, 1], vars=variables, result=result)
+    hits = result.to_numpy().view(np.float32).reshape(8, 8, 4)
+    assert hits[0, 0].tolist() == [0.25, 0.25, 4, 0] and hits[7, 7].tolist() == [-4] * 4
+    try:  # where the driver binds nothing, nothing is hit
+        assert picture(found(tracer, None)) == MISSES
+    except ValueError as error:
+        assert "'global_tlas' is None" in str(error)
 
 
 def test_functional_arguments(tracer: spy.Device) -> None:

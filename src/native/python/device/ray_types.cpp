@@ -244,7 +244,7 @@ void bind_pipeline_descs(nb::module_& m)
     using T = PyShaderTableDesc;
     bind_desc<T>(m, "ShaderTableDesc", "Fields of create_shader_table: lists by the index that shaders use.",
                  {
-                     field<T, &T::program>("program", "ShaderProgram", "Whose entry points these are."),
+                     field<T, &T::program>("program", "typing.Any", "Whose entry points these are."),
                      names_field<T, &T::ray_gen_entry_points>("ray_gen_entry_points", "Of dispatch_rays."),
                      names_field<T, &T::miss_entry_points>("miss_entry_points", "Of TraceRay."),
                      names_field<T, &T::hit_group_names>("hit_group_names", "Hit records."),
@@ -254,7 +254,7 @@ void bind_pipeline_descs(nb::module_& m)
     bind_desc<P>(
         m, "RayTracingPipelineDesc", "Fields of create_ray_tracing_pipeline.",
         {
-            field<P, &P::program>("program", "ShaderProgram", "Linked from ray-tracing entry points."),
+            field<P, &P::program>("program", "typing.Any", "Linked from ray-tracing entry points."),
             {"hit_groups", "Sequence[HitGroupDesc | dict]", "Those that shader tables may name.",
              [](const P& desc) -> nb::object { return desc.hit_groups; },
              [](P& desc, nb::handle value, const char* what) {
