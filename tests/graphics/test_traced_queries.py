@@ -216,9 +216,9 @@ def test_cursors_vars_and_entry_points(tracer: spy.Device) -> None:
 
 
 BLOCKS = """
-struct Scene { RaytracingAccelerationStructure tlas; float scale; };
-ParameterBlock<Scene> block;
-ConstantBuffer<Scene> constants;
+struct Blocked { RaytracingAccelerationStructure tlas; float scale; };
+ParameterBlock<Blocked> block;
+ConstantBuffer<Blocked> constants;
 RaytracingAccelerationStructure many[3];
 [shader("compute")] [numthreads(8, 8, 1)]
 void query_blocks(uint3 at : SV_DispatchThreadID, uniform RWStructuredBuffer<float4> result)

@@ -134,8 +134,8 @@ ref<RayTracingPipeline> create_ray_tracing_pipeline(Device* device, const RayTra
     check_open(device);
     check_ray_tracing_pipeline(device, desc);
     if (desc.stages.size() != desc.layout->entry_points.size())
-        fail_runtime(ray_create_call, ": ", desc.stages.size(), " pieces of code for ", desc.layout->entry_points.size(),
-                     " entry points");
+        fail_runtime(ray_create_call, ": ", desc.stages.size(), " pieces of code for ",
+                     desc.layout->entry_points.size(), " entry points");
     return device->create_ray_tracing_pipeline(desc);
 }
 
