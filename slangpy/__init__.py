@@ -78,7 +78,7 @@ from .generators import (
     thread_id as thread_id,
     wang_hash as wang_hash,
 )
-from .graphics import RenderPipeline as RenderPipeline
+from .graphics import RayTracingPipeline as RayTracingPipeline, RenderPipeline as RenderPipeline
 from .instance import InstanceList as InstanceList, InstanceTensor as InstanceTensor
 from .module import Module as Module
 from .pytorch.integration import (

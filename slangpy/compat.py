@@ -80,7 +80,6 @@ PATHS: dict[str, dict[str, str]] = {
 """Paths that programs and pickles name, where no module stands: where the names that they have lie (`old=new` where a name
 changed, too)."""
 
-_RAYS = "ray tracing is not available yet; build and walk the structure in a compute kernel"
 _WINDOW = "read textures back with to_numpy() and show them with another library"
 _COOPERATIVE = "use float or half matrices in plain Slang code"
 
@@ -88,16 +87,10 @@ CLASSES: dict[str, str] = {
     **dict.fromkeys(("IndirectDrawArguments", "IndirectDrawIndexedArguments"), "write the numbers as uint32 into a buffer"),
     **dict.fromkeys(
         (
-            "AccelerationStructure", "AccelerationStructureDesc", "AccelerationStructureHandle",
-            "AccelerationStructureBuildDesc", "AccelerationStructureBuildFlags", "AccelerationStructureBuildMode",
-            "AccelerationStructureBuildInputInstances", "AccelerationStructureBuildInputTriangles",
-            "AccelerationStructureBuildInputProceduralPrimitives", "AccelerationStructureCopyMode",
-            "AccelerationStructureGeometryFlags", "AccelerationStructureInstanceDesc", "AccelerationStructureInstanceFlags",
-            "AccelerationStructureInstanceList", "AccelerationStructureInstanceType", "AccelerationStructureQueryDesc",
-            "AccelerationStructureSizes", "ShaderTable", "ShaderTableDesc", "HitGroupDesc", "RayTracingPassEncoder",
-            "RayTracingPipeline", "RayTracingPipelineDesc", "RayTracingPipelineFlags",
+            "AccelerationStructureBuildInputSpheres", "AccelerationStructureBuildInputLinearSweptSpheres",
+            "LinearSweptSpheresIndexingMode", "LinearSweptSpheresEndCapsMode",
         ),
-        _RAYS,
+        "give their boxes (AccelerationStructureBuildInputProceduralPrimitives) and intersect in the shader",
     ),
     **dict.fromkeys(("CoopVecMatrixLayout", "CoopVecMatrixDesc"), _COOPERATIVE),
     **dict.fromkeys(
@@ -124,13 +117,6 @@ METHODS: dict[str, dict[str, str]] = {
     "Device": {
         **dict.fromkeys(
             (
-                "create_ray_tracing_pipeline", "create_shader_table", "get_acceleration_structure_sizes",
-                "create_acceleration_structure", "create_acceleration_structure_instance_list",
-            ),
-            _RAYS,
-        ),
-        **dict.fromkeys(
-            (
                 "get_coop_vec_matrix_size", "create_coop_vec_matrix_desc", "convert_coop_vec_matrix",
                 "convert_coop_vec_matrices",
             ),
@@ -142,12 +128,8 @@ METHODS: dict[str, dict[str, str]] = {
     },
     "CommandEncoder": {
         **dict.fromkeys(
-            (
-                "begin_ray_tracing_pass", "build_acceleration_structure", "copy_acceleration_structure",
-                "query_acceleration_structure_properties", "serialize_acceleration_structure",
-                "deserialize_acceleration_structure",
-            ),
-            _RAYS,
+            ("serialize_acceleration_structure", "deserialize_acceleration_structure"),
+            "build the structure anew in the process that uses it",
         ),
         **dict.fromkeys(("convert_coop_vec_matrix", "convert_coop_vec_matrices"), _COOPERATIVE),
     },

@@ -23,12 +23,14 @@ from .plan.inspection import (
     signature_of,
 )
 from .plan.records import Options
+from .plan.resolve.constructors import FieldParameter, OfSpecialized, Overloads
 from .plan.resolve.target import MemberWise, Target
 from .reflection import SlangType
 from .run.globals import answered, asks, write_globals
 from .run.plans import plan_call
 from .run.prepared import PreparedCall
 from .run.raw import dispatch as raw_dispatch
+from .run.ray_options import ray_tracing_of, refuse_derivative_of_rays
 from .run.snapshots import frozen
 
 if TYPE_CHECKING:
@@ -91,12 +93,12 @@ class FunctionCore:
             assert struct is not None
             reflection = struct.type_reflection.constructors
             if not reflection:
-                fields = [_FieldParameter(f) for f in struct.type_reflection.fields]
+                fields = [FieldParameter(f) for f in struct.type_reflection.fields]
                 return Target(layout, self.name, MemberWise(fields), struct, True, module, True)
             if struct.type_reflection.generic is not None:
-                reflection = [_OfSpecialized(function, struct) for function in reflection]
+                reflection = [OfSpecialized(function, struct) for function in reflection]
             own = not may_name(module, "__init")  # else Slang's cannot be told from the user's
-            return Target(layout, self.name, _Overloads(reflection), struct, True, module, own)
+            return Target(layout, self.name, Overloads(reflection), struct, True, module, own)
         if struct is not None:
             reflection = layout.reflect_method(struct, self.name)
         else:
@@ -104,53 +106,6 @@ class FunctionCore:
         if reflection is None:
             raise ResolveException(f"Function '{self.identity}' not found in module '{module._stem}'")
         return Target(layout, self.name, reflection, struct, False, module)
-
-
-class _Overloads:
-    """Constructors of a struct, as one overloaded function."""
-
-    generic = None
-
-    def __init__(self, overloads: Sequence[Any]) -> None:
-        self.overloads = list(overloads)
-        self.is_overloaded = True
-
-
-class _OfSpecialized:
-    """A constructor of a specialised generic struct: reflection speaks of the generic's parameters."""
-
-    generic = None
-    is_overloaded = False
-
-    def __init__(self, function: Any, struct: SlangType) -> None:
-        self.name = function.name
-        self.has_modifier = function.has_modifier
-        self.return_type = function.return_type
-        self.parameters = [_SpecializedParameter(p, struct.type_reflection) for p in function.parameters]
-
-
-class _SpecializedParameter:
-    def __init__(self, parameter: Any, struct: Any) -> None:
-        self.name = parameter.name
-        self.type = struct.substitute(parameter.type)
-        self.has_modifier = parameter.has_modifier
-        self.has_default = parameter.has_default
-        self.default_int = parameter.default_int
-        self.default_float = parameter.default_float
-
-
-class _FieldParameter:
-    has_default = True
-
-    def __init__(self, field: Any) -> None:
-        self.name = field.name
-        self.type = field.type
-        self.default_int = field.default_int
-        self.default_float = field.default_float
-
-    def has_modifier(self, modifier: Any) -> bool:
-        del modifier
-        return False
 
 
 def _plain_map_entry(entry: Any, depth: int = 0) -> Any:
@@ -353,6 +308,7 @@ class FunctionNode(_native.CallSite, Shared):
     @property
     def bwds(self) -> FunctionNode:
         """The backward call: adds gradients into what is passed."""
+        refuse_derivative_of_rays(self, "bwds")
         if self.options.bwds or self.options.fwds:
             raise ValueError(f"{self.label}: bwds of {'bwds' if self.options.bwds else 'fwds'} is not available")
         if self._bwds is None:
@@ -380,6 +336,7 @@ class FunctionNode(_native.CallSite, Shared):
         tensors a `diff_pair`; with `_result="numpy"` a tuple (value, tangent). What is passed as `_result` is written
         and returned. Results that have no derivative are returned as by a plain call.
         """
+        refuse_derivative_of_rays(self, "fwds")
         if self.options.bwds or self.options.fwds:
             raise ValueError(f"{self.label}: fwds of {'bwds' if self.options.bwds else 'fwds'} is not available")
         if self._fwds is None:
@@ -422,11 +379,29 @@ class FunctionNode(_native.CallSite, Shared):
         """Fixes `this`: it is passed as first argument."""
         return self._with(bound=this)
 
-    def ray_tracing(self, *args: Any, **kwargs: Any) -> FunctionNode:
-        """Would run the function as a ray generation shader."""
-        raise NotImplementedError(
-            "ray_tracing is not available yet; trace in the function itself, over triangles or boxes held in Tensors"
-        )
+    def ray_tracing(
+        self,
+        hit_groups: Sequence[Any],
+        miss_entry_points: Sequence[str] = (),
+        hit_group_names: Sequence[str] | None = None,
+        callable_entry_points: Sequence[str] = (),
+        max_recursion: int = 1,
+        max_ray_payload_size: int = 32,
+        max_attribute_size: int = 8,
+        flags: Any = _native.RayTracingPipelineFlags.none,
+    ) -> FunctionNode:
+        """Calls run as a ray generation shader, one ray generation for each element, so the function may call TraceRay.
+
+        hit_groups: HitGroupDesc or dicts. All entry points are those of the function's module, by name. hit_group_names:
+        the hit records in order, where they are not all groups in theirs. Sizes in bytes. ValueError for a name that
+        there is not. Needs Feature.ray_tracing.
+        """
+        return self._with(
+            rays=ray_tracing_of(
+                self, hit_groups, miss_entry_points, hit_group_names, callable_entry_points,
+                (max_recursion, max_ray_payload_size, max_attribute_size), flags,
+            )
+        )  # fmt: skip
 
     # --- calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

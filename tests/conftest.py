@@ -116,6 +116,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         names = [name for name in names if name != "null"]
     if metafunc.definition.get_closest_marker("draws"):
         names = [name for name in names if name in ("vulkan", "d3d12")]
+    if (traces := metafunc.definition.get_closest_marker("traces")) is not None:
+        names = [name for name in names if name == "vulkan" or (name == "null" and traces.kwargs.get("records"))]
     if metafunc.definition.get_closest_marker("one") and not EVERYTHING:
         first = _first_of(names)
         names = [name for name in names if name in ("null", first)]

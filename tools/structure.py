@@ -32,6 +32,9 @@ EXCEPTED: dict[tuple[str, str], str] = {
         )
     },
     ("methods", "src/native/device/device.h:Device"): "the contract of backends",
+    ("methods", "src/native/vulkan/recorder.h:VulkanRecorder"): "one for each command",
+    ("methods", "src/native/device/encoder.h:CommandEncoder"): "one for each command",
+    ("fields", "src/native/vulkan/context.h:VulkanFeatures"): "one for each of Vulkan's structures",
     ("methods", "src/native/slang/syntax/tree.h:Tree"): "what rules ask of a source",
     ("methods", "src/native/slang/syntax/grammar.h:Parser"): "one for each rule of the grammar",
     ("fields", "src/native/cuda/api.h:CUDA_MEMCPY3D"): "the driver's own struct",

@@ -33,6 +33,8 @@ _NO_STREAM = _native.NativeHandle()
 
 RASTER_STAGES = frozenset(("vertex", "hull", "domain", "geometry", "fragment", "mesh", "amplification"))
 """Stages of render pipelines."""
+RAY_STAGES = frozenset(("ray_generation", "miss", "closest_hit", "any_hit", "intersection", "callable"))
+"""Stages of ray-tracing pipelines."""
 
 
 def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> tuple[Any, bytes]:
@@ -72,8 +74,10 @@ def compile_stage(device: Any, program: Any, entry_point: int, label: str) -> tu
 
 
 def root_layout(program: Any) -> Any:
-    """How the parameters of a program are bound: those of all entry points of a render pipeline, else of the first."""
-    return program.pipeline_layout() if RASTER_STAGES & set(program.stages) else program.binding_layout(0)
+    """How the parameters of a program are bound: those of all entry points of a pipeline that draws or traces rays, else
+    of the first."""
+    joined = (RASTER_STAGES | RAY_STAGES) & set(program.stages)
+    return program.pipeline_layout() if joined else program.binding_layout(0)
 
 
 def check_program(function: str, device: Any, program: Any) -> None:
@@ -111,10 +115,11 @@ class ComputePipeline:
         names = list(program.entry_point_names)
         if not names:
             raise ValueError("create_compute_pipeline: the program has no entry point; link one with link_program()")
-        if program.stages[0] in RASTER_STAGES:
+        if program.stages[0] in RASTER_STAGES | RAY_STAGES:
+            kind = "render" if program.stages[0] in RASTER_STAGES else "ray_tracing"
             raise ValueError(
-                f"create_compute_pipeline: '{names[0]}' is a {program.stages[0]} entry point; make a render pipeline of it "
-                "with create_render_pipeline()"
+                f"create_compute_pipeline: '{names[0]}' is a {program.stages[0]} entry point; make a "
+                f"{kind.replace('_', '-')} pipeline of it with create_{kind}_pipeline()"
             )
         self._device = device
         self._program = program

@@ -25,6 +25,7 @@ from slangpy.device.log import log_info, log_warn, log_warn_once
 from slangpy.device.profile import Profile
 from slangpy.device.state import DeviceCallbacks, DeviceState
 from slangpy.graphics.pipeline import RenderPipeline, create_render_pipeline
+from slangpy.graphics.ray_tracing import RayTracingPipeline, create_ray_tracing_pipeline, create_shader_table
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -321,6 +322,22 @@ class Device(_native.Device, Shared):
         `RenderPipelineDesc` or dict. ValueError names the vertex input, target or field that is wrong."""
         self._check_open()
         return create_render_pipeline(self, *args, **kwargs)
+
+    def create_ray_tracing_pipeline(self, *args: Any, **kwargs: Any) -> RayTracingPipeline:
+        """create_ray_tracing_pipeline(program, hit_groups, max_recursion=0, max_ray_payload_size=0,
+        max_attribute_size=8, flags=none, defer_target_compilation=False, label=None)
+
+        A program of ray generation, miss, hit and callable entry points. ValueError names what does not fit.
+        """
+        return create_ray_tracing_pipeline(self, *args, **kwargs)
+
+    def create_shader_table(self, *args: Any, **kwargs: Any) -> _native.ShaderTable:
+        """create_shader_table(program, ray_gen_entry_points=[], miss_entry_points=[], hit_group_names=[],
+        callable_entry_points=[])
+
+        The place of a name in its list is the index by which shaders call it. Empty names call nothing.
+        """
+        return create_shader_table(self, *args, **kwargs)
 
     def create_root_shader_object(self, program: Any) -> Any:
         self._check_open()

@@ -19,6 +19,7 @@ from ..compiler.cache import cache_of
 from ..compiler.executable import dump, make_executable
 from ..compiler.expected import expect_kernel
 from ..compiler.generated import generated_name, load_generated, with_bounds
+from ..compiler.kernel import root_layout
 from ..compiler.library import load_library
 from ..compiler.modules import inputs as module_inputs
 from ..compiler.modules.files import imports_of, load_text_modules
@@ -28,6 +29,8 @@ from ..compiler.text.globals_used import used_slots
 from ..compiler.text.literals import remember
 from ..config import config
 from ..errors import CompilerDiedError, KernelGenException, NativeValueError, ResolveException, SlangCompileError
+from .rays import make_ray_kernel, ray_entry_points
+from .records import RayTracing
 
 _lock = new_rlock()
 
@@ -65,7 +68,7 @@ class Started:
 
     @property
     def layout(self) -> Any:
-        return self.linked.binding_layout(0)
+        return root_layout(self.linked)
 
 
 def known_kernel(program: Any, source: str, conformances: Any = ()) -> BuiltKernel | None:
@@ -73,8 +76,9 @@ def known_kernel(program: Any, source: str, conformances: Any = ()) -> BuiltKern
     return program.kernels.get((source, conformances))
 
 
-def start(program: Any, name: str, source: str, conformances: Any = ()) -> Started:
+def start(program: Any, name: str, source: str, conformances: Any = (), rays: RayTracing | None = None) -> Started:
     """What `build` begins with: it tells where arguments lie. Raises as `build` does."""
+    others = ray_entry_points(program, name, rays) if rays is not None else []
     with _lock:
         session = program.session
         load_library(session)
@@ -84,13 +88,13 @@ def start(program: Any, name: str, source: str, conformances: Any = ()) -> Start
         with _explained(program, name, source):
             module = load_generated(program, generated_name(name, source, conformances), source)
             modules = [module, *program.modules]
-            linked = session.link(modules, [module.entry_point("_spy_main")], list(conformances) or None)
+            linked = session.link(modules, [module.entry_point("_spy_main"), *others], list(conformances) or None)
         return Started(inputs.record(), linked, time.perf_counter() - begin)
 
 
 def build(
     program: Any, name: str, source: str, conformances: Any = (), link: Any = None, label: str = "",
-    started: Started | None = None,
+    started: Started | None = None, rays: RayTracing | None = None,
 ) -> BuiltKernel:  # fmt: skip
     """Compiles the generated module `source` against the modules of `program` (a module.LoadedModule).
 
@@ -111,8 +115,14 @@ def build(
             text, layout = link(program, name, source, conformances)
             inputs = watched.record()
         else:
-            started = started or start(program, name, source, conformances)
+            started = started or start(program, name, source, conformances, rays)
             inputs, layout = started.inputs, started.layout
+            if rays is not None:
+                with _explained(program, name, source):
+                    kernel, used = make_ray_kernel(device, started.linked, layout, rays, label or name)
+                builds += 1
+                built = program.kernels[(source, conformances)] = BuiltKernel(source, kernel, layout, "", used, inputs)
+                return built
             text = _generate(program, name, source, started)
         made = make_executable(device, text, layout, name, target_options(device))
         builds += made.is_new
@@ -205,11 +215,8 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"{name}: '{hidden.group(1)}' is not public: a module that marks anything `public`, or has parts "
             "(`implementing`), lets only what is public be called; write `public` before its declaration"
         )
-    if "no type conformances found" in text:
-        return RuntimeError(
-            f"{name}: no type conformances found for an interface; name the types with .type_conformances([...])\n"
-            + text
-        )
+    if missing := _missing_modifier(name, text):
+        return missing
     short = name.rpartition("::")[2]
     if "E41022" in text and f"function `{short}`" in text and short not in program.declared_names:
         return ResolveException(
@@ -234,6 +241,21 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"the list. The kernel is in {path}. Slang said:\n{text}"
         )
     return KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}")
+
+
+def _missing_modifier(name: str, text: str) -> Exception | None:
+    """What the compiler says where the call lacks a modifier."""
+    if "E36107" in text and "'TraceRay'" in text:
+        return ResolveException(
+            f"{name}: the function calls TraceRay, which needs a ray generation shader: use "
+            f".ray_tracing(hit_groups=[...], miss_entry_points=[...]) before the call, or a RayQuery in the function\n{text}"
+        )
+    if "no type conformances found" in text:
+        return RuntimeError(
+            f"{name}: no type conformances found for an interface; name the types with .type_conformances([...])\n"
+            + text
+        )
+    return None
 
 
 def _shared_names(program: Any, source: str, text: str) -> list[str]:

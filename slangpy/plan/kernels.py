@@ -46,6 +46,8 @@ class Variant:
 
 def group_size(request: Request) -> int:
     """Threads of a group."""
+    if request.options.rays is not None:
+        return 1
     group = request.options.call_group_shape or request.options.thread_group_size
     return product(tuple(group)) if group else 256
 
@@ -53,7 +55,7 @@ def group_size(request: Request) -> int:
 def can_widen(request: Request, planned: Planned) -> bool:
     """Whether threads of this plan's kernels may handle several elements each (GPU devices only)."""
     derives = request.options.bwds or request.options.fwds
-    several = not (request.on_cpu or derives or planned.vectorized.statics)
+    several = not (request.on_cpu or derives or planned.vectorized.statics or request.options.rays)
     return several and vector_width(planned.vectorized) > 1
 
 
@@ -185,7 +187,7 @@ class Kernels:
             if known is not None:
                 return known.layout
             with self._progress():
-                started = start(program, request.label, source, conformances)
+                started = start(program, request.label, source, conformances, request.options.rays)
             self._started = {key: started}
             return started.layout
 
@@ -220,8 +222,9 @@ class Kernels:
                 started, self._started = self._started.get(key), {}
                 with self._progress():
                     built = build(
-                        program, request.label, source, request.options.conformances, link, request.kernel_label, started
-                    )
+                        program, request.label, source, request.options.conformances, link, request.kernel_label, started,
+                        request.options.rays,
+                    )  # fmt: skip
                 known = self.variants[key] = Variant(built, _items(request, self._plan, key))
             return known
 

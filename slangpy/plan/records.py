@@ -74,6 +74,27 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class RayTracing:
+    """The shaders that the rays of a call reach, by the names of their entry points; see FunctionNode.ray_tracing."""
+
+    hit_groups: tuple[tuple[str, str, str, str], ...]
+    """Name, closest hit, any hit, intersection."""
+    miss_entry_points: tuple[str, ...]
+    hit_group_names: tuple[str, ...]
+    callable_entry_points: tuple[str, ...]
+    max_recursion: int
+    max_ray_payload_size: int
+    max_attribute_size: int
+    flags: int
+
+    @property
+    def entry_points(self) -> tuple[str, ...]:
+        """All that are named, each once."""
+        hits = [name for group in self.hit_groups for name in group[1:]]
+        return tuple(dict.fromkeys(filter(None, (*self.miss_entry_points, *hits, *self.callable_entry_points))))
+
+
+@dataclass(frozen=True)
 class Options:
     """What decides a call's kernel besides its arguments: the modifiers that belong to the key."""
 
@@ -92,6 +113,8 @@ class Options:
     convert: str | None = None
     deterministic: bool = False
     check_bounds: bool = False
+    rays: RayTracing | None = None
+    """The call runs as a ray generation shader."""
 
 
 @dataclass(frozen=True)

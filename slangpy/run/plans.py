@@ -110,7 +110,7 @@ class PlanView:
     def store(self) -> None:
         """Keeps the plan and its kernels' names on disk."""
         options = self.request.options
-        if not self.module._cacheable or options.conformances or self._has_marshalls:
+        if not self.module._cacheable or options.conformances or self._has_marshalls or options.rays is not None:
             return
         if not self.kernels.is_current:
             return  # a reload came between planning and building: the key would be that of the new code

@@ -189,7 +189,7 @@ def _argument_on(value: Any, module: Module, name: str) -> Any:
         return {key: _argument_on(item, module, f"{name}[{key!r}]") for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return type(value)(_argument_on(item, module, f"{name}[{i}]") for i, item in enumerate(value))
-    if isinstance(value, (_native.Texture, _native.TextureView, _native.Buffer, _native.Sampler)):
+    if isinstance(value, (_native.Texture, _native.TextureView, _native.Buffer, _native.Sampler, _native.AccelerationStructure)):
         raise TypeError(f"compare: '{name}' is a {type(value).__name__} of one device; pass a Tensor or an array")
     clone = getattr(value, "clone", None)  # of torch tensors
     return clone() if callable(clone) else value

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from ..module import Module
     from ..reflection import SlangType
 
-_RESOURCES = (_native.Buffer, _native.Texture, _native.TextureView, _native.Sampler, _native.DescriptorHandle)
+_RESOURCES = (
+    _native.Buffer,
+    _native.Texture,
+    _native.TextureView,
+    _native.Sampler,
+    _native.AccelerationStructure,
+    _native.DescriptorHandle,
+)
 
 
 class PackedMarshall(Marshall):

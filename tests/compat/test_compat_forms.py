@@ -56,9 +56,6 @@ def test_modules_by_names(device: spy.Device, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "feature",
     [
-        "acceleration_structure",
-        "ray_tracing",
-        "ray_query",
         "cooperative_vector",
     ],
 )

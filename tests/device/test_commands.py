@@ -111,11 +111,6 @@ def test_with_block_submits(device: spy.Device) -> None:
     assert buffer.to_numpy().view(np.uint32).tolist() == [0x01020304] * 4
 
 
-def test_later_methods_say_so(device: spy.Device) -> None:
-    with pytest.raises(NotImplementedError, match="compute"):
-        device.create_command_encoder().begin_ray_tracing_pass()
-
-
 def test_callbacks(device: spy.Device) -> None:
     handles = []
     run(device, lambda e: e.execute_callback(handles.append))

@@ -31,16 +31,21 @@ PAGES = {
     "migrating-from-slangtorch": "torch",
     "migrating-from-triton": "torch",
     "migrating-from-warp": None,
+    "ray-tracing-pipelines": "ray_tracing",
     "rendering": "vulkan",
 }
-"""And the package, or type of device, without which a page cannot run."""
+"""And the package, type of device or feature of vulkan devices without which a page cannot run."""
 
 
 @pytest.mark.parametrize("name", list(PAGES))
 def test_page(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if (package := PAGES[name]) == "vulkan" and not spy.Device.enumerate_adapters(spy.DeviceType.vulkan):
-        pytest.skip("no vulkan device here")
-    elif package and package != "vulkan":
+    package = PAGES[name]
+    if package in ("vulkan", "ray_tracing"):
+        if not spy.Device.enumerate_adapters(spy.DeviceType.vulkan):
+            pytest.skip("no vulkan device here")
+        if package != "vulkan" and not spy.Device(type=spy.DeviceType.vulkan).has_feature(spy.Feature[package]):
+            pytest.skip(f"the vulkan device lacks {package}")
+    elif package:
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)  # pages may write files
     names: dict[str, object] = {}

@@ -263,7 +263,8 @@ def check_resources(device: Any, layout: Any, text: bytes, label: str) -> None:
         if index >= layout.entry_point_slot or index in used:
             raise NotImplementedError(
                 f"{label} uses the parameter '{slot['path']}', an acceleration structure, which the "
-                "cpu device does not have; keep ray queries out of kernels that run there"
+                "cpu device does not have; use a vulkan device, or the Slang module slangpy.rays, which traces rays on "
+                "every device"
             )
 
 

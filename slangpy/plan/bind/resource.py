@@ -1,4 +1,4 @@
-"""Buffers and samplers, bound whole; textures, bound whole or texel by texel."""
+"""Buffers, samplers and acceleration structures, bound whole; textures, bound whole or texel by texel."""
 
 from __future__ import annotations
 
@@ -40,6 +40,14 @@ def _bind_handle(value: Value, type_: SlangType, context: Context) -> Binding:
     if type_.full_name.startswith("DescriptorHandle<"):
         return Binding("handle", value, type_.full_name, type_, stored=type_.full_name)
     raise no_match(value, type_, "a DescriptorHandle binds to a DescriptorHandle<T>")
+
+
+def _bind_acceleration_structure(value: Value, type_: SlangType, context: Context) -> Binding:
+    if type_.full_name != "RaytracingAccelerationStructure":
+        raise no_match(value, type_, "an AccelerationStructure binds to a RaytracingAccelerationStructure")
+    if context.writable:
+        raise no_match(value, type_, "kernels only read it; take it as an `in` parameter")
+    return Binding("resource", value, type_.full_name, type_, stored=type_.full_name)
 
 
 # --- textures
@@ -176,3 +184,4 @@ register(("buffer",), _bind_buffer, _whole)
 register(("texture", "texture_view"), _bind_texture, _texture_candidates)
 register(("sampler",), _bind_sampler, _whole)
 register(("descriptor_handle",), _bind_handle, _whole)
+register(("acceleration_structure",), _bind_acceleration_structure, _whole)

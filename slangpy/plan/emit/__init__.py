@@ -118,6 +118,10 @@ def _entry_point(kernel: Kernel, wide: Wide | None) -> list[str]:
         first = ["uint _thread = _threads.x;", *first]  # SV_GroupIndex would have CUDA read sizes that are 1 here
         thread = ", uint3 _threads : SV_GroupThreadID"
     extra = "".join(f", {parameter}" for parameter in kernel.extra)
+    if kernel.facts.options.rays is not None:  # a launch has one ray for each group, of one thread
+        first = ["uint3 _group = DispatchRaysIndex();", "uint _thread = 0;", *set_globals(kernel)]
+        head = [f"// {kernel.facts.options.rays}", '[shader("raygeneration")]']  # the table decides the kernel, too
+        return [*head, f"void _spy_main(uniform _spy_Call _call{extra})", "{", *indent([*first, *body]), "}"]
     return [
         '[shader("compute")]',
         f"[numthreads({variant.group_size if threads else 1}, 1, 1)]",

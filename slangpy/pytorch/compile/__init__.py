@@ -144,7 +144,7 @@ def _key_of(value: Any) -> str:
     """A key for an object that belongs to the structure of a call; "!" and a reason where it cannot."""
     if isinstance(value, _native.TensorBase):
         return "!a slangpy.Tensor cannot be an argument inside torch.compile; pass tensor.to_torch()"
-    if isinstance(value, (_native.Texture, _native.TextureView, _native.Buffer, _native.Sampler)):
+    if isinstance(value, (_native.Texture, _native.TextureView, _native.Buffer, _native.Sampler, _native.AccelerationStructure)):
         return f"!a {type(value).__name__} cannot be an argument inside torch.compile; call the function outside"
     math = type(value).__module__.startswith("slangpy") and not hasattr(value, "get_this")
     if not isinstance(value, _CONSTANTS) and not math:

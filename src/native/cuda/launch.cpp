@@ -193,7 +193,8 @@ void CudaLauncher::bind_slot(CudaKernel& kernel, size_t index, const Arguments& 
         break;
     default:
         fail(ErrorKind::not_implemented, "'", kernel.m_label, "': parameter '", path,
-             "' is an acceleration structure, which the cuda device does not have");
+             "' is an acceleration structure, which the cuda device does not have; use a vulkan device, or the Slang "
+             "module slangpy.rays, which traces rays on every device");
     }
     std::memcpy(kernel.m_scratch.data() + kernel.m_scratch_offset[slot.scope] + slot.offset, words,
                 std::min<size_t>(slot.size ? slot.size : 8, sizeof(words)));

@@ -158,6 +158,7 @@ void CudaCommands::execute(const Command& recorded, CUstream stream, bool tracke
                    // encoders refuse these: there is no feature 'rasterization'
                    [&](const command::ClearDepthStencil&) { refuse_drawing(m_device); },
                    [&](const command::RenderPass&) { refuse_drawing(m_device); },
+                   [&](const RayCommand auto&) { require_acceleration(&m_device, "acceleration structure"); },
                    [&](const command::Callback& c) {
                        // The callback may need a lock (Python's) whose holder waits for ours.
                        lock.unlock();

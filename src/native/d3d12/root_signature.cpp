@@ -31,7 +31,8 @@ D3D12_DESCRIPTOR_RANGE_TYPE range_type(const SlotLayout& slot)
     case SlotKind::acceleration_structure: break;
     }
     fail(ErrorKind::not_implemented, "'", slot.path,
-         "': acceleration structures are not implemented; pass the scene in buffers");
+         "': acceleration structures are not implemented on d3d12 devices; use a vulkan device, or the Slang module "
+         "slangpy.rays, which traces rays on every device");
 }
 
 /// Ranges of neighbouring registers, and the slots in the order of their descriptors.

@@ -1,6 +1,6 @@
 #pragma once
 // A recorded command list: plain data that every backend can execute, any number of times.
-#include "device/render.h"
+#include "device/ray_tracing.h"
 
 #include <algorithm>
 #include <optional>
@@ -21,14 +21,6 @@ struct Viewport {
 };
 struct ScissorRect {
     uint32_t min_x = 0, min_y = 0, max_x = 0, max_y = 0; ///< max excluded
-};
-struct BufferOffset {
-    ref<Buffer> buffer;
-    uint64_t offset = 0;
-    uint64_t size = ~0ull; ///< bytes from the offset on; more than there are: all
-    uint64_t stride = 0;   ///< bytes between the vertices that lie there; 0: any
-
-    uint64_t room() const { return std::min(size, buffer->desc().size - offset); }
 };
 struct DrawArguments {
     uint32_t vertex_count = 0, instance_count = 1; ///< indexed: vertex_count is the number of indices
@@ -182,13 +174,44 @@ struct RenderPass {
     std::vector<RenderItem> items;
 };
 
+struct BuildAccelerationStructure {
+    AccelerationStructureBuildDesc desc;
+    ref<AccelerationStructure> dst, src; ///< src: what an update starts from, which may be dst; else null
+    BufferOffset scratch;
+};
+struct CopyAccelerationStructure {
+    ref<AccelerationStructure> dst, src;
+    AccelerationStructureCopyMode mode;
+};
+/// One result for each structure, at consecutive indices.
+struct QueryAccelerationStructures {
+    std::vector<ref<AccelerationStructure>> structures;
+    ref<QueryPool> pool;
+    uint32_t index;
+};
+struct DispatchRays {
+    ref<RayTracingPipeline> pipeline;
+    ref<ShaderTable> table;
+    uint32_t ray_gen_index = 0;
+    std::array<uint32_t, 3> dimensions{};
+    std::vector<std::vector<uint8_t>> scopes;
+    std::vector<ref<Object>> slots, keep_alive;
+};
+
 } // namespace command
 
-using Command = std::variant<command::Dispatch, command::DispatchIndirect, command::CopyBuffer, command::FillBuffer,
-                             command::UploadBuffer, command::CopyTexture, command::CopyTextureToBuffer,
-                             command::CopyBufferToTexture, command::UploadTexture, command::ClearTexture,
-                             command::WriteTimestamp, command::ResolveQuery, command::Barrier, command::DebugMarker,
-                             command::Callback, command::ClearDepthStencil, command::RenderPass>;
+using Command = std::variant<
+    command::Dispatch, command::DispatchIndirect, command::CopyBuffer, command::FillBuffer, command::UploadBuffer,
+    command::CopyTexture, command::CopyTextureToBuffer, command::CopyBufferToTexture, command::UploadTexture,
+    command::ClearTexture, command::WriteTimestamp, command::ResolveQuery, command::Barrier, command::DebugMarker,
+    command::Callback, command::ClearDepthStencil, command::RenderPass, command::BuildAccelerationStructure,
+    command::CopyAccelerationStructure, command::QueryAccelerationStructures, command::DispatchRays>;
+
+/// What only devices with the feature 'acceleration_structure' get.
+template <typename C>
+concept RayCommand = std::is_same_v<C, command::BuildAccelerationStructure> ||
+    std::is_same_v<C, command::CopyAccelerationStructure> || std::is_same_v<C, command::QueryAccelerationStructures> ||
+    std::is_same_v<C, command::DispatchRays>;
 
 /// One recording from its encoder to its command buffer; tells when it ends without having been submitted.
 struct Recording {

@@ -19,6 +19,13 @@ class CommandBuffer;
 class RenderPipeline;
 struct DescriptorHandle;
 struct RenderPipelineDesc;
+class AccelerationStructure;
+struct AccelerationStructureBuildDesc;
+struct AccelerationStructureDesc;
+struct AccelerationStructureSizes;
+class RayTracingPipeline;
+struct RayTracingPipelineDesc;
+class ShaderTable;
 class Profiler;
 
 /// Base of everything a device creates. Holds its device, so the device outlives it.
@@ -176,6 +183,10 @@ struct KernelDesc {
     std::string_view code;     ///< what Device::compile returned
     ref<ProgramLayout> layout; ///< entry point, group_size and how arguments are bound
     std::string label;         ///< for messages and debuggers: "module::function"
+    /// A launch traces as many rays as it would have threads, from the table's first ray generation entry point; there
+    /// is no code then.
+    RayTracingPipeline* rays = nullptr;
+    ShaderTable* table = nullptr;
 };
 
 class Kernel : public DeviceObject {
@@ -288,6 +299,12 @@ public:
     /// Compiler, driver, architecture and flags: equal text means equal results of compile().
     virtual std::string compiler_fingerprint() = 0;
     virtual ref<Kernel> create_kernel(const KernelDesc& desc) = 0;
+    /// device/ray_tracing.h, device/acceleration.h. Devices without leave them as they are: NotImplementedError naming
+    /// those that have them.
+    virtual ref<RayTracingPipeline> create_ray_tracing_pipeline(const RayTracingPipelineDesc& desc);
+    virtual AccelerationStructureSizes acceleration_structure_sizes(const AccelerationStructureBuildDesc& desc);
+    virtual ref<AccelerationStructure> create_acceleration_structure(const AccelerationStructureDesc& desc);
+
     /// device/render.h. Devices that do not draw leave it as it is: NotImplementedError naming those that do.
     virtual ref<RenderPipeline> create_render_pipeline(const RenderPipelineDesc& desc);
 

@@ -168,6 +168,8 @@ void CommandEncoder::add(Command command)
 void check_query(const Device* device, const QueryPool* pool, uint32_t index)
 {
     check_same_device(device, pool, "write_timestamp 'query_pool'");
+    if (pool->type() != QueryType::timestamp)
+        fail_value("write_timestamp 'query_pool': the pool was not created with QueryType.timestamp");
     check_query_range(pool, index, 1, "write_timestamp");
 }
 
@@ -202,6 +204,20 @@ void check_group_count(const Device* device, const Kernel& kernel, std::array<ui
     }
 }
 
+/// What rays walk through must be a whole structure of instances: a GPU need not come back from anything else.
+static void check_traceable(const AccelerationStructure& structure, const std::string& path, const std::string& label)
+{
+    const AccelerationStructure::Content& content = structure.content();
+    if (!content.is_built)
+        fail_value(label, ": parameter '", path, "' is ", summary(&structure),
+                   ", which was never built; record and submit its build_acceleration_structure first");
+    if (!content.is_top_level)
+        fail_value(
+            label, ": parameter '", path, "' is ", summary(&structure),
+            ", which was built from triangles or boxes; rays are traced through one that was built from instances "
+            "(AccelerationStructureInstanceList)");
+}
+
 void check_arguments(const Device* device, const ProgramLayout& layout, const std::string& label,
                      std::span<const ref<Object>> slots)
 {
@@ -214,6 +230,14 @@ void check_arguments(const Device* device, const ProgramLayout& layout, const st
             continue;
         if (const Device* owner = object->frontend(); owner != device)
             check_bindable(device, object, cat(label, " parameter '", slot.path, "'").c_str());
+        if (slot.kind == SlotKind::acceleration_structure) {
+            const auto* structure = dynamic_cast<const AccelerationStructure*>(object);
+            if (!structure)
+                fail(ErrorKind::type, label, ": parameter '", slot.path, "' takes an AccelerationStructure, got ",
+                     summary(object));
+            check_traceable(*structure, slot.path, label);
+            continue;
+        }
         uint32_t usage, read_only, writable;
         if (slot.kind == SlotKind::structured_buffer || slot.kind == SlotKind::byte_address_buffer) {
             const auto* buffer = static_cast<const Buffer*>(object);

@@ -9,6 +9,7 @@ namespace spy {
 
 class ComputePassEncoder;
 class RenderPassEncoder;
+class RayTracingPassEncoder;
 struct RenderPassDesc;
 
 struct BufferRange {
@@ -24,6 +25,13 @@ struct TextureLocation {
     Offset3 offset;
 };
 
+/// Sizes of structures, one after the other.
+struct AccelerationStructureQuery {
+    QueryType type = QueryType::acceleration_structure_compacted_size;
+    ref<QueryPool> pool;
+    uint32_t index = 0;
+};
+
 class CommandEncoder : public DeviceObject {
 public:
     explicit CommandEncoder(ref<Device> device);
@@ -32,6 +40,8 @@ public:
     bool is_finished() const { return m_finished; }
     ref<ComputePassEncoder> begin_compute_pass();
     ref<RenderPassEncoder> begin_render_pass(const RenderPassDesc& desc); ///< render_pass.h
+
+    ref<RayTracingPassEncoder> begin_ray_tracing_pass(); ///< ray_tracing_pass.h
 
     void copy_buffer(ref<Buffer> dst, uint64_t dst_offset, ref<Buffer> src, uint64_t src_offset, uint64_t size);
     void fill_buffer(ref<Buffer> buffer, uint32_t value, BufferRange range, const char* call = "fill_buffer");
@@ -52,6 +62,15 @@ public:
     void clear_texture_depth_stencil(ref<Texture> texture, SubresourceRange range, bool clear_depth, float depth,
                                      bool clear_stencil, uint32_t stencil);
 
+    /// `src`: what an update starts from. Queries as in query_acceleration_structures.
+    void build_acceleration_structure(AccelerationStructureBuildDesc desc, ref<AccelerationStructure> dst,
+                                      ref<AccelerationStructure> src, BufferOffset scratch,
+                                      std::span<const AccelerationStructureQuery> queries);
+    void copy_acceleration_structure(ref<AccelerationStructure> dst, ref<AccelerationStructure> src,
+                                     AccelerationStructureCopyMode mode);
+    void query_acceleration_structures(std::vector<ref<AccelerationStructure>> structures,
+                                       std::span<const AccelerationStructureQuery> queries);
+
     void write_timestamp(ref<QueryPool> pool, uint32_t index, bool from_pass = false);
     void resolve_query(ref<QueryPool> pool, uint32_t index, uint32_t count, ref<Buffer> buffer, uint64_t offset);
     void global_barrier();
@@ -67,12 +86,13 @@ public:
 private:
     friend class ComputePassEncoder;
     friend class RenderPassEncoder;
+    friend class RayTracingPassEncoder;
 
     std::vector<Command> m_commands;
     std::shared_ptr<Recording> m_recording;
     uint64_t m_recording_id;
     int m_debug_depth = 0;
-    const char* m_pass_open = nullptr; ///< what is open: "compute" or "render"
+    const char* m_pass_open = nullptr; ///< what is open: "compute", "render" or "ray-tracing"
     bool m_finished = false;
 };
 

@@ -80,6 +80,8 @@ public:
     const std::shared_ptr<HostHeap>& heap() { return m_heap; }
     /// Reached on devices with the feature 'rasterization' alone.
     virtual void run_render_pass(const command::RenderPass& pass);
+    /// Reached on devices with the feature 'acceleration_structure' alone.
+    virtual void run_ray_command(const Command& command);
     std::atomic<uint64_t> m_submit_id{0};
 
 protected:
@@ -143,6 +145,7 @@ public:
     void reset(uint32_t index, uint32_t count) override;
     void get_results(uint32_t index, uint32_t count, uint64_t* ticks) override;
     void write(uint32_t index);
+    void write(uint32_t index, uint64_t value) { m_ticks[index] = value; }
 
 private:
     std::vector<uint64_t> m_ticks;

@@ -44,6 +44,7 @@ Texels buffer_texels(Buffer* buffer, uint64_t offset, uint64_t row_pitch, Format
 
 struct Executor {
     HostDevice& device;
+    const Command& command;
 
     void launch(const ref<Kernel>& kernel, std::array<uint32_t, 3> groups,
                 const std::vector<std::vector<uint8_t>>& scope_bytes, const std::vector<ref<Object>>& slots,
@@ -146,6 +147,7 @@ struct Executor {
     void operator()(const command::Callback& c) { c.function(NativeHandle{}); }
     void operator()(const command::ClearDepthStencil& c);
     void operator()(const command::RenderPass& c) { device.run_render_pass(c); }
+    void operator()(const RayCommand auto&) { device.run_ray_command(command); }
 };
 
 /// One texel with the four clear components converted to the format's channels.
@@ -219,12 +221,14 @@ void execute(HostDevice& device, const Command& command)
         std::holds_alternative<command::DispatchIndirect>(command);
     Profiler* const profiler = is_launch ? nullptr : device.profiler(); // launches are measured one by one
     const uint64_t begin = profiler ? host_ticks() : 0;
-    std::visit(Executor{device}, command);
+    std::visit(Executor{device, command}, command);
     if (profiler)
         profiler->note(work_of(command), begin, host_ticks());
 }
 
 } // namespace
+
+void HostDevice::run_ray_command(const Command&) { require_acceleration(this, "acceleration structure"); }
 
 void HostDevice::run_render_pass(const command::RenderPass&)
 {

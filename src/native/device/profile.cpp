@@ -27,6 +27,11 @@ struct WorkOf {
         return launch_work(*c.kernel, c.shape, c.group_count, c.kernel->layout().group_size);
     }
     Work operator()(const command::DispatchIndirect& c) const { return {c.kernel->label(), {}}; }
+    Work operator()(const command::DispatchRays& c) const
+    {
+        return {c.pipeline->label(), {c.dimensions[0], c.dimensions[1], c.dimensions[2]}};
+    }
+    Work operator()(const command::BuildAccelerationStructure&) const { return {"build_acceleration_structure", {}}; }
     Work operator()(const command::CopyBuffer& c) const { return {"copy_buffer", {int64_t(c.size)}}; }
     Work operator()(const command::FillBuffer& c) const { return {"clear_buffer", {int64_t(c.size)}}; }
     Work operator()(const command::UploadBuffer& c) const { return {"upload_buffer_data", {int64_t(c.data.size())}}; }

@@ -3,6 +3,8 @@
 #include "device/device.h"
 #include "device/texel_format.h"
 
+#include <algorithm>
+
 namespace spy {
 
 inline constexpr uint32_t max_color_attachments = 8, max_viewports = 16;
@@ -66,6 +68,16 @@ enum class LogicOp : uint8_t {
 enum class IndexFormat : uint8_t { uint16, uint32 };
 enum class LoadOp : uint8_t { load, clear, dont_care };
 enum class StoreOp : uint8_t { store, dont_care };
+
+/// Where something begins in a buffer.
+struct BufferOffset {
+    ref<Buffer> buffer;
+    uint64_t offset = 0;
+    uint64_t size = ~0ull; ///< bytes from the offset on; more than there are: all
+    uint64_t stride = 0;   ///< bytes between the vertices that lie there; 0: any
+
+    uint64_t room() const { return std::min(size, buffer->desc().size - offset); }
+};
 
 // --- vertex input
 

@@ -328,6 +328,14 @@ std::string summary(const DeviceObject* object)
         return labelled("Kernel", kernel->label());
     if (auto* pipeline = dynamic_cast<const RenderPipeline*>(object))
         return labelled("RenderPipeline", pipeline->label());
+    if (auto* pipeline = dynamic_cast<const RayTracingPipeline*>(object))
+        return labelled("RayTracingPipeline", pipeline->label());
+    if (dynamic_cast<const ShaderTable*>(object))
+        return "ShaderTable";
+    if (dynamic_cast<const AccelerationStructureInstanceList*>(object))
+        return "AccelerationStructureInstanceList";
+    if (auto* structure = dynamic_cast<const AccelerationStructure*>(object))
+        return cat(labelled("AccelerationStructure", structure->desc().label), " (", structure->desc().size, " bytes)");
     if (dynamic_cast<const Fence*>(object))
         return "Fence";
     if (dynamic_cast<const QueryPool*>(object))

@@ -17,6 +17,30 @@ uint64_t next_value(const Fence* fence, uint64_t value)
     return value;
 }
 
+/// Structures keep those that their instances name. What is let go of goes when no work uses it any more.
+void hold_instances(const CommandBuffer& buffer)
+{
+    for (const Command& command : buffer.commands())
+        if (const auto* build = std::get_if<command::BuildAccelerationStructure>(&command)) {
+            const auto* instances = std::get_if<InstanceGeometry>(&build->desc.inputs.front());
+            build->dst->exchange_references(instances ? instances->structures
+                                                      : std::vector<ref<AccelerationStructure>>());
+        } else if (const auto* copy = std::get_if<command::CopyAccelerationStructure>(&command)) {
+            copy->dst->exchange_references(copy->src->references());
+        }
+}
+
+void add_input_guards(const AccelerationStructureBuildDesc& desc, MemoryGuards& guards)
+{
+    for (const AccelerationStructureInput& input : desc.inputs) {
+        if (const auto* triangles = std::get_if<TriangleGeometry>(&input))
+            for (const BufferOffset* at : {&triangles->vertices, &triangles->indices, &triangles->transform})
+                add_guard(at->buffer.get(), guards);
+        if (const auto* boxes = std::get_if<BoxGeometry>(&input))
+            add_guard(boxes->boxes.buffer.get(), guards);
+    }
+}
+
 } // namespace
 
 void CommandBuffer::check_guards() const
@@ -37,6 +61,8 @@ void CommandBuffer::check_guards() const
     const auto add = [&](const auto& c) {
         if constexpr (requires { c.items; })
             add_draws(c);
+        if constexpr (requires { c.desc; })
+            add_input_guards(c.desc, guards);
         if constexpr (requires { c.keep_alive; })
             add_guards(c.keep_alive, guards);
         if constexpr (requires { c.slots; })
@@ -83,8 +109,10 @@ uint64_t submit(Device* device, const SubmitRequest& resolved)
     desc.signal_values = resolved.signal_values;
     desc.stream = resolved.stream;
     const uint64_t id = device->submit(desc);
-    for (CommandBuffer* buffer : buffers)
+    for (CommandBuffer* buffer : buffers) {
         buffer->mark_submitted();
+        hold_instances(*buffer);
+    }
     for (size_t i = 0; i < resolved.signal_fences.size(); ++i)
         resolved.signal_fences[i]->note_signaled(resolved.signal_values[i]);
     return id;

@@ -101,7 +101,11 @@ enum class TextureAddressingMode : uint8_t { wrap, clamp_to_edge, clamp_to_borde
 enum class TextureReductionOp : uint8_t { average, comparison, minimum, maximum };
 enum class ComparisonFunc : uint8_t { never, less, equal, less_equal, greater, not_equal, greater_equal, always };
 enum class TextureAspect : uint8_t { all, depth_only, stencil_only };
-enum class QueryType : uint8_t { timestamp };
+enum class QueryType : uint8_t {
+    timestamp,
+    acceleration_structure_compacted_size,
+    acceleration_structure_current_size,
+};
 
 /// Texel formats: the enum and its table (bytes, channels, bits, DXGI and Vulkan numbers) are in device/texel_format.h.
 enum class Format : uint16_t;
@@ -167,7 +171,10 @@ struct DeviceLimits {
     uint32_t max_shader_visible_samplers = 0;
     uint64_t max_entry_point_uniform_size = 0; ///< bytes that fit a launch without spilling
     uint64_t max_buffer_size = 0;
-    uint32_t sample_counts = 0; ///< that it draws with, as flags: 1 | 4; 0: not known
+    uint32_t acceleration_structure_scratch_alignment = 0;      ///< of offsets; 0: any
+    uint64_t max_ray_dispatch = 0;                              ///< rays of one dispatch; 0: any number
+    uint32_t max_ray_recursion = 0, max_ray_attribute_size = 0; ///< 0: any
+    uint32_t sample_counts = 0;                                 ///< that it draws with, as flags: 1 | 4; 0: not known
 };
 
 struct DeviceInfo {

@@ -73,6 +73,8 @@ public:
         const Use use(*this);
         if (!count)
             fail_value("create_query_pool: 'count' must be at least 1");
+        if (type != QueryType::timestamp)
+            require_acceleration(this, "create_query_pool");
         return adopt(m_inner->create_query_pool(type, count));
     }
 
@@ -108,6 +110,27 @@ public:
     {
         const Use use(*this);
         return adopt(m_inner->create_render_pipeline(desc));
+    }
+
+    ref<RayTracingPipeline> create_ray_tracing_pipeline(const RayTracingPipelineDesc& desc) override
+    {
+        const Use use(*this);
+        return adopt(m_inner->create_ray_tracing_pipeline(desc));
+    }
+
+    AccelerationStructureSizes acceleration_structure_sizes(const AccelerationStructureBuildDesc& desc) override
+    {
+        const Use use(*this);
+        return m_inner->acceleration_structure_sizes(desc);
+    }
+
+    ref<AccelerationStructure> create_acceleration_structure(const AccelerationStructureDesc& desc) override
+    {
+        const Use use(*this);
+        if (const uint64_t most = m_info.limits.max_buffer_size; most && desc.size > most)
+            fail_value("create_acceleration_structure: ", desc.size, " bytes are more than this device's limit of ",
+                       most);
+        return adopt(m_inner->create_acceleration_structure(desc));
     }
 
     void launch(const LaunchDesc& desc) override
@@ -272,6 +295,8 @@ private:
                 borrows |= borrow(dispatch->slots);
             else if (const auto* indirect = std::get_if<command::DispatchIndirect>(&command))
                 borrows |= borrow(indirect->slots);
+            else if (const auto* rays = std::get_if<command::DispatchRays>(&command))
+                borrows |= borrow(rays->slots);
             else if (const auto* pass = std::get_if<command::RenderPass>(&command))
                 for (const command::RenderItem& item : pass->items)
                     if (const auto* draw = std::get_if<command::Draw>(&item))

@@ -22,9 +22,11 @@ NullDevice::NullDevice(const DeviceDesc& desc)
     limits.max_compute_thread_group_size = {1024, 1024, 64};
     limits.max_compute_dispatch_thread_groups = {0x7fffffff, 0x7fffffff, 0x7fffffff};
     limits.max_entry_point_uniform_size = 4096;
-    m_info.features = {"software_device", "parameter_block", "timestamp_query", "half",    "double",
-                       "int16",           "int64",           "atomic_float",    "pointer", "sm_5_1",
-                       "sm_6_0",          "rasterization",   "mesh_shader",     "bindless"};
+    m_info.features = {
+        "software_device", "parameter_block",        "timestamp_query", "half",        "double",  "int16",
+        "int64",           "atomic_float",           "pointer",         "sm_5_1",      "sm_6_0",  "rasterization",
+        "mesh_shader",     "acceleration_structure", "ray_query",       "ray_tracing", "bindless"};
+    limits.max_ray_dispatch = 1u << 30;
     m_info.capabilities = {"cpp"};
     m_target = {"cpp", "", {}, {{"__TARGET_CPU__", "1"}}};
 }
@@ -113,6 +115,48 @@ std::vector<PassRecord> NullDevice::take_passes()
 {
     std::lock_guard lock(m_mutex);
     return std::exchange(m_passes, {});
+}
+
+void NullDevice::run_ray_command(const Command& command)
+{
+    RayRecord record;
+    const AccelerationStructure* structure = nullptr;
+    if (const auto* build = std::get_if<command::BuildAccelerationStructure>(&command)) {
+        record.kind = build->desc.mode == AccelerationStructureBuildMode::update ? "update" : "build";
+        structure = build->dst.get();
+    } else if (const auto* copy = std::get_if<command::CopyAccelerationStructure>(&command)) {
+        record.kind = copy->mode == AccelerationStructureCopyMode::compact ? "compact" : "clone";
+        structure = copy->dst.get();
+    } else if (const auto* query = std::get_if<command::QueryAccelerationStructures>(&command)) {
+        record.kind = "query";
+        for (size_t i = 0; i < query->structures.size(); ++i)
+            static_cast<HostQueryPool*>(query->pool.get())
+                ->write(query->index + uint32_t(i), query->structures[i]->content().size);
+    } else if (const auto* rays = std::get_if<command::DispatchRays>(&command)) {
+        record.kind = "rays";
+        record.counts.assign(rays->dimensions.begin(), rays->dimensions.end());
+    }
+    if (structure)
+        record.counts = structure->content().counts;
+    std::lock_guard lock(m_mutex);
+    if (m_ray_commands.size() == max_records)
+        m_ray_commands.erase(m_ray_commands.begin(), m_ray_commands.begin() + max_records / 2);
+    m_ray_commands.push_back(std::move(record));
+}
+
+/// Numbers of a likely size.
+AccelerationStructureSizes NullDevice::acceleration_structure_sizes(const AccelerationStructureBuildDesc& desc)
+{
+    uint64_t count = 0;
+    for (const AccelerationStructureInput& input : desc.inputs)
+        count += primitive_count(input);
+    return {256 + count * 64, 256 + count * 32, 256};
+}
+
+std::vector<RayRecord> NullDevice::take_ray_commands()
+{
+    std::lock_guard lock(m_mutex);
+    return std::exchange(m_ray_commands, {});
 }
 
 std::vector<LaunchRecord> NullDevice::take_records()

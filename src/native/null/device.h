@@ -27,6 +27,12 @@ struct PassRecord {
 };
 
 /// Copies on the host, runs no kernel, and remembers what it was asked to launch.
+/// What a command for acceleration structures was recorded with.
+struct RayRecord {
+    std::string kind;             ///< "build", "update", "clone", "compact", "query", "rays"
+    std::vector<uint32_t> counts; ///< primitives of each geometry, or rays in x, y, z
+};
+
 class NullDevice final : public HostDevice {
 public:
     static constexpr size_t max_records = 10'000; ///< the oldest go first
@@ -47,15 +53,27 @@ public:
     void drop_handle(const DescriptorHandle& handle) noexcept override;
     void launch(const LaunchDesc& desc) override;
     void run_render_pass(const command::RenderPass& pass) override;
+    void run_ray_command(const Command& command) override;
+    AccelerationStructureSizes acceleration_structure_sizes(const AccelerationStructureBuildDesc& desc) override;
+    ref<RayTracingPipeline> create_ray_tracing_pipeline(const RayTracingPipelineDesc& desc) override
+    {
+        return new RayTracingPipeline(this, desc);
+    }
+    ref<AccelerationStructure> create_acceleration_structure(const AccelerationStructureDesc& desc) override
+    {
+        return new AccelerationStructure(this, desc);
+    }
 
     std::vector<LaunchRecord> take_records(); ///< and forgets them
     std::vector<PassRecord> take_passes();
+    std::vector<RayRecord> take_ray_commands();
 
 private:
     std::mutex m_mutex;
     std::vector<LaunchRecord> m_records;
     std::vector<PassRecord> m_passes;
     HandleTables m_handles;
+    std::vector<RayRecord> m_ray_commands;
 };
 
 } // namespace spy::null

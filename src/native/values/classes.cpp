@@ -1,5 +1,6 @@
 #include "values/classes.h"
 
+#include "device/acceleration.h"
 #include "device/handles.h"
 
 #include <algorithm>
@@ -43,12 +44,19 @@ bool is_instance_of_loaded(nb::handle type, const char* module, const char* name
 ValueClass classify_ours(PyTypeObject* type)
 {
     const std::pair<nb::handle, ValueClass> classes[] = {
-        {nb::type<TensorBase>(), ValueClass::tensor},    {nb::type<Generator>(), ValueClass::generator},
-        {nb::type<ValueRef>(), ValueClass::value_ref},   {nb::type<DiffPair>(), ValueClass::diff_pair},
-        {nb::type<TorchPair>(), ValueClass::torch_pair}, {nb::type<TorchSlot>(), ValueClass::torch_slot},
-        {nb::type<PackedArg>(), ValueClass::packed},     {nb::type<Buffer>(), ValueClass::buffer},
-        {nb::type<Texture>(), ValueClass::texture},      {nb::type<TextureView>(), ValueClass::texture_view},
-        {nb::type<Sampler>(), ValueClass::sampler},      {nb::type<DescriptorHandle>(), ValueClass::descriptor_handle},
+        {nb::type<TensorBase>(), ValueClass::tensor},
+        {nb::type<Generator>(), ValueClass::generator},
+        {nb::type<ValueRef>(), ValueClass::value_ref},
+        {nb::type<DiffPair>(), ValueClass::diff_pair},
+        {nb::type<TorchPair>(), ValueClass::torch_pair},
+        {nb::type<TorchSlot>(), ValueClass::torch_slot},
+        {nb::type<PackedArg>(), ValueClass::packed},
+        {nb::type<Buffer>(), ValueClass::buffer},
+        {nb::type<Texture>(), ValueClass::texture},
+        {nb::type<TextureView>(), ValueClass::texture_view},
+        {nb::type<Sampler>(), ValueClass::sampler},
+        {nb::type<DescriptorHandle>(), ValueClass::descriptor_handle},
+        {nb::type<AccelerationStructure>(), ValueClass::acceleration_structure},
     };
     for (const auto& [base, value_class] : classes)
         if (PyType_IsSubtype(type, (PyTypeObject*)base.ptr()))

@@ -27,6 +27,7 @@ enum class ValueClass : uint8_t {
     texture_view,
     sampler,
     descriptor_handle,
+    acceleration_structure,
     enumeration,
     get_this,
     foreign_array,

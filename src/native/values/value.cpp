@@ -17,10 +17,29 @@ uint64_t TensorBase::address() const
 
 const char* to_string(ValueKind kind)
 {
-    static const char* const names[] = {
-        "none",      "bool",      "int",       "float",  "scalar",  "vector",       "matrix",  "list",
-        "array",     "tensor",    "dict",      "buffer", "texture", "texture_view", "sampler", "descriptor_handle",
-        "generator", "value_ref", "diff_pair", "torch",  "custom",  "unsupported"};
+    static const char* const names[] = {"none",
+                                        "bool",
+                                        "int",
+                                        "float",
+                                        "scalar",
+                                        "vector",
+                                        "matrix",
+                                        "list",
+                                        "array",
+                                        "tensor",
+                                        "dict",
+                                        "buffer",
+                                        "texture",
+                                        "texture_view",
+                                        "sampler",
+                                        "descriptor_handle",
+                                        "acceleration_structure",
+                                        "generator",
+                                        "value_ref",
+                                        "diff_pair",
+                                        "torch",
+                                        "custom",
+                                        "unsupported"};
     return names[size_t(kind)];
 }
 

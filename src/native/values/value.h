@@ -75,6 +75,7 @@ enum class ValueKind : uint8_t {
     texture_view,
     sampler,
     descriptor_handle,
+    acceleration_structure,
     generator,
     value_ref,
     diff_pair,

@@ -1,6 +1,7 @@
 // Buffers, textures, samplers, pointers and TensorView structs as values.
 #include "values/nb.h"
 
+#include "device/acceleration.h"
 #include "device/cursor.h"
 #include "device/texel_format.h"
 #include "device/texture_shape.h"
@@ -179,9 +180,10 @@ bool write_resource(const TypeLayout& layout, const Place& place, PyObject* valu
         if (written)
             set_resource(place, ref<Object>(sampler));
     } else if (layout.resource_shape == ResourceShape::acceleration_structure) {
-        fail_at(path, ErrorKind::not_implemented,
-                "acceleration structures are not there yet; use a Buffer of "
-                "triangles and intersect in the shader");
+        AccelerationStructure* structure = nullptr;
+        written = nb::try_cast<AccelerationStructure*>(nb::handle(value), structure, false) && structure;
+        if (written)
+            set_resource(place, ref<Object>(structure));
     } else if (is_texture(layout.resource_shape)) {
         written = write_texture_slot(layout, place, value, path);
     } else {

@@ -52,7 +52,11 @@ namespace spy {
 #define SPY_VK_DEVICE_OPTIONAL(X) \
     X(GetMemoryFdKHR) X(GetSemaphoreFdKHR) X(SetDebugUtilsObjectNameEXT) X(CmdBeginDebugUtilsLabelEXT) \
     X(CmdEndDebugUtilsLabelEXT) X(CmdInsertDebugUtilsLabelEXT) X(CmdBeginRenderingKHR) X(CmdEndRenderingKHR) \
-    X(CmdSetViewportWithCountEXT) X(CmdSetScissorWithCountEXT) X(CmdDrawMeshTasksEXT)
+    X(CmdSetViewportWithCountEXT) X(CmdSetScissorWithCountEXT) X(CmdDrawMeshTasksEXT) \
+    X(CreateAccelerationStructureKHR) X(DestroyAccelerationStructureKHR) X(GetAccelerationStructureBuildSizesKHR) \
+    X(GetAccelerationStructureDeviceAddressKHR) X(CmdBuildAccelerationStructuresKHR) \
+    X(CmdCopyAccelerationStructureKHR) X(CmdWriteAccelerationStructuresPropertiesKHR) \
+    X(CreateRayTracingPipelinesKHR) X(GetRayTracingShaderGroupHandlesKHR) X(CmdTraceRaysKHR)
 // clang-format on
 
 struct VulkanFunctions {

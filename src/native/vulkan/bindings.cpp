@@ -20,10 +20,9 @@ VkDescriptorType descriptor_type(const SlotLayout& slot)
     case SlotKind::combined_texture_sampler: return VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER;
     case SlotKind::texel_buffer:
         return slot.writable ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
-    case SlotKind::acceleration_structure: break;
+    case SlotKind::acceleration_structure: return VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR;
     }
-    fail(ErrorKind::not_implemented, "'", slot.path,
-         "': acceleration structures are not implemented; pass the scene in buffers");
+    fail(ErrorKind::not_implemented, "'", slot.path, "': this kind of resource is not implemented");
 }
 
 } // namespace
@@ -35,6 +34,12 @@ VkShaderStageFlagBits vulkan_stage(ShaderStage stage)
     case ShaderStage::fragment: return VK_SHADER_STAGE_FRAGMENT_BIT;
     case ShaderStage::mesh: return VK_SHADER_STAGE_MESH_BIT_EXT;
     case ShaderStage::amplification: return VK_SHADER_STAGE_TASK_BIT_EXT;
+    case ShaderStage::ray_generation: return VK_SHADER_STAGE_RAYGEN_BIT_KHR;
+    case ShaderStage::miss: return VK_SHADER_STAGE_MISS_BIT_KHR;
+    case ShaderStage::closest_hit: return VK_SHADER_STAGE_CLOSEST_HIT_BIT_KHR;
+    case ShaderStage::any_hit: return VK_SHADER_STAGE_ANY_HIT_BIT_KHR;
+    case ShaderStage::intersection: return VK_SHADER_STAGE_INTERSECTION_BIT_KHR;
+    case ShaderStage::callable: return VK_SHADER_STAGE_CALLABLE_BIT_KHR;
     default: return VK_SHADER_STAGE_COMPUTE_BIT;
     }
 }
@@ -91,7 +96,8 @@ void VulkanBindings::plan_pushes(std::span<const std::string_view> code)
     for (size_t i = 0; i < m_layout.entry_points.size(); ++i) {
         const EntryPoint& entry = m_layout.entry_points[i];
         const ScopeLayout& scope = m_layout.scopes[entry.scope];
-        if (!scope.size || !scope.push_constant)
+        // Those of ray generation are in its record of the shader table.
+        if (!scope.size || !scope.push_constant || entry.stage == ShaderStage::ray_generation)
             continue;
         const PushBlock block{entry.scope, uint32_t((scope.size + 3) / 4 * 4), -1,
                               VkShaderStageFlags(vulkan_stage(entry.stage))};
@@ -139,6 +145,9 @@ void VulkanBindings::create(const FixedFormats& formats)
 /// Drivers do not say so: what is beyond their limits reads as something else.
 void VulkanBindings::check_descriptor_counts() const
 {
+    for (const SlotLayout& slot : m_layout.slots)
+        if (slot.kind == SlotKind::acceleration_structure && !m_owner.context().has_acceleration())
+            require_acceleration(&m_owner, cat("kernel '", m_label, "': parameter '", slot.path, "'").c_str());
     const VkPhysicalDeviceLimits& limits = m_owner.context().adapter->properties.limits;
     struct Kind {
         VkDescriptorType type;

@@ -2,7 +2,7 @@
 // How the arguments of a program are bound: descriptor set layouts, push constants, and the pipeline layout of both.
 #include "vulkan/context.h"
 
-#include "device/render.h"
+#include "device/acceleration.h"
 
 #include <utility>
 
@@ -21,6 +21,7 @@ union DescriptorData {
     VkDescriptorBufferInfo buffer;
     VkDescriptorImageInfo image;
     VkBufferView view;
+    VkAccelerationStructureKHR acceleration_structure;
 };
 struct DescriptorSetLayout {
     VkDescriptorSetLayout layout = VK_NULL_HANDLE;

@@ -65,6 +65,14 @@ void VulkanFeatures::link(const std::set<std::string>& extensions)
         append(tail, &mesh);
     if (extensions.count(VK_KHR_FRAGMENT_SHADER_BARYCENTRIC_EXTENSION_NAME))
         append(tail, &barycentrics);
+    if (extensions.count(VK_KHR_ACCELERATION_STRUCTURE_EXTENSION_NAME))
+        append(tail, &acceleration);
+    if (extensions.count(VK_KHR_RAY_QUERY_EXTENSION_NAME))
+        append(tail, &ray_query);
+    if (extensions.count(VK_KHR_RAY_TRACING_PIPELINE_EXTENSION_NAME))
+        append(tail, &ray_tracing);
+    if (extensions.count(VK_KHR_RAY_TRACING_MAINTENANCE_1_EXTENSION_NAME))
+        append(tail, &ray_maintenance);
 }
 
 VulkanAdapter::VulkanAdapter(const VulkanInstance& instance, VkPhysicalDevice device) : handle(device)
@@ -78,9 +86,15 @@ VulkanAdapter::VulkanAdapter(const VulkanInstance& instance, VkPhysicalDevice de
     v11.pNext = &v12;
     const bool has_maintenance4 = properties.apiVersion >= VK_API_VERSION_1_3 ||
         extensions.count(VK_KHR_MAINTENANCE_4_EXTENSION_NAME);
-    v12.pNext = has_maintenance4 ? &maintenance4 : nullptr;
+    void** tail = &v12.pNext;
+    if (has_maintenance4)
+        append(tail, &maintenance4);
+    if (extensions.count(VK_KHR_ACCELERATION_STRUCTURE_EXTENSION_NAME))
+        append(tail, &acceleration);
+    if (extensions.count(VK_KHR_RAY_TRACING_PIPELINE_EXTENSION_NAME))
+        append(tail, &ray_tracing);
     vk.GetPhysicalDeviceProperties2(device, &chain);
-    v11.pNext = v12.pNext = nullptr;
+    v11.pNext = v12.pNext = acceleration.pNext = ray_tracing.pNext = nullptr;
     if (has_maintenance4)
         max_buffer_size = maintenance4.maxBufferSize;
     vk.GetPhysicalDeviceMemoryProperties(device, &memory);
@@ -260,12 +274,28 @@ void VulkanContext::choose_extensions(const DeviceDesc& desc)
                              VK_EXT_CONSERVATIVE_RASTERIZATION_EXTENSION_NAME})
         if (adapter->extensions.count(name))
             extensions.insert(name);
+    choose_ray_extensions();
     for (const std::string& name : desc.additional_vulkan_device_extensions) {
         if (!adapter->extensions.count(name))
             fail_runtime("the Vulkan device ", adapter->properties.deviceName, " has no extension ", name,
                          "; install a newer driver, or choose another adapter with 'adapter_index'");
         extensions.insert(name);
     }
+}
+
+/// Each needs the one before it.
+void VulkanContext::choose_ray_extensions()
+{
+    const auto has = [&](const char* name) { return adapter->extensions.count(name) != 0; };
+    if (!has(VK_KHR_ACCELERATION_STRUCTURE_EXTENSION_NAME) || !has(VK_KHR_DEFERRED_HOST_OPERATIONS_EXTENSION_NAME))
+        return;
+    for (const char* name :
+         {VK_KHR_ACCELERATION_STRUCTURE_EXTENSION_NAME, VK_KHR_DEFERRED_HOST_OPERATIONS_EXTENSION_NAME,
+          VK_KHR_RAY_QUERY_EXTENSION_NAME, VK_KHR_RAY_TRACING_PIPELINE_EXTENSION_NAME})
+        if (has(name))
+            extensions.insert(name);
+    if (has(VK_KHR_RAY_TRACING_PIPELINE_EXTENSION_NAME) && has(VK_KHR_RAY_TRACING_MAINTENANCE_1_EXTENSION_NAME))
+        extensions.insert(VK_KHR_RAY_TRACING_MAINTENANCE_1_EXTENSION_NAME);
 }
 
 void VulkanContext::choose_features()
@@ -292,6 +322,11 @@ void VulkanContext::choose_features()
     features.atomic_float2.sparseImageFloat32AtomicMinMax = false;
     features.mesh.multiviewMeshShader = features.mesh.primitiveFragmentShadingRateMeshShader = false;
     features.mesh.meshShaderQueries = false;
+    features.acceleration.accelerationStructureCaptureReplay = false;
+    features.acceleration.accelerationStructureIndirectBuild = false;
+    features.acceleration.accelerationStructureHostCommands = false;
+    features.ray_tracing.rayTracingPipelineShaderGroupHandleCaptureReplay = false;
+    features.ray_tracing.rayTracingPipelineShaderGroupHandleCaptureReplayMixed = false;
 }
 
 void VulkanContext::choose_queue()

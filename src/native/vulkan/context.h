@@ -37,6 +37,14 @@ struct VulkanFeatures {
     VkPhysicalDeviceFragmentShaderBarycentricFeaturesKHR barycentrics{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FRAGMENT_SHADER_BARYCENTRIC_FEATURES_KHR};
 
+    VkPhysicalDeviceAccelerationStructureFeaturesKHR acceleration{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ACCELERATION_STRUCTURE_FEATURES_KHR};
+    VkPhysicalDeviceRayQueryFeaturesKHR ray_query{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_RAY_QUERY_FEATURES_KHR};
+    VkPhysicalDeviceRayTracingPipelineFeaturesKHR ray_tracing{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_RAY_TRACING_PIPELINE_FEATURES_KHR};
+    VkPhysicalDeviceRayTracingMaintenance1FeaturesKHR ray_maintenance{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_RAY_TRACING_MAINTENANCE_1_FEATURES_KHR};
+
     VulkanFeatures() = default;
     VulkanFeatures(const VulkanFeatures&) = delete; // the chain points into itself
     VulkanFeatures& operator=(const VulkanFeatures&) = delete;
@@ -51,6 +59,10 @@ struct VulkanAdapter {
     VkPhysicalDeviceVulkan11Properties v11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES};
     VkPhysicalDeviceVulkan12Properties v12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES};
     VkPhysicalDeviceMemoryProperties memory{};
+    VkPhysicalDeviceAccelerationStructurePropertiesKHR acceleration{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ACCELERATION_STRUCTURE_PROPERTIES_KHR};
+    VkPhysicalDeviceRayTracingPipelinePropertiesKHR ray_tracing{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_RAY_TRACING_PIPELINE_PROPERTIES_KHR};
     uint64_t max_buffer_size = ~0ull;
     std::set<std::string> extensions;
 
@@ -84,6 +96,9 @@ public:
     void close() noexcept;
     bool is_open() const { return device != VK_NULL_HANDLE; }
     bool can_draw() const { return draws && features.rendering.dynamicRendering; }
+    bool has_acceleration() const { return features.acceleration.accelerationStructure; }
+    bool can_query_rays() const { return has_acceleration() && features.ray_query.rayQuery; }
+    bool can_trace_rays() const { return has_acceleration() && features.ray_tracing.rayTracingPipeline; }
     bool has_extension(const char* name) const { return extensions.count(name) != 0; }
     const char* name() const { return adapter->properties.deviceName; }
     void set_name(VkObjectType type, uint64_t object, const std::string& name) const;
@@ -111,6 +126,7 @@ private:
     void open_instance(const DeviceDesc& desc);
     void choose_adapter(const DeviceDesc& desc);
     void choose_extensions(const DeviceDesc& desc);
+    void choose_ray_extensions();
     void choose_features();
     void choose_queue();
     void create_handle();

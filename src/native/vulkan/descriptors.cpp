@@ -1,4 +1,5 @@
 // Descriptor sets of launches.
+#include "vulkan/acceleration.h"
 #include "vulkan/descriptors.h"
 
 #include "core/align.h"
@@ -28,17 +29,19 @@ uint64_t uniform_alignment(const VulkanContext& context)
 
 VkDescriptorPool create_descriptor_pool(const VulkanContext& context)
 {
-    constexpr VkDescriptorPoolSize sizes[] = {
+    std::vector<VkDescriptorPoolSize> sizes = {
         {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1024},        {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 256},
         {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC, 256}, {VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE, 512},
         {VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 256},          {VK_DESCRIPTOR_TYPE_SAMPLER, 256},
         {VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 256}, {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, 64},
         {VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, 64},
     };
+    if (context.has_acceleration())
+        sizes.push_back({VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR, 64});
     VkDescriptorPoolCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
     info.maxSets = 256;
-    info.poolSizeCount = uint32_t(std::size(sizes));
-    info.pPoolSizes = sizes;
+    info.poolSizeCount = uint32_t(sizes.size());
+    info.pPoolSizes = sizes.data();
     VkDescriptorPool pool = VK_NULL_HANDLE;
     vk_check(context.vk.CreateDescriptorPool(context.device, &info, nullptr, &pool), "vkCreateDescriptorPool");
     return pool;
@@ -93,6 +96,15 @@ uint64_t UniformBytes::store(const ArgumentView& arguments, uint64_t size, size_
     m_slice.offset += round_up(size, m_alignment);
     m_slice.data += round_up(size, m_alignment);
     return offset;
+}
+
+UploadSlice UniformBytes::take(uint64_t size, uint64_t alignment)
+{
+    const uint64_t begin = round_up(m_slice.offset, alignment), end = round_up(begin + size, m_alignment);
+    const UploadSlice taken{m_slice.page, begin, m_slice.data + (begin - m_slice.offset)};
+    m_slice.data += end - m_slice.offset;
+    m_slice.offset = end;
+    return taken;
 }
 
 void VulkanDescriptors::open()
@@ -223,6 +235,16 @@ void VulkanDescriptors::fill_slot(const VulkanBindings& kernel, const Descriptor
         if (object && !sampler)
             fail(ErrorKind::type, "kernel '", kernel.label(), "': '", slot.path, "' takes a sampler");
         data.image = {sampler ? sampler->handle() : default_sampler(), VK_NULL_HANDLE, VK_IMAGE_LAYOUT_UNDEFINED};
+        return;
+    }
+    case VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR: {
+        auto* structure = dynamic_cast<VulkanAccelerationStructure*>(object);
+        if (object && !structure)
+            fail(ErrorKind::type, "kernel '", kernel.label(), "': '", slot.path, "' takes an acceleration structure");
+        if (!structure && !m_context.features.robustness2.nullDescriptor)
+            fail_value("kernel '", kernel.label(), "': acceleration structure '", slot.path,
+                       "' is None, which this device does not bind; assign one that was built");
+        data.acceleration_structure = structure ? structure->handle() : VkAccelerationStructureKHR(VK_NULL_HANDLE);
         return;
     }
     default: fill_image(kernel, source, object, data);

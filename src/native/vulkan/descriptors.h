@@ -25,6 +25,8 @@ public:
     UploadPage* page() const { return m_slice.page; }
     /// Where the bytes of a scope lie in the page.
     uint64_t store(const ArgumentView& arguments, uint64_t size, size_t scope);
+    /// Bytes for another use, of which there must be enough.
+    UploadSlice take(uint64_t size, uint64_t alignment);
 
 private:
     uint64_t m_alignment;

@@ -29,6 +29,9 @@ public:
     ref<RenderPipeline> create_render_pipeline(const RenderPipelineDesc& desc) override;
     DescriptorHandle make_handle(DeviceObject* object, DescriptorHandleType type) override;
     void drop_handle(const DescriptorHandle& handle) noexcept override;
+    ref<RayTracingPipeline> create_ray_tracing_pipeline(const RayTracingPipelineDesc& desc) override;
+    AccelerationStructureSizes acceleration_structure_sizes(const AccelerationStructureBuildDesc& desc) override;
+    ref<AccelerationStructure> create_acceleration_structure(const AccelerationStructureDesc& desc) override;
 
     std::array<NativeHandle, 3> native_handles() override;
     std::shared_ptr<void> native_owner() override { return m_context.handle; }

@@ -1,4 +1,5 @@
 // Fences and query pools.
+#include "vulkan/acceleration.h"
 #include "vulkan/device.h"
 
 #include "core/error.h"
@@ -83,10 +84,10 @@ VulkanQueryPool::VulkanQueryPool(ref<Device> device, QueryType type, uint32_t co
       m_submit_ids(count)
 {
     VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
-    if (!owner.context().timestamp_bits)
+    if (type == QueryType::timestamp && !owner.context().timestamp_bits)
         fail_runtime("create_query_pool: the queue of ", owner.info().adapter_name, " has no timestamps");
     VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
-    info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+    info.queryType = type == QueryType::timestamp ? VK_QUERY_TYPE_TIMESTAMP : acceleration_query(owner.context(), type);
     info.queryCount = std::max(count, 1u);
     vk_check(owner.context().vk.CreateQueryPool(owner.context().device, &info, nullptr, &m_pool), "vkCreateQueryPool");
 }
@@ -124,7 +125,7 @@ void VulkanQueryPool::get_results(uint32_t index, uint32_t count, uint64_t* tick
                                                     VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
              "vkGetQueryPoolResults");
     const uint32_t bits = owner.context().timestamp_bits;
-    if (bits < 64)
+    if (m_type == QueryType::timestamp && bits < 64)
         for (uint32_t i = 0; i < count; ++i)
             ticks[i] &= (1ull << bits) - 1;
 }

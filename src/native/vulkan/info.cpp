@@ -34,6 +34,14 @@ DeviceLimits limits_of(const VulkanContext& context)
     to.max_shader_visible_samplers = from.maxPerStageDescriptorSamplers;
     to.max_entry_point_uniform_size = from.maxPushConstantsSize;
     to.max_buffer_size = context.adapter->max_buffer_size;
+    if (context.has_acceleration())
+        to.acceleration_structure_scratch_alignment = context.adapter->acceleration
+                                                          .minAccelerationStructureScratchOffsetAlignment;
+    if (context.can_trace_rays()) {
+        to.max_ray_dispatch = context.adapter->ray_tracing.maxRayDispatchInvocationCount;
+        to.max_ray_recursion = context.adapter->ray_tracing.maxRayRecursionDepth;
+        to.max_ray_attribute_size = context.adapter->ray_tracing.maxRayHitAttributeSize;
+    }
     to.sample_counts = from.framebufferColorSampleCounts & from.framebufferDepthSampleCounts;
     return to;
 }
@@ -78,6 +86,9 @@ std::vector<std::string> features_of(const VulkanContext& context)
     add("multi_view", context.can_draw() && v11.multiview);
     add("conservative_rasterization",
         context.can_draw() && context.has_extension(VK_EXT_CONSERVATIVE_RASTERIZATION_EXTENSION_NAME));
+    add("acceleration_structure", context.has_acceleration());
+    add("ray_query", context.can_query_rays());
+    add("ray_tracing", context.can_trace_rays());
     add("multi_draw_indirect_count", context.can_draw() && v12.drawIndirectCount);
     add("bindless", has_handles(context.features));
     add("custom_border_color", context.features.border.customBorderColors);
@@ -147,6 +158,8 @@ CompileTarget vulkan_target(const VulkanContext& context)
     add("spvShaderNonUniform",
         has_handles(f) && f.v12.shaderSampledImageArrayNonUniformIndexing &&
             f.v12.shaderStorageBufferArrayNonUniformIndexing);
+    add("spvRayQueryKHR", context.can_query_rays());
+    add("spvRayTracingKHR", context.can_trace_rays());
     add("spvMinLod", f.core.features.shaderResourceMinLod);
     target.defines = {{"__TARGET_VULKAN__", "1"}};
     if (f.atomic_float.shaderBufferFloat32AtomicAdd)

@@ -2,6 +2,7 @@
 #include "vulkan/recorder.h"
 
 #include "core/error.h"
+#include "device/ray_tracing_pass.h"
 #include "device/resource.h"
 
 #include <algorithm>
@@ -34,6 +35,13 @@ void VulkanRecorder::record_launch(VulkanKernel& kernel, const std::array<uint32
         fail_value("kernel '", kernel.label(), "': ", groups[0], " x ", groups[1], " x ", groups[2],
                    " thread groups are more than ", m_info.adapter_name, " allows (", limit[0], " x ", limit[1], " x ",
                    limit[2], ")");
+    if (kernel.rays()) [[unlikely]] {
+        const uint32_t* size = kernel.layout().group_size;
+        const std::array<uint32_t, 3> dimensions{groups[0] * size[0], groups[1] * size[1], groups[2] * size[2]};
+        check_rays(kernel.device(), kernel.table(), 0, dimensions, kernel.label().c_str());
+        check_hit_records(kernel.layout(), kernel.table(), arguments.slots, kernel.label().c_str());
+        return record_rays(*kernel.rays(), kernel.table(), 0, dimensions, arguments);
+    }
     VkCommandBuffer commands = record_bindings(kernel, arguments);
     m_context.vk.CmdDispatch(commands, groups[0], groups[1], groups[2]);
     m_queue.timeline.note_label(kernel.label());

@@ -352,6 +352,8 @@ VulkanBuffer::VulkanBuffer(ref<Device> device, BufferDesc desc) : Buffer(std::mo
         info.usage |= VK_BUFFER_USAGE_VERTEX_BUFFER_BIT;
     if (has_flag(m_desc.usage, BufferUsage::index_buffer))
         info.usage |= VK_BUFFER_USAGE_INDEX_BUFFER_BIT;
+    if (owner.context().has_acceleration())
+        info.usage |= VK_BUFFER_USAGE_ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_BIT_KHR;
     if (m_desc.format != Format::undefined) {
         const VkFormatFeatureFlags features = owner.context().format_properties(m_desc.format).bufferFeatures;
         if (features & VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT)
@@ -365,6 +367,9 @@ VulkanBuffer::VulkanBuffer(ref<Device> device, BufferDesc desc) : Buffer(std::mo
     try {
         AllocationRequest request;
         vk.GetBufferMemoryRequirements(owner.context().device, m_buffer, &request.requirements);
+        if (has_flag(m_desc.usage, BufferUsage::unordered_access)) // may be scratch memory of builds
+            request.requirements.alignment = std::max<VkDeviceSize>(
+                request.requirements.alignment, owner.info().limits.acceleration_structure_scratch_alignment);
         request.use = m_desc.memory_type == MemoryType::upload ? MemoryUse::upload
             : m_desc.memory_type == MemoryType::read_back      ? MemoryUse::read_back
                                                                : MemoryUse::device;

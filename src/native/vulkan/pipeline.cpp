@@ -58,8 +58,12 @@ void refuse_large_variables(const std::vector<uint32_t>& code, const std::string
 
 VulkanKernel::VulkanKernel(ref<Device> device, const KernelDesc& desc)
     : Kernel(std::move(device), desc.layout, desc.label.empty() ? desc.layout->entry_point().name : desc.label),
+      m_rays(desc.rays),
+      m_table(desc.table),
       m_bindings(*static_cast<VulkanDevice*>(m_device.get()), *m_layout, m_label, {&desc.code, 1})
 {
+    if (m_rays)
+        return;
     VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
     const SpirvOptions options = spirv_options(owner, m_bindings, m_layout->entry_point());
     const SpirvResult spirv = prepare_spirv(desc.code, *m_layout, options);

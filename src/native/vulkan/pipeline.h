@@ -2,6 +2,8 @@
 // Kernels of the Vulkan backend: SPIR-V made fit for the device, and their pipelines.
 #include "vulkan/bindings.h"
 
+#include "device/ray_tracing.h"
+
 namespace spy {
 
 constexpr size_t spirv_header_words = 5;
@@ -59,9 +61,14 @@ public:
 
     VkPipeline pipeline() const { return m_pipeline; }
     const VulkanBindings& bindings() const { return m_bindings; }
+    const RayTracingPipeline* rays() const { return m_rays.get(); } ///< null: it computes
+    const ShaderTable& table() const { return *m_table; }           ///< of its rays
 
 private:
     void create_pipeline(const SpirvResult& spirv);
+
+    ref<RayTracingPipeline> m_rays;
+    ref<ShaderTable> m_table;
 
     VkPipeline m_pipeline = VK_NULL_HANDLE;
     VulkanBindings m_bindings;

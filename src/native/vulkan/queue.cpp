@@ -207,11 +207,9 @@ void VulkanQueue::destroy(Garbage& garbage) noexcept
         X(BUFFER, Buffer) X(BUFFER_VIEW, BufferView) X(IMAGE, Image) X(IMAGE_VIEW, ImageView) X(SAMPLER, Sampler)
         X(SEMAPHORE, Semaphore) X(QUERY_POOL, QueryPool) X(PIPELINE, Pipeline) X(PIPELINE_LAYOUT, PipelineLayout)
         X(DESCRIPTOR_SET_LAYOUT, DescriptorSetLayout) X(DESCRIPTOR_UPDATE_TEMPLATE, DescriptorUpdateTemplate)
-        // clang-format on
+        X(ACCELERATION_STRUCTURE_KHR, AccelerationStructureKHR)
 #undef X
-                case VK_OBJECT_TYPE_DESCRIPTOR_SET:
-        handles->recycle(garbage.handle);
-        break;
+    case VK_OBJECT_TYPE_DESCRIPTOR_SET: handles->recycle(garbage.handle); break;
     default: break;
     }
     m_memory.free(garbage.allocation);

@@ -40,6 +40,10 @@ public:
     void record(const command::Callback&) { } // the queue runs it
     void record(const command::ClearDepthStencil& command);
     void record(const command::RenderPass& command);
+    void record(const command::BuildAccelerationStructure& command);
+    void record(const command::CopyAccelerationStructure& command);
+    void record(const command::QueryAccelerationStructures& command);
+    void record(const command::DispatchRays& command);
     /// While somebody measures, between two timestamps.
     void record_timed(Device& device, const Command& command);
     void record_launch(VulkanKernel& kernel, const std::array<uint32_t, 3>& groups, const ArgumentView& arguments);
@@ -47,6 +51,8 @@ public:
                                const void* data, uint64_t size);
 
 private:
+    void record_rays(const RayTracingPipeline& pipeline, const ShaderTable& table, uint32_t ray_gen_index,
+                     const std::array<uint32_t, 3>& dimensions, const ArgumentView& arguments);
     VkCommandBuffer record_bindings(VulkanKernel& kernel, const ArgumentView& arguments);
 
     VulkanContext& m_context;

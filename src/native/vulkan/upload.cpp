@@ -52,12 +52,17 @@ UploadPage* VulkanUploads::create_page(uint64_t size)
     info.size = size + spill_range(m_context);
     info.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
         VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+    if (m_context.can_trace_rays())
+        info.usage |= VK_BUFFER_USAGE_SHADER_BINDING_TABLE_BIT_KHR;
     auto page = std::make_unique<UploadPage>();
     page->size = size;
     vk_check(m_context.vk.CreateBuffer(m_context.device, &info, nullptr, &page->buffer), "vkCreateBuffer");
     try {
         AllocationRequest request;
         m_context.vk.GetBufferMemoryRequirements(m_context.device, page->buffer, &request.requirements);
+        if (m_context.can_trace_rays())
+            request.requirements.alignment = std::max<VkDeviceSize>(
+                request.requirements.alignment, m_context.adapter->ray_tracing.shaderGroupBaseAlignment);
         request.use = MemoryUse::upload;
         request.buffer = page->buffer;
         page->allocation = m_memory.allocate(request);

@@ -259,5 +259,5 @@ def test_classes() -> None:
 
 
 def test_ray_tracing_says_what_to_use(m: Any) -> None:
-    with pytest.raises(NotImplementedError, match="ray_tracing is not available yet; trace in the function itself"):
-        m.plain.ray_tracing([])
+    with pytest.raises(NotImplementedError, match="does not have the feature 'ray_tracing'.*slangpy.rays"):
+        m.plain.ray_tracing([])(1.0)

@@ -1,5 +1,6 @@
 // Resources that a call binds: buffers, samplers, textures whole or texel by texel.
 #include "call/write/writing.h"
+#include "device/acceleration.h"
 #include "device/resource.h"
 #include "values/texture.h"
 
@@ -110,6 +111,11 @@ void write_kind(Writing& w, size_t index, const ResourceSpec& resource)
         auto* sampler = nb::cast<Sampler*>(nb::handle(leaf.object));
         check_device(w, index, *sampler, "the sampler");
         return bind(w, resource, sampler);
+    }
+    if (leaf.kind == ValueKind::acceleration_structure) {
+        auto* structure = nb::cast<AccelerationStructure*>(nb::handle(leaf.object));
+        check_device(w, index, *structure, "the acceleration structure");
+        return bind(w, resource, structure);
     }
     if (leaf.packed && leaf.kind == ValueKind::list && !resource.element.layout)
         return bind(w, resource, packed_buffer(w, w.spec(index), resource.element, leaf).get());

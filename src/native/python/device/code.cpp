@@ -2,6 +2,7 @@
 #include "python/device/bindings.h"
 
 #include "device/compile_ahead.h"
+#include "device/ray_tracing.h"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
@@ -195,14 +196,17 @@ void bind_code(nb::module_& m, nb::class_<Device, Object>& cls)
              nb::arg("optimization"), "Texts with this beginning will be compiled soon: gets ready for them.")
         .def(
             "create_kernel",
-            [](Device& d, const nb::bytes& code, ref<ProgramLayout> layout, std::string label) {
+            [](Device& d, const nb::bytes& code, ref<ProgramLayout> layout, std::string label, RayTracingPipeline* rays,
+               ShaderTable* table) {
                 check_open(&d);
                 const std::string_view view(static_cast<const char*>(code.data()), code.size());
                 ++d.kernel_count;
-                const KernelDesc desc{view, layout, label.empty() ? layout->entry_point().name : label};
+                const KernelDesc desc{view, layout, label.empty() ? layout->entry_point().name : label, rays, table};
                 return timed(d, "pipeline", desc.label, code.size(), [&] { return d.create_kernel(desc); });
             },
-            nb::arg("code"), nb::arg("layout"), nb::arg("label") = "")
+            nb::arg("code"), nb::arg("layout"), nb::arg("label") = "", nb::arg("rays") = nb::none(),
+            nb::arg("table") = nb::none(),
+            "`rays` (a CompiledRayTracingPipeline): launches trace rays, with this shader table.")
         .def("launch", &launch, nb::arg("kernel"), nb::arg("group_count"), nb::arg("scopes"),
              nb::arg("slots") = std::vector<ref<Object>>{}, nb::arg("keep_alive") = std::vector<ref<Object>>{},
              nb::arg("stream") = NativeHandle{}, nb::arg("group_size") = nb::none(), nb::arg("shared_memory") = 0,

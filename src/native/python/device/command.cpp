@@ -1,5 +1,5 @@
 // Encoders, submission.
-#include "python/device/render.h"
+#include "python/device/rays.h"
 #include "python/integers.h"
 
 #include <nanobind/stl/array.h>
@@ -137,13 +137,6 @@ void bind_pass(nb::module_& m)
         .def("end", &ComputePassEncoder::end)
         .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
         .def("__exit__", [](ComputePassEncoder& p, nb::args) { p.end(); });
-}
-
-void not_yet(EncoderClass& cls, const char* name, const char* instead)
-{
-    cls.def(name, [name, instead](CommandEncoder&, nb::args, nb::kwargs) {
-        fail(ErrorKind::not_implemented, "CommandEncoder.", name, " is not implemented; ", instead);
-    });
 }
 
 void note_texture_state(CommandEncoder& encoder, const ref<Texture>& texture, nb::handle range)
@@ -289,8 +282,8 @@ void bind_encoder(nb::module_& m)
                 "filter: TextureFilteringMode = ...) -> None"),
         "Fills the first layer and mip of a texture or view with those of another, scaled and converted.");
     bind_render_pass(m, cls);
-    not_yet(cls, "begin_ray_tracing_pass", "use compute passes");
-    not_yet(cls, "build_acceleration_structure", "ray queries are not available yet");
+    bind_acceleration_commands(cls);
+    bind_ray_tracing_pass(m, cls);
     nb::class_<CommandBuffer, DeviceObject>(m, "CommandBuffer", nb::dynamic_attr(),
                                             "Finished commands; may be submitted again.")
         .def_prop_ro("recording_id", &CommandBuffer::recording_id, "The id of its encoder.")

@@ -6,7 +6,7 @@
 #include "device/backend.h"
 #include "device/profile.h"
 #include "null/device.h"
-#include "python/device/render.h"
+#include "python/device/rays.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -310,6 +310,17 @@ nb::list take_passes(Device& d)
     return out;
 }
 
+nb::list take_ray_commands(Device& d)
+{
+    auto* device = dynamic_cast<null::NullDevice*>(d.backend());
+    if (!device)
+        fail(ErrorKind::type, "only the null device records commands for acceleration structures");
+    nb::list out;
+    for (const null::RayRecord& record : device->take_ray_commands())
+        out.append(nb::make_tuple(record.kind, record.counts));
+    return out;
+}
+
 /// Ends a measurement: (name, start, duration, shape) of each event in the order in which the device ran them, times in
 /// seconds from the first of them; and how many found no room. Without `read`, what was measured is dropped.
 nb::tuple stop_profile(Device& device, size_t first, bool read)
@@ -365,17 +376,14 @@ void bind_private(DeviceClass& cls)
                  return out;
              })
         .def("_take_launches", &take_launches, "null device: what was launched since the last call, as dicts.")
+        .def("_take_ray_commands", &take_ray_commands,
+             "null device: (kind, counts) of what was done with acceleration structures since the last call.")
         .def("_take_passes", &take_passes, "null device: the render passes since the last call, as dicts.");
 }
 
 void bind_absent(DeviceClass& cls)
 {
     static constexpr std::pair<const char*, const char*> absent[] = {
-        {"create_ray_tracing_pipeline", "use compute kernels"},
-        {"create_shader_table", "use compute kernels"},
-        {"create_acceleration_structure", "trace rays in a compute kernel of your own"},
-        {"create_acceleration_structure_instance_list", "trace rays in a compute kernel of your own"},
-        {"get_acceleration_structure_sizes", "trace rays in a compute kernel of your own"},
         {"create_surface", "copy results with to_numpy()"},
     };
     for (auto [name, instead] : absent)
@@ -396,6 +404,7 @@ void bind_device(nb::module_& m)
     bind_device_descs(m);
     bind_render_enums(m);
     bind_render_descs(m);
+    bind_ray_descs(m);
     m.def(
         "_device_desc",
         [](nb::args args, nb::kwargs kwargs) { return Fields<PyDeviceDesc>::from_arguments(args, kwargs, "Device"); },
@@ -416,6 +425,8 @@ void bind_device(nb::module_& m)
     bind_creation(cls);
     bind_code(m, cls);
     bind_render_pipeline(m, cls);
+    bind_acceleration_structures(m, cls);
+    bind_ray_tracing(m, cls);
     bind_state(cls);
     bind_work(cls);
     bind_private(cls);

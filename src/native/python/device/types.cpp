@@ -184,7 +184,7 @@ void bind_general_enums(nb::module_& m)
     auto log_level = nb::enum_<LogLevel>(m, "LogLevel", nb::is_arithmetic());
     values(log_level, {"none", "debug", "info", "warn", "error", "fatal"});
     auto query = nb::enum_<QueryType>(m, "QueryType", nb::is_arithmetic());
-    values(query, {"timestamp"});
+    values(query, {"timestamp", "acceleration_structure_compacted_size", "acceleration_structure_current_size"});
     auto feature = nb::enum_<Feature>(m, "Feature", nb::is_arithmetic(), "What a device may be able to do.");
     uint32_t number = 0;
     for (const char* name : feature_names)

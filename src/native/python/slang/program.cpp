@@ -5,6 +5,10 @@
 #include "slang/reflection/reflection.h"
 #include "slang/type_layout.h"
 
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
 #include <numeric>
 
 namespace spy {
@@ -189,6 +193,53 @@ void bind_entry_point_class(nb::module_& m)
         });
 }
 
+/// Bytes of a type without padding; 0 where it holds what has no bytes.
+uint64_t packed_size(slang::TypeReflection* type)
+{
+    using Kind = slang::TypeReflection::Kind;
+    switch (type->getKind()) {
+    case Kind::Struct: {
+        uint64_t size = 0;
+        for (unsigned i = 0; i < type->getFieldCount(); ++i)
+            size += packed_size(type->getFieldByIndex(i)->getType());
+        return size;
+    }
+    case Kind::Array: return type->getElementCount() * packed_size(type->getElementType());
+    case Kind::Vector:
+    case Kind::Matrix:
+    case Kind::Scalar: {
+        const uint64_t count = std::max(type->getRowCount(), 1u) * std::max(type->getColumnCount(), 1u);
+        const ScalarInfo& info = scalar_info(scalar_of(type));
+        return count * info.size;
+    }
+    default: return 0;
+    }
+}
+
+using RaySizes = std::tuple<std::string, std::string, std::pair<uint64_t, uint64_t>>;
+
+std::vector<RaySizes> ray_sizes(const ShaderProgram& self)
+{
+    const Compiler::Lock lock(*self.session->state()->compiler);
+    slang::ProgramLayout* program = self.data->layout->program;
+    std::vector<RaySizes> out;
+    for (size_t i = 0; i < self.data->entry_points.size(); ++i) {
+        slang::EntryPointReflection* entry = program->getEntryPointByIndex(i);
+        std::pair<uint64_t, uint64_t> sizes{};
+        for (unsigned k = 0; k < entry->getParameterCount(); ++k) {
+            slang::TypeLayoutReflection* type = entry->getParameterByIndex(k)->getTypeLayout();
+            for (unsigned c = 0; c < type->getCategoryCount(); ++c) {
+                if (type->getCategoryByIndex(c) == slang::ParameterCategory::RayPayload)
+                    sizes.first = packed_size(type->getType());
+                if (type->getCategoryByIndex(c) == slang::ParameterCategory::HitAttributes)
+                    sizes.second = packed_size(type->getType());
+            }
+        }
+        out.emplace_back(entry->getName(), stage_name(ShaderStage(entry->getStage())), sizes);
+    }
+    return out;
+}
+
 using ProgramClass = nb::class_<ShaderProgram, Object>;
 
 void bind_program_code(ProgramClass& cls)
@@ -257,6 +308,9 @@ void bind_program_class(nb::module_& m)
                      nb::is_weak_referenceable(), "Modules and entry points linked into one.");
     cls.def("__repr__",
             [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
+        .def("ray_sizes", &ray_sizes,
+             "(name, stage, (bytes of the payload, bytes of the attributes)) of each ray-tracing entry point, without "
+             "padding.")
         .def_prop_ro("session", [](const ShaderProgram& self) { return self.session; })
         .def_prop_ro("device", [](const ShaderProgram& self) { return self.device; })
         .def_prop_ro("layout", [](ShaderProgram& self) { return reflection_of(*self.session, self.data->layout); })

@@ -35,6 +35,7 @@ nb::object walk_as(Walk& w, PyObject* value, const ClassEntry& entry)
                             ValueKind::texture_view);
     case ValueClass::sampler: return walk_simple(w, value, ValueKind::sampler, 'S');
     case ValueClass::descriptor_handle: return walk_simple(w, value, ValueKind::descriptor_handle, 'H');
+    case ValueClass::acceleration_structure: return walk_simple(w, value, ValueKind::acceleration_structure, 'A');
     case ValueClass::enumeration: return walk_value(w, w.hold(nb::handle(value).attr("value")));
     case ValueClass::get_this: return walk_get_this(w, value);
     case ValueClass::foreign_array: return walk_foreign(w, value);

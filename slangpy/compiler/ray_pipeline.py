@@ -1,0 +1,36 @@
+"""Programs of ray-tracing entry points in executable form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _native
+from .kernel import compile_stage
+from .text.globals_used import all_used_slots
+
+__all__ = ["check_payloads", "compile_pipeline"]
+
+
+def compile_pipeline(
+    device: Any, program: Any, desc: _native.RayTracingPipelineDesc, layout: Any, label: str
+) -> tuple[_native.CompiledRayTracingPipeline, tuple[int, ...] | None]:
+    """The native pipeline, and the slots of the layout that its code uses where that is known."""
+    stages = [compile_stage(device, program, i, name) for i, name in enumerate(program.entry_point_names)]
+    compiled = device._create_ray_tracing_pipeline(desc, layout, [executable for executable, _ in stages], label)
+    used = [all_used_slots(text, device.compile_target.format, layout) for _, text in stages]
+    known = [slots for slots in used if slots is not None]
+    return compiled, tuple(sorted(set().union(*known))) if len(known) == len(used) else None
+
+
+def check_payloads(call: str, program: Any, desc: _native.RayTracingPipelineDesc) -> None:
+    """ValueError where a payload or attributes of the program are larger than what was stated."""
+    for name, stage, (payload, attributes) in program.ray_sizes():
+        for what, field, size in (
+            ("payload", "max_ray_payload_size", payload),
+            ("attributes", "max_attribute_size", attributes),
+        ):
+            stated = getattr(desc, field)
+            if size > stated:
+                raise ValueError(
+                    f"{call}: the {what} of '{name}' ({stage}) take {size} bytes, but {field} is {stated}"
+                )
