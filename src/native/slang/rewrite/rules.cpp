@@ -13,6 +13,7 @@
 #include "slang/rewrite/rules/diagonals.h"
 #include "slang/rewrite/rules/do_loops.h"
 #include "slang/rewrite/rules/elements.h"
+#include "slang/rewrite/rules/fall_through.h"
 #include "slang/rewrite/rules/inline.h"
 #include "slang/rewrite/rules/inouts.h"
 #include "slang/rewrite/rules/method_derivatives.h"
@@ -61,6 +62,13 @@ void sequences(EditedText& text, const RuleContext& context)
     on_tree<without_chains>(text, context);
     on_tree<without_chains>(text, context); // `w.x = z = x.y = a;`
 }
+void fall_through(EditedText& text, const RuleContext& context)
+{
+    for (size_t last = 0; text.text().size() != last;) { // one inside of another comes after it
+        last = text.text().size();
+        text.apply(repeat_next_cases(context.parsed(text)));
+    }
+}
 void remainders(EditedText& text, const RuleContext& context)
 {
     if (context.has_remainders)
@@ -108,6 +116,9 @@ const std::vector<Rule> table = {
       "which are mended",
       "v.y = a, w.x = v.y * b;", "", "", reshape},
      sequences},
+    {{"fall-through", ".bwds of a switch crashes where a case with statements runs on into the next one",
+      "switch (n) { case 1: x *= a; default: x *= b; }", "", "", reshape},
+     fall_through},
     {{"accumulations", "a loop that only adds up needs [MaxIters(n)], and .bwds keeps what each of n trips loads",
       "for (uint i = 0; i < n; i++) sum += w[i] * x[i];", "", "", reshape},
      accumulations},
