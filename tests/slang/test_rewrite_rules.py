@@ -69,6 +69,7 @@ FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
     "accumulations": _terms,
     "steps-in-conditions": _trips,
     "run-time-counters": _trips,
+    "endless-loops": _trips,
     "nested-loops": lambda a, b, v, n: _trips(a, b, v, 10),
     "do-counters": _trips,
     "do-continue": lambda a, b, v, n: v[0] * b,

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...base import libslang
+from ..rewrites import define_lines
 from .sources import sources_of, texts_of
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def known_facts_of(loaded: Any) -> TextFacts:
     """The same of those texts of a module's code that are at hand; parsed once."""
     found: TextFacts | None = getattr(loaded, "_facts", None)
     if found is None:
-        found = loaded._facts = TextFacts("\n".join(filter(None, texts_of(loaded))))
+        found = loaded._facts = TextFacts("\n".join([*filter(None, texts_of(loaded)), _defines_of(loaded)]))
     return found
 
 
@@ -116,8 +117,14 @@ def mended_facts_of(loaded: Any) -> TextFacts:
     found: TextFacts | None = getattr(loaded, "_mended_facts", None)
     if found is None:
         texts = [libslang.rewrite_alone(text, _MENDED) for text in filter(None, texts_of(loaded))]
-        found = loaded._mended_facts = TextFacts("\n".join(texts))
+        found = loaded._mended_facts = TextFacts("\n".join([*texts, _defines_of(loaded)]))
     return found
+
+
+def _defines_of(loaded: Any) -> str:
+    """Macros that the session defines, as lines, which stand behind the texts so that these keep their places."""
+    desc = getattr(loaded.session, "_desc", None)  # none: a session of kernels, whose macros are asked for otherwise
+    return "" if desc is None else define_lines(desc.compiler_options.defines)
 
 
 def asks_position(module: Any, preludes: Iterable[str]) -> bool:

@@ -194,6 +194,13 @@ def sums_of_sums(a: float, b: float, v: Vector, n: int) -> float:
     return sum(row * row for row in rows) * (a - sum(rows))
 
 
+def endless_down(a: float, b: float, v: Vector, n: int) -> float:
+    s = endless(a, b, v, n)
+    for k in range(n - 1, -1, -1):
+        s = s if k == 1 else s * b + v[1] * k
+    return -2 * s
+
+
 # --- declarations.slang
 def nested_generics(a: float, b: float, v: Vector, n: int) -> float:
     product = a * (v[0] * v[2] + v[1] * v[0] + v[2] * v[1])
@@ -299,6 +306,7 @@ FORMULAS: dict[str, dict[str, Any]] = {
         "loops_side_by_side": loops_side_by_side,
         "deferred": deferred,
         "sums_of_sums": sums_of_sums,
+        "endless_down": endless_down,
     },
     "declarations": {
         "nested_generics": nested_generics,

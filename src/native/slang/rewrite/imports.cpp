@@ -136,6 +136,12 @@ std::string ImportMap::find(const SourceImport& import, const std::string& folde
     return {};
 }
 
+std::shared_ptr<const ParsedSource> ImportMap::parsed(std::string text) const
+{
+    return std::make_shared<const ParsedSource>(std::move(text), std::vector<const syntax::Scopes*>(),
+                                                m_defines.tree().macros());
+}
+
 const ImportMap::Known* ImportMap::known(const std::string& key)
 {
     const auto found = m_known.find(key);
@@ -144,8 +150,7 @@ const ImportMap::Known* ImportMap::known(const std::string& key)
     const std::string text = read_file(key);
     const bool is_users = !is_library(key);
     return &(m_known[key] = {summarize(text), fs::path(key).parent_path().string(),
-                             is_users ? functions_of(text) : nullptr,
-                             is_users ? std::make_shared<const ParsedSource>(text) : nullptr});
+                             is_users ? functions_of(text) : nullptr, is_users ? parsed(text) : nullptr});
 }
 
 void ImportMap::collect(const std::string& key, Surroundings& found, std::set<std::string>& seen)
@@ -174,9 +179,9 @@ Surroundings ImportMap::around(std::string_view source, const std::string& name,
     const std::lock_guard guard(m_mutex);
     const std::string key = name.empty() ? canonical_path(path) : "text:" + name;
     const std::string folder = fs::path(name.empty() ? key : canonical_path(path)).parent_path().string();
-    const Known& own = m_known[key] = {summarize(source), folder, functions_of(source),
-                                       std::make_shared<const ParsedSource>(std::string(source))};
+    const Known& own = m_known[key] = {summarize(source), folder, functions_of(source), parsed(std::string(source))};
     Surroundings found;
+    found.macros = m_defines.tree().macros();
     found.declared = own.summary.declared;
     for (size_t i = 0; i < own.summary.imports.size(); ++i) {
         const SourceImport& import = own.summary.imports[i];

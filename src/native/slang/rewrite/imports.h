@@ -60,7 +60,7 @@ struct Surroundings {
     bool has_library = false;                    ///< our library is imported
     FunctionTables functions;                    ///< of the imported ones that declare differentiable functions
     std::vector<std::shared_ptr<const ParsedSource>> imported; ///< the user's, whether differentiable or not
-    std::vector<syntax::Macro> macros;                         ///< of included files
+    std::vector<syntax::Macro> macros;                         ///< of the session and of included files
     std::map<size_t, std::string> cyclic; ///< files of those of its own imports that lead back to it, by number
 };
 
@@ -71,9 +71,11 @@ std::vector<Edit> name_cyclic_imports(std::string_view source, const Surrounding
 /// Follows imports over files and over modules made of text, as the compiler will. Files are read once.
 class ImportMap {
 public:
-    ImportMap(std::vector<std::string> include_paths, std::vector<std::string> library_paths)
+    /// defines: lines that stand in front of every source.
+    ImportMap(std::vector<std::string> include_paths, std::vector<std::string> library_paths, std::string defines)
         : m_include_paths(std::move(include_paths)),
-          m_library_paths(std::move(library_paths))
+          m_library_paths(std::move(library_paths)),
+          m_defines(std::move(defines))
     {
     }
     /// name: of a module made of text, else empty. path: of its file, or one in the folder that imports start from.
@@ -88,11 +90,13 @@ private:
     };
     /// Key of the file or text that an import names; empty where there is none.
     std::string find(const SourceImport& import, const std::string& folder, std::string* file = nullptr) const;
+    std::shared_ptr<const ParsedSource> parsed(std::string text) const;
     const Known* known(const std::string& key);
     bool is_library(std::string_view path) const;
     void collect(const std::string& key, Surroundings& found, std::set<std::string>& seen);
 
     std::vector<std::string> m_include_paths, m_library_paths;
+    ParsedSource m_defines;
     std::mutex m_mutex;
     std::map<std::string, Known> m_known; ///< by path; texts by "text:" and their name
 };

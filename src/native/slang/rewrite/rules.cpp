@@ -13,6 +13,7 @@
 #include "slang/rewrite/rules/diagonals.h"
 #include "slang/rewrite/rules/do_loops.h"
 #include "slang/rewrite/rules/elements.h"
+#include "slang/rewrite/rules/endless_loops.h"
 #include "slang/rewrite/rules/fall_through.h"
 #include "slang/rewrite/rules/inline.h"
 #include "slang/rewrite/rules/inouts.h"
@@ -128,6 +129,10 @@ const std::vector<Rule> table = {
     {{"run-time-counters", ".bwds of a loop whose counter begins with a run-time value does not compile",
       "[MaxIters(8)] for (int i = n; i > 0; i--) x *= a;", "", "", reshape},
      on_tree<move_counter_steps>},
+    {{"endless-loops",
+      ".bwds of a loop without a condition that steps a counter from a run-time value before it ends does not compile",
+      "[MaxIters(8)] for (;;) { x *= a; i--; if (i <= 0) break; }", "", "", reshape},
+     on_tree<hide_early_steps>},
     {{"nested-loops", "the states of nested loops are sized in one order and indexed in the other: wrong gradients",
       "for (int i = 0; i < 2; i++) for (int j = 0; j < 5; j++) x *= a;", "", "", reshape},
      on_tree<make_room_in_nests>},
