@@ -30,7 +30,7 @@ bool always_leaves(const Tree& tree, NodeId n)
 }
 
 /// Whether statements may stand twice.
-bool may_repeat(const Tree& tree, NodeId block)
+bool may_stand_twice(const Tree& tree, NodeId block)
 {
     for (const NodeId n : tree.inside(block))
         if (tree.is(n, Kind::label) || (tree.is(n, Kind::variables) && is_marked(tree, n, "static")))
@@ -117,7 +117,7 @@ std::vector<Edit> repeat_next_cases(const ParsedSource& source)
     for (const NodeId function : differentiable_functions(source))
         for (const NodeId n : tree.inside(function)) {
             const bool is_switch = tree.is(n, Kind::switch_) && tree.token(tree[n].main) == "switch";
-            if (!is_switch || (changed != none && tree.holds(changed, n)) || !may_repeat(tree, n) ||
+            if (!is_switch || (changed != none && tree.holds(changed, n)) || !may_stand_twice(tree, n) ||
                 hides_variables(source.scopes(), n))
                 continue;
             const std::vector<Edit> found = Switch(tree, n).edits();
