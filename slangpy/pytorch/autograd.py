@@ -229,25 +229,19 @@ def _recipe_of(view: PlanView) -> _Recipe:
 
 
 def _replay(call: Any, saved: Sequence[Any], needs: Sequence[bool], seed: Any) -> list[Any]:
-    """The gradients of the inputs, None where not needed."""
+    """The gradients of the inputs, None where not needed. torch takes each to the type and the device of its input."""
     saved, seed = call.checked(saved), call.checked_seed(seed)
     values: list[Any] = list(saved)
     grads: list[Any] = [None] * len(needs)
-    rounded: list[int] = []
     for number, place in enumerate(call.places):
         if needs[number]:
             tensor = values[place]
             if tensor.dim() == 0 and tensor.device != seed.device:  # a CPU number beside CUDA tensors
                 tensor = tensor.to(seed.device)
-                rounded.append(number)
-            elif tensor.dtype in _NARROW:
-                rounded.append(number)
             grads[number] = grad = _gradient_of(tensor)
             values[place] = _native.TorchPair(tensor, grad, fresh=True)
     values.append(_native.TorchPair(None, None, seed))
     _run_backward(call, call.kwargs, values)
-    for number in rounded:
-        grads[number] = grads[number].to(saved[call.places[number]])
     return grads
 
 

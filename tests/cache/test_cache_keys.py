@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import slangpy as spy
+from slangpy.compiler.cache import digest
 from slangpy.config import config
 from slangpy.plan import compile as compile_stage
 
@@ -96,3 +97,10 @@ def test_broadcast_after_plain_is_right(module: spy.Module) -> None:
     with builds(0):
         for a, b in ((x, x), (x[:, ::2], x[:, 1::2]), (x[:1], x), (x[:, :1], x)):
             assert np.array_equal(module.add(a, b, _result="numpy"), a + b)
+
+
+def test_digests_tell_parts_apart() -> None:
+    """The end of one part is not the begin of the next."""
+    parts = [("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""), ("", "abc"), (b"ab", b"c", b"")]
+    assert len({digest(*given) for given in parts}) == len(parts)
+    assert digest("ab", b"c") == digest(b"ab", "c")

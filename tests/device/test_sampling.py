@@ -38,10 +38,11 @@ void main(uint3 thread : SV_DispatchThreadID, StructuredBuffer<float4> at, RWStr
     o[5 * n + i] = plane.SampleGrad(s, p.xy, float2(exp2(p.w) / 13, 0), float2(0, exp2(p.w - 1) / 9));
     o[6 * n + i] = cube.SampleLevel(s, 2 * p.xyz - 1, 0);
     o[7 * n + i] = depth.GatherCmp(c, p.xy, p.z);
+    o[8 * n + i] = plane.Load(int3(i % 13, i / 13 % 9, 0));
 }
 """
 N = 230
-ROWS = 8
+ROWS = 9
 
 
 def mips_of(size: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -123,6 +124,7 @@ class Case:
         channels = spy.get_format_info(self.format).channel_count
         color = np.where(np.arange(4) < channels, border, [0, 0, 0, 1])
         settings = {"modes": self.modes, "linear": self.linear, "bias": self.bias, "lods": self.lods}
+        self.texels = plane[0]
         self.flat = Model(plane, border=color, **settings)
         self.deep = Model(volume, border=color, **settings)
         self.shadow = Model(depth, border=np.array([border[0], 0, 0, 1]), **settings, compare=COMPARE[self.function])
@@ -140,6 +142,7 @@ class Case:
                 self.flat.sample(at, gradient),
                 np.zeros((N, 4)),
                 self.shadow.footprint(at)[..., 0],
+                self.texels[np.arange(N) // 13 % 9, np.arange(N) % 13],
             ]
         )
 
@@ -162,7 +165,7 @@ def test_filters_agree_with_numpy_on_the_cpu() -> None:
     for seed in range(44):
         case = Case(device, seed)
         found, expected = run(device, program, case, cube), case.expected()
-        for row in (0, 1, 2, 3, 4, 5, 7):
+        for row in (0, 1, 2, 3, 4, 5, 7, 8):
             same_level = np.ones(N, bool)
             if row == 5:  # the level comes out of a logarithm: leave out where it decides about a filter
                 lod = np.clip(case.at[:, 3].astype(float) + case.bias, *case.lods)
@@ -207,6 +210,7 @@ def test_filters_agree_with_numpy_on_gpus(device: spy.Device) -> None:
                     good &= np.abs(u * 2 - np.round(u * 2)) > 0.02
             error = np.abs(found[row] - expected[row])[good].max()
             assert good.sum() > N / 4 and error < 0.03, f"seed {seed}, {case.format}, row {row}: {error}"
+        np.testing.assert_allclose(found[8], expected[8], 0, 1e-6, err_msg=f"seed {seed}, {case.format}, texels")
 
 
 VIEWED = """

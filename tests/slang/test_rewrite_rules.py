@@ -1,6 +1,6 @@
 """The faults of Slang in the table of rules: with its rule, each gives the right numbers; without, Slang is still wrong.
 
-rules/<rule>/ holds the fault's source, the text after the rule, and inputs with the right numbers, which are those of the
+rules/<fault>/ holds the fault's source, the text after the rule, and inputs with the right numbers, which are those of the
 formulas below. `python tests/slang/test_rewrite_rules.py` writes numbers.json and after.slang of all, for a reader to look at.
 """
 
@@ -88,6 +88,8 @@ FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
     "fmod-gradient": lambda a, b, v, n: fmod(a * 3, b) + b * v[0],
 }
 """What the function in fault.slang is, in Python."""
+RULES = {fault: fault for fault in FORMULAS} | {fault: "parts" for fault in FORMULAS if fault.startswith("parts-")}
+"""The rule against a fault."""
 OTHERS = {"cyclic-imports", "method-derivatives", "second-derivatives"}
 """Rules with tests of their own below."""
 
@@ -120,14 +122,14 @@ def test_numbers_are_those_of_the_formula(rule: str) -> None:
 @pytest.mark.parametrize("rule", FORMULAS)
 def test_the_text_after_the_rule(rule: str) -> None:
     after = (FOLDER / rule / "after.slang").read_text("utf-8")
-    assert rewrite_alone(source_of(rule), [rule]) == after
+    assert rewrite_alone(source_of(rule), [RULES[rule]]) == after
     assert after != source_of(rule)
 
 
 @pytest.mark.null
 def test_each_rule_has_a_proof() -> None:
     assert {path.name for path in FOLDER.iterdir() if path.is_dir()} == FORMULAS.keys() | OTHERS
-    assert {rule.name for rule in rules()} == FORMULAS.keys() | OTHERS
+    assert {rule.name for rule in rules()} == set(RULES.values()) | OTHERS
 
 
 @cache
@@ -150,7 +152,7 @@ def _without(rule: str, device: str) -> Numbers | str:
     """What a process of its own gives without the rule, or why it gives nothing."""
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("rule_numbers.py")), rule, device],
-        env={**os.environ, "SLANGPY_REWRITES": f"-{rule}"}, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "SLANGPY_REWRITES": f"-{RULES[rule]}"}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     if done.returncode:
         return done.stderr
@@ -280,7 +282,7 @@ def test_second_derivatives_without_the_rule(monkeypatch: pytest.MonkeyPatch) ->
 def _write() -> None:
     for rule, formula in FORMULAS.items():
         (FOLDER / rule / "numbers.json").write_text(json.dumps(_right(formula)) + "\n", encoding="utf-8")
-        (FOLDER / rule / "after.slang").write_text(rewrite_alone(source_of(rule), [rule]), encoding="utf-8")
+        (FOLDER / rule / "after.slang").write_text(rewrite_alone(source_of(rule), [RULES[rule]]), encoding="utf-8")
 
 
 if __name__ == "__main__":

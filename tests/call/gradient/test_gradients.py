@@ -192,6 +192,17 @@ def test_sliding_window(device, m):
     check(x.grad, (np.arange(n) % 7) * count)
 
 
+def test_windows_that_share_their_ends(device, m):
+    """A stride that is just what the dimensions below it reach."""
+    n = 2000
+    values = np.arange(2 * n + 1) % 5
+    x = with_grad(device, values)
+    m.power.bwds(x.view((n, 3), (2, 1)), 0.5, _result=seeded(device, np.ones((n, 3))))
+    count = np.ones(2 * n + 1)
+    count[2:-1:2] = 2
+    check(x.grad, values * count)
+
+
 def test_one_tensor_twice(device, m):
     x = with_grad(device, [1, 2, 3, 4])
     m.power.bwds(x, x, _result=seeded(device, ONES))

@@ -48,6 +48,7 @@ FORMS = {
     "capitals": f"int K = n - 1; {M} m[K][K] = a * b; {R}",
     "parameters": f"{M} m[n][n] = a * b; {R}",
     "a loop": f"{M} {LOOP} m[i][i] = m[i][i] * a + b; {R}",
+    "a loop that stays one": f"{M} [unroll] for (int i = 0; i < 2; i++) m[i][i] = m[i][i] * a + b; {R}",
     "a loop of 3": f"{T} [MaxIters(4)] for (int i = 0; i < n + 2; i++) {{ t[i][i] = sin(t[i][i] * a); t[i][(i + 1) % 3] *= b; }} "
     "return t[0][0] * t[1][1] + t[2][2] * t[0][1] + t[1][2];",
     "a unit matrix": "float4x4 u = float4x4(0.0f); [MaxIters(4)] for (int i = 0; i < 4; i++) { int j = i; u[i][j] = v[i % 3]; } "

@@ -54,6 +54,8 @@ BODIES = {
     "else y[1].p *= b; return x[0].p * x[0].q.y * y[1].p + y[1].q.y * y[0].p * x[1].p;",
     "arrays by name": "Pairs x; x[0].p = a; x[0].q = v.xy; x[1] = x[0]; Pairs y = x; if (a > b) x[0].q.y *= a; else y[1].p *= b; "
     "return x[0].p * x[0].q.y * y[1].p + y[1].q.y * y[0].p * x[1].p;",
+    "structs of a function": f"let h = a; var x = made(h, v); var y = made(b, v.yzx); if (a > b) y.p *= h; else x.q.y *= b; {OF_STRUCTS}",
+    "parts beside one another": f"{STRUCTS}x.p = a; x.q.y = b; y.q = v.yz; if (a > b) {{ x.q.x = b; x.p *= a; }} else {{ y.p = a; y.q.x *= b; }} {OF_STRUCTS}",
     "integers": "int2 i = int2(n, 0), j = int2(0, n); if (a > b) i.y = n + 1; else j.x = n * 2; return v[i.x] * v[i.y] + v[j.x] * v[j.y];",
     "bools": "bool2 i = bool2(n > 0, n < 0), j = bool2(n < 0, n > 0); if (a > b) i.y = n > -1; else j.x = n > -2; "
     "return (i.x ? a : b) * (i.y ? b : v.x) + (j.x ? v.y : b) * (j.y ? v.z : a);",
@@ -79,6 +81,7 @@ typedef float2 Two;
 typedef P Same;
 typedef P Pairs[2];
 [Differentiable] void change(float a, inout float y) { y = a * y; }
+[Differentiable] P made(float a, float3 v) { P r = { a, v.xy }; return r; }
 [Differentiable] void give(float a, out float y) { y = a * a; }
 [Differentiable] void both(inout float2 x, inout float2 y, float a, float b) { if (a > b) x.y *= a; else y.x *= b; }
 [Differentiable] vector<T, 2> generic<T : __BuiltinFloatingPointType>(vector<T, 2> x, vector<T, 2> y, T a, T b)

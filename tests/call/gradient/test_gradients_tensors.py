@@ -326,3 +326,37 @@ def test_vector_matrix_and_array_elements(device, m):
     tb = with_grad(device, v, element="float[3]")
     m.of_array.bwds(spy.grid((4,)), tb, _result=seeded(device, ONES))
     check(tb.grad, np.stack([v[:, 2], 0 * v[:, 0], v[:, 0]], axis=1))
+
+
+# --- the gradient that a tensor has
+def test_vectors_of_a_wider_tensor_add_to_their_gradient(device):
+    """Parameters that take a dimension of the tensor: what its gradient holds stays."""
+    f = spy.Module.load_from_source(device, "squares", "[Differentiable] float squares(float3 v) { return dot(v, v); }")
+    values = RNG.standard_normal((33, 3)).astype(np.float32)
+    x = with_grad(device, values)
+    x.grad.copy_from_numpy(np.full((33, 3), 5, np.float32))
+    seed = RNG.standard_normal(33)
+    f.squares.bwds(x, _result=seeded(device, seed))
+    check(x.grad, 5 + 2 * values.astype(np.float64) * seed[:, None])
+
+
+@pytest.mark.parametrize("order", [("half", "float"), ("float", "half")])
+def test_each_type_of_gradient_has_its_own_kernel(device, order):
+    if not device.has_feature(spy.Feature.half):
+        pytest.skip("no half on this device")
+    name = "of_" + "_".join(order)
+    m = spy.Module.load_from_source(device, name, "[Differentiable] half square(half x) { return x * x; }")
+    for dtype in order:
+        gradient = spy.Tensor.zeros(device, (9,), dtype=dtype)
+        x = tensor(device, np.arange(9), "half").with_grads(grad_out=gradient)
+        m.square.bwds(x, _result=seeded(device, np.ones(9), "half"))
+        same(gradient, 2.0 * np.arange(9))
+
+
+def test_a_gradient_of_another_shape_is_refused(device, m):
+    x, other = with_grad(device, [1, 2, 3, 4]), tensor(device, np.zeros(3))
+    with pytest.raises(ValueError, match=r"Invalid shape of output gradient: Expected .4.*, received .3"):
+        x.grad_out = other
+    spy.Tensor.__mro__[-2].grad_out.__set__(x, other)  # past that check: nothing is written beyond the gradient
+    with pytest.raises(ValueError, match=r"the grad_out of argument x has shape .3., but its tensor has shape .4."):
+        m.power.bwds(x, 0.5, _result=seeded(device, ONES))

@@ -147,6 +147,7 @@ def test_tensors(module: Any, device: Any) -> None:
     field, out = tensor(device, 2, 3), spy.Tensor.zeros(device, (4,), dtype="float")
     assert module.field_at.set(field=field)(1, 2) == 5
     assert module.field_at.set(field=field.permute(1, 0))(2, 1) == 5  # a view, through its strides
+    assert [module.field_at.set(field=field[1:, 1:])(0, i) for i in range(2)] == [4, 5]  # and from its first element on
     module.put.set(target=out)([0, 3], [1.0, 2.0])
     assert plain(out) == [1, 0, 0, 2]
 

@@ -70,3 +70,13 @@ def test_dimension_beyond_32_bits(device):
     wide = small.view((1,)).broadcast_to((2**32,))
     with pytest.raises(ValueError, match=r"argument t has a dimension of 4294967296 elements.*pass parts"):
         m.gather(0, wide)
+
+
+def test_elements_far_apart(device, module):
+    """A view whose offsets would wrap, in 32 bits, to elements before its first."""
+    x = spy.Tensor.zeros(device, (2**31 + 3 * 2**30 + 1,), "uint8_t")
+    view = x[2**31 :: 2**30]
+    module.plus(np.arange(1, 5, dtype=np.uint8), 1, _result=view)
+    assert [x[2**31 + i * 2**30].item() for i in range(4)] == [2, 3, 4, 5]
+    assert [x[0].item(), x[2**30].item()] == [0, 0]
+    assert module.plus(view, 1, _result="numpy").tolist() == [3, 4, 5, 6]

@@ -234,5 +234,24 @@ def test_types_of_paths() -> None:
         "t[0]": "structure differentiable", "o": "memory", "g": "generic differentiable", "u": "generic", "j": "interface differentiable",
         "m": "array float differentiable", "m[0]": "array float differentiable", "m[0][1]": "scalar float differentiable",
         "p": "matrix float differentiable", "p[0]": "vector float differentiable", "e": "scalar discrete", "q": "memory",
-        "w": "unknown", "b": "vector discrete", "b.x": "scalar discrete", "l": "unknown", "r[0].y": "scalar float differentiable",
+        "w": "unknown", "b": "vector discrete", "b.x": "scalar discrete", "l": "scalar discrete", "r[0].y": "scalar float differentiable",
     }  # fmt: skip
+
+
+def test_types_of_values() -> None:
+    values = {
+        "a": ("v.xy * 2", "vector float differentiable"), "b": ("2 * n + n", "scalar discrete"), "c": ("n < 2.5", "scalar discrete"),
+        "d": ("sin(x) * 2 + n", "scalar float differentiable"), "e": ("sin(v)", "unknown"), "g": ("dot(v, v)", "scalar float differentiable"),
+        "h": ("n > 0 ? s : made(x)", "structure differentiable"), "i": ("float2[2](v.xy, v.yz)", "array float differentiable"),
+        "j": ("(n, made(x).q[1])", "scalar float differentiable"), "k": ("s + s", "unknown"), "l": ("twice(x)", "unknown"),
+        "m": ("(half)n", "scalar float differentiable"), "o": ("-x + 1", "scalar float differentiable"), "p": ("d + e", "unknown"),
+        "r": ("x * v", "vector float differentiable"), "t": ("0xEF", "scalar discrete"), "u": ("diffPair(x, x)", "unknown"),
+    }  # fmt: skip
+    declared = " ".join(f"let {name} = {value};" for name, (value, _) in values.items())
+    source = f"""
+    struct S : IDifferentiable {{ float2 q; }}
+    S made(float x) {{ }}
+    float twice(float x) {{ }} float2 twice(float2 x) {{ }}
+    void f(S s, float x, float3 v, int n) {{ {declared} {"; ".join(values)}; }}"""
+    found = syntax_types(source, "f", [])
+    assert {name: found[name] for name in values} == {name: type for name, (_, type) in values.items()}

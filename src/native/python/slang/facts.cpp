@@ -38,7 +38,7 @@ void bind_function_facts(nb::module_& m)
         .def_ro("direction", &FunctionFacts::Parameter::direction, "in, out, inout or ref.")
         .def_ro("is_no_diff", &FunctionFacts::Parameter::is_no_diff, "Whether it says no_diff.");
     nb::class_<FunctionFacts::Loop>(facts, "Loop", "One loop.")
-        .def_ro("is_unrolled", &FunctionFacts::Loop::is_unrolled, "Whether it says [ForceUnroll] or [unroll].")
+        .def_ro("is_unrolled", &FunctionFacts::Loop::is_unrolled, "Whether it says [ForceUnroll].")
         .def_ro("max_iters", &FunctionFacts::Loop::max_iters, "What stands in [MaxIters(...)]; empty without.");
     nb::class_<LostShare>(m, "LostShare", "Two uses of one variable of which a reverse derivative may lose a share.")
         .def_ro("function", &LostShare::function, "The function that has them.")

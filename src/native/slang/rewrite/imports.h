@@ -2,14 +2,14 @@
 // What a source declares and imports, read off its words: which names in it are the user's own, and which imports lead
 // back to it.
 #include "slang/rewrite/edits.h"
-#include "slang/rewrite/functions.h"
+#include "slang/syntax/imports.h"
 #include "slang/syntax/parser.h"
 #include "slang/syntax/scopes.h"
 
-#include <functional>
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,16 +17,9 @@
 
 namespace spy {
 
-struct SourceImport {
-    size_t begin, end; ///< of what is named, quotes included
-    std::string name;  ///< as written, without quotes
-    bool is_quoted;
-    bool is_module; ///< `import`; else the file becomes part of the source
-};
-
 struct SourceSummary {
     std::set<std::string, std::less<>> declared; ///< types
-    std::vector<SourceImport> imports;
+    std::vector<syntax::Import> imports;         ///< and what it includes
 };
 
 SourceSummary summarize(std::string_view source);
@@ -56,9 +49,8 @@ private:
 
 /// What a source sees: its own text and all that it imports.
 struct Surroundings {
-    std::set<std::string, std::less<>> declared; ///< types that are not the library's
-    bool has_library = false;                    ///< our library is imported
-    FunctionTables functions;                    ///< of the imported ones that declare differentiable functions
+    std::set<std::string, std::less<>> declared;               ///< types that are not the library's
+    bool has_library = false;                                  ///< our library is imported
     std::vector<std::shared_ptr<const ParsedSource>> imported; ///< the user's, whether differentiable or not
     std::vector<syntax::Macro> macros;                         ///< of the session and of included files
     std::map<size_t, std::string> cyclic; ///< files of those of its own imports that lead back to it, by number
@@ -83,17 +75,24 @@ public:
 
 private:
     struct Known {
+        std::string text;
         SourceSummary summary;
         std::string folder;
-        std::shared_ptr<const FunctionTable> functions; ///< null where none is differentiable
-        std::shared_ptr<const ParsedSource> parsed;     ///< null of the library's
+        std::shared_ptr<const ParsedSource> parsed; ///< null until another source imports it, and of the library's
+
+        bool imports_library() const
+        {
+            return std::any_of(summary.imports.begin(), summary.imports.end(),
+                               [](const syntax::Import& import) { return import.file() == "slangpy"; });
+        }
     };
     /// Key of the file or text that an import names; empty where there is none.
-    std::string find(const SourceImport& import, const std::string& folder, std::string* file = nullptr) const;
-    std::shared_ptr<const ParsedSource> parsed(std::string text) const;
-    const Known* known(const std::string& key);
+    std::string find(const syntax::Import& import, const std::string& folder, std::string* file = nullptr) const;
+    const Known& known(const std::string& key);
     bool is_library(std::string_view path) const;
-    void collect(const std::string& key, Surroundings& found, std::set<std::string>& seen);
+    /// Adds the keys of a source and of all that its imports lead to.
+    void reach(const std::string& key, std::vector<std::string>& reached);
+    void add(const std::string& key, Surroundings& found);
 
     std::vector<std::string> m_include_paths, m_library_paths;
     ParsedSource m_defines;

@@ -11,106 +11,8 @@
 namespace spy {
 namespace {
 
-/// Tells the colons that introduce constraints and bases from labels, conditionals and semantics.
-class ConstraintScanner {
-public:
-    /// True when a name that follows now stands in constraint position.
-    bool expects_constraint() const { return m_expects; }
-
-    void word(std::string_view text)
-    {
-        m_expects = false;
-        if (text == "case" || text == "default")
-            m_label = true;
-    }
-
-    void punctuation(std::string_view token)
-    {
-        m_expects = false;
-        const char c = token[0];
-        if (token == ":")
-            colon();
-        else if (token == "&")
-            m_expects = m_in_list || m_in_bound;
-        else if (c == ',')
-            comma();
-        else if (c == '?')
-            ++m_conditionals;
-        else if (c == '(' || c == '[' || c == '<')
-            m_open.push_back({c, m_in_list, m_in_bound}), m_in_list = m_in_bound = false;
-        else if (c == ')' || c == ']')
-            close(c == ')' ? '(' : '[');
-        else if (c == '>')
-            close_angle();
-        else if (c == ';' || c == '{' || c == '}')
-            end_statement();
-    }
-
-private:
-    struct Bracket {
-        char kind;
-        bool in_list, in_bound;
-    };
-
-    void colon()
-    {
-        if (m_label)
-            m_label = false;
-        else if (m_conditionals > 0)
-            --m_conditionals;
-        else {
-            m_expects = m_in_bound = true;
-            // `struct S : A, B` goes on after a comma; a generic parameter or a function parameter ends there
-            m_in_list = m_open.empty();
-        }
-    }
-
-    void comma()
-    {
-        m_in_bound = m_in_list;
-        m_expects = m_in_list;
-    }
-
-    void restore(const Bracket& bracket)
-    {
-        m_in_list = bracket.in_list;
-        m_in_bound = bracket.in_bound;
-    }
-
-    void close(char kind)
-    {
-        while (!m_open.empty()) {
-            const Bracket bracket = m_open.back();
-            m_open.pop_back();
-            restore(bracket);
-            if (bracket.kind == kind) // unmatched '<' above it were comparisons
-                break;
-        }
-    }
-
-    void close_angle()
-    {
-        if (!m_open.empty() && m_open.back().kind == '<') {
-            restore(m_open.back());
-            m_open.pop_back();
-        }
-    }
-
-    void end_statement()
-    {
-        m_open.clear();
-        m_in_list = m_in_bound = m_label = false;
-        m_conditionals = 0;
-    }
-
-    std::vector<Bracket> m_open;
-    bool m_expects = false, m_in_list = false, m_in_bound = false, m_label = false;
-    int m_conditionals = 0;
-};
-
-} // namespace
-
-namespace {
+using syntax::Kind, syntax::NodeId;
+using Names = std::set<std::string, std::less<>>;
 
 /// Names of our library that bring it in when a source uses them without importing it: types, generic but for two.
 bool is_plain_library_name(std::string_view word) { return word == "CallShapeInfo" || word == "Context0D"; }
@@ -185,104 +87,81 @@ private:
     std::unordered_set<std::string> m_own;
 };
 
+/// Our names for interfaces in a constraint: `ITensor<float, 1>`, `IFoo & ITensor<float, 1>`.
+void rename_bound(const syntax::Tree& tree, NodeId bound, const Names& own, std::vector<Edit>& edits)
+{
+    if (tree.is(bound, Kind::binary) && tree.main(bound) == "&") {
+        rename_bound(tree, tree.child(bound, 0), own, edits);
+        return rename_bound(tree, tree.child(bound, 1), own, edits);
+    }
+    const NodeId name = tree.is(bound, Kind::generic_use) ? tree.child(bound, 0) : bound;
+    if (tree.is(name, Kind::name) && is_interface_name(tree.main(name)) && !own.count(tree.main(name)))
+        edits.push_back({tree.begin(name), tree.begin(name) + 1, "i"});
+}
+
+/// Marks what is of tensor type and says no_diff: Slang reflects all of them so, because no tensor is a differentiable
+/// value. The mark is an attribute of the same length.
+void mark_no_diff(const syntax::Tree& tree, NodeId modifier, const Names& own, std::vector<Edit>& edits)
+{
+    const NodeId declaration = tree.parent(tree.parent(modifier)), type = tree.child(declaration, 1);
+    if (!tree.is(declaration, Kind::parameter) && !tree.is(declaration, Kind::variables))
+        return;
+    const std::string_view name = tree.main(tree.is(type, Kind::generic_use) ? tree.child(type, 0) : type);
+    if (is_generic_library_name(name) && name.ends_with("Tensor") && !own.count(name))
+        edits.push_back({tree.begin(modifier), tree.begin(modifier) + no_diff_mark.size(), std::string(no_diff_mark)});
+}
+
+void sort(std::vector<Edit>& edits)
+{
+    std::stable_sort(edits.begin(), edits.end(), [](const Edit& a, const Edit& b) { return a.begin < b.begin; });
+}
+
 } // namespace
 
-/// Marks parameters of tensor type that say `no_diff`: Slang reflects all of them so, because no tensor is a
-/// differentiable value. The mark is an attribute of the same length.
-class NoDiffMarker {
-public:
-    NoDiffMarker(std::vector<Edit>& edits, const std::set<std::string, std::less<>>& own) : m_edits(edits), m_own(own)
-    {
-    }
-
-    void word(std::string_view word, size_t pos)
-    {
-        if (word == "no_diff")
-            m_at = pos;
-        else if (m_at != npos && word != "in" && word != "inout" && word != "const" && word != "borrow") {
-            if (is_generic_library_name(word) && word.ends_with("Tensor") && !m_own.count(word))
-                m_edits.push_back({m_at, m_at + no_diff_mark.size(), std::string(no_diff_mark)});
-            m_at = npos;
-        }
-    }
-    void punctuation() { m_at = npos; }
-
-private:
-    std::vector<Edit>& m_edits;
-    const std::set<std::string, std::less<>>& m_own;
-    size_t m_at = npos;
-};
-
-std::vector<Edit> rewrite_atomics(std::string_view text)
+std::vector<Edit> rewrite_atomics(const ParsedSource& source)
 {
     std::vector<Edit> edits;
-    if (text.find("atomicAdd") == text.npos || text.find(buffer_name) == text.npos)
-        return edits;
-    const std::vector<TextToken> tokens = tokens_of(text);
-    auto at = [&](size_t i) {
-        return i < tokens.size() ? text.substr(tokens[i].begin, tokens[i].end - tokens[i].begin) : std::string_view();
-    };
-    auto next_brace = [&](size_t k) {
-        while (k < tokens.size() && at(k) != "{" && at(k) != "}")
-            ++k;
-        return k;
-    };
+    const syntax::Tree& tree = source.tree();
     std::vector<size_t> ends; // of the functions that are rewritten
     bool by_pointer = false;
-    for (size_t i = 0; i < tokens.size(); ++i) {
-        if (at(i) != "static" || at(i + 1) != "void" || at(i + 2) != "atomicAdd" || at(i + 3) != "(")
+    for (const syntax::Function& function : source.scopes().functions()) {
+        if (function.name != "atomicAdd" || function.owner == syntax::none || !function.is_static)
             continue;
-        by_pointer |= at(i + 5) == "*" || at(i + 4) == "Ptr";
-        if (at(i + 4) != buffer_name)
+        const NodeId first = tree.child(syntax::parameters_of(tree, function.node), 0);
+        const NodeId type = first == syntax::none ? syntax::none : tree.child(first, 1);
+        by_pointer |= tree.is(type, Kind::postfix) ||
+            (tree.is(type, Kind::generic_use) && tree.main(tree.child(type, 0)) == "Ptr");
+        if (!tree.is(type, Kind::name) || tree.main(type) != buffer_name)
             continue;
-        edits.push_back({tokens[i + 4].begin, tokens[i + 4].end, std::string(memory_name)});
-        size_t k = i + 4;
-        while (k < tokens.size() && at(k) != "{" && at(k) != ";")
-            ++k;
-        for (int depth = 0; at(k) != ";" && k < tokens.size(); k = next_brace(k + 1)) {
-            depth += at(k) == "{" ? 1 : -1;
-            if (depth == 0) {
-                ends.push_back(tokens[k].end);
-                break;
-            }
-        }
+        edits.push_back({tree.begin(type), tree.end(type), std::string(memory_name)});
+        if (syntax::body_of(tree, function.node) != syntax::none)
+            ends.push_back(tree.end(function.node));
     }
     for (const size_t end : by_pointer ? std::vector<size_t>() : ends)
         edits.push_back({end, end,
                          " static void atomicAdd(This* _buf, uint _element, This _value) "
                          "{ atomicAdd(_spy_AtomicMemory__(uint64_t(_buf + _element)), 0u, _value); }"});
-    std::stable_sort(edits.begin(), edits.end(), [](const Edit& a, const Edit& b) { return a.begin < b.begin; });
+    sort(edits);
     return edits;
 }
 
-std::vector<Edit> rewrite_constraints(std::string_view source, const std::set<std::string, std::less<>>& own)
+std::vector<Edit> rewrite_constraints(const ParsedSource& source, const Names& own)
 {
+    const syntax::Tree& tree = source.tree();
     std::vector<Edit> edits;
-    ConstraintScanner scanner;
-    NoDiffMarker marker(edits, own);
-    for (size_t pos = 0; pos < source.size();) {
-        if (const size_t end = skip_opaque(source, pos); end != pos) {
-            pos = end;
-        } else if (std::isspace(static_cast<unsigned char>(source[pos]))) {
-            ++pos;
-        } else if (in_word(source[pos])) {
-            size_t end = pos;
-            while (end < source.size() && in_word(source[end]))
-                ++end;
-            const std::string_view text = source.substr(pos, end - pos);
-            if (scanner.expects_constraint() && is_interface_name(text) && !own.count(text))
-                edits.push_back({pos, pos + 1, "i"});
-            scanner.word(text);
-            marker.word(text, pos);
-            pos = end;
-        } else {
-            const std::string_view pair = source.substr(pos, 2);
-            const size_t length = pair == "::" || pair == "&&" || pair == "<=" || pair == ">=" || pair == "->" ? 2 : 1;
-            scanner.punctuation(source.substr(pos, length));
-            marker.punctuation();
-            pos += length;
-        }
+    for (NodeId n = 0; n < tree.size(); ++n) {
+        if (tree.is(n, Kind::bases))
+            for (const NodeId base : tree.children(n))
+                rename_bound(tree, base, own, edits);
+        else if (tree.is(n, Kind::generic))
+            rename_bound(tree, tree.child(n, 0), own, edits);
+        else if (tree.is(n, Kind::where))
+            for (size_t k = 1; k < tree.count(n); ++k)
+                rename_bound(tree, tree.child(n, k), own, edits);
+        else if (tree.is(n, Kind::modifier) && tree.main(n) == "no_diff")
+            mark_no_diff(tree, n, own, edits);
     }
+    sort(edits);
     return edits;
 }
 
@@ -312,15 +191,20 @@ LibraryUse library_use(std::string_view source, const std::set<std::string, std:
 
 } // namespace
 
-void prepare_source(EditedText& text, const Surroundings& around, bool may_import)
+void prepare_source(EditedText& text, const RuleContext& context, bool may_import)
 {
-    LibraryUse library = library_use(text.text(), around.declared);
-    const std::vector<Edit> atomics = rewrite_atomics(text.text());
+    const Surroundings& around = context.around;
+    const LibraryUse library = library_use(text.text(), around.declared);
+    const auto names = [&](std::string_view word) { return text.text().find(word) != std::string::npos; };
+    const std::vector<Edit> atomics = names("atomicAdd") && names(buffer_name) ? rewrite_atomics(context.parsed(text))
+                                                                               : std::vector<Edit>();
     const bool imports = may_import && (library.used || !atomics.empty()) && !library.imported;
     if (!imports && !around.has_library)
         return;
-    text.apply(atomics);
-    text.apply(rewrite_constraints(text.text(), around.declared));
+    std::vector<Edit> edits = rewrite_constraints(context.parsed(text), around.declared);
+    edits.insert(edits.end(), atomics.begin(), atomics.end());
+    sort(edits);
+    text.apply(edits);
     if (imports) // at the end, so that lines and columns stay those of the user's text
         text.apply({{text.text().size(), text.text().size(), "\nimport slangpy;\n"}});
 }

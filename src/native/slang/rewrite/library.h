@@ -1,7 +1,6 @@
 #pragma once
 // What a source needs to see our Slang library.
-#include "slang/rewrite/edits.h"
-#include "slang/rewrite/imports.h"
+#include "slang/rewrite/rules.h"
 
 #include <set>
 #include <string>
@@ -15,15 +14,15 @@ namespace spy {
 /// they stand as a constraint or a base (`T : ITensor<float, 1>`). The result has the same length, so that lines and
 /// columns in diagnostics stay true.
 /// `own`: types that the user declares; of those nothing is renamed.
-std::vector<Edit> rewrite_constraints(std::string_view source, const std::set<std::string, std::less<>>& own = {});
+std::vector<Edit> rewrite_constraints(const ParsedSource& source, const std::set<std::string, std::less<>>& own);
 
 /// A struct's `static void atomicAdd(RWByteAddressBuffer buf, uint addr, This value)` is given the memory of a tensor,
 /// which is a pointer: the parameter's type becomes one of ours with the same members. Sources in which no struct adds
 /// through a pointer get that form too, behind the closing brace, so that IAtomicAddable is satisfied.
-std::vector<Edit> rewrite_atomics(std::string_view text);
+std::vector<Edit> rewrite_atomics(const ParsedSource& source);
 
 /// These changes, and `import slangpy;` at the end of a source that names types of the library without importing it.
 /// Sources that neither import nor name it are left alone.
-void prepare_source(EditedText& text, const Surroundings& around, bool may_import);
+void prepare_source(EditedText& text, const RuleContext& context, bool may_import);
 
 } // namespace spy

@@ -53,8 +53,9 @@ Rewritten Rewriter::rewrite(const std::string& source, const std::string& name, 
     const Surroundings around = state.imports.around(source, name, path);
     EditedText text(source);
     text.begin_rule(library_rule);
-    prepare_source(text, around, state.has_library);
-    apply_rules(text, {around, options.inlines_differentiable, state.has_remainders}, options.rules);
+    const RuleContext context(around, options.inlines_differentiable, state.has_remainders);
+    prepare_source(text, context, state.has_library);
+    apply_rules(text, context, options.rules);
     text.begin_rule(library_rule);
     if (options.for_host && state.has_library) {
         text.apply(import_host(text.text(), around));
@@ -80,7 +81,7 @@ Rewritten rewrite_for_library(const std::string& source)
     Surroundings around;
     around.has_library = true;
     text.begin_rule(library_rule);
-    prepare_source(text, around, false);
+    prepare_source(text, {around, false, false}, false);
     return result_of(text);
 }
 

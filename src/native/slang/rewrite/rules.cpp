@@ -1,11 +1,7 @@
 #include "slang/rewrite/rules.h"
 
 #include "core/error.h"
-#include "slang/rewrite/carried.h"
 #include "slang/rewrite/host.h"
-#include "slang/rewrite/merges.h"
-#include "slang/rewrite/parts.h"
-#include "slang/rewrite/paths.h"
 #include "slang/rewrite/rules/accumulations.h"
 #include "slang/rewrite/rules/condition_steps.h"
 #include "slang/rewrite/rules/counters.h"
@@ -17,13 +13,15 @@
 #include "slang/rewrite/rules/fall_through.h"
 #include "slang/rewrite/rules/inline.h"
 #include "slang/rewrite/rules/inouts.h"
+#include "slang/rewrite/rules/meetings.h"
 #include "slang/rewrite/rules/method_derivatives.h"
 #include "slang/rewrite/rules/nested_loops.h"
 #include "slang/rewrite/rules/no_diff_calls.h"
 #include "slang/rewrite/rules/outs.h"
+#include "slang/rewrite/rules/parts.h"
+#include "slang/rewrite/rules/scalars.h"
 #include "slang/rewrite/rules/sequences.h"
 #include "slang/rewrite/rules/while_loops.h"
-#include "slang/rewrite/scalars.h"
 
 #include <slang.h>
 
@@ -33,22 +31,10 @@
 namespace spy {
 namespace {
 
-/// A rule that reads the tree; and of those that read words: one that looks at one source by itself, and one that asks
-/// what imported functions do.
 template <std::vector<Edit> (*Find)(const ParsedSource&)>
 void on_tree(EditedText& text, const RuleContext& context)
 {
     text.apply(Find(context.parsed(text)));
-}
-template <std::vector<Edit> (*Find)(std::string_view)>
-void alone(EditedText& text, const RuleContext&)
-{
-    text.apply(Find(text.text()));
-}
-template <std::vector<Edit> (*Find)(std::string_view, const FunctionTables&)>
-void with_imports(EditedText& text, const RuleContext& context)
-{
-    text.apply(Find(text.text(), context.around.functions));
 }
 
 void cyclic_imports(EditedText& text, const RuleContext& context)
@@ -153,29 +139,24 @@ const std::vector<Rule> table = {
      on_tree<rewrite_inouts>},
     {{"scalar-operands", "a vector combined with a scalar variable loses the gradient of the scalar",
       "shader-slang#12071", "", "", annotate},
-     with_imports<rewrite_scalars>},
+     on_tree<rewrite_scalars>},
     {{"calls-before-loops", "what a call wrote and a loop adds gets its gradient once, or not at all",
       "f(a, c); for (int i = 0; i < 3; i++) s += c;", "", "", annotate},
      on_tree<rewrite_outs>},
     {{"elements-behind-loops", "a vector that a loop adds and whose element a call then writes gets one share too many",
-      "for (int i = 0; i < 3; i++) w += v; f(a, v.y);", "", "", annotate},
+      "for (int i = 0; i < 3; i++) w = w + v; f(a, v.y);", "", "", annotate},
      on_tree<rewrite_late_elements>},
     {{"elements-in-branches", "the gradient of another vector is taken where a branch writes an element",
       "if (a > 0) { v.y = a; w = v.yx; }", "", "", annotate},
      on_tree<rewrite_elements>},
     {{"elements-that-meet", "of two reads that meet in one element, one share is lost",
       "for (...) s += x[i] * x[(2 * i + 1) % 8];", "", "", annotate},
-     with_imports<rewrite_paths>},
-    {{"parts-of-elements",
-      "an array with one element written in part and another as a whole gets wrong gradients, or does not compile",
-      "c[0].x = a; c[1] = c[0];", "", "", annotate},
-     with_imports<rewrite_parts>},
-    {{"parts-before-loops", "a loop begins with another variable of the type of one that was written in part",
-      "v.y = a; for (...) { v = sin(v); w = v - w; }", "", "", annotate},
-     with_imports<rewrite_carried>},
-    {{"parts-in-branches", "where branches meet, another variable is copied over one that was written in part",
+     on_tree<rewrite_meetings>},
+    {{"parts",
+      "another variable is copied over one that was written in part, where branches meet or a loop begins; an array "
+      "with one element written in part and another as a whole gets wrong gradients, or does not compile",
       "if (a > b) x.p = a; else y.q = b;", "", "", annotate},
-     with_imports<rewrite_merges>},
+     on_tree<rewrite_parts>},
     {{"equal-indices", ".bwds of an element written at two equal run-time indices does not compile", "m[k][k] = a;", "",
       "", annotate},
      on_tree<rewrite_diagonals>},

@@ -26,31 +26,31 @@ void add_words(std::string_view text, std::set<std::string_view>& words)
     }
 }
 
-/// What stands behind `#include`: `"a"`, `<a>`, or a macro.
-std::string included(std::string_view rest)
+/// The end of what stands behind `#include`: `"a"`, `<a>`, or a macro; 0 where nothing does.
+size_t end_of_included(std::string_view rest)
 {
     const char close = rest.starts_with('"') ? '"' : rest.starts_with('<') ? '>' : '\0';
-    size_t end = close ? rest.find(close, 1) : 0;
     if (close)
-        return end == rest.npos ? std::string() : std::string(rest.substr(0, end + 1));
+        return rest.find(close, 1) + 1; // npos + 1 is 0
+    size_t end = 0;
     while (end < rest.size() && (is_letter(rest[end]) || rest[end] == '.'))
         ++end;
-    return std::string(rest.substr(0, end));
+    return end;
 }
 
 /// `a.b` or a string that begins at a token.
-std::string imported(std::string_view source, const std::vector<Token>& tokens, size_t i)
+void add_imported(std::string_view source, std::string_view word, const std::vector<Token>& tokens, size_t i,
+                  std::vector<Import>& found)
 {
     const auto text = [&](size_t k) { return source.substr(tokens[k].begin, tokens[k].end - tokens[k].begin); };
-    std::string name;
     if (i >= tokens.size() || (tokens[i].kind != TokenKind::word && tokens[i].kind != TokenKind::string))
-        return name;
-    name = text(i);
-    if (tokens[i].kind == TokenKind::string)
-        return name;
-    for (; i + 2 < tokens.size() && text(i + 1) == "." && tokens[i + 2].kind != TokenKind::sign; i += 2)
-        name += "." + std::string(text(i + 2));
-    return name;
+        return;
+    Import import{word, std::string(text(i)), tokens[i].begin, 0};
+    if (tokens[i].kind == TokenKind::word)
+        for (; i + 2 < tokens.size() && text(i + 1) == "." && tokens[i + 2].kind != TokenKind::sign; i += 2)
+            import.name += "." + std::string(text(i + 2));
+    import.end = tokens[i].end;
+    found.push_back(std::move(import));
 }
 
 } // namespace
@@ -58,25 +58,25 @@ std::string imported(std::string_view source, const std::vector<Token>& tokens, 
 std::vector<Import> imports_in(std::string_view source)
 {
     std::vector<Import> found;
-    const auto add = [&](std::string_view word, std::string name) {
-        if (!name.empty())
-            found.push_back({word, std::move(name)});
-    };
     const Tokens all = tokens_of(source);
     for (size_t i = 0; i < all.tokens.size(); ++i) {
         const std::string_view word = source.substr(all.tokens[i].begin, all.tokens[i].end - all.tokens[i].begin);
         if (word == "import" || word == "implementing" || word == "__include")
-            add(word == "__include" ? "include" : word, imported(source, all.tokens, i + 1));
+            add_imported(source, word == "__include" ? "include" : word, all.tokens, i + 1, found);
     }
     for (const Trivia& trivia : all.trivia) {
         if (trivia.kind != TriviaKind::directive)
             continue;
         const Directive directive = directive_of(source.substr(trivia.begin, trivia.end - trivia.begin));
-        if (directive.word == "include")
-            add(directive.word, included(directive.rest));
+        const size_t begin = size_t(directive.rest.data() - source.data());
+        if (const size_t end = directive.word == "include" ? end_of_included(directive.rest) : 0; end > 0)
+            found.push_back({directive.word, std::string(directive.rest.substr(0, end)), begin, begin + end});
         else if (directive.word == "define")
-            for (Import& inner : imports_in(directive.rest))
+            for (Import& inner : imports_in(directive.rest)) {
+                inner.begin += begin;
+                inner.end += begin;
                 found.push_back(std::move(inner));
+            }
     }
     return found;
 }

@@ -10,6 +10,10 @@ namespace spy::syntax {
 struct Import {
     std::string_view word; ///< `import`, `include` (`__include` too), `implementing`
     std::string name;      ///< `a.b`, `"a/b.slang"`, `<a>`, as written
+    size_t begin, end;     ///< bytes of the name
+
+    bool is_quoted() const { return name[0] == '"' || name[0] == '<'; }
+    std::string file() const { return is_quoted() ? name.substr(1, name.size() - 2) : name; } ///< without quotes
 };
 
 /// All of a source, in branches of `#if` and bodies of macros, too; not in comments and strings.

@@ -80,10 +80,42 @@ public:
             ? tree.child(variable.node, tree.has(tree.child(variable.node, 1)) ? 1 : 2)
             : none;
         if (node == none)
-            return {};
+            return is_declarator && m_depth < max_depth
+                ? TypeReader(m_depth + 1).of_value(scopes, tree.child(variable.node, 2))
+                : Type();
         Type type = at(scopes, node);
         return is_declarator ? array_of(type, tree.count(tree.child(variable.node, 0))) : type;
     }
+
+    Type of_value(const Scopes& scopes, NodeId value) const
+    {
+        const Tree& tree = scopes.tree();
+        switch (tree.kind(value)) {
+        case Kind::name: {
+            if (const std::string_view word = tree.main(value); word == "true" || word == "false")
+                return basic_type("bool");
+            const Variable* variable = scopes.find(value);
+            return variable == nullptr || variable->role == Role::generic ? Type() : declared(scopes, *variable);
+        }
+        case Kind::literal: return literal(tree.main(value));
+        case Kind::member:
+            if (const Variable* field = scopes.find(value); field != nullptr) // this.x
+                return declared(scopes, *field);
+            [[fallthrough]];
+        case Kind::index: return step(scopes, of_value(scopes, tree.child(value, 0)), value);
+        case Kind::call: return of_call(scopes, value);
+        case Kind::cast: return at(scopes, tree.child(value, 0));
+        case Kind::prefix:
+        case Kind::postfix:
+        case Kind::paren:
+        case Kind::conditional:
+        case Kind::binary: return of_operator(scopes, value, tree.is(value, Kind::paren) ? "" : tree.main(value));
+        default: return {};
+        }
+    }
+
+    /// Of what is picked from a value.
+    Type step(const Scopes& scopes, Type type, NodeId step) const;
 
     Type named_type(const Scopes& scopes, NodeId node) const
     {
@@ -111,6 +143,83 @@ public:
     }
 
 private:
+    static Type literal(std::string_view word)
+    {
+        if (!std::isdigit(static_cast<unsigned char>(word[0])) && word[0] != '.')
+            return {};
+        return basic_type(word.find_first_of(word.starts_with("0x") ? "." : ".eEfFhH") != word.npos ? "float" : "int");
+    }
+
+    Type of_operator(const Scopes& scopes, NodeId node, std::string_view sign) const
+    {
+        static constexpr std::string_view truths[] = {"!", "<", ">", "<=", ">=", "==", "!=", "&&", "||"};
+        static constexpr std::string_view others[] = {"*", "&", "new", "is", "as"};
+        const auto is = [&](std::string_view other) { return sign == other; };
+        const bool is_alone = scopes.tree().count(node) == 1;
+        const bool is_binary = scopes.tree().is(node, Kind::binary);
+        if (std::any_of(std::begin(others) + (is_alone ? 0 : 2), std::end(others), is))
+            return {};
+        Type type = of_values(scopes, node, scopes.tree().is(node, Kind::conditional) || sign == "," ? 1 : 0);
+        if (is_binary && sign != "," && type.shape > Shape::matrix && type.shape != Shape::generic)
+            return {}; // an operator of the source's own
+        if ((is_alone || is_binary) && std::any_of(std::begin(truths), std::end(truths), is)) {
+            type.is_float = type.is_differentiable = false;
+            type.is_discrete = true;
+        }
+        return type;
+    }
+
+    /// Of what the children from one on give together, element by element: numbers, vectors or matrices and numbers, or
+    /// values of one type.
+    Type of_values(const Scopes& scopes, NodeId node, size_t first) const
+    {
+        const Tree& tree = scopes.tree();
+        Type type = of_value(scopes, tree.child(node, first));
+        for (size_t k = first + 1; k < tree.count(node); ++k) {
+            const Type other = of_value(scopes, tree.child(node, k));
+            if (type.shape == Shape::unknown || other.shape == Shape::unknown)
+                return {};
+            if (type.shape > Shape::matrix || other.shape > Shape::matrix) {
+                if (other.shape != type.shape || other.name != type.name || other.dimensions != type.dimensions)
+                    return {};
+                continue;
+            }
+            const bool is_float = type.is_float || other.is_float;
+            if (other.shape > type.shape || (other.shape == type.shape && other.is_float))
+                type = other;
+            type.is_float = type.is_differentiable = is_float;
+            type.is_discrete = !is_float;
+        }
+        return type;
+    }
+
+    /// Of what a constructor or a function gives.
+    Type of_call(const Scopes& scopes, NodeId call) const
+    {
+        const Tree& tree = scopes.tree();
+        const NodeId callee = tree.child(call, 0);
+        const std::string_view name = tree.main(callee);
+        const auto functions = scopes.callees(name, tree.count(call) - 1);
+        Type type;
+        for (const auto& [in, function] : functions) {
+            const NodeId result = result_of(in->tree(), function->node);
+            const Type other = result == none ? Type() : at(*in, result);
+            if (function != functions.front().function &&
+                (other.shape != type.shape || other.name != type.name || other.dimensions != type.dimensions))
+                return {};
+            type = other;
+        }
+        if (!functions.empty())
+            return type;
+        if (type = at(scopes, callee);
+            type.shape != Shape::unknown || !only_reads_arguments(name) || tree.count(call) == 1)
+            return type;
+        if (name == "dot" || name == "length" || name == "distance")
+            return basic_type("float");
+        type = of_values(scopes, call, 1);
+        return type.shape == Shape::scalar && name != "diffPair" ? type : Type();
+    }
+
     Type read(const Scopes& scopes, NodeId node) const
     {
         const Tree& tree = scopes.tree();
@@ -240,6 +349,20 @@ Type element_of(Type type, size_t indices)
     return type;
 }
 
+Type TypeReader::step(const Scopes& scopes, Type type, NodeId step) const
+{
+    const Tree& tree = scopes.tree();
+    if (tree.is(step, Kind::index))
+        return element_of(type, tree.count(step) - 1);
+    if (type.shape == Shape::vector || type.shape == Shape::scalar) {
+        type.shape = tree.main(step).size() == 1 ? Shape::scalar : Shape::vector;
+        return type;
+    }
+    const Scopes* in = nullptr;
+    const Variable* field = field_of(type, tree.main(step), in);
+    return field == nullptr ? Type() : declared(*in, *field);
+}
+
 } // namespace
 
 Type type_at(const Scopes& scopes, NodeId node) { return TypeReader(0).at(scopes, node); }
@@ -248,21 +371,13 @@ Type type_of(const Scopes& scopes, const Variable& variable) { return TypeReader
 
 Type type_of(const Scopes& scopes, const Variable& variable, const Path& path)
 {
-    const Tree& tree = scopes.tree();
     Type type = type_of(scopes, variable);
-    for (const NodeId step : path.steps) {
-        if (tree.is(step, Kind::index)) {
-            type = element_of(type, tree.count(step) - 1);
-        } else if (type.shape == Shape::vector || type.shape == Shape::scalar) {
-            type.shape = tree.main(step).size() == 1 ? Shape::scalar : Shape::vector;
-        } else {
-            const Scopes* in = nullptr;
-            const Variable* field = field_of(type, tree.main(step), in);
-            type = field == nullptr ? Type() : type_of(*in, *field);
-        }
-    }
+    for (const NodeId step : path.steps)
+        type = TypeReader(0).step(scopes, type, step);
     return type;
 }
+
+Type type_of_value(const Scopes& scopes, NodeId value) { return TypeReader(0).of_value(scopes, value); }
 
 bool is_writable_memory(const Type& type) { return is_writable(type, 0); }
 

@@ -5,7 +5,7 @@
 namespace spy::syntax {
 
 /// `memory`: buffers, textures, tensors, pointers, and structs that hold such ones. `generic`: a parameter. `unknown`:
-/// `let x = e`, or a type that no source declares.
+/// a type that no source declares, or that of `let x = e` where e is calculated.
 enum class Shape : uint8_t { unknown, scalar, vector, matrix, array, structure, interface, generic, memory };
 
 struct Type {
@@ -29,6 +29,8 @@ Type type_at(const Scopes& scopes, NodeId node);
 Type type_of(const Scopes& scopes, const Variable& variable);
 /// Of what a path picks: fields of known structs, swizzles, elements.
 Type type_of(const Scopes& scopes, const Variable& variable, const Path& path);
+/// Of an expression: as it is written, and as Slang's own functions keep numbers numbers.
+Type type_of_value(const Scopes& scopes, NodeId value);
 /// Whether it is memory that kernels may write (pointers, buffers and tensors named RW...), or a struct that holds
 /// such.
 bool is_writable_memory(const Type& type);

@@ -92,7 +92,7 @@ private:
     Loop loop_at(NodeId n) const
     {
         const NodeId limit = attribute(m_tree, n, "MaxIters");
-        const bool is_unrolled = is_marked(m_tree, n, "ForceUnroll") || is_marked(m_tree, n, "unroll");
+        const bool is_unrolled = is_marked(m_tree, n, "ForceUnroll");
         return {n, m_tree.loop_of(n), is_unrolled, limit == none ? none : m_tree.child(limit, 0), {}, none};
     }
 
@@ -206,6 +206,14 @@ const Loop* Uses::loop(NodeId node) const
     const auto found = std::lower_bound(m_loops.begin(), m_loops.end(), node,
                                         [](const Loop& loop, NodeId n) { return loop.node < n; });
     return found == m_loops.end() || found->node != node ? nullptr : &*found;
+}
+
+NodeId Uses::loop_around(NodeId node) const
+{
+    const Loop* found = loop(m_scopes->tree().loop_of(node));
+    while (found != nullptr && found->is_unrolled)
+        found = loop(found->parent);
+    return found == nullptr ? none : found->node;
 }
 
 bool Uses::leaves(NodeId node) const

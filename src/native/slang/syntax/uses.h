@@ -43,7 +43,7 @@ struct Use {
 struct Loop {
     NodeId node;
     NodeId parent;                 ///< the loop around it; `none`
-    bool is_unrolled;              ///< [ForceUnroll] or [unroll]
+    bool is_unrolled;              ///< [ForceUnroll]: the compiler takes it apart
     NodeId max_iters;              ///< what stands in [MaxIters(...)]; `none`
     std::vector<uint32_t> carried; ///< variables from outside or of its header that it may write and reads: its state
     uint32_t counter = none;       ///< the variable that the header declares, or the step writes
@@ -70,6 +70,7 @@ public:
     std::vector<const Use*> in(NodeId node) const; ///< inside of a node
     const std::vector<Loop>& loops() const { return m_loops; }
     const Loop* loop(NodeId node) const;
+    NodeId loop_around(NodeId node) const; ///< the innermost around a node that stays a loop; `none`
     const std::vector<Exit>& exits() const { return m_exits; }
     bool leaves(NodeId node) const; ///< whether a way out of a statement leads elsewhere than behind it
 

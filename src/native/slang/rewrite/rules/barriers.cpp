@@ -1,17 +1,22 @@
 #include "slang/rewrite/rules/barriers.h"
 
+#include "core/content_hash.h"
+#include "core/error.h"
+
 namespace spy {
 
 using syntax::Kind, syntax::NodeId;
 
-Places places_of(const syntax::Tree& tree, NodeId function)
+NodeId outermost_of(const syntax::Tree& tree, NodeId function)
 {
     NodeId outermost = function;
     for (NodeId n = function; n != syntax::none; n = tree.parent(n))
         if (tree.is(n, Kind::function) || tree.is(n, Kind::type))
             outermost = n;
-    return {tree.begin(outermost), {}};
+    return outermost;
 }
+
+Places places_of(const syntax::Tree& tree, NodeId function) { return {tree.begin(outermost_of(tree, function))}; }
 
 void pass_behind(const syntax::Tree& tree, NodeId node, std::string_view name, bool is_float, Places& places)
 {
@@ -25,6 +30,35 @@ void pass_behind(const syntax::Tree& tree, NodeId node, std::string_view name, b
     if (tree.may_hold_statements(statement) || !places.closing.emplace(tree.end(statement), " }").second)
         return;
     places.braces[tree.begin(statement)] += "{ ";
+}
+
+std::vector<Edit> with_passed(std::string_view source, const std::vector<Places>& functions)
+{
+    const std::string hash = content_hash(source);
+    size_t number = 0;
+    std::map<size_t, std::string> texts;
+    for (const Places& places : functions) {
+        const std::string same = cat("_spy_same_", hash, "_", number);
+        bool uses_same = false;
+        for (const auto& [place, braces] : places.braces)
+            texts[place] += braces;
+        for (const auto& [place, passed] : places.passed) {
+            for (const std::string_view name : passed.floats)
+                texts[place] += cat(" ", name, " = -(-", name, ");");
+            for (const std::string_view name : passed.values)
+                texts[place] += cat(" ", name, " = ", same, "(", name, ");");
+            uses_same |= !passed.values.empty();
+        }
+        for (const auto& [place, braces] : places.closing)
+            texts[place] += braces;
+        if (!uses_same)
+            continue;
+        // One for each function: another may stand in another branch of an #if, or a file be included twice.
+        texts[places.begin] += cat("T ", same, "<T>(T v) { return v; } [Differentiable] T ", same,
+                                   "<T : IDifferentiable>(T v) { return v; } ");
+        ++number;
+    }
+    return insertions(std::move(texts));
 }
 
 } // namespace spy

@@ -1,7 +1,5 @@
 #include "slang/rewrite/rules/differentiable.h"
 
-#include "slang/syntax/types.h"
-
 #include <algorithm>
 
 namespace spy {
@@ -22,6 +20,19 @@ std::vector<syntax::NodeId> differentiable_functions(const ParsedSource& source)
                   [&](syntax::NodeId n) { return syntax::body_of(tree, n) == syntax::none || !tree.is_understood(n); });
     std::sort(result.begin(), result.end());
     return result;
+}
+
+bool is_of_floats(const syntax::Type& type)
+{
+    using syntax::Kind, syntax::Shape;
+    const bool is_number = type.shape >= Shape::scalar && type.shape <= Shape::matrix;
+    if (type.is_float || type.written == syntax::none || (!is_number && type.shape != Shape::generic))
+        return is_number && type.is_float;
+    const syntax::Tree& tree = type.written_in->tree();
+    const bool is_vector = tree.is(type.written, Kind::generic_use); // vector<T, 2>
+    const syntax::Variable* variable = type.written_in->find(is_vector ? tree.child(type.written, 1) : type.written);
+    return variable != nullptr && variable->role == syntax::Role::generic &&
+        tree.text(tree.child(variable->node, 0)) == "__BuiltinFloatingPointType";
 }
 
 bool is_float_number(const syntax::Scopes& scopes, uint32_t variable)

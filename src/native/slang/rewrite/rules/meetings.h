@@ -1,10 +1,6 @@
 #pragma once
-// Elements that are read at places which may meet, as Slang differentiates them rightly.
-#include "slang/rewrite/edits.h"
-#include "slang/rewrite/functions.h"
-
-#include <string_view>
-#include <vector>
+// Elements that are read at two places which may be one.
+#include "slang/rewrite/imports.h"
 
 namespace spy {
 
@@ -12,7 +8,6 @@ namespace spy {
 /// functions `_spy_pick_...` for elements of any array, vector or matrix, declared in front. Where both are one
 /// element, Slang 2026.12 loses the share of one in the reverse derivative. Reads whose indices can never be equal
 /// (`x[i]` and `x[i + 1]`) stay, as do those that change in the loop beside ones that do not. Lines stay.
-/// `imported`: the functions and fields of the sources that this one imports.
-std::vector<Edit> rewrite_paths(std::string_view source, const FunctionTables& imported = {});
+std::vector<Edit> rewrite_meetings(const ParsedSource& source);
 
 } // namespace spy

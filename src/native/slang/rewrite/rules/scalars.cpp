@@ -1,0 +1,99 @@
+#include "slang/rewrite/rules/scalars.h"
+
+#include "slang/rewrite/rules/differentiable.h"
+
+namespace spy {
+namespace {
+
+using syntax::Kind, syntax::NodeId, syntax::Role, syntax::Shape;
+
+class ScalarOperands {
+public:
+    ScalarOperands(const ParsedSource& source, NodeId function, std::map<size_t, std::string>& places)
+        : m_tree(source.tree()),
+          m_scopes(source.scopes()),
+          m_uses(m_scopes, function),
+          m_places(places)
+    {
+    }
+
+    void search()
+    {
+        for (const NodeId n : m_tree.inside(m_uses.function())) {
+            const bool is_binary = m_tree.is(n, Kind::binary);
+            const std::string_view sign = m_tree.main(n);
+            if ((!is_binary && !(m_tree.is(n, Kind::assign) && sign.size() == 2)) || sign.find_first_of("+-*/") != 0)
+                continue;
+            const NodeId left = m_tree.child(n, 0), right = m_tree.child(n, 1);
+            if (is_binary && may_be_vector(right))
+                set_apart(left);
+            if (may_be_vector(left))
+                set_apart(right);
+        }
+    }
+
+private:
+    bool may_be_vector(NodeId value) const { return syntax::type_of_value(m_scopes, value).shape != Shape::scalar; }
+
+    /// The scalars that an operand may be.
+    void set_apart(NodeId operand)
+    {
+        switch (m_tree.kind(operand)) {
+        case Kind::paren: return set_apart(m_tree.child(operand, 0));
+        case Kind::conditional: set_apart(m_tree.child(operand, 1)); return set_apart(m_tree.child(operand, 2));
+        case Kind::binary: return m_tree.main(operand) == "," ? set_apart(m_tree.child(operand, 1)) : void();
+        case Kind::call: // float(a)
+        case Kind::cast:
+            if (m_tree.count(operand) == 2 && is_float(syntax::type_at(m_scopes, m_tree.child(operand, 0))))
+                set_apart(m_tree.child(operand, 1));
+            return;
+        case Kind::name:
+        case Kind::member:
+        case Kind::index:
+            if (!is_float(syntax::type_of_value(m_scopes, operand)) || !is_made_here(operand))
+                return;
+            m_places[m_tree.begin(operand)].insert(0, "(-(-");
+            m_places[m_tree.end(operand)] += "))";
+            return;
+        default: return;
+        }
+    }
+
+    static bool is_float(const syntax::Type& type)
+    {
+        return (type.shape == Shape::scalar || type.shape == Shape::generic) && is_of_floats(type);
+    }
+
+    /// Whether a value is a variable, or a part of one that is made in the function: a local one, or a parameter that
+    /// is written. Parameters that keep their values are read from memory, which is right as it is.
+    bool is_made_here(NodeId value) const
+    {
+        NodeId root = value;
+        while (m_tree.is(root, Kind::member) || m_tree.is(root, Kind::index) || m_tree.is(root, Kind::paren))
+            root = m_tree.child(root, 0);
+        const syntax::Variable* variable = m_scopes.find(root);
+        if (variable == nullptr)
+            return m_tree.is(root, Kind::call) && root != value; // float2(a, b).x
+        if (variable->is_doubtful || (variable->role != Role::local && variable->role != Role::parameter))
+            return false;
+        return root == value || variable->role == Role::local ||
+            m_uses.may_write(m_scopes.variable_of(root), m_uses.function());
+    }
+
+    const syntax::Tree& m_tree;
+    const syntax::Scopes& m_scopes;
+    syntax::Uses m_uses;
+    std::map<size_t, std::string>& m_places;
+};
+
+} // namespace
+
+std::vector<Edit> rewrite_scalars(const ParsedSource& source)
+{
+    std::map<size_t, std::string> places;
+    for (const NodeId function : differentiable_functions(source))
+        ScalarOperands(source, function, places).search();
+    return insertions(std::move(places));
+}
+
+} // namespace spy
