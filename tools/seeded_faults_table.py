@@ -524,14 +524,12 @@ FAULTS = (
     _rule("while loops", "on_tree<for_of_while>"),
     _rule("do loops", "on_tree<for_of_do_with_continue>"),
     _rule("nested loops", "on_tree<make_room_in_nests>"),
-    _rule("scalars", "with_imports<rewrite_scalars>"),
+    _rule("scalars", "on_tree<rewrite_scalars>"),
     _rule("out parameters", "on_tree<rewrite_outs>"),
     _rule("elements behind loops", "on_tree<rewrite_late_elements>"),
     _rule("elements", "on_tree<rewrite_elements>"),
-    _rule("paths", "with_imports<rewrite_paths>"),
-    _rule("parts", "with_imports<rewrite_parts>"),
-    _rule("carried values", "with_imports<rewrite_carried>"),
-    _rule("merges", "with_imports<rewrite_merges>"),
+    _rule("elements that meet", "on_tree<rewrite_meetings>"),
+    _rule("parts", "on_tree<rewrite_parts>"),
     _rule("equal indices", "on_tree<rewrite_diagonals>"),
     # --- devices
     Fault(
