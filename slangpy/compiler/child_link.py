@@ -7,6 +7,7 @@ import marshal
 import os
 import pickle
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from .. import _native
 from ..base import libslang
 from ..base.folders import LIBRARY_PATH
 from ..errors import SlangCompileError
+from .cache import digest
 from .child import Child, ChildDiedError, serve
 from .generated import generated_name, load_generated, with_bounds
 from .library import library_blob
@@ -47,15 +49,19 @@ class ChildLink:
         if any(not getattr(item, "_cacheable", False) for item in modules):
             raise _unavailable(name, "it is linked with a module that has no file and no text")
         target, values = session_values(device, session_options(device))
+        texts = {other: text_modules(device)[other] for item in modules for other in _text_modules_of(item)}
+        sources = [
+            (known, str(item._path or ""), item._source) for known, item in zip(program.import_names, modules, strict=True)
+        ]
+        options = {**values, "inline_differentiable": True}
+        numbers = [item._compiled.number for item in modules]
         return {
+            "key": digest(repr((numbers, sorted(target.items()), sorted(options.items()), sorted(texts.items()), sources))),
             "target": target,
-            "options": {**values, "inline_differentiable": True},
+            "options": options,
             "library": library_blob(device),
-            "texts": {other: text_modules(device)[other] for item in modules for other in _text_modules_of(item)},
-            "modules": [
-                (known, str(item._path or ""), item._source)
-                for known, item in zip(program.import_names, modules, strict=True)
-            ],
+            "texts": texts,
+            "modules": sources,
             "name": generated_name(name, source, conformances),
             "source": source,
             "conformances": [tuple(item) for item in conformances],
@@ -89,25 +95,67 @@ def serve_links() -> None:
     serve(lambda request: marshal.dumps(_compiled(pickle.loads(request))))
 
 
-def _compiled(request: dict[str, Any]) -> dict[str, Any]:
+@dataclass
+class _Kept:
+    """A session with the modules of a program. key: of these modules as they were loaded, and of the session's options."""
+
+    key: str
+    session: Any
+    modules: list[Any]
+    uses: int = 0
+
+    def is_for(self, key: str) -> bool:
+        """Whether it still is what a request asks for: files may have changed, and each kernel makes it larger."""
+        return self.key == key and self.uses < MOST_USES and all(_is_unchanged(*file) for file in self.session.read_files.items())
+
+
+MOST_USES = 64
+"""Kernels from one session."""
+_kept: list[_Kept] = []
+"""The last session, or none."""
+
+
+def _is_unchanged(path: str, expected: str) -> bool:
+    """Whether a file holds what the compiler read."""
+    try:
+        return libslang._content_hash(Path(path).read_bytes()) == expected
+    except OSError:
+        return False
+
+
+def _session_for(request: dict[str, Any]) -> _Kept:
+    """The session of the last request, where it is the right one. Loading the modules takes most of the time."""
+    if _kept and _kept[0].is_for(request["key"]):
+        return _kept[0]
+    _kept.clear()
     session: Any = libslang.SlangSession(request["target"], request["options"])
     device = SimpleNamespace(_state=SimpleNamespace(text_modules=request["texts"]))
+    if request["library"] is None:
+        session.load_module("slangpy")
+    else:
+        session.load_module_from_blob("slangpy", str(LIBRARY_PATH / "slangpy.slang"), request["library"])
+    modules: list[Any] = []
+    for name, path, source in request["modules"]:
+        load_text_modules(device, session, name, "\n".join(f"import {text}" for text in request["texts"]))
+        modules.append(_load(session, name, path, source))
+    return _Kept(request["key"], session, modules)
+
+
+def _compiled(request: dict[str, Any]) -> dict[str, Any]:
     try:
-        if request["library"] is None:
-            session.load_module("slangpy")
-        else:
-            session.load_module_from_blob("slangpy", str(LIBRARY_PATH / "slangpy.slang"), request["library"])
-        modules: list[Any] = []
-        for name, path, source in request["modules"]:
-            load_text_modules(device, session, name, "\n".join(f"import {text}" for text in request["texts"]))
-            modules.append(_load(session, name, path, source))
+        kept = _session_for(request)
+        session, modules = kept.session, kept.modules
         program = SimpleNamespace(session=session, import_names=[m.name for m in modules], modules=modules)
         module = load_generated(program, request["name"], request["source"])
         conformances = request["conformances"] or None
         linked = session.link([module, *modules], [module.entry_point("_spy_main")], conformances)
-        return {"code": linked.code(0), "layout": linked.binding_layout(0).serialize()}
+        answer = {"code": linked.code(0), "layout": linked.binding_layout(0).serialize()}
     except (SlangCompileError, RuntimeError) as error:
+        _kept.clear()
         return {"error": str(error)}
+    kept.uses += 1
+    _kept[:] = [kept]
+    return answer
 
 
 def _text_modules_of(module: Any) -> list[str]:

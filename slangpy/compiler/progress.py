@@ -77,11 +77,13 @@ class _Line:
         self._write(f"{start} {self._seconds()}{how}\n")
 
 
-def why_slow(device: Any) -> str:
-    """What `compiling` says of a device whose compiler takes minutes once."""
-    if device.info.type is not DeviceType.cpu or "ziglang" not in device.compiler_fingerprint:
-        return ""
-    return "the first use of ziglang builds its C++ library, once, which takes minutes"
+def why_slow(device: Any, derives: bool = False) -> str:
+    """What `compiling` says of a device whose compiler takes minutes once, and of derivatives."""
+    if device.info.type is DeviceType.cpu and "ziglang" in device.compiler_fingerprint:
+        return "the first use of ziglang builds its C++ library, once, which takes minutes"
+    if derives:
+        return "Slang's time for derivatives grows faster than a function's length, most with branches: split long functions"
+    return ""
 
 
 def _can_rewrite(stream: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,21 +54,28 @@ def rules() -> tuple[Rule, ...]:
     return tuple(Rule(*row) for row in libslang.rewrite_rules())
 
 
+def define_lines(defines: Mapping[str, str]) -> str:
+    """Macros of a session as the lines of a source."""
+    return "".join(f"#define {name} {value}\n" for name, value in defines.items())
+
+
 def rewrite_file(
     path: str | os.PathLike[str],
     include_paths: Sequence[str | os.PathLike[str]] = (),
     setting: str | None = None,
     for_cpu: bool = True,
+    defines: Mapping[str, str] | None = None,
 ) -> Rewritten:
     """A file with the files that it imports at hand.
 
     setting: what SLANGPY_REWRITES may say; None is what it says. ValueError where it names no rule.
-    for_cpu: also import what only code for CPU devices needs.
+    for_cpu: also import what only code for CPU devices needs. defines: macros of the session.
     """
     source = Path(path).read_text("utf-8-sig")
     folders = [LIBRARY, *(os.path.abspath(folder) for folder in include_paths)]
     setting = config.rewrites if setting is None else setting
-    text, edits, names = libslang.rewrite(source, os.path.abspath(path), folders, [LIBRARY], setting, for_cpu)
+    lines = define_lines(defines or {})
+    text, edits, names = libslang.rewrite(source, os.path.abspath(path), folders, [LIBRARY], setting, for_cpu, lines)
     places = tuple(
         SourceEdit(begin, end, new_begin, new_end, tuple(by)) for begin, end, new_begin, new_end, by in edits
     )

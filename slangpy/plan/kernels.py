@@ -204,8 +204,10 @@ class Kernels:
         return default_variant(self._request, self._plan())
 
     def _progress(self) -> Any:
-        device = self._request.module.device
-        return compiling(f"compiling {self._request.kernel_label} for {device.info.type.name}", why_slow(device))
+        device, derives = self._request.module.device, self._request.call_mode != "prim"
+        return compiling(
+            f"compiling {self._request.kernel_label} for {device.info.type.name}", why_slow(device, derives)
+        )
 
     def source(self, key: int) -> str:
         return kernel_source(self._request, self._plan(), self.program, key)

@@ -10,6 +10,7 @@ from ..compiler.modules.facts import (
     has_statics,
     may_loop,
     may_name,
+    pack_functions,
     reached_words,
     sees_threads,
     unread_functions,
@@ -230,6 +231,12 @@ def warnings_of(request: Request, planned: Planned) -> tuple[str, ...]:
             f"{call}: a module that it uses is there in binary form only, so nobody knows whether Slang takes tangents in it for "
             "zero, as it does behind functions that have a custom backward derivative and no forward one"
         )
+    if request.options.bwds or request.options.fwds:
+        texts += [
+            f"{call}: '{name}' (line {line}) takes a pack of parameters, `expand each T`, and Slang takes derivatives of what is in it "
+            "for zero; write a function for each number of parameters, or pass an array"
+            for name, line in pack_functions(request.module, planned.resolved.call_name)
+        ]
     if request.options.bwds:
         texts += [
             f"{call}: no gradient reaches {placed.path}, because struct {name} is not differentiable; declare it "

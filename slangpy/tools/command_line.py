@@ -18,7 +18,7 @@ from ..base import libslang
 from ..compiler.cache import cache
 from ..compiler.cache.export import export
 from ..config import config
-from .rewriting import rewrite
+from .rewriting import named_defines, rewrite
 from .stubs import stubs_of
 
 TYPES = [t for t in spy.DeviceType if t is not spy.DeviceType.automatic]
@@ -128,12 +128,7 @@ def cache_export(options: argparse.Namespace) -> int:
 
 def _load(options: argparse.Namespace) -> Any:
     device = _open(options.device, options.include)
-    return spy.Module.load_from_file(device, os.path.abspath(options.file), defines=_defines(options.define))
-
-
-def _defines(given: Sequence[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in given]
-    return {name: value or "1" for name, _, value in pairs}
+    return spy.Module.load_from_file(device, os.path.abspath(options.file), defines=named_defines(options.define))
 
 
 def check(options: argparse.Namespace) -> int:
@@ -212,6 +207,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--rules", action="store_true", help="print the table of rules")
     command.add_argument("-d", "--device", default="cpu", help="type of device that it is for (cpu)")
     command.add_argument("-I", "--include", action="append", default=[], help="folder to search for imports")
+    command.add_argument("-D", "--define", action="append", default=[], help="NAME or NAME=VALUE")
     return main_parser
 
 

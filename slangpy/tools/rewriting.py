@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..compiler.rewrites import Rewritten, rewrite_file, rules
 
@@ -50,12 +50,19 @@ def diff(made: Rewritten, name: str) -> Iterator[str]:
         yield line
 
 
+def named_defines(given: Sequence[str]) -> dict[str, str]:
+    """Macros written as NAME or NAME=VALUE."""
+    pairs = [text.partition("=") for text in given]
+    return {name: value or "1" for name, _, value in pairs}
+
+
 def rewrite(options: argparse.Namespace) -> int:
     """What is changed in the file before Slang reads it, as a diff with the names of the rules (see SLANGPY_REWRITES)."""
     if options.rules:
         print("\n".join(_table()))
     if options.file is not None:
-        made = rewrite_file(options.file, options.include, for_cpu=options.device == "cpu")
+        defines = named_defines(options.define)
+        made = rewrite_file(options.file, options.include, for_cpu=options.device == "cpu", defines=defines)
         for line in diff(made, options.file):
             print(line)
         print(f"rules that acted: {', '.join(made.rules) or 'none'}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -358,6 +359,20 @@ def test_compiled() -> None:
     with pytest.raises(RuntimeError, match="double backward|twice"):
         (g,) = torch.autograd.grad(step(x), x, create_graph=True)
         g.sum().backward()
+
+
+def test_files_that_change(tmp_path: Path) -> None:
+    """The process that compiles keeps the session of a module, but not that of one whose imports were edited."""
+    power, curve = tmp_path / "power.slang", tmp_path / "curve.slang"
+    text = "[Differentiable] double power(double x) { return x * x; }"
+    power.write_text(text)
+    curve.write_text("import power;\n[Differentiable] double curve(double a, double x) { return a * a * power(x); }")
+    device = spy.create_device(type=spy.DeviceType.cpu, include_paths=[tmp_path])
+    module = spy.Module.load_from_file(device, "curve.slang")
+    values = inputs(((4,), (4,)))
+    compare(second(module.curve, values), second(lambda a, x: a * a * x * x, values))
+    power.write_text(text.replace("x * x", "x * x * x"))
+    compare(second(module.curve, values), second(lambda a, x: a * a * x**3, values))
 
 
 def test_copied() -> None:

@@ -65,9 +65,11 @@ def _terms(a: float, b: float, v: Vector, n: int) -> float:
 FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
     "no-diff-calls": lambda a, b, v, n: a * INPUTS[1] ** 2 + b,  # what has no derivative is constant
     "assignments-in-expressions": lambda a, b, v, n: v[0] * (v[1] * a) + v[0] * a * v[1] * a,
+    "fall-through": lambda a, b, v, n: v[0] * a * b + v[1],
     "accumulations": _terms,
     "steps-in-conditions": _trips,
     "run-time-counters": _trips,
+    "endless-loops": _trips,
     "nested-loops": lambda a, b, v, n: _trips(a, b, v, 10),
     "do-counters": _trips,
     "do-continue": lambda a, b, v, n: v[0] * b,

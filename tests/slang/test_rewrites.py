@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -123,6 +124,46 @@ def test_the_table() -> None:
         assert rule.stage in ("reshape", "annotate")
     stages = [rule.stage for rule in known]
     assert stages == sorted(stages, reverse=True)
+
+
+HIDDEN = """[Differentiable] float f(float a, int n)
+{
+    float s = a;
+    for (int i = 0; i < n; i++) s += a * MORE;
+    return s;
+}
+"""
+
+
+@pytest.mark.null
+@pytest.mark.parametrize(
+    "options",
+    [{"defines": {"MORE": "@"}}, {"arguments": ["-DMORE=@"]}, {"arguments": ["-D", "MORE=@"]}],
+    ids=["defines", "argument", "arguments"],
+)
+def test_macros_of_the_session_are_known(options: dict[str, Any]) -> None:
+    """The loop only adds up where the macro does nothing else."""
+
+    def load(body: str) -> None:
+        given = {
+            name: [text.replace("@", body) for text in value] if isinstance(value, list) else {"MORE": body}
+            for name, value in options.items()
+        }
+        SlangSession({"format": "cpp"}, given).load_module_from_source("hidden", HIDDEN)
+
+    load("2")
+    with pytest.raises(SlangCompileError, match="the loop carries"):
+        load("(s = 2)")
+
+
+@pytest.mark.null
+def test_unknown_words_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "hidden.slang"
+    path.write_text(HIDDEN.replace("s += a * MORE;", "{ s += a; MORE; }"))
+    assert "accumulations" not in rewrite_file(path).rules
+    path.write_text(HIDDEN)
+    assert "accumulations" in rewrite_file(path, defines={"MORE": "2"}).rules
+    assert "accumulations" not in rewrite_file(path, defines={"MORE": "(s = 2)"}).rules
 
 
 def _run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -43,3 +43,14 @@ def test_what_there_was_no_time_for_is_named(tmp_path: Path) -> None:
     results = json.loads(output.read_text())
     assert results["figures"] == [] and len(results["left_out"]) == 19
     assert "Not run: elementwise" in printed
+
+
+@pytest.mark.nightly
+def test_loading(tmp_path: Path) -> None:
+    output = tmp_path / "loading.json"
+    command = [sys.executable, "benchmarks/loading.py", "--lines", "24", "--function", "30", "--limit", "120", "--output", str(output)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(output.read_text())["seconds"]
+    assert [(row["kind"], row["lines"]) for row in rows] == [("module", 24), ("function", 30)]
+    assert all(row["bwds"] > 0 and 0 < row["share of loading"] < 1 for row in rows)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...base import libslang
+from ..rewrites import define_lines
 from .sources import sources_of, texts_of
 
 if TYPE_CHECKING:
@@ -79,6 +80,10 @@ class TextFacts:
         each with its line."""
         return self._facts.unread_functions(name)
 
+    def pack_functions(self, name: str) -> list[tuple[str, int]]:
+        """The same of those that take a pack of parameters, `expand each T items`."""
+        return self._facts.pack_functions(name)
+
     def reached_words(self, name: str) -> frozenset[str]:
         """The words in functions of a name and in those that they name; none where none has a body."""
         return frozenset(self._facts.reached_words(name))
@@ -103,7 +108,7 @@ def known_facts_of(loaded: Any) -> TextFacts:
     """The same of those texts of a module's code that are at hand; parsed once."""
     found: TextFacts | None = getattr(loaded, "_facts", None)
     if found is None:
-        found = loaded._facts = TextFacts("\n".join(filter(None, texts_of(loaded))))
+        found = loaded._facts = TextFacts("\n".join([*filter(None, texts_of(loaded)), _defines_of(loaded)]))
     return found
 
 
@@ -112,8 +117,14 @@ def mended_facts_of(loaded: Any) -> TextFacts:
     found: TextFacts | None = getattr(loaded, "_mended_facts", None)
     if found is None:
         texts = [libslang.rewrite_alone(text, _MENDED) for text in filter(None, texts_of(loaded))]
-        found = loaded._mended_facts = TextFacts("\n".join(texts))
+        found = loaded._mended_facts = TextFacts("\n".join([*texts, _defines_of(loaded)]))
     return found
+
+
+def _defines_of(loaded: Any) -> str:
+    """Macros that the session defines, as lines, which stand behind the texts so that these keep their places."""
+    desc = getattr(loaded.session, "_desc", None)  # none: a session of kernels, whose macros are asked for otherwise
+    return "" if desc is None else define_lines(desc.compiler_options.defines)
 
 
 def asks_position(module: Any, preludes: Iterable[str]) -> bool:
@@ -146,11 +157,23 @@ def may_loop(module: Any, name: str) -> bool:
 def unread_functions(module: Any, name: str) -> list[tuple[str, int]]:
     """Functions that a call of `name` differentiates and that the parser does not understand, with their lines in their own
     sources: nothing is rewritten in them."""
+    return _with_own_lines(module, name, TextFacts.unread_functions)
+
+
+def pack_functions(module: Any, name: str) -> list[tuple[str, int]]:
+    """Functions that a call of `name` differentiates and that take a pack of parameters, with their lines in their own sources:
+    Slang takes derivatives of what is in a pack for zero."""
+    return _with_own_lines(module, name, TextFacts.pack_functions)
+
+
+def _with_own_lines(
+    module: Any, name: str, find: Callable[[TextFacts, str], list[tuple[str, int]]]
+) -> list[tuple[str, int]]:
     facts = facts_of(module)
     if facts is None:
         return []
     found = []
-    for function, line in facts.unread_functions(name.rpartition(".")[2].rpartition("::")[2].partition("<")[0]):
+    for function, line in find(facts, name.rpartition(".")[2].rpartition("::")[2].partition("<")[0]):
         for text in texts_of(module._compiled):
             lines = (text or "").count("\n") + 1
             if line <= lines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 import weakref
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ from ..options import session_options
 from ..session import create_session
 
 _MOST_DROPPED = 32
+_numbers = itertools.count()
 _OPTIONS = {"strict_broadcasting": False, "convert": "none", "defer_target_compilation": True}
 
 
@@ -31,10 +33,12 @@ class KernelStore:
 
 
 class LoadedModule:
-    """What the compiler made of a module: its session, the composed modules, and their layout."""
+    """What the compiler made of a module: its session, the composed modules, and their layout. `number`: no other one of this
+    process has it, nor has this module once it is loaded again."""
 
     def __init__(self, device: Any, main: Any, linked: list[Any], store: KernelStore) -> None:
         self.device = device
+        self.number = next(_numbers)
         self.main = main
         self.session = main.session
         self.generation = main.session.generation

@@ -154,19 +154,35 @@ bool Facts::may_loop(std::string_view function) const
     return nodes.empty() || std::any_of(nodes.begin(), nodes.end(), loops);
 }
 
-std::vector<std::pair<std::string, size_t>> Facts::unread_functions(std::string_view function) const
+/// Functions without a derivative of their own that those of a name may run, and their lines.
+template <class Wanted>
+std::vector<std::pair<std::string, size_t>> Facts::derived(std::string_view function, Wanted is_wanted) const
 {
     std::vector<std::pair<std::string, size_t>> found;
     for (const NodeId node : reached(function)) {
         const Function* declared = m_scopes->function(node);
         const bool is_derived = declared && declared->may_be_differentiable &&
             attribute(*m_tree, node, "BackwardDerivative") == none;
-        if (!is_derived || m_tree->is_understood(node))
+        if (!is_derived || !is_wanted(*declared))
             continue;
         const std::string_view before = std::string_view(m_text).substr(0, m_tree->begin(node));
         found.emplace_back(declared->name, 1 + size_t(std::count(before.begin(), before.end(), '\n')));
     }
     return found;
+}
+
+std::vector<std::pair<std::string, size_t>> Facts::unread_functions(std::string_view function) const
+{
+    return derived(function, [&](const Function& declared) { return !m_tree->is_understood(declared.node); });
+}
+
+std::vector<std::pair<std::string, size_t>> Facts::pack_functions(std::string_view function) const
+{
+    const auto is_pack = [&](uint32_t id) {
+        const NodeId type = type_of(*m_tree, m_scopes->variables()[id].node);
+        return type != none && m_tree->token((*m_tree)[type].first) == "expand";
+    };
+    return derived(function, [&](const Function& f) { return std::ranges::any_of(f.parameters, is_pack); });
 }
 
 bool Facts::keeps_statics() const
@@ -181,9 +197,7 @@ bool Facts::keeps_statics() const
         const Kind kind = m_tree->kind(n);
         if (kind == Kind::opaque || (*m_tree)[n].is_split) {
             const std::set<std::string_view> words = words_in(n);
-            const bool is_used = std::any_of(names.begin(), names.end(),
-                                             [&](auto name) { return words.count(name) > 0; });
-            if (is_used || words.count("static"))
+            if (words.count("static") || std::ranges::any_of(names, [&](auto name) { return words.count(name) > 0; }))
                 return true;
         }
         // `S.count` by its last name; a local of the same name counts too

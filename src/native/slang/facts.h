@@ -62,6 +62,8 @@ public:
     /// Those that may be differentiable, have no derivative of their own and were not understood: names, and their
     /// lines.
     std::vector<std::pair<std::string, size_t>> unread_functions(std::string_view function) const;
+    /// The same of those with a pack of parameters, `expand each T items`, whose derivatives Slang takes for zero.
+    std::vector<std::pair<std::string, size_t>> pack_functions(std::string_view function) const;
     /// All that functions of a name do with their parameter of that index, or with a field in it.
     unsigned view_uses(const std::string& function, size_t index, const Fields& fields) const;
     /// Names and types of what is `extern static const`.
@@ -79,6 +81,8 @@ public:
 private:
     friend class ViewFinder;
     std::vector<NodeId> reached(std::string_view function) const;
+    template <class Wanted>
+    std::vector<std::pair<std::string, size_t>> derived(std::string_view function, Wanted is_wanted) const;
     std::set<std::string_view> words_in(NodeId node) const;
     std::vector<std::string> calls_in(NodeId function) const;
     bool is_macro(std::string_view name) const { return m_macro_words.count(name) > 0; }

@@ -50,7 +50,7 @@ SourceFiles::SourceFiles(std::vector<std::string> include_paths, std::vector<std
       m_rewriter(
           std::make_unique<Rewriter>(std::move(include_paths), m_library_paths,
                                      RewriteOptions{rules_of_setting(rewrites.rules), rewrites.inlines_differentiable,
-                                                    rewrites.for_host, rewrites.prints})),
+                                                    rewrites.for_host, rewrites.prints, std::move(rewrites.defines)})),
       m_sealed(sealed)
 {
 }

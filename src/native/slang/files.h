@@ -22,8 +22,9 @@ class Rewriter;
 struct Rewrites {
     std::string rules = {}; ///< SLANGPY_REWRITES: "", "0", "-name,-name"
     bool inlines_differentiable = false;
-    bool for_host = false; ///< the target is C++
-    bool prints = false;   ///< printf() is ours
+    bool for_host = false;    ///< the target is C++
+    bool prints = false;      ///< printf() is ours
+    std::string defines = {}; ///< of the session, as the lines of a source
 };
 
 class SourceFiles final : public ISlangFileSystemExt {

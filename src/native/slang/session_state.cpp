@@ -267,15 +267,36 @@ void create_session(SessionState& state, const SlangTarget& target, const Sessio
         fail_runtime("the Slang compiler could not create a session for \"", target.format, "\"");
 }
 
+/// What sources see defined, as they would write it; of arguments as for slangc those like `-DNAME=4`, too.
+std::string define_lines(const SlangTarget& target, const SessionOptions& options)
+{
+    std::vector<std::pair<std::string, std::string>> defines = all_defines(target, options);
+    for (size_t i = 0; i < options.arguments.size(); ++i) {
+        std::string_view text = options.arguments[i];
+        if (!text.starts_with("-D"))
+            continue;
+        text.remove_prefix(2);
+        if (text.empty() && i + 1 < options.arguments.size())
+            text = options.arguments[++i];
+        const size_t sign = text.find('=');
+        defines.emplace_back(text.substr(0, sign), sign == text.npos ? "1" : text.substr(sign + 1));
+    }
+    std::string lines;
+    for (const auto& [name, value] : defines)
+        lines += cat("#define ", name, " ", value, "\n");
+    return lines;
+}
+
 } // namespace
 
 std::shared_ptr<SessionState> Session::make_state() const
 {
     auto state = std::make_shared<SessionState>();
     state->compiler = Compiler::instance();
-    state->files = ComPtr<SourceFiles>(new SourceFiles(
-        m_options.include_paths, m_options.library_paths, m_options.sealed,
-        {m_options.rewrites, m_options.inline_differentiable, m_target.format == "cpp", !m_options.whole_program}));
+    state->files = ComPtr<SourceFiles>(
+        new SourceFiles(m_options.include_paths, m_options.library_paths, m_options.sealed,
+                        {m_options.rewrites, m_options.inline_differentiable, m_target.format == "cpp",
+                         !m_options.whole_program, define_lines(m_target, m_options)}));
     state->remote = std::make_unique<RemoteSession>(m_target, m_options);
     state->compiler->run([state, target = m_target, options = m_options] { create_session(*state, target, options); });
     return state;

@@ -215,6 +215,19 @@ def test_left_alone(reason: str) -> None:
     assert rewrite_alone(changed, ["accumulations"]) != changed
 
 
+MAKER = "struct P : IDifferentiable {{ float x; __init(float x) {{ this.x = x; {more} }} }} [Differentiable] P operator*(P a, P b) {{ return P(a.x * b.x); }}\n"
+
+
+@pytest.mark.null
+def test_what_only_reads() -> None:
+    """The number of elements; operators that make structs, unless making one does more."""
+    counted = HEAD + "for (int i = 0; i < w.getCount(); i++) s += w[i]; return s; }\n"
+    assert "_spy_sum" in rewrite_alone(counted, ["accumulations"])
+    made = HEAD + "for (int i = 0; i < n; i++) s += (P(a) * P(a)).x; return s; }\n"
+    assert "_spy_sum" in rewrite_alone(MAKER.format(more="") + made, ["accumulations"])
+    assert "_spy_sum" not in rewrite_alone(MAKER.format(more="elsewhere(x);") + made, ["accumulations"])
+
+
 MEMORY = {
     "a global in a function": ("", "at(i)"),
     "a pointer": ("float* p", "no_diff p[i]"),

@@ -7,12 +7,15 @@ import pty
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import slangpy as spy
+from slangpy.plan import kernels
 
 SLOW = '#!/bin/sh\nsleep "$SECONDS_TO_SLEEP"\nexec c++ "$@"\n'
 PROGRAM = """
@@ -111,6 +114,18 @@ def test_a_compiler_that_is_not_there_is_named(environment: dict[str, str]) -> N
     done = run({**environment, "CXX": "/not/there/c++ -O1", "SLANGPY_PROGRESS": "0"})
     assert done.stdout == "6.0\n"
     assert "RuntimeWarning: the environment's CXX names '/not/there/c++', which is no program" in done.stderr
+
+
+def test_derivatives_that_take_long_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[tuple[str, str]] = []
+    monkeypatch.setattr(kernels, "compiling", lambda what, why: said.append((what, why)) or nullcontext())
+    device = spy.Device(type=spy.DeviceType.cpu)
+    module = spy.Module.load_from_source(device, "why", "[Differentiable] float square(float x) { return x * x; }")
+    x = spy.Tensor.from_numpy(device, np.ones(3, np.float32)).with_grads(zero=True)
+    y = module.square(x, _result="tensor").with_grads()
+    module.square.bwds(x, _result=y)
+    assert said[0] == ("compiling why::square for cpu", "")
+    assert said[-1][0] == "compiling why::square.bwds for cpu" and "split long functions" in said[-1][1]
 
 
 def test_the_first_use_of_ziglang_says_why_it_takes_long(environment: dict[str, str], tmp_path: Path) -> None:

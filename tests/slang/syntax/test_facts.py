@@ -200,3 +200,11 @@ def test_a_source_is_parsed_once(device: spy.Device, monkeypatch: pytest.MonkeyP
     assert line == "export static const int N = int(3ll);"
     assert lost_shares(module, "f") == lost_shares(module, "f") == []
     assert [text in one for one in parsed] == [True, True]
+
+
+@pytest.mark.parametrize(("lane", "sees"), [("WaveGetLaneIndex()", True), ("7", False)])
+def test_facts_know_the_macros_of_the_session(lane: str, sees: bool) -> None:
+    source = "uint f(uint x) { return x + LANE; }"
+    device = spy.Device(type=spy.DeviceType.null)
+    module = spy.Module.load_from_source(device, f"lanes_{sees}", source, defines={"LANE": lane})
+    assert sees_threads(module, ()) is sees

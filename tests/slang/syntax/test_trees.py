@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slangpy._slang import syntax_tree
+from slangpy._slang import SourceFacts, syntax_tree
 
 pytestmark = pytest.mark.null
 
@@ -188,6 +188,8 @@ DECLARATIONS = {
     "DIFF float g(float x);": "(function g (modifiers (modifier DIFF)) float - (parameters (parameter (modifiers) float "
     "(declarator x (dimensions) - -))) - (wheres) -)",
     "#define D [Differentiable]\nD float g();": "(function g (modifiers (modifier D)) float - (parameters) - (wheres) -)",
+    "__prefix C operator-(C x);": "(function - (modifiers (modifier __prefix)) C - (parameters (parameter (modifiers) C "
+    "(declarator x (dimensions) - -))) - (wheres) -)",
     # comments and strings with brackets; CRLF; continued lines
     "int a /* } { */ = 1; // {\r\nint b = \\\r\n2;\r\n": "(variables (modifiers) int (declarator a (dimensions) - 1)) "
     "(variables (modifiers) int (declarator b (dimensions) - 2))",
@@ -227,3 +229,22 @@ def test_macros_with_brackets_spoil_their_function_alone() -> None:
     source = "#define BEGIN {\n#define END return 1; }\nint f() BEGIN x = 1; END\nint g() { y = 2; END\nint h() { return 3; }"
     assert "(function h (modifiers) int - (parameters) - (wheres) (block (return 3)))" in syntax_tree(source)
     assert "function f" not in syntax_tree(source) and "function g" not in syntax_tree(source)
+
+
+TORN = "void broken( { ]\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "whole"),
+    [
+        (f"#if A\n{TORN}#else\nint f() {{ return 1; }}\n#endif\nint g() {{ return 2; }}", "fg"),
+        (f"#if A\n{TORN}#elif B\nint f() {{ return 1; }}\n#else\n#error }}\n#endif\nint g() {{ return 2; }}", "fg"),
+        (f"#if A\n{TORN}#endif\nint g() {{ return 2; }}", "g"),
+        ("#if A\nnamespace n {\n#endif\nint f() { return 1; }\n#if A\n}\n#endif\nint g() { return 2; }", "fg"),
+        ("#if A\nint f() {\n#else\nint f(int a) {\n#endif\nreturn 1; }\nint g() { return 2; }", "g"),
+        (f"#if A\n{TORN}#endif\n#if B\nint f() {{\n#else\nint f(int a) {{\n#endif\nreturn 1; }}\nint g() {{ return 2; }}", "g"),
+    ],
+)
+def test_torn_branches_spoil_nothing_else(source: str, whole: str) -> None:
+    facts = SourceFacts(source)
+    assert {function.name for function in facts.functions() if function.is_understood} == set(whole)

@@ -94,6 +94,8 @@ def test_two_declarations_in_one_scope_are_doubtful() -> None:
         ("sincos(x, y, z);", [("x", "read", "x"), ("y", "passed", "y"), ("z", "passed", "z")]),
         ("s.bump(x); s.look(); s.q[0].odd();", [("s", "passed", "s"), ("x", "read", "x"), ("s", "read", "s"),
                                                 ("s", "unknown", "s.q[0]")]),
+        ("s.q.getCount(); sizeof(x); s.q.push(y);", [("s", "read", "s.q"), ("x", "read", "x"), ("s", "unknown", "s.q"),
+                                                     ("y", "unknown", "y")]),
         ("bwd_diff(fill)(x, y);", [("x", "unknown", "x"), ("y", "unknown", "y")]),
         ("float *p = &x;", [("p", "declared", "p = &x"), ("x", "unknown", "x")]),
         ("S t = {x}; Own(y);", [("t", "declared", "t = {x}"), ("x", "read", "x"), ("y", "read", "y")]),

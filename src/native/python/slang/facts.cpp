@@ -90,6 +90,9 @@ void bind_slang_facts(nb::module_& m)
             nb::arg("function"),
             "Those of these that Slang may differentiate and that were not understood: names, and their lines.")
         .def(
+            "pack_functions", [](const Facts& facts, const std::string& name) { return facts.pack_functions(name); },
+            nb::arg("function"), "The same of those with a pack of parameters, whose derivatives Slang takes for zero.")
+        .def(
             "view_uses",
             [](const Facts& facts, const std::string& function, size_t index, const std::vector<std::string>& fields) {
                 return names_of(facts.view_uses(function, index, fields));

@@ -17,10 +17,11 @@ nb::object tuple_of(const Rewritten& made)
 }
 
 nb::object rewrite(const std::string& source, const std::string& path, std::vector<std::string> include_paths,
-                   std::vector<std::string> library_paths, const std::string& setting, bool for_host)
+                   std::vector<std::string> library_paths, const std::string& setting, bool for_host,
+                   const std::string& defines)
 {
     Rewriter rewriter(std::move(include_paths), std::move(library_paths),
-                      {rules_of_setting(setting), false, for_host, true});
+                      {rules_of_setting(setting), false, for_host, true, defines});
     return tuple_of(rewriter.rewrite(source, "", path));
 }
 
@@ -38,12 +39,13 @@ nb::list rules()
 void bind_rewrites(nb::module_& m)
 {
     m.def("rewrite", &rewrite, nb::arg("source"), nb::arg("path"), nb::arg("include_paths"), nb::arg("library_paths"),
-          nb::arg("rewrites") = "", nb::arg("for_host") = false,
+          nb::arg("rewrites") = "", nb::arg("for_host") = false, nb::arg("defines") = "",
           nb::sig("def rewrite(source: str, path: str, include_paths: list[str], library_paths: list[str], "
-                  "rewrites: str = '', for_host: bool = False) -> "
+                  "rewrites: str = '', for_host: bool = False, defines: str = '') -> "
                   "tuple[bytes, list[tuple[int, int, int, int, list[str]]], list[str]]"),
           "A source as Slang gets to see it: the text, its edits (begin and end in the source, begin and end in the "
-          "text, in bytes; names of the rules), and the rules that acted. `rewrites`: what SLANGPY_REWRITES may say.");
+          "text, in bytes; names of the rules), and the rules that acted. `rewrites`: what SLANGPY_REWRITES may say; "
+          "`defines`: lines of `#define` that the source sees.");
     m.def(
         "rewrite_alone",
         [](const std::string& source, const std::vector<std::string>& names) {

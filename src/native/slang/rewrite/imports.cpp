@@ -119,7 +119,8 @@ void ImportMap::add(const std::string& key, Surroundings& found)
     if (is_library(key))
         return;
     if (!module.parsed)
-        module.parsed = std::make_shared<const ParsedSource>(module.text);
+        module.parsed = std::make_shared<const ParsedSource>(module.text, std::vector<const syntax::Scopes*>(),
+                                                             m_defines.tree().macros());
     found.imported.push_back(module.parsed);
     const std::vector<syntax::Macro>& macros = module.parsed->tree().macros();
     found.macros.insert(found.macros.end(), macros.begin(), macros.end());
@@ -133,6 +134,7 @@ Surroundings ImportMap::around(std::string_view source, const std::string& name,
     const std::string folder = fs::path(name.empty() ? key : canonical_path(path)).parent_path().string();
     const Known& own = m_known[key] = {std::string(source), summarize(source), folder, nullptr};
     Surroundings found;
+    found.macros = m_defines.tree().macros();
     found.declared = own.summary.declared;
     found.has_library = own.imports_library();
     std::vector<std::string> all; ///< what its imports lead to, each once

@@ -52,7 +52,7 @@ struct Surroundings {
     std::set<std::string, std::less<>> declared;               ///< types that are not the library's
     bool has_library = false;                                  ///< our library is imported
     std::vector<std::shared_ptr<const ParsedSource>> imported; ///< the user's, whether differentiable or not
-    std::vector<syntax::Macro> macros;                         ///< of included files
+    std::vector<syntax::Macro> macros;                         ///< of the session and of included files
     std::map<size_t, std::string> cyclic; ///< files of those of its own imports that lead back to it, by number
 };
 
@@ -63,9 +63,11 @@ std::vector<Edit> name_cyclic_imports(std::string_view source, const Surrounding
 /// Follows imports over files and over modules made of text, as the compiler will. Files are read once.
 class ImportMap {
 public:
-    ImportMap(std::vector<std::string> include_paths, std::vector<std::string> library_paths)
+    /// defines: lines that stand in front of every source.
+    ImportMap(std::vector<std::string> include_paths, std::vector<std::string> library_paths, std::string defines)
         : m_include_paths(std::move(include_paths)),
-          m_library_paths(std::move(library_paths))
+          m_library_paths(std::move(library_paths)),
+          m_defines(std::move(defines))
     {
     }
     /// name: of a module made of text, else empty. path: of its file, or one in the folder that imports start from.
@@ -93,6 +95,7 @@ private:
     void add(const std::string& key, Surroundings& found);
 
     std::vector<std::string> m_include_paths, m_library_paths;
+    ParsedSource m_defines;
     std::mutex m_mutex;
     std::map<std::string, Known> m_known; ///< by path; texts by "text:" and their name
 };

@@ -26,10 +26,10 @@ Rewritten result_of(const EditedText& text) { return {text.text(), text.map(), t
 
 struct Rewriter::State {
     State(std::vector<std::string> include_paths, std::vector<std::string> library_paths, RewriteOptions given)
-        : options(given),
+        : options(std::move(given)),
           has_library(holds(library_paths, "slangpy.slang")),
           has_remainders(has_library || holds(include_paths, "slangpy_remainders.slang")),
-          imports(std::move(include_paths), std::move(library_paths))
+          imports(std::move(include_paths), std::move(library_paths), options.defines)
     {
     }
 
@@ -40,7 +40,7 @@ struct Rewriter::State {
 
 Rewriter::Rewriter(std::vector<std::string> include_paths, std::vector<std::string> library_paths,
                    RewriteOptions options)
-    : m_state(std::make_unique<State>(std::move(include_paths), std::move(library_paths), options))
+    : m_state(std::make_unique<State>(std::move(include_paths), std::move(library_paths), std::move(options)))
 {
 }
 

@@ -37,6 +37,7 @@ struct RewriteOptions {
     bool inlines_differentiable = false; ///< for second derivatives
     bool for_host = false;               ///< the target is C++
     bool prints = false;                 ///< printf() is ours
+    std::string defines = {};            ///< of the session, as the lines of a source: "#define N 4\n"
 };
 
 struct Rewritten {

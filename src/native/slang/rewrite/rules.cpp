@@ -9,6 +9,8 @@
 #include "slang/rewrite/rules/diagonals.h"
 #include "slang/rewrite/rules/do_loops.h"
 #include "slang/rewrite/rules/elements.h"
+#include "slang/rewrite/rules/endless_loops.h"
+#include "slang/rewrite/rules/fall_through.h"
 #include "slang/rewrite/rules/inline.h"
 #include "slang/rewrite/rules/inouts.h"
 #include "slang/rewrite/rules/meetings.h"
@@ -46,6 +48,13 @@ void sequences(EditedText& text, const RuleContext& context)
     on_tree<without_brackets>(text, context); // `x.y = a, (z.x = b);`
     on_tree<without_chains>(text, context);
     on_tree<without_chains>(text, context); // `w.x = z = x.y = a;`
+}
+void fall_through(EditedText& text, const RuleContext& context)
+{
+    for (size_t last = 0; text.text().size() != last;) { // one inside of another comes after it
+        last = text.text().size();
+        text.apply(repeat_next_cases(context.parsed(text)));
+    }
 }
 void remainders(EditedText& text, const RuleContext& context)
 {
@@ -94,6 +103,9 @@ const std::vector<Rule> table = {
       "which are mended",
       "v.y = a, w.x = v.y * b;", "", "", reshape},
      sequences},
+    {{"fall-through", ".bwds of a switch crashes where a case with statements runs on into the next one",
+      "switch (n) { case 1: x *= a; default: x *= b; }", "", "", reshape},
+     fall_through},
     {{"accumulations", "a loop that only adds up needs [MaxIters(n)], and .bwds keeps what each of n trips loads",
       "for (uint i = 0; i < n; i++) sum += w[i] * x[i];", "", "", reshape},
      accumulations},
@@ -103,6 +115,10 @@ const std::vector<Rule> table = {
     {{"run-time-counters", ".bwds of a loop whose counter begins with a run-time value does not compile",
       "[MaxIters(8)] for (int i = n; i > 0; i--) x *= a;", "", "", reshape},
      on_tree<move_counter_steps>},
+    {{"endless-loops",
+      ".bwds of a loop without a condition that steps a counter from a run-time value before it ends does not compile",
+      "[MaxIters(8)] for (;;) { x *= a; i--; if (i <= 0) break; }", "", "", reshape},
+     on_tree<hide_early_steps>},
     {{"nested-loops", "the states of nested loops are sized in one order and indexed in the other: wrong gradients",
       "for (int i = 0; i < 2; i++) for (int j = 0; j < 5; j++) x *= a;", "", "", reshape},
      on_tree<make_room_in_nests>},

@@ -3,20 +3,8 @@
 #include "slang/syntax/types.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace spy::syntax {
-namespace {
-
-/// Methods of buffers, textures and tensors that only read.
-bool is_load(std::string_view method)
-{
-    static constexpr std::string_view names[] = {"Load", "get", "getv", "load", "loadOnce"};
-    return std::find(std::begin(names), std::end(names), method) != std::end(names);
-}
-
-} // namespace
-
 bool Effects::none_of(const Scopes& scopes, NodeId function)
 {
     const auto [known, is_new] = m_known.try_emplace({&scopes, function}, true);
@@ -32,10 +20,12 @@ bool Effects::none_of(const Scopes& scopes, NodeId function)
 
 bool Effects::writes_only_own(const Uses& uses, const Scopes& scopes) const
 {
+    const bool is_maker = scopes.tree().main(uses.function()) == "__init"; // what it makes is its own
     return std::all_of(uses.all().begin(), uses.all().end(), [&](const Use& use) {
         const Variable& variable = scopes.variables()[use.variable];
         const bool is_own = (variable.role == Role::local && !variable.is_groupshared) ||
-            (variable.role == Role::parameter && variable.direction != Direction::ref);
+            (variable.role == Role::parameter && variable.direction != Direction::ref) ||
+            (is_maker && variable.role == Role::field && !variable.is_static);
         if (variable.is_static && variable.role == Role::local && !variable.is_const)
             return false;
         if ((variable.role == Role::global || variable.role == Role::field) &&
@@ -92,9 +82,9 @@ bool Effects::call_has_none(const Scopes& scopes, NodeId call)
         return !scopes.callees(name, tree.count(call) - 1).empty() &&
             callees_have_none(scopes, name, tree.count(call) - 1);
     if (is_method)
-        return is_load(name);
-    if (!scopes.types(name).empty()) // a value of a struct, made by nothing of the user's
-        return scopes.callees("__init").empty();
+        return only_reads_object(name);
+    if (!scopes.types(name).empty()) // a value of a struct
+        return callees_have_none(scopes, "__init", tree.count(call) - 1);
     return only_reads_arguments(name) && name != "print" && name != "printf";
 }
 

@@ -17,7 +17,7 @@ constexpr std::pair<WordUse, std::string_view> words_by_use[] = {
      "override unsafe let var dynamic row_major column_major __extern __extern_cpp __exported unorm snorm linear "
      "centroid sample noperspective func param shared coherent readonly writeonly restrict varying "
      "mutating point line triangle lineadj triangleadj vertices indices primitives payload dyn some "
-     "mutable"},
+     "mutable __prefix __postfix"},
     {reserved_word,
      "let if else for while do switch case default return break continue discard struct typedef class enum"},
     {prefix_word, "no_diff new each expand try"},

@@ -369,14 +369,21 @@ bool only_reads_arguments(std::string_view function)
 {
     static constexpr std::string_view names[] = {
         // in order
-        "abs",         "acos",     "all",        "any",     "asdouble", "asfloat",   "asin",     "asint",     "asuint",
-        "atan",        "atan2",    "ceil",       "clamp",   "cos",      "cosh",      "cross",    "degrees",   "detach",
-        "determinant", "diffPair", "distance",   "dot",     "exp",      "exp2",      "floor",    "fma",       "fmod",
-        "frac",        "isfinite", "isinf",      "isnan",   "length",   "lerp",      "load",     "log",       "log10",
-        "log2",        "mad",      "max",        "min",     "mul",      "normalize", "pow",      "print",     "printf",
-        "radians",     "rcp",      "reflect",    "refract", "round",    "rsqrt",     "saturate", "select",    "sign",
-        "sin",         "sinh",     "smoothstep", "sqrt",    "step",     "tan",       "tanh",     "transpose", "trunc"};
+        "abs",     "acos",      "alignof",     "all",      "any",      "asdouble",   "asfloat", "asin",      "asint",
+        "asuint",  "atan",      "atan2",       "ceil",     "clamp",    "cos",        "cosh",    "countof",   "cross",
+        "degrees", "detach",    "determinant", "diffPair", "distance", "dot",        "exp",     "exp2",      "floor",
+        "fma",     "fmod",      "frac",        "isfinite", "isinf",    "isnan",      "length",  "lerp",      "load",
+        "log",     "log10",     "log2",        "mad",      "max",      "min",        "mul",     "normalize", "pow",
+        "print",   "printf",    "radians",     "rcp",      "reflect",  "refract",    "round",   "rsqrt",     "saturate",
+        "select",  "sign",      "sin",         "sinh",     "sizeof",   "smoothstep", "sqrt",    "step",      "tan",
+        "tanh",    "transpose", "trunc"};
     return std::binary_search(std::begin(names), std::end(names), function) || is_conversion(function);
+}
+
+bool only_reads_object(std::string_view method)
+{
+    static constexpr std::string_view names[] = {"Load", "get", "getCount", "getv", "load", "loadOnce"};
+    return std::find(std::begin(names), std::end(names), method) != std::end(names);
 }
 
 std::pair<Access, NodeId> access_at(const Scopes& scopes, NodeId whole)
@@ -430,8 +437,10 @@ Access access_of(const Scopes& scopes, NodeId call, size_t argument)
             return argument == 0 ? Access::read : Access::passed;
         const bool is_known = scopes.callees(name).empty() && scopes.variable_of(callee) == none;
         const bool reads = is_known &&
-            (only_reads_arguments(name) || (argument != SIZE_MAX && !scopes.types(name).empty()));
-        return reads && (!is_method || argument != SIZE_MAX || name == "load") ? Access::read : Access::unknown;
+            (argument == SIZE_MAX && is_method
+                 ? only_reads_object(name)
+                 : only_reads_arguments(name) || (argument != SIZE_MAX && !scopes.types(name).empty()));
+        return reads ? Access::read : Access::unknown;
     }
     Access result = Access::read;
     for (const auto& [in, function] : found) {

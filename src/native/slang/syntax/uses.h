@@ -113,5 +113,7 @@ Access access_of(const Scopes& scopes, NodeId call, size_t argument);
 std::pair<Access, NodeId> access_at(const Scopes& scopes, NodeId whole);
 /// Functions of Slang's core module that write none of their arguments, types, and what else stands before brackets.
 bool only_reads_arguments(std::string_view function);
+/// The same of methods of arrays, buffers, textures and tensors.
+bool only_reads_object(std::string_view method);
 
 } // namespace spy::syntax

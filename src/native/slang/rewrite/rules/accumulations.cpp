@@ -164,7 +164,7 @@ private:
     {
         switch (m_tree.kind(n)) {
         case Kind::variables: return !is_marked(m_tree, n, "static");
-        case Kind::expression: return true;
+        case Kind::expression: return !m_tree.is(m_tree.child(n, 0), Kind::name); // such as a macro of nobody knows where
         case Kind::block:
             for (const NodeId child : m_tree.children(n))
                 if (!is_plain(child))
@@ -301,8 +301,23 @@ private:
         if (type == none || variable.direction == Direction::ref)
             return {};
         const NodeId dimensions = m_tree.child(variable.node, 0);
+        if (m_tree.has(dimensions) && m_tree.count(dimensions) == 1 && !m_tree.has(m_tree.child(dimensions, 0)))
+            return counted_array(variable, type);
         return (variable.is_no_diff ? "no_diff " : "") + words(type) + " " + std::string(variable.name) +
             (m_tree.has(dimensions) ? words(dimensions) : "");
+    }
+
+    /// `int x[3]` of `int x[] = {2, 0, 1}`: C++ has no copies of arrays without a size. Lists of others than numbers
+    /// may flatten vectors and structs.
+    std::string counted_array(const Variable& variable, NodeId type) const
+    {
+        const NodeId values = m_tree.child(variable.node, 2);
+        if (!m_tree.is(values, Kind::list) || type_at(m_scopes, type).shape != Shape::scalar)
+            return {};
+        for (const NodeId value : m_tree.children(values))
+            if (m_tree.is(value, Kind::list) || m_tree.macro(m_tree.token(m_tree[value].first)))
+                return {};
+        return cat(words(type), " ", variable.name, "[", m_tree.count(values), "]");
     }
 
     /// `<T, N>` of the generics of a function.

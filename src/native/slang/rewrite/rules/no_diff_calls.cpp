@@ -7,14 +7,13 @@
 namespace spy {
 namespace {
 
-/// Whether a node is a call, or an element of what one gives. Slang says of its members that they are no calls.
+/// Whether a node is a call, in brackets perhaps, or an element of what one gives. Slang says of its members that they
+/// are no calls.
 bool is_called(const syntax::Tree& tree, syntax::NodeId n)
 {
-    if (tree.tokens()[tree[n].first].kind != syntax::TokenKind::word)
-        return false;
-    while (tree.is(n, syntax::Kind::index))
+    while (tree.is(n, syntax::Kind::index) || tree.is(n, syntax::Kind::paren))
         n = tree.child(n, 0);
-    return tree.is(n, syntax::Kind::call);
+    return tree.is(n, syntax::Kind::call) && tree.tokens()[tree[n].first].kind == syntax::TokenKind::word;
 }
 
 } // namespace
