@@ -19,9 +19,9 @@ NODE_SIZE, PRIMITIVE_SIZE = 8, 3
 """In float4, as in slang/rays/traverse.slang."""
 STACK_SIZE = 128
 MOST_PRIMITIVES = 1 << 28
-RADIUS = 12
+RADIUS = 8
 """How far clusters look for partners: the hierarchy gets better and its build slower."""
-LEAF_SIZE = 2
+LEAF_SIZE = 4
 LONGEST_SEARCH = 32
 """Steps after which neighbours are joined as they lie: boxes can be such that few find each other in a step."""
 
