@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ray_scenes import grid, soup
+from ray_scenes import grid
 from test_scenes import random_transforms
 
 import slangpy as spy
@@ -121,47 +121,41 @@ def expected_gradients(
     return by_data, by_origin, by_direction
 
 
-def good_rays(target: Array, count: int, seed: int) -> tuple[Array, Array]:
-    """From around to near the target, few of them grazing."""
-    rng = np.random.default_rng(seed)
-    origins = rng.normal(size=(count, 3))
-    origins = target.mean(0) + 4 * origins / np.linalg.norm(origins, axis=1, keepdims=True)
-    ends = target[rng.integers(0, len(target), count)] + rng.normal(0, 0.02, (count, 3))
-    return origins.astype(np.float32), ((ends - origins) * rng.uniform(0.5, 2, (count, 1))).astype(np.float32)
-
-
 def close(found: Array, expected: Array) -> None:
     scale = np.abs(expected).max()
     assert scale > 0 and np.abs(found - expected).max() < 1e-3 * scale, np.abs(found - expected).max() / scale
 
 
-def smooth_surface() -> tuple[Array, Array]:
-    """Hills that are seen from above and below."""
-    points, triangles = grid(8, 0.3)
-    return points, triangles
+def rays_onto(targets: Array, normals: Array, count: int, seed: int) -> tuple[Array, Array]:
+    """From one side of the targets, few of them grazing."""
+    rng = np.random.default_rng(seed)
+    pick = rng.integers(0, len(targets), count)
+    origins = targets[pick] + 0.6 * normals[pick] + rng.normal(0, 0.15, (count, 3))
+    ends = targets[pick] + rng.normal(0, 0.01, (count, 3))
+    return origins.astype(np.float32), ((ends - origins) * rng.uniform(0.5, 2, (count, 1))).astype(np.float32)
 
 
-def cases() -> dict[str, tuple[Any, ...]]:
-    rng = np.random.default_rng(3)
-    points, triangles = smooth_surface()
-    spheres = np.concatenate([rng.uniform(-1, 1, (30, 3)), rng.uniform(0.1, 0.3, (30, 1))], 1).astype(np.float32)
-    low = rng.uniform(-1, 1, (30, 3))
-    boxes = np.concatenate([low, low + rng.uniform(0.1, 0.4, (30, 3))], 1).astype(np.float32)
-    return {
-        "triangles": (triangle_seen, points, triangles, lambda v: rays.Mesh(v, triangles)),
-        "spheres": (sphere_seen, spheres, np.arange(30), rays.Spheres),
-        "boxes": (box_seen, boxes, np.arange(30), rays.Boxes),
-    }
+class Shapes:
+    """Hills, spheres and boxes side by side, all with gradients: one kernel serves the tests."""
 
+    def __init__(self, device: spy.Device) -> None:
+        rng = np.random.default_rng(3)
+        self.points, self.triangles = grid(8, 0.3)
+        self.balls = np.concatenate([rng.uniform(-1, 1, (30, 3)) + [5, 0, 0], rng.uniform(0.1, 0.3, (30, 1))], 1).astype(np.float32)
+        low = rng.uniform(-1, 1, (30, 3)) - [5, 0, 0]
+        self.blocks = np.concatenate([low, low + rng.uniform(0.1, 0.4, (30, 3))], 1).astype(np.float32)
+        self.tensors = [spy.Tensor.from_numpy(device, data).with_grads() for data in (self.points, self.balls, self.blocks)]
+        self.items = [
+            rays.Mesh(self.tensors[0], self.triangles), rays.Spheres(self.tensors[1]), rays.Boxes(self.tensors[2])
+        ]  # fmt: skip
 
-def rays_for(name: str, data: Array, rows: Any) -> tuple[Array, Array]:
-    if name == "triangles":
-        rng = np.random.default_rng(4)
-        centres = data[rows].mean(1)
-        origins = centres[rng.integers(0, len(rows), 60)] + [0, 0, 2] + rng.normal(0, 0.2, (60, 3))
-        ends = centres[rng.integers(0, len(rows), 60)] + rng.normal(0, 0.02, (60, 3))
-        return origins.astype(np.float32), (ends - origins).astype(np.float32)
-    return good_rays(data[:, :3].astype(np.float64), 60, 5)
+    def rays(self) -> tuple[Array, Array]:
+        corners = self.points[self.triangles].astype(np.float64)
+        up = np.tile([0.0, 0.0, 1.0], (len(corners), 1))
+        out = np.random.default_rng(5).normal(size=(60, 3)) * 2
+        others = np.concatenate([self.balls[:, :3], (self.blocks[:, :3] + self.blocks[:, 3:]) / 2]).astype(np.float64)
+        parts = [rays_onto(corners.mean(1), up, 50, 4), rays_onto(others, out, 100, 5)]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 def ours(device: spy.Device, scene: rays.Scene, origins: Array, directions: Array) -> tuple[Array, Array]:
@@ -174,74 +168,74 @@ def ours(device: spy.Device, scene: rays.Scene, origins: Array, directions: Arra
     return o.grad.to_numpy(), d.grad.to_numpy()
 
 
-@pytest.mark.parametrize("name", ["triangles", "spheres", "boxes"])
-def test_gradients(device: spy.Device, name: str):
-    seen, data, rows, make = cases()[name]
-    tensor = spy.Tensor.from_numpy(device, data).with_grads()
-    scene = rays.Scene(device, make(tensor))
-    origins, directions = rays_for(name, data, rows)
+def test_gradients(device: spy.Device):
+    shapes = Shapes(device)
+    scene = rays.Scene(device, shapes.items)
+    origins, directions = shapes.rays()
     which = module_of(device).which(origins, directions, scene, _result="numpy")
-    assert (which[:, 1] >= 0).sum() > 20
-    identity = np.eye(4)[None, :3]
-    by_data, by_origin, by_direction = expected_gradients(seen, data, rows, which, origins, directions, identity)
     found = ours(device, scene, origins, directions)
+    by_origin, by_direction = np.zeros(origins.shape), np.zeros(origins.shape)
+    kinds = zip((triangle_seen, sphere_seen, box_seen), (shapes.triangles, range(30), range(30)), shapes.tensors, strict=True)
+    for instance, (seen, rows, tensor) in enumerate(kinds):
+        own = np.where(which[:, :1] == instance, which, -1)
+        assert (own[:, 1] >= 0).sum() > 15
+        identity = {instance: np.eye(4)[:3]}
+        by_data, *by_rays = expected_gradients(seen, tensor.to_numpy(), rows, own, origins, directions, identity)
+        close(tensor.grad.to_numpy(), by_data)
+        by_origin += by_rays[0]
+        by_direction += by_rays[1]
     close(found[0], by_origin)
     close(found[1], by_direction)
-    close(tensor.grad.to_numpy(), by_data)
 
 
 def test_gradients_through_transforms(device: spy.Device):
-    points, triangles = smooth_surface()
+    shapes = Shapes(device)
     transforms = random_transforms(3)
-    vectors = spy.Tensor.from_numpy(device, points, target_slang_dtype="float3").with_grads()
-    mesh = rays.Mesh(vectors, triangles)
-    scene = rays.Scene(device, [rays.Instance(mesh, t) for t in transforms])
-    rng = np.random.default_rng(6)
-    centres = points[triangles].mean(1) + rng.normal(0, 0.01, (len(triangles), 3))
-    normals = np.cross(*(points[triangles][:, k] - points[triangles][:, 0] for k in (1, 2)))
-    pick = rng.integers(0, len(triangles), 60)
+    far = np.hstack([np.eye(3), [[99], [0], [0]]])
+    scene = rays.Scene(device, [rays.Instance(shapes.items[0], t) for t in transforms] + [rays.Instance(s, far) for s in shapes.items[1:]])
+    corners = shapes.points[shapes.triangles].astype(np.float64)
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    origins, directions = rays_onto(corners.mean(1), normals, 60, 6)
     place = transforms[np.arange(60) % 3]
-    starts = centres[pick] + normals[pick] / np.linalg.norm(normals[pick], axis=1, keepdims=True) * 0.5 + rng.normal(0, 0.05, (60, 3))
-    origins, ends = ((place[:, :, :3] @ p[..., None])[..., 0] + place[..., 3] for p in (starts, centres[pick]))
-    origins, directions = origins.astype(np.float32), (ends - origins).astype(np.float32)
+    origins = ((place[:, :, :3] @ origins[..., None])[..., 0] + place[..., 3]).astype(np.float32)
+    directions = (place[:, :, :3] @ directions[..., None])[..., 0].astype(np.float32)
     which = module_of(device).which(origins, directions, scene, _result="numpy")
     assert len(set(which[:, 0].tolist()) - {-1}) == 3
     by_data, by_origin, by_direction = expected_gradients(
-        triangle_seen, points, triangles, which, origins, directions, transforms
+        triangle_seen, shapes.points, shapes.triangles, which, origins, directions, transforms
     )
     found = ours(device, scene, origins, directions)
     close(found[0], by_origin)
     close(found[1], by_direction)
-    close(vectors.grad.to_numpy(), by_data)
+    close(shapes.tensors[0].grad.to_numpy(), by_data)
 
 
 def test_misses_have_no_gradient(device: spy.Device):
-    points, triangles = soup(4, seed=2)
-    tensor = spy.Tensor.from_numpy(device, points).with_grads()
-    scene = rays.Scene(device, rays.Mesh(tensor, triangles))
-    origins = np.float32([[9, 9, 9], [9, 9, 9]])
-    found = ours(device, scene, origins, np.float32([[1, 0, 0], [np.nan, 0, 0]]))
-    assert not found[0].any() and not found[1].any() and not tensor.grad.to_numpy().any()
+    shapes = Shapes(device)
+    found = ours(device, rays.Scene(device, shapes.items), np.float32([[0, 0, 9], [9, 9, 9]]), np.float32([[1, 0, 0], [np.nan, 0, 0]]))
+    assert not found[0].any() and not found[1].any()
+    assert not any(tensor.grad.to_numpy().any() for tensor in shapes.tensors)
 
 
 def test_attributes(device: spy.Device):
     """Interpolated values by the values and by vertices: a linear function is met at the point itself."""
-    points, triangles = smooth_surface()
-    tensor = spy.Tensor.from_numpy(device, points).with_grads()
-    scene = rays.Scene(device, rays.Mesh(tensor, triangles))
+    shapes = Shapes(device)
     slope = np.float32([0.3, -0.7, 0.2])
-    values = spy.Tensor.from_numpy(device, points @ slope).with_grads()
-    origins, directions = rays_for("triangles", points, triangles)
+    scene = rays.Scene(device, shapes.items[0])
+    values = spy.Tensor.from_numpy(device, shapes.points @ slope).with_grads()
+    origins, directions = shapes.rays()
     attribute = module_of(device).attribute
     result = attribute(origins, directions, scene, values, _result="tensor").with_grads()
     which = module_of(device).which(origins, directions, scene, _result="numpy")
     hit = which[:, 1] >= 0
-    t = np.array([triangle_t(points[triangles[p]], o, d) for o, d, p in zip(origins, directions, which[:, 1], strict=True)])
+    corners = shapes.points[shapes.triangles]
+    t = np.array([triangle_t(corners[p], o, d) for o, d, p in zip(origins, directions, which[:, 1], strict=True)])
     np.testing.assert_allclose(result.to_numpy()[hit], ((origins + t[:, None] * directions) @ slope)[hit], atol=1e-5)
     result.grad.copy_from_numpy(np.ones(len(origins), np.float32))
     attribute.bwds(origins, directions, scene, values, _result=result)
     assert np.isclose(values.grad.to_numpy().sum(), hit.sum(), rtol=1e-5)  # weights of a hit are 1 together
-    assert np.abs(tensor.grad.to_numpy()).max() > 0.01
+    assert np.abs(shapes.tensors[0].grad.to_numpy()).max() > 0.01
 
 
 def triangle_t(corners: Array, o: Array, d: Array) -> Any:
@@ -255,19 +249,19 @@ def test_torch(device: spy.Device):
     """The mesh's own torch tensor is the leaf; a scene that is refitted sees the new one."""
     torch = pytest.importorskip("torch")
     bridge = spy.create_torch_device(type=device.type)
-    points, triangles = smooth_surface()
-    leaf = torch.from_numpy(points).requires_grad_()
-    scene = rays.Scene(bridge, rays.Mesh(leaf, triangles), updatable=True)
-    origins, directions = (torch.from_numpy(part) for part in rays_for("triangles", points, triangles))
-    origins.requires_grad_()
+    shapes = Shapes(device)
+    origins, directions = shapes.rays()
+    leaf, o, d = (torch.from_numpy(part) for part in (shapes.points.copy(), origins, directions))
+    leaf.requires_grad_()
+    o.requires_grad_()
+    scene = rays.Scene(bridge, [rays.Mesh(leaf, shapes.triangles), rays.Spheres(shapes.balls), rays.Boxes(shapes.blocks)], updatable=True)
     seen = spy.Module.load_from_source(bridge, "rays_gradients_torch", SOURCE).seen
-    seen(origins, directions, scene, torch.from_numpy(WEIGHTS)).sum().backward()
-    tensor = spy.Tensor.from_numpy(device, points).with_grads()
-    by_origin, _ = ours(device, rays.Scene(device, rays.Mesh(tensor, triangles)), origins.detach().numpy(), directions.numpy())
-    np.testing.assert_allclose(leaf.grad.numpy(), tensor.grad.to_numpy(), rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(origins.grad.numpy(), by_origin, rtol=1e-4, atol=1e-4)
+    seen(o, d, scene, torch.from_numpy(WEIGHTS)).sum().backward()
+    by_origin, _ = ours(device, rays.Scene(device, shapes.items), origins, directions)
+    np.testing.assert_allclose(leaf.grad.numpy(), shapes.tensors[0].grad.to_numpy(), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(o.grad.numpy(), by_origin, rtol=1e-4, atol=1e-4)
     moved = (leaf.detach() + torch.tensor([0.0, 0.0, 0.5])).requires_grad_()
     scene.refit(moved)
     assert scene.vertices is moved
-    seen(origins, directions, scene, torch.from_numpy(WEIGHTS)).sum().backward()
+    seen(o, d, scene, torch.from_numpy(WEIGHTS)).sum().backward()
     assert moved.grad.abs().sum() > 0
