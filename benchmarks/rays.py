@@ -120,7 +120,7 @@ def embree_tracer(points: Array, triangles: Array) -> Tracer:
 
 
 def warp_tracer(points: Array, triangles: Array) -> Tracer:
-    kernels = importlib.import_module("benchmarks.rays_warp")
+    kernels = importlib.import_module("rays_warp")
     return Tracer("warp", *kernels.make(points, triangles))
 
 

@@ -30,6 +30,7 @@ PAGES = {
     "migrating-from-slangtorch": "torch",
     "migrating-from-triton": "torch",
     "migrating-from-warp": None,
+    "rays": None,
     "rendering": "vulkan",
 }
 """And the package, or type of device, without which a page cannot run."""
