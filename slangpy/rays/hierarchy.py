@@ -48,14 +48,23 @@ class Step(enum.IntEnum):
     find_partner = 7
     count_clusters = 8
     join_clusters = 9
-    write_node = 10
-    refit_leaf = 11
-    refit_node = 12
+    choose_wide = 10
+    count_wide = 11
+    write_node = 12
+    refit_leaf = 13
+    refit_node = 14
+
+
+class _Argument:
+    """A record that calls take as the struct of the same name."""
+
+    def get_this(self) -> dict[str, Any]:
+        return {"_type": type(self).__name__, **vars(self)}
 
 
 @dataclass(frozen=True)
 class Given:
-    """Primitives: `points` of (n, 3), (n, 4) or (n, 6) floats; of triangles also their rows."""
+    """Primitives: `points` of (n, 3), (n, 4) or (n, 6) floats; of triangles also their rows. what: for messages."""
 
     what: str
     kind: Kind
@@ -64,14 +73,78 @@ class Given:
     triangles: Tensor
 
 
+# The records of build.slang, which says what their fields are.
+@dataclass(frozen=True)
+class Input(_Argument):
+    points: Tensor
+    triangles: Tensor
+    kind: int
+    count: int
+    point_count: int
+
+
+@dataclass(frozen=True)
+class Sorting(_Argument):
+    boxes: Tensor
+    bounds: Tensor
+    keys: Tensor
+    sorted: Tensor
+    table: Tensor
+    totals: Tensor
+    chunk: int
+    shift: int = 0
+    lowest: tuple[float, ...] = (0.0, 0.0, 0.0)
+    scale: tuple[float, ...] = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Nodes(_Argument):
+    boxes: Tensor
+    links: Tensor
+    wide: Tensor
+
+    def get_this(self) -> dict[str, Any]:
+        return {"_type": "Tree", **vars(self)}
+
+
+@dataclass(frozen=True)
+class Clusters(_Argument):
+    now: Tensor
+    next: Tensor
+    partners: Tensor
+    count: int
+    made: int
+    radius: int = 0
+
+
+@dataclass(frozen=True)
+class Output(_Argument):
+    nodes: Tensor
+    primitives: Tensor
+    leaf_size: int
+    first_node: int = 0
+    first_primitive: int = 0
+
+
+@dataclass(frozen=True)
+class Build(_Argument):
+    input: Input
+    sorting: Sorting
+    tree: Nodes
+    clusters: Clusters
+    output: Output
+
+
 @dataclass(frozen=True)
 class Tree:
-    """A binary tree over primitives, from which wide nodes are written. levels: where the nodes of each step begin."""
+    """A binary tree over primitives, from which wide nodes are written. levels: where the nodes of each step begin, and where
+    the last end. build: None where nothing is kept. stack: how many nodes may wait while a ray goes down."""
 
     given: Given
-    state: dict[str, Any]
+    build: Build | None
     levels: tuple[int, ...]
     wide_count: int
+    stack: int
     lowest: np.ndarray[Any, Any]
     highest: np.ndarray[Any, Any]
 
@@ -79,23 +152,23 @@ class Tree:
     def extent(self) -> float:
         return float(np.abs([self.lowest, self.highest]).max())
 
-    @property
-    def stack(self) -> int:
-        """How many nodes may wait while a ray goes down: a wide node, two levels of the tree, leaves three."""
-        return 3 * ((len(self.levels) + 1) // 2)
-
 
 @lru_cache(maxsize=8)
 def _module(device: Device) -> Module:
     return Module.load_from_file(device, LIBRARY_PATH / "rays" / "build.slang")
 
 
-def _run(device: Device, step: Step, count: int, state: dict[str, Any]) -> None:
-    _module(device).run(grid((count,)), int(step), state)
+def _run(device: Device, step: Step, count: int, build: Build) -> None:
+    _module(device).run(grid((count,)), int(step), build)
+
+
+def _run_on(device: Device, step: Step, begin: int, end: int, build: Build) -> None:
+    """On the nodes from `begin` to `end`."""
+    _run(device, step, end - begin, replace(build, clusters=replace(build.clusters, made=begin)))
 
 
 def _empty(device: Device, count: int, dtype: str) -> Tensor:
-    return Tensor.empty(device, (max(count, 1),), dtype)
+    return Tensor.empty(device, (count,), dtype)
 
 
 def _chunk(count: int) -> int:
@@ -112,49 +185,49 @@ def build(device: Device, given: Given, boxes: np.ndarray[Any, Any] | None = Non
     count = given.count
     if count >= MOST_PRIMITIVES:
         raise ValueError(f"{given.what}: {count} primitives; a hierarchy holds {MOST_PRIMITIVES - 1}: make it several shapes")
-    state = _new_state(device, given)
+    made = _new_build(device, given)
     if boxes is not None:
-        state["given"].copy_from_numpy(np.concatenate([boxes, np.zeros((count, 2, 1))], axis=2).astype(np.float32).reshape(-1, 4))
-    lowest, highest = _bounds(device, given, state)
-    extent = highest - lowest
-    state["lowest"] = _float3(lowest)
-    state["scale"] = _float3(1024 / np.where(extent > 0, extent, 1))
-    _sort(device, state)
-    _run(device, Step.make_leaf, count, state)
-    levels = _cluster(device, state)
-    root = state["wide"][2 * count - 2].to_numpy()
-    return Tree(given, state, levels, max(int(root.reshape(-1)[0]), 1), lowest, highest)
+        rows = np.concatenate([boxes, np.zeros((count, 2, 1))], axis=2)
+        made.sorting.boxes.copy_from_numpy(rows.astype(np.float32).reshape(-1, 4))
+    lowest, highest = _bounds(device, given, made)
+    made = _sort(device, made, lowest, highest)
+    _run(device, Step.make_leaf, count, made)
+    levels = _cluster(device, made)
+    for begin, end in reversed(_spans(levels)):
+        _run_on(device, Step.choose_wide, begin, end, made)
+    for begin, end in _spans(levels):
+        _run_on(device, Step.count_wide, begin, end, made)
+    wide_count, _, stack, _ = made.tree.wide[2 * count - 2].to_numpy().reshape(-1).tolist()
+    return Tree(given, made, levels, max(wide_count, 1), stack, lowest, highest)
 
 
-def _float3(values: np.ndarray[Any, Any]) -> Any:
-    return [float(value) for value in values]
+def _spans(levels: tuple[int, ...]) -> list[tuple[int, int]]:
+    return list(zip(levels, levels[1:], strict=False))
 
 
-def _new_state(device: Device, given: Given) -> dict[str, Any]:
-    """The fields of `Build`, uninitialised."""
-    count = given.count
-    nodes, chunks = 2 * count - 1, _chunks(count)
-    keys = [_empty(device, count, "uint2") for _ in range(2)]
-    clusters = [_empty(device, count, "int") for _ in range(3)]
+def _new_build(device: Device, given: Given) -> Build:
+    """With tensors whose contents are not set."""
+    count, chunks = given.count, _chunks(given.count)
+    nodes = 2 * count - 1
     nothing = _empty(device, 1, "float4")
-    return {
-        "_type": "Build", "points": given.points, "triangles": given.triangles, "kind": int(given.kind), "count": count,
-        "point_count": given.points.shape[0], "given": _empty(device, 2 * count, "float4"),
-        "bounds": _empty(device, 2 * chunks, "float4"), "lowest": [0.0] * 3, "scale": [0.0] * 3, "keys": keys[0],
-        "sorted": keys[1], "table": _empty(device, 16 * chunks, "int"), "totals": _empty(device, 16, "int"),
-        "chunk": _chunk(count), "shift": 0, "boxes": _empty(device, 2 * nodes, "float4"), "links": _empty(device, nodes, "int4"),
-        "wide": _empty(device, nodes, "int2"), "clusters": clusters[0], "next": clusters[1], "partners": clusters[2],
-        "cluster_count": count, "node_count": count, "radius": RADIUS, "nodes": nothing, "primitives": nothing,
-        "first_node": 0, "first_primitive": 0, "leaf_size": 1 if given.kind is Kind.instances else LEAF_SIZE,
-    }  # fmt: skip
+    return Build(
+        Input(given.points, given.triangles, int(given.kind), count, given.points.shape[0]),
+        Sorting(
+            _empty(device, 2 * count, "float4"), _empty(device, 2 * chunks, "float4"), _empty(device, count, "uint2"),
+            _empty(device, count, "uint2"), _empty(device, 16 * chunks, "int"), _empty(device, 16, "int"), _chunk(count),
+        ),
+        Nodes(_empty(device, 2 * nodes, "float4"), _empty(device, nodes, "int4"), _empty(device, nodes, "int4")),
+        Clusters(*(_empty(device, count, "int") for _ in range(3)), count=count, made=count),
+        Output(nothing, nothing, 1 if given.kind is Kind.instances else LEAF_SIZE),
+    )  # fmt: skip
 
 
-def _bounds(device: Device, given: Given, state: dict[str, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The corners of the box around all; boxes of single primitives stay in `given` on the device."""
+def _bounds(device: Device, given: Given, build: Build) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The corners of the box around all; boxes of single primitives stay in `sorting` on the device."""
     if given.kind is not Kind.instances:
-        _run(device, Step.find_box, given.count, state)
-    _run(device, Step.find_bounds, _chunks(given.count), state)
-    corners = state["bounds"].to_numpy().reshape(-1, 2, 4)
+        _run(device, Step.find_box, given.count, build)
+    _run(device, Step.find_bounds, _chunks(given.count), build)
+    corners = build.sorting.bounds.to_numpy().reshape(-1, 2, 4)
     wrong = np.flatnonzero(corners[:, 1, 3] != 0)
     if wrong.size:
         chunk = corners[wrong[0]]
@@ -183,52 +256,73 @@ def _raise_wrong(given: Given, primitive: int, how: int) -> None:
     raise ValueError(f"{given.what}: {what}: {rule} are finite and below 1e18")
 
 
-def _sort(device: Device, state: dict[str, Any]) -> None:
+def _sort(device: Device, build: Build, lowest: np.ndarray[Any, Any], highest: np.ndarray[Any, Any]) -> Build:
     """By the 30 bits of the codes."""
-    count = state["count"]
-    _run(device, Step.find_key, count, state)
+    extent = highest - lowest
+    scale = 1024 / np.where(extent > 0, extent, 1)
+    build = replace(build, sorting=replace(build.sorting, lowest=tuple(lowest.tolist()), scale=tuple(scale.tolist())))
+    count = build.input.count
+    _run(device, Step.find_key, count, build)
     for shift in range(0, 30, 4):
-        state["shift"] = shift
-        _run(device, Step.count_digits, _chunks(count), state)
-        _run(device, Step.sum_digit, 16, state)
-        _run(device, Step.place_digits, _chunks(count), state)
-        state["keys"], state["sorted"] = state["sorted"], state["keys"]
+        build = replace(build, sorting=replace(build.sorting, shift=shift))
+        _run(device, Step.count_digits, _chunks(count), build)
+        _run(device, Step.sum_digit, 16, build)
+        _run(device, Step.place_digits, _chunks(count), build)
+        now = build.sorting
+        build = replace(build, sorting=replace(now, keys=now.sorted, sorted=now.keys))
+    return build
 
 
-def _cluster(device: Device, state: dict[str, Any]) -> tuple[int, ...]:
+def _cluster(device: Device, build: Build) -> tuple[int, ...]:
     """Joins clusters until one is left; where the nodes of each step begin, and where the last ends."""
-    left, levels = state["count"], [state["count"]]
+    left, levels = build.input.count, [build.input.count]
     while left > 1:
-        state.update(cluster_count=left, node_count=levels[-1], chunk=_chunk(left))
-        state["radius"] = RADIUS if len(levels) <= LONGEST_SEARCH else 0
-        _run(device, Step.find_partner, left, state)
-        _run(device, Step.count_clusters, _chunks(left), state)
-        _run(device, Step.join_clusters, _chunks(left), state)
-        now = int(state["totals"].to_numpy()[0])
+        radius = RADIUS if len(levels) <= LONGEST_SEARCH else 0
+        clusters = replace(build.clusters, count=left, made=levels[-1], radius=radius)
+        build = replace(build, clusters=clusters, sorting=replace(build.sorting, chunk=_chunk(left)))
+        _run(device, Step.find_partner, left, build)
+        _run(device, Step.count_clusters, _chunks(left), build)
+        _run(device, Step.join_clusters, _chunks(left), build)
+        now = int(build.sorting.totals.to_numpy()[0])
         levels.append(levels[-1] + left - now)
         left = now
-        state["clusters"], state["next"] = state["next"], state["clusters"]
+        build = replace(build, clusters=replace(clusters, now=clusters.next, next=clusters.now))
     return tuple(levels)
 
 
 def write(device: Device, tree: Tree, nodes: Tensor, primitives: Tensor, first_node: int, first_primitive: int) -> Tree:
-    """Writes wide nodes and primitives, from those numbers on."""
-    state = {
-        **tree.state, "nodes": nodes, "primitives": primitives, "first_node": first_node * NODE_SIZE,
-        "first_primitive": first_primitive * PRIMITIVE_SIZE,
-    }  # fmt: skip
-    _run(device, Step.write_node, 2 * tree.given.count - 1, state)
-    return replace(tree, state=state)
+    """Writes wide nodes and primitives, from those numbers on. What is left is what `refit` needs."""
+    made = _kept(tree)
+    output = Output(nodes, primitives, made.output.leaf_size, first_node * NODE_SIZE, first_primitive * PRIMITIVE_SIZE)
+    made = replace(made, output=output)
+    _run(device, Step.write_node, 2 * tree.given.count - 1, made)
+    nothing, no_keys = made.sorting.totals, _empty(device, 1, "uint2")
+    sorting = replace(made.sorting, keys=no_keys, sorted=no_keys, table=nothing)
+    clusters = replace(made.clusters, now=nothing, next=nothing, partners=nothing)
+    return replace(tree, build=replace(made, sorting=sorting, clusters=clusters))
 
 
 def refit(device: Device, tree: Tree, points: Tensor) -> Tree:
     """The same tree, with boxes around primitives that have moved, written to where it lies."""
+    made = _kept(tree)
+    made = replace(made, input=replace(made.input, points=points))
     given = replace(tree.given, points=points)
-    state = {**tree.state, "points": points, "chunk": _chunk(given.count)}
-    lowest, highest = _bounds(device, given, state)
-    _run(device, Step.refit_leaf, given.count, state)
-    for begin, end in zip(tree.levels, tree.levels[1:], strict=False):
-        state["node_count"] = begin
-        _run(device, Step.refit_node, end - begin, state)
-    _run(device, Step.write_node, 2 * given.count - 1, state)
-    return replace(tree, given=given, state=state, lowest=lowest, highest=highest)
+    lowest, highest = _bounds(device, given, made)
+    _run(device, Step.refit_leaf, given.count, made)
+    for begin, end in _spans(tree.levels):
+        _run_on(device, Step.refit_node, begin, end, made)
+    _run(device, Step.write_node, 2 * given.count - 1, made)
+    return replace(tree, given=given, build=made, lowest=lowest, highest=highest)
+
+
+def moved_to(tree: Tree, nodes: Tensor) -> Tree:
+    """The tree, whose wide nodes were copied to another tensor."""
+    if tree.build is None:
+        return tree
+    return replace(tree, build=replace(tree.build, output=replace(tree.build.output, nodes=nodes)))
+
+
+def _kept(tree: Tree) -> Build:
+    if tree.build is None:
+        raise RuntimeError(f"{tree.given.what}: nothing of its build was kept")
+    return tree.build

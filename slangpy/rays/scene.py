@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -122,7 +122,7 @@ class Scene:
             )
         tensor = point_tensor(self._device, "Scene.refit: points", points)
         tree = hierarchy.refit(self._device, part.tree, tensor)
-        parts = [_Part(**{**vars(old), "tree": tree}) if old is part else old for old in self._parts]
+        parts = [replace(old, tree=tree) if old is part else old for old in self._parts]
         if sum(other.tree.given.kind is kind for other in parts) == 1:
             self._data[kind] = _seen(self._device, "Scene.refit: points", points, tensor)
         else:
@@ -162,7 +162,7 @@ class Scene:
             grown = _new(device, node_count * hierarchy.NODE_SIZE)
             grown[: self._top_node * hierarchy.NODE_SIZE] = self._nodes[: self._top_node * hierarchy.NODE_SIZE]
             self._nodes = grown
-            self._parts = [_moved_to(part, grown) for part in self._parts]
+            self._parts = [replace(part, tree=hierarchy.moved_to(part.tree, grown)) for part in self._parts]
         if top is not None:
             hierarchy.write(device, top, self._nodes, self._primitives, self._top_node, 0)
         self._bounds = np.stack([corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)])
@@ -178,7 +178,7 @@ class Scene:
         tree = hierarchy.write(
             self._device, part.tree, self._nodes, self._primitives, part.first_node, part.first_primitive
         )
-        return _Part(**{**vars(part), "tree": tree if self._updatable else _without_state(tree)})
+        return replace(part, tree=tree if self._updatable else replace(tree, build=None))
 
 
 def _instances_of(items: Any) -> tuple[Instance, ...]:
@@ -298,13 +298,3 @@ def _check_stack(top: Tree | None, parts: list[_Part]) -> None:
     needed = max(part.tree.stack for part in parts) + (top.stack if top else 0)
     if needed > hierarchy.STACK_SIZE:
         raise ValueError(f"Scene: its hierarchy is too deep ({needed} of {hierarchy.STACK_SIZE} waiting nodes): make it smaller scenes")
-
-
-def _moved_to(part: _Part, nodes: Tensor) -> _Part:
-    tree = part.tree
-    state = {**tree.state, "nodes": nodes} if tree.state else {}
-    return _Part(**{**vars(part), "tree": Tree(**{**vars(tree), "state": state})})
-
-
-def _without_state(tree: Tree) -> Tree:
-    return Tree(**{**vars(tree), "state": {}})

@@ -46,7 +46,7 @@ def test_other_kernels(device: spy.Device, cuda: CudaCodegen):
     module = cuda.load_from_source("rays_hits", test_hits.SOURCE)
     compiled(cuda, module.through_holes, RAY, RAY, scene, 3)
     builder = spy.Module.load_from_file(cuda, LIBRARY_PATH / "rays" / "build.slang")  # type: ignore[arg-type]
-    compiled(cuda, builder.run, spy.grid((5,)), 0, scene._parts[0].tree.state)
+    compiled(cuda, builder.run, spy.grid((5,)), 0, scene._parts[0].tree.build)
     gradients = cuda.load_from_source("rays_gradients", test_gradients_of_hits.SOURCE)
     result = spy.Tensor.zeros(device, (5,), "float").with_grads()
     backward = compiled(cuda, gradients.seen.bwds, RAY, RAY, scene, np.zeros(9, np.float32), result)
