@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -202,7 +203,7 @@ def build(device: Device, given: Given, boxes: np.ndarray[Any, Any] | None = Non
 
 
 def _spans(levels: tuple[int, ...]) -> list[tuple[int, int]]:
-    return list(zip(levels, levels[1:], strict=False))
+    return list(pairwise(levels))
 
 
 def _new_build(device: Device, given: Given) -> Build:

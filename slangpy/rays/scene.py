@@ -41,7 +41,7 @@ class Scene:
         self, device: Device, items: Shape | Instance | Iterable[Shape | Instance], updatable: bool = False
     ) -> None:
         """items: one shape or instance, or several; a shape that several instances have is built once. updatable: keep
-        what `refit` needs, about 100 bytes a primitive.
+        what `refit` needs, about 160 bytes a primitive.
 
         ValueError for shapes with infinite coordinates or indices beyond their vertices, and for Tensors of other devices.
         """
