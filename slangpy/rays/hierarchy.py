@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -154,9 +153,11 @@ class Tree:
         return float(np.abs([self.lowest, self.highest]).max())
 
 
-@lru_cache(maxsize=8)
 def _module(device: Device) -> Module:
-    return Module.load_from_file(device, LIBRARY_PATH / "rays" / "build.slang")
+    state = device._state
+    if state.ray_builder is None:
+        state.ray_builder = Module.load_from_file(device, LIBRARY_PATH / "rays" / "build.slang")
+    return state.ray_builder
 
 
 def _run(device: Device, step: Step, count: int, build: Build) -> None:

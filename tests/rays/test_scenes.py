@@ -161,6 +161,39 @@ def test_containers(device: spy.Device):
         assert (trace(rays.Scene(device, rays.Mesh(vertices, rows)), origins, directions) == expected).all()
 
 
+@pytest.mark.one
+def test_other_ways_to_call(device: spy.Device):
+    """Scenes in `dispatch`, in structs, in prepared and in recorded calls."""
+    source = """
+        import slangpy;
+        import slangpy.rays;
+        struct World { rays::Scene scene; float3 up; }
+        float height(float3 at, World world) { return world.scene.closest(at, -world.up).t; }
+        void heights(uint3 dispatchThreadID, rays::Scene scene, RWTensor<float, 1> found)
+        {
+            const uint i = dispatchThreadID.x;
+            if (i < found.shape[0])
+                found[i] = scene.closest(float3(0.1 * i, 0.2, 5), float3(0, 0, -1)).t;
+        }
+    """
+    module = spy.Module.load_from_source(device, "rays_other_ways", source)
+    scene = rays.Scene(device, rays.Boxes([[-1, -1, 0, 1, 1, 2]]))
+    found = spy.Tensor.zeros(device, (8,), "float")
+    module.heights.dispatch([8, 1, 1], scene=scene, found=found)
+    np.testing.assert_allclose(found.to_numpy(), 3, rtol=1e-6)
+    places = np.float32([[0.1, 0.2, 7], [0.3, 0.1, 9]])
+    world = {"_type": "World", "scene": scene, "up": spy.float3(0, 0, 1)}
+    np.testing.assert_allclose(module.height(places, world, _result="numpy"), [5, 7], rtol=1e-6)
+    at, into = spy.Tensor.from_numpy(device, places, target_slang_dtype="float3"), spy.Tensor.zeros(device, (2,), "float")
+    step = module.height.prepare(at, world, _result=into)
+    step()
+    np.testing.assert_allclose(into.to_numpy(), [5, 7], rtol=1e-6)
+    into.clear()
+    with device.create_command_encoder() as encoder:
+        module.height.append_to(encoder, at, world, _result=into)
+    np.testing.assert_allclose(into.to_numpy(), [5, 7], rtol=1e-6)
+
+
 @pytest.mark.nightly
 def test_memory(device: spy.Device):
     """A thousand scenes, and refits of one, keep nothing."""
