@@ -218,6 +218,7 @@ def test_misses_have_no_gradient(device: spy.Device):
     assert not any(tensor.grad.to_numpy().any() for tensor in shapes.tensors)
 
 
+@pytest.mark.one
 def test_attributes(device: spy.Device):
     """Interpolated values by the values and by vertices: a linear function is met at the point itself."""
     shapes = Shapes(device)
