@@ -51,9 +51,12 @@ class Scene:
         self._instances = _instances_of(items)
         shapes = list({id(instance.shape): instance.shape for instance in self._instances}.values())
         given = [_given(device, number, shape) for number, shape in enumerate(shapes)]
+        total = sum(each.count for each in given)
+        if total > 2 * hierarchy.MOST_PRIMITIVES:  # places in tables have 32 bits
+            raise ValueError(f"Scene: items: {total} primitives; a scene holds {2 * hierarchy.MOST_PRIMITIVES}")
         self._parts = _place(shapes, [hierarchy.build(device, each) for each in given])
         self._top_node = sum(part.tree.wide_count for part in self._parts)
-        self._primitives = _new(device, sum(each.count for each in given) * hierarchy.PRIMITIVE_SIZE)
+        self._primitives = _new(device, total * hierarchy.PRIMITIVE_SIZE)
         self._data = {kind: _gather(device, self._parts, kind) for kind in _COLUMNS}
         self._triangles = _gather_triangles(device, given)
         self._build_top(write_parts=True)

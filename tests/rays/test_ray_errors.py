@@ -110,6 +110,10 @@ def test_other_devices(device: spy.Device):
         rays.Scene(device, rays.Mesh(lies))
     with pytest.raises(ValueError, match=re.escape("Mesh 0: triangles: the Tensor lies on another device (null)")):
         rays.Scene(device, rays.Mesh(POINTS, spy.Tensor.empty(other, (4, 3), "int")))
+    scene = rays.Scene(device, rays.Mesh(POINTS))
+    text = "import slangpy; import slangpy.rays; float f(rays::Scene scene) { return scene.extent; }"
+    with pytest.raises(ValueError, match=r"argument scene\.\w+ is on another device"):
+        spy.Module.load_from_source(other, "rays_elsewhere", text).f(scene)
     halves = spy.Tensor.from_numpy(device, POINTS.astype(np.float16))
     with pytest.raises(TypeError, match="vertices: expected a Tensor of float, got one of half"):
         rays.Scene(device, rays.Mesh(halves))
