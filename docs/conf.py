@@ -40,8 +40,11 @@ PICTURES = {
     "mlp.png": ["06_torch_mlp/torch_mlp.py", "--out", "{folder}"],
     "torus.png": ["09_render/render.py", "--out", "{folder}"],
     "fit_mesh.png": ["10_fit_mesh/fit_mesh.py", "--out", "{folder}"],
+    "path_tracer.png": ["11_path_tracer/path_tracer.py", "--device", "cpu", "--out", "{folder}"],
+    "fit_relief.png": ["12_fit_relief/fit_relief.py", "--out", "{folder}"],
 }
 """Of the gallery, by the example that makes each. Those of torch are left out where it is not installed."""
+OF_TORCH = ("splatting.png", "mlp.png", "fit_relief.png")
 DRAWN = ("torus.png", "fit_mesh.png")
 """These need Vulkan (and torch); elsewhere the pictures of `docs/images` stand in."""
 
@@ -54,7 +57,7 @@ def make_pictures(app: Any) -> None:
     folder = DOCS / "gallery"
     folder.mkdir(exist_ok=True)
     for name, (script, *arguments) in PICTURES.items():
-        if (folder / name).exists() or ("torch" in script and importlib.util.find_spec("torch") is None):
+        if (folder / name).exists() or (name in OF_TORCH and importlib.util.find_spec("torch") is None):
             continue
         if name in DRAWN and not can_draw():
             shutil.copy(DOCS / "images" / name, folder / name)

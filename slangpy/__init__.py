@@ -136,6 +136,7 @@ if TYPE_CHECKING:
         experimental as experimental,
         images as images,
         platform as platform,
+        rays as rays,
         renderdoc as renderdoc,
         slangpy as slangpy,
         slangtorch as slangtorch,
@@ -211,7 +212,7 @@ _LAZY = {
 
 
 def _find(name: str):
-    if name == "images":
+    if name in ("images", "rays"):
         return importlib.import_module(f"{__name__}.{name}")
     if name in _LAZY:
         return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -11,7 +11,18 @@ from .cache import digest
 
 def import_statement(module_name: str) -> str:
     """`import` of a module that is known by an identifier or, the second file of one name, by its path."""
-    return f"import {module_name};" if module_name.isidentifier() else f'import "{module_name.translate(_ESCAPES)}";'
+    if module_name.isidentifier() or module_name in _PARTS:
+        return f"import {module_name};"
+    return f'import "{module_name.translate(_ESCAPES)}";'
+
+
+_PARTS = ("slangpy.rays",)
+"""Parts of our library with types that functions take, which kernels then name."""
+
+
+def library_parts(modules: list[Any]) -> list[str]:
+    """Those that modules import."""
+    return [part for part in _PARTS if any(part.replace(".", "/") in module.imports for module in modules)]
 
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})

@@ -74,9 +74,11 @@ def _files() -> list[tuple[str, int, int, int, int]]:
 
 def _hash_library() -> str:
     parts: list[str | bytes] = []
-    for name in sorted(os.listdir(LIBRARY)):
-        if name.endswith((".slang", ".h")):
-            parts += [name, _read(os.path.join(LIBRARY, name))]
+    for folder, _, names in sorted(os.walk(LIBRARY)):
+        for name in sorted(names):
+            if name.endswith((".slang", ".h")):
+                path = os.path.join(folder, name)
+                parts += [os.path.relpath(path, LIBRARY).replace(os.sep, "/"), _read(path)]
     return digest(*parts)
 
 

@@ -36,6 +36,8 @@ class DeviceState:
     """What building each kernel cost; see compiler/reports.py."""
     resamplers: dict[str, Any] = field(default_factory=dict)
     """Kernels that make levels of textures, by entry point."""
+    ray_builder: Any = None
+    """The module that builds hierarchies for rays."""
     printed: str = ""
     """What kernels have printed and is on stdout, and was not yet asked for."""
     profiles: list[Any] = field(default_factory=list)

@@ -139,7 +139,7 @@ class GeneratedInputs:
 
     def __init__(self, program: Any, source: str) -> None:
         self.program = program
-        known = {"slangpy", *program.import_names}
+        known = {"slangpy", *program.library_names, *program.import_names}
         words = imports_of(source)
         self.text = "\n".join(f"import {word};" for word in words if word.strip('"<>') not in known)
         if self.text:

@@ -107,7 +107,7 @@ def default_variant(request: Request, planned: Planned) -> int:
 def kernel_source(request: Request, planned: Planned, program: Any, key: int) -> str:
     """Generated Slang of a variant. `program`: the module as it is compiled (compiler.modules.loaded.LoadedModule)."""
     plan, target = planned.vectorized, request.module.device.compile_target
-    imports = ["slangpy", *program.import_names]
+    imports = ["slangpy", *program.library_names, *program.import_names]
     if key >> SUMS and key >> PRIVATE & 1:
         return private_source("double" if key & 1 else "float", imports)
     if key >> SUMS:

@@ -117,7 +117,7 @@ def _program(node: Any, loaded: Any) -> Any:
 
 
 def _generate(node: Any, loaded: Any, kernel: list[str]) -> Any:
-    lines = [import_statement(name) for name in ["slangpy", *loaded.import_names]]
+    lines = [import_statement(name) for name in ["slangpy", *loaded.library_names, *loaded.import_names]]
     lines += node.options.preludes
     lines += render_constants(loaded, node.label, node.options.constants)
     source = "\n".join([*lines, *kernel]) + "\n"

@@ -32,6 +32,7 @@ PAGES = {
     "migrating-from-triton": "torch",
     "migrating-from-warp": None,
     "ray-tracing-pipelines": "ray_tracing",
+    "rays": None,
     "rendering": "vulkan",
 }
 """And the package, type of device or feature of vulkan devices without which a page cannot run."""

@@ -78,3 +78,21 @@ def test_tile_splatting(tmp_path: Path) -> None:
     assert len(errors) == 5 and max(errors) < 2e-4, output
     first, last = (float(line.split()[-1]) for line in output.splitlines() if "loss" in line)
     assert last < first / 2
+
+
+def test_path_tracer(device_type: DeviceType, tmp_path: Path) -> None:
+    arguments = ("--device", device_type.name, "--size", "40", "--samples", "4", "--out", str(tmp_path))
+    output = run("11_path_tracer/path_tracer.py", *arguments, folder=tmp_path)
+    brightness = float(next(line for line in output.splitlines() if line.startswith("mean brightness")).split()[-1])
+    assert brightness == pytest.approx(0.246, abs=0.02)  # what many samples give
+    assert (tmp_path / "path_tracer.png").stat().st_size > 1000
+
+
+@pytest.mark.one
+def test_fit_relief(device_type: DeviceType, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    arguments = ("--device", device_type.name, "--size", "96", "--steps", "40", "--vertices", "32", "--out", str(tmp_path))
+    output = run("12_fit_relief/fit_relief.py", *arguments, folder=tmp_path)
+    steps = [line.split() for line in output.splitlines() if line.startswith("step")]
+    losses, heights = ([float(words[place]) for words in steps] for place in (5, -1))
+    assert losses[-1] < losses[0] / 10 and heights[-1] < heights[0] / 2

@@ -14,7 +14,7 @@ from ...errors import SlangWarning
 from ...reflection import SlangType
 from ..cache import digest
 from ..expected import expect_kernel
-from ..generated import import_statement
+from ..generated import import_statement, library_parts
 from ..library import load_library
 from ..options import session_options
 from ..session import create_session
@@ -45,6 +45,7 @@ class LoadedModule:
         self.modules = [main, *linked]
         self.kernels = store.kernels
         self.import_names = [m.name for m in [main, *linked]]
+        self.library_names = library_parts(self.modules)
         self._layout: Any = None
         self._lookup: dict[str, Any] = {}
         users = self.session.__dict__.setdefault("_users", weakref.WeakSet())
@@ -57,7 +58,7 @@ class LoadedModule:
         if self._layout is None:
             load_library(self.session)
             name = "_spy_scope_" + digest(*self.import_names)[:16]
-            imports = ["slangpy", *self.import_names]
+            imports = ["slangpy", *self.library_names, *self.import_names]
             text = "\n".join(f"__exported {import_statement(n)}" for n in imports)
             scope = self.session.load_module_from_source(name, text, f"{name} (generated)")
             self._scope = scope

@@ -208,6 +208,7 @@ void VulkanQueue::destroy(Garbage& garbage) noexcept
         X(SEMAPHORE, Semaphore) X(QUERY_POOL, QueryPool) X(PIPELINE, Pipeline) X(PIPELINE_LAYOUT, PipelineLayout)
         X(DESCRIPTOR_SET_LAYOUT, DescriptorSetLayout) X(DESCRIPTOR_UPDATE_TEMPLATE, DescriptorUpdateTemplate)
         X(ACCELERATION_STRUCTURE_KHR, AccelerationStructureKHR)
+        // clang-format on
 #undef X
     case VK_OBJECT_TYPE_DESCRIPTOR_SET: handles->recycle(garbage.handle); break;
     default: break;

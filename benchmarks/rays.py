@@ -1,0 +1,187 @@
+"""Rays per second against a hierarchy of slangpy.rays, beside Embree (CPU) and Warp's wp.Mesh (CUDA) where these are installed.
+
+    python benchmarks/rays.py [--device cpu] [--triangles 1000000] [--rays 1000000] [--seconds 1]
+
+Two meshes: a sphere with bumps, and as many small triangles at random places. Three sets of rays: a camera's (neighbours go the
+same way), random ones through the scene, and shadow rays (any hit) from the surface. Prints the median of calls that
+alternate between the packages, the build, and how many rays find another triangle than the other package's (they round
+differently). Embree is called through `embreex`, which traces one ray after the other on one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import slangpy as spy
+from slangpy import rays
+
+SOURCE = """
+import slangpy;
+import slangpy.rays;
+int closest(float3 origin, float3 direction, rays::Scene scene) { return scene.closest(origin, direction).primitive; }
+int occluded(float3 origin, float3 direction, rays::Scene scene) { return scene.occluded(origin, direction) ? 1 : 0; }
+"""
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Tracer:
+    """One package: it takes origins and directions and gives a function that traces them and waits, and one for results."""
+
+    name: str
+    build_seconds: float
+    prepare: Callable[[Array, Array, bool], tuple[Callable[[], Any], Callable[[], Array]]]
+
+
+def bumpy_sphere(count: int) -> tuple[Array, Array]:
+    """About `count` triangles."""
+    rows = max(int((count / 4) ** 0.5), 2)
+    columns = 2 * rows
+    v, u = np.meshgrid(np.linspace(0, np.pi, rows + 1), np.linspace(0, 2 * np.pi, columns, endpoint=False), indexing="ij")
+    radius = 1 + 0.05 * np.sin(13 * u) * np.sin(11 * v) + 0.01 * np.sin(97 * u) * np.sin(83 * v)
+    points = radius[..., None] * np.stack([np.sin(v) * np.cos(u), np.sin(v) * np.sin(u), np.cos(v)], -1)
+    first = np.arange(rows)[:, None] * columns + np.arange(columns)
+    right = np.arange(rows)[:, None] * columns + (np.arange(columns) + 1) % columns
+    quads = np.stack([first, right, first + columns, right, right + columns, first + columns], -1)
+    return points.reshape(-1, 3).astype(np.float32), quads.reshape(-1, 3).astype(np.int32)
+
+
+def soup(count: int) -> tuple[Array, Array]:
+    generator = np.random.default_rng(1)
+    centres = generator.uniform(-1, 1, (count, 1, 3))
+    points = centres + generator.normal(0, 0.7 * count ** (-1 / 3), (count, 3, 3))
+    return points.reshape(-1, 3).astype(np.float32), np.arange(3 * count, dtype=np.int32).reshape(-1, 3)
+
+
+def camera_rays(count: int) -> tuple[Array, Array]:
+    side = int(count**0.5)
+    y, x = np.meshgrid(np.linspace(-0.5, 0.5, side), np.linspace(-0.5, 0.5, side), indexing="ij")
+    directions = np.stack([x, y, np.full_like(x, -1.0)], -1).reshape(-1, 3)
+    return np.tile(np.float32([0, 0, 3]), (side * side, 1)), directions.astype(np.float32)
+
+
+def random_rays(count: int) -> tuple[Array, Array]:
+    generator = np.random.default_rng(2)
+    origins = generator.normal(size=(count, 3))
+    origins *= 2 / np.linalg.norm(origins, axis=1, keepdims=True)
+    return origins.astype(np.float32), (generator.uniform(-0.8, 0.8, (count, 3)) - origins).astype(np.float32)
+
+
+def our_tracer(device: spy.Device, points: Array, triangles: Array) -> Tracer:
+    module = spy.Module.load_from_source(device, "rays_benchmark", SOURCE)
+    mesh = rays.Mesh(spy.Tensor.from_numpy(device, points), spy.Tensor.from_numpy(device, triangles))
+    rays.Scene(device, mesh)  # compiles
+    device.wait()
+    begin = time.perf_counter()
+    scene = rays.Scene(device, mesh)
+    device.wait()
+    seconds = time.perf_counter() - begin
+
+    def prepare(origins: Array, directions: Array, any_hit: bool) -> tuple[Callable[[], Any], Callable[[], Array]]:
+        o, d = (spy.Tensor.from_numpy(device, part, target_slang_dtype="float3") for part in (origins, directions))
+        found = spy.Tensor.empty(device, (len(origins),), "int")
+        step = (module.occluded if any_hit else module.closest).prepare(o, d, scene, _result=found)
+
+        def run() -> None:
+            step()
+            device.wait()
+
+        return run, found.to_numpy
+
+    return Tracer("slangpy", seconds, prepare)
+
+
+def embree_tracer(points: Array, triangles: Array) -> Tracer:
+    core = importlib.import_module("embreex.rtcore_scene")
+    mesh = importlib.import_module("embreex.mesh_construction")
+    begin = time.perf_counter()
+    scene = core.EmbreeScene()
+    mesh.TriangleMesh(scene, points[triangles])
+    scene.run(np.float32([[0, 0, 9]]), np.float32([[0, 0, -1]]))  # commits
+    seconds = time.perf_counter() - begin
+
+    def prepare(origins: Array, directions: Array, any_hit: bool) -> tuple[Callable[[], Any], Callable[[], Array]]:
+        results: list[Array] = []
+
+        def run() -> None:
+            results[:] = [scene.run(origins, directions, query="OCCLUDED" if any_hit else "INTERSECT")]
+
+        return run, lambda: (results[0] >= 0).astype(np.int32) if any_hit else results[0]
+
+    return Tracer("embree", seconds, prepare)
+
+
+def warp_tracer(points: Array, triangles: Array) -> Tracer:
+    kernels = importlib.import_module("rays_warp")
+    return Tracer("warp", *kernels.make(points, triangles))
+
+
+def tracers(device: spy.Device, points: Array, triangles: Array) -> list[Tracer]:
+    found = [our_tracer(device, points, triangles)]
+    others = {spy.DeviceType.cpu: ("embreex", embree_tracer), spy.DeviceType.cuda: ("warp", warp_tracer)}
+    name, make = others.get(device.type, ("", None))
+    try:
+        if make is not None:
+            importlib.import_module(name)
+            found.append(make(points, triangles))
+    except ImportError:
+        print(f"{name} is not installed: nothing to compare with")
+    return found
+
+
+def measure(steps: list[Callable[[], Any]], seconds: float) -> list[float]:
+    """The median time of each, of calls in turn."""
+    times: list[list[float]] = [[] for _ in steps]
+    for step in steps:
+        step()
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < seconds * len(steps) or len(times[0]) < 3:
+        for step, own in zip(steps, times, strict=True):
+            start = time.perf_counter()
+            step()
+            own.append(time.perf_counter() - start)
+    return [statistics.median(own) for own in times]
+
+
+def report(device: spy.Device, name: str, mesh: tuple[Array, Array], count: int, seconds: float) -> None:
+    found = tracers(device, *mesh)
+    builds = "  ".join(f"{t.name} {1e3 * t.build_seconds:.1f} ms" for t in found)
+    print(f"{name}: {len(mesh[1])} triangles; build: {builds}")
+    for kind, (origins, directions), any_hit in (
+        ("camera", camera_rays(count), False),
+        ("random", random_rays(count), False),
+        ("shadow", random_rays(count), True),
+    ):
+        prepared = [tracer.prepare(origins, directions, any_hit) for tracer in found]
+        times = measure([run for run, _ in prepared], seconds)
+        results = [result() for _, result in prepared]
+        rates = "  ".join(f"{t.name} {len(origins) / s / 1e6:8.2f}" for t, s in zip(found, times, strict=True))
+        line = f"  {kind}: million rays/s: {rates}"
+        if len(found) > 1:
+            line += f"  ratio {times[1] / times[0]:.2f}  other results {np.count_nonzero(results[0] != results[1])}"
+        print(f"{line}  hits {np.mean(results[0] > (0 if any_hit else -1)):.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--triangles", type=int, default=1_000_000)
+    parser.add_argument("--rays", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    options = parser.parse_args()
+    device = spy.create_device(type=spy.DeviceType[options.device])
+    print(f"{device.info.adapter_name}, {device.type.name}")
+    for name, make in (("sphere", bumpy_sphere), ("soup", soup)):
+        report(device, name, make(options.triangles), options.rays, options.seconds)
+
+
+if __name__ == "__main__":
+    main()
