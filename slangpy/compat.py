@@ -81,7 +81,7 @@ PATHS: dict[str, dict[str, str]] = {
 changed, too)."""
 
 _RAYS = "ray tracing is not available yet; build and walk the structure in a compute kernel"
-_WINDOW = "read textures back with to_numpy() and show them with another library"
+_APP = "open a Window, and show textures with Device.create_surface"
 _BINDLESS = "pass buffers, textures and pointers as parameters"
 _COOPERATIVE = "use float or half matrices in plain Slang code"
 
@@ -102,15 +102,7 @@ CLASSES: dict[str, str] = {
         _RAYS,
     ),
     **dict.fromkeys(("CoopVecMatrixLayout", "CoopVecMatrixDesc"), _COOPERATIVE),
-    **dict.fromkeys(
-        (
-            "Window", "WindowMode", "Surface", "SurfaceConfig", "SurfaceInfo", "App", "AppDesc", "AppWindow",
-            "AppWindowDesc", "CursorMode", "KeyboardEvent", "KeyboardEventType", "KeyModifier", "KeyModifierFlags",
-            "MouseButton", "MouseEvent", "MouseEventType", "GamepadButton", "GamepadEvent", "GamepadEventType",
-            "GamepadState",
-        ),
-        _WINDOW,
-    ),
+    **dict.fromkeys(("App", "AppDesc", "AppWindow", "AppWindowDesc"), _APP),
     **dict.fromkeys(
         ("ComputePipelineDesc", "ComputeKernelDesc"), "pass its fields to create_compute_pipeline or create_compute_kernel"
     ),
@@ -119,7 +111,7 @@ CLASSES: dict[str, str] = {
 
 MODULES: dict[str, str] = {
     "thread": "use Python's threading",
-    "ui": _WINDOW,
+    "ui": _APP,
 }
 
 METHODS: dict[str, dict[str, str]] = {
@@ -138,7 +130,6 @@ METHODS: dict[str, dict[str, str]] = {
             ),
             _COOPERATIVE,
         ),
-        "create_surface": _WINDOW,
         "set_print_enabled": "open the device with enable_print=True, or without",
         "get_timestamp_calibration": "compare timestamps of one query pool",
     },

@@ -30,6 +30,7 @@ BELOW = {
     "reflection": {"base"},
     "bindings": {"base", "reflection"},
     "images": {"base"},
+    "window": {"base"},
     "compiler": {"base", "reflection"},
     "plan": {"base", "reflection", "bindings", "compiler"},
     "graphics": {"base", "compiler"},

@@ -36,6 +36,8 @@ class DeviceState:
     """What building each kernel cost; see compiler/reports.py."""
     resamplers: dict[str, Any] = field(default_factory=dict)
     """Kernels that make levels of textures, by entry point."""
+    shower: Any = None
+    """The Vulkan device through which a device that cannot show images shows them."""
     printed: str = ""
     """What kernels have printed and is on stdout, and was not yet asked for."""
     profiles: list[Any] = field(default_factory=list)

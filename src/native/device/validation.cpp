@@ -5,6 +5,7 @@
 #include "device/backend.h"
 #include "device/encoder.h"
 #include "device/resource.h"
+#include "device/surface.h"
 
 #include <algorithm>
 #include <atomic>
@@ -108,6 +109,12 @@ public:
     {
         const Use use(*this);
         return adopt(m_inner->create_render_pipeline(desc));
+    }
+
+    ref<Surface> create_surface(const SurfaceDesc& desc) override
+    {
+        const Use use(*this);
+        return adopt(m_inner->create_surface(desc));
     }
 
     void launch(const LaunchDesc& desc) override

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -96,6 +97,14 @@ std::set<std::string> instance_extensions(const VulkanFunctions& vk, const char*
     for (uint32_t i = 0; i < count; ++i)
         names.insert(list[i].extensionName);
     return names;
+}
+
+/// All that windows of this system may be: they are made by others, who ask for theirs. Without a folder for sockets
+/// there is no Wayland, and the driver would write a complaint to stderr.
+bool is_surface_extension(const std::string& name)
+{
+    const bool is_wayland = name == "VK_KHR_wayland_surface";
+    return name.starts_with("VK_") && name.ends_with("_surface") && (!is_wayland || std::getenv("XDG_RUNTIME_DIR"));
 }
 
 bool has_layer(const VulkanFunctions& vk, const char* name)
@@ -203,6 +212,10 @@ VulkanInstance::VulkanInstance(bool debug, const std::vector<std::string>& extra
         if ((m_debug_utils = available.count(VK_EXT_DEBUG_UTILS_EXTENSION_NAME)))
             extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
     }
+    for (const std::string& name : available)
+        if (is_surface_extension(name))
+            extensions.push_back(name.c_str());
+    m_surfaces = available.count(VK_KHR_SURFACE_EXTENSION_NAME);
     for (const std::string& name : extra_extensions) {
         if (!available.count(name))
             fail_runtime(

@@ -260,6 +260,8 @@ void VulkanContext::choose_extensions(const DeviceDesc& desc)
                              VK_EXT_CONSERVATIVE_RASTERIZATION_EXTENSION_NAME})
         if (adapter->extensions.count(name))
             extensions.insert(name);
+    if (instance->has_surfaces() && adapter->extensions.count(VK_KHR_SWAPCHAIN_EXTENSION_NAME))
+        extensions.insert(VK_KHR_SWAPCHAIN_EXTENSION_NAME);
     for (const std::string& name : desc.additional_vulkan_device_extensions) {
         if (!adapter->extensions.count(name))
             fail_runtime("the Vulkan device ", adapter->properties.deviceName, " has no extension ", name,

@@ -84,6 +84,7 @@ public:
     void close() noexcept;
     bool is_open() const { return device != VK_NULL_HANDLE; }
     bool can_draw() const { return draws && features.rendering.dynamicRendering; }
+    bool can_show() const { return instance->has_surfaces() && has_extension(VK_KHR_SWAPCHAIN_EXTENSION_NAME); }
     bool has_extension(const char* name) const { return extensions.count(name) != 0; }
     const char* name() const { return adapter->properties.deviceName; }
     void set_name(VkObjectType type, uint64_t object, const std::string& name) const;

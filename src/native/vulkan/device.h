@@ -26,6 +26,7 @@ public:
     std::string compiler_fingerprint() override;
     ref<Kernel> create_kernel(const KernelDesc& desc) override;
     ref<RenderPipeline> create_render_pipeline(const RenderPipelineDesc& desc) override;
+    ref<Surface> create_surface(const SurfaceDesc& desc) override; // surface.cpp
 
     std::array<NativeHandle, 3> native_handles() override;
     std::shared_ptr<void> native_owner() override { return m_context.handle; }

@@ -376,7 +376,6 @@ void bind_absent(DeviceClass& cls)
         {"create_acceleration_structure", "trace rays in a compute kernel of your own"},
         {"create_acceleration_structure_instance_list", "trace rays in a compute kernel of your own"},
         {"get_acceleration_structure_sizes", "trace rays in a compute kernel of your own"},
-        {"create_surface", "copy results with to_numpy()"},
     };
     for (auto [name, instead] : absent)
         cls.def(
@@ -415,6 +414,7 @@ void bind_device(nb::module_& m)
     bind_creation(cls);
     bind_code(m, cls);
     bind_render_pipeline(m, cls);
+    bind_surface(m, cls);
     bind_state(cls);
     bind_work(cls);
     bind_private(cls);
