@@ -29,6 +29,9 @@ class EventQueue:
         self._handle = handle
         self._told: deque[tuple[str, tuple[Any, ...]]] = deque()
         self._mods = KeyModifierFlags.none
+        self.is_resized = False
+        """The system has told another size; whoever asks the window for it sets it back."""
+        glfw.set_window_size_callback(handle, lambda _, width, height: self._note_size())
         glfw.set_key_callback(handle, lambda _, *event: self._note_key(*event))
         glfw.set_char_callback(handle, lambda _, codepoint: self._note_character(codepoint))
         glfw.set_mouse_button_callback(handle, lambda _, *event: self._note_button(*event))
@@ -43,6 +46,9 @@ class EventQueue:
     def take(self) -> tuple[str, tuple[Any, ...]] | None:
         """The oldest: the name of a callback, and its arguments."""
         return self._told.popleft() if self._told else None
+
+    def _note_size(self) -> None:
+        self.is_resized = True
 
     def _note_key(self, key: int, scancode: int, action: int, mods: int) -> None:
         code = key_codes().get(key, KeyCode.unknown)

@@ -54,6 +54,7 @@ class Window:
         self._cursor_mode, self._cursor_shape = CursorMode.normal, CursorShape.arrow
         self._handle = _open(glfw, size, title, mode, resizable)
         self._told_size = self._size()
+        self._is_resized = False
         self._cursors: dict[CursorShape, Any] = {}
         # At the end of the process surfaces go before windows, and the system closes these.
         weakref.finalize(self, _destroy, glfw, self._handle, self._cursors).atexit = False
@@ -102,6 +103,7 @@ class Window:
         """`on_resize` is told by the next process_events(). The desktop may decide otherwise, or later."""
         size = (_pixels("Window.resize 'width'", width), _pixels("Window.resize 'height'", height))
         ask("Window.resize", self._glfw.set_window_size, self._handle, *size)
+        self._is_resized = True  # where the system tells it later than the next poll
 
     @property
     def position(self) -> int2:
@@ -138,10 +140,12 @@ class Window:
         """Polls, and runs the callbacks for what has happened. After an exception in one of them the next call goes on
         with what was not told yet."""
         self._glfw.poll_events()
-        size = self._size()
-        if size != self._told_size and all(size):
-            self._told_size = size
-            self._events.add("on_resize", *size)
+        if self._is_resized or self._events.is_resized:
+            size = self._size()
+            if size != self._told_size and all(size):
+                self._told_size = size
+                self._events.add("on_resize", *size)
+            self._is_resized = self._events.is_resized = False
         for event in self._gamepad.poll(self._glfw):
             self._events.add("on_gamepad_event", event)
         if self._gamepad.state is not None:
