@@ -149,6 +149,7 @@ if TYPE_CHECKING:
         torch_kernels as torch_kernels,
         torchintegration as torchintegration,
         types as types,
+        ui as ui,
     )
     from ._slang import (
         Attribute as Attribute,
@@ -235,7 +236,7 @@ _LAZY = {
 
 
 def _find(name: str):
-    if name == "images":
+    if name in ("images", "ui"):
         return importlib.import_module(f"{__name__}.{name}")
     if name in _LAZY:
         return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

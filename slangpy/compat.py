@@ -111,7 +111,6 @@ CLASSES: dict[str, str] = {
 
 MODULES: dict[str, str] = {
     "thread": "use Python's threading",
-    "ui": _APP,
 }
 
 METHODS: dict[str, dict[str, str]] = {

@@ -34,6 +34,7 @@ BELOW = {
     "compiler": {"base", "reflection"},
     "plan": {"base", "reflection", "bindings", "compiler"},
     "graphics": {"base", "compiler"},
+    "ui": {"base", "compiler"},
     "device": {"base", "reflection", "compiler", "graphics"},
     "tensor": {"base", "reflection", "compiler", "device", "images"},
     "values": {"base", "reflection", "bindings", "tensor"},

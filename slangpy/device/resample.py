@@ -1,8 +1,9 @@
 """Levels of textures from other levels: `CommandEncoder.generate_mips` and `blit`.
 
-Where the device draws and the format is a common one, a triangle over the level does it. Else a kernel writes texels in the bytes of their format into a buffer, which is then copied into the level: so every format
-of plain texels serves on every device, also those that kernels cannot write there (sRGB, packed ones), and one kernel
-serves all formats of a class (floats, unsigned or signed integers).
+Where the device draws and the format is a common one, a triangle over the level does it. Else a kernel writes texels in the
+bytes of their format into a buffer, which is then copied into the level: so every format of plain texels serves on every
+device, also those that kernels cannot write there (sRGB, packed ones), and one kernel serves all formats of a class (floats,
+unsigned or signed integers).
 """
 
 from __future__ import annotations

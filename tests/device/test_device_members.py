@@ -104,7 +104,7 @@ def test_later_classes(name: str) -> None:
         getattr(spy, name)(1)
 
 
-@pytest.mark.parametrize("name", ["ui", "thread"])
+@pytest.mark.parametrize("name", ["thread"])
 def test_later_modules(name: str) -> None:
     with pytest.raises(NotImplementedError, match=rf"slangpy.{name}\.Window is not implemented; "):
         getattr(spy, name).Window
