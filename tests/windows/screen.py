@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 WIDTH, HEIGHT = 1280, 720
-PATIENCE = 20.0
+PATIENCE = 10.0
 
 
 class Screen:
