@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,3 +73,16 @@ def test_a_panel_in_a_window(screen: Screen, shower: spy.Device, window: spy.Win
     screen.do("type", "ab3")
     assert frames_until(lambda: text.value == "ab3")
     window.on_mouse_event = window.on_keyboard_event = None
+
+
+def test_the_example(screen: Screen, shower: spy.Device, tmp_path: Path) -> None:
+    pytest.importorskip("OpenImageIO")
+    script = Path(__file__).parents[2] / "examples" / "11_window" / "window.py"
+    arguments = ["--device", shower.type.name, "--frames", "3", "--save", str(tmp_path / "waves.png")]
+    done = subprocess.run(
+        [sys.executable, str(script), *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0 and done.stdout.startswith("3 frames, "), done.stdout + done.stderr
+    image = np.asarray(spy.Bitmap(str(tmp_path / "waves.png"))).astype(int)[..., :3]
+    assert image.shape == (400, 640, 3) and image[350, 600].argmax() == 2  # blue waves
+    assert image[20, 100, 2] < 140 and np.ptp(image[20, 20:250, 0]) > 100  # under a panel with a white title
