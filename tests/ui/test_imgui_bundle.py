@@ -153,6 +153,7 @@ def test_draw_data_made_by_hand(drawer: spy.Device) -> None:
     number = bundle.texture_ref(picture).get_tex_id()
     target = drawer.create_texture(format=spy.Format.rgba8_unorm, width=WIDTH, height=HEIGHT, usage=USAGE)
     encoder = drawer.create_command_encoder()
+    encoder.clear_texture_float(target, clear_value=(0, 0, 0, 0))
     bundle.render_imgui_draw_data(context, made_by_hand([0, 1, 2], number), target, encoder)
     drawer.submit_command_buffer(encoder.finish())
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH] + 0.5
