@@ -30,15 +30,18 @@ def create_surface(device: Any, window: Any, open_shower: Callable[[], Any]) -> 
         raise TypeError(f"create_surface: expected a Window or a WindowHandle, got {window!r}")
     kind = device.info.type
     if kind == DeviceType.vulkan:
-        return _of_window(device, window)
+        return _holding(window, _of_window(device, window))
     if kind not in (DeviceType.cpu, DeviceType.cuda):
         raise NotImplementedError(f"create_surface: {kind.name} devices have no surfaces (feature 'surface'); {_USE}")
     state = device._state
     if state.shower is None or state.shower.is_closed:
         state.shower = _open_shower(kind, open_shower)
-    shown = _of_window(state.shower, window)
-    surface = device._create_upload_surface(shown)
-    surface._window = window
+    return _holding(window, device._create_upload_surface(_of_window(state.shower, window)))
+
+
+def _holding(window: Any, surface: Surface) -> Surface:
+    """The surface, which keeps the window open. Where garbage is collected, it sees that."""
+    vars(surface)["_window"] = window
     return surface
 
 
@@ -56,16 +59,14 @@ def _open_shower(kind: DeviceType, open_shower: Callable[[], Any]) -> Any:
 def _of_window(device: Any, window: Any) -> Surface:
     device._require_feature("surface", "create_surface")
     if not isinstance(window, WindowHandle):
-        surface = device._create_surface("vulkan", 0, window._vulkan_surface(device.native_handles[0].value))
-    elif sys.platform == "win32":
-        surface = device._create_surface("win32", 0, _number("hwnd", window.hwnd))
+        return device._create_surface("vulkan", 0, window._vulkan_surface(device.native_handles[0].value))
+    if sys.platform == "win32":
+        return device._create_surface("win32", 0, _number("hwnd", window.hwnd))
     else:
         if not window.xdisplay:
             raise ValueError("create_surface: WindowHandle.xdisplay is null; pass the Display* that opened the window")
         handles = (_number("xdisplay", window.xdisplay), _number("xwindow", window.xwindow))
-        surface = device._create_surface("xlib", *handles)
-    surface._window = window  # the window must outlive its surface
-    return surface
+        return device._create_surface("xlib", *handles)
 
 
 def _number(name: str, value: Any) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -49,6 +51,7 @@ class Window:
         if not isinstance(mode, WindowMode):
             raise TypeError(f"Window: 'mode' must be a WindowMode, got {mode!r}")
         self._glfw = glfw = glfw_for_windows()
+        _destroy_left(glfw)
         self._gamepad = Gamepad()
         self._title = title
         self._cursor_mode, self._cursor_shape = CursorMode.normal, CursorShape.arrow
@@ -57,7 +60,7 @@ class Window:
         self._is_resized = False
         self._cursors: dict[CursorShape, Any] = {}
         # At the end of the process surfaces go before windows, and the system closes these.
-        weakref.finalize(self, _destroy, glfw, self._handle, self._cursors).atexit = False
+        weakref.finalize(self, _leave, glfw, self._handle, self._cursors).atexit = False
         self._events = EventQueue(glfw, self._handle)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -139,6 +142,7 @@ class Window:
     def process_events(self) -> None:
         """Polls, and runs the callbacks for what has happened. After an exception in one of them the next call goes on
         with what was not told yet."""
+        _destroy_left(self._glfw)
         self._glfw.poll_events()
         if self._is_resized or self._events.is_resized:
             size = self._size()
@@ -231,10 +235,23 @@ def _open(glfw: Any, size: tuple[int, int], title: str, mode: WindowMode, resiza
     return handle
 
 
-def _destroy(glfw: Any, handle: Any, cursors: dict[CursorShape, Any]) -> None:
-    for cursor in cursors.values():
-        glfw.destroy_cursor(cursor)
-    glfw.destroy_window(handle)
+_left: deque[tuple[Any, dict[CursorShape, Any]]] = deque()
+"""Windows that nobody holds, and their cursors: hidden, and destroyed by the next call of a window. Their surfaces, which may
+be about to go, must go first."""
+
+
+def _leave(glfw: Any, handle: Any, cursors: dict[CursorShape, Any]) -> None:
+    _left.append((handle, cursors))
+    if threading.current_thread() is threading.main_thread():  # collections of garbage run anywhere
+        glfw.hide_window(handle)
+
+
+def _destroy_left(glfw: Any) -> None:
+    while _left:
+        handle, cursors = _left.popleft()
+        glfw.destroy_window(handle)
+        for cursor in cursors.values():
+            glfw.destroy_cursor(cursor)
 
 
 def _pixels(what: str, value: Any) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -275,6 +276,27 @@ def test_surfaces_keep_their_window(screen: Screen, shower: spy.Device) -> None:
     gc.collect()
     surface.configure(width=50, height=50)
     show(surface, colors(shower))
+    del surface
+    gc.collect()
+    spy.Window(32, 32).process_events()  # the window is gone, and the server has nothing to complain of
+
+
+def test_windows_that_their_surfaces_know(screen: Screen, shower: spy.Device) -> None:
+    """A cycle of window, callback and surface, as most programs have it, is collected while frames are on their way."""
+    for i in range(3):
+        window = spy.Window(60, 60, f"round {i}")
+        surface = shower.create_surface(window)
+        surface.configure(width=60, height=60)
+        window.on_resize = lambda width, height, surface=surface: surface.configure(width=width, height=height)
+        window.process_events()
+        show(surface, colors(shower))
+        show(surface, colors(shower))
+        del window, surface
+        gc.collect()
+    other = spy.Window(32, 32)
+    other.process_events()
+    with pytest.raises(subprocess.CalledProcessError):
+        screen.do("search", "--onlyvisible", "--name", "^round")
 
 
 def test_windows_of_others(screen: Screen, shower: spy.Device, glfw: Any) -> None:

@@ -1,5 +1,6 @@
 #pragma once
 // Surfaces: what a window shows. The rules of configuring, acquiring and presenting stand here, once for all backends.
+#include "core/interrupt.h"
 #include "device/device.h"
 
 #include <optional>
@@ -53,7 +54,7 @@ protected:
 private:
     void drop_image();
 
-    mutable std::mutex m_mutex;
+    mutable PoliteMutex m_mutex; ///< who holds it may wait, and poll for Ctrl-C
     std::optional<SurfaceConfig> m_config;
     ref<Texture> m_image; ///< acquired
 };
