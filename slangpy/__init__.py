@@ -117,6 +117,12 @@ _OF_IMAGES = {
     "save_image",
 }  # fmt: skip
 
+_OF_WINDOW = {
+    "CursorMode", "CursorShape", "GamepadButton", "GamepadEvent", "GamepadEventType", "GamepadState", "KeyboardEvent",
+    "KeyboardEventType", "KeyModifier", "KeyModifierFlags", "MouseButton", "MouseEvent", "MouseEventType", "Window",
+    "WindowMode",
+}  # fmt: skip
+
 
 _native.Texture._repr_png_ = _texture_png  # type: ignore[attr-defined]
 compat.install()
@@ -144,6 +150,7 @@ if TYPE_CHECKING:
         torch_kernels as torch_kernels,
         torchintegration as torchintegration,
         types as types,
+        ui as ui,
     )
     from ._slang import (
         Attribute as Attribute,
@@ -194,6 +201,23 @@ if TYPE_CHECKING:
         loadModule as loadModule,
     )
     from .tools.comparison import ComparisonReport as ComparisonReport, compare as compare
+    from .window import (
+        CursorMode as CursorMode,
+        CursorShape as CursorShape,
+        GamepadButton as GamepadButton,
+        GamepadEvent as GamepadEvent,
+        GamepadEventType as GamepadEventType,
+        GamepadState as GamepadState,
+        KeyboardEvent as KeyboardEvent,
+        KeyboardEventType as KeyboardEventType,
+        KeyModifier as KeyModifier,
+        KeyModifierFlags as KeyModifierFlags,
+        MouseButton as MouseButton,
+        MouseEvent as MouseEvent,
+        MouseEventType as MouseEventType,
+        Window as Window,
+        WindowMode as WindowMode,
+    )
 
 
 # Names whose modules (torch, the compiler, images, what is less used) are imported when one of them is asked for.
@@ -208,11 +232,12 @@ _LAZY = {
     "autograd_function": "pytorch.kernels.autograd",
     "jax_function": "jax.functions",
     **dict.fromkeys((*_OF_IMAGES, "tev"), "images"),
+    **dict.fromkeys(_OF_WINDOW, "window"),
 }
 
 
 def _find(name: str):
-    if name in ("images", "rays"):
+    if name in ("images", "rays", "ui"):
         return importlib.import_module(f"{__name__}.{name}")
     if name in _LAZY:
         return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

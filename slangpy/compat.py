@@ -80,7 +80,7 @@ PATHS: dict[str, dict[str, str]] = {
 """Paths that programs and pickles name, where no module stands: where the names that they have lie (`old=new` where a name
 changed, too)."""
 
-_WINDOW = "read textures back with to_numpy() and show them with another library"
+_APP = "open a Window, and show textures with Device.create_surface"
 _COOPERATIVE = "use float or half matrices in plain Slang code"
 
 CLASSES: dict[str, str] = {
@@ -93,15 +93,7 @@ CLASSES: dict[str, str] = {
         "give their boxes (AccelerationStructureBuildInputProceduralPrimitives) and intersect in the shader",
     ),
     **dict.fromkeys(("CoopVecMatrixLayout", "CoopVecMatrixDesc"), _COOPERATIVE),
-    **dict.fromkeys(
-        (
-            "Window", "WindowMode", "Surface", "SurfaceConfig", "SurfaceInfo", "App", "AppDesc", "AppWindow",
-            "AppWindowDesc", "CursorMode", "KeyboardEvent", "KeyboardEventType", "KeyModifier", "KeyModifierFlags",
-            "MouseButton", "MouseEvent", "MouseEventType", "GamepadButton", "GamepadEvent", "GamepadEventType",
-            "GamepadState",
-        ),
-        _WINDOW,
-    ),
+    **dict.fromkeys(("App", "AppDesc", "AppWindow", "AppWindowDesc"), _APP),
     **dict.fromkeys(
         ("ComputePipelineDesc", "ComputeKernelDesc"), "pass its fields to create_compute_pipeline or create_compute_kernel"
     ),
@@ -110,7 +102,6 @@ CLASSES: dict[str, str] = {
 
 MODULES: dict[str, str] = {
     "thread": "use Python's threading",
-    "ui": _WINDOW,
 }
 
 METHODS: dict[str, dict[str, str]] = {
@@ -122,7 +113,6 @@ METHODS: dict[str, dict[str, str]] = {
             ),
             _COOPERATIVE,
         ),
-        "create_surface": _WINDOW,
         "set_print_enabled": "open the device with enable_print=True, or without",
         "get_timestamp_calibration": "compare timestamps of one query pool",
     },

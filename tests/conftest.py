@@ -5,6 +5,7 @@ SLANGPY_TEST_REQUIRE   device types whose absence is a failure
 SLANGPY_TEST_DEBUG     1: devices with debug layers: the first run of each backward call is checked, and memory of the CPU
                        device lies between pages that fault
 SLANGPY_TEST_LAYERS    0: Vulkan devices without validation layers; 1: their absence is a failure; default: if installed
+SLANGPY_TEST_REQUIRE_WINDOWS  1: where windows cannot be tested (no Xvfb, xdotool, glfw or imgui-bundle), that is a failure
 SLANGPY_TEST_ALL       1: nothing is left out: tests marked `one` run on every device, and those marked `nightly` run
 SLANGPY_TEST_DURATIONS a file for the seconds of each test (durations.py)
 

@@ -24,6 +24,9 @@ missing_packages() {
     if [ -n "$extra" ]; then
         ls /usr/share/vulkan/explicit_layer.d/*.json >/dev/null 2>&1 || echo vulkan-validationlayers
         command -v spirv-val >/dev/null || echo spirv-tools
+        # tests/windows: a display that nobody sees, and its user
+        command -v Xvfb >/dev/null || echo xvfb
+        command -v xdotool >/dev/null || echo xdotool
     fi
     if [ "$extra" = dev ]; then # tools/check_windows.sh
         command -v x86_64-w64-mingw32-g++-posix >/dev/null || echo g++-mingw-w64-x86-64-posix

@@ -38,6 +38,7 @@ from slangpy.device.memory import MemoryUsage
 from slangpy.device.opening import SHADER_PATH, create_device
 from slangpy.device.profile import Profile, ProfileEvent, ProfileRow
 from slangpy.device.reports import ShaderCacheStats
+from slangpy.device.surface import WindowHandle
 
 __all__ = [
     "ALL_LAYERS",
@@ -51,6 +52,7 @@ __all__ = [
     "ProfileRow",
     "ShaderCacheStats",
     "ShaderHotReloadEvent",
+    "WindowHandle",
     "compose_modules",
     "create_acceleration_structure",
     "create_acceleration_structure_instance_list",

@@ -9,7 +9,16 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from slangpy import _native
-from slangpy._native import CommandBuffer, CommandQueueType, DeviceDesc, DeviceType, Feature, Fence, NativeHandle
+from slangpy._native import (
+    CommandBuffer,
+    CommandQueueType,
+    DeviceDesc,
+    DeviceType,
+    Feature,
+    Fence,
+    NativeHandle,
+    Surface,
+)
 from slangpy.base.checks import check_queue
 from slangpy.base.optional import torch_for
 from slangpy.base.shared import Shared
@@ -24,6 +33,7 @@ from slangpy.device.commands import CommandRecordingEvent
 from slangpy.device.log import log_info, log_warn, log_warn_once
 from slangpy.device.profile import Profile
 from slangpy.device.state import DeviceCallbacks, DeviceState
+from slangpy.device.surface import create_surface
 from slangpy.graphics.pipeline import RenderPipeline, create_render_pipeline
 from slangpy.graphics.ray_tracing import RayTracingPipeline, create_ray_tracing_pipeline, create_shader_table
 
@@ -151,10 +161,13 @@ class Device(_native.Device, Shared):
             profile._finish()
         failed = self._callbacks.close.run_all(self)
         current.note_closing(self)
+        shower = self._state.shower
         self._state = DeviceState()
         self._callbacks.clear()
         try:
             self._close()
+            if shower is not None:
+                shower.close()
         except Exception as error:
             failed = failed or error
         failure = failure or failed
@@ -338,6 +351,14 @@ class Device(_native.Device, Shared):
         The place of a name in its list is the index by which shaders call it. Empty names call nothing.
         """
         return create_shader_table(self, *args, **kwargs)
+
+    def create_surface(self, window: Any) -> Surface:
+        """Of a `Window`, which it keeps open, or a `WindowHandle`. Needs the feature `surface`; cpu and cuda devices show
+        images through a vulkan device, which is opened for it: they are copied over the host. NotImplementedError on others.
+        """
+        self._check_open()
+        layers = self._desc.enable_debug_layers
+        return create_surface(self, window, lambda: Device(type=DeviceType.vulkan, enable_debug_layers=layers))
 
     def create_root_shader_object(self, program: Any) -> Any:
         self._check_open()

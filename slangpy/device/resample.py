@@ -1,8 +1,9 @@
-"""Levels of textures from other levels, by a kernel: `CommandEncoder.generate_mips` and `blit`.
+"""Levels of textures from other levels: `CommandEncoder.generate_mips` and `blit`.
 
-The kernel writes texels in the bytes of their format into a buffer, which is then copied into the level: so every format
-of plain texels serves on every device, also those that kernels cannot write there (sRGB, packed ones), and one kernel
-serves all formats of a class (floats, unsigned or signed integers).
+Where the device draws and the format is a common one, a triangle over the level does it. Else a kernel writes texels in the
+bytes of their format into a buffer, which is then copied into the level: so every format of plain texels serves on every
+device, also those that kernels cannot write there (sRGB, packed ones), and one kernel serves all formats of a class (floats,
+unsigned or signed integers).
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from slangpy._native import (
     BufferUsage,
     CommandEncoder,
     DeviceType,
+    Feature,
     Format,
     FormatType,
+    LoadOp,
+    ShaderCursor,
     Texture,
+    TextureAddressingMode,
     TextureFilteringMode,
     TextureType,
     TextureUsage,
@@ -26,6 +31,7 @@ from slangpy._native import (
 )  # fmt: skip
 from slangpy.compiler.kernel import create_compute_kernel
 from slangpy.compiler.session import create_session
+from slangpy.graphics.pipeline import create_render_pipeline
 
 _DIMENSIONS = {
     TextureType.texture_1d: 1,
@@ -166,6 +172,9 @@ def _channels(what: str, level: _Level) -> dict[str, Any]:
 
 def _resample(encoder: CommandEncoder, to: _Level, origin: _Level, nearest: bool) -> None:
     form, size = _channels(to.name, to), to.size
+    if _can_draw(encoder.device, to, origin, form["bits"]):
+        _draw(encoder, to, origin, {"size": size, "source": origin.size, "nearest": int(nearest)})
+        return
     count, texel_bytes = size[0] * size[1] * size[2], form["texel_bits"] // 8
     words = -(-count * texel_bytes // 4)
     result = encoder.device.create_buffer(
@@ -182,6 +191,63 @@ def _resample(encoder: CommandEncoder, to: _Level, origin: _Level, nearest: bool
         [row, -(-threads // row), 1], command_encoder=encoder, source=view, target=values, result=result
     )
     encoder.copy_buffer_to_texture(to.texture, to.layer, to.mip, [0, 0, 0], result, 0, 4 * words, size[0] * texel_bytes)
+
+
+def _can_draw(device: Any, to: _Level, origin: _Level, bits: list[int]) -> bool:
+    """Whether drawing gives the texels that the kernel gives, to one step of the format."""
+    kind = _native.get_format_info(to.format).type
+    is_common = kind == FormatType.float and set(bits) <= {0, 16, 32}
+    is_common |= kind in (FormatType.unorm, FormatType.unorm_srgb) and set(bits) <= {0, 8}
+    return (
+        is_common
+        and device.has_feature(Feature.rasterization)
+        and bool(to.texture.desc.usage & TextureUsage.render_target)
+        and to.texture is not origin.texture
+        and all(_DIMENSIONS.get(level.texture.type, 2) == 2 for level in (to, origin))
+        and not any(level.format.name.startswith("bgrx") for level in (to, origin))
+        and not _native.get_format_info(origin.format).is_depth
+        and not (origin.layer and device.info.type is DeviceType.d3d12)  # Texture2D shows layer 0 there
+    )
+
+
+def _draw(encoder: CommandEncoder, to: _Level, origin: _Level, values: dict[str, Any]) -> None:
+    part: dict[str, Any] = {"mip": to.mip, "mip_count": 1, "layer": to.layer, "layer_count": 1}
+    if to.format != to.texture.format:
+        part["format"] = to.format
+    is_copy = values["size"] == values["source"]
+    pipeline = _pipeline(encoder.device, "as_it_is" if is_copy else "scaled", to.format)
+    attachment = {"view": to.texture.create_view(**part), "load_op": LoadOp.dont_care}
+    with encoder.begin_render_pass(color_attachments=[attachment]) as render_pass:
+        cursor = ShaderCursor(render_pass.bind_pipeline(pipeline)).find_entry_point(1)
+        cursor["source"] = _source(origin)[1]
+        if is_copy:
+            cursor["nearest"] = _nearest(encoder.device)
+            cursor["size"] = values["size"][:2]
+        else:
+            cursor["target"] = values
+        render_pass.draw(vertex_count=3)
+
+
+def _pipeline(device: Any, fragment: str, format: Format) -> Any:
+    name = f"{fragment} {format.name}"
+    known = device._state.resamplers.get(name)
+    if known is None:
+        session: Any = create_session(device, held_by_device=True)
+        module = session.load_module("slangpy_resample")
+        program = session.link_program([module], [module.entry_point("whole"), module.entry_point(fragment)])
+        known = create_render_pipeline(device, program, targets=[{"format": format}])
+        device._state.resamplers[name] = known
+    return known
+
+
+def _nearest(device: Any) -> Any:
+    known = device._state.resamplers.get("nearest")
+    if known is None:
+        point, edge = TextureFilteringMode.point, TextureAddressingMode.clamp_to_edge
+        known = device._state.resamplers["nearest"] = device.create_sampler(
+            min_filter=point, mag_filter=point, mip_filter=point, address_u=edge, address_v=edge
+        )
+    return known
 
 
 def _given(format: Format) -> int:

@@ -38,6 +38,8 @@ class DeviceState:
     """Kernels that make levels of textures, by entry point."""
     ray_builder: Any = None
     """The module that builds hierarchies for rays."""
+    shower: Any = None
+    """The Vulkan device through which a device that cannot show images shows them."""
     printed: str = ""
     """What kernels have printed and is on stdout, and was not yet asked for."""
     profiles: list[Any] = field(default_factory=list)

@@ -315,19 +315,21 @@ def test_members_of_the_platform() -> None:
     assert type(platform.project_directory()) is type(Path()) and (platform.project_directory() / "slangpy").is_dir()
 
 
-GLFW = """
+PRINTABLE = """
 space 32 apostrophe 39 comma 44 minus 45 period 46 slash 47 key0 48 key1 49 key2 50 key3 51 key4 52 key5 53 key6 54
 key7 55 key8 56 key9 57 semicolon 59 equal 61 a 65 b 66 c 67 d 68 e 69 f 70 g 71 h 72 i 73 j 74 k 75 l 76 m 77 n 78 o 79
 p 80 q 81 r 82 s 83 t 84 u 85 v 86 w 87 x 88 y 89 z 90 left_bracket 91 backslash 92 right_bracket 93 grave_accent 96
-escape 256 enter 257 tab 258 backspace 259 insert 260 delete 261 right 262 left 263 down 264 up 265 page_up 266
-page_down 267 home 268 end 269 caps_lock 280 scroll_lock 281 num_lock 282 print_screen 283 pause 284 f1 290 f2 291 f3 292
-f4 293 f5 294 f6 295 f7 296 f8 297 f9 298 f10 299 f11 300 f12 301 keypad0 320 keypad1 321 keypad2 322 keypad3 323
-keypad4 324 keypad5 325 keypad6 326 keypad7 327 keypad8 328 keypad9 329 keypad_del 330 keypad_divide 331
-keypad_multiply 332 keypad_subtract 333 keypad_add 334 keypad_enter 335 keypad_equal 336 left_shift 340 left_control 341
-left_alt 342 left_super 343 right_shift 344 right_control 345 right_alt 346 right_super 347 menu 348 unknown -1
+world_1 161 world_2 162
+"""
+OTHERS = """
+escape tab enter backspace insert delete right left down up page_up page_down home end caps_lock scroll_lock num_lock
+print_screen pause f1 f2 f3 f4 f5 f6 f7 f8 f9 f10 f11 f12 keypad0 keypad1 keypad2 keypad3 keypad4 keypad5 keypad6
+keypad7 keypad8 keypad9 keypad_del keypad_divide keypad_multiply keypad_subtract keypad_add keypad_enter keypad_equal
+left_shift left_control left_alt left_super right_shift right_control right_alt right_super menu unknown
 """
 
 
 def test_numbers_of_keys() -> None:
-    expected = {name: int(number) for name, number in re.findall(r"(\w+) (-?\d+)", GLFW)}
+    expected = {name: int(number) for name, number in re.findall(r"(\w+) (-?\d+)", PRINTABLE)}
+    expected |= {name: 256 + i for i, name in enumerate(OTHERS.split())}
     assert {item.name: item.value for item in spy.KeyCode} == expected

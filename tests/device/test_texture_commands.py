@@ -87,6 +87,14 @@ def test_clears(textured: spy.Device, format: str, name: str, value: Any, expect
     assert (np.abs(got.astype(np.float64) - expected) <= 1).all() if "unorm" in format else (got == expected).all()
 
 
+@pytest.mark.parametrize("format, texel", [("bgra8_unorm", [51, 128, 255, 64]), ("bgra8_unorm_srgb", [124, 188, 255, 64]), ("rgba8_unorm_srgb", [255, 188, 124, 64])])
+def test_clearing_goes_by_the_order_and_curve_of_the_format(textured: spy.Device, format: str, texel: list[int]) -> None:
+    usage = spy.TextureUsage.render_target | spy.TextureUsage.shader_resource
+    texture = textured.create_texture(format=spy.Format[format], width=3, height=2, usage=usage)
+    run(textured, lambda encoder: encoder.clear_texture_float(texture, clear_value=(1, 0.5, 0.2, 0.25)))
+    assert np.abs(texture.to_numpy().astype(int) - texel).max() <= 1
+
+
 def test_copies_between_parts(textured: spy.Device) -> None:
     texture, other = layered(textured), layered(textured)
     buffer = textured.create_buffer(size=512, usage=RW)

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "device/render.h"
+#include "device/surface.h"
 
 #include <algorithm>
 #include <chrono>
@@ -225,6 +226,12 @@ ref<RenderPipeline> Device::create_render_pipeline(const RenderPipelineDesc&)
 {
     require_rasterization(this, "create_render_pipeline");
     fail(ErrorKind::not_implemented, "create_render_pipeline is not implemented by this ", m_info.api_name, " device");
+}
+
+ref<Surface> Device::create_surface(const SurfaceDesc&)
+{
+    require_feature(this, "surface", "create_surface");
+    fail(ErrorKind::not_implemented, "create_surface is not implemented by this ", m_info.api_name, " device");
 }
 
 bool Device::has_feature(std::string_view name) const

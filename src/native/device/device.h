@@ -26,6 +26,8 @@ struct AccelerationStructureSizes;
 class RayTracingPipeline;
 struct RayTracingPipelineDesc;
 class ShaderTable;
+class Surface;
+struct SurfaceDesc;
 class Profiler;
 
 /// Base of everything a device creates. Holds its device, so the device outlives it.
@@ -38,6 +40,8 @@ public:
     /// The device that users see: the validation device the object was created through, else the backend's own.
     Device* frontend() const { return m_frontend ? m_frontend.get() : m_device.get(); }
     void set_frontend(Device* device);
+    /// Its time is over, as that of a presented image: whoever uses it in a new command gets an error.
+    bool is_expired() const { return m_expired; }
 
     /// Frees what the driver holds; called by close() of the device or by retire(). Must be callable twice and drop
     /// no reference to another object, which may be Python's. Objects may outlive a closed device.
@@ -55,6 +59,7 @@ protected:
     void retire() noexcept;
 
     ref<Device> m_device;
+    std::atomic<bool> m_expired{false};
 
 private:
     friend DescriptorHandle handle_of(DeviceObject*, DescriptorHandleType, const char*);
@@ -103,6 +108,12 @@ public:
     virtual NativeHandle native_handle() const { return {}; }
     virtual NativeHandle shared_handle() { return {}; }
     virtual uint64_t memory_usage() const { return 0; }
+    /// Of an image of a surface that was presented.
+    void expire()
+    {
+        m_expired = true;
+        m_desc.usage = TextureUsage::none; // whoever checks usage alone refuses it, too
+    }
 
 protected:
     TextureDesc m_desc;
@@ -307,6 +318,8 @@ public:
 
     /// device/render.h. Devices that do not draw leave it as it is: NotImplementedError naming those that do.
     virtual ref<RenderPipeline> create_render_pipeline(const RenderPipelineDesc& desc);
+    /// device/surface.h. Devices that show nothing leave it as it is.
+    virtual ref<Surface> create_surface(const SurfaceDesc& desc);
 
     // --- device/handles.h. Devices with the feature 'bindless' have these; no lock of theirs is held
     /// Value and extra of a new one; the rest is filled in. An object that is no Buffer has a type that fits.

@@ -248,6 +248,8 @@ void check_arguments(const Device* device, const ProgramLayout& layout, const st
             const auto* view = dynamic_cast<const TextureView*>(object);
             const auto* texture = view ? view->texture() : static_cast<const Texture*>(object);
             usage = uint32_t(texture->desc().usage);
+            if (!usage) [[unlikely]]
+                check_current(texture, cat(label, " parameter '", slot.path, "'").c_str());
             read_only = uint32_t(TextureUsage::shader_resource);
             writable = uint32_t(TextureUsage::unordered_access);
         } else {

@@ -7,6 +7,7 @@
 #include "device/texture_shape.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace spy {
@@ -150,6 +151,11 @@ struct Executor {
     void operator()(const RayCommand auto&) { device.run_ray_command(command); }
 };
 
+double encoded_srgb(double linear)
+{
+    return linear <= 0.0031308 ? 12.92 * linear : 1.055 * std::pow(linear, 1 / 2.4) - 0.055;
+}
+
 /// One texel with the four clear components converted to the format's channels.
 std::vector<uint8_t> clear_texel(const command::ClearTexture& c)
 {
@@ -157,6 +163,7 @@ std::vector<uint8_t> clear_texel(const command::ClearTexture& c)
     const ScalarType scalar = host_scalar(info.format);
     const uint32_t bytes = scalar_info(scalar).size;
     const bool normalized = info.is_normalized_format();
+    const bool is_blue_first = info.name[0] == 'b' && info.name[1] == 'g';
     std::vector<uint8_t> texel(info.bytes_per_block);
     for (uint32_t channel = 0; channel < info.channel_count; ++channel) {
         uint64_t raw = c.bits[channel];
@@ -165,15 +172,18 @@ std::vector<uint8_t> clear_texel(const command::ClearTexture& c)
         if (c.kind == command::ClearTexture::Kind::float_ && normalized) {
             const bool is_signed = info.type == FormatType::snorm;
             const double top = double((1ull << (bytes * 8 - is_signed)) - 1);
-            raw = uint64_t(
-                int64_t(std::min(1.f, std::max(is_signed ? -1.f : 0.f, value)) * top + (value < 0 ? -.5 : .5)));
+            double clamped = std::min(1.f, std::max(is_signed ? -1.f : 0.f, value));
+            if (info.type == FormatType::unorm_srgb && channel < 3)
+                clamped = encoded_srgb(clamped);
+            raw = uint64_t(int64_t(clamped * top + (value < 0 ? -.5 : .5)));
         } else if (scalar == ScalarType::float16) {
             const _Float16 half = _Float16(value);
             std::memcpy(&raw, &half, 2);
         } else if (c.kind == command::ClearTexture::Kind::sint) {
             raw = uint64_t(int64_t(int32_t(c.bits[channel])));
         }
-        std::memcpy(texel.data() + channel * bytes, &raw, bytes);
+        const uint32_t place = is_blue_first && channel < 3 ? 2 - channel : channel;
+        std::memcpy(texel.data() + place * bytes, &raw, bytes);
     }
     return texel;
 }

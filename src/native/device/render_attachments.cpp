@@ -31,6 +31,7 @@ void check_view(const Device* device, const TextureView* view, TextureUsage usag
 {
     check_same_device(device, view, what.c_str());
     const Texture* texture = view->texture();
+    check_current(texture, what.c_str());
     const TextureDesc& desc = texture->desc();
     if (!has_flag(desc.usage, usage))
         fail_value(what, ": ", summary(texture), " was created without the usage flag ", names_of(usage));

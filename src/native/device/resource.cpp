@@ -234,10 +234,19 @@ std::string other_device(const Device& theirs, const Device& ours, const char* u
                ours.info().api_name, ", ", own, ")");
 }
 
+void check_current(const DeviceObject* object, const char* what)
+{
+    if (object->is_expired())
+        fail_runtime(what,
+                     ": the image of a surface may not be used after present() or configure(); acquire the next "
+                     "one with acquire_next_image()");
+}
+
 void check_same_device(const Device* device, const DeviceObject* object, const char* what)
 {
     if (!object)
         fail(ErrorKind::type, what, ": got None");
+    check_current(object, what);
     auto backend = [](const Device* d) { return const_cast<Device*>(d)->backend(); };
     if (backend(object->frontend()) != backend(device))
         fail_value(what, ": ", summary(object), " belongs to ",

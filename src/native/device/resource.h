@@ -32,6 +32,8 @@ void check_open(const Device* device);
 /// Throws when `object` comes from another device than `device`; `what` names the call and parameter.
 /// "another device than the one it is used with ...", for messages.
 std::string other_device(const Device& theirs, const Device& ours, const char* use);
+/// Throws for the image of a surface that was presented.
+void check_current(const DeviceObject* object, const char* what);
 void check_same_device(const Device* device, const DeviceObject* object, const char* what);
 /// The same, but takes objects of a device on the same native handles, one of the two having been opened on the
 /// other's.

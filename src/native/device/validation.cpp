@@ -5,6 +5,7 @@
 #include "device/backend.h"
 #include "device/encoder.h"
 #include "device/resource.h"
+#include "device/surface.h"
 
 #include <algorithm>
 #include <atomic>
@@ -131,6 +132,12 @@ public:
             fail_value("create_acceleration_structure: ", desc.size, " bytes are more than this device's limit of ",
                        most);
         return adopt(m_inner->create_acceleration_structure(desc));
+    }
+
+    ref<Surface> create_surface(const SurfaceDesc& desc) override
+    {
+        const Use use(*this);
+        return adopt(m_inner->create_surface(desc));
     }
 
     void launch(const LaunchDesc& desc) override

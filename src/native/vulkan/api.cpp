@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -98,6 +99,14 @@ std::set<std::string> instance_extensions(const VulkanFunctions& vk, const char*
     return names;
 }
 
+/// All that windows of this system may be: they are made by others, who ask for theirs. Without a folder for sockets
+/// there is no Wayland, and the driver would write a complaint to stderr.
+bool is_surface_extension(const std::string& name)
+{
+    const bool is_wayland = name == "VK_KHR_wayland_surface";
+    return name.starts_with("VK_") && name.ends_with("_surface") && (!is_wayland || std::getenv("XDG_RUNTIME_DIR"));
+}
+
 bool has_layer(const VulkanFunctions& vk, const char* name)
 {
     uint32_t count = 0;
@@ -122,7 +131,8 @@ const char* vk_result_name(VkResult result)
         X(VK_ERROR_FEATURE_NOT_PRESENT) X(VK_ERROR_INCOMPATIBLE_DRIVER) X(VK_ERROR_TOO_MANY_OBJECTS)
         X(VK_ERROR_FORMAT_NOT_SUPPORTED) X(VK_ERROR_FRAGMENTED_POOL) X(VK_ERROR_OUT_OF_POOL_MEMORY)
         X(VK_ERROR_INVALID_EXTERNAL_HANDLE) X(VK_ERROR_FRAGMENTATION) X(VK_ERROR_INVALID_SHADER_NV)
-        X(VK_ERROR_UNKNOWN)
+        X(VK_ERROR_UNKNOWN) X(VK_ERROR_SURFACE_LOST_KHR) X(VK_ERROR_NATIVE_WINDOW_IN_USE_KHR)
+        X(VK_ERROR_OUT_OF_DATE_KHR)
 #undef X
     default: return "unknown VkResult";
         // clang-format on
@@ -203,6 +213,10 @@ VulkanInstance::VulkanInstance(bool debug, const std::vector<std::string>& extra
         if ((m_debug_utils = available.count(VK_EXT_DEBUG_UTILS_EXTENSION_NAME)))
             extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
     }
+    for (const std::string& name : available)
+        if (is_surface_extension(name))
+            extensions.push_back(name.c_str());
+    m_surfaces = available.count(VK_KHR_SURFACE_EXTENSION_NAME);
     for (const std::string& name : extra_extensions) {
         if (!available.count(name))
             fail_runtime(

@@ -48,7 +48,10 @@ namespace spy {
     X(CmdBindIndexBuffer) X(CmdDraw) X(CmdDrawIndexed) X(CmdDrawIndirect) X(CmdDrawIndexedIndirect) \
     X(CmdDrawIndirectCount) X(CmdDrawIndexedIndirectCount)
 // Of extensions: null where the extension is not enabled.
-#define SPY_VK_INSTANCE_OPTIONAL(X) X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)
+#define SPY_VK_INSTANCE_OPTIONAL(X) \
+    X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT) X(DestroySurfaceKHR) \
+    X(GetPhysicalDeviceSurfaceSupportKHR) X(GetPhysicalDeviceSurfaceCapabilitiesKHR) \
+    X(GetPhysicalDeviceSurfaceFormatsKHR) X(GetPhysicalDeviceSurfacePresentModesKHR)
 #define SPY_VK_DEVICE_OPTIONAL(X) \
     X(GetMemoryFdKHR) X(GetSemaphoreFdKHR) X(SetDebugUtilsObjectNameEXT) X(CmdBeginDebugUtilsLabelEXT) \
     X(CmdEndDebugUtilsLabelEXT) X(CmdInsertDebugUtilsLabelEXT) X(CmdBeginRenderingKHR) X(CmdEndRenderingKHR) \
@@ -56,7 +59,8 @@ namespace spy {
     X(CreateAccelerationStructureKHR) X(DestroyAccelerationStructureKHR) X(GetAccelerationStructureBuildSizesKHR) \
     X(GetAccelerationStructureDeviceAddressKHR) X(CmdBuildAccelerationStructuresKHR) \
     X(CmdCopyAccelerationStructureKHR) X(CmdWriteAccelerationStructuresPropertiesKHR) \
-    X(CreateRayTracingPipelinesKHR) X(GetRayTracingShaderGroupHandlesKHR) X(CmdTraceRaysKHR)
+    X(CreateRayTracingPipelinesKHR) X(GetRayTracingShaderGroupHandlesKHR) X(CmdTraceRaysKHR) \
+    X(CreateSwapchainKHR) X(DestroySwapchainKHR) X(GetSwapchainImagesKHR) X(AcquireNextImageKHR) X(QueuePresentKHR)
 // clang-format on
 
 struct VulkanFunctions {
@@ -100,6 +104,7 @@ public:
     VkInstance handle() const { return m_instance; }
     const VulkanFunctions& functions() const { return m_functions; }
     bool has_debug_utils() const { return m_debug_utils; }
+    bool has_surfaces() const { return m_surfaces; }
     /// Hardware first, software last; otherwise in the driver's order. Only devices with Vulkan 1.2.
     std::vector<VkPhysicalDevice> physical_devices() const;
 
@@ -109,7 +114,7 @@ private:
     VulkanFunctions m_functions;
     VkInstance m_instance = VK_NULL_HANDLE;
     VkDebugUtilsMessengerEXT m_messenger = VK_NULL_HANDLE;
-    bool m_owned = false, m_debug_utils = false;
+    bool m_owned = false, m_debug_utils = false, m_surfaces = false;
 };
 
 /// Takes the messages (warnings and errors) of the validation layers since the last call, oldest first; of all devices

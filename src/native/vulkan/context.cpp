@@ -275,6 +275,8 @@ void VulkanContext::choose_extensions(const DeviceDesc& desc)
         if (adapter->extensions.count(name))
             extensions.insert(name);
     choose_ray_extensions();
+    if (instance->has_surfaces() && adapter->extensions.count(VK_KHR_SWAPCHAIN_EXTENSION_NAME))
+        extensions.insert(VK_KHR_SWAPCHAIN_EXTENSION_NAME);
     for (const std::string& name : desc.additional_vulkan_device_extensions) {
         if (!adapter->extensions.count(name))
             fail_runtime("the Vulkan device ", adapter->properties.deviceName, " has no extension ", name,

@@ -99,6 +99,7 @@ public:
     bool has_acceleration() const { return features.acceleration.accelerationStructure; }
     bool can_query_rays() const { return has_acceleration() && features.ray_query.rayQuery; }
     bool can_trace_rays() const { return has_acceleration() && features.ray_tracing.rayTracingPipeline; }
+    bool can_show() const { return instance->has_surfaces() && has_extension(VK_KHR_SWAPCHAIN_EXTENSION_NAME); }
     bool has_extension(const char* name) const { return extensions.count(name) != 0; }
     const char* name() const { return adapter->properties.deviceName; }
     void set_name(VkObjectType type, uint64_t object, const std::string& name) const;

@@ -32,6 +32,7 @@ public:
     ref<RayTracingPipeline> create_ray_tracing_pipeline(const RayTracingPipelineDesc& desc) override;
     AccelerationStructureSizes acceleration_structure_sizes(const AccelerationStructureBuildDesc& desc) override;
     ref<AccelerationStructure> create_acceleration_structure(const AccelerationStructureDesc& desc) override;
+    ref<Surface> create_surface(const SurfaceDesc& desc) override; // surface.cpp
 
     std::array<NativeHandle, 3> native_handles() override;
     std::shared_ptr<void> native_owner() override { return m_context.handle; }

@@ -81,6 +81,7 @@ std::vector<std::string> features_of(const VulkanContext& context)
     add("atomic_int64", atomic_int64);
     add("wave_ops", wave_ops);
     add("rasterization", context.can_draw());
+    add("surface", context.can_show());
     add("mesh_shader", context.can_draw() && context.features.mesh.meshShader);
     add("barycentrics", context.can_draw() && context.features.barycentrics.fragmentShaderBarycentric);
     add("multi_view", context.can_draw() && v11.multiview);

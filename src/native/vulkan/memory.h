@@ -142,6 +142,9 @@ private:
 class VulkanTexture final : public Texture {
 public:
     VulkanTexture(ref<Device> device, TextureDesc desc);
+    /// An image that `owner` holds, made for `usage`; its layout is general while it is in use.
+    VulkanTexture(ref<Device> device, TextureDesc desc, VkImage image, VkImageUsageFlags usage,
+                  std::shared_ptr<void> owner);
     ~VulkanTexture() override { retire(); }
     void release() noexcept override;
 
@@ -150,6 +153,7 @@ public:
     uint64_t memory_usage() const override { return m_allocation.size; }
 
     VkImage handle() const { return m_image; }
+    bool is_borrowed() const { return m_is_borrowed; }
     VkImageAspectFlags aspects() const;
     /// Cached; the texture owns it. `shape` none takes the texture's own.
     VkImageView view(const TextureViewDesc& desc, ResourceShape shape);
@@ -166,6 +170,9 @@ private:
     VkImageView create_view(const ViewKey& key, VkImageViewCreateInfo info, VkImageUsageFlags usage);
 
     VkImage m_image = VK_NULL_HANDLE;
+    VkImageUsageFlags m_usage = 0;
+    std::shared_ptr<void> m_owner; ///< of a borrowed image
+    bool m_is_borrowed = false;
     Allocation m_allocation;
     std::map<ViewKey, VkImageView> m_views;
     SharedHandle m_shared_handle;

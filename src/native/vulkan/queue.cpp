@@ -99,6 +99,14 @@ VkResult VulkanQueue::submit_open_list(const SubmitDesc* waits, const SubmitDesc
         signal_semaphores.push_back(cuda.to);
         signal_values.push_back(cuda.to_value + 1);
     }
+    for (VkSemaphore semaphore : images_to_wait_for) {
+        wait_semaphores.push_back(semaphore);
+        wait_values.push_back(0); // binary: the value is ignored
+    }
+    if (image_to_signal) {
+        signal_semaphores.push_back(image_to_signal);
+        signal_values.push_back(0);
+    }
     const std::vector<VkPipelineStageFlags> stages(wait_semaphores.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
     VkTimelineSemaphoreSubmitInfo timeline{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
     timeline.waitSemaphoreValueCount = uint32_t(wait_values.size());
@@ -140,6 +148,8 @@ void VulkanQueue::flush(const SubmitDesc* signals)
     if (code < 0)
         abandon_open_list();
     const bool signalled = std::exchange(cuda.signal, false);
+    images_to_wait_for.clear();
+    image_to_signal = VK_NULL_HANDLE;
     timeline.check(code, "vkQueueSubmit");
     cuda.to_value += signalled;
     cuda.wait = 0;
@@ -165,6 +175,17 @@ void VulkanQueue::wait_all()
     timeline.wait(target);
     std::lock_guard lock(m_mutex);
     collect();
+}
+
+void VulkanQueue::finish_all() noexcept
+{
+    try {
+        std::lock_guard lock(m_mutex);
+        flush();
+    } catch (const Error&) {
+        // The device is lost, which whoever waits for the work is told: nothing runs any more.
+    }
+    m_context.wait_idle();
 }
 
 bool VulkanQueue::wait(uint64_t submit_id, uint64_t timeout_ns)

@@ -53,6 +53,8 @@ public:
     // Waiting
     bool wait(uint64_t submit_id, uint64_t timeout_ns);
     void wait_all(); ///< as long as it takes
+    /// Waits for all work and for what is on its way to the screen; nothing is recorded any more, either.
+    void finish_all() noexcept;
     /// Waits for all work, and frees what it has used; half a submission stays open.
     void wait_and_collect();
 
@@ -62,6 +64,9 @@ public:
     VulkanTimeline timeline;
     CudaOrder cuda;
     VulkanHandles* handles = nullptr; ///< whose places become free with the work that used them
+    /// Of images of windows: the next submission waits until they are free, and signals that one is drawn.
+    std::vector<VkSemaphore> images_to_wait_for;
+    VkSemaphore image_to_signal = VK_NULL_HANDLE;
 
 protected:
     bool is_open() const override { return m_context.is_open(); }

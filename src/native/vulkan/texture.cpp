@@ -166,7 +166,7 @@ VulkanTexture::VulkanTexture(ref<Device> device, TextureDesc desc) : Texture(std
     info.arrayLayers = m_desc.layer_count();
     info.samples = VkSampleCountFlagBits(m_desc.sample_count);
     info.tiling = VK_IMAGE_TILING_OPTIMAL;
-    info.usage = image_usage(m_desc.usage, features);
+    info.usage = m_usage = image_usage(m_desc.usage, features);
     check_image_limits(owner, info, owner.context().adapter->handle, vk, m_desc);
 
     std::lock_guard lock(owner.queue().mutex());
@@ -188,12 +188,27 @@ VulkanTexture::VulkanTexture(ref<Device> device, TextureDesc desc) : Texture(std
     owner.context().set_name(VK_OBJECT_TYPE_IMAGE, uint64_t(m_image), m_desc.label);
 }
 
+VulkanTexture::VulkanTexture(ref<Device> device, TextureDesc desc, VkImage image, VkImageUsageFlags usage,
+                             std::shared_ptr<void> owner)
+    : Texture(std::move(device), std::move(desc)),
+      m_image(image),
+      m_usage(usage),
+      m_owner(std::move(owner)),
+      m_is_borrowed(true)
+{
+}
+
 void VulkanTexture::release() noexcept
 {
     VulkanDevice& owner = device_of(*this);
     for (const auto& [key, view] : m_views)
         owner.queue().discard(VK_OBJECT_TYPE_IMAGE_VIEW, uint64_t(view));
     m_views.clear();
+    if (std::exchange(m_is_borrowed, false)) {
+        m_image = VK_NULL_HANDLE;
+        m_owner = nullptr;
+        return;
+    }
     owner.queue().discard(VK_OBJECT_TYPE_IMAGE, uint64_t(std::exchange(m_image, VK_NULL_HANDLE)),
                           std::exchange(m_allocation, {}));
     m_shared_handle.close();
@@ -257,7 +272,7 @@ VkImageView VulkanTexture::view(const TextureViewDesc& desc, ResourceShape shape
         fail_value("a texture of type ", type_name(m_desc.type), " cannot be bound to a ", slang_name(shape),
                    " parameter");
     const VkFormatFeatureFlags features = owner.context().format_properties(format).optimalTilingFeatures;
-    VkImageUsageFlags usage = image_usage(m_desc.usage, features);
+    VkImageUsageFlags usage = m_usage & image_usage(m_desc.usage, features);
     if (!(features & VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT))
         usage &= ~VkImageUsageFlags(VK_IMAGE_USAGE_STORAGE_BIT);
     if (!(features & VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT))
@@ -322,6 +337,9 @@ ref<TextureView> VulkanDevice::create_texture_view(Texture* texture, const Textu
     const FormatInfo& own = format_info(texture->desc().format);
     if (desc.format != Format::undefined && desc.format != own.format) {
         const FormatInfo& other = format_info(desc.format);
+        if (static_cast<VulkanTexture*>(texture)->is_borrowed())
+            fail_value("create_view: images of a surface are viewed in their own format, ", own.name,
+                       "; configure the surface with format=Format.", other.name);
         if (own.is_depth_stencil() || own.is_compressed() || other.is_compressed() ||
             other.bytes_per_block != own.bytes_per_block ||
             !m_context.format_properties(desc.format).optimalTilingFeatures)

@@ -15,6 +15,7 @@ void bind_resources(nb::module_& m);                                 // resource
 void bind_commands(nb::module_& m, nb::class_<Device, Object>& cls); // command.cpp
 void bind_fences(nb::module_& m);                                    // fence.cpp
 void bind_code(nb::module_& m, nb::class_<Device, Object>& cls);     // code.cpp
+void bind_surface(nb::module_& m, nb::class_<Device, Object>& cls);  // surface.cpp
 
 /// A handle of a device, which holds what it names.
 struct DeviceHandle : NativeHandle {

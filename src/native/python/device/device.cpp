@@ -381,20 +381,6 @@ void bind_private(DeviceClass& cls)
         .def("_take_passes", &take_passes, "null device: the render passes since the last call, as dicts.");
 }
 
-void bind_absent(DeviceClass& cls)
-{
-    static constexpr std::pair<const char*, const char*> absent[] = {
-        {"create_surface", "copy results with to_numpy()"},
-    };
-    for (auto [name, instead] : absent)
-        cls.def(
-            name,
-            [name = name, instead = instead](Device&, nb::args, nb::kwargs) {
-                fail(ErrorKind::not_implemented, "Device.", name, " is not implemented; ", instead);
-            },
-            "Not implemented yet.");
-}
-
 } // namespace
 
 void bind_device(nb::module_& m)
@@ -427,10 +413,10 @@ void bind_device(nb::module_& m)
     bind_render_pipeline(m, cls);
     bind_acceleration_structures(m, cls);
     bind_ray_tracing(m, cls);
+    bind_surface(m, cls);
     bind_state(cls);
     bind_work(cls);
     bind_private(cls);
-    bind_absent(cls);
     m.def(
         "_unsupported_feature_message",
         [](const std::string& function, const std::string& feature, DeviceType type) {

@@ -1,0 +1,392 @@
+"""Widgets that hold a value, which the user changes."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from .._native import float2, float3, float4, int2, int3, int4
+from .widgets import Calls, Widget
+
+Callback = Callable[[Any], Any]
+
+
+class SliderFlags(enum.IntFlag):
+    none = 0
+    logarithmic = 32
+    no_round_to_format = 64
+    no_input = 128
+    always_clamp = 1536
+
+
+class InputTextFlags(enum.IntFlag):
+    none = 0
+    chars_decimal = 1
+    chars_hexadecimal = 2
+    chars_scientific = 4
+    chars_uppercase = 8
+    chars_no_blank = 16
+    allow_tab_input = 32
+    enter_returns_true = 64
+    escape_clears_all = 128
+    ctrl_enter_for_new_line = 256
+    read_only = 512
+    password = 1024
+    always_overwrite = 2048
+    auto_select_all = 4096
+    no_horizontal_scroll = 32768
+    no_undo_redo = 65536
+    callback_completion = 262144
+    callback_history = 524288
+    callback_always = 1048576
+    callback_char_filter = 2097152
+
+
+_CALLBACKS = (
+    InputTextFlags.callback_completion | InputTextFlags.callback_history | InputTextFlags.callback_always
+    | InputTextFlags.callback_char_filter
+)  # fmt: skip
+"""Of ImGui's own callbacks, of which we have none."""
+_THEIRS = {
+    InputTextFlags.chars_decimal: "chars_decimal", InputTextFlags.chars_hexadecimal: "chars_hexadecimal",
+    InputTextFlags.chars_scientific: "chars_scientific", InputTextFlags.chars_uppercase: "chars_uppercase",
+    InputTextFlags.chars_no_blank: "chars_no_blank", InputTextFlags.allow_tab_input: "allow_tab_input",
+    InputTextFlags.enter_returns_true: "enter_returns_true", InputTextFlags.escape_clears_all: "escape_clears_all",
+    InputTextFlags.ctrl_enter_for_new_line: "ctrl_enter_for_new_line", InputTextFlags.read_only: "read_only",
+    InputTextFlags.password: "password", InputTextFlags.always_overwrite: "always_overwrite",
+    InputTextFlags.auto_select_all: "auto_select_all", InputTextFlags.no_horizontal_scroll: "no_horizontal_scroll",
+    InputTextFlags.no_undo_redo: "no_undo_redo",
+}  # fmt: skip
+
+
+def _slider_flags(imgui: Any, flags: SliderFlags) -> int:
+    theirs = imgui.SliderFlags_
+    names = ("logarithmic", "no_round_to_format", "no_input", "always_clamp")
+    return sum(getattr(theirs, name).value for name in names if flags & SliderFlags[name])
+
+
+def _text_flags(imgui: Any, flags: InputTextFlags) -> int:
+    """By name: the numbers are not the same in all versions of ImGui."""
+    return sum(getattr(imgui.InputTextFlags_, name).value for flag, name in _THEIRS.items() if flags & flag)
+
+
+class ValueWidget(Widget):
+    """callback(value): when the user has changed the value."""
+
+    label: str
+    callback: Callback | None
+
+    def __init__(
+        self, parent: Widget | None = None, label: str = "", value: Any = None, callback: Callback | None = None, **common: bool
+    ) -> None:
+        super().__init__(parent, **common)
+        self.label = label
+        self.callback = callback
+        self.value = self._default() if value is None else value
+
+    @property
+    def value(self) -> Any:
+        return self._value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self._value = self._checked(value)
+
+    def _default(self) -> Any:
+        raise NotImplementedError
+
+    def _checked(self, value: Any) -> Any:
+        """The value as this widget holds it; TypeError for others."""
+        raise NotImplementedError
+
+    def _shown_label(self) -> str:
+        return self.label or "##"
+
+    def _take(self, change: tuple[bool, Any], calls: Calls) -> None:
+        """What ImGui returned: whether there is a change, and the value."""
+        if not change[0]:
+            return
+        self.value = change[1]
+        if self.callback is not None:
+            calls.append((self.callback, (self.value,)))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(label = {self.label!r}, value = {self._value!r})"
+
+
+class CheckBox(ValueWidget):
+    def _default(self) -> bool:
+        return False
+
+    def _checked(self, value: Any) -> bool:
+        return bool(value)
+
+    def _draw(self, imgui: Any, calls: Calls) -> None:
+        self._take(imgui.checkbox(self._shown_label(), self.value), calls)
+
+
+class ComboBox(ValueWidget):
+    """value: the place of the chosen item."""
+
+    items: list[str]
+
+    def __init__(
+        self, parent: Widget | None = None, label: str = "", value: int = 0, callback: Callback | None = None,
+        items: Sequence[str] = (), **common: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(parent, label, value, callback, **common)
+        self.items = list(items)
+
+    def _default(self) -> int:
+        return 0
+
+    def _checked(self, value: Any) -> int:
+        return _number(self, int, value)
+
+    def _draw(self, imgui: Any, calls: Calls) -> None:
+        self._take(imgui.combo(self._shown_label(), self.value, [str(item) for item in self.items]), calls)
+
+
+class ListBox(ComboBox):
+    height_in_items: int
+    """-1: as ImGui likes."""
+
+    def __init__(
+        self, parent: Widget | None = None, label: str = "", value: int = 0, callback: Callback | None = None,
+        items: Sequence[str] = (), height_in_items: int = -1, **common: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(parent, label, value, callback, items, **common)
+        self.height_in_items = height_in_items
+
+    def _draw(self, imgui: Any, calls: Calls) -> None:
+        items = [str(item) for item in self.items]
+        self._take(imgui.list_box(self._shown_label(), self.value, items, self.height_in_items), calls)
+
+
+def _number(widget: Widget, kind: type, value: Any) -> Any:
+    if isinstance(value, bool) or not hasattr(value, "__index__" if kind is int else "__float__"):
+        expected = "an int" if kind is int else "a number"
+        raise TypeError(f"{type(widget).__name__} 'value': expected {expected}, got {value!r}")
+    return value.__index__() if kind is int else float(value)
+
+
+class NumberWidget(ValueWidget):
+    """Of one number or a vector."""
+
+    _function: ClassVar[str]
+    """Of ImGui."""
+    _scalar: ClassVar[type]
+    _vector: ClassVar[type | None]
+    _count: ClassVar[int]
+    format: str
+
+    def _default(self) -> Any:
+        return self._scalar(0) if self._vector is None else self._vector()
+
+    def _checked(self, value: Any) -> Any:
+        if self._vector is None:
+            return _number(self, self._scalar, value)
+        parts = list(value) if hasattr(value, "__len__") else [value] * self._count
+        if len(parts) != self._count:
+            raise TypeError(f"{type(self).__name__} 'value': expected {self._count} numbers, got {value!r}")
+        return self._vector(*(_number(self, self._scalar, part) for part in parts))
+
+    def _raw(self) -> Any:
+        return self.value if self._vector is None else list(self.value)
+
+    def _set_format(self, format: str | None) -> None:
+        self.format = format if format is not None else "%d" if self._scalar is int else "%.3f"
+
+
+class _Slider(NumberWidget):
+    """min, max: what the slider reaches."""
+
+    def __init__(
+        self, parent: Widget | None = None, label: str = "", value: Any = None, callback: Callback | None = None,
+        min: float = 0, max: float = 0, format: str | None = None, flags: SliderFlags = SliderFlags.none, **common: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(parent, label, value, callback, **common)
+        self.min = min
+        self.max = max
+        self.flags = flags
+        self._set_format(format)
+
+    def _draw(self, imgui: Any, calls: Calls) -> None:
+        bounds = self._scalar(self.min), self._scalar(self.max)
+        flags = _slider_flags(imgui, self.flags)
+        function = getattr(imgui, self._function)
+        self._take(function(self._shown_label(), self._raw(), *bounds, self.format, flags), calls)
+
+
+class _Drag(NumberWidget):
+    """min, max: without effect where they are equal. speed: of the value, a pixel."""
+
+    def __init__(
+        self, parent: Widget | None = None, label: str = "", value: Any = None, callback: Callback | None = None,
+        speed: float = 1.0, min: float = 0, max: float = 0, format: str | None = None,
+        flags: SliderFlags = SliderFlags.none, **common: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(parent, label, value, callback, **common)
+        self.speed = speed
+        self.min = min
+        self.max = max
+        self.flags = flags
+        self._set_format(format)
+
+    def _draw(self, imgui: Any, calls: Calls) -> None:
+        bounds = self._scalar(self.min), self._scalar(self.max)
+        flags = _slider_flags(imgui, self.flags)
+        function = getattr(imgui, self._function)
+        self._take(function(self._shown_label(), self._raw(), float(self.speed), *bounds, self.format, flags), calls)
+
+
+class _Input(NumberWidget):
+    """step, step_fast: of the buttons of a single number."""
+
+    def __init__(
+        self, parent: Widget | None = None, label: str = "", value: Any = None, callback: Callback | None = None,
+        step: float = 1, step_fast: float = 100, format: str | None = None,
+        flags: InputTextFlags = InputTextFlags.none, **common: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(parent, label, value, callback, **common)
+        self.step = step
+        self.step_fast = step_fast
+        self.flags = flags
+        self._set_format(format)
+
+    def _draw(self, imgui: Any, calls: Calls) -> None:
+        flags = _text_flags(imgui, self.flags)
+        function = getattr(imgui, self._function)
+        more: list[Any] = []
+        if self._vector is None:
+            more += [self._scalar(self.step), self._scalar(self.step_fast)]
+        if self._scalar is float:
+            more.append(self.format)
+        self._take(function(self._shown_label(), self._raw(), *more, flags), calls)
+
+
+class InputText(ValueWidget):
+    multi_line: bool
+    flags: InputTextFlags
+
+    def __init__(
+        self, parent: Widget | None = None, label: str = "", value: str = "", callback: Callback | None = None,
+        multi_line: bool = False, flags: InputTextFlags = InputTextFlags.none, **common: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(parent, label, value, callback, **common)
+        if flags & _CALLBACKS:
+            raise NotImplementedError("InputText: the flags callback_... are not implemented; `callback` is told of changes")
+        self.multi_line = multi_line
+        self.flags = flags
+
+    def _default(self) -> str:
+        return ""
+
+    def _checked(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise TypeError(f"InputText 'value': expected a str, got {value!r}")
+        return value
+
+    def _draw(self, imgui: Any, calls: Calls) -> None:
+        flags = _text_flags(imgui, self.flags)
+        if self.multi_line:
+            self._take(imgui.input_text_multiline(self._shown_label(), self.value, flags=flags), calls)
+        else:
+            self._take(imgui.input_text(self._shown_label(), self.value, flags), calls)
+
+
+class SliderFloat(_Slider):
+    _function, _scalar, _vector, _count = "slider_float", float, None, 1
+
+
+class SliderFloat2(_Slider):
+    _function, _scalar, _vector, _count = "slider_float2", float, float2, 2
+
+
+class SliderFloat3(_Slider):
+    _function, _scalar, _vector, _count = "slider_float3", float, float3, 3
+
+
+class SliderFloat4(_Slider):
+    _function, _scalar, _vector, _count = "slider_float4", float, float4, 4
+
+
+class SliderInt(_Slider):
+    _function, _scalar, _vector, _count = "slider_int", int, None, 1
+
+
+class SliderInt2(_Slider):
+    _function, _scalar, _vector, _count = "slider_int2", int, int2, 2
+
+
+class SliderInt3(_Slider):
+    _function, _scalar, _vector, _count = "slider_int3", int, int3, 3
+
+
+class SliderInt4(_Slider):
+    _function, _scalar, _vector, _count = "slider_int4", int, int4, 4
+
+
+class DragFloat(_Drag):
+    _function, _scalar, _vector, _count = "drag_float", float, None, 1
+
+
+class DragFloat2(_Drag):
+    _function, _scalar, _vector, _count = "drag_float2", float, float2, 2
+
+
+class DragFloat3(_Drag):
+    _function, _scalar, _vector, _count = "drag_float3", float, float3, 3
+
+
+class DragFloat4(_Drag):
+    _function, _scalar, _vector, _count = "drag_float4", float, float4, 4
+
+
+class DragInt(_Drag):
+    _function, _scalar, _vector, _count = "drag_int", int, None, 1
+
+
+class DragInt2(_Drag):
+    _function, _scalar, _vector, _count = "drag_int2", int, int2, 2
+
+
+class DragInt3(_Drag):
+    _function, _scalar, _vector, _count = "drag_int3", int, int3, 3
+
+
+class DragInt4(_Drag):
+    _function, _scalar, _vector, _count = "drag_int4", int, int4, 4
+
+
+class InputFloat(_Input):
+    _function, _scalar, _vector, _count = "input_float", float, None, 1
+
+
+class InputFloat2(_Input):
+    _function, _scalar, _vector, _count = "input_float2", float, float2, 2
+
+
+class InputFloat3(_Input):
+    _function, _scalar, _vector, _count = "input_float3", float, float3, 3
+
+
+class InputFloat4(_Input):
+    _function, _scalar, _vector, _count = "input_float4", float, float4, 4
+
+
+class InputInt(_Input):
+    _function, _scalar, _vector, _count = "input_int", int, None, 1
+
+
+class InputInt2(_Input):
+    _function, _scalar, _vector, _count = "input_int2", int, int2, 2
+
+
+class InputInt3(_Input):
+    _function, _scalar, _vector, _count = "input_int3", int, int3, 3
+
+
+class InputInt4(_Input):
+    _function, _scalar, _vector, _count = "input_int4", int, int4, 4
