@@ -551,7 +551,7 @@ FAULTS = (
     Fault(
         "devices",
         "CPU: two channels read as four",
-        "src/native/cpu/pipeline.cpp",
+        "src/native/cpu/descriptors.cpp",
         "    case Format::rg32_float: return 2;",
         "    case Format::rg32_float: return 4;",
         ("device/test_sampling.py",),

@@ -231,7 +231,9 @@ void VulkanQueue::destroy(Garbage& garbage) noexcept
         X(ACCELERATION_STRUCTURE_KHR, AccelerationStructureKHR)
         // clang-format on
 #undef X
-    case VK_OBJECT_TYPE_DESCRIPTOR_SET: handles->recycle(garbage.handle); break;
+                    case VK_OBJECT_TYPE_DESCRIPTOR_SET:
+        handles->recycle(garbage.handle);
+        break;
     default: break;
     }
     m_memory.free(garbage.allocation);

@@ -164,7 +164,8 @@ private:
     {
         switch (m_tree.kind(n)) {
         case Kind::variables: return !is_marked(m_tree, n, "static");
-        case Kind::expression: return !m_tree.is(m_tree.child(n, 0), Kind::name); // such as a macro of nobody knows where
+        case Kind::expression:
+            return !m_tree.is(m_tree.child(n, 0), Kind::name); // such as a macro of nobody knows where
         case Kind::block:
             for (const NodeId child : m_tree.children(n))
                 if (!is_plain(child))
