@@ -42,7 +42,7 @@ BELOW = {
     "pytorch": {"base", "reflection", "bindings", "compiler", "plan", "tensor", "device", "run"},
     "public": {"base", "reflection", "bindings", "compiler", "plan", "tensor", "device", "values", "run", "pytorch"},
     "derivatives": {"base", "reflection", "compiler", "plan", "tensor", "device", "values", "run", "pytorch", "public"},
-    "rays": {"base", "tensor", "public"},
+    "rays": {"base", "tensor", "device", "public"},
     "jax": {"base", "plan", "tensor", "values", "public"},
     "tools": {"base", "reflection", "compiler", "plan", "tensor", "device", "values", "run", "public", "package"},
     "package": None,  # gathers everything

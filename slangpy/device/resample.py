@@ -1,6 +1,7 @@
 """Levels of textures from other levels: `CommandEncoder.generate_mips` and `blit`.
 
-Where the device draws and the format is a common one, a triangle over the level does it. Else a kernel writes texels in the
+On devices that draw in software, a triangle over the level does it where the format is a common one: kernels take twenty
+times as long there. Else a kernel writes texels in the
 bytes of their format into a buffer, which is then copied into the level: so every format of plain texels serves on every
 device, also those that kernels cannot write there (sRGB, packed ones), and one kernel serves all formats of a class (floats,
 unsigned or signed integers).
@@ -201,6 +202,7 @@ def _can_draw(device: Any, to: _Level, origin: _Level, bits: list[int]) -> bool:
     return (
         is_common
         and device.has_feature(Feature.rasterization)
+        and device.has_feature(Feature.software_device)
         and bool(to.texture.desc.usage & TextureUsage.render_target)
         and to.texture is not origin.texture
         and all(_DIMENSIONS.get(level.texture.type, 2) == 2 for level in (to, origin))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._native import Device
+from ..device.device import Device
 from ..tensor import Tensor
 from .shapes import Array, host_array, is_torch
 

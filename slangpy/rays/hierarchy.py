@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._native import Device
 from ..base.folders import LIBRARY_PATH
+from ..device.device import Device
 from ..generators import grid
 from ..module import Module
 from ..tensor import Tensor

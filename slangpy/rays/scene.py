@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._native import Device
+from ..device.device import Device
 from ..tensor import Tensor
 from . import hierarchy
 from .arrays import check_torch, floats_of, index_tensor, point_tensor

@@ -57,7 +57,7 @@ def test_a_panel_in_a_window(screen: Screen, shower: spy.Device, window: spy.Win
         return len(rows) > 0 and (columns.min(), columns.max(), rows.min(), rows.max()) == (20, 169, 10, 109)
 
     assert frames_until(is_panel)
-    number = importlib.import_module("glfw").get_x13_window(window._handle)
+    number = importlib.import_module("glfw").get_x11_window(window._handle)
     screen.do("windowraise", number, "windowfocus", number, "mousemove", 60 + 45, 40 + 46)
     frame()
     screen.do("mousedown", 1)

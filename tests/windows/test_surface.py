@@ -304,7 +304,7 @@ def test_windows_of_others(screen: Screen, shower: spy.Device, glfw: Any) -> Non
     window = spy.Window(90, 70)
     window.position = (20, 500)
     window.process_events()
-    surface = shower.create_surface(spy.WindowHandle(glfw.get_x11_display(), glfw.get_x13_window(window._handle)))
+    surface = shower.create_surface(spy.WindowHandle(glfw.get_x11_display(), glfw.get_x11_window(window._handle)))
     surface.configure(width=90, height=70)
     show(surface, colors(shower))
     assert is_shown(screen, 20, 500, 90, 70)

@@ -43,7 +43,7 @@ def events_of(window: spy.Window, events: list[Any], count: int) -> list[Any]:
 
 def focus(screen: Screen, window: spy.Window) -> None:
     """Mouse and keyboard are the window's."""
-    number = importlib.import_module("glfw").get_x13_window(window._handle)
+    number = importlib.import_module("glfw").get_x11_window(window._handle)
     screen.do("windowraise", number, "windowfocus", number, "mousemove", 100, 80)
     window.process_events()
 
@@ -84,7 +84,7 @@ def test_size_position_and_title(screen: Screen, window: spy.Window) -> None:
 
 def test_somebody_else_resizes(screen: Screen, window: spy.Window) -> None:
     sizes = told(window, "on_resize")
-    screen.do("windowsize", importlib.import_module("glfw").get_x13_window(window._handle), 123, 234)
+    screen.do("windowsize", importlib.import_module("glfw").get_x11_window(window._handle), 123, 234)
     assert events_of(window, sizes, 1) == [(123, 234)]
 
 

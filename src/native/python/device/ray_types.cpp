@@ -59,7 +59,7 @@ Field<T> places_field(const char* name, const char* doc)
                 nb::list places;
                 for (nb::handle item : list_from(value, what))
                     places.append(ray_place_from(item, what));
-                desc.*Member = places;
+                desc.*Member = std::move(places);
             }};
 }
 
@@ -261,7 +261,7 @@ void bind_pipeline_descs(nb::module_& m)
                  nb::list groups;
                  for (nb::handle item : list_from(value, what))
                      groups.append(nb::isinstance<H>(item) ? nb::borrow(item) : nb::cast(Fields<H>::from(item, what)));
-                 desc.hit_groups = groups;
+                 desc.hit_groups = std::move(groups);
              }},
             field<P, &P::max_recursion>("max_recursion", "int", "Of TraceRay; 1: ray generation alone calls it."),
             field<P, &P::max_ray_payload_size>("max_ray_payload_size", "int", "Bytes of the largest payload."),

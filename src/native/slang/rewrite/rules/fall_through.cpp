@@ -97,7 +97,7 @@ private:
     {
         Edit edit = {m_tree.end(n), m_tree.end(n), " { "};
         append(edit, repeated);
-        edit.text += "}";
+        edit.text += '}';
         return edit;
     }
 
