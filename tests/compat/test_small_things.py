@@ -155,8 +155,8 @@ def test_functions_on_the_current_device(device: spy.Device) -> None:
     assert [name for name in names if not callable(getattr(spy, name, None))] == []
     with device:
         assert spy.create_sampler().device is device
-        with pytest.raises(NotImplementedError, match=r"create_surface is not implemented; "):
-            spy.create_surface()
+        with pytest.raises(NotImplementedError, match=r"create_coop_vec_matrix_desc is not implemented; "):
+            spy.create_coop_vec_matrix_desc()
 
 
 @pytest.mark.needs_kernels
