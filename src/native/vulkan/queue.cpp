@@ -222,6 +222,7 @@ void VulkanQueue::discard(VkObjectType type, uint64_t handle, const Allocation& 
 void VulkanQueue::destroy(Garbage& garbage) noexcept
 {
     switch (garbage.type) {
+    case VK_OBJECT_TYPE_DESCRIPTOR_SET: handles->recycle(garbage.handle); break;
 #define X(type, name)                                                                                                  \
     case VK_OBJECT_TYPE_##type: m_context.vk.Destroy##name(m_context.device, Vk##name(garbage.handle), nullptr); break;
         // clang-format off
@@ -231,10 +232,7 @@ void VulkanQueue::destroy(Garbage& garbage) noexcept
         X(ACCELERATION_STRUCTURE_KHR, AccelerationStructureKHR)
         // clang-format on
 #undef X
-                    case VK_OBJECT_TYPE_DESCRIPTOR_SET:
-        handles->recycle(garbage.handle);
-        break;
-    default: break;
+                    default : break;
     }
     m_memory.free(garbage.allocation);
 }
