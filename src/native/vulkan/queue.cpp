@@ -232,7 +232,7 @@ void VulkanQueue::destroy(Garbage& garbage) noexcept
         X(ACCELERATION_STRUCTURE_KHR, AccelerationStructureKHR)
         // clang-format on
 #undef X
-                    default : break;
+                        default : break;
     }
     m_memory.free(garbage.allocation);
 }
