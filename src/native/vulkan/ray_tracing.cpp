@@ -4,6 +4,7 @@
 #include "core/align.h"
 #include "core/error.h"
 #include "vulkan/device.h"
+#include "vulkan/pipeline_stages.h"
 #include "vulkan/spirv_words.h"
 
 #include <algorithm>
@@ -17,25 +18,6 @@ constexpr const char* ray_call = "create_ray_tracing_pipeline";
 
 /// Hit groups may be called as an entry point is.
 std::string group_key(const std::string& hit_group) { return "group:" + hit_group; }
-
-struct RayStages {
-    const VulkanContext& context;
-    std::vector<VkPipelineShaderStageCreateInfo> list;
-
-    ~RayStages()
-    {
-        for (const VkPipelineShaderStageCreateInfo& stage : list)
-            context.vk.DestroyShaderModule(context.device, stage.module, nullptr);
-    }
-};
-
-std::vector<std::string_view> ray_codes(const RayTracingPipelineDesc& desc)
-{
-    std::vector<std::string_view> codes;
-    for (const StageCode& stage : desc.stages)
-        codes.push_back(stage.code);
-    return codes;
-}
 
 bool traces_rays(const std::vector<uint32_t>& words)
 {
@@ -139,7 +121,7 @@ std::vector<uint8_t> generation_bytes(const ProgramLayout& layout, const std::st
 
 VulkanRayTracingPipeline::VulkanRayTracingPipeline(ref<Device> device, const RayTracingPipelineDesc& desc)
     : RayTracingPipeline(std::move(device), desc),
-      m_bindings(*static_cast<VulkanDevice*>(m_device.get()), *m_layout, m_label, ray_codes(desc))
+      m_bindings(*static_cast<VulkanDevice*>(m_device.get()), *m_layout, m_label, codes_of(desc.stages))
 {
     VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
     std::vector<SpirvResult> code;
@@ -164,7 +146,7 @@ VulkanRayTracingPipeline::VulkanRayTracingPipeline(ref<Device> device, const Ray
 void VulkanRayTracingPipeline::create_pipeline(const std::vector<SpirvResult>& code)
 {
     const VulkanContext& context = static_cast<VulkanDevice*>(m_device.get())->context();
-    RayStages stages{context, {}};
+    PipelineStages stages{context, {}};
     std::vector<VkRayTracingShaderGroupCreateInfoKHR> groups;
     std::map<std::string, uint32_t> numbers;
     const auto add_group = [&](const std::string& key, VkRayTracingShaderGroupTypeKHR type) -> auto& {

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "vulkan/device.h"
+#include "vulkan/pipeline_stages.h"
 
 #include <algorithm>
 
@@ -233,31 +234,11 @@ void fill_dynamic(GraphicsState& out, bool with_counts)
     out.dynamic.pDynamicStates = out.dynamics.data();
 }
 
-/// The stages of a pipeline, with their modules while it is made.
-struct GraphicsStages {
-    const VulkanContext& context;
-    std::vector<VkPipelineShaderStageCreateInfo> list;
-
-    ~GraphicsStages()
-    {
-        for (const VkPipelineShaderStageCreateInfo& stage : list)
-            context.vk.DestroyShaderModule(context.device, stage.module, nullptr);
-    }
-};
-
-std::vector<std::string_view> codes_of(const RenderPipelineDesc& desc)
-{
-    std::vector<std::string_view> codes;
-    for (const StageCode& stage : desc.stages)
-        codes.push_back(stage.code);
-    return codes;
-}
-
 } // namespace
 
 VulkanRenderPipeline::VulkanRenderPipeline(ref<Device> device, const RenderPipelineDesc& desc)
     : RenderPipeline(std::move(device), desc),
-      m_bindings(*static_cast<VulkanDevice*>(m_device.get()), *m_layout, m_label, codes_of(desc))
+      m_bindings(*static_cast<VulkanDevice*>(m_device.get()), *m_layout, m_label, codes_of(desc.stages))
 {
     VulkanDevice& owner = *static_cast<VulkanDevice*>(m_device.get());
     check_support();
@@ -320,7 +301,7 @@ void VulkanRenderPipeline::create_pipeline(const std::vector<SpirvResult>& code)
     fill_raster(state, m_state);
     fill_targets(state, m_state);
     fill_dynamic(state, context.features.dynamic_state.extendedDynamicState);
-    GraphicsStages stages{context, {}};
+    PipelineStages stages{context, {}};
     VkGraphicsPipelineCreateInfo info{VK_STRUCTURE_TYPE_GRAPHICS_PIPELINE_CREATE_INFO, &state.rendering};
     info.pVertexInputState = is_mesh() ? nullptr : &state.input;
     info.pInputAssemblyState = is_mesh() ? nullptr : &state.assembly;

@@ -1,5 +1,7 @@
 // Ray-tracing pipelines, shader tables and passes. slangpy/graphics/ray_tracing.py compiles what these take.
 #include "python/device/rays.h"
+
+#include "python/device/pass_markers.h"
 #include "python/integers.h"
 
 namespace spy {
@@ -63,36 +65,11 @@ ref<ShaderTable> make_table(Device& device, const PyShaderTableDesc& desc, const
     return table;
 }
 
-std::array<float, 3> ray_marker_color(nb::handle value)
-{
-    if (value.is_none())
-        return {1.f, 1.f, 1.f};
-    const auto rgb = floats_from(value, "color", 3);
-    return {rgb[0], rgb[1], rgb[2]};
-}
-
 void bind_ray_pass_rest(RayPassClass& cls)
 {
     using P = RayTracingPassEncoder;
-    using Marker = command::DebugMarker::Kind;
-    cls.def(
-           "write_timestamp",
-           [](P& p, ref<QueryPool> pool, Int<"write_timestamp 'index'"> index) { p.write_timestamp(pool, index); },
-           nb::arg("query_pool"), nb::arg("index"))
-        .def(
-            "push_debug_group",
-            [](P& p, std::string name, nb::object color) {
-                p.debug_marker(Marker::push, std::move(name), ray_marker_color(color));
-            },
-            nb::arg("name"), nb::arg("color") = nb::none())
-        .def("pop_debug_group", [](P& p) { p.debug_marker(Marker::pop, "", {}); })
-        .def(
-            "insert_debug_marker",
-            [](P& p, std::string name, nb::object color) {
-                p.debug_marker(Marker::insert, std::move(name), ray_marker_color(color));
-            },
-            nb::arg("name"), nb::arg("color") = nb::none())
-        .def("end", &P::end)
+    bind_pass_markers(cls);
+    cls.def("end", &P::end)
         .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
         .def("__exit__", [](P& p, nb::args) { p.end(); }, "Ends the pass.");
 }

@@ -1,5 +1,7 @@
 // Render passes.
 #include "python/device/render.h"
+
+#include "python/device/pass_markers.h"
 #include "python/integers.h"
 
 #include <nanobind/stl/array.h>
@@ -9,14 +11,6 @@ namespace spy {
 namespace {
 
 using PassClass = nb::class_<RenderPassEncoder, Object>;
-
-std::array<float, 3> marker_color(nb::handle value)
-{
-    if (value.is_none())
-        return {1.f, 1.f, 1.f};
-    const auto rgb = floats_from(value, "color", 3);
-    return {rgb[0], rgb[1], rgb[2]};
-}
 
 /// A native pipeline from what users bind: anything with a `compiled_pipeline` (a RenderPipeline).
 ref<RenderPipeline> render_pipeline_from(nb::handle pipeline)
@@ -87,25 +81,8 @@ void bind_draws(PassClass& cls)
 void bind_pass_rest(PassClass& cls)
 {
     using P = RenderPassEncoder;
-    using Marker = command::DebugMarker::Kind;
-    cls.def(
-           "write_timestamp",
-           [](P& p, ref<QueryPool> pool, Int<"write_timestamp 'index'"> index) { p.write_timestamp(pool, index); },
-           nb::arg("query_pool"), nb::arg("index"))
-        .def(
-            "push_debug_group",
-            [](P& p, std::string name, nb::object color) {
-                p.debug_marker(Marker::push, std::move(name), marker_color(color));
-            },
-            nb::arg("name"), nb::arg("color") = nb::none())
-        .def("pop_debug_group", [](P& p) { p.debug_marker(Marker::pop, "", {}); })
-        .def(
-            "insert_debug_marker",
-            [](P& p, std::string name, nb::object color) {
-                p.debug_marker(Marker::insert, std::move(name), marker_color(color));
-            },
-            nb::arg("name"), nb::arg("color") = nb::none())
-        .def("end", [](P& p) { p.end(); })
+    bind_pass_markers(cls);
+    cls.def("end", [](P& p) { p.end(); })
         .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
         .def(
             "__exit__", [](P& p, nb::handle error, nb::args) { p.end(!error.is_none()); }, nb::arg("error").none(),
