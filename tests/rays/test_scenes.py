@@ -123,7 +123,7 @@ def test_refit_and_move_in_scenes_of_many(device: spy.Device):
     origins = rng.uniform(-4, 4, (2000, 3)).astype(np.float32)
     directions = rng.normal(size=(2000, 3)).astype(np.float32)
     one, other = (trace(each, origins, directions) for each in (scene, expected))
-    assert (one["instance"] >= 0).sum() > 100 and (one == other).all()
+    assert (one["instance"] >= 0).sum() > 20 and (one == other).all()
     assert np.array_equal(scene.vertices.to_numpy(), expected.vertices.to_numpy())
     scene.move([None] * 3)
     np.testing.assert_allclose(scene.bounds, rays.Scene(device, new).bounds, rtol=1e-6)

@@ -21,7 +21,7 @@ class Screen:
 
     def __init__(self, folder: Path) -> None:
         read, write = os.pipe()
-        server = f"Xvfb -displayfd {write} -screen 0 {WIDTH}x{HEIGHT}x24 -nolisten tcp -fbdir '{folder}'"
+        server = f"Xvfb -displayfd {write} -screen 0 {WIDTH}x{HEIGHT}x24 -nolisten tcp -nocursor -fbdir '{folder}'"
         self._process = subprocess.Popen(
             ["sh", "-c", f"{server} & exec {write}>&-; read end; kill $!"],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[write],
