@@ -25,7 +25,7 @@ class Fault:
 BIND, SHAPE = "call/bind", "call/shape"
 GRADIENTS, RESULT, MODULE = "call/gradient", "call/result", "call/module"
 TORCH, CACHE, PLAN, DEVICE = "pytorch", "cache", "plan", "device"
-REWRITE = ("slang/test_rewrite.py", GRADIENTS)
+REWRITE = ("slang/test_rewrite.py", "slang/test_rewrite_rules.py", GRADIENTS)
 
 
 def _rule(name: str, function: str) -> Fault:
