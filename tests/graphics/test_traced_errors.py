@@ -192,6 +192,33 @@ def test_instances(builder: spy.Device) -> None:
     refuses(recorder(builder, [instances.build_input_instances()], dst=bottom), ValueError, "bottom_level")
 
 
+def test_handles(builder: spy.Device) -> None:
+    needs(builder, "bindless")
+    fresh, blas = builder.create_acceleration_structure(size=1 << 12), build(builder, [triangles(builder)])
+    refuses(lambda: fresh.descriptor_handle, ValueError, "AccelerationStructure.descriptor_handle", "never built")
+    refuses(lambda: blas.descriptor_handle, ValueError, "built from triangles or boxes")
+    recorded = record_build(
+        builder.create_command_encoder(), [instance_list(builder, instance(blas)).build_input_instances()], TOP
+    )
+    refuses(lambda: recorded.descriptor_handle, ValueError, "its build was not submitted")
+    assert scene(builder, blas).descriptor_handle
+
+
+def test_builds_that_nobody_submitted(builder: spy.Device) -> None:
+    """Instances, copies and sizes of a structure wait for its build."""
+    recording, later = builder.create_command_encoder(), builder.create_command_encoder()
+    blas = record_build(recording, [triangles(builder)])
+    record_build(later, [instance_list(builder, instance(blas)).build_input_instances()], TOP)
+    using = later.finish()
+    refuses(lambda: builder.submit_command_buffer(using), ValueError, "recorded but not submitted")
+    copy = builder.create_command_encoder()
+    copy.copy_acceleration_structure(builder.create_acceleration_structure(size=blas.size), blas, COPY.clone)
+    copying = copy.finish()
+    refuses(lambda: builder.submit_command_buffer(copying), ValueError, "recorded but not submitted")
+    builder.submit_command_buffer(recording.finish())
+    builder.submit_command_buffers([using, copying])
+
+
 def test_passes_and_other_devices(builder: spy.Device) -> None:
     inputs = [triangles(builder)]
     encoder = builder.create_command_encoder()

@@ -279,6 +279,75 @@ def test_functional_errors(tracer: spy.Device) -> None:
         module.found(spy.uint2(0, 0), build(tracer, [triangles(tracer)]))
 
 
+HANDLES = (
+    QUERIES
+    + """
+struct Place { uint k; RaytracingAccelerationStructure.Handle tlas; }
+StructuredBuffer<Place> places;
+[shader("compute")] [numthreads(8, 8, 1)]
+void by_handles(uint3 at : SV_DispatchThreadID, uniform RWStructuredBuffer<float4> result,
+                uniform RaytracingAccelerationStructure.Handle own)
+{
+    // What lies in a buffer in the upper half, what is a parameter in the lower.
+    result[at.y * 8 + at.x] = at.y < 4 ? found(at.xy, places[places[0].k].tlas) : found(at.xy, own);
+}
+"""
+)
+
+
+def test_handles(tracer: spy.Device) -> None:
+    """By a cursor, in a buffer, and as an argument of a call."""
+    needs(tracer, "bindless")
+    blas = build(tracer, [triangles(tracer)])
+    whole, half = scene(tracer, blas), scene(tracer, instance(blas, transform=moved(-0.5, -0.5, 0.5)))
+    expected = [found(tracer, structure) for structure in (whole, half)]
+    assert not np.array_equal(*expected)
+    handle = half.descriptor_handle
+    assert handle == half.descriptor_handle != whole.descriptor_handle and handle
+    assert handle.type is spy.DescriptorHandleType.acceleration_structure
+    code = tracer.load_module_from_source("tracing_handles", HANDLES)
+    program = tracer.link_program([code], [code.entry_point("by_handles")])
+    layout = next(p.type_layout for p in program.layout.parameters if p.name == "places")
+    places = tracer.create_buffer(element_count=2, resource_type_layout=layout, usage=spy.BufferUsage.shader_resource)
+    cursor = spy.BufferCursor(layout, places)
+    cursor[0] = {"k": 1, "tlas": whole.descriptor_handle}
+    cursor[1] = {"k": 0, "tlas": handle}
+    cursor.apply()
+    assert cursor[1].tlas.read() == handle
+    result, kernel = result_buffer(tracer), tracer.create_compute_kernel(program)
+    kernel.dispatch([8, 8, 1], vars={"places": places}, result=result, own=whole.descriptor_handle)
+    got = result.to_numpy().view(np.float32).reshape(8, 8, 4)
+    assert np.array_equal(got[:4], expected[1][:4]) and np.array_equal(got[4:], expected[0][4:])
+    calls = query_module(tracer)
+    for structure, own in zip((whole, half), expected, strict=True):
+        assert np.array_equal(calls.found_by(spy.grid((8, 8)), structure.descriptor_handle, _result="numpy"), own)
+    with pytest.raises(ValueError, match="takes a handle of type acceleration_structure, got one of type rw_buffer"):
+        calls.found_by(spy.uint2(0, 0), result.descriptor_handle_rw)
+    del half, structure
+    gc.collect()
+    assert not handle
+    with pytest.raises(ValueError, match="what this DescriptorHandle names is gone"):
+        calls.found_by(spy.uint2(0, 0), handle)
+
+
+def test_builds_that_nobody_submitted(tracer: spy.Device) -> None:
+    """Recorded is not built: what would walk through the structure is refused until its build was submitted."""
+    instances = instance_list(tracer, instance(build(tracer, [triangles(tracer)])))
+    builder, user = tracer.create_command_encoder(), tracer.create_command_encoder()
+    tlas = record_build(builder, [instances.build_input_instances()], TOP)
+    with pytest.raises(ValueError, match="'tlas' is .*recorded but not submitted; submit it first"):
+        query_module(tracer).found(spy.uint2(0, 0), tlas)
+    result = result_buffer(tracer)
+    query_kernel(tracer, "query_own").dispatch([8, 8, 1], command_encoder=user, result=result, tlas=tlas)
+    build_it, use_it = builder.finish(), user.finish()
+    with pytest.raises(ValueError, match="a command uses .*recorded but not submitted"):
+        tracer.submit_command_buffer(use_it)
+    with pytest.raises(ValueError, match="recorded but not submitted"):
+        tracer.submit_command_buffers([use_it, build_it])
+    tracer.submit_command_buffers([build_it, use_it])
+    assert picture(result.to_numpy().view(np.float32).reshape(8, 8, 4)) == HITS
+
+
 def test_structures_live_as_long_as_needed(tracer: spy.Device) -> None:
     inputs = triangles(tracer)
     blas = build(tracer, [inputs])

@@ -58,6 +58,8 @@ float4 found_in(uint2 p, Scene scene) { return found(p, scene.tlas) * scene.scal
 void into(uint2 p, RaytracingAccelerationStructure tlas, out float4 result) { result = found(p, tlas); }
 float without(float x) { return x + 1; }
 
+float4 found_by(uint2 p, RaytracingAccelerationStructure.Handle tlas) { return found(p, tlas); }
+
 RaytracingAccelerationStructure global_tlas;
 [shader("compute")] [numthreads(8, 8, 1)]
 void query(uint3 at : SV_DispatchThreadID, uniform RWStructuredBuffer<float4> result, uniform float scale)

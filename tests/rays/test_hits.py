@@ -92,6 +92,16 @@ def test_triangles(device: spy.Device, name: str):
     assert weights.min() >= 0 and weights.sum(1).max() <= 1.0001
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize(("triangle_count", "ray_count"), [(10_000, 100_000), (1_000_000, 1_000)])
+def test_large_meshes(device: spy.Device, triangle_count: int, ray_count: int):
+    """10^9 pairs each; equal t go to the first triangle, in both."""
+    points, triangles = soup(triangle_count, seed=11)
+    origins, directions = rays_at(points, triangles, ray_count, seed=12)
+    found = check(rays.Scene(device, rays.Mesh(points, triangles)), brute.Triangles(points, triangles), origins, directions)
+    assert 0.2 < (found["primitive"] >= 0).mean() < 1
+
+
 @pytest.mark.parametrize("name", ["hills", "soup", "flat grid"])
 def test_triangles_in_double_precision(device: spy.Device, name: str):
     """What is surely hit is hit, and nothing in front of it."""

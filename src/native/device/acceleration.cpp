@@ -184,6 +184,15 @@ AccelerationStructure::exchange_references(std::vector<ref<AccelerationStructure
     return structures;
 }
 
+void StructureUses::check(std::unordered_set<const AccelerationStructure*>& filled) const
+{
+    for (const ref<AccelerationStructure>& structure : m_awaited)
+        if (!structure->is_submitted() && !filled.count(structure.get()))
+            fail_value("submit: a command uses ", summary(structure.get()),
+                       ", whose build_acceleration_structure was recorded but not submitted; submit it first");
+    filled.insert(m_filled.begin(), m_filled.end());
+}
+
 std::vector<ref<AccelerationStructure>> AccelerationStructure::references() const
 {
     std::lock_guard lock(m_mutex);
@@ -285,6 +294,11 @@ void CommandEncoder::build_acceleration_structure(AccelerationStructureBuildDesc
         alignment && scratch.offset % alignment)
         fail_value(what, ": the offset (", scratch.offset, ") must be a multiple of ", alignment,
                    " on this device; 256 is always fine");
+    if (const auto* instances = std::get_if<InstanceGeometry>(&desc.inputs.front()))
+        for (const ref<AccelerationStructure>& structure : instances->structures)
+            m_structures.use(structure);
+    m_structures.use(src);
+    m_structures.fill(dst.get());
     dst->note_content(content_of(desc, sizes.acceleration_structure_size));
     dst->note_compacted_size({}, 0);
     add(command::BuildAccelerationStructure{std::move(desc), dst, std::move(src), std::move(scratch)});
@@ -323,6 +337,8 @@ void CommandEncoder::copy_acceleration_structure(ref<AccelerationStructure> dst,
     }
     if (dst->desc().size < content.size)
         fail_value(call, " 'dst': ", summary(dst.get()), " is too small: the copy takes ", content.size, " bytes");
+    m_structures.use(src);
+    m_structures.fill(dst.get());
     dst->note_content(content);
     dst->note_compacted_size({}, 0);
     add(command::CopyAccelerationStructure{std::move(dst), std::move(src), mode});
@@ -338,6 +354,7 @@ void CommandEncoder::query_acceleration_structures(std::vector<ref<AccelerationS
         check_same_device(device(), structure.get(), "query_acceleration_structure_properties");
         if (!structure->content().is_built)
             fail_value(call, ": ", summary(structure.get()), " was never built");
+        m_structures.use(structure);
     }
     for (const AccelerationStructureQuery& query : queries) {
         check_same_device(device(), query.pool.get(), "query_acceleration_structure_properties 'query_pool'");

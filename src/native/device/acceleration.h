@@ -2,6 +2,8 @@
 // Acceleration structures: what they are built from, and the structures. Commands that build them are in command.h.
 #include "device/render.h"
 
+#include <atomic>
+#include <unordered_set>
 #include <variant>
 
 namespace spy {
@@ -99,7 +101,15 @@ public:
         uint32_t max_contribution = 0; ///< of its instances
     };
     const Content& content() const { return m_content; }
-    void note_content(Content content) { m_content = std::move(content); }
+    void note_content(Content content)
+    {
+        if (content.is_top_level != m_content.is_top_level)
+            m_is_submitted = false;
+        m_content = std::move(content);
+    }
+    /// Whether a command that fills it has been submitted, since when it can be used.
+    bool is_submitted() const { return m_is_submitted; }
+    void note_submitted() { m_is_submitted = true; }
     /// Where its compacted size is going to be.
     const std::pair<ref<QueryPool>, uint32_t>& compacted_size() const { return m_compacted_size; }
     void note_compacted_size(ref<QueryPool> pool, uint32_t index) { m_compacted_size = {std::move(pool), index}; }
@@ -112,9 +122,28 @@ protected:
 
 private:
     Content m_content;
+    std::atomic<bool> m_is_submitted{false};
     std::pair<ref<QueryPool>, uint32_t> m_compacted_size;
     mutable std::mutex m_mutex;
     std::vector<ref<AccelerationStructure>> m_references;
+};
+
+/// What the commands of an encoder ask of structures: that what they use was filled before.
+class StructureUses {
+public:
+    void fill(const AccelerationStructure* structure) { m_filled.insert(structure); }
+    /// Of a structure that is used from here on.
+    void use(const ref<AccelerationStructure>& structure)
+    {
+        if (structure && !structure->is_submitted() && !m_filled.count(structure.get()))
+            m_awaited.push_back(structure);
+    }
+    /// Throws unless what is awaited was submitted, or is among `filled`, which then gets what these commands fill.
+    void check(std::unordered_set<const AccelerationStructure*>& filled) const;
+
+private:
+    std::unordered_set<const AccelerationStructure*> m_filled;
+    std::vector<ref<AccelerationStructure>> m_awaited;
 };
 
 /// What an instance names: holds the structure.

@@ -228,10 +228,12 @@ struct Recording {
 
 class CommandBuffer : public DeviceObject {
 public:
-    CommandBuffer(ref<Device> device, std::vector<Command> commands, std::shared_ptr<Recording> recording = {})
+    CommandBuffer(ref<Device> device, std::vector<Command> commands, std::shared_ptr<Recording> recording = {},
+                  StructureUses structures = {})
         : DeviceObject(std::move(device)),
           m_commands(std::move(commands)),
-          m_recording(std::move(recording))
+          m_recording(std::move(recording)),
+          m_structures(std::move(structures))
     {
     }
     uint64_t recording_id() const { return m_recording ? m_recording->id : 0; }
@@ -241,12 +243,14 @@ public:
             m_recording->submitted = true;
     }
     std::span<const Command> commands() const { return m_commands; }
+    const StructureUses& structures() const { return m_structures; }
     /// RuntimeError where memory that was bound is somebody else's, who took it away since. Needs Python's lock.
     void check_guards() const;
 
 private:
     std::vector<Command> m_commands;
     std::shared_ptr<Recording> m_recording;
+    StructureUses m_structures;
 };
 
 } // namespace spy

@@ -146,7 +146,7 @@ ref<CommandBuffer> CommandEncoder::finish()
     if (m_debug_depth)
         fail_runtime("finish: ", m_debug_depth, " debug group(s) were not popped; call pop_debug_group() for each");
     m_finished = true;
-    return new CommandBuffer(m_device, std::exchange(m_commands, {}), std::move(m_recording));
+    return new CommandBuffer(m_device, std::exchange(m_commands, {}), std::move(m_recording), std::move(m_structures));
 }
 
 void CommandEncoder::add(Command command)
@@ -205,7 +205,8 @@ void check_group_count(const Device* device, const Kernel& kernel, std::array<ui
 }
 
 /// What rays walk through must be a whole structure of instances: a GPU need not come back from anything else.
-static void check_traceable(const AccelerationStructure& structure, const std::string& path, const std::string& label)
+static void check_traceable(AccelerationStructure& structure, const std::string& path, const std::string& label,
+                            StructureUses* uses)
 {
     const AccelerationStructure::Content& content = structure.content();
     if (!content.is_built)
@@ -216,26 +217,31 @@ static void check_traceable(const AccelerationStructure& structure, const std::s
             label, ": parameter '", path, "' is ", summary(&structure),
             ", which was built from triangles or boxes; rays are traced through one that was built from instances "
             "(AccelerationStructureInstanceList)");
+    if (uses)
+        uses->use(ref<AccelerationStructure>(&structure));
+    else if (!structure.is_submitted())
+        fail_value(label, ": parameter '", path, "' is ", summary(&structure),
+                   ", whose build_acceleration_structure was recorded but not submitted; submit it first");
 }
 
 void check_arguments(const Device* device, const ProgramLayout& layout, const std::string& label,
-                     std::span<const ref<Object>> slots)
+                     std::span<const ref<Object>> slots, StructureUses* uses)
 {
     for (size_t i = 0; i < std::min(slots.size(), layout.slots.size()); ++i) {
         const SlotLayout& slot = layout.slots[i];
         if (!slots[i])
             continue;
-        const auto* object = dynamic_cast<const DeviceObject*>(slots[i].get());
+        auto* object = dynamic_cast<DeviceObject*>(slots[i].get());
         if (!object)
             continue;
         if (const Device* owner = object->frontend(); owner != device)
             check_bindable(device, object, cat(label, " parameter '", slot.path, "'").c_str());
         if (slot.kind == SlotKind::acceleration_structure) {
-            const auto* structure = dynamic_cast<const AccelerationStructure*>(object);
+            auto* structure = dynamic_cast<AccelerationStructure*>(object);
             if (!structure)
                 fail(ErrorKind::type, label, ": parameter '", slot.path, "' takes an AccelerationStructure, got ",
                      summary(object));
-            check_traceable(*structure, slot.path, label);
+            check_traceable(*structure, slot.path, label, uses);
             continue;
         }
         uint32_t usage, read_only, writable;
@@ -310,7 +316,7 @@ void ComputePassEncoder::add(Dispatch dispatch)
     if (m_encoder->device()->desc().enable_rhi_validation)
         m_root->check_bound();
     m_root->copy_to(dispatch.scopes, dispatch.slots, dispatch.keep_alive);
-    check_arguments(m_encoder->device(), *m_kernel, dispatch.slots);
+    check_arguments(m_encoder->device(), *m_kernel, dispatch.slots, &m_encoder->m_structures);
     m_encoder->add(std::move(dispatch));
 }
 

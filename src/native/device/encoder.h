@@ -89,6 +89,7 @@ private:
     friend class RayTracingPassEncoder;
 
     std::vector<Command> m_commands;
+    StructureUses m_structures;
     std::shared_ptr<Recording> m_recording;
     uint64_t m_recording_id;
     int m_debug_depth = 0;
@@ -122,12 +123,14 @@ private:
     bool m_ended = false;
 };
 
-/// Throws when an argument does not fit the parameter it is bound to: another device, missing usage flag.
+/// Throws when an argument does not fit the parameter it is bound to: another device, missing usage flag. `uses`: of
+/// the encoder that records it; null where it runs at once.
 void check_arguments(const Device* device, const ProgramLayout& layout, const std::string& label,
-                     std::span<const ref<Object>> slots);
-inline void check_arguments(const Device* device, const Kernel& kernel, std::span<const ref<Object>> slots)
+                     std::span<const ref<Object>> slots, StructureUses* uses);
+inline void check_arguments(const Device* device, const Kernel& kernel, std::span<const ref<Object>> slots,
+                            StructureUses* uses)
 {
-    check_arguments(device, kernel.layout(), kernel.label(), slots);
+    check_arguments(device, kernel.layout(), kernel.label(), slots, uses);
 }
 /// Puts the device's print buffer where a program takes it, if it does.
 void bind_print_buffer(Device* device, int print_slot, std::vector<ref<Object>>& slots);

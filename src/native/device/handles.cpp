@@ -1,6 +1,7 @@
 #include "device/handles.h"
 
 #include "core/error.h"
+#include "device/acceleration.h"
 #include "device/resource.h"
 #include "device/value_io.h"
 
@@ -63,6 +64,17 @@ void check_texture(const Texture& texture, DescriptorHandleType type, const char
                    writes ? "unordered_access" : "shader_resource", "; it has ", names_of(texture.desc().usage));
 }
 
+/// Where kernels get it by a handle, nobody looks at what they walk through.
+void check_structure(const AccelerationStructure& structure, const char* call)
+{
+    if (!structure.is_submitted())
+        fail_value(call, ": ", summary(&structure), " was never built, or its build was not submitted; submit its ",
+                   "build_acceleration_structure first");
+    if (!structure.content().is_top_level)
+        fail_value(call, ": ", summary(&structure), " was built from triangles or boxes; rays are traced through one ",
+                   "that was built from instances (AccelerationStructureInstanceList)");
+}
+
 void check_usage(const DeviceObject* object, DescriptorHandleType type, const char* call)
 {
     if (const auto* buffer = dynamic_cast<const Buffer*>(object))
@@ -71,6 +83,8 @@ void check_usage(const DeviceObject* object, DescriptorHandleType type, const ch
         check_texture(*texture, type, call);
     else if (const auto* view = dynamic_cast<const TextureView*>(object))
         check_texture(*view->texture(), type, call);
+    else if (const auto* structure = dynamic_cast<const AccelerationStructure*>(object))
+        check_structure(*structure, call);
 }
 
 } // namespace

@@ -96,7 +96,7 @@ void RayTracingPassEncoder::dispatch_rays(uint64_t ray_gen_index, std::array<uin
     dispatch.ray_gen_index = uint32_t(ray_gen_index);
     dispatch.dimensions = dimensions;
     m_root->copy_to(dispatch.scopes, dispatch.slots, dispatch.keep_alive);
-    check_arguments(device, m_pipeline->layout(), m_pipeline->label(), dispatch.slots);
+    check_arguments(device, m_pipeline->layout(), m_pipeline->label(), dispatch.slots, &m_encoder->m_structures);
     check_hit_records(m_pipeline->layout(), *m_table, dispatch.slots, call);
     bind_print_buffer(device, m_pipeline->print_slot(), dispatch.slots);
     m_encoder->add(std::move(dispatch));

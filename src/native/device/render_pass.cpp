@@ -304,7 +304,7 @@ void RenderPassEncoder::add_draw(command::Draw draw, const char* call)
     if (device->desc().enable_rhi_validation)
         m_root->check_bound();
     if (auto bound = bound_arguments(); bound != m_bound) {
-        check_arguments(device, m_pipeline->layout(), m_pipeline->label(), bound->slots);
+        check_arguments(device, m_pipeline->layout(), m_pipeline->label(), bound->slots, &m_encoder->m_structures);
         check_feedback(*bound, call);
         if (m_pipeline->print_slot() >= 0)
             bind_print_buffer(device, m_pipeline->print_slot(), std::const_pointer_cast<BoundArguments>(bound)->slots);

@@ -25,8 +25,10 @@ void hold_instances(const CommandBuffer& buffer)
             const auto* instances = std::get_if<InstanceGeometry>(&build->desc.inputs.front());
             build->dst->exchange_references(instances ? instances->structures
                                                       : std::vector<ref<AccelerationStructure>>());
+            build->dst->note_submitted();
         } else if (const auto* copy = std::get_if<command::CopyAccelerationStructure>(&command)) {
             copy->dst->exchange_references(copy->src->references());
+            copy->dst->note_submitted();
         }
 }
 
@@ -99,8 +101,11 @@ void resolve_fence_values(SubmitRequest& request)
 uint64_t submit(Device* device, const SubmitRequest& resolved)
 {
     std::vector<CommandBuffer*> buffers;
-    for (const ref<CommandBuffer>& buffer : resolved.command_buffers)
+    std::unordered_set<const AccelerationStructure*> filled;
+    for (const ref<CommandBuffer>& buffer : resolved.command_buffers) {
+        buffer->structures().check(filled);
         buffers.push_back(buffer.get());
+    }
     SubmitDesc desc;
     desc.command_buffers = buffers;
     desc.wait_fences = resolved.wait_fences;

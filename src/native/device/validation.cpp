@@ -156,7 +156,7 @@ public:
                 if (!check_groups(kernel, desc.group_count))
                     return;
         if (!desc.arguments.slots.empty())
-            check_arguments(this, kernel, desc.arguments.slots);
+            check_arguments(this, kernel, desc.arguments.slots, nullptr);
         const bool borrows = any_imported && borrow(desc.arguments.slots);
         if (kernel.print_slot() >= 0) [[unlikely]]
             launch_printing(desc);

@@ -20,7 +20,7 @@ void check_place(const TypeLayout& layout, const ValuePath& path)
         fail_at(path, ErrorKind::not_implemented,
                 cat(type_text(layout),
                     " cannot be written: there are handles of structured buffers, byte-address "
-                    "buffers, textures and samplers"));
+                    "buffers, textures, samplers and acceleration structures"));
 }
 
 /// A resource as Slang lays it out where a handle is one: the layout of an element does not say that it is a handle.
@@ -86,8 +86,8 @@ bool write_handle(const TypeLayout& layout, const Place& place, PyObject* value,
     if (!owner)
         fail_at(
             path, ErrorKind::value,
-            "what this DescriptorHandle names is gone: handles keep nothing alive, so keep the buffer, texture, view "
-            "or sampler as long as kernels use it");
+            "what this DescriptorHandle names is gone: handles keep nothing alive, so keep the buffer, texture, view, "
+            "sampler or structure as long as kernels use it");
     const Device* device = place.object ? place.object->device() : place.device;
     if (device && const_cast<Device*>(device)->backend() != owner)
         fail_at(path, ErrorKind::value,

@@ -54,10 +54,9 @@ public:
         default: break;
         }
         fail(ErrorKind::not_implemented, "kernel '", label, "' uses a descriptor handle of ",
-             storage == spv::StorageClassUniform ? "a ConstantBuffer<T>"
-                                                 : "a Buffer<T>, a RWBuffer<T> or an acceleration structure",
+             storage == spv::StorageClassUniform ? "a ConstantBuffer<T>" : "a Buffer<T> or a RWBuffer<T>",
              ", which the vulkan device does not have: use handles of structured buffers, byte-address buffers, "
-             "textures and samplers");
+             "textures, samplers and acceleration structures");
     }
 
 private:

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "device/resource.h"
+#include "vulkan/acceleration.h"
 #include "vulkan/device.h"
 
 #include <algorithm>
@@ -241,6 +242,8 @@ void check_stored(const VulkanContext& context, DeviceObject* object)
 
 DescriptorHandle VulkanHandles::make(DeviceObject* object, DescriptorHandleType type)
 {
+    if (type == DescriptorHandleType::acceleration_structure) // Slang converts its address
+        return {type, static_cast<VulkanAccelerationStructure*>(object)->device_address()};
     if (const auto* buffer = dynamic_cast<const Buffer*>(object)) {
         const uint64_t most = m_context.adapter->properties.limits.maxStorageBufferRange;
         if (buffer->desc().size > most)
@@ -263,6 +266,8 @@ DescriptorHandle VulkanHandles::make(DeviceObject* object, DescriptorHandleType 
 
 void VulkanHandles::drop(const DescriptorHandle& handle) noexcept
 {
+    if (handle.type == DescriptorHandleType::acceleration_structure)
+        return;
     m_queue.discard(VK_OBJECT_TYPE_DESCRIPTOR_SET, uint64_t(handle.type) << 32 | handle.value);
 }
 

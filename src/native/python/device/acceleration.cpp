@@ -128,10 +128,11 @@ void bind_structure(nb::module_& m)
         .def("__repr__", [](const AccelerationStructureHandle& handle) {
             return cat("AccelerationStructureHandle(", summary(handle.structure.get()), ")");
         });
-    nb::class_<S, DeviceObject>(m, "AccelerationStructure", nb::dynamic_attr(),
-                                "Triangles, boxes or instances in the form that rays walk through.")
-        .def_prop_ro(
-            "desc", [](const S& s) { return s.desc(); }, "A copy of what it was made with.")
+    nb::class_<S, DeviceObject> cls(m, "AccelerationStructure", nb::dynamic_attr(),
+                                    "Triangles, boxes or instances in the form that rays walk through.");
+    bind_handles_of(cls);
+    cls.def_prop_ro(
+           "desc", [](const S& s) { return s.desc(); }, "A copy of what it was made with.")
         .def_prop_ro("kind", [](const S& s) { return s.desc().kind; })
         .def_prop_ro(
             "size", [](const S& s) { return s.desc().size; }, "Bytes.")

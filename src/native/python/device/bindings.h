@@ -103,6 +103,7 @@ void bind_handles_of(nb::class_<Buffer, DeviceObject>& buffer);
 void bind_handles_of(nb::class_<Texture, DeviceObject>& texture);
 void bind_handles_of(nb::class_<TextureView, DeviceObject>& view);
 void bind_handles_of(nb::class_<Sampler, DeviceObject>& sampler);
+void bind_handles_of(nb::class_<AccelerationStructure, DeviceObject>& structure);
 
 /// A list of any sequence.
 nb::list list_from(nb::handle value, const char* what);

@@ -1,6 +1,7 @@
 // DescriptorHandle, what it may name, and how many of them a device has.
 #include "python/device/bindings.h"
 
+#include "device/acceleration.h"
 #include "device/handles.h"
 
 #include <cstdio>
@@ -54,14 +55,15 @@ void bind_handle_types(nb::module_& m)
         .def("__hash__", [](const DescriptorHandle& h) { return std::hash<uint64_t>()(h.id); })
         .def("__repr__", &handle_text);
     using B = BindlessDesc;
-    bind_desc<B>(m, "BindlessDesc", "How many descriptor handles a device has (bindless_options of Device).",
-                 {
-                     field<B, &B::buffer_count>("buffer_count", "int", "Of buffers."),
-                     field<B, &B::texture_count>("texture_count", "int", "Of textures and views, of each access."),
-                     field<B, &B::sampler_count>("sampler_count", "int", "Of samplers."),
-                     field<B, &B::acceleration_structure_count>("acceleration_structure_count", "int",
-                                                                "Of acceleration structures."),
-                 });
+    bind_desc<B>(
+        m, "BindlessDesc", "How many descriptor handles a device has (bindless_options of Device).",
+        {
+            field<B, &B::buffer_count>("buffer_count", "int", "Of buffers."),
+            field<B, &B::texture_count>("texture_count", "int", "Of textures and views, of each access."),
+            field<B, &B::sampler_count>("sampler_count", "int", "Of samplers."),
+            field<B, &B::acceleration_structure_count>("acceleration_structure_count", "int",
+                                                       "Of acceleration structures; vulkan devices have no limit."),
+        });
 }
 
 void bind_handles_of(nb::class_<Buffer, DeviceObject>& buffer)
@@ -100,6 +102,14 @@ void bind_handles_of(nb::class_<Sampler, DeviceObject>& sampler)
 {
     def_handle<Sampler, DescriptorHandleType::sampler>(sampler, "descriptor_handle",
                                                        "For DescriptorHandle<SamplerState>.");
+}
+
+void bind_handles_of(nb::class_<AccelerationStructure, DeviceObject>& structure)
+{
+    def_handle<AccelerationStructure, DescriptorHandleType::acceleration_structure>(
+        structure, "descriptor_handle",
+        "For DescriptorHandle<RaytracingAccelerationStructure>; of a structure whose build from instances was "
+        "submitted.");
 }
 
 } // namespace spy
