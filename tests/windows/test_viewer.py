@@ -58,4 +58,6 @@ def test_a_slider_and_a_change_of_the_file(screen: Screen, shower: spy.Device, w
     save(SOURCE.replace("1, 0);", "0, 1);"))
     assert wait_until(lambda: corner([255, 0, 255]))
     assert viewer.error == "" and viewer.values["red"] > 0.6
+    screen.do("key", "Escape")
+    assert wait_until(lambda: shown.frame() or window.should_close())
     window.on_mouse_event = window.on_keyboard_event = window.on_resize = None

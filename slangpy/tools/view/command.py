@@ -95,8 +95,8 @@ class Shown:
         self._surface.configure(width=width, height=height)
 
     def _on_key(self, event: KeyboardEvent) -> None:
-        taken = self._viewer.context.handle_keyboard_event(event)
-        if not taken and event.is_key_press() and event.key == KeyCode.escape:
+        self._viewer.context.handle_keyboard_event(event)
+        if event.is_key_press() and event.key == KeyCode.escape:  # also where the panel has the keyboard
             self._window.close()
 
     def _on_mouse(self, event: MouseEvent) -> None:
