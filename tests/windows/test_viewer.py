@@ -53,11 +53,14 @@ def test_a_slider_and_a_change_of_the_file(screen: Screen, shower: spy.Device, w
         stamp = file.stat().st_mtime_ns + 10**9  # the clock of the file system may be coarse
         os.utime(file, ns=(stamp, stamp))
 
+    viewer.set({"red": 0.25})
+    assert viewer._panel.children[0].value == 0.25 and wait_until(lambda: corner([0, 255, 0]))
+    viewer.set({"red": 0.75})
     save(SOURCE.replace("1, 0);", "1, blue);"))
     assert wait_until(lambda: corner([255, 255, 0]) and "blue" in viewer.error)
     save(SOURCE.replace("1, 0);", "0, 1);"))
     assert wait_until(lambda: corner([255, 0, 255]))
-    assert viewer.error == "" and viewer.values["red"] > 0.6
+    assert viewer.error == "" and viewer.values["red"] == 0.75
     screen.do("key", "Escape")
     assert wait_until(lambda: shown.frame() or window.should_close())
     window.on_mouse_event = window.on_keyboard_event = window.on_resize = None

@@ -30,8 +30,9 @@ def run(options: argparse.Namespace) -> int:
     window = _window(width, height, os.path.basename(options.file))  # before all that takes time: there may be no display
     device = _open(options, "vulkan")
     viewer = Viewer(device, options.file, options.function)
-    viewer.values.update(parse_settings(viewer.program.function, options.set))
-    shown = Shown(viewer, window)
+    values = parse_settings(viewer.program.function, options.set)
+    shown = Shown(viewer, window, values.pop("time", 0.0), values.pop("mouse", None))
+    viewer.set(values)
     while not window.should_close():  # the close button, or Escape
         shown.frame()
     return 0
@@ -68,12 +69,12 @@ def _open(options: argparse.Namespace, kind: str) -> Device:
 class Shown:
     """A viewer in a window: what its user does goes to the panel, the mouse beside it to the picture."""
 
-    def __init__(self, viewer: Viewer, window: Window) -> None:
+    def __init__(self, viewer: Viewer, window: Window, start: float = 0.0, mouse: Any = None) -> None:
         self._viewer, self._window = viewer, window
         self._surface = viewer.shower.create_surface(window)
         self._resize(window.width, window.height)
-        self._mouse: Any = viewer.values.pop("mouse", None)
-        self._start = time.perf_counter() - float(viewer.values.pop("time", 0.0))
+        self._mouse: Any = mouse
+        self._start = time.perf_counter() - start
         window.on_resize = self._resize
         window.on_keyboard_event = self._on_key
         window.on_mouse_event = self._on_mouse

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ... import ui
@@ -84,6 +84,11 @@ class Viewer:
         self._panel.visible = not text and bool(self.program.function.controls)
 
     # --- the panel
+
+    def set(self, values: Mapping[str, Value]) -> None:
+        """Sets controls, as their user does."""
+        self.values.update(values)
+        self._lay_out()
 
     def _lay_out(self) -> None:
         self._panel.remove_all_children()
