@@ -30,6 +30,7 @@ float4 late(uint2 pixel, int time) { return time; }
 float4 reversed(uint2 pixel, [Range(2, 1)] float a) { return a; }
 float4 outside(uint2 pixel, [Range(0, 1)] [Default(3)] float a) { return a; }
 float4 below(uint2 pixel, [Range(-1, 1)] uint a) { return a; }
+float4 far(uint2 pixel, [Range(0, 2e9)] int a) { return a; }
 float4 twice(uint2 pixel) { return 0; }
 float4 twice(uint2 pixel, float a) { return a; }
 float4 left_open<T>(uint2 pixel, T a) { return 0; }
@@ -47,6 +48,7 @@ WHY_NOT = {
     "reversed": "[Range(2, 1)] of a is no range from less to more",
     "outside": "the default 3 of a is outside of its [Range(0, 1)]",
     "below": "[Range(-1, 1)] of a, a uint, begins below 0",
+    "far": "[Range(0, 2e+09)] of a is wider than sliders of integers reach, 1073741824",
     "twice": "it is overloaded (2 functions)",
     "nothing": "it returns void, not float, float3 or float4",
 }
@@ -76,6 +78,8 @@ def test_functions_and_settings() -> None:
         (grey, "loud=1", r"grey has no such parameter; it has: gain \(float\)$"),
         (plain, "b=1,2,3", "the parameter is float2; write it as 1,1"),
         (plain, "n=1.5", "the parameter is int;"),
+        (plain, "n=1e300", "the parameter is int;"),
+        (plain, "a=nan", "the parameter is float;"),
         (plain, "c=-1", "the parameter is uint3;"),
         (plain, "on=2", "write it as true or false"),
         (plain, "a=x", "--set a=x: the parameter is float"),

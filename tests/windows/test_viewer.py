@@ -54,7 +54,8 @@ def test_a_slider_and_a_change_of_the_file(screen: Screen, shower: spy.Device, w
         os.utime(file, ns=(stamp, stamp))
 
     viewer.set({"red": 0.25})
-    assert viewer._panel.children[0].value == 0.25 and wait_until(lambda: corner([0, 255, 0]))
+    slider = viewer._panel.children[0]
+    assert isinstance(slider, spy.ui.SliderFloat) and slider.value == 0.25 and wait_until(lambda: corner([0, 255, 0]))
     viewer.set({"red": 0.75})
     save(SOURCE.replace("1, 0);", "1, blue);"))
     assert wait_until(lambda: corner([255, 255, 0]) and "blue" in viewer.error)

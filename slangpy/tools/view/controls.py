@@ -21,8 +21,10 @@ GIVEN = {"time": ("float",), "mouse": PIXELS, "resolution": PIXELS}
 """Parameters that the viewer sets by itself, with the types that they may have."""
 _SCALARS = {"float": float, "int": int, "uint": int, "bool": bool}
 _UNRANGED = {"float": (0.0, 1.0), "int": (0.0, 10.0), "uint": (0.0, 10.0), "bool": (0.0, 1.0)}
-_MOST = 2.0**31 - 1
-"""Of integers that a slider holds."""
+_VALUES = {"float": (-math.inf, math.inf), "int": (-(2.0**31), 2.0**31 - 1), "uint": (0.0, 2.0**31 - 1), "bool": (0.0, 1.0)}
+"""Those that widgets hold."""
+_FARTHEST = 2.0**30
+"""That sliders of integers reach, by ImGui."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,8 @@ def _parse(control: Control, text: str) -> Value:
     except ValueError:
         numbers = []
     whole = control.scalar == "float" or all(n.is_integer() for n in numbers)
-    allowed = control.scalar not in ("uint", "bool") or all(0 <= n <= (1 if control.scalar == "bool" else _MOST) for n in numbers)
+    least, most = _VALUES[control.scalar]
+    allowed = all(least <= n <= most for n in numbers)
     if len(numbers) == 1:
         numbers *= control.count
     if len(numbers) != control.count or not whole or not allowed:
@@ -189,6 +192,10 @@ def _control(parameter: Declared, reflection: Any) -> Control:
             raise DoesNotFit(f"[Range({low:g}, {high:g})] of {name} is no range from less to more")
         if start is not None and not low <= start <= high:
             raise DoesNotFit(f"the default {start:g} of {name} is outside of its [Range({low:g}, {high:g})]")
+    if scalar in ("int", "uint"):
+        if "Range" in attributes and max(-low, high) > _FARTHEST:
+            raise DoesNotFit(f"[Range({low:g}, {high:g})] of {name} is wider than sliders of integers reach, {_FARTHEST:.0f}")
+        low, high = max(low, -_FARTHEST), min(high, _FARTHEST)
     if scalar == "uint" and low < 0:
         raise DoesNotFit(f"[Range({low:g}, {high:g})] of {name}, a uint, begins below 0")
     middle = 0.0 if scalar == "bool" else (low + high) / 2
