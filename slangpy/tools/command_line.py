@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import platform
 import shutil
@@ -173,6 +174,11 @@ def stubs(options: argparse.Namespace) -> int:
     return 0
 
 
+def view(options: argparse.Namespace) -> int:
+    """Shows a function of a pixel, `float4 f(uint2 pixel, ...)`, in a window with a slider for each parameter."""
+    return importlib.import_module("slangpy.tools.view.command").run(options)
+
+
 # --- the command line
 
 
@@ -202,6 +208,7 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("-o", "--output", help="file, of `compile` a folder")
         if name == "compile":
             command.add_argument("-e", "--entry", help="one entry point (all)")
+    _add_view(add(commands, "view", view))
     command = add(commands, "rewrite", rewrite)
     command.add_argument("file", metavar="FILE", nargs="?", help="a .slang file")
     command.add_argument("--rules", action="store_true", help="print the table of rules")
@@ -211,10 +218,20 @@ def parser() -> argparse.ArgumentParser:
     return main_parser
 
 
+def _add_view(command: argparse.ArgumentParser) -> None:
+    command.add_argument("file", metavar="FILE", help="a .slang file")
+    command.add_argument("-d", "--device", help="type of device to run on (vulkan; with --save the best there is)")
+    command.add_argument("-I", "--include", action="append", default=[], help="folder to search for imports")
+    command.add_argument("-f", "--function", help="where the file has several functions of a pixel")
+    command.add_argument("--size", default="640x480", help="WIDTHxHEIGHT in pixels (640x480)")
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter; of vectors 1,2,3")
+    command.add_argument("--save", metavar="FILE", help="write the picture, and open no window")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         return options.run(options)
-    except (spy.SlangCompileError, RuntimeError, ValueError, OSError) as error:
+    except (spy.SlangCompileError, ImportError, RuntimeError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
