@@ -2,6 +2,7 @@
 
     python benchmarks/first_call.py [--device cpu|vulkan|cuda] [--runs 5]
     python benchmarks/first_call.py --parts [--runs 10]
+    python benchmarks/first_call.py --before FOLDER [--runs 8]
 
 Each run is a process of its own with an empty cache folder, followed by one with that folder, and by one with an empty
 folder and a module of 30 functions. Prints milliseconds, the medians of the runs, for importing the package, opening the
@@ -10,6 +11,9 @@ module and its call, compilers included, which other programs on the machine dis
 
 --parts is a time line of the first call on the CPU, with nothing cached. The programs that g++ starts are timed by a script that
 it runs in their place, so that they take some milliseconds more. `cc1plus` begins before its text is known, and waits for it.
+
+--before runs the package of this folder and that in FOLDER in turn, nothing cached, and writes what each run took to
+benchmarks/results/first_call.json. Both need the precompiled library (cmake/package_files.py --library).
 """
 
 from __future__ import annotations
@@ -88,6 +92,26 @@ print(json.dumps({name: [(a - begin) * 1e3, (b - begin) * 1e3, *(w * 1e3 for w i
                   for name, (a, b, *worked) in parts.items()}))
 """
 
+PAIR = """
+import json, os, sys, time
+import numpy as np
+import slangpy as spy
+device = spy.create_device(type=spy.DeviceType[sys.argv[1]])
+begin, worked = time.perf_counter(), sum(os.times()[:4])
+module = spy.Module.load_from_source(device, "first_call", sys.argv[2])
+x = np.arange(1, 5, dtype=np.float32)
+assert module.scaled(x, 2.0, _result="numpy").tolist() == [2, 4, 6, 8]
+print(json.dumps([(time.perf_counter() - begin) * 1e3, (sum(os.times()[:4]) - worked) * 1e3]))
+"""
+SOURCES = {
+    "plain function": "float scaled(float x, float by) { return x * by; }",
+    "import slangpy": "import slangpy; float scaled(float x, float by) { return x * by; }",
+    "import slangpy.rays": """
+        import slangpy.rays;
+        float scaled(float x, float by) { rays::Surface s = {}; s.t = by; return x * s.t; }""",
+}
+HERE = Path(__file__).resolve().parent
+
 COMPILER = """#!/bin/sh
 exec {gcc} -wrapper {folder}/timer "$@"
 """
@@ -158,14 +182,38 @@ def show_parts(runs: int) -> None:
         print(f"{part:30} " + " ".join(f"{figure:8.1f}" for figure in figures) + worked)
 
 
+def show_pairs(device: str, before: Path, runs: int) -> None:
+    programs: dict[str, object] = {}
+    print(f"{device}, nothing cached, milliseconds: medians before and now, median of the ratios of pairs")
+    for name, source in SOURCES.items():
+        times: dict[str, list[list[float]]] = {"before": [], "now": []}
+        for _ in range(runs):
+            for which, folder in (("before", before), ("now", HERE.parent)):
+                with tempfile.TemporaryDirectory() as cache:
+                    variables = {"PYTHONPATH": str(folder), "SLANGPY_CACHE_DIR": cache}
+                    times[which].append(json.loads(run(PAIR, device, source, **variables)))
+        figures: dict[str, object] = {}
+        for k, kind in enumerate(("elapsed_ms", "processor_ms")):
+            old, new = ([pair[k] for pair in times[which]] for which in ("before", "now"))
+            ratio = statistics.median(b / a for a, b in zip(old, new, strict=True))
+            print(f"{name:20} {kind:12} {statistics.median(old):8.1f} {statistics.median(new):8.1f} {ratio:6.2f}")
+            figures[kind] = {"before": old, "now": new, "median_ratio": round(ratio, 3)}
+        programs[name] = figures
+    record = {"device": device, "cores": os.cpu_count(), "load": os.getloadavg(), "programs": programs}
+    (HERE / "results" / "first_call.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", choices=["cpu", "vulkan", "cuda"])
-    parser.add_argument("--runs", type=int, help="default: 5, of --parts 10")
+    parser.add_argument("--runs", type=int, help="default: 5, of --parts 10, of --before 8")
+    parser.add_argument("--before", type=Path, help="folder with another `slangpy`, to compare with")
     parser.add_argument("--parts", action="store_true")
     options = parser.parse_args()
     if options.parts:
         show_parts(options.runs or 10)
+    elif options.before:
+        show_pairs(options.device, options.before.resolve(), options.runs or 8)
     else:
         show_calls(options.device, options.runs or 5)
 

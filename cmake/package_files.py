@@ -30,14 +30,18 @@ def import_parts(modules: Path, source: Path) -> None:
 
 def write_library(output: Path) -> None:
     """`slang/slangpy.slang-module.bin`: 64 hex characters that say what it was made from, then the module's IR; the
-    same for HLSL; and what Slang writes in front of kernels in C++."""
+    same for the parts of our library, and for HLSL; and what Slang writes in front of kernels in C++."""
     library = importlib.import_module("slangpy.compiler.library")
-    for format, name in (("cpp", "slangpy"), ("hlsl", "slangpy-hlsl")):
-        blob = library.compile_library(format)
-        target = output / "slang" / f"{name}.slang-module.bin"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(library.library_key(format).encode("ascii") + blob)
-        print(f"{target}: {len(blob) // 1024} KiB")
+    for format in ("cpp", "hlsl"):
+        whole = library.compile_library(format)
+        blobs = {library.compiled_name(format): whole}
+        for part in library.PARTS:
+            blobs[library.compiled_name(format, part)] = library.compile_library(format, part, whole)
+        for name, blob in blobs.items():
+            target = output / "slang" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(library.library_key(format).encode("ascii") + blob)
+            print(f"{target}: {len(blob) // 1024} KiB")
     prelude = output / "slang" / "slangpy-prelude.bin"
     prelude.write_bytes(library.library_key().encode("ascii") + library.compile_prelude())
 

@@ -7,22 +7,19 @@ from typing import Any
 from ..base.folders import LIBRARY_PATH
 from ..errors import SlangCompileError
 from .cache import digest
+from .library import PARTS
 
 
 def import_statement(module_name: str) -> str:
     """`import` of a module that is known by an identifier or, the second file of one name, by its path."""
-    if module_name.isidentifier() or module_name in _PARTS:
+    if module_name.isidentifier() or module_name in PARTS:
         return f"import {module_name};"
     return f'import "{module_name.translate(_ESCAPES)}";'
 
 
-_PARTS = ("slangpy.rays",)
-"""Parts of our library with types that functions take, which kernels then name."""
-
-
 def library_parts(modules: list[Any]) -> list[str]:
     """Those that modules import."""
-    return [part for part in _PARTS if any(part.replace(".", "/") in module.imports for module in modules)]
+    return [part for part in PARTS if any(part.replace(".", "/") in module.imports for module in modules)]
 
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import slangpy
-from slangpy.compiler.library import library_key
+from slangpy.compiler.library import PARTS, compiled_name, library_key
 
 FOLDER = Path(slangpy.__file__).parent
 LIBRARY = FOLDER / "slang" / "slangpy.slang-module.bin"
@@ -35,8 +35,10 @@ def test_files() -> None:
 
 @installed
 def test_precompiled_library_fits_its_sources() -> None:
-    key = library_key()
-    assert LIBRARY.read_bytes()[:64].decode("ascii") == key
+    for target in ("cpp", "hlsl"):
+        for part in ("slangpy", *PARTS):
+            head = (LIBRARY.parent / compiled_name(target, part)).read_bytes()[:64]
+            assert head.decode("ascii") == library_key(target), (target, part)
 
 
 @installed

@@ -12,6 +12,7 @@ from ..._native import imports_in, words_in
 from ...base.folders import absolute, working_folder
 from ...errors import CompilerDiedError, SlangCompileError
 from ..cache import digest
+from ..library import load_parts
 from ..session import SlangCompilerOptions
 
 
@@ -92,6 +93,8 @@ def load_path(session: Any, path: Path) -> Any:
     failed = session.__dict__.setdefault("_failed_paths", set())
     if path not in failed:
         try:
+            if path.suffix == ".slang" and path.is_file():
+                load_parts(session, path.read_text("utf-8", "replace"))
             return session.load_module(str(path))
         except SlangCompileError:
             failed.add(path)
@@ -110,6 +113,7 @@ def load_source(session: Any, name: str, source: str) -> Any:
         stamp = f"{stamp}_{next(_attempts)}"
     elif known.setdefault(name, source) == source:
         try:
+            load_parts(session, source)
             return session.load_module_from_source(name, source, name)
         except Exception as error:
             if "already loaded with different source" not in str(error):  # it was, without this function
