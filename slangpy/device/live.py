@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slangpy._native import Device as NativeDevice
-from slangpy.compiler.modules.reload import ShaderHotReloadEvent, reload_changed
+from slangpy.compiler.modules.reload import ShaderHotReloadEvent, source_changed
 
 _log = logging.getLogger("slangpy")
 
@@ -53,8 +53,9 @@ class LiveCode:
         return "\n".join(sorted(self._device._state.reload_errors)) or self._failure
 
     def refresh(self) -> bool:
-        """Applies changes of source files now; True when code was replaced. Costs next to nothing where none changed."""
-        return reload_changed(self._device)
+        """Applies changes of source files now; True when code was replaced. Costs one system call where none changed, and
+        does nothing on devices without hot reload."""
+        return source_changed(self._device)
 
     def attempt(self, function: Callable[[], Any]) -> bool:
         """Calls it. False: it failed with code that was replaced since the last time that it did not, and `error` says
