@@ -7,7 +7,6 @@ import time
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from .. import ui
 from .._native import CommandEncoder, Device as NativeDevice, DeviceType, Format, Texture, TextureUsage, uint3
@@ -82,7 +81,8 @@ class App:
 
     def _run_frame(self) -> bool:
         """Whether any window has shown something."""
-        return any([window._frame() for window in list(self._windows) if not self._is_over])
+        shown = [window._frame() for window in list(self._windows) if not self._is_over]
+        return any(shown)
 
 
 class AppWindow:

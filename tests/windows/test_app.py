@@ -184,6 +184,13 @@ def test_reload(screen: Screen, shower: spy.Device, tmp_path: Path, caplog: pyte
     device.close()
 
 
+def test_the_example(screen: Screen, shower: spy.Device) -> None:
+    script = Path(__file__).parents[2] / "examples" / "14_hot_reload" / "hot_reload.py"
+    arguments = [sys.executable, str(script), "--device", shower.type.name, "--frames", "3"]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout) == (0, "3 frames\n"), done.stderr
+
+
 @pytest.mark.draws
 def test_panels_come_first(screen: Screen, shower: spy.Device) -> None:
     if importlib.util.find_spec("imgui_bundle") is None and os.environ.get("SLANGPY_TEST_REQUIRE_WINDOWS") != "1":
