@@ -9,7 +9,7 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +98,23 @@ def is_all(screen: Screen, color: tuple[int, ...], *place: Any) -> Callable[[], 
     return lambda: bool((pixels(screen, *place) == color).all())
 
 
-def test_a_window(screen: Screen, shower: spy.Device, tmp_path: Path) -> None:
+def close_all(app: spy.App) -> None:
+    """No window stays for the next test, whatever holds it."""
+    for window in app._windows:
+        window.window.close()
+    app.run()
+
+
+@pytest.fixture
+def app(shower: spy.Device) -> Iterator[spy.App]:
+    app = spy.App(shower)
+    yield app
+    close_all(app)
+
+
+def test_a_window(screen: Screen, shower: spy.Device, app: spy.App, tmp_path: Path) -> None:
     """Its pixels, hooks, a screenshot, another size, and Escape."""
     pytest.importorskip("OpenImageIO")
-    app = spy.App(shower)
     window = Painted(app)
     assert app.device is window.device is shower and window.app is app
     assert shows(screen, app, is_all(screen, BLUE))
@@ -134,9 +147,8 @@ def test_a_window(screen: Screen, shower: spy.Device, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_two_windows(screen: Screen, shower: spy.Device) -> None:
+def test_two_windows(screen: Screen, app: spy.App) -> None:
     """One closes, the other goes on; with the last the loop ends."""
-    app = spy.App(spy.AppDesc(shower))
     first, second = Painted(app), Painted(app, at=(500, 300), surface_format=spy.Format.bgra8_unorm, enable_vsync=True)
     second.color = (0.0, 1.0, 0.0, 1.0)
     there = (500, 300)
@@ -158,7 +170,7 @@ def test_reload(screen: Screen, shower: spy.Device, tmp_path: Path, caplog: pyte
     source = tmp_path / "paint.slang"
     source.write_text(CODE % "0, 0, 1")
     device = spy.create_device(shower.type)  # the shared one does not reload
-    app = spy.App(device)
+    app = spy.App(spy.AppDesc(device))
     Painted(app, tmp_path)
     has_panel = device.has_feature(spy.Feature.rasterization) and importlib.util.find_spec("imgui_bundle") is not None
 
@@ -181,6 +193,7 @@ def test_reload(screen: Screen, shower: spy.Device, tmp_path: Path, caplog: pyte
     assert caplog.text.count("the code that was reloaded fails") == 1
     source.write_text(CODE % "0, 0, 1")
     assert shows(screen, app, is_all(screen, BLUE))
+    close_all(app)
     device.close()
 
 
@@ -192,10 +205,9 @@ def test_the_example(screen: Screen, shower: spy.Device) -> None:
 
 
 @pytest.mark.draws
-def test_panels_come_first(screen: Screen, shower: spy.Device) -> None:
+def test_panels_come_first(screen: Screen, app: spy.App) -> None:
     if importlib.util.find_spec("imgui_bundle") is None and os.environ.get("SLANGPY_TEST_REQUIRE_WINDOWS") != "1":
         pytest.skip("imgui-bundle is not installed")
-    app = spy.App(shower)
     window = Painted(app)
     pressed: list[int] = []
     panel = spy.ui.Window(window.screen, "panel", (10, 10), (150, 100))
