@@ -218,6 +218,12 @@ if TYPE_CHECKING:
         Window as Window,
         WindowMode as WindowMode,
     )
+    from .window.app import (
+        App as App,
+        AppDesc as AppDesc,
+        AppWindow as AppWindow,
+        RenderContext as RenderContext,
+    )
 
 
 # Names whose modules (torch, the compiler, images, what is less used) are imported when one of them is asked for.
@@ -233,6 +239,7 @@ _LAZY = {
     "jax_function": "jax.functions",
     **dict.fromkeys((*_OF_IMAGES, "tev"), "images"),
     **dict.fromkeys(_OF_WINDOW, "window"),
+    **dict.fromkeys(("App", "AppDesc", "AppWindow", "RenderContext"), "window.app"),
 }
 
 

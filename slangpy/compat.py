@@ -80,7 +80,6 @@ PATHS: dict[str, dict[str, str]] = {
 """Paths that programs and pickles name, where no module stands: where the names that they have lie (`old=new` where a name
 changed, too)."""
 
-_APP = "open a Window, and show textures with Device.create_surface"
 _COOPERATIVE = "use float or half matrices in plain Slang code"
 
 CLASSES: dict[str, str] = {
@@ -93,7 +92,7 @@ CLASSES: dict[str, str] = {
         "give their boxes (AccelerationStructureBuildInputProceduralPrimitives) and intersect in the shader",
     ),
     **dict.fromkeys(("CoopVecMatrixLayout", "CoopVecMatrixDesc"), _COOPERATIVE),
-    **dict.fromkeys(("App", "AppDesc", "AppWindow", "AppWindowDesc"), _APP),
+    "AppWindowDesc": "pass its fields to AppWindow",
     **dict.fromkeys(
         ("ComputePipelineDesc", "ComputeKernelDesc"), "pass its fields to create_compute_pipeline or create_compute_kernel"
     ),

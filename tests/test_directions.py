@@ -30,7 +30,7 @@ BELOW = {
     "reflection": {"base"},
     "bindings": {"base", "reflection"},
     "images": {"base"},
-    "window": {"base"},
+    "window": {"base", "compiler", "device", "images", "ui"},
     "compiler": {"base", "reflection"},
     "plan": {"base", "reflection", "bindings", "compiler"},
     "graphics": {"base", "compiler"},
