@@ -198,7 +198,7 @@ def test_reload(screen: Screen, shower: spy.Device, tmp_path: Path, caplog: pyte
 
 
 def test_the_example(screen: Screen, shower: spy.Device) -> None:
-    script = Path(__file__).parents[2] / "examples" / "14_hot_reload" / "hot_reload.py"
+    script = Path(__file__).parents[2] / "examples" / "15_hot_reload" / "hot_reload.py"
     arguments = [sys.executable, str(script), "--device", shower.type.name, "--frames", "3"]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stdout) == (0, "3 frames\n"), done.stderr
