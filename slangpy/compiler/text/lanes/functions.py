@@ -223,6 +223,8 @@ class LaneFunction:
             if varying[1]:
                 raise Unfit("an index that differs")
             return f"{name}({given})"
+        if name == "_slang_select":
+            return f"_spy_select({given})"
         if name in _DIRECT:
             kind = {"F": "float", "I": "int32_t", "U": "uint32_t"}[name[0]]
             given = ", ".join(

@@ -95,7 +95,7 @@ def _simple(tokens: tuple[str, ...]) -> Statement:
         return Statement("declare", tokens[3:], tokens[1], tokens[0])
     if "=" in tokens:
         at = tokens.index("=")
-        left = tokens[:at]
+        left = tuple(tokens[:at])
         if not NAME.match(left[0]) or (len(left) > 1 and left[1] not in (".", "[")):
             raise Unfit("assignment")
         return Statement("assign", tokens[at + 1 :], left[0], left=left)
