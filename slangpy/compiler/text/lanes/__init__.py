@@ -56,6 +56,7 @@ def with_lanes(code: bytes) -> bytes | None:
 
 
 _DECLARED = re.compile(rf" *({TYPE}|\w+_\d+) +(\w+)(?: =|;)")
+_ASSIGNED = re.compile(r" *(\w+)(?:\.\w+|\[[^][]*\])* = ")
 _LOOP = re.compile(
     r"    int64_t (_i_\d+) = (\w+);\n    for\(;;\)\n    \{\n        if\(\1 < (\w+)\)\n        \{\n        \}\n        else\n        \{\n"
     r"            break;\n        \}\n(.*)        \1 = \1 \+ 1LL;\n    \}\n    return;\n",
@@ -87,11 +88,17 @@ def _with_main(functions: str, main: str) -> tuple[str, str]:
         raise Unfit("a statement with others in it")
     program = Program(functions)
     split = _split(program, lines, index)
-    if not program.calls_are_pure("\n".join(split.before)) or any(re.match(r" *\*", line) for line in split.before):
+    if not program.calls_are_pure("\n".join(split.before)) or not _is_local(split.before):
         raise Unfit("a store before the call")
     if any(not program.is_pure(name) for name, _ in program.made):
         raise Unfit("a store in what is called")
     return "".join(program.texts), main[: loop.start()] + "\n".join(_chunks(split, index, first, last)) + "\n"
+
+
+def _is_local(lines: list[str]) -> bool:
+    """Whether statements set nothing but variables that they declare."""
+    known = {m[2] for line in lines if (m := _DECLARED.match(line))}
+    return all(_DECLARED.match(line) or ((m := _ASSIGNED.match(line)) and m[1] in known) for line in lines)
 
 
 def _split(program: Program, lines: list[str], index: str) -> Split:
