@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ...base.folders import LIBRARY_PATH
+from ...config import config
 from .host import KERNEL
+from .lanes import lanes_inputs, with_lanes
 
 _END = b"\nusing namespace SLANG_PRELUDE_NAMESPACE;\n#endif\n"
 """The last lines of what Slang writes before a kernel."""
@@ -51,12 +53,12 @@ def _headers() -> bytes:
 @cache
 def short_inputs() -> bytes:
     """All that decides what `short_text` makes of kernels; part of what names them in the disk cache."""
-    return _headers() + Path(__file__).read_bytes()
+    return _headers() + Path(__file__).read_bytes() + lanes_inputs()
 
 
 def compile_kernel(device: Any, text: bytes, entry_point: str, **options: Any) -> bytes:
-    """`device.compile` of C++ text for the CPU device, shortened where that can be."""
-    short = short_text(text)
+    """`device.compile` of C++ text for the CPU device, shortened where that can be, and for lanes where that is asked for."""
+    short = short_text((with_lanes(text) if config.cpu_lanes else None) or text)
     if short is None:
         return device.compile(text, entry_point, **options)
     return device.compile(short, entry_point, whole_source=text, **options)

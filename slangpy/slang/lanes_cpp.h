@@ -1,0 +1,538 @@
+// Values of many invocations at once, for kernels on the CPU whose loops end at different times for different
+// invocations. Stands in front of functions that slangpy/compiler/text/lanes.py makes of what Slang emitted: the same
+// expressions, with lanes in place of numbers, and masks that say which invocations take part.
+#pragma once
+
+#if defined(__AVX512F__)
+#define SPY_VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define SPY_VECTOR_BYTES 32
+#else
+#define SPY_VECTOR_BYTES 16
+#endif
+#ifndef SPY_LANES
+#define SPY_LANES 32
+#endif
+#define SPY_LANE_INLINE inline __attribute__((always_inline))
+#define SPY_EACH_PART(k, T) _Pragma("GCC unroll 16") for (int k = 0; k < _spy_lanes<T>::count; k++)
+
+template <class T>
+struct _spy_lane_of {
+    typedef T type;
+};
+template <>
+struct _spy_lane_of<bool> {
+    typedef int type;
+}; // all bits set, or none
+
+template <class T>
+struct _spy_lanes {
+    typedef typename _spy_lane_of<T>::type Lane;
+    static constexpr int bytes = SPY_LANES * sizeof(Lane) < SPY_VECTOR_BYTES ? SPY_LANES * sizeof(Lane)
+                                                                             : SPY_VECTOR_BYTES;
+    static constexpr int per = bytes / sizeof(Lane), count = SPY_LANES / per;
+    typedef Lane Part __attribute__((vector_size(bytes)));
+    Part v[count];
+
+    _spy_lanes() = default;
+    SPY_LANE_INLINE _spy_lanes(T all)
+    {
+        const Lane one = sizeof(T) == 1 ? Lane(-int(all)) : Lane(all);
+        SPY_EACH_PART(k, T) v[k] = one - Part{};
+    }
+    template <class U>
+    SPY_LANE_INLINE explicit _spy_lanes(const _spy_lanes<U>& other)
+    {
+        if constexpr (sizeof(T) == sizeof(U) && sizeof(T) != 1) {
+            SPY_EACH_PART(k, T) v[k] = __builtin_convertvector(other.v[k], Part);
+        } else {
+            for (int i = 0; i < SPY_LANES; i++) {
+                const U x = U(other.get(i));
+                put(i, sizeof(T) == 1 ? Lane(-int(x != U(0))) : Lane(x));
+            }
+        }
+    }
+    SPY_LANE_INLINE Lane get(int i) const { return reinterpret_cast<const Lane*>(v)[i]; }
+    SPY_LANE_INLINE void put(int i, Lane x) { reinterpret_cast<Lane*>(v)[i] = x; }
+};
+typedef _spy_lanes<bool> _spy_mask;
+
+/// T, where it decides no type.
+template <class T>
+struct _spy_no_guess {
+    typedef T type;
+};
+#define SPY_ONE typename _spy_no_guess<T>::type
+
+/// A mask for elements of another size.
+template <class T>
+struct _spy_wide {
+    typedef _spy_lanes<T> L;
+    typedef int Half __attribute__((vector_size(4 * L::per)));
+    typedef decltype(typename L::Part() < typename L::Part()) Whole;
+    static SPY_LANE_INLINE Whole of(const _spy_mask& m, int k)
+    {
+        if constexpr (sizeof(typename L::Lane) == 4)
+            return m.v[k];
+        else {
+            Half h;
+            __builtin_memcpy(&h, reinterpret_cast<const char*>(m.v) + k * sizeof h, sizeof h);
+            return __builtin_convertvector(h, Whole);
+        }
+    }
+    static SPY_LANE_INLINE void to(_spy_mask& m, int k, Whole w)
+    {
+        if constexpr (sizeof(typename L::Lane) == 4)
+            m.v[k] = w;
+        else {
+            Half h = __builtin_convertvector(w, Half);
+            __builtin_memcpy(reinterpret_cast<char*>(m.v) + k * sizeof h, &h, sizeof h);
+        }
+    }
+};
+
+SPY_LANE_INLINE bool _spy_any(const _spy_mask& m)
+{
+    _spy_mask::Part all = m.v[0];
+    _Pragma("GCC unroll 16") for (int k = 1; k < _spy_mask::count; k++) all |= m.v[k];
+#if defined(__AVX512DQ__)
+    if constexpr (_spy_mask::bytes == 64)
+        return __builtin_ia32_cvtd2mask512(all) != 0;
+#elif defined(__AVX__)
+    if constexpr (_spy_mask::bytes == 32)
+        return __builtin_ia32_movmskps256((float __attribute__((vector_size(32))))all) != 0;
+#endif
+    int any = 0;
+    for (int i = 0; i < _spy_mask::per; i++)
+        any |= all[i];
+    return any != 0;
+}
+SPY_LANE_INLINE _spy_mask _spy_first_lanes(int n)
+{
+    _spy_mask m;
+    for (int i = 0; i < SPY_LANES; i++)
+        m.put(i, -(i < n));
+    return m;
+}
+
+#define SPY_LANES_OP(op)                                                                                               \
+    template <class T>                                                                                                 \
+    SPY_LANE_INLINE _spy_lanes<T> operator op(const _spy_lanes<T>& a, const _spy_lanes<T>& b)                          \
+    {                                                                                                                  \
+        _spy_lanes<T> r;                                                                                               \
+        SPY_EACH_PART(k, T) r.v[k] = a.v[k] op b.v[k];                                                                 \
+        return r;                                                                                                      \
+    }                                                                                                                  \
+    template <class T>                                                                                                 \
+    SPY_LANE_INLINE _spy_lanes<T> operator op(const _spy_lanes<T>& a, SPY_ONE b)                                       \
+    {                                                                                                                  \
+        return a op _spy_lanes<T>(b);                                                                                  \
+    }                                                                                                                  \
+    template <class T>                                                                                                 \
+    SPY_LANE_INLINE _spy_lanes<T> operator op(SPY_ONE a, const _spy_lanes<T>& b)                                       \
+    {                                                                                                                  \
+        return _spy_lanes<T>(a) op b;                                                                                  \
+    }
+SPY_LANES_OP(+)
+SPY_LANES_OP(-)
+SPY_LANES_OP(*)
+SPY_LANES_OP(&)
+SPY_LANES_OP(|)
+SPY_LANES_OP(^)
+
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> operator~(const _spy_lanes<T>& a)
+{
+    _spy_lanes<T> r;
+    SPY_EACH_PART(k, T) r.v[k] = ~a.v[k];
+    return r;
+}
+// As processors do for one number: by as many bits as there are left of the count's.
+#define SPY_LANES_SHIFT(op)                                                                                            \
+    template <class T, class U>                                                                                        \
+    SPY_LANE_INLINE _spy_lanes<T> operator op(const _spy_lanes<T>& a, const U& b)                                      \
+    {                                                                                                                  \
+        const _spy_lanes<T> by = _spy_lanes<T>(b) & _spy_lanes<T>(T(sizeof(T) * 8 - 1));                               \
+        _spy_lanes<T> r;                                                                                               \
+        SPY_EACH_PART(k, T) r.v[k] = a.v[k] op by.v[k];                                                                \
+        return r;                                                                                                      \
+    }                                                                                                                  \
+    template <class T, class U>                                                                                        \
+    SPY_LANE_INLINE _spy_lanes<typename _spy_number<T>::type> operator op(const T& a, const _spy_lanes<U>& b)          \
+    {                                                                                                                  \
+        return _spy_lanes<T>(a) op b;                                                                                  \
+    }
+template <class T>
+struct _spy_number { };
+template <>
+struct _spy_number<int32_t> {
+    typedef int32_t type;
+};
+template <>
+struct _spy_number<uint32_t> {
+    typedef uint32_t type;
+};
+template <>
+struct _spy_number<int64_t> {
+    typedef int64_t type;
+};
+template <>
+struct _spy_number<uint64_t> {
+    typedef uint64_t type;
+};
+SPY_LANES_SHIFT(<<)
+SPY_LANES_SHIFT(>>)
+
+#define SPY_LANES_COMPARE(op)                                                                                          \
+    template <class T>                                                                                                 \
+    SPY_LANE_INLINE _spy_mask operator op(const _spy_lanes<T>& a, const _spy_lanes<T>& b)                              \
+    {                                                                                                                  \
+        _spy_mask r;                                                                                                   \
+        SPY_EACH_PART(k, T) _spy_wide<T>::to(r, k, a.v[k] op b.v[k]);                                                  \
+        return r;                                                                                                      \
+    }                                                                                                                  \
+    template <class T>                                                                                                 \
+    SPY_LANE_INLINE _spy_mask operator op(const _spy_lanes<T>& a, SPY_ONE b)                                           \
+    {                                                                                                                  \
+        return a op _spy_lanes<T>(b);                                                                                  \
+    }                                                                                                                  \
+    template <class T>                                                                                                 \
+    SPY_LANE_INLINE _spy_mask operator op(SPY_ONE a, const _spy_lanes<T>& b)                                           \
+    {                                                                                                                  \
+        return _spy_lanes<T>(a) op b;                                                                                  \
+    }
+SPY_LANES_COMPARE(<)
+SPY_LANES_COMPARE(<=)
+SPY_LANES_COMPARE(>)
+SPY_LANES_COMPARE(>=)
+SPY_LANES_COMPARE(==)
+SPY_LANES_COMPARE(!=)
+
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> operator-(const _spy_lanes<T>& a)
+{
+    _spy_lanes<T> r;
+    SPY_EACH_PART(k, T) r.v[k] = -a.v[k];
+    return r;
+}
+SPY_LANE_INLINE _spy_mask operator!(const _spy_mask& a)
+{
+    _spy_mask r;
+    SPY_EACH_PART(k, bool) r.v[k] = ~a.v[k];
+    return r;
+}
+SPY_LANE_INLINE _spy_mask operator&&(const _spy_mask& a, const _spy_mask& b) { return a & b; }
+SPY_LANE_INLINE _spy_mask operator||(const _spy_mask& a, const _spy_mask& b) { return a | b; }
+/// Those of a that are not in b.
+SPY_LANE_INLINE _spy_mask _spy_without(const _spy_mask& a, const _spy_mask& b) { return a & !b; }
+
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> _spy_pick(const _spy_mask& m, const _spy_lanes<T>& a, const _spy_lanes<T>& b)
+{
+    _spy_lanes<T> r;
+    SPY_EACH_PART(k, T) r.v[k] = _spy_wide<T>::of(m, k) ? a.v[k] : b.v[k];
+    return r;
+}
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> _spy_select(const _spy_mask& m, const _spy_lanes<T>& a, const _spy_lanes<T>& b)
+{
+    return _spy_pick(m, a, b);
+}
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> _spy_select(const _spy_mask& m, SPY_ONE a, const _spy_lanes<T>& b)
+{
+    return _spy_pick(m, _spy_lanes<T>(a), b);
+}
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> _spy_select(const _spy_mask& m, const _spy_lanes<T>& a, SPY_ONE b)
+{
+    return _spy_pick(m, a, _spy_lanes<T>(b));
+}
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> _spy_select(const _spy_mask& m, T a, T b)
+{
+    return _spy_pick(m, _spy_lanes<T>(a), _spy_lanes<T>(b));
+}
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> _spy_select(bool c, const _spy_lanes<T>& a, const _spy_lanes<T>& b)
+{
+    return c ? a : b;
+}
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> _spy_select(bool c, SPY_ONE a, const _spy_lanes<T>& b)
+{
+    return c ? _spy_lanes<T>(a) : b;
+}
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> _spy_select(bool c, const _spy_lanes<T>& a, SPY_ONE b)
+{
+    return c ? a : _spy_lanes<T>(b);
+}
+template <class T, int N>
+SPY_LANE_INLINE Vector<_spy_lanes<T>, N> _spy_select(const _spy_mask& m, const Vector<_spy_lanes<T>, N>& a,
+                                                     const Vector<_spy_lanes<T>, N>& b)
+{
+    Vector<_spy_lanes<T>, N> r;
+    for (int i = 0; i < N; i++)
+        r[i] = _spy_pick(m, a[i], b[i]);
+    return r;
+}
+template <class T>
+SPY_LANE_INLINE void _spy_set(const _spy_mask& m, _spy_lanes<T>& to, const _spy_lanes<T>& from)
+{
+    to = _spy_pick(m, from, to);
+}
+template <class T>
+SPY_LANE_INLINE void _spy_set(const _spy_mask& m, _spy_lanes<T>& to, SPY_ONE from)
+{
+    to = _spy_pick(m, _spy_lanes<T>(from), to);
+}
+template <class T, int N>
+SPY_LANE_INLINE void _spy_set(const _spy_mask& m, Vector<_spy_lanes<T>, N>& to, const Vector<_spy_lanes<T>, N>& from)
+{
+    for (int i = 0; i < N; i++)
+        _spy_set(m, to[i], from[i]);
+}
+template <class T, int N>
+SPY_LANE_INLINE void _spy_set(const _spy_mask& m, Vector<_spy_lanes<T>, N>& to, const Vector<T, N>& from)
+{
+    for (int i = 0; i < N; i++)
+        _spy_set(m, to[i], from[i]);
+}
+
+// --- divisions: those of integers ask for lanes that take part (divisions_cpp.h)
+#ifdef SPY_DIVISION_INLINE
+
+struct _spy_over {
+    const _spy_mask& mask;
+};
+template <class A>
+struct _spy_lane_dividend {
+    const A& value;
+    const _spy_mask& mask;
+};
+template <class T>
+SPY_LANE_INLINE _spy_lane_dividend<_spy_lanes<T>> operator/(const _spy_lanes<T>& a, _spy_over by)
+{
+    return {a, by.mask};
+}
+template <class T, int N>
+SPY_LANE_INLINE _spy_lane_dividend<Vector<T, N>> operator/(const Vector<T, N>& a, _spy_over by)
+{
+    return {a, by.mask};
+}
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> operator/(_spy_lane_dividend<_spy_lanes<T>> a, const _spy_lanes<T>& b)
+{
+    _spy_lanes<T> r{};
+    if constexpr (T(1) / T(2) != T(0)) {
+        SPY_EACH_PART(k, T) r.v[k] = a.value.v[k] / b.v[k];
+    } else {
+        for (int i = 0; i < SPY_LANES; i++)
+            if (a.mask.get(i))
+                r.put(i, T(a.value.get(i) / _spy_by / b.get(i)));
+    }
+    return r;
+}
+template <class T>
+SPY_LANE_INLINE _spy_lane_dividend<_spy_lanes<T>> operator%(const _spy_lanes<T>& a, _spy_over by)
+{
+    return {a, by.mask};
+}
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> operator%(_spy_lane_dividend<_spy_lanes<T>> a, const _spy_lanes<T>& b)
+{
+    _spy_lanes<T> r{};
+    for (int i = 0; i < SPY_LANES; i++)
+        if (a.mask.get(i))
+            r.put(i, T(a.value.get(i) % _spy_by % b.get(i)));
+    return r;
+}
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> operator%(_spy_lane_dividend<_spy_lanes<T>> a, SPY_ONE b)
+{
+    return a % _spy_lanes<T>(b);
+}
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> operator/(_spy_lane_dividend<_spy_lanes<T>> a, SPY_ONE b)
+{
+    return a / _spy_lanes<T>(b);
+}
+template <class T>
+SPY_LANE_INLINE _spy_lane_dividend<T> operator/(const T& a, _spy_over by)
+{
+    return {a, by.mask};
+}
+template <class T>
+SPY_LANE_INLINE _spy_lane_dividend<T> operator%(const T& a, _spy_over by)
+{
+    return {a, by.mask};
+}
+template <class U, class T>
+SPY_LANE_INLINE _spy_lanes<T> operator/(_spy_lane_dividend<U> a, const _spy_lanes<T>& b)
+{
+    return _spy_lanes<T>(T(a.value)) / _spy_over{a.mask} / b;
+}
+template <class U, class T>
+SPY_LANE_INLINE _spy_lanes<T> operator%(_spy_lane_dividend<U> a, const _spy_lanes<T>& b)
+{
+    return _spy_lanes<T>(T(a.value)) % _spy_over{a.mask} % b;
+}
+template <class T, int N>
+SPY_LANE_INLINE Vector<_spy_lanes<T>, N> operator/(_spy_lane_dividend<Vector<_spy_lanes<T>, N>> a,
+                                                   const Vector<_spy_lanes<T>, N>& b)
+{
+    Vector<_spy_lanes<T>, N> r;
+    for (int i = 0; i < N; i++)
+        r[i] = a.value[i] / _spy_over{a.mask} / b[i];
+    return r;
+}
+#endif
+/// By a number that stands there.
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> operator/(const _spy_lanes<T>& a, SPY_ONE b)
+{
+    _spy_lanes<T> r;
+    SPY_EACH_PART(k, T) r.v[k] = a.v[k] / b;
+    return r;
+}
+
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> operator%(const _spy_lanes<T>& a, SPY_ONE b)
+{
+    _spy_lanes<T> r;
+    SPY_EACH_PART(k, T) r.v[k] = a.v[k] % b;
+    return r;
+}
+
+// --- vectors of lanes, and beside them vectors that are the same for all
+
+#define SPY_LANES_VECTOR(op)                                                                                           \
+    template <class T, int N>                                                                                          \
+    SPY_LANE_INLINE Vector<_spy_lanes<T>, N> operator op(const Vector<_spy_lanes<T>, N>& a,                            \
+                                                         const Vector<_spy_lanes<T>, N>& b)                            \
+    {                                                                                                                  \
+        Vector<_spy_lanes<T>, N> r;                                                                                    \
+        for (int i = 0; i < N; i++)                                                                                    \
+            r[i] = a[i] op b[i];                                                                                       \
+        return r;                                                                                                      \
+    }                                                                                                                  \
+    template <class T, int N>                                                                                          \
+    SPY_LANE_INLINE Vector<_spy_lanes<T>, N> operator op(const Vector<_spy_lanes<T>, N>& a, const Vector<T, N>& b)     \
+    {                                                                                                                  \
+        Vector<_spy_lanes<T>, N> r;                                                                                    \
+        for (int i = 0; i < N; i++)                                                                                    \
+            r[i] = a[i] op b[i];                                                                                       \
+        return r;                                                                                                      \
+    }                                                                                                                  \
+    template <class T, int N>                                                                                          \
+    SPY_LANE_INLINE Vector<_spy_lanes<T>, N> operator op(const Vector<T, N>& a, const Vector<_spy_lanes<T>, N>& b)     \
+    {                                                                                                                  \
+        Vector<_spy_lanes<T>, N> r;                                                                                    \
+        for (int i = 0; i < N; i++)                                                                                    \
+            r[i] = a[i] op b[i];                                                                                       \
+        return r;                                                                                                      \
+    }
+SPY_LANES_VECTOR(+)
+SPY_LANES_VECTOR(-)
+SPY_LANES_VECTOR(*)
+template <class T, int N>
+SPY_LANE_INLINE Vector<_spy_lanes<T>, N> operator-(const Vector<_spy_lanes<T>, N>& a)
+{
+    Vector<_spy_lanes<T>, N> r;
+    for (int i = 0; i < N; i++)
+        r[i] = -a[i];
+    return r;
+}
+
+// --- functions
+
+/// As fminf and fmaxf of glibc: the other one where one is no number.
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> _spy_lanes_min(const _spy_lanes<T>& a, const _spy_lanes<T>& b)
+{
+    return _spy_pick(a < b, a, _spy_pick(b != b, a, b));
+}
+template <class T>
+SPY_LANE_INLINE _spy_lanes<T> _spy_lanes_max(const _spy_lanes<T>& a, const _spy_lanes<T>& b)
+{
+    return _spy_pick(a > b, a, _spy_pick(b != b, a, b));
+}
+#define SPY_LANES_2(F, G, T)                                                                                           \
+    SPY_LANE_INLINE _spy_lanes<T> F(const _spy_lanes<T>& a, const _spy_lanes<T>& b) { return G(a, b); }
+SPY_LANES_2(F32_min, _spy_lanes_min, float)
+SPY_LANES_2(F32_max, _spy_lanes_max, float)
+SPY_LANES_2(I32_min, _spy_lanes_min, int32_t)
+SPY_LANES_2(I32_max, _spy_lanes_max, int32_t)
+SPY_LANES_2(U32_min, _spy_lanes_min, uint32_t)
+SPY_LANES_2(U32_max, _spy_lanes_max, uint32_t)
+#define SPY_LANES_1(F, call)                                                                                           \
+    SPY_LANE_INLINE _spy_lanes<float> F(const _spy_lanes<float>& a)                                                    \
+    {                                                                                                                  \
+        _spy_lanes<float> r;                                                                                           \
+        const float* from = reinterpret_cast<const float*>(a.v);                                                       \
+        float* to = reinterpret_cast<float*>(r.v);                                                                     \
+        for (int i = 0; i < SPY_LANES; i++)                                                                            \
+            to[i] = call(from[i]);                                                                                     \
+        return r;                                                                                                      \
+    }
+SPY_LANES_1(F32_sqrt, __builtin_sqrtf)
+SPY_LANES_1(F32_floor, __builtin_floorf)
+SPY_LANES_1(F32_ceil, __builtin_ceilf)
+SPY_LANES_1(F32_trunc, __builtin_truncf)
+SPY_LANE_INLINE _spy_lanes<float> F32_abs(const _spy_lanes<float>& a)
+{
+    _spy_lanes<float> r;
+    typedef _spy_lanes<int>::Part Bits;
+    SPY_EACH_PART(k, float) r.v[k] = (_spy_lanes<float>::Part)((Bits)a.v[k] & 0x7fffffff);
+    return r;
+}
+
+// --- one lane, and any function lane by lane
+
+template <class T>
+SPY_LANE_INLINE const T& _spy_get(const T& same, int)
+{
+    return same;
+}
+template <class T>
+SPY_LANE_INLINE T _spy_get(const _spy_lanes<T>& a, int i)
+{
+    return T(a.get(i));
+}
+template <class T, int N>
+SPY_LANE_INLINE Vector<T, N> _spy_get(const Vector<_spy_lanes<T>, N>& a, int i)
+{
+    Vector<T, N> r;
+    for (int n = 0; n < N; n++)
+        r[n] = _spy_get(a[n], i);
+    return r;
+}
+template <class T>
+SPY_LANE_INLINE void _spy_put(_spy_lanes<T>& a, int i, SPY_ONE x)
+{
+    a.put(i, sizeof(T) == 1 ? typename _spy_lanes<T>::Lane(-int(x)) : typename _spy_lanes<T>::Lane(x));
+}
+template <class T, int N>
+SPY_LANE_INLINE void _spy_put(Vector<_spy_lanes<T>, N>& a, int i, const Vector<T, N>& x)
+{
+    for (int n = 0; n < N; n++)
+        _spy_put(a[n], i, x[n]);
+}
+template <class T>
+struct _spy_many {
+    typedef _spy_lanes<T> type;
+};
+template <class T, int N>
+struct _spy_many<Vector<T, N>> {
+    typedef Vector<_spy_lanes<T>, N> type;
+};
+template <class F, class... A>
+SPY_LANE_INLINE auto _spy_each(const _spy_mask& m, F f, const A&... a)
+{
+    typename _spy_many<decltype(f(_spy_get(a, 0)...))>::type r{};
+    for (int i = 0; i < SPY_LANES; i++)
+        if (m.get(i))
+            _spy_put(r, i, f(_spy_get(a, i)...));
+    return r;
+}
