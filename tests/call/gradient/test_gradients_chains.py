@@ -7,6 +7,7 @@ import pytest
 from gradient_forms import check_forms
 
 import slangpy as spy
+from slangpy.testing import CudaCodegen, nvrtc_available
 
 pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
@@ -26,3 +27,14 @@ FORMS = {
 
 def test_gradients(device: spy.Device) -> None:
     check_forms(device, "chains", "", FORMS, n=3)
+
+
+@pytest.mark.skipif(not nvrtc_available(), reason="NVRTC is not installed")
+def test_cuda_code() -> None:
+    target = CudaCodegen("sm_75")
+    body = FORMS["assigned"]
+    module = target.load_from_source("chains_cuda", f"[Differentiable] float f(float a, float b, float3 v) {{ {body} }}")
+    cpu = spy.Device(type=spy.DeviceType.cpu)
+    a, b, out = (spy.Tensor.zeros(cpu, (5,), "float").with_grads() for _ in range(3))
+    v = spy.Tensor.zeros(cpu, (5,), "float3").with_grads()
+    assert target.build(module.f.bwds, a, b, v, _result=out).kernels.variants
