@@ -28,13 +28,13 @@ constexpr std::array chain_links = {
 constexpr std::array chain_types = {"float", "float2", "float3", "float4"};
 constexpr std::array chain_signs = {"%", "*", "+", "-", "/"};
 
-bool is_one_of(const auto& sorted, std::string_view word)
+bool is_chain_word(const auto& sorted, std::string_view word)
 {
     return std::binary_search(sorted.begin(), sorted.end(), word);
 }
 
 /// Statements one after the other, each of which gives one variable a new value made of its old one.
-struct Run {
+struct ChainRun {
     uint32_t variable = syntax::none;
     size_t links = 0; ///< statements with calls of those functions
     std::vector<NodeId> statements;
@@ -56,7 +56,7 @@ public:
         for (const NodeId block : m_tree.inside(function)) {
             if (!m_tree.is(block, Kind::block))
                 continue;
-            Run run;
+            ChainRun run;
             for (const NodeId statement : m_tree.children(block))
                 if (!extend(run, statement)) {
                     finish(run);
@@ -76,7 +76,7 @@ public:
     }
 
 private:
-    bool extend(Run& run, NodeId statement) const
+    bool extend(ChainRun& run, NodeId statement) const
     {
         const NodeId assignment = m_tree.is(statement, Kind::expression) ? m_tree.child(statement, 0) : syntax::none;
         if (!m_tree.is(assignment, Kind::assign) || m_tree.main(assignment).size() > 2)
@@ -86,10 +86,10 @@ private:
             (run.variable != syntax::none && run.variable != variable) || !is_plain_text(m_tree.text(statement)))
             return false;
         const std::string_view sign = m_tree.main(assignment);
-        Run longer = run;
+        ChainRun longer = run;
         longer.variable = variable;
         bool has_link = false, reads = sign != "=";
-        if (reads && !is_one_of(chain_signs, sign.substr(0, 1)))
+        if (reads && !is_chain_word(chain_signs, sign.substr(0, 1)))
             return false;
         if (!gather(m_tree.child(assignment, 1), longer, has_link, reads) || !reads)
             return false;
@@ -100,7 +100,7 @@ private:
     }
 
     /// Whether an expression is made only of floats, signs, those functions and vectors' constructors.
-    bool gather(NodeId n, Run& run, bool& has_link, bool& reads) const
+    bool gather(NodeId n, ChainRun& run, bool& has_link, bool& reads) const
     {
         size_t first = 0;
         switch (m_tree.kind(n)) {
@@ -113,7 +113,7 @@ private:
                 return false;
             break;
         case Kind::binary:
-            if (!is_one_of(chain_signs, m_tree.main(n)))
+            if (!is_chain_word(chain_signs, m_tree.main(n)))
                 return false;
             break;
         case Kind::call:
@@ -129,7 +129,7 @@ private:
         return true;
     }
 
-    bool gather_name(NodeId n, Run& run, bool& reads) const
+    bool gather_name(NodeId n, ChainRun& run, bool& reads) const
     {
         const uint32_t variable = m_scopes.variable_of(n);
         if (!is_plain(variable))
@@ -147,9 +147,9 @@ private:
         if (!m_tree.is(callee, Kind::name) || m_scopes.variable_of(callee) != syntax::none ||
             m_tree.macro(name) != nullptr || !m_scopes.callees(name).empty() || !m_scopes.types(name).empty())
             return false;
-        const bool is_link = is_one_of(chain_links, name);
+        const bool is_link = is_chain_word(chain_links, name);
         has_link |= is_link;
-        return is_link || is_one_of(chain_types, name);
+        return is_link || is_chain_word(chain_types, name);
     }
 
     bool is_plain(uint32_t number) const
@@ -160,7 +160,7 @@ private:
         const bool is_own = variable.role == Role::local || variable.role == Role::parameter;
         return is_own && !variable.is_array && !variable.is_no_diff && !variable.is_static && !variable.is_const &&
             !variable.is_groupshared && !variable.is_doubtful && variable.direction != syntax::Direction::ref &&
-            is_one_of(chain_types, variable.type) && m_scopes.types(variable.type).empty() &&
+            is_chain_word(chain_types, variable.type) && m_scopes.types(variable.type).empty() &&
             m_tree.macro(variable.type) == nullptr && m_tree.macro(variable.name) == nullptr;
     }
 
@@ -174,7 +174,7 @@ private:
         return cat(m_scopes.variables()[variable].type, " ", m_scopes.variables()[variable].name);
     }
 
-    void finish(const Run& run)
+    void finish(const ChainRun& run)
     {
         if (run.links <= longest_unsplit)
             return;
@@ -195,7 +195,7 @@ private:
     }
 
     /// Calls of new functions, each of which holds a few of these statements.
-    std::vector<std::string> grouped(const Run& run, const std::vector<std::string>& statements)
+    std::vector<std::string> grouped(const ChainRun& run, const std::vector<std::string>& statements)
     {
         const syntax::Variable& variable = m_scopes.variables()[run.variable];
         std::string parameters = parameter(run.variable), arguments(variable.name);
