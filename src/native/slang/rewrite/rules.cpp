@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "slang/rewrite/host.h"
 #include "slang/rewrite/rules/accumulations.h"
+#include "slang/rewrite/rules/chains.h"
 #include "slang/rewrite/rules/condition_steps.h"
 #include "slang/rewrite/rules/counters.h"
 #include "slang/rewrite/rules/detached.h"
@@ -72,6 +73,11 @@ void accumulations(EditedText& text, const RuleContext& context)
         last = text.text().size();
         text.apply(rewrite_accumulations(context.parsed(text)));
     }
+}
+void chains(EditedText& text, const RuleContext& context)
+{
+    if (!context.inlines_differentiable && text.text().find("ifferentiable") != std::string::npos)
+        text.apply(split_chains(context.parsed(text)));
 }
 void inlining(EditedText& text, const RuleContext& context)
 {
@@ -160,6 +166,10 @@ const std::vector<Rule> table = {
     {{"equal-indices", ".bwds of an element written at two equal run-time indices does not compile", "m[k][k] = a;", "",
       "", annotate},
      on_tree<rewrite_diagonals>},
+    {{"long-chains",
+      "the time to compile .bwds doubles with each statement of a chain of Slang's own functions: 25 never end",
+      "v = exp(-v) + x; v = exp(-v) + x; ...", "", "", annotate},
+     chains},
     {{"fmod-gradient", "fmod(x, y) has no gradient for y", "shader-slang#10071", "", "", annotate}, remainders},
     {{"second-derivatives", "the derivative of a derivative crashes on calls that pass structs, arrays or inout values",
       "fwd_diff of bwd_diff of f(s), S s", "", "", annotate},
