@@ -96,7 +96,7 @@ def _simple(tokens: tuple[str, ...]) -> Statement:
     if "=" in tokens:
         at = tokens.index("=")
         left = tuple(tokens[:at])
-        if not NAME.match(left[0]) or (len(left) > 1 and left[1] not in (".", "[")):
+        if not left or not NAME.match(left[0]) or (len(left) > 1 and left[1] not in (".", "[")):
             raise Unfit("assignment")
         return Statement("assign", tokens[at + 1 :], left[0], left=left)
     return Statement("plain", tokens)
