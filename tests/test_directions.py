@@ -44,7 +44,10 @@ BELOW = {
     "derivatives": {"base", "reflection", "compiler", "plan", "tensor", "device", "values", "run", "pytorch", "public"},
     "rays": {"base", "tensor", "device", "public"},
     "jax": {"base", "plan", "tensor", "values", "public"},
-    "tools": {"base", "reflection", "compiler", "plan", "tensor", "device", "values", "run", "public", "package"},
+    "tools": {
+        "base", "reflection", "compiler", "plan", "tensor", "device", "values", "run", "images", "ui", "window", "public",
+        "package",
+    },
     "package": None,  # gathers everything
 }
 """What each folder may import besides itself."""
