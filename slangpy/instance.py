@@ -84,6 +84,9 @@ class InstanceList:
         data = self._data
         if isinstance(data, dict) and name in data:
             return data[name]
+        known = self._methods.get(name)
+        if known is not None:
+            return known
         if name in self._struct.fields:
             if isinstance(data, dict):
                 raise AttributeError(f"field '{name}' of this {type(self).__name__} of {self._struct.name} is not set")
@@ -94,13 +97,11 @@ class InstanceList:
         return self._method(name)
 
     def _method(self, name: str) -> Any:
-        known = self._methods.get(name)
-        if known is None:
-            function = self._struct._find_method(name)
-            if function is None:
-                raise absent(lambda: f"{self._struct.name} has no field or method named '{name}'{self._near(name)}")
-            known = self._methods[name] = function if self._struct._is_static(name) else function.bind(self)
-        return known
+        function = self._struct._find_method(name)
+        if function is None:
+            raise absent(lambda: f"{self._struct.name} has no field or method named '{name}'{self._near(name)}")
+        method = self._methods[name] = function if self._struct._is_static(name) else function.bind(self)
+        return method
 
     def _near(self, name: str) -> str:
         """What a name that is no field or method may have meant."""

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the gate has no time for: every test on every device, the random tests with fresh seeds and ten times as many draws,
-# long lives, and random programs. Uses the environment that tools/setup.sh made; ends with a table and a list of what failed.
+# long lives, instructions of calls (with valgrind), and random programs. Uses the environment that tools/setup.sh made; ends
+# with a table and a list of what failed.
 #
 #   SEED       default: from the clock; printed first, and enough to repeat a run
 #   DEVICES    default cpu,vulkan
@@ -16,7 +17,7 @@ devices=${DEVICES:-cpu,vulkan}
 out=${OUT:-build/nightly}
 python=${PYTHON:-$PWD/${VENV:-.venv}/bin/python}
 jobs=${JOBS:-2}
-seconds=$((${HOURS:-8} * 3600))
+seconds=$("$python" -c "print(int(float('${HOURS:-8}') * 3600))")
 mkdir -p "$out"
 echo "nightly: SEED=$seed DEVICES=$devices"
 failed=()
@@ -35,6 +36,9 @@ pytest=("$python" -m pytest -q -n "$jobs" --dist loadfile --no-loadscope-reorder
 stage everything "${pytest[@]}" tests
 stage many env SLANGPY_TEST_MANY=10 "${pytest[@]}" tests/property tests/cache/test_cache_inputs.py \
     tests/call/module/test_living.py tests/device/test_lifetime.py tests/call/gradient/test_gradients_loops.py
+if command -v valgrind >/dev/null; then
+    stage instructions "$python" benchmarks/host_rows.py --against benchmarks/results/host_rows.json
+fi
 for kind in backward forward; do
     option=()
     [ $kind = backward ] || option=(--forward)
