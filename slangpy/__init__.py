@@ -201,6 +201,7 @@ if TYPE_CHECKING:
         loadModule as loadModule,
     )
     from .tools.comparison import ComparisonReport as ComparisonReport, compare as compare
+    from .tools.view.show import show as show
     from .window import (
         CursorMode as CursorMode,
         CursorShape as CursorShape,
@@ -238,6 +239,7 @@ _LAZY = {
     "autograd_function": "pytorch.kernels.autograd",
     "jax_function": "jax.functions",
     **dict.fromkeys((*_OF_IMAGES, "tev"), "images"),
+    "show": "tools.view.show",
     **dict.fromkeys(_OF_WINDOW, "window"),
     **dict.fromkeys(("App", "AppDesc", "AppWindow", "RenderContext"), "window.app"),
 }

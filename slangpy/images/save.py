@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NativeTypeError, NativeValueError
+from ..errors import NativeValueError
 from .bitmap import Bitmap, PixelFormat
 from .files import FileFormat, format_of
+from .pictures import bitmap_of
 from .records import DataType
-from .sources import array_of
 
 _STORED = {
     FileFormat.exr: (DataType.float16, DataType.float32, DataType.uint32),
@@ -32,40 +32,13 @@ def save_image(path: str | os.PathLike[str], data: Any, srgb: bool | None = None
     own curve. quality: of jpg 0 to 100, of png the compression, 0 to 9.
     """
     name = os.fspath(path)
-    bitmap = _bitmap(name, data)
+    bitmap = bitmap_of(f"save_image: {name}", data, many_channels=name.endswith(".exr"))
     kind = format_of(name)
     stored = _STORED.get(kind, (DataType.uint8,))
     channels = _channels(kind, bitmap)
     if bitmap.component_type not in stored or channels != bitmap.pixel_format:
         bitmap = _converted(name, bitmap, channels, stored, srgb)
     bitmap.write(name, kind, quality)
-
-
-def _bitmap(path: str, data: Any) -> Bitmap:
-    if isinstance(data, Bitmap):
-        return data
-    if hasattr(data, "to_bitmap"):
-        return data.to_bitmap()
-    pixels = array_of(data)
-    if pixels is None:
-        raise NativeTypeError(
-            f"save_image: {path}: expected a Bitmap, a Texture, a Tensor or an array, got {type(data).__name__}"
-        )
-    shape = tuple(pixels.shape)
-    if pixels.ndim not in (2, 3) or 0 in shape or (pixels.ndim == 3 and shape[2] > 4 and not path.endswith(".exr")):
-        advice = ""
-        if pixels.ndim == 3 and shape[0] in (1, 3, 4):
-            advice = "; channels come last: permute the axes to (1, 2, 0)"
-        elif pixels.ndim == 4:
-            advice = "; save the pictures of a batch one by one"
-        raise NativeValueError(
-            f"save_image: {path}: expected the shape (height, width) or (height, width, 1 to 4 channels), got {shape}{advice}"
-        )
-    if pixels.dtype == np.bool_ or pixels.dtype.kind not in "iuf":
-        raise NativeValueError(
-            f"save_image: {path}: numbers of {pixels.dtype} are no colours; use floats from 0 to 1, or uint8"
-        )
-    return Bitmap(pixels)
 
 
 def _channels(kind: FileFormat, bitmap: Bitmap) -> PixelFormat:

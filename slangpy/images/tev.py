@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NativeTypeError
 from .bitmap import Bitmap
-from .sources import array_of
+from .pictures import bitmap_of
 
 HOST, PORT = "127.0.0.1", 14158
 _CREATE, _UPDATE = 4, 6
@@ -29,19 +28,6 @@ def _message(kind: int, *parts: bytes) -> bytes:
 
 def _text(text: str) -> bytes:
     return text.replace("\0", " ").encode() + b"\0"
-
-
-def _bitmap(image: Any) -> Bitmap:
-    if isinstance(image, Bitmap):
-        return image
-    if hasattr(image, "to_bitmap"):
-        return image.to_bitmap()
-    pixels = array_of(image)
-    if pixels is None:
-        raise NativeTypeError(
-            f"tev.show: expected a Bitmap, a Texture, a Tensor or an array, got {type(image).__name__}"
-        )
-    return Bitmap(pixels)
 
 
 def _channels(image: Bitmap) -> tuple[np.ndarray[Any, Any], list[str]]:
@@ -72,7 +58,7 @@ def show(image: Any, name: str = "", host: str = HOST, port: int = PORT, max_ret
 
     False, and a warning in the log, if no viewer takes it, after `max_retries` more tries. TypeError for other images.
     """
-    return _send(_messages(_bitmap(image), name or f"image {next(_numbers)}"), host, port, max_retries)
+    return _send(_messages(bitmap_of("tev.show", image, many_channels=True), name or f"image {next(_numbers)}"), host, port, max_retries)
 
 
 def _send(messages: list[bytes], host: str, port: int, max_retries: int) -> bool:
@@ -93,7 +79,7 @@ def _send(messages: list[bytes], host: str, port: int, max_retries: int) -> bool
 
 def show_async(image: Any, name: str = "", host: str = HOST, port: int = PORT, max_retries: int = 3) -> threading.Thread:
     """As `show`, of the pixels as they are now, in a thread, which is returned."""
-    messages = _messages(_bitmap(image), name or f"image {next(_numbers)}")
+    messages = _messages(bitmap_of("tev.show", image, many_channels=True), name or f"image {next(_numbers)}")
     thread = threading.Thread(target=_send, args=(messages, host, port, max_retries), daemon=True)
     thread.start()
     return thread

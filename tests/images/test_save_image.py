@@ -261,7 +261,7 @@ def test_errors(tmp_path: Path) -> None:
     cases: list[tuple[Any, type[Exception], str]] = [
         (3, TypeError, r"save_image: .*a\.png: expected a Bitmap, a Texture, a Tensor or an array, got int"),
         (np.zeros((3, 64, 64), np.float32), ValueError, r"got \(3, 64, 64\); channels come last: permute the axes"),
-        (np.zeros((2, 4, 4, 3), np.float32), ValueError, r"got \(2, 4, 4, 3\); save the pictures of a batch one by one"),
+        (np.zeros((2, 4, 4, 3), np.float32), ValueError, r"got \(2, 4, 4, 3\); take the pictures of a batch one by one"),
         (np.zeros(5, np.float32), ValueError, r"expected the shape \(height, width\) or .*got \(5,\)$"),
         (np.zeros((0, 5), np.float32), ValueError, r"got \(0, 5\)"),
         (np.zeros((4, 4), bool), ValueError, "numbers of bool are no colours; use floats from 0 to 1, or uint8"),
