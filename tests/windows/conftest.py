@@ -35,6 +35,16 @@ def screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Screen]:
         yield screen
 
 
+@pytest.fixture(autouse=True)
+def empty_screen(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test leaves on the screen, in a cycle of references or in frozen memory, lies under no later window."""
+    yield
+    if "screen" in request.fixturenames:
+        shown: Screen = request.getfixturevalue("screen")
+        for number in shown.do("search", "--onlyvisible", "--name", ".*").split():
+            shown.do("windowunmap", number)
+
+
 @pytest.fixture
 def glfw(screen: Screen) -> ModuleType:
     """The package behind windows."""

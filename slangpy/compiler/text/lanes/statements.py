@@ -85,20 +85,20 @@ def parse(tokens: list[str]) -> tuple[Statement, ...]:
 
 
 def _simple(tokens: tuple[str, ...]) -> Statement:
+    count = len(tokens)
     if tokens[0] in ("break", "continue"):
         return Statement(tokens[0])
     if tokens[0] == "return":
         return Statement("return", tokens[1:])
-    if IS_TYPE.match(tokens[0]) and len(tokens) > 1 and NAME.match(tokens[1]):
-        if len(tokens) > 2 and tokens[2] != "=":
+    if IS_TYPE.match(tokens[0]) and count > 1 and NAME.match(tokens[1]):
+        if count > 2 and tokens[2] != "=":
             raise Unfit("declaration")
         return Statement("declare", tokens[3:], tokens[1], tokens[0])
     if "=" in tokens:
         at = tokens.index("=")
-        left = tuple(tokens[:at])
-        if not left or not NAME.match(left[0]) or (len(left) > 1 and left[1] not in (".", "[")):
+        if at == 0 or not NAME.match(tokens[0]) or (at > 1 and tokens[1] not in (".", "[")):
             raise Unfit("assignment")
-        return Statement("assign", tokens[at + 1 :], left[0], left=left)
+        return Statement("assign", tokens[at + 1 :], tokens[0], left=tokens[:at])
     return Statement("plain", tokens)
 
 
