@@ -40,6 +40,14 @@ def child(kind: str, calls: int) -> None:
     assert np.array_equal(y.to_numpy(), np.arange(4, dtype=np.float32) + 2)
 
 
+def environment_in(folder: Path) -> dict[str, str]:
+    """For processes under valgrind: kernels without AVX-512, and a cache of their own."""
+    compiler = folder / "g++"
+    compiler.write_text(f'#!/bin/sh\nexec {shutil.which("g++")} "$@" -march=x86-64-v3\n')
+    compiler.chmod(0o755)
+    return os.environ | {"PYTHONHASHSEED": "0", "CXX": str(compiler), "SLANGPY_CACHE_DIR": str(folder / "cache")}
+
+
 def start(kind: str, calls: int, folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / f'{kind}{calls}'}", sys.executable]
     command += [__file__, "--child", kind, "--calls", str(calls)]
@@ -64,10 +72,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        compiler = folder / "g++"
-        compiler.write_text(f'#!/bin/sh\nexec {shutil.which("g++")} "$@" -march=x86-64-v3\n')
-        compiler.chmod(0o755)
-        environment = os.environ | {"PYTHONHASHSEED": "0", "CXX": str(compiler), "SLANGPY_CACHE_DIR": f"{name}/cache"}
+        environment = environment_in(folder)
         # the kernel is in the cache from here on
         subprocess.run([sys.executable, __file__, "--child", "add", "--calls", "1"], env=environment, check=True)
         for kind in ("add", "nothing"):

@@ -17,7 +17,6 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from call_instructions import environment_in
 
 import slangpy as spy
 
@@ -175,10 +175,7 @@ def counted(only: str, calls: int) -> dict[str, float]:
     """Instructions of one call by row, that of the loop taken off."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        compiler = folder / "g++"
-        compiler.write_text(f'#!/bin/sh\nexec {shutil.which("g++")} "$@" -march=x86-64-v3\n')
-        compiler.chmod(0o755)
-        environment = os.environ | {"PYTHONHASHSEED": "0", "CXX": str(compiler), "SLANGPY_CACHE_DIR": f"{name}/cache"}
+        environment = environment_in(folder)
         run = [sys.executable, __file__, "--only", only, "--calls", str(calls), "--child", name]
         subprocess.run([sys.executable, __file__, "--only", only, "--warm"], env=environment, check=True)
         valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / 'counts'}"]

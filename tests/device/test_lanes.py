@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,62 +16,7 @@ from slangpy.config import config
 
 pytestmark = [pytest.mark.one, pytest.mark.needs_kernels]
 
-SOURCE = """
-import slangpy;
-int mandelbrot(float2 c, int most)
-{
-    float2 z = float2(0);
-    int i = 0;
-    for (; i < most; i++)
-    {
-        z = float2(z.x * z.x - z.y * z.y, 2 * z.x * z.y) + c;
-        if (dot(z, z) > 4)
-            break;
-    }
-    return i;
-}
-float scene(float3 p)
-{
-    float3 q = abs(p) - float3(0.5);
-    return min(length(max(q, 0)) + min(max(q.x, max(q.y, q.z)), 0), length(p - float3(0.6, 0.2, 0.1)) - 0.5);
-}
-float march(float2 c, int most)
-{
-    float3 direction = normalize(float3(c, 1.5));
-    float t = 0, glow = 0;
-    for (int i = 0; i < most; i++)
-    {
-        float h = scene(float3(0, 0, -3) + direction * t);
-        if (h < 0.001)
-            return t + glow;
-        if (h < 0.1)
-            glow += 0.01;
-        t += h;
-        if (t > 10)
-            return -1 - glow;
-    }
-    return -2;
-}
-float escape(float2 c, int most)
-{
-    float x = c.x, y = c.y, sum = 0;
-    int n = 0;
-    while (n < most)
-    {
-        n++;
-        float r = x * x + y * y;
-        if (r < 0.01) { x += 0.3; continue; }
-        if (x < 0) { x = -x; sum += 1; }
-        else if (y < 0) { y = -y; sum += 0.5; if (sum > 20) break; }
-        float next = x * x - y * y - 0.7;
-        y = 2 * x * y + 0.27;
-        x = next;
-        if (r > 16)
-            break;
-        sum += r;
-    }
-    return sum + n;
-}
+SOURCE = (Path(__file__).parents[2] / "benchmarks" / "divergent.slang").read_text() + """
 int collatz(int start, int most)
 {
     int n = start, steps = 0, odd = 0;
