@@ -10,6 +10,7 @@
 #   JOBS       processes at a time; default 2
 #   PYTHON     default that of VENV, which is .venv by default
 #   OUT        folder for logs; default build/nightly
+#   STAGES     names of the stages to run, for a night in several parts; default all
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 seed=${SEED:-$(date +%s)}
@@ -26,13 +27,15 @@ failed=()
 stage() {
     local name=$1 start=$SECONDS
     shift
+    [[ " ${STAGES:-$name} " == *" $name "* ]] || return 0
     "$@" >"$out/$name.log" 2>&1 || failed+=("$name")
     printf '\n== %s (%d s)\n' "$name" $((SECONDS - start))
     tail -n 25 "$out/$name.log"
 }
 
 export SLANGPY_TEST_SEED=$seed SLANGPY_TEST_ALL=1 SLANGPY_TEST_DEVICES=null,$devices
-pytest=("$python" -m pytest -q -n "$jobs" --dist loadfile --no-loadscope-reorder --max-worker-restart=0)
+# -v: a night that is cut short has named what failed.
+pytest=("$python" -m pytest -v -n "$jobs" --dist loadfile --no-loadscope-reorder --max-worker-restart=0)
 stage everything "${pytest[@]}" tests
 stage many env SLANGPY_TEST_MANY=10 "${pytest[@]}" tests/property tests/cache/test_cache_inputs.py \
     tests/call/module/test_living.py tests/device/test_lifetime.py tests/call/gradient/test_gradients_loops.py

@@ -53,9 +53,10 @@ def test_linear_layer(device: spy.Device, m: spy.Module, trips: int) -> None:
 @pytest.mark.one
 def test_linear_layer_in_torch(device: spy.Device, m: spy.Module) -> None:
     torch = pytest.importorskip("torch")
-    w, x = (torch.tensor(RNG.standard_normal(s), dtype=torch.float32).requires_grad_() for s in ((5, 33), 33))
-    seed = torch.tensor(RNG.standard_normal(5))
-    m.linear(torch.arange(5, dtype=torch.int32), w, x, 33).backward(seed.float())
+    place = device.torch_device or torch.device("cpu")
+    w, x = (torch.tensor(RNG.standard_normal(s), dtype=torch.float32, device=place, requires_grad=True) for s in ((5, 33), 33))
+    seed = torch.tensor(RNG.standard_normal(5), device=place)
+    m.linear(torch.arange(5, dtype=torch.int32, device=place), w, x, 33).backward(seed.float())
     w64, x64 = (t.detach().double().requires_grad_() for t in (w, x))
     (w64 @ x64).backward(seed)
     torch.testing.assert_close(w.grad, w64.grad.float())

@@ -37,6 +37,12 @@ def bodies() -> list[tuple[str, str]]:
         made.append((f"return ({form.format('a', 'm')})[1].x;", f"({form.format('a', 'm')})[1, 0]"))
     return [
         *made,
+        *[(f"return ({form.format(f'({same})', 'v')}).y;", f"({form.format('a', 'v')})[1]")
+          for same in ("1 * a", "a * float(1)", "ONE * a", "a / 1.0", "0.0 + a", "a - 0", "+a", "a * (2 - ONE) * 1", "h[1] * 0 + a")
+          for form in OF_TWO[:5:2]],
+        ("return (ONE * a * v).x * (v + float(1 * a)).y; ", "a * v[0] * (v[1] + a)"),
+        ("v *= 1 * a; v += a + 0; return v.z;", "a * v[2] + a"),
+        ("return (N * a * m)[1].x;", "a * m[1, 0]"),
         ("return dot(a * v, a + u);", "np.sum(a * v * (a + u))"),
         ("float3 w = a; return (w * v).x + (u - w).y;", "(a * v)[0] + u[1] - a"),
         ("float b2 = a; b2 += a; v = b2 * v; a = 1; return v.x - a;", "2 * a * v[0] - 1"),
@@ -69,6 +75,8 @@ def bodies() -> list[tuple[str, str]]:
 PROGRAMS = bodies()
 SOURCE = """
 struct S : IDifferentiable { float k; }
+static const float ONE = 1;
+static const int N = 1;
 typealias Pair = float2;
 [Differentiable] vector<T, 3> spread<T : __BuiltinFloatingPointType>(T a, vector<T, 3> v)
 {

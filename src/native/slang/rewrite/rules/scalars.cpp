@@ -41,7 +41,13 @@ private:
         switch (m_tree.kind(operand)) {
         case Kind::paren: return set_apart(m_tree.child(operand, 0));
         case Kind::conditional: set_apart(m_tree.child(operand, 1)); return set_apart(m_tree.child(operand, 2));
-        case Kind::binary: return m_tree.main(operand) == "," ? set_apart(m_tree.child(operand, 1)) : void();
+        case Kind::prefix:
+        case Kind::binary:
+            if (m_tree.main(operand) == ",")
+                return set_apart(m_tree.child(operand, 1));
+            if (may_vanish(operand) && is_float(syntax::type_of_value(m_scopes, operand)))
+                negate_twice(operand);
+            return;
         case Kind::call: // float(a)
         case Kind::cast:
             if (m_tree.count(operand) == 2 && is_float(syntax::type_at(m_scopes, m_tree.child(operand, 0))))
@@ -52,11 +58,22 @@ private:
         case Kind::index:
             if (!is_float(syntax::type_of_value(m_scopes, operand)) || !is_made_here(operand))
                 return;
-            m_places[m_tree.begin(operand)].insert(0, "(-(-");
-            m_places[m_tree.end(operand)] += "))";
-            return;
+            return negate_twice(operand);
         default: return;
         }
+    }
+
+    void negate_twice(NodeId operand)
+    {
+        m_places[m_tree.begin(operand)].insert(0, "(-(-(");
+        m_places[m_tree.end(operand)] += ")))";
+    }
+
+    /// `1 * a`, `a + K`, `+a`: Slang leaves a alone where it knows that the other operand changes nothing.
+    bool may_vanish(NodeId operation) const
+    {
+        const std::string_view sign = m_tree.main(operation);
+        return sign == "+" || (m_tree.is(operation, Kind::binary) && (sign == "-" || sign == "*" || sign == "/"));
     }
 
     static bool is_float(const syntax::Type& type)
