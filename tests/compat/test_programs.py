@@ -118,7 +118,7 @@ float4 sharpen(int2 p, Texture2D<float4> image, int2 size)
 
 def test_image_read_resampled_filtered_written(running: spy.Device, tmp_path: Path) -> None:
     """An image from a file, made smaller on the host, sharpened by a kernel, with a mip chain, written to a file."""
-    pytest.importorskip("PIL")
+    pytest.importorskip("OpenImageIO")
     if not has_textures(running):
         pytest.skip("no textures on this device")
     y, x = np.mgrid[0:24, 0:32].astype(np.float32)

@@ -145,6 +145,8 @@ def test_wrong_use() -> None:
 
 def test_every_setting_is_documented() -> None:
     root = Path(__file__).resolve().parents[2]
+    if not (root / "src" / "native").is_dir():
+        pytest.skip("needs the sources")
     code = "".join(path.read_text() for path in sorted((root / "slangpy").rglob("*.py")))
     code += "".join(path.read_text() for path in sorted((root / "src" / "native").rglob("*.cpp")))
     names = set(re.findall(r"\"(SLANGPY_[A-Z0-9_]+)\"", code)) - {"SLANGPY_TEST_COMPILE_FAULT"}

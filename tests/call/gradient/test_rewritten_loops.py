@@ -236,7 +236,7 @@ def test_what_is_not_understood_is_left_alone(device: spy.Device, name: str) -> 
     line = _line_of("#if 1" if name == "split" else f"[Differentiable] float {name}")
     with (
         pytest.warns(RuntimeWarning, match=rf"{name}\.bwds: '{name}' \(line {line + (name == 'split')}\)"),
-        pytest.raises((spy.SlangCompileError, KernelGenException)),
+        pytest.raises((RuntimeError, KernelGenException)),  # of Slang or, on CUDA, of NVRTC ("_S24 is undefined")
     ):
         function.bwds(a, B, N, _result=y)
 
