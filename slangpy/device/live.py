@@ -49,8 +49,9 @@ class LiveCode:
 
     @property
     def error(self) -> str:
-        """What the compiler says of the sources as they are, or why the last attempt failed; "" where all is well."""
-        return "\n".join(sorted(self._device._state.reload_errors)) or self._failure
+        """What the compiler says of the sources as they are, and why the last attempt failed; "" where all is well."""
+        errors = sorted(set(self._device._state.reload_errors.values()))
+        return "\n".join([*errors, self._failure] if self._failure else errors)
 
     def refresh(self) -> bool:
         """Applies changes of source files now; True when code was replaced. Costs one system call where none changed, and

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from slangpy.base.census import Census
 
@@ -26,8 +27,8 @@ class DeviceState:
     """Census of the modules that take part in hot reload."""
     watcher: Any = None
     """Watches source files; None where hot reload is off."""
-    reload_errors: set[str] = field(default_factory=set)
-    """What the last reload reported, so that it is said once."""
+    reload_errors: WeakKeyDictionary[Any, str] = field(default_factory=WeakKeyDictionary)
+    """Why sources as they are now do not compile, by the session or module that goes on with its old code."""
     types: Any = None
     """The built-in types of the device."""
     code_key: str | None = None

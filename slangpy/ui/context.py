@@ -8,7 +8,7 @@ from typing import Any
 
 from .._native import Device, Texture, TextureView
 from .events import tell_keyboard, tell_mouse
-from .library import current, load_imgui, set_up
+from .library import current, leave, load_imgui, set_up
 from .renderer import Renderer
 from .textures import sync_textures
 from .widgets import Calls, Screen
@@ -29,13 +29,11 @@ class Context:
         self._imgui = imgui = load_imgui()
         self._renderer = Renderer(device)
         self._device = device
-        before = imgui.get_current_context()
-        self._context = imgui.create_context()
-        if before is not None:  # a new one is current only where there was none
-            imgui.set_current_context(before)
+        with current(imgui):
+            self._context = imgui.create_context()
+            weakref.finalize(self, leave, imgui, self._context).atexit = False
         with current(imgui, self._context):
             set_up(imgui, 1, 1)
-        weakref.finalize(self, imgui.destroy_context, self._context).atexit = False
         self._screen = Screen()
         self._is_open = False
         self._time: float | None = None
@@ -103,9 +101,20 @@ class Context:
         return max(step, _LEAST_STEP)
 
     def _use_clipboard(self, window: Any) -> None:
+        """ImGui's package keeps the functions beyond the context, and they must not keep the window."""
+        reference = weakref.ref(window)
+
+        def get_text(_: Any) -> str:
+            owner = reference()
+            return "" if owner is None else owner.get_clipboard() or ""
+
+        def set_text(_: Any, text: str) -> None:
+            owner = reference()
+            if owner is not None:
+                owner.set_clipboard(text)
+
         platform = self._imgui.get_platform_io()
-        platform.platform_get_clipboard_text_fn = lambda _: window.get_clipboard() or ""
-        platform.platform_set_clipboard_text_fn = lambda _, text: window.set_clipboard(text)
+        platform.platform_get_clipboard_text_fn, platform.platform_set_clipboard_text_fn = get_text, set_text
 
 
 __all__ = ["Context"]

@@ -81,7 +81,12 @@ def reload_changed(device: Any) -> bool:
     user's session when one of its files does not compile; the error is logged once.
     """
     with code_lock:  # no plan is made of code that is being replaced
-        sessions = [session for session in device._state.sessions.items() if _is_outdated(session)]
+        sessions: list[Any] = []
+        for session in device._state.sessions.items():
+            if _is_outdated(session):
+                sessions.append(session)
+            else:  # its files may be again what it had read
+                device._state.reload_errors.pop(session, None)
         modules = modules_of(device)
         outdated = any(module._is_outdated() for module in modules)
         if (not sessions and not outdated) or not _replace(device, sessions, modules if outdated else []):
@@ -114,7 +119,7 @@ def _hash_now(path: str) -> str:
 def _replace(device: Any, sessions: list[Any], modules: list[Any]) -> bool:
     """Builds sessions of users again, and compiles modules of functional calls in a new one; False when nothing could
     be replaced."""
-    errors: list[str] = []
+    errors: dict[Any, str] = {}
     replaced = [_rebuild(device, session, errors) for session in sessions]
     replacements: list[tuple[Any, Any]] = []
     if modules:
@@ -124,11 +129,11 @@ def _replace(device: Any, sessions: list[Any], modules: list[Any]) -> bool:
             device._state.functional_session = session
     for module, main in replacements:
         module._replace(main)
-    _report(device, errors)
+    _report(device, [*sessions, *modules], errors)
     return any(replaced) or bool(replacements)
 
 
-def _rebuild(device: Any, session: Any, errors: list[str]) -> bool:
+def _rebuild(device: Any, session: Any, errors: dict[Any, str]) -> bool:
     """Loads and links all of a user's session again; False when that failed and everything is as it was."""
     for module in modules_of(device):
         if module._is_loaded_in(session):  # kernels made of the old code need not compile with the new one
@@ -137,7 +142,7 @@ def _rebuild(device: Any, session: Any, errors: list[str]) -> bool:
         session.reload()
         done = True
     except RuntimeError as error:  # as for modules: SlangCompileError, or an operation that the device lacks
-        errors.append(str(error))
+        errors[session] = str(error)
         done = False
     paths = list(session.read_files)
     if not done:  # what stands in the way may be a file that was never read
@@ -154,17 +159,19 @@ def _session_of(module: Any, session: Any) -> Any:
     return foreign[0].session if foreign else session
 
 
-def _report(device: Any, errors: list[str]) -> None:
-    """Logs what the last reload did not report."""
+def _report(device: Any, tried: list[Any], errors: dict[Any, str]) -> None:
+    """Keeps the errors of what was tried, and those of what was not, and logs what is new."""
     known = device._state.reload_errors
-    fresh = [error for error in dict.fromkeys(errors) if error not in known]
+    said = set(known.values())
+    fresh = [error for error in dict.fromkeys(errors.values()) if error not in said]
     if fresh:
         _log.error("hot reload failed, the old code keeps running:\n%s", "\n".join(fresh))
-    known.clear()
+    for origin in tried:
+        known.pop(origin, None)
     known.update(errors)
 
 
-def _compile(device: Any, modules: list[Any], session: Any, errors: list[str]) -> list[tuple[Any, Any]]:
+def _compile(device: Any, modules: list[Any], session: Any, errors: dict[Any, str]) -> list[tuple[Any, Any]]:
     """What the compiler makes of the sources as they are now, in a session of its own."""
     compiled: dict[Any, Any] = {}
     for module in modules:
@@ -172,7 +179,7 @@ def _compile(device: Any, modules: list[Any], session: Any, errors: list[str]) -
         try:
             compiled[module] = module._load_in(_session_of(module, session))
         except RuntimeError as error:  # SlangCompileError, or an operation that the device lacks
-            errors.append(str(error))
+            errors[module] = str(error)
             module._watch_imports()
     return [(module, main) for module, main in compiled.items() if _is_complete(module, compiled, modules)]
 
