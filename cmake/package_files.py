@@ -29,14 +29,14 @@ def import_parts(modules: Path, source: Path) -> None:
 
 
 def write_library(output: Path) -> None:
-    """`slang/slangpy.slang-module.bin`: 64 hex characters that say what it was made from, then the module's IR; the
-    same for the parts of our library, and for HLSL; and what Slang writes in front of kernels in C++."""
+    """`slang/slangpy_core.slang-module.bin`: 64 hex characters that say what it was made from, then the module's IR; the
+    same for the other parts of our library, and for HLSL; and what Slang writes in front of kernels in C++."""
     library = importlib.import_module("slangpy.compiler.library")
     for format in ("cpp", "hlsl"):
-        whole = library.compile_library(format)
-        blobs = {library.compiled_name(format): whole}
-        for part in library.PARTS:
-            blobs[library.compiled_name(format, part)] = library.compile_library(format, part, whole)
+        made: dict[str, bytes] = {}
+        for part in (library.CORE, *library.PARTS):
+            made[part] = library.compile_library(format, part, made.get)
+        blobs = {library.compiled_name(format, part): blob for part, blob in made.items()}
         for name, blob in blobs.items():
             target = output / "slang" / name
             target.parent.mkdir(parents=True, exist_ok=True)

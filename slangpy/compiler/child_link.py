@@ -14,12 +14,11 @@ from typing import Any
 
 from .. import _native
 from ..base import libslang
-from ..base.folders import LIBRARY_PATH
 from ..errors import SlangCompileError
 from .cache import digest
 from .child import Child, ChildDiedError, serve
 from .generated import generated_name, load_generated, with_bounds
-from .library import library_blob
+from .library import library_blob, load_blob, loaded_parts
 from .modules.files import load_text_modules, text_modules
 from .options import session_options
 from .session import session_values
@@ -54,12 +53,13 @@ class ChildLink:
             (known, str(item._path or ""), item._source) for known, item in zip(program.import_names, modules, strict=True)
         ]
         options = {**values, "inline_differentiable": True}
-        numbers = [item._compiled.number for item in modules]
+        numbers, parts = [item._compiled.number for item in modules], loaded_parts(program.session)
+        made_of = (numbers, sorted(target.items()), sorted(options.items()), sorted(texts.items()), sources, parts)
         return {
-            "key": digest(repr((numbers, sorted(target.items()), sorted(options.items()), sorted(texts.items()), sources))),
+            "key": digest(repr(made_of)),
             "target": target,
             "options": options,
-            "library": library_blob(device),
+            "library": {part: library_blob(device, part) for part in parts},
             "texts": texts,
             "modules": sources,
             "name": generated_name(name, source, conformances),
@@ -130,10 +130,11 @@ def _session_for(request: dict[str, Any]) -> _Kept:
     _kept.clear()
     session: Any = libslang.SlangSession(request["target"], request["options"])
     device = SimpleNamespace(_state=SimpleNamespace(text_modules=request["texts"]))
-    if request["library"] is None:
-        session.load_module("slangpy")
-    else:
-        session.load_module_from_blob("slangpy", str(LIBRARY_PATH / "slangpy.slang"), request["library"])
+    for part, blob in request["library"].items():
+        if blob is None:
+            session.load_module(part)
+        else:
+            load_blob(session, part, blob)
     modules: list[Any] = []
     for name, path, source in request["modules"]:
         load_text_modules(device, session, name, "\n".join(f"import {text}" for text in request["texts"]))

@@ -7,7 +7,7 @@ from typing import Any
 from ..base.folders import LIBRARY_PATH
 from ..errors import SlangCompileError
 from .cache import digest
-from .library import PARTS
+from .library import CORE, PARTS, WHOLE
 
 
 def import_statement(module_name: str) -> str:
@@ -18,8 +18,14 @@ def import_statement(module_name: str) -> str:
 
 
 def library_parts(modules: list[Any]) -> list[str]:
-    """Those that modules import."""
-    return [part for part in PARTS if any(part.replace(".", "/") in module.imports for module in modules)]
+    """What generated modules import of our library: the whole where modules do, else the core; and the parts that they do."""
+    parts = [part for part in PARTS if any(part.replace(".", "/") in module.imports for module in modules)]
+    return parts if WHOLE in parts else [CORE, *parts]
+
+
+def with_whole(names: list[str]) -> list[str]:
+    """The same for modules that hold a user's text."""
+    return [WHOLE, *(name for name in names if name not in (CORE, WHOLE))]
 
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})

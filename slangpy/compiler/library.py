@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._native import imports_in
 from ..base import libslang
 from ..base.folders import LIBRARY_PATH
 from .cache import cache_of, digest
@@ -15,9 +16,14 @@ from .text.host import END_OF_PRELUDE
 _KEY_SIZE = 64
 
 
-PARTS = ("slangpy.rays",)
-"""Parts of our library that a source imports by name, with types that functions take, which kernels then name."""
-_WHOLE = "slangpy"
+CORE = "slangpy_core"
+"""What kernels need of our library: loaded in every session."""
+WHOLE = "slangpy"
+"""What users import: the core, and the methods of tensors."""
+PARTS = (WHOLE, "slangpy.rays")
+"""What is loaded where a source imports it by name; kernels then name its types."""
+_BELOW = {CORE: (), WHOLE: (CORE,), "slangpy.rays": (CORE, WHOLE)}
+"""What each imports."""
 
 
 def library_key(target: str = "") -> str:
@@ -25,7 +31,7 @@ def library_key(target: str = "") -> str:
     return digest(library_hash(), str(libslang.version()), *(["hlsl"] if target == "hlsl" else []))
 
 
-def compiled_name(target: str, part: str = _WHOLE) -> str:
+def compiled_name(target: str, part: str) -> str:
     """The file that has our library, or a part of it, for a target, as the package ships it: its key, then the module."""
     return f"{_module_name(part)}{'-hlsl' if target == 'hlsl' else ''}.slang-module.bin"
 
@@ -35,7 +41,7 @@ def _module_name(part: str) -> str:
     return part.replace(".", "/")
 
 
-def _shipped(target: str, part: str = _WHOLE) -> Path | None:
+def _shipped(target: str, part: str) -> Path | None:
     """The file of the package that has a part of our library for a target; None where that is another's."""
     return _own(LIBRARY_PATH / compiled_name(target, part), target)
 
@@ -48,7 +54,7 @@ def _own(path: Path, target: str) -> Path | None:
         return None
 
 
-def library_blob(device: Any, part: str = _WHOLE) -> bytes | None:
+def library_blob(device: Any, part: str) -> bytes | None:
     """Our library, or a part, precompiled: as shipped, or as the cache has it; None where it is not compiled yet."""
     target = device.compile_target.format
     shipped = _shipped(target, part)
@@ -58,12 +64,11 @@ def library_blob(device: Any, part: str = _WHOLE) -> bytes | None:
 
 
 def _cache_entry(target: str, part: str) -> tuple[str, str]:
-    key = library_key(target)
-    return "library", key if part == _WHOLE else digest(key, part)
+    return "library", digest(library_key(target), part)
 
 
-def compile_library(target: str, part: str = _WHOLE, whole: bytes | None = None) -> bytes:
-    """The library as the compiler serialises it, made in a session of its own; or a part, with the whole, which it imports.
+def compile_library(target: str, part: str, below: Callable[[str], bytes | None]) -> bytes:
+    """A part of the library as the compiler serialises it, made in a session of its own. below: gives what it imports.
 
     What a program's own session compiled would depend on its macros. And Slang writes into each module a digest of what it
     imports, which is another one for imports from source: the first process would name its kernels as no later one does.
@@ -71,8 +76,10 @@ def compile_library(target: str, part: str = _WHOLE, whole: bytes | None = None)
     options = {"include_paths": [str(LIBRARY_PATH)], "library_paths": [str(LIBRARY_PATH)]}
     target_format = "hlsl" if target == "hlsl" else "cpp"  # the same for every other target
     session: Any = libslang.SlangSession({"format": target_format}, options)
-    if whole is not None:
-        session.load_module_from_blob(_WHOLE, str(LIBRARY_PATH / "slangpy.slang"), whole)
+    for other in _BELOW[part]:
+        blob = below(other)
+        if blob is not None:  # else the cache is off
+            load_blob(session, other, blob)
     return session.load_module(part).serialize()
 
 
@@ -94,35 +101,52 @@ def shipped_prelude() -> bytes | None:
     return None if path is None else path.read_bytes()[_KEY_SIZE:]
 
 
-def load_library(session: Any) -> None:
-    """Makes `import slangpy;` cheap: the library is loaded precompiled, compiled once per machine where it is not."""
-    _load(session, _WHOLE)
+def load_library(session: Any, generated: str = "") -> None:
+    """Makes `import slangpy_core;` cheap: it is loaded precompiled, compiled once per machine where it is not. generated: text
+    of a generated module, which may hold a user's, and imports the whole then."""
+    load_part(session, CORE)
+    if f"import {WHOLE};" in generated:
+        load_part(session, WHOLE)
 
 
-def load_parts(session: Any, source: str) -> None:
-    """The same for the parts that a source imports, in a session that has our library."""
-    if _WHOLE in _loaded(session) and any(part in source for part in PARTS):
-        asked = {name for _, name in imports_in(source)}
+def load_parts(session: Any, source: str, name: str, path: str) -> None:
+    """The same for the parts that a source imports, itself or by what it imports, in a session that has our library. Sources
+    with the names of ours get other ones. name: of a module made of text, else empty; path: its file."""
+    if CORE in loaded_parts(session):
+        asked = {*session._library_imports(source, name, path), name or Path(path).stem}
         for part in PARTS:
             if part in asked:
-                _load(session, part)
+                load_part(session, part)
 
 
-def _loaded(session: Any) -> set[str]:
-    return session.__dict__.setdefault("_library_parts", set())
+def loaded_parts(session: Any) -> list[str]:
+    """The names of what a session has of our library, as they were loaded."""
+    return session.__dict__.setdefault("_library_parts", [])
 
 
-def _load(session: Any, part: str) -> None:
-    if part in _loaded(session):
+def load_part(session: Any, part: str) -> None:
+    """Loads the core, or one of PARTS in a session that has the core."""
+    if part in loaded_parts(session):
         return
-    target, path = session.device.compile_target.format, str(LIBRARY_PATH / f"{_module_name(part)}.slang")
+    for other in _BELOW[part]:
+        load_part(session, other)
+    target = session.device.compile_target.format
     shipped = _shipped(target, part)
     if shipped is not None:
-        session._load_module_from_file(_module_name(part), path, str(shipped), _KEY_SIZE)
+        session._load_module_from_file(_module_name(part), _source_path(part), str(shipped), _KEY_SIZE)
     else:
         blob = library_blob(session.device, part)
         if blob is None:
-            blob = compile_library(target, part, None if part == _WHOLE else library_blob(session.device))
+            blob = compile_library(target, part, partial(library_blob, session.device))
             cache_of(session.device, "module_cache").write_bytes(*_cache_entry(target, part), blob)
-        session.load_module_from_blob(_module_name(part), path, blob)
-    _loaded(session).add(part)
+        load_blob(session, part, blob)
+    loaded_parts(session).append(part)
+
+
+def load_blob(session: Any, part: str, blob: bytes) -> None:
+    """Loads what library_blob() gave."""
+    session.load_module_from_blob(_module_name(part), _source_path(part), blob)
+
+
+def _source_path(part: str) -> str:
+    return str(LIBRARY_PATH / f"{_module_name(part)}.slang")

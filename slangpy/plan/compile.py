@@ -20,7 +20,7 @@ from ..compiler.executable import dump, make_executable
 from ..compiler.expected import expect_kernel
 from ..compiler.generated import generated_name, load_generated, with_bounds
 from ..compiler.kernel import root_layout
-from ..compiler.library import load_library
+from ..compiler.library import CORE, PARTS, load_library
 from ..compiler.modules import inputs as module_inputs
 from ..compiler.modules.files import imports_of, load_text_modules
 from ..compiler.options import target_options
@@ -81,7 +81,7 @@ def start(program: Any, name: str, source: str, conformances: Any = (), rays: Ra
     others = ray_entry_points(program, name, rays) if rays is not None else []
     with _lock:
         session = program.session
-        load_library(session)
+        load_library(session, source)
         expect_kernel(program.device, source)
         inputs = GeneratedInputs(program, source)
         begin = time.perf_counter()
@@ -110,7 +110,7 @@ def build(
         _show(name, source)
         device = program.device
         if link:
-            load_library(program.session)
+            load_library(program.session, source)
             watched = GeneratedInputs(program, source)
             text, layout = link(program, name, source, conformances)
             inputs = watched.record()
@@ -139,7 +139,7 @@ class GeneratedInputs:
 
     def __init__(self, program: Any, source: str) -> None:
         self.program = program
-        known = {"slangpy", *program.library_names, *program.import_names}
+        known = {CORE, *PARTS, *program.import_names}
         words = imports_of(source)
         self.text = "\n".join(f"import {word};" for word in words if word.strip('"<>') not in known)
         if self.text:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compiler.child_link import ChildLink
+from ..compiler.generated import with_whole
 from ..compiler.modules.reload import code_lock
 from ..compiler.progress import compiling, why_slow
 from ..errors import KernelGenException
@@ -107,7 +108,9 @@ def default_variant(request: Request, planned: Planned) -> int:
 def kernel_source(request: Request, planned: Planned, program: Any, key: int) -> str:
     """Generated Slang of a variant. `program`: the module as it is compiled (compiler.modules.loaded.LoadedModule)."""
     plan, target = planned.vectorized, request.module.device.compile_target
-    imports = ["slangpy", *program.library_names, *program.import_names]
+    has_text = request.options.preludes or any(p.binding.code is not None for p in plan.placed)
+    library = with_whole(program.library_names) if has_text else program.library_names
+    imports = [*library, *program.import_names]
     if key >> SUMS and key >> PRIVATE & 1:
         return private_source("double" if key & 1 else "float", imports)
     if key >> SUMS:

@@ -10,8 +10,9 @@ import numpy as np
 from .. import _native
 from ..base import libslang
 from ..compiler.cache import digest
-from ..compiler.generated import import_statement
+from ..compiler.generated import import_statement, with_whole
 from ..compiler.kernel import ComputePipeline, _thread_count
+from ..compiler.library import load_library
 from ..compiler.modules.reload import source_changed
 from ..plan.bind.base import TENSOR
 from ..plan.constants import render_constants
@@ -117,10 +118,12 @@ def _program(node: Any, loaded: Any) -> Any:
 
 
 def _generate(node: Any, loaded: Any, kernel: list[str]) -> Any:
-    lines = [import_statement(name) for name in ["slangpy", *loaded.library_names, *loaded.import_names]]
+    library = with_whole(loaded.library_names) if node.options.preludes else loaded.library_names
+    lines = [import_statement(name) for name in [*library, *loaded.import_names]]
     lines += node.options.preludes
     lines += render_constants(loaded, node.label, node.options.constants)
     source = "\n".join([*lines, *kernel]) + "\n"
+    load_library(loaded.session, source)
     name = "_spy_raw_" + digest(source)[:24]
     return loaded.session.load_module_from_source(name, source, f"{node.label} ({name})")
 

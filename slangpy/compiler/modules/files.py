@@ -94,7 +94,7 @@ def load_path(session: Any, path: Path) -> Any:
     if path not in failed:
         try:
             if path.suffix == ".slang" and path.is_file():
-                load_parts(session, path.read_text("utf-8", "replace"))
+                load_parts(session, path.read_text("utf-8", "replace"), "", str(path))
             return session.load_module(str(path))
         except SlangCompileError:
             failed.add(path)
@@ -113,7 +113,7 @@ def load_source(session: Any, name: str, source: str) -> Any:
         stamp = f"{stamp}_{next(_attempts)}"
     elif known.setdefault(name, source) == source:
         try:
-            load_parts(session, source)
+            load_parts(session, source, name, name)
             return session.load_module_from_source(name, source, name)
         except Exception as error:
             if "already loaded with different source" not in str(error):  # it was, without this function

@@ -57,8 +57,8 @@ class LoadedModule:
         """Native layout over the module, our library and all linked modules."""
         if self._layout is None:
             load_library(self.session)
-            name = "_spy_scope_" + digest(*self.import_names)[:16]
-            imports = ["slangpy", *self.library_names, *self.import_names]
+            imports = [*self.library_names, *self.import_names]
+            name = "_spy_scope_" + digest(*imports)[:16]
             text = "\n".join(f"__exported {import_statement(n)}" for n in imports)
             scope = self.session.load_module_from_source(name, text, f"{name} (generated)")
             self._scope = scope
@@ -120,7 +120,7 @@ def _is_worn(session: Any) -> bool:
 
 
 def new_session(device: Any, defines: dict[str, str] | None = None) -> Any:
-    """A compiler session with the device's options, more macros, and our library loaded."""
+    """A compiler session with the device's options, more macros, and the core of our library loaded."""
     options = session_options(device)
     if defines:
         options["defines"] = {**options.get("defines", {}), **defines}

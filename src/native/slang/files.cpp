@@ -130,6 +130,12 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
     }
 }
 
+std::set<std::string> SourceFiles::library_imports(const std::string& source, const std::string& name,
+                                                   const std::string& path)
+{
+    return m_rewriter->library_imports(source, name, path);
+}
+
 std::optional<std::string> SourceFiles::text_of(const std::string& path) const
 {
     const std::lock_guard guard(m_mutex);

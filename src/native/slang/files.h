@@ -35,6 +35,8 @@ public:
     /// A source as the compiler gets to see it. name: of a module made of text, else empty; path: its file, or what
     /// stands for it.
     std::string prepared(const std::string& source, const std::string& name, const std::string& path);
+    /// Modules of ours that such a source may import, itself or by what it imports: `slangpy.rays`.
+    std::set<std::string> library_imports(const std::string& source, const std::string& name, const std::string& path);
     virtual ~SourceFiles();
 
     /// The text as Slang shall see it; recorded. No value when it cannot be read.

@@ -146,6 +146,14 @@ std::vector<std::string> loaded_names(ref<Session> self)
     return names;
 }
 
+std::vector<std::string> library_imports(ref<Session> self, const std::string& source, const std::string& name,
+                                         const std::string& path)
+{
+    GilRelease release;
+    const std::set<std::string> names = self->state()->files->library_imports(source, name, path);
+    return {names.begin(), names.end()};
+}
+
 nb::tuple lookups(ref<Session> self, uint64_t since)
 {
     std::pair<uint64_t, std::vector<SourceFiles::Lookup>> found;
@@ -264,6 +272,9 @@ void bind_session_state(SessionClass& session)
         .def(
             "take_warnings", [](ref<Session> self) { return self->take_warnings(); },
             "Those of a session for whole programs since the last call; others are logged.")
+        .def("_library_imports", &library_imports, nb::arg("source"), nb::arg("name"), nb::arg("path"),
+             "Modules of our library that a source may import, itself or by what it imports, once it is rewritten. name: of "
+             "a module made of text, else empty; path: its file, or what stands for it.")
         .def("lookups", &lookups, nb::arg("since") = 0,
              "A number to go on from, and the files that were looked for after `since`: (path as asked, path found or "
              "\"\", "

@@ -30,6 +30,9 @@ std::vector<std::string> file_names(const syntax::Import& import)
     return {path + ".slang", dashed + ".slang"};
 }
 
+/// Whether one of the names is of what knows tensors.
+bool is_root(const std::set<std::string>& names) { return names.contains("slangpy") || names.contains("slangpy_core"); }
+
 std::string read_file(const std::string& path)
 {
     std::ifstream file(path, std::ios::binary);
@@ -67,6 +70,20 @@ std::vector<Edit> name_cyclic_imports(std::string_view source, const Surrounding
     for (auto& [begin, edit] : edits)
         sorted.push_back(std::move(edit));
     return sorted;
+}
+
+std::set<std::string> ImportMap::Known::library_imports() const
+{
+    std::set<std::string> names;
+    for (const syntax::Import& import : summary.imports) {
+        std::string name = import.file();
+        if (name.ends_with(".slang"))
+            name.resize(name.size() - std::string_view(".slang").size());
+        std::replace(name.begin(), name.end(), '/', '.');
+        if (name.starts_with("slangpy"))
+            names.insert(std::move(name));
+    }
+    return names;
 }
 
 bool ImportMap::is_library(std::string_view path) const
@@ -115,9 +132,11 @@ void ImportMap::reach(const std::string& key, std::vector<std::string>& reached)
 void ImportMap::add(const std::string& key, Surroundings& found)
 {
     Known& module = m_known.at(key);
-    found.has_library |= module.imports_library();
+    std::set<std::string> asked = module.library_imports();
+    found.has_library |= is_root(asked);
     if (is_library(key))
         return;
+    found.asked_library.merge(asked);
     if (!module.parsed)
         module.parsed = std::make_shared<const ParsedSource>(module.text, std::vector<const syntax::Scopes*>(),
                                                              m_defines.tree().macros());
@@ -136,7 +155,8 @@ Surroundings ImportMap::around(std::string_view source, const std::string& name,
     Surroundings found;
     found.macros = m_defines.tree().macros();
     found.declared = own.summary.declared;
-    found.has_library = own.imports_library();
+    found.asked_library = own.library_imports();
+    found.has_library = is_root(found.asked_library);
     std::vector<std::string> all; ///< what its imports lead to, each once
     for (size_t i = 0; i < own.summary.imports.size(); ++i) {
         const syntax::Import& import = own.summary.imports[i];

@@ -53,6 +53,7 @@ struct Surroundings {
     bool has_library = false;                                  ///< our library is imported
     std::vector<std::shared_ptr<const ParsedSource>> imported; ///< the user's, whether differentiable or not
     std::vector<syntax::Macro> macros;                         ///< of the session and of included files
+    std::set<std::string> asked_library; ///< what the source and the user's that it leads to import of it: `slangpy.rays`
     std::map<size_t, std::string> cyclic; ///< files of those of its own imports that lead back to it, by number
 };
 
@@ -80,11 +81,8 @@ private:
         std::string folder;
         std::shared_ptr<const ParsedSource> parsed; ///< null until another source imports it, and of the library's
 
-        bool imports_library() const
-        {
-            return std::any_of(summary.imports.begin(), summary.imports.end(),
-                               [](const syntax::Import& import) { return import.file() == "slangpy"; });
-        }
+        /// The names under which the source imports our library and its parts.
+        std::set<std::string> library_imports() const;
     };
     /// Key of the file or text that an import names; empty where there is none.
     std::string find(const syntax::Import& import, const std::string& folder, std::string* file = nullptr) const;

@@ -38,7 +38,7 @@ struct LibraryUse {
     void word(std::string_view text, char next, bool follows_word)
     {
         const bool is_view = text == "TensorView" || text == "DiffTensorView";
-        if (m_previous == "import" && text == "slangpy")
+        if (m_previous == "import" && (text == "slangpy" || text == "slangpy_core"))
             imported = true;
         if (is_view || is_plain_library_name(text) || is_generic_library_name(text))
             (is_view ? views : used) |= is_use(text, next, follows_word);
@@ -191,13 +191,26 @@ LibraryUse library_use(std::string_view source, const std::set<std::string, std:
 
 } // namespace
 
+namespace {
+
+bool names_atomics(std::string_view source)
+{
+    return source.find("atomicAdd") != source.npos && source.find(buffer_name) != source.npos;
+}
+
+} // namespace
+
+bool may_use_library(std::string_view source, const Names& own)
+{
+    return library_use(source, own).used || names_atomics(source);
+}
+
 void prepare_source(EditedText& text, const RuleContext& context, bool may_import)
 {
     const Surroundings& around = context.around;
     const LibraryUse library = library_use(text.text(), around.declared);
-    const auto names = [&](std::string_view word) { return text.text().find(word) != std::string::npos; };
-    const std::vector<Edit> atomics = names("atomicAdd") && names(buffer_name) ? rewrite_atomics(context.parsed(text))
-                                                                               : std::vector<Edit>();
+    const std::vector<Edit> atomics = names_atomics(text.text()) ? rewrite_atomics(context.parsed(text))
+                                                                 : std::vector<Edit>();
     const bool imports = may_import && (library.used || !atomics.empty()) && !library.imported;
     if (!imports && !around.has_library)
         return;

@@ -21,6 +21,9 @@ std::vector<Edit> rewrite_constraints(const ParsedSource& source, const std::set
 /// through a pointer get that form too, behind the closing brace, so that IAtomicAddable is satisfied.
 std::vector<Edit> rewrite_atomics(const ParsedSource& source);
 
+/// Whether prepare_source() may give `import slangpy;` to a source that declares these types.
+bool may_use_library(std::string_view source, const std::set<std::string, std::less<>>& own);
+
 /// These changes, and `import slangpy;` at the end of a source that names types of the library without importing it.
 /// Sources that neither import nor name it are left alone.
 void prepare_source(EditedText& text, const RuleContext& context, bool may_import);

@@ -66,6 +66,20 @@ Rewritten Rewriter::rewrite(const std::string& source, const std::string& name, 
     return result_of(text);
 }
 
+std::set<std::string> Rewriter::library_imports(const std::string& source, const std::string& name,
+                                                const std::string& path)
+{
+    const Surroundings around = m_state->imports.around(source, name, path);
+    std::set<std::string> names = around.asked_library;
+    const auto may_use = [](const std::shared_ptr<const ParsedSource>& imported) {
+        return may_use_library(imported->text(), summarize(imported->text()).declared);
+    };
+    if (may_use_library(source, around.declared) ||
+        std::any_of(around.imported.begin(), around.imported.end(), may_use))
+        names.insert("slangpy");
+    return names;
+}
+
 Rewritten rewrite_alone(const std::string& source, RuleMask rules)
 {
     EditedText text(source);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,9 @@ public:
     /// name: of a module made of text, else empty; path: its file, or what stands for it. Lines stay; there may be more
     /// behind the last.
     Rewritten rewrite(const std::string& source, const std::string& name, const std::string& path);
+
+    /// Modules of ours that such a source may import, itself or by what it imports, once it is rewritten: `slangpy.rays`.
+    std::set<std::string> library_imports(const std::string& source, const std::string& name, const std::string& path);
 
 private:
     struct State;
