@@ -130,6 +130,11 @@ std::string SourceFiles::prepared(const std::string& given, const std::string& n
     }
 }
 
+bool SourceFiles::reaches_experimental(const std::optional<std::string>& text, const std::string& path)
+{
+    return m_rewriter->reaches_experimental(text, path);
+}
+
 std::optional<std::string> SourceFiles::text_of(const std::string& path) const
 {
     const std::lock_guard guard(m_mutex);

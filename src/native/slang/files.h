@@ -35,6 +35,8 @@ public:
     /// A source as the compiler gets to see it. name: of a module made of text, else empty; path: its file, or what
     /// stands for it.
     std::string prepared(const std::string& source, const std::string& name, const std::string& path);
+    /// Whether a text, or else a file, or what it imports, imports what Slang has as an experiment.
+    bool reaches_experimental(const std::optional<std::string>& text, const std::string& path);
     virtual ~SourceFiles();
 
     /// The text as Slang shall see it; recorded. No value when it cannot be read.

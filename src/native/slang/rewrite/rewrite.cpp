@@ -66,6 +66,11 @@ Rewritten Rewriter::rewrite(const std::string& source, const std::string& name, 
     return result_of(text);
 }
 
+bool Rewriter::reaches_experimental(const std::optional<std::string>& text, const std::string& path)
+{
+    return m_state->imports.reaches_experimental(text, path);
+}
+
 Rewritten rewrite_alone(const std::string& source, RuleMask rules)
 {
     EditedText text(source);
