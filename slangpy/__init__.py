@@ -141,6 +141,7 @@ if TYPE_CHECKING:
         crashpad as crashpad,
         experimental as experimental,
         images as images,
+        neural as neural,
         platform as platform,
         rays as rays,
         renderdoc as renderdoc,
@@ -246,7 +247,7 @@ _LAZY = {
 
 
 def _find(name: str):
-    if name in ("images", "rays", "ui"):
+    if name in ("images", "neural", "rays", "ui"):
         return importlib.import_module(f"{__name__}.{name}")
     if name in _LAZY:
         return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -43,6 +43,7 @@ BELOW = {
     "public": {"base", "reflection", "bindings", "compiler", "plan", "tensor", "device", "values", "run", "pytorch"},
     "derivatives": {"base", "reflection", "compiler", "plan", "tensor", "device", "values", "run", "pytorch", "public"},
     "rays": {"base", "tensor", "device", "public"},
+    "neural": {"base", "tensor", "device", "public"},
     "jax": {"base", "plan", "tensor", "values", "public"},
     "tools": {
         "base", "reflection", "compiler", "plan", "tensor", "device", "values", "run", "images", "ui", "window", "public",

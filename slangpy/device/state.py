@@ -39,6 +39,8 @@ class DeviceState:
     """Kernels that make levels of textures, by entry point."""
     ray_builder: Any = None
     """The module that builds hierarchies for rays."""
+    networks: dict[Any, Any] = field(default_factory=dict)
+    """The modules of small networks, by what these are made of; and that of their optimiser."""
     shower: Any = None
     """The Vulkan device through which a device that cannot show images shows them."""
     printed: str = ""

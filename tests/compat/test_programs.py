@@ -387,8 +387,9 @@ def test_experimental_modules(device_type: spy.DeviceType) -> None:
         assert device.load_module_from_source("with_path", text.replace("neural", "slang.neural")).name == "with_path"
         if device_type is not spy.DeviceType.null:
             assert spy.Module.load_from_source(device, "neural_user", text).f(2.0) == 4.0
-        with pytest.raises(spy.SlangCompileError, match="neural"):
-            plain.load_module_from_source("without", text)
+        before = plain.load_module_from_source("without", "float g() { return 1; }")
+        assert plain.load_module_from_source("by_itself", text).name == "by_itself"  # the session gets the option
+        assert plain.slang_session.experimental and before.layout.find_function_by_name("g") is not None
     finally:
         device.close()
         plain.close()

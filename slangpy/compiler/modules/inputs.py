@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..._native import words_in
+from ..._native import is_experimental_import, words_in
 from ...base import libslang
 from ...base.folders import LIBRARY, absolute, working_folder
 from ...errors import SlangCompileError
@@ -225,6 +225,8 @@ def load_current(module: Any, session: Any, new_session: Any) -> tuple[Any, int,
     scan, text = scan_of(module)
     if is_behind(module.device, session, scan, module._stem, text):
         session = new_session()
+    if session.__dict__.get("_users") and not session.experimental and any(map(is_experimental_import, scan.words)):
+        session = new_session()  # its modules go on without; the new one gets the option as it loads the module
     since = session.lookups(0)[0]
     try:
         main = module._load_in(session)

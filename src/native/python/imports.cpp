@@ -18,6 +18,9 @@ void bind_imports(nb::module_& m)
         nb::arg("text"), nb::sig("def imports_in(text: str) -> list[tuple[str, str]]"),
         "What a Slang source asks for: \"import\", \"include\" or \"implementing\", and the name as written.");
     m.def(
+        "is_experimental_import", [](const std::string& name) { return syntax::is_experimental(name); },
+        nb::arg("name"), "Whether Slang loads what is imported by this name only with its experimental features.");
+    m.def(
         "words_in",
         [](const std::string& text) {
             nb::list found;

@@ -136,6 +136,11 @@ std::set<std::string> SourceFiles::library_imports(const std::string& source, co
     return m_rewriter->library_imports(source, name, path);
 }
 
+bool SourceFiles::reaches_experimental(const std::optional<std::string>& text, const std::string& path)
+{
+    return m_rewriter->reaches_experimental(text, path);
+}
+
 std::optional<std::string> SourceFiles::text_of(const std::string& path) const
 {
     const std::lock_guard guard(m_mutex);

@@ -37,6 +37,8 @@ public:
     std::string prepared(const std::string& source, const std::string& name, const std::string& path);
     /// Modules of ours that such a source may import, itself or by what it imports: `slangpy.rays`.
     std::set<std::string> library_imports(const std::string& source, const std::string& name, const std::string& path);
+    /// Whether a text, or else a file, or what it imports, imports what Slang has as an experiment.
+    bool reaches_experimental(const std::optional<std::string>& text, const std::string& path);
     virtual ~SourceFiles();
 
     /// The text as Slang shall see it; recorded. No value when it cannot be read.

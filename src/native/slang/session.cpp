@@ -194,6 +194,23 @@ void SessionState::take(const ModuleData& module)
     taken[module.name] = identity_of(module);
 }
 
+void Session::allow_experiments(const ModuleData& recipe)
+{
+    const bool is_text = recipe.source == ModuleData::Source::text;
+    if (m_options.experimental || (!is_text && recipe.source != ModuleData::Source::file))
+        return;
+    const std::optional<std::string> text = is_text ? std::optional(recipe.content) : std::nullopt;
+    if (!state()->files->reaches_experimental(text, recipe.path.empty() ? recipe.name : recipe.path))
+        return;
+    m_options.experimental = true;
+    try {
+        reload();
+    } catch (...) {
+        m_options.experimental = false;
+        throw;
+    }
+}
+
 std::shared_ptr<ModuleData> Session::load(ModuleData recipe, const std::string& key)
 {
     const auto operation = Compiler::lock_politely(m_operation);
@@ -201,6 +218,7 @@ std::shared_ptr<ModuleData> Session::load(ModuleData recipe, const std::string& 
     auto build = std::make_shared<Build>();
     if (const std::string crash = known_crash(*data); !crash.empty())
         throw CompilerDeath("crash", crash);
+    allow_experiments(*data);
     build->state = state();
     const uint64_t since = build->state->files->order();
     try {

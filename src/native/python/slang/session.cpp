@@ -279,6 +279,9 @@ void bind_session_state(SessionClass& session)
              "A number to go on from, and the files that were looked for after `since`: (path as asked, path found or "
              "\"\", "
              "hash of what was read or \"\", whether asked for relative to the working folder).")
+        .def_prop_ro(
+            "experimental", [](const Session& self) { return self.options().experimental; },
+            "Whether Slang's experimental features are on.")
         .def_prop_ro("downstream_args", [](const Session& self) { return self.options().downstream_args; })
         .def_prop_ro("include_paths", [](const Session& self) { return self.options().include_paths; })
         .def_prop_ro("format", [](const Session& self) { return self.target().format; });

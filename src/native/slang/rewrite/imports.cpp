@@ -146,6 +146,31 @@ void ImportMap::add(const std::string& key, Surroundings& found)
     found.declared.insert(module.summary.declared.begin(), module.summary.declared.end());
 }
 
+bool ImportMap::imports_experimental(const std::vector<syntax::Import>& imports, const std::string& folder,
+                                     std::set<std::string>& seen)
+{
+    for (const syntax::Import& import : imports) {
+        const std::string next = find(import, folder);
+        if (next.empty() && syntax::is_experimental(import.file()))
+            return true;
+        if (next.empty() || is_library(next) || !seen.insert(next).second)
+            continue;
+        const Known& module = known(next);
+        if (imports_experimental(module.summary.imports, module.folder, seen))
+            return true;
+    }
+    return false;
+}
+
+bool ImportMap::reaches_experimental(const std::optional<std::string>& text, const std::string& path)
+{
+    const std::lock_guard guard(m_mutex);
+    const std::string file = canonical_path(path);
+    std::set<std::string> seen;
+    return imports_experimental(syntax::imports_in(text ? *text : read_file(file)),
+                                fs::path(file).parent_path().string(), seen);
+}
+
 Surroundings ImportMap::around(std::string_view source, const std::string& name, const std::string& path)
 {
     const std::lock_guard guard(m_mutex);

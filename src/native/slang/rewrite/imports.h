@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -73,6 +74,8 @@ public:
     }
     /// name: of a module made of text, else empty. path: of its file, or one in the folder that imports start from.
     Surroundings around(std::string_view source, const std::string& name, const std::string& path);
+    /// Whether a text, or else a file, or what it imports, imports what Slang has as an experiment.
+    bool reaches_experimental(const std::optional<std::string>& text, const std::string& path);
 
 private:
     struct Known {
@@ -91,6 +94,8 @@ private:
     /// Adds the keys of a source and of all that its imports lead to.
     void reach(const std::string& key, std::vector<std::string>& reached);
     void add(const std::string& key, Surroundings& found);
+    bool imports_experimental(const std::vector<syntax::Import>& imports, const std::string& folder,
+                              std::set<std::string>& seen);
 
     std::vector<std::string> m_include_paths, m_library_paths;
     ParsedSource m_defines;

@@ -80,6 +80,11 @@ std::set<std::string> Rewriter::library_imports(const std::string& source, const
     return names;
 }
 
+bool Rewriter::reaches_experimental(const std::optional<std::string>& text, const std::string& path)
+{
+    return m_state->imports.reaches_experimental(text, path);
+}
+
 Rewritten rewrite_alone(const std::string& source, RuleMask rules)
 {
     EditedText text(source);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,8 @@ public:
     /// name: of a module made of text, else empty; path: its file, or what stands for it. Lines stay; there may be more
     /// behind the last.
     Rewritten rewrite(const std::string& source, const std::string& name, const std::string& path);
+    /// Whether a text, or else a file, or what it imports, imports what Slang has as an experiment.
+    bool reaches_experimental(const std::optional<std::string>& text, const std::string& path);
 
     /// Modules of ours that such a source may import, itself or by what it imports, once it is rewritten: `slangpy.rays`.
     std::set<std::string> library_imports(const std::string& source, const std::string& name, const std::string& path);

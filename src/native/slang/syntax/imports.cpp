@@ -55,6 +55,13 @@ void add_imported(std::string_view source, std::string_view word, const std::vec
 
 } // namespace
 
+bool is_experimental(std::string_view file)
+{
+    if (file.ends_with(".slang"))
+        file.remove_suffix(std::string_view(".slang").size());
+    return file == "neural" || file == "slang.neural" || file == "slang/neural";
+}
+
 std::vector<Import> imports_in(std::string_view source)
 {
     std::vector<Import> found;

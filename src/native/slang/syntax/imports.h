@@ -16,6 +16,8 @@ struct Import {
     std::string file() const { return is_quoted() ? name.substr(1, name.size() - 2) : name; } ///< without quotes
 };
 
+/// Whether this is what a module of Slang's own is imported by that it loads only with its experimental features.
+bool is_experimental(std::string_view file);
 /// All of a source, in branches of `#if` and bodies of macros, too; not in comments and strings.
 std::vector<Import> imports_in(std::string_view source);
 /// The words and names of a source; those in strings and directives, too.
