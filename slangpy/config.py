@@ -14,6 +14,15 @@ def _flag(name: str) -> bool:
     return os.environ.get(name, "").strip().lower() in ("1", "true", "yes", "on")
 
 
+def _hide_frames() -> None:
+    """Errors of calls end at the user's own line, unless the frames inside of the package are asked for."""
+    folder = os.path.dirname(os.path.abspath(__file__)) + os.sep
+    _native._hide_frames("" if _flag("SLANGPY_FULL_TRACEBACK") else folder)
+
+
+_hide_frames()
+
+
 def _paths(*names: str) -> tuple[str, ...]:
     return tuple(path for path in (os.environ.get(name, "").strip() for name in names) if path)
 

@@ -425,8 +425,12 @@ class FunctionNode(_native.CallSite, Shared):
     def dispatch(
         self, thread_count: Any, vars: dict[str, Any] | None = None, command_encoder: Any = None, **kwargs: Any
     ) -> None:
-        """Runs the function as a raw kernel, without vectorisation."""
-        raw_dispatch(self, thread_count, vars or {}, command_encoder, kwargs)
+        """Runs the function as a raw kernel, without vectorisation.
+
+        thread_count: an int or up to three. vars: values of the module's globals by name. The function's arguments are
+        given by name.
+        """
+        raw_dispatch(self, thread_count, vars, command_encoder, kwargs)
 
     def _recorded(self) -> FunctionNode:
         """This node, for both passes of a call in torch's graph: what is asked at each dispatch is asked once, now."""

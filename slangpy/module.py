@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import os
 import time
@@ -20,12 +19,14 @@ from .compiler.cache import cache_of, digest
 from .compiler.kernel import check_own_code
 from .compiler.modules import inputs as module_inputs, portable
 from .compiler.modules.files import (
+    check_source,
     file_hash,
     find_file,
     imported_paths,
     load_path,
     load_source,
     load_text_modules,
+    naming_folders,
     text_modules,
 )
 from .compiler.modules.loaded import (
@@ -33,7 +34,6 @@ from .compiler.modules.loaded import (
     LoadedModule,
     callable_names,
     checked_options,
-    declared_names,
     foreign_links,
     hidden_names,
     new_session,
@@ -46,6 +46,7 @@ from .compiler.options import options_key
 from .compiler.package_files import library_hash, planner_hash
 from .compiler.progress import compiling
 from .function import FunctionCore, FunctionNode
+from .plan.declared import missing_name
 from .reflection import SlangProgramLayout, SlangType
 from .struct import Struct
 
@@ -142,6 +143,7 @@ class Module(Shared):
     ) -> Module:
         """Makes a module from text; `name` is its name in messages and for `import`. `defines`: macros for it and all
         that it imports, beside those of the device."""
+        check_source(name, source)
         module = Module.__new__(Module)
         module._setup(device, name, None, source or "\n", options, link, defines)  # no text: Module(SlangModule)
         return module._read()
@@ -171,7 +173,7 @@ class Module(Shared):
         if self._loaded is None:
             with _lock:
                 if self._loaded is None:
-                    with compiling(f"loading {self._stem}"):
+                    with compiling(f"loading {self._stem}"), naming_folders(self.device):
                         self._loaded = self._load()
         return self._loaded
 
@@ -367,7 +369,7 @@ class Module(Shared):
             if found is None and source_changed(self.device):
                 found = self._look_up(name)
             if found is None:
-                raise absent(lambda: self._missing(name))
+                raise absent(lambda: missing_name(self, name))
             self._names[name] = found
         return found
 
@@ -380,18 +382,6 @@ class Module(Shared):
         self._attributes.add(name)
         self.__dict__[name] = found  # from now on a plain attribute, which torch.compile can follow
         return found
-
-    def _missing(self, name: str) -> str:
-        names = declared_names(self._compiled.main)
-        if name in names:  # a namespace, a constant or a variable
-            return (
-                f"Module '{self._stem}' has no function or type named '{name}', which is a namespace, a variable or a constant; "
-                f"what is in a namespace is reached as module['{name}.function'], a variable is set by "
-                f"function.set({{'{name}': value}}), a constant by function.constants({{'{name}': value}})"
-            )
-        close = difflib.get_close_matches(name, names, 3)
-        hint = f"; did you mean {', '.join(close)}?" if close else ""
-        return f"Module '{self._stem}' has no function or type named '{name}'{hint}"
 
     def _look_up(self, name: str) -> Any:
         self._follow_compiler()

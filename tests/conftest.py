@@ -31,6 +31,7 @@ import durations
 import pytest
 
 os.environ.setdefault("SLANGPY_PROGRESS", "0")  # for child processes, whose stderr tests read
+os.environ.setdefault("SLANGPY_FULL_TRACEBACK", "1")
 # Mesa's software driver: most of its time went to making kernels fast that run once.
 os.environ.setdefault("GALLIVM_PERF", "nopt")
 

@@ -1,4 +1,4 @@
-"""Keyword arguments that a function does not take: the error says which it does."""
+"""Functions that users call first: errors name the keywords that there are, and end at the user's line."""
 
 from __future__ import annotations
 
@@ -7,17 +7,27 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from .. import _native
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def checked_keywords(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, whose TypeError for a keyword that it does not take names what is near, and all that there are."""
+    """`function`, whose TypeError for a keyword that it does not take names what is near, and all that there are.
+
+    Tracebacks of its errors end here, without the frames inside of the package."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True  # of pytest and IPython
+        if needs_device and args and isinstance(args[0], str):
+            raise TypeError(
+                f"{function.__name__}(): the first argument is the device, got a str; write "
+                f"{function.__name__}({', '.join(names[: code.co_argcount - len(function.__defaults__ or ())])})"
+            )
         if not kwargs.keys() <= known:
             unknown = next(name for name in kwargs if name not in known)
             near = difflib.get_close_matches(unknown, names, 1) or [name for name in names if unknown in name][:1]
@@ -25,7 +35,13 @@ def checked_keywords(function: Callable[P, R]) -> Callable[P, R]:
             raise TypeError(
                 f"{function.__name__}() got an unexpected keyword argument '{unknown}'{hint} It takes {', '.join(names)}"
             )
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if not _native._is_own_traceback(error.__traceback__):
+                raise
+            failure = error.with_traceback(None)
+        raise failure
 
-    known = frozenset(names)
+    known, needs_device = frozenset(names), names[:1] == ("device",)
     return checked

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._native import DeviceType, DiffPair, ValueRef
+from ..function import FunctionNode
 from ..plan.derive.gradients import flows
 from ..plan.records import Parameter, Placed, Value
 from ..pytorch.integration import is_torch_tensor
@@ -48,6 +49,11 @@ class Problem:
     """
 
     def __init__(self, node: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str) -> None:
+        if not isinstance(node, FunctionNode):
+            raise TypeError(
+                f"{what}: expected a function of a module, got a {type(node).__name__}; pass the function and its arguments, "
+                f"{what}(f, x), not what it returns, {what}(f(x))"
+            )
         if node.options.bwds or node.options.fwds:
             raise ValueError(
                 f"{what}: pass the function itself, not {node.label}.{'bwds' if node.options.bwds else 'fwds'}"

@@ -42,8 +42,14 @@ if TYPE_CHECKING:
 
 
 def device_type(name: str) -> DeviceType:
-    """The type that a name such as "cpu" stands for."""
-    found = DeviceType.__members__.get(name.lower())
+    """The type that a name such as "cpu" stands for, or "cuda:0" of torch, which is the first adapter."""
+    plain, colon, index = name.lower().partition(":")
+    found = DeviceType.__members__.get(plain)
+    if found is not None and colon and index != "0":
+        raise ValueError(
+            f"Device 'type': {name!r}: adapters are chosen by adapter_luid, such as "
+            f"create_device('{plain}', adapter_luid=Device.enumerate_adapters('{plain}')[{index or 0}].luid)"
+        )
     if found is None:
         known = ", ".join(f'"{known}"' for known in DeviceType.__members__)
         raise ValueError(f"Device 'type': {name!r} is no type of device; known: {known}")

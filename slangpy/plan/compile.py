@@ -22,6 +22,7 @@ from ..compiler.generated import generated_name, load_generated, with_bounds
 from ..compiler.kernel import root_layout
 from ..compiler.library import CORE, PARTS, load_library
 from ..compiler.modules import inputs as module_inputs
+from ..compiler.modules.facts import recursive_functions
 from ..compiler.modules.files import imports_of, load_text_modules
 from ..compiler.options import target_options
 from ..compiler.reports import report_step
@@ -212,8 +213,9 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
     hidden = re.search(r"'([^']+)' is not accessible", text)
     if hidden:
         return ResolveException(
-            f"{name}: '{hidden.group(1)}' is not public: a module that marks anything `public`, or has parts "
-            "(`implementing`), lets only what is public be called; write `public` before its declaration"
+            f"{name}: '{hidden.group(1)}' is not public: a module that begins with `module name;`, marks anything "
+            "`public`, or has parts (`implementing`) lets only what is public be called; write `public` before its "
+            "declaration, or leave `module name;` out"
         )
     if missing := _missing_modifier(name, text):
         return missing
@@ -231,6 +233,8 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"{name}: '{shared[0]}' is declared by the module and by slangpy's own library; give it another name or put "
             f"it into a namespace\n{text}"
         )
+    if "circularity" in text and (found := recursive_functions(program, short)):
+        return _recursion(name, found)
     path = _dump_failed(name, source)
     if not {"bwd_diff", "fwd_diff"}.isdisjoint(words_in(source)) and _INTERNAL.search(text):
         return KernelGenException(
@@ -241,6 +245,15 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"the list. The kernel is in {path}. Slang said:\n{text}"
         )
     return KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}")
+
+
+def _recursion(name: str, functions: list[tuple[str, int]]) -> Exception:
+    """What to say of functions, with their lines, that call themselves or each other."""
+    own = ", ".join(f"'{function}' (line {line})" for function, line in functions)
+    what = "call each other" if len(functions) > 1 else "calls itself"
+    return KernelGenException(
+        f"{name}: {own} {what}, and kernels have no recursion: write a loop, with an array for what is still to do"
+    )
 
 
 def _missing_modifier(name: str, text: str) -> Exception | None:

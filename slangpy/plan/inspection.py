@@ -6,6 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.modules.facts import TextFacts
+from .declared import declared, members_of
 from .resolve.target import Target, parameters_of
 
 if TYPE_CHECKING:
@@ -35,19 +36,7 @@ class OfInstance:
 def _declarations(core: FunctionCore) -> list[Any]:
     """Where the source declares a function: one entry for each overload."""
     owner = core.struct.full_name.split("<")[0].split(".") if core.struct is not None else []
-    return _declared(core.module, [*owner, core.name])
-
-
-def _declared(module: Any, path: list[str]) -> list[Any]:
-    """What a module declares by a path of names, in generics too."""
-    found = [module.device_module.module_decl]
-    for name in path:
-        found = [child for decl in found for child in _members(decl) if child.name == name]
-    return found
-
-
-def _members(decl: Any) -> list[Any]:
-    return (decl._inner or decl).children
+    return declared(core.module, [*owner, core.name])
 
 
 def _text(core: FunctionCore, path: str) -> str:
@@ -99,13 +88,13 @@ def overloads_of(core: FunctionCore) -> list[tuple[list[inspect.Parameter], str]
     for overload in target.overloads:
         defaults = {p.name: _default(p) for p in overload.parameters if p.has_default}
         parameters = []
-        for declared in parameters_of(target, overload):
-            io = "" if declared.io == "in" else f"{declared.io} "
-            default = defaults.get(declared.name, inspect.Parameter.empty)
+        for parameter in parameters_of(target, overload):
+            io = "" if parameter.io == "in" else f"{parameter.io} "
+            default = defaults.get(parameter.name, inspect.Parameter.empty)
             parameters.append(
                 inspect.Parameter(
-                    declared.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default,
-                    annotation=f"{io}{declared.type.full_name}",
+                    parameter.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default,
+                    annotation=f"{io}{parameter.type.full_name}",
                 )
             )  # fmt: skip
         result = getattr(overload, "return_type", None)
@@ -187,9 +176,9 @@ def _entry(entry: Any) -> str:
 def names_in(struct: Struct) -> list[str]:
     """Methods and nested types that the source declares, in extensions too."""
     path, kinds = struct.full_name.split("<")[0].split("."), ("func", "struct", "generic")
-    own = [child for decl in _declared(struct.module, path) for child in _members(decl)]
-    extensions = [decl for decl in _members(struct.module.device_module.module_decl) if not decl.name]
-    added = [child for decl in extensions for child in _members(decl)]  # Slang does not say to which type
+    own = [child for decl in declared(struct.module, path) for child in members_of(decl)]
+    extensions = [decl for decl in members_of(struct.module.device_module.module_decl) if not decl.name]
+    added = [child for decl in extensions for child in members_of(decl)]  # Slang does not say to which type
     names = {child.name for child in own if child.kind.name in kinds}
     names |= {child.name for child in added if child.kind.name in kinds and _is_method(struct, child.name)}
     return sorted(name for name in names if name and "$" not in name and not name.startswith("_spy_"))  # not ours

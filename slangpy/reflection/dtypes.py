@@ -34,7 +34,7 @@ __all__ = [
 
 _GRID = re.compile(r"^(\w+?)([1-4])(?:x([1-4]))?$")
 _ARRAY = re.compile(r"^(.*?)((?:\[\d+\])+)$")
-_NUMPY = re.compile(r"^(?:u?int(?:8|16|32|64)|float(?:16|32|64))$")
+_NUMPY = re.compile(r"^(?:u?int(?:8|16|32|64)|float(?:16|32|64)|[<>=|]?(?:[iu][1248]|f[248]|b1|[?]))$")
 _BUILT_IN = re.compile(r"^(?:vector<\w+,\d>|matrix<\w+,\d,\d>|\w+)(?:\[\d+\])*$")
 
 
@@ -190,7 +190,10 @@ def _find(device: Device, name: str, program_layout: Any) -> SlangType:
     if found is None and program_layout is not None:
         found = _program_of(program_layout).find_type_by_name(name)
     if found is None and _NUMPY.match(name):
-        return _find(device, scalar_name_of_numpy(np.dtype(name)) or "", program_layout)
+        dtype = np.dtype(name)
+        if not dtype.isnative:
+            raise ValueError(f"dtype: '{name}' has the other byte order than this machine; use '{dtype.newbyteorder('=').str}'")
+        return _find(device, scalar_name_of_numpy(dtype) or "", program_layout)
     if found is None:
         where = "is no built-in type" if program_layout is None else "does not exist in the given program"
         near = difflib.get_close_matches(name, SCALARS, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,19 @@ from ..plan.slang_text import slang_name
 from ..tensor import Tensor
 from .globals import apply_globals, put, write_named
 
+_OF_GROUPS = (
+    ". The number of a group is known to entry points only: write [shader(\"compute\")] [numthreads(32, 1, 1)] in front of the "
+    "function and `: SV_GroupID` behind that parameter, and the device gives it"
+)
 
-def dispatch(node: Any, thread_count: Any, vars: dict[str, Any], encoder: Any, arguments: dict[str, Any]) -> None:
+
+def dispatch(node: Any, thread_count: Any, vars: Any, encoder: Any, arguments: dict[str, Any]) -> None:
     """Runs `node` with one thread per `thread_count`, rounded up to whole groups."""
+    if vars is not None and not isinstance(vars, Mapping):
+        raise TypeError(
+            f"{node.label}: dispatch takes arguments by name, as in dispatch(thread_count, {_an_argument(node)}=...); "
+            f"behind the thread count it got a {type(vars).__name__}, where a dict of the module's globals may stand"
+        )
     threads = _thread_count(thread_count)
     source_changed(node.module.device)
     pipeline = _pipeline(node)
@@ -31,7 +42,7 @@ def dispatch(node: Any, thread_count: Any, vars: dict[str, Any], encoder: Any, a
     cursor = _native.ShaderCursor(root)
     apply_globals(node, cursor, layout)
     if vars:
-        write_named(node, cursor, vars, layout)
+        write_named(node, cursor, dict(vars), layout)
     keep = _write_arguments(node, cursor.find_entry_point(0), layout, arguments)
     used = pipeline.used_slots
     if used is not None:
@@ -56,6 +67,18 @@ def dispatch(node: Any, thread_count: Any, vars: dict[str, Any], encoder: Any, a
     del keep
 
 
+def _declared_names(node: Any) -> list[str]:
+    """The parameters of the function as its source has them."""
+    reflection = node.core.target().reflection
+    return [] if reflection is None or reflection.is_overloaded else [p.name for p in reflection.parameters]
+
+
+def _an_argument(node: Any) -> str:
+    """The name of the first parameter that a dispatch has to give; a stand-in where there is none."""
+    fields = _pipeline(node).layout.entry_point.fields
+    return fields[0]["name"] if fields else "name"
+
+
 def _write_arguments(node: Any, cursor: Any, layout: Any, arguments: dict[str, Any]) -> list[Any]:
     """Writes the parameters by name; returns temporaries that must live until the launch."""
     fields = {field["name"]: field["type"] for field in layout.entry_point.fields}
@@ -63,13 +86,15 @@ def _write_arguments(node: Any, cursor: Any, layout: Any, arguments: dict[str, A
     if missing:
         raise ValueError(
             f"{node.label}: dispatch needs a value for parameter '{missing[0]}'; the parameters are {', '.join(fields)}"
+            f"{_OF_GROUPS if 'group' in missing[0].lower() else ''}"
         )
     keep: list[Any] = []
     for name, value in arguments.items():
         if name not in fields:
             known = ", ".join(fields) or "none"
+            given = "that is given by the device: leave it out; " if name in _declared_names(node) else ""
             warnings.warn(
-                f"{node.label}: dispatch has no parameter '{name}'; the parameters are {known}",
+                f"{node.label}: dispatch has no parameter '{name}'; {given}the parameters are {known}",
                 RuntimeWarning,
                 stacklevel=4,
             )

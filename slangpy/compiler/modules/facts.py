@@ -84,6 +84,10 @@ class TextFacts:
         """The same of those that take a pack of parameters, `expand each T items`."""
         return self._facts.pack_functions(name)
 
+    def recursive_functions(self, name: str) -> list[tuple[str, int]]:
+        """Functions of a name, and those that they name, that call themselves, perhaps by way of others."""
+        return self._facts.recursive_functions(name)
+
     def reached_words(self, name: str) -> frozenset[str]:
         """The words in functions of a name and in those that they name; none where none has a body."""
         return frozenset(self._facts.reached_words(name))
@@ -170,11 +174,24 @@ def _with_own_lines(
     module: Any, name: str, find: Callable[[TextFacts, str], list[tuple[str, int]]]
 ) -> list[tuple[str, int]]:
     facts = facts_of(module)
-    if facts is None:
-        return []
+    return [] if facts is None else _own_lines(module._compiled, find(facts, _last_name(name)))
+
+
+def recursive_functions(loaded: Any, name: str) -> list[tuple[str, int]]:
+    """Functions that `name` reaches and that call themselves, perhaps by way of others, with their lines in their own
+    sources. loaded: a module's code."""
+    return _own_lines(loaded, known_facts_of(loaded).recursive_functions(_last_name(name)))
+
+
+def _last_name(name: str) -> str:
+    return name.rpartition(".")[2].rpartition("::")[2].partition("<")[0]
+
+
+def _own_lines(loaded: Any, functions: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Lines of all texts one behind the other as lines of the text that they are in."""
     found = []
-    for function, line in find(facts, name.rpartition(".")[2].rpartition("::")[2].partition("<")[0]):
-        for text in texts_of(module._compiled):
+    for function, line in functions:
+        for text in texts_of(loaded):
             lines = (text or "").count("\n") + 1
             if line <= lines:
                 break

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +67,45 @@ def find_file(device: Any, name: str) -> Path:
             path = Path(folder, candidate)
             if path.is_file():
                 return path.resolve()
-    tried = ", ".join(dict.fromkeys(str(Path(f)) for f in folders if f)) or name
+    if any(sign in name for sign in "{};\n"):
+        raise SlangCompileError(
+            "load_from_file: 'path' is Slang source, not the name of a file; write load_from_source(device, name, source)"
+        )
+    tried = shown_folders(folders) or name
     raise SlangCompileError(f'Failed to load slang module "{name}": no such file (looked in {tried})')
+
+
+def shown_folders(folders: Iterable[str]) -> str:
+    """Folders for a message: each once, and those that there are not are told."""
+    unique = dict.fromkeys(str(Path(folder)) for folder in folders if folder)
+    return ", ".join(folder if os.path.isdir(folder) else f"{folder} (does not exist)" for folder in unique)
+
+
+@contextmanager
+def naming_folders(device: Any) -> Iterator[None]:
+    """Adds the folders of the include path to the error of a module that imports what is not there."""
+    try:
+        yield
+    except CompilerDiedError:
+        raise
+    except SlangCompileError as error:
+        if "cannot open file '" not in str(error):
+            raise
+        folders = shown_folders([*include_paths(device), working_folder()])
+        raise SlangCompileError(f"{error}\nlooked in the folder of the file that imports it, {folders}") from None
+
+
+def check_source(name: Any, source: Any) -> None:
+    """For `load_from_source`: a name and a text that stand in each other's place, and a path in that of the text."""
+    for what, given in (("name", name), ("source", source)):
+        if not isinstance(given, str):
+            raise TypeError(f"load_from_source: '{what}' must be a str, got {given!r} ({type(given).__name__})")
+    if any(sign in name for sign in "{};\n") and not any(sign in source for sign in "{};"):
+        raise ValueError(
+            "load_from_source: 'name' holds Slang source and 'source' a name; write load_from_source(device, name, source)"
+        )
+    if source.endswith(".slang") and not any(sign in source for sign in "{};\n"):
+        raise ValueError(f"load_from_source: 'source' is the path '{source}'; write load_from_file(device, path)")
 
 
 def _calling_folder() -> list[str]:

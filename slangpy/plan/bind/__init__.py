@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from . import aggregate, array, custom, diffpair, generator, resource, scalar, tensor
+from . import aggregate, array, custom, diffpair, generator, names, resource, scalar, tensor
 from .base import Context, NoMatch, RankTooSmall, bind, candidates
 
 __all__ = ["Context", "NoMatch", "RankTooSmall", "bind", "candidates"]
 
-del aggregate, array, custom, diffpair, generator, resource, scalar, tensor
+del aggregate, array, custom, diffpair, generator, names, resource, scalar, tensor

@@ -16,6 +16,7 @@ from ...base.scalars import (
 )
 from ...reflection import SlangProgramLayout, SlangType
 from ..records import Binding, Value
+from ..slang_text import slang_name
 
 TENSOR = re.compile(r"^(I?)(RW|W|Atomic|)(Diff|)Tensor<(.*), ?(\d+)>$")
 TENSOR_NAME = re.compile(r"^I?(?:RW|W|Atomic|)(?:Diff|Primal|)Tensor$")
@@ -50,6 +51,7 @@ class Context:
     shape_dependent: bool = False  # on the sizes of containers as well as of lists
     module: Any = None
     function: str = ""
+    derives: bool = False  # for bwds or fwds
     list_dims: int = 0  # inside a list of dicts: dimensions that belong to the list, which no parameter consumes
 
     def find(self, name: str) -> SlangType | None:
@@ -68,9 +70,31 @@ def register(kinds: tuple[str, ...], bind_: Bind, candidates_: Candidates) -> No
 
 def bind(value: Value, type_: SlangType, context: Context) -> Binding:
     """How `value` is passed where one invocation receives `type_`."""
+    inner = optional_of(type_)
+    if inner is not None:
+        return _bind_optional(value, type_, inner, context)
     if value.kind not in _FAMILIES:
         raise NoMatch(f"{value.summary()} does not match slang type {type_.full_name}")
     return _FAMILIES[value.kind][0](value, type_, context)
+
+
+def optional_of(type_: SlangType) -> SlangType | None:
+    """T of Optional<T>; None for other types."""
+    name = type_.full_name
+    if not name.startswith("Optional<") or not name.endswith(">"):
+        return None
+    return type_.program.find_type_by_name(name[len("Optional<") : -1].strip())
+
+
+def _bind_optional(value: Value, type_: SlangType, inner: SlangType, context: Context) -> Binding:
+    """None, or a value of the inner type, which Slang converts at the call."""
+    if context.derives:
+        raise no_match(value, type_, "derivatives of functions with an Optional among their arguments are not available")
+    if context.writable or not context.reads:
+        raise no_match(value, type_, "the host cannot read an Optional that a function writes")
+    if value.kind == "none":
+        return Binding("literal", value, type_.full_name, type_, stored=f"{slang_name(type_.full_name)}(none)")
+    return bind(value, inner, context)
 
 
 def candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
@@ -115,8 +139,20 @@ def tensor_candidates(element: str, shape: tuple[int, ...], pattern: Any, contex
 
 
 def no_match(value: Value, type_: SlangType, hint: str = "") -> NoMatch:
-    text = f"{value.summary()} does not match slang type {display(type_)}"
+    text, hint = f"{value.summary()} does not match slang type {display(type_)}", hint or _hint_of(value, type_)
     return NoMatch(text + (f" ({hint})" if hint else ""))
+
+
+def _hint_of(value: Value, type_: SlangType) -> str:
+    """What to pass for a type that only few values fit; empty for all others."""
+    if type_.kind == "sampler_state":
+        return "make one with device.create_sampler()"
+    tensor = TENSOR.match(type_.full_name)
+    if tensor and value.kind in ("bool", "int", "float", "scalar"):
+        return f"pass an array or a Tensor with {tensor.group(5)} dimensions or more"
+    if type_.kind == "struct" and value.kind in ("list", "array") and type_.fields:
+        return f"pass a dict of its fields: {{{', '.join(f'{name!r}: ...' for name in type_.fields)}}}"
+    return ""
 
 
 def display(type_: SlangType) -> str:

@@ -183,10 +183,15 @@ def _dtype_hint(value: Value, element: str, target: str) -> str:
     if element not in SIZES or target not in SIZES:
         return f"element type {element}"
     text = f'element type {element}, expected {target}; f.convert("any") converts elements'
-    if value.kind != "array":
-        return text
+    return f"{text}, or pass {cast}" if (cast := _cast(value, target)) else text
+
+
+def _cast(value: Value, target: str) -> str:
+    """How to get an array with elements of a scalar type; empty for what is no array."""
+    if value.kind != "array" or target not in SIZES:
+        return ""
     how = f"to(torch.{SCALARS[target].torch})" if value.details.get("torch") else f"astype(np.{SCALARS[target].numpy})"
-    return f"{text}, or pass x.{how}"
+    return f"x.{how}"
 
 
 def _bind_resource(value: Value, type_: SlangType, context: Context, element: str) -> Binding:
@@ -213,7 +218,9 @@ def _bind_resource(value: Value, type_: SlangType, context: Context, element: st
     if "Texture" in name.partition("<")[0]:
         how = "device.create_texture(format=..., width=..., height=..., usage=TextureUsage.shader_resource, data=...)"
         raise no_match(value, type_, f"copy it into a texture: {how}")
-    raise no_match(value, type_, f"element type {element}" + (f", expected {wanted}" if wanted else ""))
+    expected = f", expected {wanted}" if wanted else ""
+    advice = f"; pass {cast}" if wanted and (cast := _cast(value, wanted)) else ""
+    raise no_match(value, type_, f"element type {element}{expected}{advice}")
 
 
 def container_candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:

@@ -10,13 +10,13 @@ from typing import Any
 
 from ...errors import BoundVariableException, ResolveException, UnmappedNone
 from ...reflection import SlangType
-from ..bind.base import TENSOR, split_element
+from ..bind.base import TENSOR, optional_of, split_element
 from ..records import Argument, Options, Resolved, Value
 from .bind import Attempt
 from .generic import try_overload
 from .maps import map_entry
 from .rank import best_of, by_position, by_sizes, by_slang, check_arrays, failure
-from .target import Target, parameters_of, place
+from .target import Declared, Target, parameters_of, place
 
 MARK = "; mark it [Differentiable] in the Slang source"
 KEYWORDS = ("_result", "_this", "_append_to", "_thread_count")
@@ -41,6 +41,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     found = [(o, a) for o, tries in attempts for a in tries if a.resolved is not None]
     sized = any(a.size_dependent for _, tries in attempts for a in tries)
     if not found:
+        _check_values(target, arguments, options, strict=True)
         if (options.bwds or options.fwds) and _none_differentiable(target, overloads, arguments, options):
             raise _not_differentiable(target)
         raise failure(attempts)
@@ -133,22 +134,54 @@ def _check_names(target: Target, arguments: tuple[Argument, ...]) -> None:
             raise ResolveException(f"No parameter named '{name}'; did you mean {close[0]}?")
 
 
-def _check_values(target: Target, arguments: tuple[Argument, ...], options: Options) -> None:
+def _check_values(target: Target, arguments: tuple[Argument, ...], options: Options, strict: bool = False) -> None:
+    """BoundVariableException for values that no parameter takes. strict: also for those that few take, None and text."""
+    declared = [parameters_of(target, overload) for overload in target.overloads] if strict else []
     try:
-        for argument in arguments:
-            _check_value(argument.value, argument.name or f"argument {argument.position}")
+        for index, argument in enumerate(arguments):
+            types = _types_at(declared, argument, index)
+            _check_value(argument.value, argument.name or f"argument {argument.position}", types, strict)
     except BoundVariableException:
         if (options.bwds or options.fwds) and _none_differentiable(target, target.overloads, arguments, options):
             raise _not_differentiable(target) from None
         raise
 
 
-def _check_value(value: Value, path: str) -> None:
-    if value.kind == "none":
+def _types_at(declared: list[list[Declared]], argument: Argument, index: int) -> list[SlangType]:
+    """The types of the parameter that an argument goes to, one for each overload."""
+    if argument.name is None:
+        return [parameters[index].type for parameters in declared if index < len(parameters)]
+    return [parameter.type for parameters in declared for parameter in parameters if parameter.name == argument.name]
+
+
+_NEAREST = {
+    "str": "a number", "complex": "a float2", "ndarray": "an array of numbers", "set": "a list", "frozenset": "a list",
+    "generator": "a list, list(values)", "map": "a list, list(values)", "filter": "a list, list(values)",
+    "zip": "a list, list(values)", "dict_values": "a list, list(values)", "dict_keys": "a list, list(values)",
+    "FunctionNode": "what the function returns when it is called", "type": "an instance of the class",
+    "Struct": "a value of the type, made by calling it, or a dict of its fields", "bytes": "an array, np.frombuffer(...)",
+}  # fmt: skip
+
+
+def _nearest(value: Value, types: list[SlangType]) -> str:
+    """What a call takes in the place of a value that it does not."""
+    kinds = {type_.kind for type_ in types}
+    if value.python_type == "str" and kinds == {"sampler_state"}:
+        return "a Sampler, device.create_sampler(...)"
+    if value.python_type == "str" and kinds == {"resource"}:
+        return f"what {types[0].full_name} stands for, such as a Texture, Buffer or Tensor"
+    return _NEAREST.get(value.python_type, "a number, list, dict, numpy array or Tensor")
+
+
+def _check_value(value: Value, path: str, types: list[SlangType], strict: bool) -> None:
+    kinds = {type_.kind for type_ in types}
+    if (value.kind == "none" and any(map(optional_of, types))) or (kinds == {"enum"} and "text" in value.details):
+        return  # fits, or the type says better why not
+    if value.kind == "none" and strict:
         raise BoundVariableException(f"{path}: Unsupported type None; leave the argument out or pass a value")
     if value.kind in ("value_ref", "diff_pair") and value.fields[0][1].kind == "none":
         return  # an output of any type
-    if value.kind == "unsupported":
+    if value.kind == "unsupported" and (strict or "text" not in value.details):
         reason = value.details.get("reason", "")
         if reason == "structured":
             raise BoundVariableException(
@@ -160,13 +193,12 @@ def _check_value(value: Value, path: str) -> None:
                 f"{path}: torch tensors are not accepted yet; pass tensor.numpy() or a slangpy.Tensor"
             )
         detail = f" with dtype {value.details['dtype']}" if reason == "dtype" and "dtype" in value.details else ""
-        nearest = {"str": "a number", "complex": "a float2", "ndarray": "an array of numbers", "set": "a list"}
         if reason == "dict keys":
             raise BoundVariableException(f"{path}: Unsupported type dict with keys that are not strings; use field names")
         raise BoundVariableException(
-            f"{path}: Unsupported type {value.python_type}{detail}; nearest supported: "
-            f"{nearest.get(value.python_type, 'a number, list, dict, numpy array or Tensor')}"
+            f"{path}: Unsupported type {value.python_type}{detail}; nearest supported: {_nearest(value, types)}"
         )
     for name, child in value.fields:
         step = "" if name is None or value.kind in ("value_ref", "diff_pair") else name
-        _check_value(child, path + (step if step.startswith("[") else f".{step}" if step else ""))
+        inner = [type_.fields[name].type for type_ in types if type_.kind == "struct" and name in type_.fields]
+        _check_value(child, path + (step if step.startswith("[") else f".{step}" if step else ""), inner, strict)

@@ -64,10 +64,10 @@ def _try_generic(
                 continue
             seen.add(signature)
         attempts.append(attempt)
-    return attempts or [Attempt(reason=_none_fits(choices, function.generic), size_dependent=context.size_dependent)]
+    return attempts or [Attempt(reason=_none_fits(target.name, choices, function.generic), size_dependent=context.size_dependent)]
 
 
-def _none_fits(choices: dict[str, list[SlangType]], generic: Any) -> str:
+def _none_fits(name: str, choices: dict[str, list[SlangType]], generic: Any) -> str:
     tried = itertools.islice(itertools.product(*choices.values()), 8)
     shown = ", ".join("(" + ", ".join(t.full_name for t in types) + ")" for types in tried)
     text = f"could not match the function signature; types tried: {shown}"
@@ -76,7 +76,9 @@ def _none_fits(choices: dict[str, list[SlangType]], generic: Any) -> str:
         for name in generic.type_parameters
         for constraint in generic.constraints(name)
     ]
-    return f"{text}; {', '.join(constraints)}" if constraints else text
+    text = f"{text}; {', '.join(constraints)}" if constraints else text
+    stated = ", ".join([*("float" for _ in generic.type_parameters), *("4" for _ in generic.value_parameters)])
+    return f"{text}; where arguments do not tell them all, name them: module['{name}<{stated}>']"
 
 
 def _open_hint(value: Value, type_: SlangType) -> str:

@@ -44,7 +44,10 @@ class Target:
         return name not in self.module._compiled.declared_names
 
     def context(self, options: Options, writable: bool = False) -> Context:
-        return Context(self.layout, options.convert or "none", writable, module=self.module, function=self.name)
+        return Context(
+            self.layout, options.convert or "none", writable, module=self.module, function=self.name,
+            derives=options.bwds or options.fwds,
+        )  # fmt: skip
 
 
 class Declared(NamedTuple):

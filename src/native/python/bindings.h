@@ -43,5 +43,9 @@ void register_error_translator();
 void install_wait_hooks();
 /// In a catch block of a slot that Python calls directly: makes the C++ exception Python's.
 void set_error_in_flight() noexcept;
+/// Of the error that is set: forgets the traceback if all of it lies in this package, so that the line of the user's
+/// that called it stands last.
+void hide_own_frames() noexcept;
+void bind_frames(nb::module_& m);
 
 } // namespace spy

@@ -119,6 +119,7 @@ void set_error_in_flight() noexcept
     } catch (const std::exception& error) {
         PyErr_SetString(PyExc_RuntimeError, error.what());
     }
+    hide_own_frames();
 }
 
 std::string short_text(nb::handle value) { return short_repr(value.ptr()); }
@@ -212,6 +213,7 @@ void bind_core(nb::module_& m)
                        "Base of the objects that native code and Python share.");
     bind_slang_layouts(m);
     bind_imports(m);
+    bind_frames(m);
 }
 
 } // namespace spy

@@ -1,5 +1,6 @@
 #include "slang/build.h"
 
+#include "slang/diagnostics.h"
 #include "slang/loop_advice.h"
 #include "slang/remote.h"
 #include "slang/quotes.h"
@@ -20,7 +21,7 @@ std::string clean_diagnostics(ISlangBlob* diagnostics)
             text.erase(at, noise.size());
     while (!text.empty() && (text.back() == '\n' || text.back() == '\0'))
         text.pop_back();
-    return text;
+    return with_few_candidates(text);
 }
 
 namespace {
@@ -70,7 +71,7 @@ void Build::check(bool failed, ISlangBlob* diagnostics, const std::string& title
     }
     if (text.empty())
         text = text_or_empty(slang::getLastInternalErrorMessage());
-    text += loop_advice(text, *state->files.get());
+    text += loop_advice(text, *state->files.get()) + semicolon_advice(text, *state->files.get());
     if (const std::string reason = unsupported_on_cpu(text); !reason.empty())
         fail_runtime(reason, "\n", text);
     fail(ErrorKind::slang_compile, title, text.empty() ? "" : ":\n", text);

@@ -165,8 +165,7 @@ std::vector<std::pair<std::string, size_t>> Facts::derived(std::string_view func
             attribute(*m_tree, node, "BackwardDerivative") == none;
         if (!is_derived || !is_wanted(*declared))
             continue;
-        const std::string_view before = std::string_view(m_text).substr(0, m_tree->begin(node));
-        found.emplace_back(declared->name, 1 + size_t(std::count(before.begin(), before.end(), '\n')));
+        found.emplace_back(declared->name, line_of(node));
     }
     return found;
 }

@@ -64,6 +64,8 @@ public:
     std::vector<std::pair<std::string, size_t>> unread_functions(std::string_view function) const;
     /// The same of those with a pack of parameters, `expand each T items`, whose derivatives Slang takes for zero.
     std::vector<std::pair<std::string, size_t>> pack_functions(std::string_view function) const;
+    /// Those of these that call themselves, perhaps by way of others: names, and their lines.
+    std::vector<std::pair<std::string, size_t>> recursive_functions(std::string_view function) const;
     /// All that functions of a name do with their parameter of that index, or with a field in it.
     unsigned view_uses(const std::string& function, size_t index, const Fields& fields) const;
     /// Names and types of what is `extern static const`.
@@ -85,6 +87,7 @@ private:
     std::vector<std::pair<std::string, size_t>> derived(std::string_view function, Wanted is_wanted) const;
     std::set<std::string_view> words_in(NodeId node) const;
     std::vector<std::string> calls_in(NodeId function) const;
+    size_t line_of(NodeId node) const; ///< from 1
     bool is_macro(std::string_view name) const { return m_macro_words.count(name) > 0; }
 
     std::string m_text;

@@ -101,8 +101,11 @@ ValueClass classify_native(PyTypeObject* type)
     if (is((PyObject*)&PyUnicode_Type) || is((PyObject*)&PyBytes_Type))
         return ValueClass::text_or_unsupported;
     if (nb::hasattr(handle, "__dlpack__") || nb::hasattr(handle, "__array_interface__") ||
-        nb::hasattr(handle, "__cuda_array_interface__") || (type->tp_as_buffer && type->tp_as_buffer->bf_getbuffer))
+        nb::hasattr(handle, "__cuda_array_interface__") || (type->tp_as_buffer && type->tp_as_buffer->bf_getbuffer) ||
+        nb::hasattr(handle, "__array__"))
         return ValueClass::foreign_array;
+    if (nb::hasattr(handle, "__dataclass_fields__"))
+        return ValueClass::dataclass;
     return ValueClass::text_or_unsupported;
 }
 

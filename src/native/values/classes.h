@@ -15,6 +15,7 @@ enum class ValueClass : uint8_t {
     math,
     sequence,
     dict,
+    dataclass,
     numpy,
     masked,
     tensor,

@@ -93,6 +93,10 @@ void bind_slang_facts(nb::module_& m)
             "pack_functions", [](const Facts& facts, const std::string& name) { return facts.pack_functions(name); },
             nb::arg("function"), "The same of those with a pack of parameters, whose derivatives Slang takes for zero.")
         .def(
+            "recursive_functions",
+            [](const Facts& facts, const std::string& name) { return facts.recursive_functions(name); },
+            nb::arg("function"), "Those of these that call themselves, perhaps by way of others.")
+        .def(
             "view_uses",
             [](const Facts& facts, const std::string& function, size_t index, const std::vector<std::string>& fields) {
                 return names_of(facts.view_uses(function, index, fields));

@@ -117,7 +117,10 @@ nb::object walk_foreign(Walk& w, PyObject* value)
             array = numpy_module.attr("asarray")(handle);
         else if (nb::hasattr(handle, "__dlpack__"))
             array = numpy_module.attr("from_dlpack")(handle);
-        else
+        else if (nb::hasattr(handle, "__array__")) { // may be a copy: what is written to it would be lost
+            array = numpy_module.attr("asarray")(handle).attr("view")();
+            array.attr("flags").attr("writeable") = false;
+        } else
             return walk_unsupported(w, value, "foreign");
     } catch (nb::python_error& error) {
         if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError) && !error.matches(PyExc_BufferError) &&

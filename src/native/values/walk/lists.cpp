@@ -104,7 +104,8 @@ bool flatten(Walk& w, PyObject* value, size_t depth, Leaf& leaf, std::vector<int
         if (entry.value_class == ValueClass::sequence) {
             if (!leaf.items.empty() && sizes.size() == depth + 1)
                 w.fail_bound("nested lists must have equal lengths: ", at.text(),
-                             " is a list, but earlier elements at the same depth are numbers");
+                             " is a list, but earlier elements at the same depth are numbers; a struct takes a dict of "
+                             "its fields");
             if (!flatten(w, item, depth + 1, leaf, sizes, at))
                 return false;
             continue;
@@ -118,7 +119,8 @@ bool flatten(Walk& w, PyObject* value, size_t depth, Leaf& leaf, std::vector<int
     return true;
 }
 
-/// The elements of a list, each object with get_this replaced by what it stands for (nested lists too).
+/// The elements of a list, each object with get_this, and each dataclass, replaced by what it stands for (nested lists
+/// too).
 nb::object plain_items(Walk& w, PyObject* value, int level = 0)
 {
     nb::list items;
@@ -131,7 +133,10 @@ nb::object plain_items(Walk& w, PyObject* value, int level = 0)
                 w.fail_bound("get_this() nested more than 64 levels deep");
             item = ask_this(w, item.ptr());
         }
-        if (class_of(item.ptr()).value_class == ValueClass::sequence)
+        const ValueClass found = class_of(item.ptr()).value_class;
+        if (found == ValueClass::dataclass)
+            item = fields_of(item.ptr());
+        if (found == ValueClass::sequence)
             item = plain_items(w, item.ptr(), level + 1);
         items.append(item);
     }

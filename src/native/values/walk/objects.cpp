@@ -65,6 +65,16 @@ nb::object walk_get_this(Walk& w, PyObject* value)
     return result;
 }
 
+nb::object fields_of(PyObject* value)
+{
+    nb::dict fields;
+    for (nb::handle field : nb::module_::import_("dataclasses").attr("fields")(nb::handle(value))) {
+        const nb::object name = field.attr("name");
+        fields[name] = nb::getattr(nb::handle(value), name);
+    }
+    return fields;
+}
+
 nb::object walk_custom(Walk& w, PyObject* value, const ClassEntry& entry)
 {
     w.put('c');

@@ -20,6 +20,7 @@ nb::object walk_as(Walk& w, PyObject* value, const ClassEntry& entry)
     case ValueClass::math: return walk_math(w, value, *entry.math);
     case ValueClass::sequence: return walk_sequence(w, value);
     case ValueClass::dict: return walk_dict(w, value);
+    case ValueClass::dataclass: return w.instead(value, walk_dict(w, w.hold(fields_of(value))));
     case ValueClass::numpy: return walk_numpy(w, value);
     case ValueClass::masked: return walk_masked(w, value);
     case ValueClass::tensor: return walk_tensor(w, value);
@@ -147,17 +148,27 @@ nb::object walk_simple(Walk& w, PyObject* value, ValueKind kind, char code)
     return w.describes ? w.described(value, kind, nb::dict(), w.last_leaf()) : w.plain(value);
 }
 
+/// Characters of a str that may name a value of an enum.
+constexpr Py_ssize_t longest_name = 128;
+
 nb::object walk_unsupported(Walk& w, PyObject* value, const char* reason)
 {
     w.put('U');
     w.signature.key.append(class_name(value));
     w.signature.key.append(reason);
     w.put('\0');
+    const bool is_text = PyUnicode_Check(value) && PyUnicode_GET_LENGTH(value) <= longest_name;
+    if (is_text) { // the name of an enum's value, which the kernel holds
+        w.signature.key.append(text_of(value));
+        w.put('\0');
+    }
     w.add_leaf(ValueKind::unsupported, value);
     if (!w.describes)
         return w.plain(value);
     nb::dict details;
     details["reason"] = reason;
+    if (is_text)
+        details["text"] = nb::borrow(value);
     if (is_numpy_array(value))
         details["dtype"] = nb::str(nb::handle(value).attr("dtype"));
     return w.described(value, ValueKind::unsupported, details, w.last_leaf());

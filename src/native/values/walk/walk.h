@@ -138,6 +138,8 @@ nb::object walk_torch_pair(Walk& w, PyObject* value);
 
 // --- dicts and lists (lists.cpp), objects that stand for a value (objects.cpp)
 nb::object walk_dict(Walk& w, PyObject* value);
+/// The fields of an instance of a dataclass by name.
+nb::object fields_of(PyObject* value);
 nb::object walk_sequence(Walk& w, PyObject* value);
 /// A list of dicts with equal fields as one dict of lists (nested lists of dicts too); null where elements are no
 /// dicts. Objects with get_this must have been replaced (`plain_items`).
