@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -66,15 +67,26 @@ def _arrays(count: int, *shape: int) -> list[np.ndarray]:
     return [((rng.random(shape) * 0.9 / count) + 0.05 + 0.3 * i) for i in range(count)]
 
 
+@cache
+def load(device: spy.Device) -> spy.Module:
+    return spy.Module.load_from_source(device, "core_functions", SOURCE)
+
+
 @pytest.fixture
 def module(device: spy.Device) -> spy.Module:
-    return spy.Module.load_from_source(device, "core_functions", SOURCE)
+    return load(device)
 
 
 def _close(got: Any, expected: Any, name: str, tolerance: float = 2e-5) -> None:
     np.testing.assert_allclose(np.asarray(got, np.float64), expected, tolerance, 2e-6, err_msg=name)
 
 
+def _tolerance(device: spy.Device, name: str) -> float:
+    loose = name in ("acos", "asin") and device.info.type == spy.DeviceType.vulkan  # as precise as Vulkan asks
+    return 1e-3 if loose else 2e-5
+
+
+@pytest.mark.one
 @pytest.mark.parametrize("name", NUMBERS)
 def test_arrays(module: spy.Module, name: str) -> None:
     """Each function's values, in float and, where all devices have it, in double."""
@@ -83,13 +95,42 @@ def test_arrays(module: spy.Module, name: str) -> None:
     single = [v.astype(np.float32) for v in values]
     expected = function(*[v.astype(np.float64) for v in single])
     node = getattr(module, name)
-    loose = name in ("acos", "asin") and module.device.info.type == spy.DeviceType.vulkan  # as precise as Vulkan asks
-    tolerance = 1e-3 if loose else 2e-5
-    _close(node(*single, _result="numpy"), expected, name, tolerance)
+    _close(node(*single, _result="numpy"), expected, name, _tolerance(module.device, name))
     if name in DOUBLES:
         doubles = node(*values, _result="numpy")
         assert doubles.dtype == (np.int32 if name == "sign" else np.float64)
         _close(doubles, function(*values), name, 1e-12)
+
+
+TYPES = {"float": np.float32, "double": np.float64, "float3": np.float32}
+OF_TYPE: dict[str, dict[str, tuple[Callable[..., Any], int]]] = {
+    "float": NUMBERS,
+    "double": {name: NUMBERS[name] for name in NUMBERS if name in DOUBLES},
+    "float3": VECTORS,
+}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_all_at_once(device: spy.Device, kind: str) -> None:
+    """The values on each device, of a function that calls them all."""
+    table, shape = OF_TYPE[kind], (7, 3) if kind == "float3" else (20,)
+    lines, results = "", []
+    for i, (name, (function, count)) in enumerate(table.items()):
+        values = [v.astype(TYPES[kind]).astype(np.float64) for v in _arrays(count, *shape)]
+        results.append(function(*values))
+        arguments = ", ".join(f"{letter}{count}" for letter in "xyz"[:count])
+        lines += f"    r{i} = {name}({arguments});\n"
+    inputs = [f"{letter}{count}" for count in (1, 2, 3) for letter in "xyz"[:count]]
+    scalar = kind.rstrip("3")
+    outputs = [kind if result.shape == shape else scalar for result in results]
+    parameters = [f"{kind} {name}" for name in inputs] + [f"out {type_} r{i}" for i, type_ in enumerate(outputs)]
+    text = f"void all({', '.join(parameters)})\n{{\n{lines}}}"
+    arrays = [v.astype(TYPES[kind]) for count in (1, 2, 3) for v in _arrays(count, *shape)]
+    tensors = [spy.Tensor.from_numpy(device, v, target_slang_dtype=kind) for v in arrays]
+    found = [spy.Tensor.zeros(device, shape[:1], type_) for type_ in outputs]
+    spy.Module.load_from_source(device, f"all_functions_of_{kind}", text).all(*tensors, *found)
+    for name, result, out in zip(table, results, found, strict=True):
+        _close(out.to_numpy(), result, name, 1e-12 if kind == "double" else _tolerance(device, name))
 
 
 @pytest.mark.parametrize("name", gate(NUMBERS, lambda name: name in ("abs", "sign", "log", "atan2", "step", "clamp")))
@@ -125,6 +166,7 @@ def test_integers_stay_integers(module: spy.Module, name: str) -> None:
     assert number == function(*values)[1, 1]
 
 
+@pytest.mark.one
 @pytest.mark.parametrize("name", VECTORS)
 def test_arrays_of_vectors(module: spy.Module, name: str) -> None:
     function, count = VECTORS[name]
@@ -158,8 +200,18 @@ def test_products_of_matrices(module: spy.Module) -> None:
     assert module.determinant(m) == -2
 
 
-@pytest.mark.parametrize("name", ["sin", "exp", "sqrt", "max", "pow", "lerp", "dot", "normalize", "length", "cross"])
+@pytest.mark.parametrize("name", ["max", "pow", "cross"])
 def test_gradients(module: spy.Module, name: str) -> None:
+    check_gradients_of(module, name)
+
+
+@pytest.mark.one
+@pytest.mark.parametrize("name", ["sin", "exp", "sqrt", "lerp", "dot", "normalize", "length"])
+def test_gradients_of_others(module: spy.Module, name: str) -> None:
+    check_gradients_of(module, name)
+
+
+def check_gradients_of(module: spy.Module, name: str) -> None:
     torch = pytest.importorskip("torch")
     functions: dict[str, Any] = {
         "max": torch.maximum, "dot": lambda u, v: (u * v).sum(-1), "length": lambda u: u.norm(dim=-1),

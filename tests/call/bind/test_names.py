@@ -72,19 +72,26 @@ def test_all_names(device: spy.Device) -> None:
 
 @pytest.mark.one
 def test_all_names_of_structs(device: spy.Device) -> None:
+    """Each as the type of a parameter of one function, and with a method; test_structs has some alone."""
     names = [n for n in NAMES if n != "min"]
-    m = source(
-        device,
-        "names_all_structs",
-        "\n".join(STRUCT.replace("NAME", n).replace(" moved(", f" moved_{i}(") for i, n in enumerate(names)),
-    )
-    for i, name in enumerate(names):
-        v, y = tensor(device, 3).with_grads(), tensor(device, 3).with_grads()
-        y.grad.copy_from_numpy(np.ones(3, np.float32))
-        m[name].scaled.bwds({"v": v, "w": [1, 2]}, 5.0, _result=y)
-        assert plain(v.grad) == [5, 5, 5]
-        moved = m[f"moved_{i}"]({"v": array(3), "w": [1, 2]}, 2.0, _result="numpy")
-        assert plain(moved["v"]) == [2, 3, 4]
+    text = "\n".join(STRUCT.replace("NAME", n).replace(" moved(", f" moved_{i}(") for i, n in enumerate(names))
+    parameters = ", ".join(f"{n} v{i}" for i, n in enumerate(names))
+    scaled = " + ".join(f"{i + 1} * v{i}.scaled(y)" for i in range(len(names)))
+    outs = ", ".join(f"out {n} r{i}" for i, n in enumerate(names))
+    moved = " ".join(f"r{i} = moved_{i}(v{i}, y + {i});" for i in range(len(names)))
+    text += f"""
+[Differentiable] float all_scaled({parameters}, float y) {{ return {scaled}; }}
+void all_moved({parameters}, float y, {outs}) {{ {moved} }}"""
+    m = source(device, "names_all_structs", text)
+    vs = [tensor(device, 3).with_grads() for _ in names]
+    y = tensor(device, 3).with_grads()
+    y.grad.copy_from_numpy(np.ones(3, np.float32))
+    given = [{"v": v, "w": [1, 2]} for v in vs]
+    m.all_scaled.bwds(*given, 5.0, _result=y)
+    assert [plain(v.grad) for v in vs] == [[5 * (i + 1)] * 3 for i in range(len(names))]
+    results = [{"v": tensor(device, 3), "w": spy.Tensor.zeros(device, (3,), "float2")} for _ in names]
+    m.all_moved(*given, 2.0, *results)
+    assert [plain(r["v"]) for r in results] == [[2 + i, 3 + i, 4 + i] for i in range(len(names))]
 
 
 @pytest.mark.parametrize("name", of_each(*NAMES))

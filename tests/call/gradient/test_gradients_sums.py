@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from gradcheck import check, load, seeded, tensor, with_grad
@@ -10,6 +12,7 @@ import slangpy as spy
 
 pytestmark = pytest.mark.needs_kernels
 RNG = np.random.default_rng(11)
+SOFTWARE = spy.Feature.software_device
 
 
 @pytest.fixture
@@ -18,7 +21,7 @@ def m(device):
 
 
 def size_for(device):
-    return 2**20 if device.info.type == spy.DeviceType.vulkan else 2**24
+    return 2**18 if device.info.type == spy.DeviceType.vulkan else 2**24
 
 
 @pytest.mark.parametrize("kind", ["random", "constant"])
@@ -173,9 +176,14 @@ struct Mixed : IDifferentiable { half a; float b; half3 c; double d; half2 e[2];
 """
 
 
+@cache
+def load_halves(device):
+    return spy.Module.load_from_source(device, "gradient_sums_halves", HALVES)
+
+
 @pytest.fixture
 def halves(device):
-    return spy.Module.load_from_source(device, "gradient_sums_halves", HALVES)
+    return load_halves(device)
 
 
 @pytest.mark.parametrize("n", [33, 300_001])
@@ -190,6 +198,8 @@ def halves(device):
 )  # fmt: skip
 def test_broadcast_half_of_many_groups(device, halves, name, element, shape, result, n):
     """Sums of all groups in float32, rounded once: the first 64 groups alone are beyond where half still counts."""
+    if n > 33 and name != "scalar" and device.info.type is spy.DeviceType.vulkan and device.has_feature(SOFTWARE):
+        n = 50_001  # 196 groups
     seed = np.full((n, *result), 0.001, np.float16)
     x = RNG.random(n).astype(np.float16)
     values = np.ones(shape, np.float16)
@@ -246,7 +256,7 @@ def test_half_pair(device, halves):
 @pytest.mark.parametrize("shape", [(1,), (3,)])
 def test_broadcast_struct_with_halves(device, halves, shape):
     """Each part in its own precision: halves as float32 sums of all groups, rounded once."""
-    call = (200_000,) if shape == (1,) else (60_000, 3)
+    call = (50_000,) if shape == (1,) else (20_000, 3)
     x = RNG.random(call).astype(np.float32) * 0.01
     v = spy.Tensor.zeros(device, shape, halves.Mixed).with_grads()
     halves.mixed.bwds(v, tensor(device, x), _result=seeded(device, np.ones(call)))
