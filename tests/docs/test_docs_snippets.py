@@ -34,9 +34,10 @@ def same(printed: str, shown: str) -> bool:
 
 PAGES = {
     "gradients": None,
-    **{f"guide/{path.stem}": None for path in sorted((DOCS / "guide").glob("*.md"))},
+    **{f"{folder}/{path.stem}": None for folder in ("guide", "reference") for path in sorted((DOCS / folder).glob("*.md"))},
     "handles": None,
     "images": "OpenImageIO",
+    "index": None,
     "jax": "jax",
     "kernels": None,
     "migrating-from-slangtorch": "torch",

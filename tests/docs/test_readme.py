@@ -43,5 +43,4 @@ def test_links() -> None:
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
-            if not target.removeprefix("../").startswith("gallery/"):  # pictures that are made with the site
-                assert (path.parent / target).exists(), f"{path.name} links to {target}"
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"

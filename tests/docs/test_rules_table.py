@@ -11,7 +11,7 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 pytestmark = pytest.mark.null
 
 
-@pytest.mark.parametrize("name", ["rules_table", "performance_table"])
+@pytest.mark.parametrize("name", ["rules_table", "performance_table", "gallery_table"])
 def test_the_table_is_current(name: str) -> None:
     spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
     assert spec is not None and spec.loader is not None
