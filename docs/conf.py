@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 
 from sphinx.application import Sphinx
 from sphinx.domains.python import ObjectEntry, PythonDomain
@@ -29,7 +30,10 @@ pygments_dark_style = "github-dark"
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "attrs_block"]
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 110
+toc_object_entries_show_parents = "hide"
 autodoc_preserve_defaults = True  # flags have no repr that autodoc knows
 autodoc_class_signature = "separated"
 autodoc_default_options = {"members": True, "undoc-members": True, "exclude-members": "__new__"}
@@ -52,5 +56,11 @@ class Names(PythonDomain):
         return found if len(found) == 1 else []
 
 
+def keep_underscores(app: Sphinx, what: str, name: str, found: object, options: object, lines: list[str]) -> None:
+    """Names of parameters such as `from_` are no links."""
+    lines[:] = [re.sub(r"(?<![\w`])([a-z]\w*)_(?=[\s.,)])", r"\1\\_", line) for line in lines]
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("autodoc-process-docstring", keep_underscores)
     app.add_domain(Names, override=True)

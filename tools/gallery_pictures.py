@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import resource
 import subprocess
 import sys
@@ -97,7 +96,7 @@ def keep(seconds: dict[str, float]) -> None:
     """Replaces the figures of these pictures."""
     record = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {"programs": {}}
     for name, took in seconds.items():
-        record["programs"][name] = {"command": "python " + " ".join(EXAMPLES[name]), "processor_seconds": took, "machine": platform.machine()}
+        record["programs"][name] = {"command": "python " + " ".join(EXAMPLES[name]), "processor_seconds": took}
     RESULTS.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 

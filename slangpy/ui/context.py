@@ -42,6 +42,7 @@ class Context:
 
     @property
     def device(self) -> Any:
+        """The device that draws."""
         return self._device
 
     @property
