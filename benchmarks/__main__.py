@@ -177,7 +177,7 @@ def chosen(known: dict[str, Any], only: str) -> dict[str, Any]:
 
 
 def table(results: dict[str, Any]) -> str:
-    """Markdown for docs/performance.md."""
+    """The figures as Markdown."""
     about = results["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     lines = [

@@ -1,70 +1,66 @@
-"""The documentation site: `sphinx-build -W docs build/docs`. Pictures of the gallery are made by the examples."""
+"""The documentation site: `sphinx-build -W docs build/docs`, with the package and its extra `docs`."""
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
+import builtins
+import re
+
+from sphinx.application import Sphinx
+from sphinx.domains.python import ObjectEntry, PythonDomain
+from sphinx.environment import BuildEnvironment
 
 import slangpy
-
-DOCS = Path(__file__).parent
-EXAMPLES = DOCS.parent / "examples"
 
 project = "slangpy"
 author = "the slangpy developers"
 release = version = slangpy.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-exclude_patterns = ["gallery"]
 html_theme = "furo"
 html_title = f"slangpy {release}"
-html_static_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "sidebar_hide_name": False,
+    "light_css_variables": {"color-brand-primary": "#0b63ce", "color-brand-content": "#0b63ce"},
+    "dark_css_variables": {"color-brand-primary": "#7ab5ff", "color-brand-content": "#7ab5ff"},
+}
+html_copy_source = False
+pygments_style = "friendly"
+pygments_dark_style = "github-dark"
 myst_heading_anchors = 4
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "attrs_block"]
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 110
+toc_object_entries_show_parents = "hide"
 autodoc_preserve_defaults = True  # flags have no repr that autodoc knows
 autodoc_class_signature = "separated"
+autodoc_default_options = {"members": True, "undoc-members": True, "exclude-members": "__new__"}
 highlight_language = "python"
 default_role = "code"  # docstrings use single backticks for code
 copyright = author
 # Text blocks show output; links to sources of the repository are no pages of the site.
 suppress_warnings = ["myst.xref_missing", "misc.highlighting_failure"]
 
-PICTURES = {
-    "polynomial.png": ["01_polynomial/polynomial.py", "--device", "cpu", "--plot", "{folder}/polynomial.png"],
-    "splatting.png": ["05_torch_splatting/torch_splatting.py", "--out", "{folder}"],
-    "mlp.png": ["06_torch_mlp/torch_mlp.py", "--out", "{folder}"],
-    "torus.png": ["09_render/render.py", "--out", "{folder}"],
-    "fit_mesh.png": ["10_fit_mesh/fit_mesh.py", "--out", "{folder}"],
-    "path_tracer.png": ["11_path_tracer/path_tracer.py", "--device", "cpu", "--out", "{folder}"],
-    "fit_relief.png": ["12_fit_relief/fit_relief.py", "--out", "{folder}"],
-}
-"""Of the gallery, by the example that makes each. Those of torch are left out where it is not installed."""
-OF_TORCH = ("splatting.png", "mlp.png", "fit_relief.png")
-DRAWN = ("torus.png", "fit_mesh.png")
-"""These need Vulkan (and torch); elsewhere the pictures of `docs/images` stand in."""
+
+class Names(PythonDomain):
+    """Links from signatures go to what they mean: not from `bool` to a member of an enumeration with that name."""
+
+    def find_obj(
+        self, env: BuildEnvironment, modname: str | None, classname: str | None, name: str, type: str | None, searchmode: int = 0
+    ) -> list[tuple[str, ObjectEntry]]:
+        if name in vars(builtins):
+            return []
+        found = super().find_obj(env, modname, classname, name, type, searchmode)
+        return found if len(found) == 1 else []
 
 
-def can_draw() -> bool:
-    return bool(slangpy.Device.enumerate_adapters(slangpy.DeviceType.vulkan)) and bool(importlib.util.find_spec("torch"))
+def keep_underscores(app: Sphinx, what: str, name: str, found: object, options: object, lines: list[str]) -> None:
+    """Names of parameters such as `from_` are no links."""
+    lines[:] = [re.sub(r"(?<![\w`])([a-z]\w*)_(?=[\s.,)])", r"\1\\_", line) for line in lines]
 
 
-def make_pictures(app: Any) -> None:
-    folder = DOCS / "gallery"
-    folder.mkdir(exist_ok=True)
-    for name, (script, *arguments) in PICTURES.items():
-        if (folder / name).exists() or (name in OF_TORCH and importlib.util.find_spec("torch") is None):
-            continue
-        if name in DRAWN and not can_draw():
-            shutil.copy(DOCS / "images" / name, folder / name)
-            continue
-        given = [argument.format(folder=folder) for argument in arguments]
-        subprocess.run([sys.executable, str(EXAMPLES / script), *given], check=True, stdout=subprocess.DEVNULL)
-
-
-def setup(app: Any) -> None:
-    app.connect("builder-inited", make_pictures)
+def setup(app: Sphinx) -> None:
+    app.connect("autodoc-process-docstring", keep_underscores)
+    app.add_domain(Names, override=True)

@@ -162,6 +162,7 @@ class FunctionNode(_native.CallSite, Shared):
 
     @staticmethod
     def of(module: Any, core: FunctionCore) -> FunctionNode:
+        """The function of that module, without modifiers."""
         return FunctionNode(module, core)
 
     def _setup(
@@ -202,6 +203,7 @@ class FunctionNode(_native.CallSite, Shared):
     # --- identity
     @property
     def name(self) -> str:
+        """Name in the source."""
         return self.core.name
 
     @property
@@ -211,6 +213,7 @@ class FunctionNode(_native.CallSite, Shared):
 
     @property
     def root(self) -> FunctionNode:
+        """The function without modifiers."""
         node = self
         while node.parent is not None:
             node = node.parent
@@ -232,9 +235,11 @@ class FunctionNode(_native.CallSite, Shared):
         return node
 
     def as_func(self) -> FunctionNode:
+        """This function."""
         return self
 
     def as_struct(self) -> Any:
+        """Raises ValueError: a function is no struct."""
         raise ValueError("Cannot convert a function to a struct")
 
     def __repr__(self) -> str:

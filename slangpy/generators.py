@@ -142,18 +142,22 @@ class GridArg(_Made):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Sizes of the grid; -1 takes that of the call."""
         return self._shape
 
     @property
     def offset(self) -> tuple[int, ...]:
+        """What is added to each coordinate."""
         return self._offset
 
     @property
     def stride(self) -> tuple[int, ...]:
+        """What each coordinate is multiplied by."""
         return self._stride
 
     @property
     def dims(self) -> int:
+        """Number of dimensions."""
         return len(self._shape)
 
 

@@ -41,6 +41,7 @@ class InstanceList:
 
     @property
     def data(self) -> Any:
+        """The fields by name, as they were given."""
         return self._data
 
     def set_data(self, data: Any) -> None:
@@ -72,9 +73,11 @@ class InstanceList:
 
     # --- what calls use
     def get_this(self) -> Any:
+        """What calls take for the list: the fields as a dict."""
         return self._data
 
     def update_this(self, value: Any) -> None:
+        """Takes back what a call wrote."""
         object.__setattr__(self, "_data", value)
 
     # --- fields and methods
@@ -152,10 +155,12 @@ class InstanceTensor(InstanceList):
 
     @property
     def tensor(self) -> Tensor:
+        """The tensor of structs."""
         return self._data
 
     @property
     def shape(self) -> Any:
+        """Sizes of its dimensions."""
         return self._data.shape
 
     def __len__(self) -> int:
@@ -174,6 +179,7 @@ class InstanceTensor(InstanceList):
         return self._data.to_numpy(**kwargs)
 
     def copy_from_numpy(self, array: Any) -> None:
+        """Fills it from an array; see `Tensor.copy_from_numpy`."""
         self._data.copy_from_numpy(array)
 
     def _repr_html_(self) -> str | None:

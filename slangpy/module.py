@@ -409,6 +409,7 @@ class Module(Shared):
         return Struct(self, type_) if type_ is not None else None
 
     def require_struct(self, name: str) -> Struct:
+        """The struct of that name. ValueError where there is none."""
         found = self.find_struct(name)
         if found is None:
             raise ValueError(f"Could not find struct '{name}'")
@@ -420,6 +421,7 @@ class Module(Shared):
         return FunctionNode.of(self, FunctionCore(self, name)) if reflection is not None else None
 
     def require_function(self, name: str) -> FunctionNode:
+        """The function of that name. ValueError where there is none."""
         found = self.find_function(name)
         if found is None:
             raise ValueError(f"Could not find function '{name}'")

@@ -33,78 +33,97 @@ class Struct(Shared):
 
     @property
     def struct(self) -> SlangType:
+        """The type, as reflection sees it."""
         return self.type
 
     @property
     def name(self) -> str:
+        """Name without generic arguments."""
         return self.type.name
 
     @property
     def full_name(self) -> str:
+        """Name with generic arguments."""
         return self.type.full_name
 
     @property
     def fields(self) -> dict[str, Any]:
+        """Fields by name."""
         return self.type.fields
 
     @property
     def shape(self) -> Shape:
+        """Sizes of an array or vector; empty for a struct."""
         return self.type.shape
 
     @property
     def num_dims(self) -> int:
+        """Number of those sizes."""
         return self.type.num_dims
 
     @property
     def element_type(self) -> Struct | None:
+        """Type of an element; of a struct the struct itself."""
         element = self.type.element_type
         return None if element is None else Struct(self.module, element)
 
     @property
     def differentiable(self) -> bool:
+        """Whether the type is IDifferentiable."""
         return self.type.differentiable
 
     @property
     def derivative(self) -> Struct | None:
+        """Type of its derivative."""
         derivative = self.type.derivative
         return None if derivative is None else Struct(self.module, derivative)
 
     @property
     def is_generic(self) -> bool:
+        """Whether generic arguments are missing."""
         return self.type.is_generic
 
     @property
     def buffer_layout(self) -> Any:
+        """Offsets and sizes in a buffer."""
         return self.type.buffer_layout
 
     @property
     def uniform_layout(self) -> Any:
+        """Offsets and sizes among uniforms."""
         return self.type.uniform_layout
 
     @property
     def type_reflection(self) -> Any:
+        """The compiler's own reflection of the type."""
         return self.type.type_reflection
 
     @property
     def vector_type_name(self) -> str:
+        """Name of the vector type of that many components."""
         return self.type.full_name
 
     @property
     def device(self) -> Any:
+        """The device of its module."""
         return self.module.device
 
     @property
     def session(self) -> Any:
+        """The session that loaded its module."""
         return self.module.session
 
     @property
     def device_module(self) -> Any:
+        """The compiler's module."""
         return self.module.device_module
 
     def as_struct(self) -> Struct:
+        """This struct."""
         return self
 
     def as_func(self) -> FunctionNode:
+        """Raises ValueError: a struct is no function."""
         raise ValueError("Cannot convert a struct to a function")
 
     def _find_method(self, name: str) -> FunctionNode | None:

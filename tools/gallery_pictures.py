@@ -1,13 +1,19 @@
-"""Makes pictures of docs/images that are of panels: of the viewer and of the widgets. No window and no display is needed.
+"""Makes the pictures of the gallery, by the examples and by panels, and keeps what they took. No window, no display is needed.
 
-    python tools/gallery_pictures.py [FOLDER]
+    python tools/gallery_pictures.py [--only torus,widgets] [--folder docs/images]
 
-Needs Vulkan and the extra `ui`. The default folder is docs/images.
+Needs Vulkan, torch, matplotlib and the extra `ui`. The seconds go to benchmarks/results/gallery.json: of the processor, for the
+whole program, compiling included. `python tools/gallery_table.py` then puts them on the page.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +22,18 @@ import slangpy as spy
 from slangpy.tools.view import Viewer
 
 ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "gallery.json"
+EXAMPLES = {
+    "polynomial": ("polynomial.py", "--device", "cpu", "--plot", "polynomial.png"),
+    "splatting": ("torch_splatting.py", "--compare", "0"),
+    "mlp": ("torch_mlp.py",),
+    "torus": ("render.py",),
+    "fit_mesh": ("fit_mesh.py",),
+    "path_tracer": ("path_tracer.py", "--device", "cpu", "--size", "384", "--samples", "128"),
+    "fit_relief": ("fit_relief.py",),
+    "rings": ("-m", "slangpy", "view", "rings.slang", "-d", "cpu", "--size", "384x384", "--set", "tint=0.25,0.6,1", "--save", "rings.png"),
+}
+"""The arguments of Python that make each picture; files are looked for in the folders of examples."""
 FRAMES = 3
 """ImGui knows sizes of windows only after the first."""
 
@@ -62,13 +80,40 @@ def draw_widgets(device: spy.Device, path: Path) -> None:
     draw(device, path, (400, 330), record)
 
 
+def run_example(name: str, folder: Path) -> float:
+    """Seconds of the processor."""
+    words = [str(next((ROOT / "examples").glob(f"*/{word}"), word)) for word in EXAMPLES[name]]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with tempfile.TemporaryDirectory() as work:
+        subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL, cwd=work)
+        (folder / f"{name}.png").write_bytes((Path(work) / f"{name}.png").read_bytes())
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(folder / f"{name}.png")
+    return round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1)
+
+
+def keep(seconds: dict[str, float]) -> None:
+    """Replaces the figures of these pictures."""
+    record = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {"programs": {}}
+    for name, took in seconds.items():
+        record["programs"][name] = {"command": "python " + " ".join(EXAMPLES[name]), "processor_seconds": took}
+    RESULTS.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "docs" / "images")
-    folder = parser.parse_args().folder
-    device = spy.create_device("vulkan")
-    draw_viewer(device, folder / "viewer.png")
-    draw_widgets(device, folder / "widgets.png")
+    parser.add_argument("--folder", type=Path, default=ROOT / "docs" / "images")
+    parser.add_argument("--only", default="", help="names of pictures, by comma")
+    options = parser.parse_args()
+    panels = {"viewer": draw_viewer, "widgets": draw_widgets}
+    wanted = [name for name in options.only.split(",") if name] or [*EXAMPLES, *panels]
+    unknown = sorted({*wanted} - {*EXAMPLES, *panels})
+    if unknown:
+        parser.error(f"no such picture: {', '.join(unknown)}; there are: {', '.join([*EXAMPLES, *panels])}")
+    keep({name: run_example(name, options.folder) for name in wanted if name in EXAMPLES})
+    for name in wanted:
+        if name in panels:
+            panels[name](spy.create_device("vulkan"), options.folder / f"{name}.png")
 
 
 if __name__ == "__main__":

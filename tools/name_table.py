@@ -1,4 +1,4 @@
-"""The table of names in docs/support.md: what of the public names of shader-slang/slangpy works here.
+"""The table of names in docs/migrating-from-slangpy.md: what of the public names of shader-slang/slangpy works here.
 
     python tools/name_table.py [--write]
 
@@ -19,7 +19,7 @@ import slangpy
 from slangpy import compat
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "support.md"
+PAGE = ROOT / "docs" / "migrating-from-slangpy.md"
 BEGIN, END = "<!-- names: begin -->", "<!-- names: end -->"
 
 
@@ -82,7 +82,7 @@ def table() -> tuple[str, Counter[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/support.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/migrating-from-slangpy.md")
     rows, total = table()
     if parser.parse_args().write:
         text = PAGE.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Writes the table of rewriting rules into docs/gradients.md, between its markers.
+"""Writes the table of rewriting rules into docs/compiler-faults.md, between its markers.
 
 python tools/rules_table.py
 """
@@ -10,9 +10,9 @@ from pathlib import Path
 from slangpy.compiler.rewrites import Rule, rules
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "gradients.md"
+PAGE = ROOT / "docs" / "compiler-faults.md"
 BEGIN, END = "<!-- rules: written by tools/rules_table.py -->", "<!-- end of rules -->"
-HEAD = ["| rule | what Slang does without it | case or issue | versions of Slang |", "|---|---|---|---|"]
+HEAD = ["| rule | what Slang does without it | case or issue |", "|---|---|---|"]
 
 
 def _case(rule: Rule) -> str:
@@ -23,14 +23,15 @@ def _case(rule: Rule) -> str:
 
 
 def _versions(rule: Rule) -> str:
+    """The versions that have the fault; nothing where all that are known have it."""
     if not rule.until:
-        return f"from {rule.since}" if rule.since else "all known"
-    return f"{rule.since or 'all'} to before {rule.until}"
+        return f" (from Slang {rule.since} on)" if rule.since else ""
+    return f" (Slang {rule.since or 'of any version'} to before {rule.until})"
 
 
 def with_table(text: str) -> str:
     """The page with the rows of today's table."""
-    rows = [f"| `{rule.name}` | {rule.fault} | {_case(rule)} | {_versions(rule)} |" for rule in rules()]
+    rows = [f"| `{rule.name}` | {rule.fault} | {_case(rule)}{_versions(rule)} |" for rule in rules()]
     before, rest = text.split(BEGIN, 1)
     after = rest.split(END, 1)[1]
     table = "\n".join([*HEAD, *rows])

@@ -1,4 +1,4 @@
-"""Counts the tests that run on each device and writes the counts into docs/support.md, between its markers.
+"""Counts the tests that run on each device and writes the counts into benchmarks/results/test_runs.json.
 
     python tools/support_table.py [--devices null,cpu,vulkan] [--tests tests/device tests/call]
 
@@ -9,6 +9,7 @@ Devices that the machine lacks keep the row they had.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -18,9 +19,7 @@ from pathlib import Path
 from run_tests import Counts, add_report
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "support.md"
-BEGIN, END = "<!-- test counts: written by tools/support_table.py -->", "<!-- end of test counts -->"
-HEAD = ["| device | adapter | tests | passed | skipped | failed |", "|---|---|---|---|---|---|"]
+RESULTS = ROOT / "benchmarks" / "results" / "test_runs.json"
 
 
 def adapters() -> dict[str, str]:
@@ -48,17 +47,12 @@ def run(device: str, folders: list[str]) -> Counts:
     return counts
 
 
-def write(rows: dict[str, str]) -> None:
+def write(rows: dict[str, dict[str, str | int]]) -> None:
     """Replaces the rows given, keeps the others."""
-    text = PAGE.read_text(encoding="utf-8")
-    if BEGIN not in text:
-        text = f"{text.rstrip()}\n\n{BEGIN}\n{END}\n"
-    before, rest = text.split(BEGIN, 1)
-    old, after = rest.split(END, 1)
-    kept = {line.split("|")[1].strip(): line for line in old.splitlines() if line.startswith("|")}
-    merged = {**{name: line for name, line in kept.items() if name not in ("device", "---")}, **rows}
-    table = "\n".join([*HEAD, *merged.values()])
-    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
+    record = json.loads(RESULTS.read_text(encoding="utf-8"))
+    kept = {row["device"]: row for row in record["device_counts"]}
+    record["device_counts"] = list({**kept, **rows}.values())
+    RESULTS.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def main() -> int:
@@ -71,11 +65,15 @@ def main() -> int:
     missing = [name for name in wanted if name not in known]
     if missing:
         parser.error(f"no such device here: {', '.join(missing)}; there are: {', '.join(known)}")
-    rows, any_failed = {}, False
+    rows: dict[str, dict[str, str | int]] = {}
+    any_failed = False
     for name in wanted:
         counts = run(name, options.tests)
         total = counts.passed + counts.skipped + counts.failed
-        rows[name] = f"| {name} | {known[name]} | {total} | {counts.passed} | {counts.skipped} | {counts.failed} |"
+        rows[name] = {
+            "device": name, "adapter": known[name], "tests": total,
+            "passed": counts.passed, "skipped": counts.skipped, "failed": counts.failed,
+        }  # fmt: skip
         any_failed = any_failed or counts.failed > 0
     write(rows)
     return 1 if any_failed else 0

@@ -17,18 +17,23 @@ class Timer:
         self._start = time.perf_counter_ns()
 
     def reset(self) -> None:
+        """Starts again, from now."""
         self._start = time.perf_counter_ns()
 
     def elapsed_ns(self) -> int:
+        """Nanoseconds since the start."""
         return time.perf_counter_ns() - self._start
 
     def elapsed_us(self) -> float:
+        """Microseconds since the start."""
         return self.elapsed_ns() * 1e-3
 
     def elapsed_ms(self) -> float:
+        """Milliseconds since the start."""
         return self.elapsed_ns() * 1e-6
 
     def elapsed_s(self) -> float:
+        """Seconds since the start."""
         return self.elapsed_ns() * 1e-9
 
     @staticmethod
@@ -38,18 +43,22 @@ class Timer:
 
     @staticmethod
     def delta_ns(start: int, end: int) -> int:
+        """Nanoseconds from `start` to `end`, two values of `now()`."""
         return end - start
 
     @staticmethod
     def delta_us(start: int, end: int) -> float:
+        """Microseconds from `start` to `end`, two values of `now()`."""
         return (end - start) * 1e-3
 
     @staticmethod
     def delta_ms(start: int, end: int) -> float:
+        """Milliseconds from `start` to `end`, two values of `now()`."""
         return (end - start) * 1e-6
 
     @staticmethod
     def delta_s(start: int, end: int) -> float:
+        """Seconds from `start` to `end`, two values of `now()`."""
         return (end - start) * 1e-9
 
     def __repr__(self) -> str:
@@ -75,6 +84,7 @@ class SHA1:
         return self._state.digest()
 
     def hex_digest(self) -> str:
+        """The hash of all that was given, as 40 hexadecimal digits."""
         return self._state.hexdigest()
 
     def __repr__(self) -> str:

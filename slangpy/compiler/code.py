@@ -113,10 +113,10 @@ def _error(label: str, record: dict[str, Any], again: bool = False) -> CompilerD
         text += f". The source is kept in {record['file']}"
     if record.get("places"):
         text += ". It may have been this:\n" + "\n".join(record["places"]) + "\n"
-        text += "These are faults of the compiler, not of Python; docs/gradients.md has a list"
+        text += "These are faults of the compiler, not of Python; docs/compiler-faults.md has a list"
     elif record["reason"] == "crash":
         text += (
-            ". This is a fault of the compiler, not of Python: write the function another way; docs/gradients.md has a list of "
+            ". This is a fault of the compiler, not of Python: write the function another way; docs/compiler-faults.md has a list of "
             "what is known to cause it"
         )
     if again:

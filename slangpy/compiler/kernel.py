@@ -134,14 +134,17 @@ class ComputePipeline:
 
     @property
     def device(self) -> Any:
+        """The device that runs it."""
         return self._device
 
     @property
     def program(self) -> Any:
+        """The program that it was made of."""
         return self._program
 
     @property
     def label(self) -> str:
+        """Name for tools."""
         return self._label
 
     @property
@@ -171,6 +174,7 @@ class ComputePipeline:
 
     @property
     def native_handle(self) -> Any:
+        """The driver's object."""
         return self.compiled().native_handle
 
     def _check_generation(self) -> None:
@@ -205,18 +209,22 @@ class ComputeKernel:
 
     @property
     def device(self) -> Any:
+        """The device that runs it."""
         return self._device
 
     @property
     def program(self) -> Any:
+        """The program that it was made of."""
         return self._pipeline.program
 
     @property
     def pipeline(self) -> ComputePipeline:
+        """The compiled pipeline; compiles it where that has not happened yet."""
         return self._pipeline
 
     @property
     def reflection(self) -> Any:
+        """A cursor over the parameters of the program."""
         return self._pipeline.program.reflection
 
     def dispatch(

@@ -144,6 +144,7 @@ class SlangLinkOptions:
         return options
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields that are set, by name."""
         return _to_dict(self)
 
 

@@ -103,7 +103,7 @@ class _Comparison:
         others += ["which see through no_diff and detach()"] if pushed is None else []
         return (
             f"is wrong: along a random direction it gives {backward:.6g}, but {', '.join(others)}. What Slang "
-            "differentiates wrongly is listed in docs/gradients.md; spy.check_gradients(function, ...) looks for the cause"
+            "differentiates wrongly is listed in docs/compiler-faults.md; spy.check_gradients(function, ...) looks for the cause"
         )
 
     def _push(self, key: int, direction: Vector) -> tuple[float, float] | None:

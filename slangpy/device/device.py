@@ -105,6 +105,7 @@ class Device(_native.Device, Shared):
         return [Feature[name] for name in self._feature_names if name in Feature.__members__]
 
     def has_feature(self, feature: Feature) -> bool:
+        """Whether the device can do what `feature` names."""
         self._check_open()
         if not isinstance(feature, Feature):
             raise TypeError(f"has_feature: expected a Feature, got {feature!r}")
@@ -112,6 +113,7 @@ class Device(_native.Device, Shared):
 
     @property
     def supported_shader_model(self) -> ShaderModel:
+        """The highest shader model that kernels may use."""
         self._check_open()
         names = set(self._feature_names)
         models = [model for model in ShaderModel if model.name in names]
@@ -186,6 +188,7 @@ class Device(_native.Device, Shared):
         return self._callbacks.close.register(callback)
 
     def unregister_device_close_callback(self, id: int) -> None:
+        """Removes what `register_device_close_callback` was given."""
         self._check_open()
         self._callbacks.close.unregister(id)
 
@@ -240,6 +243,7 @@ class Device(_native.Device, Shared):
         return self._callbacks.submitted.register(callback)
 
     def unregister_command_recording_submitted_callback(self, id: int) -> None:
+        """Removes what the function that registers was given."""
         self._check_open()
         self._callbacks.submitted.unregister(id)
 
@@ -249,6 +253,7 @@ class Device(_native.Device, Shared):
         return self._callbacks.discarded.register(callback)
 
     def unregister_command_recording_discarded_callback(self, id: int) -> None:
+        """Removes what the function that registers was given."""
         self._check_open()
         self._callbacks.discarded.unregister(id)
 
@@ -299,9 +304,11 @@ class Device(_native.Device, Shared):
         return self.slang_session.load_module_from_source(*args, **kwargs)
 
     def compose_modules(self, name: str, modules: Sequence[Any], type_conformances: Sequence[Any] = ()) -> Any:
+        """One module of several."""
         return self._session_of(modules).compose_modules(name, modules, type_conformances)
 
     def link_program(self, modules: Sequence[Any], entry_points: Sequence[Any], link_options: Any = None) -> Any:
+        """A program of modules and entry points. SlangCompileError where they do not fit."""
         return self._session_of(modules).link_program(modules, entry_points, link_options)
 
     def _session_of(self, modules: Sequence[Any]) -> Any:
@@ -323,15 +330,18 @@ class Device(_native.Device, Shared):
         additional_source: str | None = None,
         link_options: Mapping[str, Any] | Any = None,
     ) -> Any:
+        """Loads a module and links a program of the entry points that are named."""
         return self.slang_session.load_program(module_name, entry_point_names, additional_source, link_options)
 
     def create_compute_pipeline(
         self, program: Any, defer_target_compilation: bool = False, label: str | None = None
     ) -> kernel.ComputePipeline:
+        """A pipeline of a program with one compute entry point."""
         self._check_open()
         return kernel.create_compute_pipeline(self, program, defer_target_compilation, label)
 
     def create_compute_kernel(self, program: Any) -> kernel.ComputeKernel:
+        """A kernel of a program with one compute entry point; its `dispatch` sets parameters by name."""
         self._check_open()
         return kernel.create_compute_kernel(self, program)
 
@@ -367,10 +377,12 @@ class Device(_native.Device, Shared):
         return create_surface(self, window, lambda: Device(type=DeviceType.vulkan, enable_debug_layers=layers))
 
     def create_root_shader_object(self, program: Any) -> Any:
+        """An object that holds the parameters of a program."""
         self._check_open()
         return kernel.create_root_shader_object(self, program)
 
     def create_shader_object(self, type_layout: Any) -> Any:
+        """An object that holds the fields of a struct or parameter block."""
         self._check_open()
         return kernel.create_shader_object(self, type_layout)
 
@@ -383,6 +395,7 @@ class Device(_native.Device, Shared):
 
     def set_hot_reload_delay(self, delay_ms: int) -> None:
         # Checks cost one system call and wait for nothing, so there is no delay to keep; the value is only checked.
+        """Seconds between two looks at the files of loaded modules."""
         self._check_open()
         if not isinstance(delay_ms, (int, float)):
             raise TypeError(f"set_hot_reload_delay: 'delay_ms' must be a number of milliseconds, got {delay_ms!r}")
@@ -396,10 +409,12 @@ class Device(_native.Device, Shared):
         reload_all(self)
 
     def register_shader_hot_reload_callback(self, callback: Callable[[ShaderHotReloadEvent], Any]) -> int:
+        """Calls `callback` with a ShaderHotReloadEvent after each reload."""
         self._check_open()
         return self._callbacks.reload.register(callback)
 
     def unregister_shader_hot_reload_callback(self, id: int) -> None:
+        """Removes what `register_shader_hot_reload_callback` was given."""
         self._check_open()
         self._callbacks.reload.unregister(id)
 
@@ -416,6 +431,7 @@ class Device(_native.Device, Shared):
         self._show_printed()
 
     def wait_for_idle(self, queue: Any = CommandQueueType.graphics) -> None:
+        """Waits until the device has done all that was submitted."""
         super().wait_for_idle(queue)
         self._show_printed()
 

@@ -53,6 +53,7 @@ class LoggerOutput:
     """Where messages go; derive from it and override `write`."""
 
     def write(self, level: LogLevel, name: str, msg: str) -> None:
+        """Takes one message; classes of yours override it."""
         raise NotImplementedError(f"{type(self).__name__} must override write(self, level, name, msg)")
 
 
@@ -77,6 +78,7 @@ class ConsoleLoggerOutput(LoggerOutput):
         self.colored = colored
 
     def write(self, level: LogLevel, name: str, msg: str) -> None:
+        """Writes the message to the console."""
         text = _line(level, name, msg)
         color = _COLORS.get(level)
         if self.colored and color and sys.stderr.isatty():
@@ -92,6 +94,7 @@ class FileLoggerOutput(LoggerOutput):
         self._file: IO[str] = self.path.open("a", encoding="utf-8")
 
     def write(self, level: LogLevel, name: str, msg: str) -> None:
+        """Writes the message to the file."""
         self._file.write(_line(level, name, msg) + "\n")
         self._file.flush()
 
@@ -149,39 +152,51 @@ class Logger:
             output.write(level, self.name, msg)
 
     def debug(self, msg: str) -> None:
+        """Logs at level debug."""
         self.log(LogLevel.debug, msg)
 
     def info(self, msg: str) -> None:
+        """Logs at level info."""
         self.log(LogLevel.info, msg)
 
     def warn(self, msg: str) -> None:
+        """Logs at level warn."""
         self.log(LogLevel.warn, msg)
 
     def error(self, msg: str) -> None:
+        """Logs at level error."""
         self.log(LogLevel.error, msg)
 
     def fatal(self, msg: str) -> None:
+        """Logs at level fatal."""
         self.log(LogLevel.fatal, msg)
 
     def debug_once(self, msg: str) -> None:
+        """As `debug`, the first time only."""
         self.log(LogLevel.debug, msg, LogFrequency.once)
 
     def info_once(self, msg: str) -> None:
+        """As `info`, the first time only."""
         self.log(LogLevel.info, msg, LogFrequency.once)
 
     def warn_once(self, msg: str) -> None:
+        """As `warn`, the first time only."""
         self.log(LogLevel.warn, msg, LogFrequency.once)
 
     def error_once(self, msg: str) -> None:
+        """As `error`, the first time only."""
         self.log(LogLevel.error, msg, LogFrequency.once)
 
     def fatal_once(self, msg: str) -> None:
+        """As `fatal`, the first time only."""
         self.log(LogLevel.fatal, msg, LogFrequency.once)
 
     def add_console_output(self, colored: bool = True) -> LoggerOutput:
+        """Messages go to the console, too. Returns the output."""
         return self.add_output(ConsoleLoggerOutput(colored))
 
     def add_file_output(self, path: str | Path) -> LoggerOutput:
+        """Messages go to that file, too. Returns the output."""
         return self.add_output(FileLoggerOutput(path))
 
     def add_debug_console_output(self) -> LoggerOutput:
@@ -189,6 +204,7 @@ class Logger:
         return self.add_output(ConsoleLoggerOutput(colored=False))
 
     def add_output(self, output: LoggerOutput) -> LoggerOutput:
+        """Messages go to this output, too."""
         if not isinstance(output, LoggerOutput):
             raise TypeError(f"add_output: expected a LoggerOutput, got {output!r}")
         with self._lock:
@@ -196,10 +212,12 @@ class Logger:
         return output
 
     def remove_output(self, output: LoggerOutput) -> None:
+        """Messages no longer go to this output."""
         with self._lock:
             self._outputs = [o for o in self._outputs if o is not output]
 
     def remove_all_outputs(self) -> None:
+        """Messages go nowhere."""
         with self._lock:
             self._outputs = []
 

@@ -45,6 +45,7 @@ class ProfileRow:
 
     @property
     def mean(self) -> float:
+        """Seconds of a launch, on average."""
         return self.total / self.launches
 
 

@@ -122,38 +122,47 @@ class Bitmap:
     # --- what it is
     @property
     def pixel_format(self) -> PixelFormat:
+        """What the channels are."""
         return self._kind
 
     @property
     def component_type(self) -> DataType:
+        """Type of a channel."""
         return DataType[self._pixels.dtype.name]
 
     @property
     def width(self) -> int:
+        """In pixels."""
         return self._pixels.shape[1]
 
     @property
     def height(self) -> int:
+        """In pixels."""
         return self._pixels.shape[0]
 
     @property
     def pixel_count(self) -> int:
+        """Width times height."""
         return self.width * self.height
 
     @property
     def channel_count(self) -> int:
+        """Channels of a pixel."""
         return self._pixels.shape[2]
 
     @property
     def channel_names(self) -> list[str]:
+        """Names of the channels, in order."""
         return list(self._names)
 
     @property
     def bytes_per_pixel(self) -> int:
+        """Size of a pixel."""
         return self.channel_count * self._pixels.dtype.itemsize
 
     @property
     def buffer_size(self) -> int:
+        """Size of all pixels, in bytes."""
         return self._pixels.nbytes
 
     @property
@@ -175,9 +184,11 @@ class Bitmap:
         return (self._pixels if self.channel_count > 1 else self._pixels[:, :, 0]).__array_interface__
 
     def empty(self) -> bool:
+        """Whether there are no pixels."""
         return self._pixels.size == 0
 
     def has_alpha(self) -> bool:
+        """Whether a channel is alpha."""
         return "A" in self._names
 
     def __eq__(self, other: object) -> bool:
@@ -204,6 +215,7 @@ class Bitmap:
 
     # --- changes
     def clear(self) -> None:
+        """Sets all pixels to zero."""
         self._pixels[...] = 0
 
     def vflip(self) -> None:

@@ -45,6 +45,7 @@ class BoxFilter(Filter):
     radius = 0.5
 
     def weights(self, x: Array) -> Array:
+        """Weights at these distances from the centre, in pixels."""
         return ((x > -0.5) & (x <= 0.5)).astype(np.float64)  # the taps below lie in such intervals, too
 
 
@@ -55,6 +56,7 @@ class TentFilter(Filter):
         self.radius = _positive("TentFilter", "radius", radius)
 
     def weights(self, x: Array) -> Array:
+        """Weights at these distances from the centre, in pixels."""
         return np.maximum(0.0, 1.0 - np.abs(x / self.radius))
 
 
@@ -66,6 +68,7 @@ class GaussianFilter(Filter):
         self.radius = 4 * self.stddev
 
     def weights(self, x: Array) -> Array:
+        """Weights at these distances from the centre, in pixels."""
         alpha = -1.0 / (2.0 * self.stddev**2)
         return np.maximum(0.0, np.exp(alpha * x**2) - math.exp(alpha * self.radius**2))
 
@@ -79,6 +82,7 @@ class MitchellFilter(Filter):
         self.b, self.c = float(b), float(c)
 
     def weights(self, x: Array) -> Array:
+        """Weights at these distances from the centre, in pixels."""
         x = np.abs(x)
         b, c = self.b, self.c
         near = ((12 - 9 * b - 6 * c) * x**3 + (-18 + 12 * b + 6 * c) * x**2 + (6 - 2 * b)) / 6
@@ -94,6 +98,7 @@ class LanczosFilter(Filter):
         self.radius = _positive("LanczosFilter", "lobes", lobes)
 
     def weights(self, x: Array) -> Array:
+        """Weights at these distances from the centre, in pixels."""
         return np.where(np.abs(x) < self.radius, np.sinc(x) * np.sinc(x / self.radius), 0.0)
 
 

@@ -103,10 +103,12 @@ class DataStruct:
 
     @property
     def byte_order(self) -> ByteOrder:
+        """Of the fields: little, big or that of the host."""
         return self._byte_order
 
     @property
     def alignment(self) -> int:
+        """In bytes."""
         return 1 if self._pack else max((field.size for field in self._fields), default=1)
 
     @property
@@ -117,6 +119,7 @@ class DataStruct:
 
     @property
     def field_count(self) -> int:
+        """Number of fields."""
         return len(self._fields)
 
     def field(self, name: str) -> Field:
@@ -127,6 +130,7 @@ class DataStruct:
         return found
 
     def has_field(self, name: str) -> bool:
+        """Whether there is a field of that name."""
         return any(field.name == name for field in self._fields)
 
     def __getitem__(self, index: int) -> Field:
@@ -176,18 +180,22 @@ class DataStruct:
 
     @staticmethod
     def is_integer(type: DataType) -> bool:
+        """Whether the type is of integers."""
         return _dtype(DataType(type)).kind in "iu"
 
     @staticmethod
     def is_unsigned(type: DataType) -> bool:
+        """Whether the type has no sign."""
         return _dtype(DataType(type)).kind == "u"
 
     @staticmethod
     def is_signed(type: DataType) -> bool:
+        """Whether the type has a sign."""
         return _dtype(DataType(type)).kind != "u"
 
     @staticmethod
     def is_float(type: DataType) -> bool:
+        """Whether the type is of floats."""
         return _dtype(DataType(type)).kind == "f"
 
 

@@ -241,7 +241,7 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"{name}: Slang failed inside while it made the derivative of this function; known to cause that are `return` "
             "inside loops (set a variable and break), `while` and `do` loops that come out of macros (write for (; c; )), "
             "a % b of floating-point numbers (write fmod(a, b)), and no_diff parameters that macros put into vectors, arrays or "
-            "elements (write detach(value) there); docs/gradients.md has "
+            "elements (write detach(value) there); docs/compiler-faults.md has "
             f"the list. The kernel is in {path}. Slang said:\n{text}"
         )
     return KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}")

@@ -252,7 +252,7 @@ def warnings_of(request: Request, planned: Planned) -> tuple[str, ...]:
         texts += [
             f"{call}: '{name}' (line {line}) holds what is not understood, a macro or `#if` that cuts through statements perhaps, so "
             "what Slang differentiates wrongly is not mended in it. Write it out, or set SLANGPY_CHECK_GRADIENTS=1 to check the "
-            "numbers; see docs/gradients.md"
+            "numbers; see docs/compiler-faults.md"
             for name, line in unread_functions(request.module, planned.resolved.call_name)
         ]
         texts += lost_share_warnings(request.module, planned.resolved.call_name, request.label)

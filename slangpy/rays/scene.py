@@ -64,6 +64,7 @@ class Scene:
     # --- what there is
     @property
     def device(self) -> Device:
+        """The device that holds the scene."""
         return self._device
 
     @property

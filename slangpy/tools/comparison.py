@@ -63,6 +63,7 @@ class ComparisonReport:
 
     @property
     def ok(self) -> bool:
+        """Whether all devices agree."""
         return not any(d.count for d in self.differences)
 
     def __bool__(self) -> bool:

@@ -40,6 +40,7 @@ class Context:
 
     @property
     def device(self) -> Any:
+        """The device that draws."""
         return self._device
 
     @property

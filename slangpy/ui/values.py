@@ -87,6 +87,7 @@ class ValueWidget(Widget):
 
     @property
     def value(self) -> Any:
+        """What the user sees and changes; may be set."""
         return self._value
 
     @value.setter

@@ -32,6 +32,7 @@ class Widget:
 
     @property
     def parent(self) -> Widget | None:
+        """The widget that holds this one; None for the screen."""
         return self._parent
 
     @parent.setter
@@ -52,6 +53,7 @@ class Widget:
         return next((i for i, item in enumerate(self._children) if item is child), -1)
 
     def add_child(self, child: Widget) -> None:
+        """Puts a widget at the end of this one."""
         self.add_child_at(child, len(self._children))
 
     def add_child_at(self, child: Widget, index: int) -> None:
@@ -77,10 +79,12 @@ class Widget:
         self.remove_child_at(index)
 
     def remove_child_at(self, index: int) -> None:
+        """Removes the child of that number, counted from 0."""
         self[index]._parent = None
         del self._children[index]
 
     def remove_all_children(self) -> None:
+        """Removes all children."""
         while self._children:
             self.remove_child_at(len(self._children) - 1)
 
@@ -149,6 +153,7 @@ class Window(Widget):
 
     @property
     def position(self) -> float2:
+        """Of the top left corner, in pixels."""
         return self._position
 
     @position.setter
@@ -158,6 +163,7 @@ class Window(Widget):
 
     @property
     def size(self) -> float2:
+        """Width and height, in pixels."""
         return self._size
 
     @size.setter
@@ -166,9 +172,11 @@ class Window(Widget):
         self._is_moved = True
 
     def show(self) -> None:
+        """Makes the window visible."""
         self.visible = True
 
     def close(self) -> None:
+        """Hides the window."""
         self.visible = False
 
     def _draw(self, imgui: Any, calls: Calls) -> None:

@@ -62,6 +62,7 @@ class App:
 
     @property
     def device(self) -> Device:
+        """The device that draws all windows."""
         return self._device
 
     def run(self) -> None:
@@ -124,10 +125,12 @@ class AppWindow:
 
     @property
     def app(self) -> App:
+        """The app that runs this window."""
         return self._app
 
     @property
     def device(self) -> Device:
+        """The device that draws it."""
         return self._app.device
 
     @property
@@ -158,11 +161,14 @@ class AppWindow:
         if event.is_key_press() and event.key == KeyCode.escape:
             self._app.terminate()
 
-    def on_mouse_event(self, event: MouseEvent) -> None: ...
+    def on_mouse_event(self, event: MouseEvent) -> None:
+        """Override: a button, a move or the wheel."""
 
-    def on_gamepad_event(self, event: GamepadEvent) -> None: ...
+    def on_gamepad_event(self, event: GamepadEvent) -> None:
+        """Override: a button, or a gamepad that comes or goes."""
 
-    def on_drop_files(self, files: list[str]) -> None: ...
+    def on_drop_files(self, files: list[str]) -> None:
+        """Override: files were dropped on the window; `files` are their paths."""
 
     # --- pictures
 

@@ -110,18 +110,23 @@ class KeyboardEvent:
     codepoint: int = 0
 
     def is_key_press(self) -> bool:
+        """Whether a key went down."""
         return self.type == KeyboardEventType.key_press
 
     def is_key_release(self) -> bool:
+        """Whether a key came up."""
         return self.type == KeyboardEventType.key_release
 
     def is_key_repeat(self) -> bool:
+        """Whether a key that is held repeats."""
         return self.type == KeyboardEventType.key_repeat
 
     def is_input(self) -> bool:
+        """Whether a character was typed."""
         return self.type == KeyboardEventType.input
 
     def has_modifier(self, modifier: KeyModifier) -> bool:
+        """Whether that modifier key is held."""
         return bool(self.mods & modifier)
 
 
@@ -136,18 +141,23 @@ class MouseEvent:
     mods: KeyModifierFlags = KeyModifierFlags.none
 
     def is_button_down(self) -> bool:
+        """Whether a button went down."""
         return self.type == MouseEventType.button_down
 
     def is_button_up(self) -> bool:
+        """Whether a button came up."""
         return self.type == MouseEventType.button_up
 
     def is_move(self) -> bool:
+        """Whether the mouse moved."""
         return self.type == MouseEventType.move
 
     def is_scroll(self) -> bool:
+        """Whether the wheel turned."""
         return self.type == MouseEventType.scroll
 
     def has_modifier(self, modifier: KeyModifier) -> bool:
+        """Whether that modifier key is held."""
         return bool(self.mods & modifier)
 
 
@@ -157,15 +167,19 @@ class GamepadEvent:
     button: GamepadButton = GamepadButton.unknown
 
     def is_button_down(self) -> bool:
+        """Whether a button went down."""
         return self.type == GamepadEventType.button_down
 
     def is_button_up(self) -> bool:
+        """Whether a button came up."""
         return self.type == GamepadEventType.button_up
 
     def is_connect(self) -> bool:
+        """Whether a gamepad came."""
         return self.type == GamepadEventType.connect
 
     def is_disconnect(self) -> bool:
+        """Whether a gamepad went."""
         return self.type == GamepadEventType.disconnect
 
 
@@ -182,4 +196,5 @@ class GamepadState:
     buttons: int = 0
 
     def is_button_down(self, button: GamepadButton) -> bool:
+        """Whether that button is held."""
         return bool(self.buttons & (1 << button))

@@ -79,6 +79,7 @@ class Window:
 
     @property
     def width(self) -> int:
+        """Of the content, in pixels."""
         return self._size()[0]
 
     @width.setter
@@ -87,6 +88,7 @@ class Window:
 
     @property
     def height(self) -> int:
+        """Of the content, in pixels."""
         return self._size()[1]
 
     @height.setter
@@ -95,6 +97,7 @@ class Window:
 
     @property
     def size(self) -> uint2:
+        """Width and height of the content, in pixels."""
         return uint2(*self._size())
 
     @size.setter
@@ -119,6 +122,7 @@ class Window:
 
     @property
     def title(self) -> str:
+        """Text of the title bar; may be set."""
         return self._title
 
     @title.setter
@@ -135,6 +139,7 @@ class Window:
         self._glfw.set_window_should_close(self._handle, True)
 
     def should_close(self) -> bool:
+        """Whether the user has asked to close the window."""
         return bool(self._glfw.window_should_close(self._handle))
 
     # --- events
@@ -163,6 +168,7 @@ class Window:
     # --- clipboard and cursor
 
     def set_clipboard(self, text: str) -> None:
+        """Puts a text into the clipboard."""
         if not isinstance(text, str):
             raise TypeError(f"Window.set_clipboard: expected a str, got {text!r}")
         ask("Window.set_clipboard", self._glfw.set_clipboard_string, None, text)
@@ -174,6 +180,7 @@ class Window:
 
     @property
     def cursor_mode(self) -> CursorMode:
+        """Whether the cursor is shown, hidden or held; may be set."""
         return self._cursor_mode
 
     @cursor_mode.setter
@@ -187,6 +194,7 @@ class Window:
 
     @property
     def cursor_shape(self) -> CursorShape:
+        """Shape of the cursor; may be set."""
         return self._cursor_shape
 
     @cursor_shape.setter

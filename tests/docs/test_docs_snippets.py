@@ -1,17 +1,27 @@
 """The snippets of the pages named here run as written, one after the other, and print what the pages say; those of Slang
-load."""
+load. Pictures that they save are those in docs/images."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import slangpy as spy
 
 DOCS = Path(__file__).parents[2] / "docs"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+
+
+def check_pictures(folder: Path) -> None:
+    """Pictures in the folder beside those of docs/images that have their names, which the pages show."""
+    for made in folder.glob("*.png"):
+        shown = DOCS / "images" / made.name
+        if shown.exists():
+            pixels, expected = (np.asarray(spy.Bitmap(path)).astype(int) for path in (made, shown))
+            assert pixels.shape == expected.shape and abs(pixels - expected).max() <= 2, made.name
 
 
 def same(printed: str, shown: str) -> bool:
@@ -24,16 +34,19 @@ def same(printed: str, shown: str) -> bool:
 
 PAGES = {
     "gradients": None,
-    "guide": None,
+    **{f"{folder}/{path.stem}": None for folder in ("guide", "reference") for path in sorted((DOCS / folder).glob("*.md"))},
     "handles": None,
     "images": "OpenImageIO",
+    "index": None,
     "jax": "jax",
+    "kernels": None,
     "migrating-from-slangtorch": "torch",
     "migrating-from-triton": "torch",
     "migrating-from-warp": None,
     "ray-tracing-pipelines": "ray_tracing",
     "rays": None,
     "rendering": "vulkan",
+    "torch-op": "torch",
 }
 """And the package, type of device or feature of vulkan devices without which a page cannot run."""
 
@@ -56,7 +69,8 @@ def test_page(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, mon
             exec(compile(text, f"{name}.md (snippet {number})", "exec"), names)
             printed = capsys.readouterr().out
         elif language == "slang":
-            spy.Module.load_from_source(spy.create_device(type="cpu"), f"page_{name}_{number}".replace("-", "_"), text)
+            spy.Module.load_from_source(spy.create_device(type="cpu"), re.sub(r"\W", "_", f"page_{name}_{number}"), text)
         else:
             assert language == "text"
             assert all(same(*words) for words in zip(printed.split(), text.split(), strict=True)), printed
+    check_pictures(tmp_path)

@@ -1,4 +1,4 @@
-"""The table of rules in docs/gradients.md is today's."""
+"""Tables of the pages that scripts write are today's."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "rules_table.py"
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
 pytestmark = pytest.mark.null
 
 
-def test_the_table_is_current() -> None:
-    spec = importlib.util.spec_from_file_location("rules_table", TOOL)
+@pytest.mark.parametrize("name", ["rules_table", "performance_table", "gallery_table"])
+def test_the_table_is_current(name: str) -> None:
+    spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
     text = tool.PAGE.read_text("utf-8")
-    assert tool.with_table(text) == text, "run: python tools/rules_table.py"
+    assert tool.with_table(text) == text, f"run: python tools/{name}.py"

@@ -2,7 +2,7 @@
 
 More of them: SLANGPY_TEST_LINEAR_PROGRAMS=5000 pytest tests/property/test_linear_gradients.py -s
 
-Copies of whole structs (copies_of_structs=True) are wrong more often; docs/gradients.md."""
+Copies of whole structs (copies_of_structs=True) are wrong more often; docs/compiler-faults.md."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def lost_share_warnings(module: Any, name: str, label: str) -> list[str]:
         "Where both are the same element, Slang 2026.12 loses the share of one in the reverse derivative, without an "
         "error. Read the element with the run-time index in a separate function, '[Differentiable] T pick(V v, int i) "
         "{ return v[i]; }'; a copy of the variable does not help. SLANGPY_CHECK_GRADIENTS=1 checks the numbers; see "
-        "'What stays faulty' in docs/gradients.md"
+        "'What stays faulty' in docs/compiler-faults.md"
         for found in lost_shares(module, name)
     ]
 

@@ -116,7 +116,7 @@ def test_a_wrong_forward_mode_is_no_fault_of_the_gradient(device, m):
 
 
 def test_what_slang_differentiates_wrongly(device, m):
-    """Slang loses the scalar that a loop has changed where a vector is divided by it (docs/gradients.md)."""
+    """Slang loses the scalar that a loop has changed where a vector is divided by it (docs/compiler-faults.md)."""
 
     def pair() -> Any:
         return spy.diffPair(spy.float3(0.3, 0.7, -0.2), spy.float3(0))
