@@ -1,5 +1,5 @@
 // Values of many invocations at once, for kernels on the CPU whose loops end at different times for different
-// invocations. Stands in front of functions that slangpy/compiler/text/lanes.py makes of what Slang emitted: the same
+// invocations. Stands in front of functions that slangpy/compiler/text/lanes makes of what Slang emitted: the same
 // expressions, with lanes in place of numbers, and masks that say which invocations take part.
 #pragma once
 
@@ -66,7 +66,7 @@ struct _spy_no_guess {
 
 /// A mask for elements of another size.
 template <class T>
-struct _spy_wide {
+struct _spy_lane_mask {
     typedef _spy_lanes<T> L;
     typedef int Half __attribute__((vector_size(4 * L::per)));
     typedef decltype(typename L::Part() < typename L::Part()) Whole;
@@ -188,7 +188,7 @@ SPY_LANES_SHIFT(>>)
     SPY_LANE_INLINE _spy_mask operator op(const _spy_lanes<T>& a, const _spy_lanes<T>& b)                              \
     {                                                                                                                  \
         _spy_mask r;                                                                                                   \
-        SPY_EACH_PART(k, T) _spy_wide<T>::to(r, k, a.v[k] op b.v[k]);                                                  \
+        SPY_EACH_PART(k, T) _spy_lane_mask<T>::to(r, k, a.v[k] op b.v[k]);                                                  \
         return r;                                                                                                      \
     }                                                                                                                  \
     template <class T>                                                                                                 \
@@ -230,51 +230,7 @@ template <class T>
 SPY_LANE_INLINE _spy_lanes<T> _spy_pick(const _spy_mask& m, const _spy_lanes<T>& a, const _spy_lanes<T>& b)
 {
     _spy_lanes<T> r;
-    SPY_EACH_PART(k, T) r.v[k] = _spy_wide<T>::of(m, k) ? a.v[k] : b.v[k];
-    return r;
-}
-template <class T>
-SPY_LANE_INLINE _spy_lanes<T> _spy_select(const _spy_mask& m, const _spy_lanes<T>& a, const _spy_lanes<T>& b)
-{
-    return _spy_pick(m, a, b);
-}
-template <class T>
-SPY_LANE_INLINE _spy_lanes<T> _spy_select(const _spy_mask& m, SPY_ONE a, const _spy_lanes<T>& b)
-{
-    return _spy_pick(m, _spy_lanes<T>(a), b);
-}
-template <class T>
-SPY_LANE_INLINE _spy_lanes<T> _spy_select(const _spy_mask& m, const _spy_lanes<T>& a, SPY_ONE b)
-{
-    return _spy_pick(m, a, _spy_lanes<T>(b));
-}
-template <class T>
-SPY_LANE_INLINE _spy_lanes<T> _spy_select(const _spy_mask& m, T a, T b)
-{
-    return _spy_pick(m, _spy_lanes<T>(a), _spy_lanes<T>(b));
-}
-template <class T>
-SPY_LANE_INLINE _spy_lanes<T> _spy_select(bool c, const _spy_lanes<T>& a, const _spy_lanes<T>& b)
-{
-    return c ? a : b;
-}
-template <class T>
-SPY_LANE_INLINE _spy_lanes<T> _spy_select(bool c, SPY_ONE a, const _spy_lanes<T>& b)
-{
-    return c ? _spy_lanes<T>(a) : b;
-}
-template <class T>
-SPY_LANE_INLINE _spy_lanes<T> _spy_select(bool c, const _spy_lanes<T>& a, SPY_ONE b)
-{
-    return c ? a : _spy_lanes<T>(b);
-}
-template <class T, int N>
-SPY_LANE_INLINE Vector<_spy_lanes<T>, N> _spy_select(const _spy_mask& m, const Vector<_spy_lanes<T>, N>& a,
-                                                     const Vector<_spy_lanes<T>, N>& b)
-{
-    Vector<_spy_lanes<T>, N> r;
-    for (int i = 0; i < N; i++)
-        r[i] = _spy_pick(m, a[i], b[i]);
+    SPY_EACH_PART(k, T) r.v[k] = _spy_lane_mask<T>::of(m, k) ? a.v[k] : b.v[k];
     return r;
 }
 template <class T>
@@ -488,18 +444,79 @@ SPY_LANE_INLINE _spy_lanes<float> F32_abs(const _spy_lanes<float>& a)
     return r;
 }
 
-// --- one lane, and any function lane by lane
+// --- values of other types, and parts of values
 
+/// One whole value for each lane, of types that lanes do not compute.
 template <class T>
-SPY_LANE_INLINE const T& _spy_get(const T& same, int)
-{
-    return same;
-}
+struct _spy_bag {
+    T v[SPY_LANES];
+};
+/// One value of a type for each lane. Structs of kernels have more of these.
+template <class T>
+struct _spy_many {
+    typedef _spy_bag<T> type;
+};
+#define SPY_LANES_OF(T)                                                                                                \
+    template <>                                                                                                        \
+    struct _spy_many<T> {                                                                                              \
+        typedef _spy_lanes<T> type;                                                                                    \
+    };                                                                                                                 \
+    template <int N>                                                                                                   \
+    struct _spy_many<Vector<T, N>> {                                                                                   \
+        typedef Vector<_spy_lanes<T>, N> type;                                                                         \
+    };
+SPY_LANES_OF(float)
+SPY_LANES_OF(double)
+SPY_LANES_OF(int32_t)
+SPY_LANES_OF(uint32_t)
+SPY_LANES_OF(int64_t)
+SPY_LANES_OF(uint64_t)
+SPY_LANES_OF(bool)
+template <class T, auto N>
+struct _spy_many<FixedArray<T, N>> {
+    typedef FixedArray<typename _spy_many<T>::type, N> type;
+};
+
 template <class T>
 SPY_LANE_INLINE T _spy_get(const _spy_lanes<T>& a, int i)
 {
     return T(a.get(i));
 }
+template <class T>
+SPY_LANE_INLINE const T& _spy_get(const _spy_bag<T>& a, int i)
+{
+    return a.v[i];
+}
+template <class T>
+SPY_LANE_INLINE void _spy_put(_spy_lanes<T>& a, int i, SPY_ONE x)
+{
+    a.put(i, sizeof(T) == 1 ? typename _spy_lanes<T>::Lane(-int(x)) : typename _spy_lanes<T>::Lane(x));
+}
+template <class T>
+SPY_LANE_INLINE void _spy_put(_spy_bag<T>& a, int i, const SPY_ONE & x)
+{
+    a.v[i] = x;
+}
+template <class T>
+SPY_LANE_INLINE void _spy_fill(_spy_lanes<T>& a, SPY_ONE x)
+{
+    a = _spy_lanes<T>(x);
+}
+template <class T>
+SPY_LANE_INLINE void _spy_fill(_spy_bag<T>& a, const SPY_ONE & x)
+{
+    for (int i = 0; i < SPY_LANES; i++)
+        a.v[i] = x;
+}
+template <class T>
+SPY_LANE_INLINE void _spy_set(const _spy_mask& m, _spy_bag<T>& to, const _spy_bag<T>& from)
+{
+    for (int i = 0; i < SPY_LANES; i++)
+        if (m.get(i))
+            to.v[i] = from.v[i];
+}
+
+// Vectors and arrays: part by part.
 template <class T, int N>
 SPY_LANE_INLINE Vector<T, N> _spy_get(const Vector<_spy_lanes<T>, N>& a, int i)
 {
@@ -508,31 +525,86 @@ SPY_LANE_INLINE Vector<T, N> _spy_get(const Vector<_spy_lanes<T>, N>& a, int i)
         r[n] = _spy_get(a[n], i);
     return r;
 }
-template <class T>
-SPY_LANE_INLINE void _spy_put(_spy_lanes<T>& a, int i, SPY_ONE x)
-{
-    a.put(i, sizeof(T) == 1 ? typename _spy_lanes<T>::Lane(-int(x)) : typename _spy_lanes<T>::Lane(x));
-}
 template <class T, int N>
 SPY_LANE_INLINE void _spy_put(Vector<_spy_lanes<T>, N>& a, int i, const Vector<T, N>& x)
 {
     for (int n = 0; n < N; n++)
         _spy_put(a[n], i, x[n]);
 }
-template <class T>
-struct _spy_many {
-    typedef _spy_lanes<T> type;
-};
 template <class T, int N>
-struct _spy_many<Vector<T, N>> {
-    typedef Vector<_spy_lanes<T>, N> type;
-};
-template <class F, class... A>
-SPY_LANE_INLINE auto _spy_each(const _spy_mask& m, F f, const A&... a)
+SPY_LANE_INLINE void _spy_fill(Vector<_spy_lanes<T>, N>& a, const Vector<T, N>& x)
 {
-    typename _spy_many<decltype(f(_spy_get(a, 0)...))>::type r{};
-    for (int i = 0; i < SPY_LANES; i++)
-        if (m.get(i))
-            _spy_put(r, i, f(_spy_get(a, i)...));
+    for (int n = 0; n < N; n++)
+        _spy_fill(a[n], x[n]);
+}
+template <class T>
+T _spy_copy(const T&); // for its type
+template <class L, auto N>
+SPY_LANE_INLINE auto _spy_get(const FixedArray<L, N>& a, int i)
+{
+    FixedArray<decltype(_spy_copy(_spy_get(a[0], i))), N> r;
+    for (int n = 0; n < int(N); n++)
+        r[n] = _spy_get(a[n], i);
     return r;
 }
+template <class L, class T, auto N>
+SPY_LANE_INLINE void _spy_put(FixedArray<L, N>& a, int i, const FixedArray<T, N>& x)
+{
+    for (int n = 0; n < int(N); n++)
+        _spy_put(a[n], i, x[n]);
+}
+template <class L, class T, auto N>
+SPY_LANE_INLINE void _spy_fill(FixedArray<L, N>& a, const FixedArray<T, N>& x)
+{
+    for (int n = 0; n < int(N); n++)
+        _spy_fill(a[n], x[n]);
+}
+template <class L, auto N>
+SPY_LANE_INLINE void _spy_set(const _spy_mask& m, FixedArray<L, N>& to, const FixedArray<L, N>& from)
+{
+    for (int n = 0; n < int(N); n++)
+        _spy_set(m, to[n], from[n]);
+}
+template <class T>
+SPY_LANE_INLINE typename _spy_many<T>::type _spy_all(const SPY_ONE & x)
+{
+    typename _spy_many<T>::type r;
+    _spy_fill(r, x);
+    return r;
+}
+template <class T, int N>
+SPY_LANE_INLINE Vector<_spy_lanes<T>, N> _spy_pick(const _spy_mask& m, const Vector<_spy_lanes<T>, N>& a,
+                                                   const Vector<_spy_lanes<T>, N>& b)
+{
+    Vector<_spy_lanes<T>, N> r;
+    for (int i = 0; i < N; i++)
+        r[i] = _spy_pick(m, a[i], b[i]);
+    return r;
+}
+
+// --- one lane after the other
+
+// The forms with `_alone` stay loops over single numbers: compilers make no vector instructions around an asm statement.
+#define SPY_LANES_EACH(suffix, stay)                                                                                   \
+    template <class F>                                                                                                 \
+    SPY_LANE_INLINE void _spy_for_each##suffix(const _spy_mask& m, F f)                                                \
+    {                                                                                                                  \
+        for (int i = 0; i < SPY_LANES; i++)                                                                            \
+            if (m.get(i)) {                                                                                            \
+                stay;                                                                                                  \
+                f(i);                                                                                                  \
+            }                                                                                                          \
+    }                                                                                                                  \
+    template <class F>                                                                                                 \
+    SPY_LANE_INLINE auto _spy_each##suffix(const _spy_mask& m, F f)                                                    \
+    {                                                                                                                  \
+        typename _spy_many<decltype(f(0))>::type r;                                                                    \
+        for (int i = 0; i < SPY_LANES; i++)                                                                            \
+            if (m.get(i)) {                                                                                            \
+                stay;                                                                                                  \
+                _spy_put(r, i, f(i));                                                                                  \
+            }                                                                                                          \
+        return r;                                                                                                      \
+    }
+SPY_LANES_EACH(, )
+SPY_LANES_EACH(_alone, __asm__ volatile(""))

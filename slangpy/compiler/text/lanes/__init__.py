@@ -3,23 +3,30 @@
 A C++ compiler makes vector instructions of the loop over invocations unless such a loop stands in it. Here the function that
 has it is written again for `SPY_LANES` invocations (slangpy/slang/lanes_cpp.h): numbers that differ by invocation become lanes,
 a branch is run by the lanes that take it, and a loop runs while a lane is left in it. What is the same for all lanes stays as
-it was. Emitted code is regular: one statement a line, no side effects inside of expressions, and one form of loop. What is not
-of that form leaves the kernel as it is, and so does what is not known here.
+it was, and what lanes cannot compute at once is computed for one after the other.
+
+    tokens, parser -> tree      what Slang emitted, as statements and expressions
+    facts, varying              what functions write; what differs by lane
+    expressions, functions      the functions for lanes; structs of lanes
+    entry                       the loop over invocations around them
+
+What the parser does not know leaves the kernel as it is.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ....base.folders import LIBRARY_PATH
 from ..host import END_OF_PRELUDE, KERNEL
-from .functions import Function, LaneFunction, Program, lane_type
-from .statements import TYPE, Unfit, arguments_of, closing, tokens_of
+from .entry import Entry, find_loop
+from .functions import Program
+from .parser import parse_unit
+from .tokens import Unfit
 
-_MAIN = re.compile(r"^static void __spy_main\([^\n]*\)\n\{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL)
+_LEAST_WIDE = 0.5
+"""How much of what stands in loops all lanes have to do at once, that it is worth it."""
 
 
 @cache
@@ -39,117 +46,31 @@ def with_lanes(code: bytes) -> bytes | None:
     at = code.rfind(END_OF_PRELUDE)
     split = code.find(KERNEL, at)
     begin = at + len(END_OF_PRELUDE) if split < 0 else split + len(KERNEL)
-    if at < 0:
-        return None
-    text = code[begin:].decode()
-    main = _MAIN.search(text)
-    if b"_spy_wrap" in code[begin:] or main is None or "for(;;)" not in text[: main.start()]:
+    if at < 0 or code.count(b"for(;;)", begin) < 2:
         return None
     try:
-        functions, loop = _with_main(text[: main.start()], main[1])
+        made = _rewritten(code[begin:].decode())
     except Unfit:
         return None
-    made = text[: main.start(1)] + loop + text[main.end(1) :]
-    made = made[: main.start()] + functions + made[main.start() :]
     head = code[:begin] if split < 0 else code[:split]
     return head + lanes_header() + KERNEL + made.encode()
 
 
-_DECLARED = re.compile(rf" *({TYPE}|\w+_\d+) +(\w+)(?: =|;)")
-_ASSIGNED = re.compile(r" *(\w+)(?:\.\w+|\[[^][]*\])* = ")
-_LOOP = re.compile(
-    r"    int64_t (_i_\d+) = (\w+);\n    for\(;;\)\n    \{\n        if\(\1 < (\w+)\)\n        \{\n        \}\n        else\n        \{\n"
-    r"            break;\n        \}\n(.*)        \1 = \1 \+ 1LL;\n    \}\n    return;\n",
-    re.DOTALL,
-)
+def _rewritten(text: str) -> str:
+    unit = parse_unit(text)
+    program = Program(unit)
+    loop = find_loop(unit)
+    entry = Entry(program, loop)
+    entry.cut()
+    if not _is_worth_it(entry):
+        raise Unfit("too little for all lanes at once")
+    made = entry.text()
+    functions = program.text([segment.function for segment in entry.segments if segment.function])
+    at = text.rindex("static", 0, text.index("__spy_main("))
+    return text[:at] + functions + text[at : loop.begin] + made + text[loop.end :]
 
 
-@dataclass(frozen=True)
-class Split:
-    """The statements of one invocation around the call that many make together."""
-
-    before: list[str]
-    after: list[str]
-    function: LaneFunction
-    arguments: list[tuple[str, ...]]
-    varying: tuple[bool, ...]
-    kept: list[tuple[str, str]]
-    """(type, name) of variables from before that are used after."""
-
-
-def _with_main(functions: str, main: str) -> tuple[str, str]:
-    """The functions for lanes, and the body of the entry point."""
-    loop = _LOOP.search(main)
-    if loop is None:
-        raise Unfit("the loop over invocations")
-    index, first, last, body = loop.groups()
-    lines = body.splitlines()
-    if any(not line.startswith("        ") or line.startswith("         ") or not line.endswith(";") for line in lines):
-        raise Unfit("a statement with others in it")
-    program = Program(functions)
-    split = _split(program, lines, index)
-    if not program.calls_are_pure("\n".join(split.before)) or not _is_local(split.before):
-        raise Unfit("a store before the call")
-    if any(not program.is_pure(name) for name, _ in program.made):
-        raise Unfit("a store in what is called")
-    return "".join(program.texts), main[: loop.start()] + "\n".join(_chunks(split, index, first, last)) + "\n"
-
-
-def _is_local(lines: list[str]) -> bool:
-    """Whether statements set nothing but variables that they declare."""
-    known = {m[2] for line in lines if (m := _DECLARED.match(line))}
-    return all(_DECLARED.match(line) or ((m := _ASSIGNED.match(line)) and m[1] in known) for line in lines)
-
-
-def _split(program: Program, lines: list[str], index: str) -> Split:
-    declared = {m[2] for line in lines if (m := _DECLARED.match(line))}
-    outer = LaneFunction(program, Function("", "", (), ""), (), "", varying={index, *declared})
-    calls = ((n, m) for n, line in enumerate(lines) for m in re.finditer(r"\b(\w+_\d+)\(", line))
-    for place, match in calls:
-        if match[1] not in program.functions:
-            continue
-        tokens = tokens_of(lines[place][match.start() :])
-        end = closing(tokens, 1)
-        arguments = arguments_of(tuple(tokens[2:end]))
-        varying = tuple(outer.is_varying(a) for a in arguments)
-        if not any(varying) or any(v and "&" in a for v, a in zip(varying, arguments, strict=True)):
-            continue
-        program.texts.clear()
-        program.made.clear()
-        made = program.lanes(match[1], varying)
-        if made is not None and made.is_divergent:
-            before = lines[:place]
-            rest = f"{lines[place][: match.start()]}_spy_get(_found, _l) {' '.join(tokens[end + 1 :])}"
-            after = [rest, *lines[place + 1 :]]
-            known = [(m[1], m[2]) for line in before if (m := _DECLARED.match(line))]
-            kept = [(t, n) for t, n in known if any(re.search(rf"\b{n}\b", line) for line in after)]
-            return Split(before, after, made, arguments, varying, kept)
-    raise Unfit("no loop that differs")
-
-
-def _chunks(split: Split, index: str, first: str, last: str) -> list[str]:
-    """The loop over as many invocations as there are lanes."""
-    types = [type for type, _ in split.function.function.parameters]
-    lanes = [n for n, v in enumerate(split.varying) if v]
-    given = ["" if v else " ".join(a) for v, a in zip(split.varying, split.arguments, strict=True)]
-    each = ["for (int _l = 0; _l < _n; _l++)", "{", f"const int64_t {index} = _begin + _l;"]
-    call = ", ".join(a or f"_given{n}" for n, a in enumerate(given))
-    return [
-        f"for (int64_t _begin = {first}; _begin < {last}; _begin += SPY_LANES)",
-        "{",
-        f"const int _n = {last} - _begin < SPY_LANES ? int({last} - _begin) : SPY_LANES;",
-        *(f"{type} {name}_kept[SPY_LANES];" for type, name in split.kept),
-        *(f"{lane_type(types[n])} _given{n}{{}};" for n in lanes),
-        *each,
-        *split.before,
-        *(f"_spy_put(_given{n}, _l, {' '.join(split.arguments[n])});" for n in lanes),
-        *(f"{name}_kept[_l] = {name};" for _, name in split.kept),
-        "}",
-        f"const auto _found = {split.function.name}(_spy_first_lanes(_n), {call});",
-        *each,
-        *(f"{type} {name} = {name}_kept[_l];" for type, name in split.kept),
-        *split.after,
-        "}",
-        "}",
-        "return;",
-    ]
+def _is_worth_it(entry: Entry) -> bool:
+    costs = [segment.function.loops for segment in entry.segments if segment.function]
+    wide, single = sum(c.wide for c in costs), sum(c.single for c in costs)
+    return wide >= _LEAST_WIDE * (wide + single)
