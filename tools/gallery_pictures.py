@@ -2,7 +2,7 @@
 
     python tools/gallery_pictures.py [--only torus,widgets] [--folder docs/images]
 
-Needs Vulkan, torch, matplotlib and the extra `ui`. The seconds go to benchmarks/results/gallery.json: of the processor, for the
+Needs Vulkan (with ray-tracing pipelines for the spheres), torch, matplotlib and the extra `ui`. The seconds go to benchmarks/results/gallery.json: of the processor, for the
 whole program, compiling included. `python tools/gallery_table.py` then puts them on the page.
 """
 
@@ -31,6 +31,7 @@ EXAMPLES = {
     "fit_mesh": ("fit_mesh.py",),
     "path_tracer": ("path_tracer.py", "--device", "cpu", "--size", "384", "--samples", "128"),
     "fit_relief": ("fit_relief.py",),
+    "spheres": ("ray_tracing.py",),
     "rings": ("-m", "slangpy", "view", "rings.slang", "-d", "cpu", "--size", "384x384", "--set", "tint=0.25,0.6,1", "--save", "rings.png"),
 }
 """The arguments of Python that make each picture; files are looked for in the folders of examples."""
