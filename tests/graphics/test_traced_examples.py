@@ -28,6 +28,6 @@ def test_spheres(device: spy.Device, tmp_path: Path) -> None:
     assert sky.min() > 190
     assert mirror[2] > mirror[0] + 30  # the sky in it
     assert orange[0] > orange[2] + 40
-    assert shadow.max() < 120  # of the orange one, on the floor
+    assert shadow.max() < 140  # of the orange one, on the floor
     slots = pixels[40:60, 30:50].max(-1)
     assert slots.min() < 110 and slots.max() > 180  # what any-hit shaders leave away
