@@ -43,6 +43,38 @@ def tracer(device: spy.Device) -> spy.Device:
     return needs(device, "acceleration_structure", "ray_query")
 
 
+HANDED_ON = """
+typealias Query = RayQuery<RAY_FLAG_NONE>;
+struct Both { Query query; float t; }
+void start(inout Query query, RaytracingAccelerationStructure scene)
+{
+    RayDesc ray = { float3(-0.5, -0.5, 1), 0, float3(0, 0, -1), 10 };
+    query.TraceRayInline(scene, RAY_FLAG_NONE, 0xff, ray);
+    query.Proceed();
+}
+Query made(RaytracingAccelerationStructure scene) { Query query; start(query, scene); return query; }
+float t(inout Query query) { return query.CommittedStatus() == COMMITTED_TRIANGLE_HIT ? query.CommittedRayT() : -1; }
+float by_inout(RaytracingAccelerationStructure scene) { Query query; start(query, scene); return t(query); }
+float result(RaytracingAccelerationStructure scene) { Query query = made(scene); return t(query); }
+float copy(RaytracingAccelerationStructure scene) { Query a; start(a, scene); Query b = a; return t(b); }
+float element(RaytracingAccelerationStructure scene) { Query q[2]; start(q[1], scene); return t(q[1]); }
+float forgotten(RaytracingAccelerationStructure scene) { Query query; return t(query); }
+float field(RaytracingAccelerationStructure scene) { Both both; start(both.query, scene); return t(both.query); }
+"""
+
+
+def test_queries_that_are_handed_on(tracer: spy.Device) -> None:
+    """Slang drops assignments of queries, and Mesa crashes with one in a struct."""
+    module = spy.Module.load_from_source(tracer, "queries_handed_on", HANDED_ON)
+    top = scene(tracer, build(tracer, [triangles(tracer)]))
+    assert module.by_inout(top) == 1
+    for name in ("result", "copy", "element", "forgotten"):
+        with pytest.raises(RuntimeError, match=f"{name}' reads a RayQuery that TraceRayInline has not started.*inout parameter"):
+            getattr(module, name)(top)
+    with pytest.raises(RuntimeError, match="field' has a RayQuery in a struct.*inout parameter"):
+        module.field(top)
+
+
 @pytest.mark.parametrize("indices", [None, np.array([0, 1, 2], np.uint32), np.array([0, 1, 2], np.uint16)])
 def test_triangle(tracer: spy.Device, indices: Any) -> None:
     hits = found(tracer, scene(tracer, build(tracer, [triangles(tracer, indices=indices)])))

@@ -49,6 +49,8 @@ bool needs_push_constant_spill(std::string_view code, const VulkanFeatures& feat
 SpirvOptions spirv_options(VulkanDevice& owner, const VulkanBindings& bindings, const EntryPoint& entry);
 /// The caller destroys it.
 VkShaderModule create_shader_module(const VulkanContext& context, const std::vector<uint32_t>& code);
+/// RuntimeError where a kernel reads a RayQuery that it has not started, or keeps one in a struct.
+void refuse_odd_ray_queries(const std::vector<uint32_t>& words, const std::string& label);
 /// Code whose variables a driver would compile for hours.
 void refuse_large_variables(const std::vector<uint32_t>& code, const std::string& label, bool is_llvmpipe);
 

@@ -419,6 +419,7 @@ SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, co
     const std::vector<Instruction> list = split(words, options.label);
     result.entry_point = find_entry_point(words, list, options.entry_point, options.label);
     check_matrices(words, list, options);
+    refuse_odd_ray_queries(words, options.label);
     ImageFormats images(words, list, layout, options);
     result.fixed_formats = images.fixed();
     const std::set<uint32_t> nameless = copied_structs(words, list);
