@@ -1,10 +1,12 @@
 """Frame time of showing a 1920 x 1080 texture in a window, beside wgpu with glfw (rendercanvas) on the same driver.
 
-    python benchmarks/present.py [--frames 200] [--peer]
+    xvfb-run -s "-screen 0 1920x1080x24" python benchmarks/present.py [--frames 100] [--rounds 10] [--peer] [--output results.json]
 
-Both draw the same texture of rgba8_unorm into each image and present without waiting for the screen; rounds alternate, and
-the median frame of each is taken over all rounds. Each runs in a process of its own. Needs a display (xvfb-run will do),
-glfw, and for --peer wgpu and rendercanvas. The environment chooses the driver (VK_DRIVER_FILES).
+Both draw the same texture of rgba8_unorm into each image and present without waiting for the screen. Each runs in a process
+of its own, and both take turns. Of a round, the median frame and the processor's time for a frame count, all threads of the
+process together (a driver in software draws with them; the X server is not in it); the ratio is the median of those of the
+rounds, in which both had the same company on the machine. Needs a display, glfw, and for --peer wgpu and rendercanvas.
+`VK_DRIVER_FILES` chooses the driver.
 """
 
 from __future__ import annotations
@@ -12,18 +14,29 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 
 WIDTH, HEIGHT = 1920, 1080
-ROUNDS = 3
 WARM = 20
+
+
+@dataclass(frozen=True)
+class Round:
+    """Milliseconds for a frame: the median of the clock, and the mean of the processor. driver: that drew it."""
+
+    clock: float
+    processor: float
+    driver: str
 
 
 def picture() -> Any:
@@ -31,19 +44,23 @@ def picture() -> Any:
     return np.stack([x % 256, y % 256, (x + y) % 256, np.full_like(x, 255)], -1).astype(np.uint8)
 
 
-def frames(frame: Callable[[], None], count: int) -> list[float]:
-    """Seconds of each."""
+def report(frame: Callable[[], None], wait: Callable[[], Any], count: int, driver: str) -> NoReturn:
+    """Prints a round, and ends the process: how either closes its window is not measured."""
     for _ in range(WARM):
         frame()
-    times = []
+    wait()
+    times, work = [], time.process_time()
     for _ in range(count):
         start = time.perf_counter()
         frame()
         times.append(time.perf_counter() - start)
-    return times
+    wait()
+    work = time.process_time() - work
+    print(json.dumps(asdict(Round(1000 * statistics.median(times), 1000 * work / count, driver))), flush=True)
+    os._exit(0)
 
 
-def ours(count: int) -> list[float]:
+def ours(count: int) -> NoReturn:
     import slangpy as spy
 
     device = spy.Device(type=spy.DeviceType.vulkan)
@@ -64,9 +81,7 @@ def ours(count: int) -> list[float]:
         device.submit_command_buffer(encoder.finish())
         surface.present()
 
-    times = frames(frame, count)
-    device.wait()
-    return times
+    report(frame, device.wait, count, device.info.adapter_name)
 
 
 SHADER = """
@@ -81,7 +96,7 @@ SHADER = """
 """
 
 
-def peer(count: int) -> list[float]:
+def peer(count: int) -> NoReturn:
     import wgpu
     from rendercanvas.glfw import RenderCanvas
 
@@ -130,38 +145,56 @@ def peer(count: int) -> list[float]:
         canvas._process_events()
     if canvas.get_physical_size() != (WIDTH, HEIGHT):
         raise RuntimeError(f"the window of wgpu has {canvas.get_physical_size()} pixels")
-    return frames(frame, count)
+    report(frame, device._poll_wait, count, adapter.info["description"])
 
 
-def run(name: str, count: int) -> list[float]:
+def run(name: str, count: int) -> Round:
     """In a process of its own."""
     done = subprocess.run(
         [sys.executable, __file__, "--one", name, "--frames", str(count)], capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise RuntimeError(f"{name} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+    return Round(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def table(found: dict[str, list[Round]]) -> dict[str, Any]:
+    """Medians over the rounds: of what each took, and of the ratios of each round."""
+    rows: dict[str, Any] = {"rounds": len(found["ours"])}
+    for kind in ("clock", "processor"):
+        numbers = {name: [getattr(item, kind) for item in rounds] for name, rounds in found.items()}
+        row = {name: round(statistics.median(values), 3) for name, values in numbers.items()}
+        if "peer" in numbers:
+            ratios = sorted(own / other for own, other in zip(numbers["ours"], numbers["peer"], strict=True))
+            row |= {"ratio": round(statistics.median(ratios), 3), "ratios from": round(ratios[0], 3), "to": round(ratios[-1], 3)}
+        rows[f"{kind}, ms a frame"] = row
+    return rows | {"drivers": {name: rounds[0].driver for name, rounds in found.items()}}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--frames", type=int, default=200, help="of each round")
+    parser.add_argument("--frames", type=int, default=100, help="of each round")
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--peer", action="store_true", help="wgpu, too")
+    parser.add_argument("--output", type=Path)
     parser.add_argument("--one", choices=("ours", "peer"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps({"ours": ours, "peer": peer}[options.one](options.frames)), flush=True)
-        os._exit(0)  # how either closes its window is not measured
+        {"ours": ours, "peer": peer}[options.one](options.frames)
     names = ["ours", "peer"] if options.peer else ["ours"]
-    times: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(ROUNDS):
+    found: dict[str, list[Round]] = {name: [] for name in names}
+    for _ in range(options.rounds):
         for name in names:
-            times[name] += run(name, options.frames)
-    medians = {name: statistics.median(values) for name, values in times.items()}
-    for name, median in medians.items():
-        print(f"{name:6} {1000 * median:8.2f} ms a frame")
-    if options.peer:
-        print(f"ratio  {medians['ours'] / medians['peer']:8.2f}")
+            found[name].append(run(name, options.frames))
+    rows = {
+        "script": f"python benchmarks/present.py --frames {options.frames} --rounds {options.rounds}",
+        "machine": f"{os.cpu_count()} cores ({platform.machine()}), load average {os.getloadavg()[2]:.1f}",
+        **table(found),
+    }
+    text = json.dumps(rows, indent=1)
+    print(text)
+    if options.output:
+        options.output.write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ class Context:
             self.render_draw_data(imgui.get_draw_data(), target, command_encoder)
 
     def handle_keyboard_event(self, event: Any) -> bool:
-        """Hands it to the widgets. True: they want the keyboard."""
+        """Hands it to the widgets. True: they want it; Escape only while a text is edited or a list is open."""
         with current(self._imgui, self._context):
             return tell_keyboard(event)
 

@@ -34,7 +34,8 @@ def _tell_modifiers(imgui: Any, event: Any) -> None:
 
 
 def tell_keyboard(event: Any) -> bool:
-    """True: ImGui wants the keyboard."""
+    """True: ImGui wants the event. With a panel chosen it wants all keys, but Escape, which programs end with, only where it
+    has a use for it: while a text is edited, or a list is open."""
     imgui = load_imgui()
     io = imgui.get_io()
     if event.is_input():
@@ -44,6 +45,8 @@ def tell_keyboard(event: Any) -> bool:
         key = _keys().get(int(event.key))
         if key is not None and not event.is_key_repeat():  # ImGui repeats by itself
             io.add_key_event(key, bool(event.is_key_press()))
+        if key == imgui.Key.escape and not io.want_text_input and not imgui.is_popup_open("", imgui.PopupFlags_.any_popup.value):
+            return False
     return bool(io.want_capture_keyboard)
 
 

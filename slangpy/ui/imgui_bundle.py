@@ -30,7 +30,7 @@ def begin_frame(width: int, height: int, delta_time: float = 1 / 60) -> None:
 
 
 def handle_keyboard_event(event: Any) -> bool:
-    """Hands an event to the current context. True: ImGui wants the keyboard."""
+    """Hands an event to the current context. True: ImGui wants it; Escape only while a text is edited or a list is open."""
     return tell_keyboard(event)
 
 

@@ -114,8 +114,7 @@ class AppWindow:
         self._surface = app.device.create_surface(self._window)
         self._context: ui.Context | None = None
         self._live = LiveCode(app.device)
-        self._notice: Notice | None = None
-        self._has_notice = False
+        self._notice = Notice(app.device)
         self._kept: Texture | None = None
         self._kept_of = (0, 0.0)
         self._screenshot: Path | None = None
@@ -255,8 +254,7 @@ class AppWindow:
                 encoder.blit(image, self._kept)
         if self._context is not None:
             self._context.end_frame(image, encoder)
-        if self._live.error:
-            self._tell(image, encoder)
+        self._notice.draw(self._live.error, image, encoder)
         self.device.submit_command_buffer(encoder.finish())
         if self._screenshot is not None:
             path, self._screenshot = self._screenshot, None
@@ -276,12 +274,6 @@ class AppWindow:
             )  # fmt: skip
         encoder.copy_texture(kept, 0, 0, uint3(0), image, 0, 0, uint3(0))
         self._kept_of = (self._live.reloads, now)
-
-    def _tell(self, image: Texture, encoder: CommandEncoder) -> None:
-        if not self._has_notice:
-            self._notice, self._has_notice = Notice.on(self.device), True
-        if self._notice is not None:
-            self._notice.draw(self._live.error, image, encoder)
 
 
 def _save(path: Path, image: Texture) -> None:

@@ -15,6 +15,24 @@ _LETTER = 8
 
 
 class Notice:
+    """Drawn by a device. Not on those that do not rasterise, nor without imgui-bundle: the terminal has the text."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self._panel: _Panel | None = None
+        self._is_tried = False
+
+    def draw(self, text: str, image: Texture, encoder: Any) -> None:
+        """Over the upper half of what the image holds; nothing for the text ""."""
+        if not text:
+            return
+        if not self._is_tried:
+            self._panel, self._is_tried = _panel_on(self._device), True
+        if self._panel is not None:
+            self._panel.draw(text, image, encoder)
+
+
+class _Panel:
     """In a context of its own: the screen of the program is not disturbed."""
 
     def __init__(self, device: Any) -> None:
@@ -22,18 +40,7 @@ class Notice:
         self._panel = ui.Window(self._context.screen, "error in the code")
         self._text = ui.Text(self._panel)
 
-    @classmethod
-    def on(cls, device: Any) -> Notice | None:
-        """None on devices that do not rasterise, and without imgui-bundle: the terminal has the text."""
-        if not device.has_feature(Feature.rasterization):
-            return None
-        try:
-            return cls(device)
-        except ImportError:
-            return None
-
     def draw(self, text: str, image: Texture, encoder: Any) -> None:
-        """Over what the image holds, as wide as it."""
         width = max(image.width - 2 * _MARGIN, 1)
         letters = max((width - _PADDING) // _LETTER, 10)
         lines = [part for line in text.splitlines() for part in textwrap.wrap(line, letters, drop_whitespace=False) or [""]]
@@ -42,6 +49,15 @@ class Notice:
         self._panel.size = (width, max(image.height - 2 * _MARGIN, 1) / 2)
         self._context.begin_frame(image.width, image.height)
         self._context.end_frame(image, encoder)
+
+
+def _panel_on(device: Any) -> _Panel | None:
+    if not device.has_feature(Feature.rasterization):
+        return None
+    try:
+        return _Panel(device)
+    except ImportError:
+        return None
 
 
 __all__ = ["Notice"]

@@ -207,6 +207,33 @@ def test_what_the_panel_wants(large: Panel) -> None:
     assert large.point(316, 235) is False
 
 
+def test_escape(large: Panel) -> None:
+    """A chosen panel has the keyboard, and leaves Escape to the program; a text that is edited and an open list do not."""
+    top = window(large)
+    ui.Button(top, "press")
+    text = ui.InputText(top, "##text", "old")
+    ui.ComboBox(top, "##list", 0, items=["a", "b"])
+    kinds = spy.KeyboardEventType
+
+    def wants(key: spy.KeyCode) -> bool:
+        wanted = large.context.handle_keyboard_event(spy.KeyboardEvent(kinds.key_press, key))
+        large.context.handle_keyboard_event(spy.KeyboardEvent(kinds.key_release, key))
+        large.frame(2)
+        return wanted
+
+    escape, other = spy.KeyCode.escape, spy.KeyCode.f5
+    large.frame(3)
+    assert not wants(escape)
+    large.click(30, FIRST_LINE)
+    assert wants(other) and not wants(escape)
+    large.click(30, FIRST_LINE + STEP)
+    large.type("new")
+    assert wants(escape) and text.value == "old" and not wants(escape)
+    large.click(30, FIRST_LINE + 2 * STEP)
+    large.frame(2)
+    assert wants(other) and wants(escape) and not wants(escape)
+
+
 def test_exceptions_come_out_of_begin_frame(large: Panel) -> None:
     def fail() -> None:
         raise KeyError("of the callback")

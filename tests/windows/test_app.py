@@ -230,6 +230,15 @@ def test_panels_come_first(screen: Screen, app: spy.App) -> None:
     app.run_frame()
     screen.do("click", 1)
     assert shows(screen, app, lambda: any(event.is_button_up() for event in window.told))
+    window.focus(screen, 35, 46)
+    app.run_frame()
+    screen.do("click", 1)
+    assert shows(screen, app, lambda: pressed == [1, 1])
+    window.told.clear()
+    screen.do("key", "a", "key", "Escape")
+    app.run()  # it ends, though the panel has the keyboard
+    keys = [event.key.name for event in window.told if isinstance(event, spy.KeyboardEvent) and event.is_key_press()]
+    assert keys == ["escape"]
 
 
 @pytest.mark.null

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
         save(options, width, height)
         return 0
     window = _window(width, height, os.path.basename(options.file))  # before all that takes time: there may be no display
-    device = _open(options, "vulkan")
+    device = _open(options, "vulkan", reloads=True)
     viewer = Viewer(device, options.file, options.function)
     values = parse_settings(viewer.program.function, options.set)
     shown = Shown(viewer, window, values.pop("time", 0.0), values.pop("mouse", None))
@@ -61,9 +61,9 @@ def save(options: argparse.Namespace, width: int, height: int) -> None:
     print(f"{options.save}: {program.function.name}, {width} x {height}, {program.device.type.name}")
 
 
-def _open(options: argparse.Namespace, kind: str) -> Device:
+def _open(options: argparse.Namespace, kind: str, reloads: bool = False) -> Device:
     folders = [os.path.abspath(path) for path in options.include]
-    return create_device(options.device or kind, include_paths=folders, enable_hot_reload=False)  # the viewer reloads
+    return create_device(options.device or kind, include_paths=folders, enable_hot_reload=reloads)
 
 
 class Shown:
@@ -82,7 +82,6 @@ class Shown:
     def frame(self) -> None:
         viewer, window = self._viewer, self._window
         window.process_events()
-        viewer.follow_files()
         image = self._surface.acquire_next_image()
         if image is None:  # the window has just changed its size, or is minimised
             return
@@ -96,8 +95,9 @@ class Shown:
         self._surface.configure(width=width, height=height)
 
     def _on_key(self, event: KeyboardEvent) -> None:
-        self._viewer.context.handle_keyboard_event(event)
-        if event.is_key_press() and event.key == KeyCode.escape:  # also where the panel has the keyboard
+        if self._viewer.context.handle_keyboard_event(event):
+            return
+        if event.is_key_press() and event.key == KeyCode.escape:
             self._window.close()
 
     def _on_mouse(self, event: MouseEvent) -> None:

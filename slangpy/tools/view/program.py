@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...compiler.modules.files import imported_paths
 from ...generators import call_id
 from ...module import Module
 from ...tensor import Tensor
@@ -29,13 +27,14 @@ class Program:
         self.path = os.path.abspath(path)
         if not os.path.isfile(self.path):
             raise FileNotFoundError(f"view: there is no file {os.fspath(path)}")
+        self._name = name
         self._module = Module.load_from_file(device, self.path)
-        self.function = choose(os.path.basename(self.path), *functions_of(self._module), name)
         self._places: Any = None
+        self.look_again()
 
-    def files(self) -> list[str]:
-        """What the picture is made of, for watching."""
-        return [self.path, *map(str, imported_paths(self.device, Path(self.path)))]
+    def look_again(self) -> None:
+        """Chooses among the functions that the file has now, after a reload. ValueError where none fits."""
+        self.function = choose(os.path.basename(self.path), *functions_of(self._module), self._name)
 
     def defaults(self) -> dict[str, Value]:
         return {control.name: control.default for control in self.function.controls if control.is_known}

@@ -1,87 +1,46 @@
-"""The picture of a file under a panel of its parameters, drawn into any texture, and made again when the file changes."""
+"""The picture of a file under a panel of its parameters, drawn into any texture; edits of the file show in the next one."""
 
 from __future__ import annotations
 
 import os
-import textwrap
-import time as clock
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ... import ui
 from ..._native import Feature, Format, Texture, TextureUsage
 from ...device import SHADER_PATH, create_device
-from ...errors import SlangCompileError
+from ...device.live import LiveCode
 from ...module import Module
 from ...tensor import Tensor
+from ...window.notice import Notice
 from .controls import Control, Value
 from .program import Program
 
-_SECONDS = 0.2
-"""Between two looks at the files."""
-_COLUMNS = 90
-"""Of the text of an error."""
-_FAULTS = (SlangCompileError, RuntimeError, ValueError, TypeError, OSError)
-"""What a file that is being written may cause: the window stays, and says it."""
-
 
 class Viewer:
-    """A program with what its user has set. device: that runs the function; `shower` is the one that draws, the same where
-    it can. ImportError without the package imgui-bundle."""
+    """A program with what its user has set. device: that runs the function, and reloads it if it has hot reload; `shower` is
+    the one that draws, the same where it can. ImportError without the package imgui-bundle."""
 
     program: Program
     values: dict[str, Value]
-    error: str
 
     def __init__(self, device: Any, path: str, function: str | None = None) -> None:
-        self._name = function
         self.program = Program(device, path, function)
         self.shower = device if device.has_feature(Feature.rasterization) else create_device("vulkan")
         self.context = ui.Context(self.shower)
         self._texels = Module.load_from_file(self.shower, os.path.join(SHADER_PATH, "slangpy_view.slang"))
         self._panel = ui.Window(self.context.screen, "parameters", position=(10, 10), size=(300, 60))
-        self._message = ui.Window(self.context.screen, "error", position=(10, 10), size=(640, 200), visible=False)
-        self._text = ui.Text(self._message)
+        self._live = LiveCode(device)
+        self._notice = Notice(self.shower)
+        self._reloads = 0
         self.values = {}
-        self.error = ""
         self._picture: Texture | None = None
-        self._watched = _times(self.program.files())
-        self._looked = clock.monotonic()
         self._lay_out()
 
-    # --- the file
-
-    def follow_files(self) -> None:
-        """Loads the file again where it, or one that it imports, has changed. What does not compile leaves the last picture
-        and shows its error."""
-        if clock.monotonic() - self._looked < _SECONDS:
-            return
-        self._looked = clock.monotonic()
-        if _times(list(self._watched)) != self._watched:
-            self.reload()
-
-    def reload(self) -> None:
-        """Values stay where a control of that name and type stays."""
-        self._watched = _times(self.program.files())
-        try:
-            program = Program(self.program.device, self.program.path, self._name)
-            program.render(1, 1, {})
-        except _FAULTS as error:
-            self._say(str(error))
-            return
-        before = {control.name: control.type_name for control in self.program.function.controls}
-        after = {control.name: control.type_name for control in program.function.controls}
-        self.values = {name: value for name, value in self.values.items() if after.get(name) == before.get(name, "")}
-        self.program = program
-        self._watched = _times(program.files())
-        self._say("")
-        self._lay_out()
-
-    def _say(self, text: str) -> None:
-        self.error = text
-        self._text.text = "\n".join(part for line in text.splitlines() for part in textwrap.wrap(line, _COLUMNS) or [""])
-        self._message.visible = bool(text)
-        self._panel.visible = not text and bool(self.program.function.controls)
+    @property
+    def error(self) -> str:
+        """What is wrong with the file as it is; "" where nothing is."""
+        return self._live.error
 
     # --- the panel
 
@@ -121,18 +80,29 @@ class Viewer:
     ) -> None:
         """Records the picture and the panel, over all of a texture of the shower with the usage render_target."""
         size = (target.width, target.height)
+        self._live.refresh()
         self.context.begin_frame(*size, window)  # takes what the user has done to the panel
-        try:
-            result = self.program.render(*size, self.values, time, mouse)
-        except _FAULTS as error:
-            self._say(str(error))
-        else:
-            self._show(result, size)
+        self._live.attempt(lambda: self._make(size, time, mouse))  # else the last picture stays
         if self._picture is None:
             encoder.clear_texture_float(target, clear_value=(0.0, 0.0, 0.0, 1.0))
         else:
             encoder.blit(target, self._picture)
         self.context.end_frame(target, encoder)
+        self._notice.draw(self.error, target, encoder)
+
+    def _make(self, size: tuple[int, int], time: float, mouse: tuple[float, float] | None) -> None:
+        if self._live.reloads != self._reloads:
+            self._look_again()
+        self._show(self.program.render(*size, self.values, time, mouse), size)
+
+    def _look_again(self) -> None:
+        """Values stay where a control of that name and type stays."""
+        before = {control.name: control.type_name for control in self.program.function.controls}
+        self.program.look_again()
+        after = {control.name: control.type_name for control in self.program.function.controls}
+        self.values = {name: value for name, value in self.values.items() if after.get(name) == before.get(name, "")}
+        self._reloads = self._live.reloads
+        self._lay_out()
 
     def _show(self, result: Tensor, size: tuple[int, int]) -> None:
         if self._picture is None or (self._picture.width, self._picture.height) != size:
@@ -145,8 +115,3 @@ class Viewer:
             shown.copy_from_numpy(result.to_numpy())
             result = shown
         self._texels.texel(result, _result=self._picture)
-
-
-def _times(files: list[str]) -> dict[str, int]:
-    """When each file was changed; -1 where there is none."""
-    return {path: os.stat(path).st_mtime_ns if os.path.exists(path) else -1 for path in files}
