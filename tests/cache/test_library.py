@@ -106,11 +106,11 @@ def test_sources_with_names_of_ours(tmp_path: Path) -> None:
     )
     for name in ("slangpy", "slangpy_core"):
         module = spy.Module.load_from_file(device, str(tmp_path / f"{name}.slang"))
-        assert module.twice(np.float32([1, 2]), _result="numpy").tolist() == [2, 4]
+        assert module.twice(np.array([1, 2], np.float32), _result="numpy").tolist() == [2, 4]
         text = spy.Module.load_from_source(device, name, "float thrice(float x) { return x * 3; }")
         assert text.thrice(2.0) == 6
     user = spy.Module.load_from_file(device, str(tmp_path / "user.slang"))
-    assert user.first(np.float32([5, 6])) == 5
+    assert user.first(np.array([5, 6], np.float32)) == 5
     device.close()
 
 

@@ -58,7 +58,8 @@ public:
     /// behind the last.
     Rewritten rewrite(const std::string& source, const std::string& name, const std::string& path);
 
-    /// Modules of ours that such a source may import, itself or by what it imports, once it is rewritten: `slangpy.rays`.
+    /// Modules of ours that such a source may import, itself or by what it imports, once it is rewritten:
+    /// `slangpy.rays`.
     std::set<std::string> library_imports(const std::string& source, const std::string& name, const std::string& path);
 
 private:
