@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import slangpy
-from slangpy.compiler.library import PARTS, compiled_name, library_key
+from slangpy.compiler.library import CORE, PARTS, compiled_name, library_key
 
 FOLDER = Path(slangpy.__file__).parent
 LIBRARY = FOLDER / "slang" / "slangpy.slang-module.bin"
@@ -24,6 +24,7 @@ def test_files() -> None:
     for name in (
         "py.typed",
         "slang/slangpy.slang",
+        "slang/slangpy_core.slang",
         "slang/prelude_cpp.h",
         "slang/prelude_cuda.h",
         "slang/prelude_integers.h",
@@ -36,7 +37,7 @@ def test_files() -> None:
 @installed
 def test_precompiled_library_fits_its_sources() -> None:
     for target in ("cpp", "hlsl"):
-        for part in ("slangpy", *PARTS):
+        for part in (CORE, *PARTS):
             head = (LIBRARY.parent / compiled_name(target, part)).read_bytes()[:64]
             assert head.decode("ascii") == library_key(target), (target, part)
 
@@ -48,7 +49,9 @@ def test_precompiled_library_serves_every_target(target: str) -> None:
 
     folder = str(LIBRARY.parent)
     session = _slang.SlangSession({"format": target}, {"include_paths": [folder], "library_paths": [folder]})
-    session.load_module_from_blob("slangpy", f"{folder}/slangpy.slang", LIBRARY.read_bytes()[64:])
+    for name in (CORE, "slangpy"):
+        blob = (LIBRARY.parent / compiled_name(target, name)).read_bytes()[64:]
+        session.load_module_from_blob(name, f"{folder}/{name}.slang", blob)
     module = session.load_module_from_source(
         "user",
         """

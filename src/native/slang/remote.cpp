@@ -10,6 +10,14 @@ namespace {
 
 using Numbers = std::unordered_map<slang::IModule*, uint64_t>;
 
+/// Whoever imports a module depends on its files and on one more.
+void sort_imports_first(std::vector<slang::IModule*>& modules)
+{
+    std::stable_sort(modules.begin(), modules.end(), [](slang::IModule* a, slang::IModule* b) {
+        return a->getDependencyFileCount() < b->getDependencyFileCount();
+    });
+}
+
 /// The modules that a program is made of, imported ones before those that import them.
 std::vector<slang::IModule*> closure(const SessionState& state, const ProgramData& program)
 {
@@ -32,10 +40,7 @@ std::vector<slang::IModule*> closure(const SessionState& state, const ProgramDat
         if (named.contains(module) || files.contains(std::string(text_or_empty(module->getFilePath()))))
             result.push_back(module);
     }
-    // whoever imports a module depends on its files and on one more
-    std::stable_sort(result.begin(), result.end(), [](slang::IModule* a, slang::IModule* b) {
-        return a->getDependencyFileCount() < b->getDependencyFileCount();
-    });
+    sort_imports_first(result);
     return result;
 }
 
@@ -121,9 +126,13 @@ void RemoteSession::open()
     const std::shared_ptr<CodeWorker> worker = CodeWorker::instance();
     if (!worker || !join(*worker))
         return;
-    for (auto& [module, sent] : m_modules)
+    std::vector<slang::IModule*> unsent;
+    for (const auto& [module, sent] : m_modules)
         if (!sent.number && sent.blob)
-            send(*worker, module, sent, sent.blob.get());
+            unsent.push_back(module);
+    sort_imports_first(unsent);
+    for (slang::IModule* module : unsent)
+        send(*worker, module, m_modules[module], m_modules[module].blob.get());
 }
 
 void RemoteSession::send(CodeWorker& worker, slang::IModule* module, Sent& sent, ISlangBlob* blob)

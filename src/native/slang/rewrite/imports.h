@@ -54,7 +54,8 @@ struct Surroundings {
     bool has_library = false;                                  ///< our library is imported
     std::vector<std::shared_ptr<const ParsedSource>> imported; ///< the user's, whether differentiable or not
     std::vector<syntax::Macro> macros;                         ///< of the session and of included files
-    std::set<std::string> asked_library; ///< what the source and the user's that it leads to import of it: `slangpy.rays`
+    std::set<std::string>
+        asked_library; ///< what the source and the user's that it leads to import of it: `slangpy.rays`
     std::map<size_t, std::string> cyclic; ///< files of those of its own imports that lead back to it, by number
 };
 

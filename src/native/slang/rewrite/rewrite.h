@@ -61,7 +61,8 @@ public:
     /// Whether a text, or else a file, or what it imports, imports what Slang has as an experiment.
     bool reaches_experimental(const std::optional<std::string>& text, const std::string& path);
 
-    /// Modules of ours that such a source may import, itself or by what it imports, once it is rewritten: `slangpy.rays`.
+    /// Modules of ours that such a source may import, itself or by what it imports, once it is rewritten:
+    /// `slangpy.rays`.
     std::set<std::string> library_imports(const std::string& source, const std::string& name, const std::string& path);
 
 private:
