@@ -5,7 +5,8 @@
 Each program is loaded and called, or differentiated, in a process of its own with nothing cached, after a small one has been:
 what only the first kernel of a process needs is not in the figures (`first_call.py` has that). `perf` (of linux-tools) takes
 samples of the process and of all that it starts; a sample belongs to the library or program whose code ran, and what ran in
-the kernel or in libc is shared among these in proportion, within a process. "cuda" needs NVRTC and no GPU: kernels are compiled and not run.
+the kernel or in libc is shared among these in proportion, within a process. "cuda" needs NVRTC and no GPU: kernels are
+compiled and not run.
 
 --own lists the functions of ours that took most; --keep writes the rows to benchmarks/results/compile_times.json, beside those
 of other devices. A program that takes longer than --limit seconds is written down as such.
