@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "slang/rewrite/host.h"
 #include "slang/rewrite/rules/accumulations.h"
+#include "slang/rewrite/rules/chain_values.h"
 #include "slang/rewrite/rules/chains.h"
 #include "slang/rewrite/rules/condition_steps.h"
 #include "slang/rewrite/rules/counters.h"
@@ -76,8 +77,10 @@ void accumulations(EditedText& text, const RuleContext& context)
 }
 void chains(EditedText& text, const RuleContext& context)
 {
-    if (!context.inlines_differentiable && text.text().find("ifferentiable") != std::string::npos)
-        text.apply(split_chains(context.parsed(text)));
+    if (context.inlines_differentiable || text.text().find("ifferentiable") == std::string::npos)
+        return;
+    text.apply(split_chains(context.parsed(text)));
+    text.apply(keep_chain_values(context.parsed(text)));
 }
 void inlining(EditedText& text, const RuleContext& context)
 {
