@@ -37,7 +37,7 @@ suppress_warnings = ["myst.xref_missing", "misc.highlighting_failure"]
 PICTURES = {
     "polynomial.png": ["01_polynomial/polynomial.py", "--device", "cpu", "--plot", "{folder}/polynomial.png"],
     "splatting.png": ["05_torch_splatting/torch_splatting.py", "--out", "{folder}"],
-    "mlp.png": ["06_torch_mlp/torch_mlp.py", "--out", "{folder}"],
+    "mlp.png": ["16_torch_mlp/torch_mlp.py", "--out", "{folder}"],
     "torus.png": ["09_render/render.py", "--out", "{folder}"],
     "fit_mesh.png": ["10_fit_mesh/fit_mesh.py", "--out", "{folder}"],
     "path_tracer.png": ["11_path_tracer/path_tracer.py", "--device", "cpu", "--out", "{folder}"],
