@@ -15,7 +15,7 @@ from .text.host import END_OF_PRELUDE
 _KEY_SIZE = 64
 
 
-PARTS = ("slangpy.rays",)
+PARTS = ("slangpy.rays", "slangpy.random")
 """Parts of our library that a source imports by name, with types that functions take, which kernels then name."""
 _WHOLE = "slangpy"
 
