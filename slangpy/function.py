@@ -245,6 +245,9 @@ class FunctionNode(_native.CallSite, Shared):
     def __repr__(self) -> str:
         return f"FunctionNode({description_of(self)})"
 
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.startswith("_")]
+
     @property
     def __name__(self) -> str:
         core = self.core

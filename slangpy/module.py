@@ -47,6 +47,7 @@ from .compiler.package_files import library_hash, planner_hash
 from .compiler.progress import compiling
 from .function import FunctionCore, FunctionNode
 from .plan.declared import missing_name
+from .plan.inspection import listing_of
 from .reflection import SlangProgramLayout, SlangType
 from .struct import Struct
 
@@ -463,9 +464,16 @@ class Module(Shared):
     def __repr__(self) -> str:
         return f"Module(name='{self._stem}', linked_modules={len(self.link)})"
 
+    def __str__(self) -> str:
+        return "\n".join([f"Module '{self._stem}' on {self.device.info.type.name}", *(f"  {line}" for line in listing_of(self))])
+
     def __dir__(self) -> list[str]:
-        declared = set(callable_names(self._compiled.main))
-        return sorted({*super().__dir__(), *(name for name in declared if not name.startswith("_spy_"))})  # not ours
+        """What users complete: the module's own names, then the public members that it has besides."""
+        return list(dict.fromkeys([*self._ipython_key_completions_(), *sorted(_MEMBERS)]))
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Names behind `module["`."""
+        return sorted({name for name in callable_names(self._compiled.main) if not name.startswith("_spy_")})
 
 
 _MEMBERS = public_members(Module)

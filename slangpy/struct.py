@@ -220,7 +220,7 @@ class Struct(Shared):
         return {"_type": self.full_name, **{name: values[name] for name in names if name in values}}
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *names_in(self)})
+        return list(dict.fromkeys([*names_in(self), *(name for name in super().__dir__() if not name.startswith("_"))]))
 
     def __repr__(self) -> str:
         return f"Struct(name='{self.full_name}')"

@@ -1,6 +1,8 @@
 """A texture's mip levels, each made from the one before, and a tone-mapped copy in another format.
 
-    python mipmaps.py [--device cpu|cuda|vulkan|d3d12] [--size 64]
+    python mipmaps.py [--device cpu|cuda|vulkan|d3d12] [--size 64] [--out FOLDER]
+
+Saves the tone-mapped copy as mipmaps.png.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "vulkan", "d3d12"])
     parser.add_argument("--size", type=int, default=64, help="width and height, a power of two")
+    parser.add_argument("--out", type=Path, default=Path())
     options = parser.parse_args()
 
     device = spy.create_device(type=spy.DeviceType[options.device])
@@ -53,6 +56,7 @@ def main() -> None:
 
     mapped = device.create_texture(width=options.size, height=options.size, format=spy.Format.rgba8_unorm, usage=USAGE)
     module.tonemap(texture, 0.5, _result=mapped)
+    spy.save_image(options.out / "mipmaps.png", mapped)
     print("tone-mapped:      ", mapped.to_numpy()[options.size // 2, options.size // 2])
 
 

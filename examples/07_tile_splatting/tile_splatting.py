@@ -1,6 +1,6 @@
 """A tile-based rasteriser of Gaussian splats with kernels written the CUDA way: forward, backward, and torch's autograd.
 
-    python tile_splatting.py [--device cuda] [--splats 200] [--size 64] [--steps 20] [--time]
+    python tile_splatting.py [--device cuda] [--splats 200] [--size 64] [--steps 20] [--time] [--out FOLDER]
 
 Prints how far image and gradients are from a plain torch version in float64, then fits splats to an image.
 """
@@ -109,11 +109,12 @@ def compare(splats: Tensors, depth: torch.Tensor, size: tuple[int, int]) -> None
         print(f"gradient of {name}: error {((a.grad - b.grad).abs().max() / b.grad.abs().max()).item():.1e}")
 
 
-def fit(splats: Tensors, depth: torch.Tensor, size: tuple[int, int], steps: int) -> None:
-    """Colors and opacities of gray splats back to what they were."""
+def fit(splats: Tensors, depth: torch.Tensor, size: tuple[int, int], steps: int, folder: Path) -> None:
+    """Colors and opacities of gray splats back to what they were. Saves a picture of them before, the target, and after."""
     target = draw(splats, depth, size)
     mean, conic, color, opacity = splats
     free = [torch.full_like(color, 0.5).requires_grad_(), torch.full_like(opacity, 0.5).requires_grad_()]
+    before = draw((mean, conic, *free), depth, size).detach()
     optimizer = torch.optim.Adam(free, lr=0.05)
     for step in range(steps + 1):
         loss = (draw((mean, conic, *free), depth, size) - target).square().mean()
@@ -122,6 +123,8 @@ def fit(splats: Tensors, depth: torch.Tensor, size: tuple[int, int], steps: int)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+    after = draw((mean, conic, *free), depth, size).detach()
+    slangpy.save_image(folder / "tile_splatting.png", torch.cat([before, target, after], dim=1).clamp(0, 1))
 
 
 def measure(splats: Tensors, depth: torch.Tensor, size: tuple[int, int]) -> None:
@@ -152,6 +155,7 @@ if __name__ == "__main__":
     parser.add_argument("--size", type=int, default=64)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--time", action="store_true")
+    parser.add_argument("--out", type=Path, default=Path(), help="folder of the picture")
     options = parser.parse_args()
     size = (options.size, options.size * 3 // 4)
     splats, depth = random_splats(options.splats, size, options.device)
@@ -159,4 +163,4 @@ if __name__ == "__main__":
         measure(splats, depth, size)
     else:
         compare(splats, depth, size)
-        fit(splats, depth, size, options.steps)
+        fit(splats, depth, size, options.steps, options.out)

@@ -20,9 +20,9 @@ CORE = "slangpy_core"
 """What kernels need of our library: loaded in every session."""
 WHOLE = "slangpy"
 """What users import: the core, and the methods of tensors."""
-PARTS = (WHOLE, "slangpy.rays", "slangpy.neural")
+PARTS = (WHOLE, "slangpy.rays", "slangpy.neural", "slangpy.random")
 """What is loaded where a source imports it by name; kernels then name its types."""
-_BELOW = {CORE: (), WHOLE: (CORE,), "slangpy.rays": (CORE, WHOLE), "slangpy.neural": (CORE, WHOLE)}
+_BELOW = {CORE: (), WHOLE: (CORE,), "slangpy.rays": (CORE, WHOLE), "slangpy.neural": (CORE, WHOLE), "slangpy.random": (CORE, WHOLE)}
 """What each imports."""
 
 

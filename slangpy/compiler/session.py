@@ -255,14 +255,16 @@ def create_session(
     add_default_include_paths: bool = True,
     cache_path: str | os.PathLike[str] | None = None,
     held_by_device: bool = False,
+    format: str = "",
 ) -> libslang.SlangSession:
-    """Makes a compiler session for the code that `device` runs.
+    """Makes a compiler session for the code that `device` runs, or for another `format` of it, such as "spirv-asm".
 
     add_default_include_paths: search this package's own Slang folder before the options' include paths.
     cache_path: where compiled modules of this session are kept; None is the package's cache.
     held_by_device: the device will hold the session, so that this must not hold the device; its modules do.
     """
-    session: Any = libslang.SlangSession(*session_values(device, options, add_default_include_paths))
+    target, values = session_values(device, options, add_default_include_paths)
+    session: Any = libslang.SlangSession({**target, "format": format} if format else target, values)
     session._get_device = weakref.ref(device) if held_by_device else lambda: device
     session.cache_path = cache_path
     session._desc = SlangSessionDesc(SlangCompilerOptions.of(options), add_default_include_paths, cache_path)

@@ -6,7 +6,8 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.modules.facts import TextFacts
-from .declared import declared, members_of
+from ..compiler.modules.loaded import declared_names
+from .declared import declared, enum_values, members_of
 from .resolve.target import Target, parameters_of
 
 if TYPE_CHECKING:
@@ -134,11 +135,7 @@ def _after_default(parameters: list[inspect.Parameter]) -> list[inspect.Paramete
 
 def documentation_of(node: FunctionNode) -> str:
     """The declarations in Slang's words and the comment above the function."""
-    lines = []
-    for parameters, result in overloads_of(node.core):
-        listed = ", ".join(f"{p.annotation} {p.name}" for p in parameters)
-        lines.append(f"{result} {node.core.name.replace('$init', 'constructor')}({listed})")
-    return "\n".join(lines) + (f"\n\n{comment}" if (comment := _comment(node.core)) else "")
+    return "\n".join(declarations_of(node)) + (f"\n\n{comment}" if (comment := _comment(node.core)) else "")
 
 
 def description_of(node: FunctionNode) -> str:
@@ -168,6 +165,34 @@ def _constant(value: Any) -> Any:
 
 def _entry(entry: Any) -> str:
     return "None" if entry is None else repr(entry[1])
+
+
+# --- modules
+
+
+def listing_of(module: Any) -> list[str]:
+    """The functions and types of a module, one a line as Slang declares them; methods stand below their type, indented."""
+    lines = []
+    for name in dict.fromkeys(declared_names(module.device_module)):
+        found = None if name.startswith("_spy_") else module._look_up(name)
+        if found is not None:
+            lines += declarations_of(found) if hasattr(found, "core") else _type_lines(name, found)
+    return lines
+
+
+def declarations_of(node: FunctionNode) -> list[str]:
+    """One line for each overload."""
+    name = node.core.name.replace("$init", "constructor")
+    listed = [(result, ", ".join(f"{p.annotation} {p.name}" for p in parameters)) for parameters, result in overloads_of(node.core)]
+    return [f"{result} {name}({parameters})" for result, parameters in listed]
+
+
+def _type_lines(name: str, struct: Struct) -> list[str]:
+    if struct.type.kind == "enum":
+        return [f"enum {name} {{ {', '.join(enum_values(struct.module, struct.full_name))} }}"]
+    fields = " ".join(f"{field.type.full_name} {key};" for key, field in struct.fields.items())
+    methods = [found for child in names_in(struct) if hasattr(found := struct.try_get_child(child), "core")]
+    return [f"struct {name} {{ {fields} }}", *(f"    {line}" for node in methods for line in declarations_of(node))]
 
 
 # --- types

@@ -18,7 +18,11 @@ import slangpy as spy
 from ..base import libslang
 from ..compiler.cache import cache
 from ..compiler.cache.export import export
+from ..compiler.modules.files import load_path
+from ..compiler.options import session_options
+from ..compiler.session import create_session
 from ..config import config
+from ..plan.inspection import listing_of
 from .rewriting import named_defines, rewrite
 from .stubs import stubs_of
 
@@ -135,16 +139,24 @@ def _load(options: argparse.Namespace) -> Any:
 def check(options: argparse.Namespace) -> int:
     """Compiles the file and prints what it declares; the exit status is 1 where it does not compile."""
     module = _load(options)
-    for line in stubs_of(module).splitlines():
-        if line.lstrip().startswith("# "):
-            print(line.replace("# ", "").removeprefix("        "))
+    for line in listing_of(module):
+        print(line)
     for entry_point in module.device_module.entry_points:
         print(f"entry point {entry_point.name} ({entry_point.stage.name})")
     return 0
 
 
+def _assembly(module: Any, defines: dict[str, str]) -> Any:
+    """The module again, in a session that gives SPIR-V as text."""
+    given = session_options(module.device)
+    given["defines"] = {**given.get("defines", {}), **defines}
+    session = create_session(module.device, given, format="spirv-asm")
+    return load_path(session, module._path)
+
+
 def compile_file(options: argparse.Namespace) -> int:
-    """Code of the file's entry points for a device, written beside each other or to stdout."""
+    """Code of the file's entry points for a device, written into a folder (-o) or to stdout: SPIR-V as text on a terminal,
+    as bytes into a pipe or file."""
     module = _load(options)
     found = module.device_module.entry_points
     points = [p for p in found if options.entry is None or p.name == options.entry]
@@ -153,14 +165,20 @@ def compile_file(options: argparse.Namespace) -> int:
         print(f"compile: {options.file} has no entry point {options.entry or ''}; it has: {names}", file=sys.stderr)
         return 1
     folder = Path(options.output) if options.output else None
-    program = module.session.link_program([module.device_module], points)
+    source = module.device_module
+    as_text = options.text or (folder is None and sys.stdout.isatty())
+    if as_text and module.device.compile_target.format == "spirv":
+        source = _assembly(module, named_defines(options.define))
+        points = [source.entry_point(point.name) for point in points]
+    program = source.session.link_program([source], points)
     for index, point in enumerate(points):
         code = program.code(index)
         if folder is None:
             sys.stdout.buffer.write(code)
             continue
         folder.mkdir(parents=True, exist_ok=True)
-        target = folder / f"{Path(options.file).stem}.{point.name}.{module.device.compile_target.format}"
+        form = f"{module.device.compile_target.format}{'-asm' if source is not module.device_module else ''}"
+        target = folder / f"{Path(options.file).stem}.{point.name}.{form}"
         target.write_bytes(code)
         print(f"{target}: {len(code)} bytes")
     return 0
@@ -184,7 +202,8 @@ def view(options: argparse.Namespace) -> int:
 
 def parser() -> argparse.ArgumentParser:
     main_parser = argparse.ArgumentParser(prog="python -m slangpy", description=__doc__)
-    commands = main_parser.add_subparsers(required=True, metavar="COMMAND")
+    main_parser.set_defaults(run=lambda options: main_parser.print_help())
+    commands = main_parser.add_subparsers(metavar="COMMAND")
 
     def add(to: Any, name: str, function: Any) -> argparse.ArgumentParser:
         command = to.add_parser(name, help=function.__doc__, description=function.__doc__)
@@ -208,6 +227,7 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("-o", "--output", help="file, of `compile` a folder")
         if name == "compile":
             command.add_argument("-e", "--entry", help="one entry point (all)")
+            command.add_argument("-t", "--text", action="store_true", help="SPIR-V as text, wherever it goes")
     _add_view(add(commands, "view", view))
     command = add(commands, "rewrite", rewrite)
     command.add_argument("file", metavar="FILE", nargs="?", help="a .slang file")
@@ -231,7 +251,7 @@ def _add_view(command: argparse.ArgumentParser) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
-        return options.run(options)
+        return options.run(options) or 0
     except (spy.SlangCompileError, ImportError, RuntimeError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -45,6 +45,7 @@ def test_mipmaps(device_type: DeviceType, tmp_path: Path) -> None:
     arguments = ("--device", device_type.name, "--size", "128")
     lines = run("06_mipmaps/mipmaps.py", *arguments, folder=tmp_path).splitlines()
     mean, coarsest, mapped = ([float(v) for v in re.findall(r"[\d.]+", line.split(":")[1])] for line in lines[-3:])
+    assert (tmp_path / "mipmaps.png").exists()
     assert coarsest == pytest.approx(mean, abs=2e-3) and len(mean) == 4
     assert mapped == pytest.approx([206, 206, 51, 255], abs=1)
 
@@ -74,6 +75,7 @@ def test_notebook(path: Path, tmp_path: Path) -> None:
 def test_tile_splatting(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     output = run("07_tile_splatting/tile_splatting.py", "--steps", "10", folder=tmp_path)
+    assert (tmp_path / "tile_splatting.png").exists()
     errors = [float(line.split()[-1]) for line in output.splitlines() if "error" in line]
     assert len(errors) == 5 and max(errors) < 2e-4, output
     first, last = (float(line.split()[-1]) for line in output.splitlines() if "loss" in line)

@@ -101,3 +101,9 @@ def test_the_source_folder_says_that_it_is_not_built(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
     assert f"ImportError: slangpy was found in {source}" in done.stderr and "pip install ." in done.stderr
+
+
+@pytest.mark.null
+def test_citation_names_this_version() -> None:
+    lines = (Path(__file__).parents[2] / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+    assert f"version: {slangpy.__version__}" in lines and "license: Apache-2.0" in lines

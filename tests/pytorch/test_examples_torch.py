@@ -39,7 +39,7 @@ def test_splatting(where: str, tmp_path: Path) -> None:
 
 
 def test_network(where: str, tmp_path: Path) -> None:
-    lines = run("06_torch_mlp/torch_mlp.py", "--device", where, "--steps", "60", "--size", "32", folder=tmp_path)
+    lines = run("16_torch_mlp/torch_mlp.py", "--device", where, "--steps", "60", "--size", "32", folder=tmp_path)
     assert float(lines[0].split()[-1]) < 1e-4
     errors = [float(line.split()[-1]) for line in lines if line.startswith("step")]
     assert errors[-1] < errors[0] / 10

@@ -138,6 +138,29 @@ def test_cache(file: Path, tmp_path: Path) -> None:
     run("check", str(file), "-D", "FACTOR=2", cache=cache)
 
 
+@pytest.mark.skipif(not spy.Device.enumerate_adapters(spy.DeviceType.vulkan), reason="no vulkan device here")
+def test_compile_on_a_terminal(file: Path) -> None:
+    """SPIR-V goes there as text, in bytes elsewhere unless text is asked for."""
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "slangpy", "compile", str(file), "-D", "FACTOR=2", "-e", "other", "-d", "vulkan"]
+    process = subprocess.Popen(command, stdout=theirs)
+    os.close(theirs)
+    try:
+        assert os.read(ours, 1000).startswith(b"; SPIR-V")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    assert subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout[:4] == b"\x03\x02\x23\x07"
+    text = run(*command[3:], "--text").stdout
+    assert "; SPIR-V" in text and "OpEntryPoint GLCompute %other" in text and "%main" not in text
+
+
+def test_alone_it_helps() -> None:
+    text = run().stdout
+    assert "usage: python -m slangpy" in text and all(f"\n    {name} " in text for name in ("info", "check", "compile", "stubs"))
+
+
 def test_wrong_use() -> None:
     assert "usage: python -m slangpy" in run("nothing", code=2).stderr
     assert "required" in run("cache", code=2).stderr

@@ -11,7 +11,7 @@ from calls_support import array, plain, source, tensor
 from tiers import gate
 
 import slangpy as spy
-from slangpy.module import declared_names
+from slangpy.compiler.modules.loaded import declared_names
 
 pytestmark = pytest.mark.needs_kernels
 

@@ -92,11 +92,21 @@ def test_reprs(m: Any, device: spy.Device) -> None:
     assert repr(spy.rand_float(seed=5)).startswith("rand_float(min=0, max=1, dim=-1, seed=5")
 
 
+def test_print_lists_functions(m: Any) -> None:
+    lines = str(m).splitlines()
+    assert lines[0].startswith("Module 'shown' on ")
+    assert {"  float add(float a, float b)", "  int twice(int a)", "  float twice(float a, out float half_of)"} <= set(lines)
+    assert "      float length(Point this)" in lines[lines.index(next(line for line in lines if "struct Point {" in line)) :]
+    assert not any("_spy" in line or "$" in line for line in lines)
+
+
 def test_completion(m: Any) -> None:
     names = dir(m)
     assert {"add", "twice", "Point", "no_comment"} <= set(names)
     assert not [name for name in names if "$" in name or name.startswith("_spy")]
     assert not {"N", "factor", "inner"} & set(names)  # neither functions nor types
+    assert not [name for thing in (m, m.Point, m.add) for name in dir(thing) if name.startswith("_")]
+    assert {"add", "Point"} <= set(m._ipython_key_completions_()) and "load_from_file" not in m._ipython_key_completions_()
     assert {"length", "origin", "Mark", "heavier"} <= set(dir(m.Point)) and "heavier" not in dir(m["Box<float>"])
     for box in (m.Box, m["Box<float>"]):
         assert {"get", "size", "Lid"} <= set(dir(box))
