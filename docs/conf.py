@@ -49,7 +49,7 @@ class Names(PythonDomain):
     """Links from signatures go to what they mean: not from `bool` to a member of an enumeration with that name."""
 
     def find_obj(
-        self, env: BuildEnvironment, modname: str | None, classname: str | None, name: str, type: str | None, searchmode: int = 0
+        self, env: BuildEnvironment, modname: str, classname: str, name: str, type: str | None, searchmode: int = 0
     ) -> list[tuple[str, ObjectEntry]]:
         if name in vars(builtins):
             return []
