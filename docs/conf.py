@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import importlib.util
 import re
 
 from sphinx.application import Sphinx
@@ -32,10 +33,10 @@ myst_enable_extensions = ["colon_fence", "attrs_block"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-python_maximum_signature_line_length = 110
 toc_object_entries_show_parents = "hide"
 autodoc_preserve_defaults = True  # flags have no repr that autodoc knows
 autodoc_class_signature = "separated"
+autodoc_mock_imports = [name for name in ("jax", "torch") if importlib.util.find_spec(name) is None]
 autodoc_default_options = {"members": True, "undoc-members": True, "exclude-members": "__new__"}
 highlight_language = "python"
 default_role = "code"  # docstrings use single backticks for code
@@ -48,7 +49,7 @@ class Names(PythonDomain):
     """Links from signatures go to what they mean: not from `bool` to a member of an enumeration with that name."""
 
     def find_obj(
-        self, env: BuildEnvironment, modname: str | None, classname: str | None, name: str, type: str | None, searchmode: int = 0
+        self, env: BuildEnvironment, modname: str, classname: str, name: str, type: str | None, searchmode: int = 0
     ) -> list[tuple[str, ObjectEntry]]:
         if name in vars(builtins):
             return []

@@ -13,7 +13,7 @@ import slangpy
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.null
-DIRECTIVE = re.compile(r"^\.\. auto(?:class|function|exception|module):: (\S+)", re.M)
+DIRECTIVE = re.compile(r"^\.\. (?:auto|py:)(?:class|function|exception|module):: (\w[\w.]*)", re.M)
 INTERNAL = {
     "CallSite", "CompileTarget", "CompiledRayTracingPipeline", "CompiledRenderPipeline", "DeviceHandle", "DeviceObject", "FileWatcher",
     "Generator", "GeneratorKind", "Kernel", "Launchable", "Object", "PlainProgramLayout", "PlanLink", "PlanTable", "PreparedLaunch",
