@@ -41,6 +41,7 @@ PICTURES = {
     "torus.png": ["09_render/render.py", "--out", "{folder}"],
     "fit_mesh.png": ["10_fit_mesh/fit_mesh.py", "--out", "{folder}"],
     "path_tracer.png": ["11_path_tracer/path_tracer.py", "--device", "cpu", "--out", "{folder}"],
+    "neural_image.png": ["16_neural_image/neural_image.py", "--out", "{folder}"],
     "fit_relief.png": ["12_fit_relief/fit_relief.py", "--out", "{folder}"],
 }
 """Of the gallery, by the example that makes each. Those of torch are left out where it is not installed."""
