@@ -22,7 +22,7 @@ WHOLE = "slangpy"
 """What users import: the core, and the methods of tensors."""
 PARTS = (WHOLE, "slangpy.rays", "slangpy.neural", "slangpy.random")
 """What is loaded where a source imports it by name; kernels then name its types."""
-_BELOW = {CORE: (), WHOLE: (CORE,), "slangpy.rays": (CORE, WHOLE), "slangpy.neural": (CORE, WHOLE), "slangpy.random": (CORE, WHOLE)}
+_BELOW = {CORE: (), WHOLE: (CORE,), "slangpy.rays": (CORE, WHOLE), "slangpy.neural": (CORE, WHOLE), "slangpy.random": ()}
 """What each imports."""
 
 

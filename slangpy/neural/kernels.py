@@ -36,7 +36,7 @@ class Share:
 
 
 def share_of(device: Device, shape: Shape, count: int, backward: bool) -> Share:
-    if device.type.name == "cpu":
+    if device.compile_target.format == "cpp":
         per_worker, most = 4 * _SAMPLES_CPU, 64
     else:
         per_worker, most = 1, 1 << 24
@@ -49,7 +49,7 @@ def share_of(device: Device, shape: Shape, count: int, backward: bool) -> Share:
 def module_of(device: Device, shape: Shape) -> Module:
     modules = device._state.networks
     if shape not in modules:
-        samples = _SAMPLES_CPU if device.type.name == "cpu" else 1
+        samples = _SAMPLES_CPU if device.compile_target.format == "cpp" else 1
         source = _SOURCE.format(network=shape.type_name, dtype=shape.dtype, samples=samples)
         modules[shape] = Module.load_from_source(device, f"slangpy_network_{hashlib.sha256(source.encode()).hexdigest()[:12]}", source)
     return modules[shape]

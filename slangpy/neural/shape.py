@@ -77,7 +77,8 @@ class Shape:
     @property
     def type_name(self) -> str:
         """The Slang type, for functions that take the network."""
-        numbers = (self.width, self.hidden_layers, self.outputs, ACTIVATIONS.index(self.activation), ACTIVATIONS.index(self.output_activation))
+        activations = (ACTIVATIONS.index(name) for name in (self.activation, self.output_activation))
+        numbers = (self.width, self.hidden_layers, self.outputs, *activations)
         encoding = self.encoding.type_name(self.inputs, self.dtype)
         return f"neural::Network<{self.dtype}, {self.inputs}, {self.features}, {encoding}, {', '.join(map(str, numbers))}>"
 

@@ -98,3 +98,14 @@ def test_fit_relief(device_type: DeviceType, tmp_path: Path) -> None:
     steps = [line.split() for line in output.splitlines() if line.startswith("step")]
     losses, heights = ([float(words[place]) for words in steps] for place in (5, -1))
     assert losses[-1] < losses[0] / 10 and heights[-1] < heights[0] / 2
+
+
+@pytest.mark.one
+def test_neural_image(device_type: DeviceType, tmp_path: Path) -> None:
+    """The same network by both loops."""
+    pytest.importorskip("torch")
+    arguments = ("--device", device_type.name, "--size", "32", "--steps", "51", "--samples", "512", "--out", str(tmp_path))
+    output = run("18_neural_image/neural_image.py", *arguments, folder=tmp_path)
+    losses = [float(line.split()[-1]) for line in output.splitlines() if " step " in line]
+    assert len(losses) == 4 and losses[1] < losses[0] / 5 and losses[1] == pytest.approx(losses[3], rel=0.05)
+    assert (tmp_path / "neural_image.png").is_file()

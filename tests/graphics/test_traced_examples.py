@@ -13,7 +13,7 @@ from tracing import needs
 import slangpy as spy
 
 pytestmark = pytest.mark.traces
-SCRIPT = Path(__file__).parents[2] / "examples" / "16_ray_tracing" / "ray_tracing.py"
+SCRIPT = Path(__file__).parents[2] / "examples" / "17_ray_tracing" / "ray_tracing.py"
 
 
 def test_spheres(device: spy.Device, tmp_path: Path) -> None:

@@ -194,22 +194,19 @@ void SessionState::take(const ModuleData& module)
     taken[module.name] = identity_of(module);
 }
 
-void Session::allow_experiments(const ModuleData& recipe)
+namespace {
+
+/// Whether a source, or what it imports, imports what Slang has as an experiment.
+bool reaches_experimental(const SessionState& state, const ModuleData& recipe)
 {
     const bool is_text = recipe.source == ModuleData::Source::text;
-    if (m_options.experimental || (!is_text && recipe.source != ModuleData::Source::file))
-        return;
+    if (!is_text && recipe.source != ModuleData::Source::file)
+        return false;
     const std::optional<std::string> text = is_text ? std::optional(recipe.content) : std::nullopt;
-    if (!state()->files->reaches_experimental(text, recipe.path.empty() ? recipe.name : recipe.path))
-        return;
-    m_options.experimental = true;
-    try {
-        reload();
-    } catch (...) {
-        m_options.experimental = false;
-        throw;
-    }
+    return state.files->reaches_experimental(text, recipe.path.empty() ? recipe.name : recipe.path);
 }
+
+} // namespace
 
 std::shared_ptr<ModuleData> Session::load(ModuleData recipe, const std::string& key)
 {
@@ -218,7 +215,15 @@ std::shared_ptr<ModuleData> Session::load(ModuleData recipe, const std::string& 
     auto build = std::make_shared<Build>();
     if (const std::string crash = known_crash(*data); !crash.empty())
         throw CompilerDeath("crash", crash);
-    allow_experiments(*data);
+    if (!m_options.experimental && reaches_experimental(*state(), *data)) { // for all of the session from now on
+        m_options.experimental = true;
+        try {
+            reload();
+        } catch (...) {
+            m_options.experimental = false;
+            throw;
+        }
+    }
     build->state = state();
     const uint64_t since = build->state->files->order();
     try {

@@ -250,8 +250,6 @@ private:
     std::set<std::string> m_seen_warnings;
 
     std::shared_ptr<SessionState> make_state() const;
-    /// A source that imports what Slang has as an experiment turns that on, for all of the session.
-    void allow_experiments(const ModuleData& recipe);
     void check_same(const std::optional<wire::Code>& elsewhere, const std::string& code,
                     const std::vector<std::string>& warnings);
     void warn(const std::string& text);
