@@ -84,7 +84,7 @@ def expected(groups: int, rounds: int) -> np.ndarray:
 def start_long(device: Device) -> tuple[Any, Callable[[], None], int, int]:
     """A buffer, what launches seconds of work into it, and the groups and rounds of it."""
     on_cores = device.has_feature(Feature.software_device)
-    size = [GROUPS, 4 * max(1, (os.cpu_count() or 2) // 2), 1] if on_cores else [1, 1, 1]
+    size = [GROUPS, 3 * max(1, (os.cpu_count() or 2) // 2), 1] if on_cores else [1, 1, 1]
     groups, rounds = size[0] * size[1], ROUNDS if on_cores else (1 << 27) - 1
     kernel = build(device, SOURCE, "spin")
     out = device.create_buffer(size=4 * groups, struct_size=4, usage=RW)
@@ -184,7 +184,7 @@ def test_modules_stay_usable(fresh_device: Device, monkeypatch: pytest.MonkeyPat
     assert np.array_equal(timed.h(x, _result="numpy"), x - unique)
     takes = time.perf_counter() - start  # on this machine, for about half of what is interrupted
     pressed = 0
-    for i in range(20 if LONG else 12):
+    for i in range(20 if LONG else 7):
         try:
             with pressing(random.uniform(0.1, 1.5) * takes):
                 late = Module.load_from_source(device, f"late{i}", f"float h(float x) {{ return x - {i} - {unique}; }}")
@@ -196,7 +196,7 @@ def test_modules_stay_usable(fresh_device: Device, monkeypatch: pytest.MonkeyPat
         assert np.array_equal(other.g(x, i, _result="numpy"), x + i + unique)
         late = Module.load_from_source(device, f"late{i}", f"float h(float x) {{ return x - {i} - {unique}; }}")
         assert np.array_equal(late.h(x, _result="numpy"), x - i - unique)
-    assert pressed > 3
+    assert pressed > (3 if LONG else 1)
 
 
 @pytest.mark.parametrize(("invocations", "rounds"), [(8, 1 << 26), (3000, 1 << 18)])

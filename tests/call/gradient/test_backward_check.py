@@ -84,12 +84,10 @@ def cpu_device() -> Any:
 
 
 def groups(cases: list[tuple[str, str]]) -> list[Any]:
-    """Bodies of one kind of parameter, a few at a time: kernels of a group are compiled once."""
-    found = []
-    for kind in (ARRAY, VECTOR, MATRIX):
-        bodies = [body for other, body in cases if other == kind]
-        found += [pytest.param(kind, bodies[i : i + 5], id=f"{kind} {i}") for i in range(0, len(bodies), 5)]
-    return found
+    """Bodies of one kind of parameter: their kernels are compiled once."""
+    return [
+        pytest.param(kind, [body for other, body in cases if other == kind], id=kind) for kind in (ARRAY, VECTOR, MATRIX)
+    ]
 
 
 def gradients(device: Any, kind: str, bodies: list[str]) -> tuple[bool, list[str]]:

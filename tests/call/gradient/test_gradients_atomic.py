@@ -21,6 +21,9 @@ SOURCE = "\n".join([
     "struct Part { half h; half2 pair; float3 v; };",
     "struct Whole { Part parts[2]; double d; int64_t i; uint2 u; };",
     *(f"void add_{i}(int i, AtomicTensor<{t}, 1> x, {t} v) {{ x.add(i % 2, v); }}" for i, t in enumerate((*TYPES, "Whole"))),
+    f"void add_all(int i, {', '.join(f'AtomicTensor<{t}, 1> x{k}' for k, t in enumerate(TYPES))}, "
+    f"{', '.join(f'{t} v{k}' for k, t in enumerate(TYPES))})",
+    f"{{ {' '.join(f'x{k}.add(i % 2, v{k});' for k in range(len(TYPES)))} }}",
     *(
         f"""
 [Differentiable] {t} once_{i}(int i, DiffTensor<{t}, 1> x) {{ return x.load_once(i) * x.load_once(i + 3); }}
@@ -47,12 +50,14 @@ def m(device: Any) -> Any:
     return load(device)
 
 
-@pytest.mark.parametrize("name", TYPES)
-def test_add(device, m, name):
-    x = spy.Tensor.zeros(device, (2,), name)
-    m[f"add_{TYPES.index(name)}"](spy.grid((1001,)), x, spy.Tensor.full(device, (1,), 1, name))
-    got = x.to_numpy()
-    assert (got[0] == 501).all() and (got[1] == 500).all()
+def test_add(device, m):
+    """All types in one kernel; 64-bit integers and structs have others of their own below."""
+    tensors = [spy.Tensor.zeros(device, (2,), name) for name in TYPES]
+    ones = [spy.Tensor.full(device, (1,), 1, name) for name in TYPES]
+    m.add_all(spy.grid((1001,)), *tensors, *ones)
+    for name, x in zip(TYPES, tensors, strict=True):
+        got = x.to_numpy()
+        assert (got[0] == 501).all() and (got[1] == 500).all(), name
 
 
 @pytest.mark.parametrize("name", ["int64_t", "uint64_t"])
@@ -138,39 +143,53 @@ def test_sample(device, m, name):
 
 
 OWN = """
-import slangpy;
-struct Own CONFORMS
+struct NAME CONFORMS
 {
     float v; int w; POINTER
-    static void atomicAdd(RWByteAddressBuffer buf, uint addr, Own value)
+    static void atomicAdd(RWByteAddressBuffer buf, uint addr, NAME value)
     {
         buf.InterlockedAddF32(addr, value.v);
         if (value.w > 0) { buf.InterlockedAdd(addr + 4, 2 * value.w); }
     }
 };
-struct Outer { Own inner; float2 z; };
-void add_own(int i, AtomicTensor<Own, 1> x, Own v) { x.add(0, v); }
-void add_outer(int i, AtomicTensor<Outer, 1> x, Own v) { Outer o; o.inner = v; o.z = float2(1, 2); x.add(1, o); }
+struct OuterNAME { NAME inner; float2 z; };
 """
 BY_POINTER = """
     static void atomicAdd(This* buf, uint element, This value) { float.atomicAdd(&buf[element].v, 0, value.v * 10); }
 """
+OWN_FORMS = {
+    "Plain": ("", ""), "Conforms": (": IAtomicAddable", ""), "Both": ("", BY_POINTER),
+    "BothConforms": (": IAtomicAddable", BY_POINTER),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("pointer", ["", BY_POINTER], ids=["address", "both"])
-@pytest.mark.parametrize("conforms", ["", ": IAtomicAddable"], ids=["plain", "conforms"])
-def test_own_addition_by_address(device, conforms, pointer):
+def test_own_addition_by_address(device):
     """A struct may add through RWByteAddressBuffer; a form that takes a pointer goes first."""
-    source = OWN.replace("CONFORMS", conforms).replace("POINTER", pointer)
-    m = spy.Module.load_from_source(device, f"own_addition_{bool(conforms)}_{bool(pointer)}", source)
-    x = spy.Tensor.zeros(device, (2,), m.Own)
-    m.add_own(spy.grid((10,)), x, {"v": 1.0, "w": 3})
-    expected = {"v": 100.0, "w": 0} if pointer else {"v": 10.0, "w": 60}
-    assert x.cursor()[0].read() == expected
-    outer = spy.Tensor.zeros(device, (2,), m.Outer)
-    m.add_outer(spy.grid((10,)), outer, {"v": 1.0, "w": 3})
-    read = outer.cursor()[1].read()
-    assert read["inner"] == expected and read["z"] == spy.float2(10, 20)
+    source = "import slangpy;" + "".join(
+        OWN.replace("NAME", name).replace("CONFORMS", conforms).replace("POINTER", pointer)
+        for name, (conforms, pointer) in OWN_FORMS.items()
+    )
+    numbered = list(enumerate(OWN_FORMS))
+    values = ", ".join(f"{name} v{i}" for i, name in numbered)
+    tensors = ", ".join(f"AtomicTensor<{name}, 1> x{i}" for i, name in numbered)
+    outers = ", ".join(f"AtomicTensor<Outer{name}, 1> x{i}" for i, name in numbered)
+    added = " ".join(f"x{i}.add(0, v{i});" for i, _ in numbered)
+    nested = " ".join(
+        f"Outer{name} o{i}; o{i}.inner = v{i}; o{i}.z = float2(1, 2); x{i}.add(1, o{i});" for i, name in numbered
+    )
+    source += f"void add_own(int i, {tensors}, {values}) {{ {added} }}\n"
+    source += f"void add_outer(int i, {outers}, {values}) {{ {nested} }}"
+    m = spy.Module.load_from_source(device, "own_addition", source)
+    given = [{"v": 1.0, "w": 3}] * len(OWN_FORMS)
+    own = [spy.Tensor.zeros(device, (2,), m[name]) for name in OWN_FORMS]
+    m.add_own(spy.grid((10,)), *own, *given)
+    outer = [spy.Tensor.zeros(device, (2,), m[f"Outer{name}"]) for name in OWN_FORMS]
+    m.add_outer(spy.grid((10,)), *outer, *given)
+    for (name, (_, pointer)), x, y in zip(OWN_FORMS.items(), own, outer, strict=True):
+        expected = {"v": 100.0, "w": 0} if pointer else {"v": 10.0, "w": 60}
+        assert x.cursor()[0].read() == expected, name
+        read = y.cursor()[1].read()
+        assert read["inner"] == expected and read["z"] == spy.float2(10, 20), name
 
 
 def test_gradients_added_by_address(device):

@@ -116,31 +116,44 @@ void sort(std::vector<Edit>& edits)
     std::stable_sort(edits.begin(), edits.end(), [](const Edit& a, const Edit& b) { return a.begin < b.begin; });
 }
 
+/// The name of a type, or of the one that an extension extends; empty where that is more than a name.
+std::string_view name_of_owner(const syntax::Tree& tree, NodeId owner)
+{
+    if (tree.main(owner) != "extension")
+        return tree.main(owner);
+    for (const NodeId child : tree.children(owner))
+        if (tree.is(child, Kind::name))
+            return tree.main(child);
+    return {};
+}
+
 } // namespace
 
 std::vector<Edit> rewrite_atomics(const ParsedSource& source)
 {
     std::vector<Edit> edits;
     const syntax::Tree& tree = source.tree();
-    std::vector<size_t> ends; // of the functions that are rewritten
-    bool by_pointer = false;
+    std::vector<std::pair<std::string_view, size_t>> added; // structs whose function is rewritten, and where it ends
+    std::vector<std::string_view> by_pointer;               // structs that have the other form
     for (const syntax::Function& function : source.scopes().functions()) {
         if (function.name != "atomicAdd" || function.owner == syntax::none || !function.is_static)
             continue;
         const NodeId first = tree.child(syntax::parameters_of(tree, function.node), 0);
         const NodeId type = first == syntax::none ? syntax::none : tree.child(first, 1);
-        by_pointer |= tree.is(type, Kind::postfix) ||
-            (tree.is(type, Kind::generic_use) && tree.main(tree.child(type, 0)) == "Ptr");
+        if (tree.is(type, Kind::postfix) ||
+            (tree.is(type, Kind::generic_use) && tree.main(tree.child(type, 0)) == "Ptr"))
+            by_pointer.push_back(name_of_owner(tree, function.owner));
         if (!tree.is(type, Kind::name) || tree.main(type) != buffer_name)
             continue;
         edits.push_back({tree.begin(type), tree.end(type), std::string(memory_name)});
         if (syntax::body_of(tree, function.node) != syntax::none)
-            ends.push_back(tree.end(function.node));
+            added.emplace_back(name_of_owner(tree, function.owner), tree.end(function.node));
     }
-    for (const size_t end : by_pointer ? std::vector<size_t>() : ends)
-        edits.push_back({end, end,
-                         " static void atomicAdd(This* _buf, uint _element, This _value) "
-                         "{ atomicAdd(_spy_AtomicMemory__(uint64_t(_buf + _element)), 0u, _value); }"});
+    for (const auto& [owner, end] : added)
+        if (std::find(by_pointer.begin(), by_pointer.end(), owner) == by_pointer.end())
+            edits.push_back({end, end,
+                             " static void atomicAdd(This* _buf, uint _element, This _value) "
+                             "{ atomicAdd(_spy_AtomicMemory__(uint64_t(_buf + _element)), 0u, _value); }"});
     sort(edits);
     return edits;
 }
