@@ -25,8 +25,10 @@ from .functions import Program
 from .parser import parse_unit
 from .tokens import Unfit
 
-_LEAST_WIDE = 0.5
-"""How much of what stands in loops all lanes have to do at once, that it is worth it."""
+_WIDE_FOR_SINGLE = 8
+"""So many operations of all lanes at once make up for one that is done for one lane after the other, in loops."""
+_MOST_WIDE, _MOST_SINGLE = 1000, 24
+"""Of all operations in a function: what compilers take a second or two for."""
 
 
 @cache
@@ -71,6 +73,8 @@ def _rewritten(text: str) -> str:
 
 
 def _is_worth_it(entry: Entry) -> bool:
-    costs = [segment.function.loops for segment in entry.segments if segment.function]
-    wide, single = sum(c.wide for c in costs), sum(c.single for c in costs)
-    return wide >= _LEAST_WIDE * (wide + single)
+    """benchmarks/cpu_divergent.py has what these numbers were measured with."""
+    functions = [segment.function for segment in entry.segments if segment.function]
+    wide, single = sum(f.loops.wide for f in functions), sum(f.loops.single for f in functions)
+    is_small = all(f.whole.wide <= _MOST_WIDE and f.whole.single <= _MOST_SINGLE for f in functions)
+    return is_small and wide >= 4 and wide >= _WIDE_FOR_SINGLE * single

@@ -130,16 +130,26 @@ class Expressions:
         self._count(0, 1)
         given = self.one(value)
         if not self.analysis.is_stored(place):
-            return f"_spy_for_each{self.alone(place, value)}({mask}, [&](int _l) {{ {self.one(place)} = {given}; }});"
+            return f"_spy_for_each{self.alone(place, value)}({mask}, {self.each(place, value)} {{ {self.one(place)} = {given}; }});"
         text, is_whole = self._place(place)
         inner = f"_spy_put({text}, _l, {given});" if is_whole else f"{text} = {given};"
-        return f"_spy_for_each{self.alone(place, value)}({mask}, [&](int _l) {{ {inner} }});"
+        return f"_spy_for_each{self.alone(place, value)}({mask}, {self.each(value)} {{ {inner} }});"
 
     def alone(self, *expressions: Expr) -> str:
         """Of a loop over lanes: whether it has to stay one."""
         calls = [part.text for e in expressions for part in e.walk() if part.kind == "call"]
         functions = self.program.unit.functions
         return "_alone" * any(_VECTOR_MATH.match(n) or (n in functions and not n.startswith("_spy_Storage_")) for n in calls)
+
+    def each(self, *expressions: Expr) -> str:
+        """How a function for one lane captures variables: what is read by lane is a copy, so that what it is of can stay in
+        registers."""
+        names = {part.text for e in expressions for part in e.walk() if part.kind == "name"}
+        copied = sorted(n for n in names if self.analysis.shapes.get(n) == LANES and is_native(self.analysis.types.names[n]))
+        return f"[{', '.join(['&', *copied])}](int _l)"
+
+    def _captures(self, e: Expr) -> str:
+        return "[&](int _l)" if any(self.shape(part) == BEHIND for part in e.walk()) else self.each(e)
 
     # --- one lane
 
@@ -185,7 +195,7 @@ class Expressions:
         if direct is not None:
             return direct
         self._count(0, 1)
-        return self._first(f"_spy_each{self.alone(e)}({mask}, [&](int _l) -> {type} {{ return {self.one(e)}; }})")
+        return self._first(f"_spy_each{self.alone(e)}({mask}, {self._captures(e)} -> {type} {{ return {self.one(e)}; }})")
 
     def _first(self, text: str) -> str:
         self.temporaries += 1
