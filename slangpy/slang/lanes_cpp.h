@@ -3,6 +3,14 @@
 // expressions, with lanes in place of numbers, and masks that say which invocations take part.
 #pragma once
 
+// Measured with GCC, and with vectors of 256 bits and more.
+#if (defined(__AVX2__) && defined(__OPTIMIZE__) && !defined(__clang__)) || defined(SPY_LANES_ALWAYS)
+#define SPY_HAS_LANES 1
+#else
+#define SPY_HAS_LANES 0
+#endif
+#if SPY_HAS_LANES
+
 #if defined(__AVX512F__)
 #define SPY_VECTOR_BYTES 64
 #elif defined(__AVX__)
@@ -634,3 +642,4 @@ SPY_LANE_INLINE Vector<_spy_lanes<T>, N> _spy_pick(const _spy_mask& m, const Vec
     }
 SPY_LANES_EACH(, )
 SPY_LANES_EACH(_alone, __asm__ volatile(""))
+#endif

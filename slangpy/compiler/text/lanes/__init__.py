@@ -31,6 +31,10 @@ _MOST_WIDE, _MOST_SINGLE = 1000, 24
 """Of all operations in a function: what compilers take a second or two for."""
 
 
+_IF = "#if SPY_HAS_LANES\n"
+_ALWAYS = b"\n#define SPY_LANES_ALWAYS\n"
+
+
 @cache
 def lanes_header() -> bytes:
     return (LIBRARY_PATH / "lanes_cpp.h").read_bytes().replace(b"#pragma once\n", b"", 1)
@@ -43,31 +47,35 @@ def lanes_inputs() -> bytes:
     return lanes_header() + b"".join(file.read_bytes() for file in files)
 
 
-def with_lanes(code: bytes) -> bytes | None:
-    """Code whose loop over invocations takes many at a time; None where it stays as it is."""
+def with_lanes(code: bytes, for_all: bool = False) -> bytes | None:
+    """Code whose loop over invocations takes many at a time; None where it stays as it is.
+
+    for_all: also where it is not worth it. The compiler decides in the end (`SPY_HAS_LANES`).
+    """
     at = code.rfind(END_OF_PRELUDE)
     split = code.find(KERNEL, at)
     begin = at + len(END_OF_PRELUDE) if split < 0 else split + len(KERNEL)
     if at < 0 or code.count(b"for(;;)", begin) < 2:
         return None
     try:
-        made = _rewritten(code[begin:].decode())
+        made = _rewritten(code[begin:].decode(), for_all)
     except Unfit:
         return None
     head = code[:begin] if split < 0 else code[:split]
-    return head + lanes_header() + KERNEL + made.encode()
+    return head + _ALWAYS * for_all + lanes_header() + KERNEL + made.encode()
 
 
-def _rewritten(text: str) -> str:
+def _rewritten(text: str, for_all: bool) -> str:
     unit = parse_unit(text)
     program = Program(unit)
     loop = find_loop(unit)
     entry = Entry(program, loop)
-    entry.cut()
-    if not _is_worth_it(entry):
+    entry.cut(for_all)
+    if not for_all and not _is_worth_it(entry):
         raise Unfit("too little for all lanes at once")
-    made = entry.text()
     functions = program.text([segment.function for segment in entry.segments if segment.function])
+    functions = f"{_IF}{functions}#endif\n"
+    made = f"\n{_IF}{entry.text()}#else\n{text[loop.begin : loop.end]}\n#endif\n"
     at = text.rindex("static", 0, text.index("__spy_main("))
     return text[:at] + functions + text[at : loop.begin] + made + text[loop.end :]
 
