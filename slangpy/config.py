@@ -104,7 +104,7 @@ class Config:
     cpu_threads: int = field(default_factory=lambda: _number("SLANGPY_CPU_THREADS"))
     cpu_wave_lanes: int = field(default_factory=lambda: _number("SLANGPY_CPU_WAVE_LANES") or 1)
     """Lanes of a wave on CPU devices: 1, or 32 for kernels that assume the warps of CUDA."""
-    cpu_lanes: bool = field(default_factory=lambda: os.environ.get("SLANGPY_CPU_LANES", "").strip() != "0")
+    cpu_lanes: bool = field(default_factory=lambda: _flag("SLANGPY_CPU_LANES"))
     """Whether kernels of CPU devices run many invocations at once where their loops end at different times."""
     progress: bool = field(default_factory=lambda: os.environ.get("SLANGPY_PROGRESS", "").strip() != "0")
     """Whether compiling that takes over a second says so on stderr."""
