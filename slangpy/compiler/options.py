@@ -48,7 +48,9 @@ def target_options(device: Any) -> dict[str, Any]:
     one (the same bits on all devices) unless these ask for fast arithmetic."""
     options = SlangCompilerOptions.of(device.desc.compiler_options)
     mode = options.floating_point_mode
+    lanes = {"lanes": config.cpu_lanes and options.cpu_lanes} if device.compile_target.format == "cpp" else {}
     return {
+        **lanes,
         "float_mode": "uncontracted" if mode == SlangFloatingPointMode.default else mode.name,
         "optimization": int(options.optimization),
         "debug_info": int(options.debug_info) != 0,

@@ -103,6 +103,9 @@ class SlangCompilerOptions:
     dump_intermediates: bool = False
     dump_intermediates_prefix: str = ""
     enable_experimental_features: bool = False
+    cpu_lanes: bool = True
+    """Of CPU devices: calls of functions with loops that end at different times take many elements at once, where the
+    environment variable SLANGPY_CPU_LANES is 1; False: none do."""
 
     @staticmethod
     def given(value: SlangCompilerOptions | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -121,7 +124,7 @@ class SlangCompilerOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that the compiler reads; the shader model goes into the target instead."""
-        return _to_dict(self, skip=("shader_model",))
+        return _to_dict(self, skip=("shader_model", "cpu_lanes"))
 
 
 @_fields_or_dict

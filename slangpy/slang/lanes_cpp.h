@@ -3,6 +3,14 @@
 // expressions, with lanes in place of numbers, and masks that say which invocations take part.
 #pragma once
 
+// Measured with GCC, and with vectors of 256 bits and more.
+#if (defined(__AVX2__) && defined(__OPTIMIZE__) && !defined(__clang__)) || defined(SPY_LANES_ALWAYS)
+#define SPY_HAS_LANES 1
+#else
+#define SPY_HAS_LANES 0
+#endif
+#if SPY_HAS_LANES
+
 #if defined(__AVX512F__)
 #define SPY_VECTOR_BYTES 64
 #elif defined(__AVX__)
@@ -12,6 +20,10 @@
 #endif
 #ifndef SPY_LANES
 #define SPY_LANES 32
+#endif
+/// So few lanes go through the rest of a loop one after the other.
+#ifndef SPY_FEW_LANES
+#define SPY_FEW_LANES 2
 #endif
 #define SPY_LANE_INLINE inline __attribute__((always_inline))
 #define SPY_EACH_PART(k, T) _Pragma("GCC unroll 16") for (int k = 0; k < _spy_lanes<T>::count; k++)
@@ -106,6 +118,28 @@ SPY_LANE_INLINE bool _spy_any(const _spy_mask& m)
     for (int i = 0; i < _spy_mask::per; i++)
         any |= all[i];
     return any != 0;
+}
+/// How many lanes take part.
+SPY_LANE_INLINE int _spy_count(const _spy_mask& m)
+{
+    int count = 0;
+#if defined(__AVX512DQ__)
+    if constexpr (_spy_mask::bytes == 64) {
+        _Pragma("GCC unroll 16") for (int k = 0; k < _spy_mask::count; k++)
+            count += __builtin_popcount((unsigned short)__builtin_ia32_cvtd2mask512(m.v[k]));
+        return count;
+    }
+#elif defined(__AVX__)
+    if constexpr (_spy_mask::bytes == 32) {
+        typedef float Floats __attribute__((vector_size(32)));
+        _Pragma("GCC unroll 16") for (int k = 0; k < _spy_mask::count; k++)
+            count += __builtin_popcount(__builtin_ia32_movmskps256((Floats)m.v[k]));
+        return count;
+    }
+#endif
+    for (int i = 0; i < SPY_LANES; i++)
+        count -= m.get(i);
+    return count;
 }
 SPY_LANE_INLINE _spy_mask _spy_first_lanes(int n)
 {
@@ -608,3 +642,4 @@ SPY_LANE_INLINE Vector<_spy_lanes<T>, N> _spy_pick(const _spy_mask& m, const Vec
     }
 SPY_LANES_EACH(, )
 SPY_LANES_EACH(_alone, __asm__ volatile(""))
+#endif

@@ -21,6 +21,7 @@ from .hunt import Hunt, seed_of
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.attack", description="Random differentiable programs against torch.float64, or forward ones against NumPy.")
     parser.add_argument("--forward", action="store_true", help="programs without derivatives, over all scalar types, against NumPy")
+    parser.add_argument("--lanes", action="store_true", help="forward programs on the CPU device, with lanes and without: the same bits")
     parser.add_argument("--device", default="cpu", help="cpu, vulkan, cuda, or several by comma")
     parser.add_argument("--programs", type=int, default=200, help="how many, for each device")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no new batch after so long")
@@ -100,9 +101,13 @@ def work(hunt: Hunt, log: Log, batches: Iterator[int], options: argparse.Namespa
     hunt.worker.close()
 
 
+def family_name(options: argparse.Namespace) -> str:
+    return "lanes.family" if options.lanes else "forward.family" if options.forward else "gradients"
+
+
 def main() -> int:
     options = arguments()
-    family: Family = import_module("tests.attack.forward.family" if options.forward else "tests.attack.gradients").FAMILY
+    family: Family = import_module(f"tests.attack.{family_name(options)}").FAMILY
     without = frozenset(filter(None, options.without.split(",")))
 
     def hunt() -> Hunt:

@@ -50,6 +50,24 @@ int counted(int start, int most, RWTensor<int, 1> seen)
         seen[n & 3] = n;
     return n;
 }
+int turns(int start, int most)
+{
+    int n = start, count = 0;
+    while (n < most)
+    {
+        n += 7;
+        switch (n & 3)
+        {
+        case 0: count++; break;
+        case 1: if (n > 40) n += 5; count += 2; break;
+        case 2: if (n > 70) return count; continue;
+        default: break;
+        }
+        count += 3;
+    }
+    return -count;
+}
+void stored(int start, int most, int place, RWTensor<int, 1> steps) { steps[place] = turns(start, most); }
 """
 
 
@@ -60,6 +78,7 @@ def results() -> Iterator[dict[str, list[np.ndarray]]]:
     points = rng.uniform(-2, 2, (333, 2)).astype(np.float32)
     points[:3] = [[np.nan, 0], [np.inf, 1], [0, 0]]
     starts, table = rng.integers(-50, 400, 333).astype(np.int32), rng.normal(size=61).astype(np.float32)
+    picture_data = rng.random((8, 8, 4), np.float32)
     found: dict[str, list[np.ndarray]] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config, "cache_enabled", False)
@@ -73,8 +92,24 @@ def results() -> Iterator[dict[str, list[np.ndarray]]]:
             found.setdefault("collatz", []).append(module.collatz(starts, 60, _result="numpy"))
             tensor = spy.Tensor.from_numpy(device, table)
             found.setdefault("guarded", []).append(module.guarded(starts, 90, tensor, _result="numpy"))
+            long_table = spy.Tensor.from_numpy(device, np.sin(np.arange(1024, dtype=np.float32)))
             seen = spy.Tensor.from_numpy(device, np.zeros(4, np.int32))
             found.setdefault("counted", []).append(module.counted(starts, 90, seen, _result="numpy"))
+            found.setdefault("skewed", []).append(module.skewed(points, 20, _result="numpy"))
+            found.setdefault("walk", []).append(module.walk(points, 50, long_table, _result="numpy"))
+            picture = device.create_texture(
+                type=spy.TextureType.texture_2d, width=8, height=8, format=spy.Format.rgba32_float,
+                usage=spy.TextureUsage.shader_resource, data=picture_data,
+            )  # fmt: skip
+            found.setdefault("shade", []).append(module.shade(points, 64, picture, device.create_sampler(), _result="numpy"))
+            steps = spy.Tensor.from_numpy(device, np.zeros(333, np.int32))
+            module.stored(starts, 90, np.arange(333, dtype=np.int32), steps)
+            found.setdefault("stored", []).append(steps.to_numpy())
+            x = spy.Tensor.from_numpy(device, np.linspace(-2, 2, 333, dtype=np.float32)).with_grads()
+            y = module.iterated(x, 24, _result="tensor").with_grads()
+            y.grad.copy_from_numpy(np.ones(333, np.float32))
+            module.iterated.bwds(x, 24, _result=y)
+            found.setdefault("iterated", []).append(np.stack([y.to_numpy(), x.grad.to_numpy()]))
             device.close()
     yield found
 
@@ -82,9 +117,9 @@ def results() -> Iterator[dict[str, list[np.ndarray]]]:
 TAKEN: list[str] = []
 
 
-def compile_strictly(device: spy.Device, text: bytes, entry_point: str, label: str, **options: object) -> bytes:
+def compile_strictly(device: spy.Device, text: bytes, entry_point: str, label: str, lanes: bool, **options: object) -> bytes:
     """As usual, but what has lanes has to compile."""
-    made = with_lanes(text) if config.cpu_lanes else None
+    made = with_lanes(text, for_all=True) if lanes else None
     if made is not None:
         TAKEN.append(label.split("::")[-1])
     short = short_text(made or text)
@@ -92,7 +127,7 @@ def compile_strictly(device: spy.Device, text: bytes, entry_point: str, label: s
     return device.compile(short, entry_point, label=label, **options)
 
 
-@pytest.mark.parametrize("name", ["mandelbrot", "march", "escape", "collatz", "guarded", "counted"])
+@pytest.mark.parametrize("name", [*"mandelbrot march escape collatz guarded counted skewed walk shade stored iterated".split()])
 def test_same_bits(results: dict[str, list[np.ndarray]], name: str) -> None:
     plain, lanes = results[name]
     assert plain.tobytes() == lanes.tobytes()
@@ -101,7 +136,7 @@ def test_same_bits(results: dict[str, list[np.ndarray]], name: str) -> None:
 
 def test_what_has_lanes(results: dict[str, list[np.ndarray]]) -> None:
     """Functions that store in a loop are left as they are."""
-    assert TAKEN == ["mandelbrot", "march", "escape", "collatz", "guarded"]
+    assert TAKEN == [*"mandelbrot march escape collatz guarded skewed walk shade stored iterated iterated".split()]
 
 
 def test_values(results: dict[str, list[np.ndarray]]) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 from ... import _native
 from ...base.folders import LIBRARY_PATH
-from ...config import config
 from ..cache import digest
 from .arguments import with_local_arguments
 from .divisions import division_inputs, with_checked_divisions
@@ -77,9 +76,9 @@ def _checked_parts(code: bytes) -> bytes:
 
 
 @cache
-def _prelude_key(target: str, lanes: bool) -> str:
+def prelude_key(target: str) -> str:
+    """Hash of all that `with_prelude` adds for a target; part of what names a kernel in the disk cache."""
     return digest(
-        "lanes" if lanes and target == "cpp" else "",
         Path(__file__).read_bytes(), Path(__file__).with_name("hlsl.py").read_bytes(),
         _prelude_of(target) if target in _FILES else b"",
         host_inputs() + _checks() + _additions() + short_inputs() + division_inputs() if target == "cpp" else b"",
@@ -88,11 +87,6 @@ def _prelude_key(target: str, lanes: bool) -> str:
         Path(__file__).with_name("handles.py").read_bytes() if target == "cpp" else b"",
         wrapping_inputs() + mends() if target in _FILES else b"",
     )  # fmt: skip
-
-
-def prelude_key(target: str) -> str:
-    """Hash of all that `with_prelude` adds for a target; part of what names a kernel in the disk cache."""
-    return _prelude_key(target, config.cpu_lanes)
 
 
 _LEAST = b"-9223372036854775808LL"

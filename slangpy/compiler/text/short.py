@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ...base.folders import LIBRARY_PATH
-from ...config import config
 from .host import KERNEL
 from .lanes import lanes_inputs, with_lanes
 
@@ -56,9 +55,9 @@ def short_inputs() -> bytes:
     return _headers() + Path(__file__).read_bytes() + lanes_inputs()
 
 
-def compile_kernel(device: Any, text: bytes, entry_point: str, **options: Any) -> bytes:
+def compile_kernel(device: Any, text: bytes, entry_point: str, lanes: bool = False, **options: Any) -> bytes:
     """`device.compile` of C++ text for the CPU device, shortened where that can be, and for lanes where that is asked for."""
-    short = short_text((with_lanes(text) if config.cpu_lanes else None) or text)
+    short = short_text((with_lanes(text) if lanes else None) or text)
     if short is None:
         return device.compile(text, entry_point, **options)
     return device.compile(short, entry_point, whole_source=text, **options)

@@ -25,8 +25,14 @@ from .functions import Program
 from .parser import parse_unit
 from .tokens import Unfit
 
-_LEAST_WIDE = 0.5
-"""How much of what stands in loops all lanes have to do at once, that it is worth it."""
+_WIDE_FOR_SINGLE = 8
+"""So many operations of all lanes at once make up for one that is done for one lane after the other, in loops."""
+_MOST_WIDE, _MOST_SINGLE = 1000, 24
+"""Of all operations in a function: what compilers take a second or two for."""
+
+
+_IF = "#if SPY_HAS_LANES\n"
+_ALWAYS = b"\n#define SPY_LANES_ALWAYS\n"
 
 
 @cache
@@ -41,36 +47,42 @@ def lanes_inputs() -> bytes:
     return lanes_header() + b"".join(file.read_bytes() for file in files)
 
 
-def with_lanes(code: bytes) -> bytes | None:
-    """Code whose loop over invocations takes many at a time; None where it stays as it is."""
+def with_lanes(code: bytes, for_all: bool = False) -> bytes | None:
+    """Code whose loop over invocations takes many at a time; None where it stays as it is.
+
+    for_all: also where it is not worth it. The compiler decides in the end (`SPY_HAS_LANES`).
+    """
     at = code.rfind(END_OF_PRELUDE)
     split = code.find(KERNEL, at)
     begin = at + len(END_OF_PRELUDE) if split < 0 else split + len(KERNEL)
     if at < 0 or code.count(b"for(;;)", begin) < 2:
         return None
     try:
-        made = _rewritten(code[begin:].decode())
+        made = _rewritten(code[begin:].decode(), for_all)
     except Unfit:
         return None
     head = code[:begin] if split < 0 else code[:split]
-    return head + lanes_header() + KERNEL + made.encode()
+    return head + _ALWAYS * for_all + lanes_header() + KERNEL + made.encode()
 
 
-def _rewritten(text: str) -> str:
+def _rewritten(text: str, for_all: bool) -> str:
     unit = parse_unit(text)
     program = Program(unit)
     loop = find_loop(unit)
     entry = Entry(program, loop)
-    entry.cut()
-    if not _is_worth_it(entry):
+    entry.cut(for_all)
+    if not for_all and not _is_worth_it(entry):
         raise Unfit("too little for all lanes at once")
-    made = entry.text()
     functions = program.text([segment.function for segment in entry.segments if segment.function])
+    functions = f"{_IF}{functions}#endif\n"
+    made = f"\n{_IF}{entry.text()}#else\n{text[loop.begin : loop.end]}\n#endif\n"
     at = text.rindex("static", 0, text.index("__spy_main("))
     return text[:at] + functions + text[at : loop.begin] + made + text[loop.end :]
 
 
 def _is_worth_it(entry: Entry) -> bool:
-    costs = [segment.function.loops for segment in entry.segments if segment.function]
-    wide, single = sum(c.wide for c in costs), sum(c.single for c in costs)
-    return wide >= _LEAST_WIDE * (wide + single)
+    """benchmarks/cpu_divergent.py has what these numbers were measured with."""
+    functions = [segment.function for segment in entry.segments if segment.function]
+    wide, single = sum(f.loops.wide for f in functions), sum(f.loops.single for f in functions)
+    is_small = all(f.whole.wide <= _MOST_WIDE and f.whole.single <= _MOST_SINGLE for f in functions)
+    return is_small and wide >= 4 and wide >= _WIDE_FOR_SINGLE * single

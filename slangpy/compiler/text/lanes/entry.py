@@ -110,10 +110,10 @@ class Entry:
         self.analysis = Analysis(nothing, loop.body, loop.types, shapes, program.wanted, program.writes)
         self.segments = [Segment()]
 
-    def cut(self) -> None:
+    def cut(self, for_all: bool) -> None:
         """Fills the segments; `Unfit` where no loop ends at different times, or where order matters."""
         for s in self.loop.body:
-            made = None if s.value is None else self._found(s.value)
+            made = None if s.value is None else self._found(s.value, for_all)
             if made is not None:
                 segment = self.segments[-1]
                 segment.call, segment.function = made
@@ -135,7 +135,7 @@ class Entry:
             if effects[-1].memory or self.program.facts.is_ordered(segment.call.text):
                 raise Unfit("a store")
 
-    def _found(self, e: Expr) -> tuple[Expr, LaneFunction] | None:
+    def _found(self, e: Expr, for_all: bool) -> tuple[Expr, LaneFunction] | None:
         for part in e.walk():
             if part.kind != "call" or part.text not in self.program.unit.functions:
                 continue
@@ -143,7 +143,7 @@ class Entry:
             if all(shape == SAME for shape in shapes) or any(shapes[k] == SAME for k in self.program.writes(part.text)):
                 continue
             made = self.program.lanes(part.text, shapes)
-            if made is not None and made.is_divergent:
+            if made is not None and (made.is_divergent or for_all):
                 return part, made
         return None
 

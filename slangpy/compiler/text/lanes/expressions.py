@@ -14,7 +14,7 @@ from .parser import Unit
 from .structs import Structs
 from .tokens import Unfit
 from .tree import NATIVE, NUMBERS, Expr, arguments_of, is_native, is_vector, text_of, written
-from .varying import BEHIND, LANES, SAME, Analysis, Shapes
+from .varying import BEHIND, LANES, SAME, Analysis, Shapes, root
 
 _DIRECT = frozenset(
     "F32_min F32_max I32_min I32_max U32_min U32_max F32_sqrt F32_floor F32_ceil F32_trunc F32_abs".split()
@@ -130,16 +130,27 @@ class Expressions:
         self._count(0, 1)
         given = self.one(value)
         if not self.analysis.is_stored(place):
-            return f"_spy_for_each{self.alone(place, value)}({mask}, [&](int _l) {{ {self.one(place)} = {given}; }});"
+            return f"_spy_for_each{self.alone(place, value)}({mask}, {self.each(place, value, place=place)} {{ {self.one(place)} = {given}; }});"
         text, is_whole = self._place(place)
         inner = f"_spy_put({text}, _l, {given});" if is_whole else f"{text} = {given};"
-        return f"_spy_for_each{self.alone(place, value)}({mask}, [&](int _l) {{ {inner} }});"
+        return f"_spy_for_each{self.alone(place, value)}({mask}, {self.each(place, value, place=place)} {{ {inner} }});"
 
     def alone(self, *expressions: Expr) -> str:
         """Of a loop over lanes: whether it has to stay one."""
         calls = [part.text for e in expressions for part in e.walk() if part.kind == "call"]
         functions = self.program.unit.functions
         return "_alone" * any(_VECTOR_MATH.match(n) or (n in functions and not n.startswith("_spy_Storage_")) for n in calls)
+
+    def each(self, *expressions: Expr, place: Expr | None = None) -> str:
+        """How a function for one lane captures variables: what is read by lane is a copy, so that what it is of can stay in
+        registers. place: what is written."""
+        names = {part.text for e in expressions for part in e.walk() if part.kind == "name"}
+        names -= {root(place).text} if place is not None else set()
+        copied = sorted(n for n in names if self.analysis.shapes.get(n) == LANES and is_native(self.analysis.types.names[n]))
+        return f"[{', '.join(['&', *copied])}](int _l)"
+
+    def _captures(self, e: Expr) -> str:
+        return "[&](int _l)" if any(self.shape(part) == BEHIND for part in e.walk()) else self.each(e)
 
     # --- one lane
 
@@ -185,7 +196,7 @@ class Expressions:
         if direct is not None:
             return direct
         self._count(0, 1)
-        return self._first(f"_spy_each{self.alone(e)}({mask}, [&](int _l) -> {type} {{ return {self.one(e)}; }})")
+        return self._first(f"_spy_each{self.alone(e)}({mask}, {self._captures(e)} -> {type} {{ return {self.one(e)}; }})")
 
     def _first(self, text: str) -> str:
         self.temporaries += 1
@@ -205,7 +216,7 @@ class Expressions:
         if called is not None:
             return called + ";"
         self._count(0, 1)
-        return f"_spy_for_each{self.alone(e)}({mask}, [&](int _l) {{ {self.one(e)}; }});"
+        return f"_spy_for_each{self.alone(e)}({mask}, {self._captures(e)} {{ {self.one(e)}; }});"
 
     def _direct(self, e: Expr, mask: str) -> str | None:
         place = self.direct_place(e)
@@ -245,7 +256,11 @@ class Expressions:
             return None
         elif type in NUMBERS[:2] and e.text not in ("+", "-", "*", "/", *_COMPARISONS):
             return None
-        sides = self._operand(left, mask), self._operand(right, mask)
+        if e.text in ("/", "%", "<<", ">>"):
+            beside = right if not e.by and self.shape(right) == SAME and e.text in ("/", "%") else None
+            sides = tuple(text_of(s) if s is beside else self.value(s, t, mask) for s, t in zip(e.kids, types, strict=True))
+        else:
+            sides = self._operand(left, mask), self._operand(right, mask)
         if e.text in ("/", "%") and e.by:
             return f"({sides[0]} {e.text} _spy_over{{{mask}}} {e.text} {sides[1]})"
         if e.text in ("/", "%") and self.shape(right) != SAME:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .expressions import Expressions
-from .facts import Facts
+from .facts import Facts, statements
 from .parser import Unit
 from .structs import Structs
 from .tokens import Unfit
-from .tree import NATIVE, Case, Expr, Stmt, is_native, text_of
+from .tree import NATIVE, Case, Expr, Stmt, is_native, lines_of, text_of
 from .varying import BEHIND, LANES, SAME, Analysis, Shapes, root
 
 
@@ -215,7 +215,9 @@ class LaneFunction(Expressions):
         if not loop.is_varying:
             lines = ["for (;;)", "{", *self.block(s.body, mask, ""), "}"]
         else:
-            lines = [f"_spy_mask {loop.mask} = {mask};", f"while (_spy_any({loop.mask}))", "{", f"_spy_mask {loop.mask}_on(false);"]
+            lines = [f"_spy_mask {loop.mask} = {mask};", f"for (int {loop.mask}_n = 1; _spy_any({loop.mask}); {loop.mask}_n++)", "{"]
+            lines += [f"if ({loop.mask}_n % 8 == 0 && _spy_count({loop.mask}) <= SPY_FEW_LANES)", "{", *self._few(s, loop.mask), "break;", "}"]
+            lines.append(f"_spy_mask {loop.mask}_on(false);")
             lines += ["do {", *self.block(s.body, loop.mask, "break;"), "} while (false);"]
             lines += [f"{loop.mask} = {loop.mask} | {loop.mask}_on;", "}"]
             if _may_leave(s):
@@ -223,6 +225,40 @@ class LaneFunction(Expressions):
         self.depth -= loop.is_varying
         self.around.pop()
         return lines
+
+    def _few(self, s: Stmt, mask: str) -> list[str]:
+        """The rest of a loop for few lanes, one after the other. Variables are copied for it, so that those of the loop for all
+        lanes can stay in registers."""
+        inner = list(statements(s.body))
+        expressions = [e for kid in inner for e in kid.expressions()]
+        names = {part.text for e in expressions for part in e.walk() if part.kind == "name"} - {kid.name for kid in inner}
+        used = sorted(n for n in names if self.analysis.shapes.get(n, SAME) != SAME)
+        written = {root(kid.place).text for kid in inner if kid.place is not None}
+        written |= {root(part).text for e in expressions for part in e.walk() if part.kind == "unary" and part.text == "&"}
+        written |= {n for n in used if self.analysis.shapes[n] == BEHIND}
+        written &= set(used)
+        place = {n: f"(*{n})" if self.analysis.shapes[n] == BEHIND else n for n in used}
+        lines = [f"auto _c_{n} = {place[n]};" for n in used]
+        lines += [f"_spy_for_each_alone({mask}, [&](int _l)", "{"]
+        for n in used:
+            is_behind = self.analysis.shapes[n] == BEHIND
+            type = self.analysis.types.names[n]
+            lines.append(f"{type[:-1]} _o_{n} = _spy_get(_c_{n}, _l); {type} {n} = &_o_{n};" if is_behind else
+                         f"{type} {n} = _spy_get(_c_{n}, _l);")  # fmt: skip
+        result = self.analysis.function.result
+        lines += [] if result == "void" else [f"{result} _result;"]
+        left = "auto _left = [&] { return true; };" if result == "void" else (
+            f"auto _left = [&](const {result}& x) {{ _result = x; return true; }};"
+        )
+        keep = "" if result == "void" else "_spy_put(_c_r, _l, _result); "
+        returns = _returns(s)
+        lines += [left] if returns else []
+        lines += ["const bool _is_gone = [&]() -> bool", "{", *lines_of((s,)), "return false;", "}();"]
+        lines.append(f"if (_is_gone) {{ {keep}_c_gone.put(_l, -1); }}" if returns else "(void)_is_gone;")
+        lines += [f"_spy_put(_c_{n}, _l, {'_o_' if self.analysis.shapes[n] == BEHIND else ''}{n});" for n in sorted(written)]
+        copies = ["auto _c_gone = _gone;"] + ([] if result == "void" else ["auto _c_r = _r;"]) if returns else []
+        back = ["_gone = _c_gone;"] + ([] if result == "void" else ["_r = _c_r;"]) if returns else []
+        return [*copies, *lines, "});", *back, *(f"{place[n]} = _c_{n};" for n in sorted(written))]
 
     def _switch(self, s: Stmt, mask: str, end: str) -> list[str]:
         assert s.value is not None

@@ -84,6 +84,31 @@ class Stmt:
         return tuple(e for e in (self.place, self.value) if e is not None)
 
 
+def lines_of(body: tuple[Stmt, ...]) -> list[str]:
+    """C++ text of statements; a value is returned by `_left(value)`, and nothing by `_left()`."""
+    lines: list[str] = []
+    for s in body:
+        value = "" if s.value is None else text_of(s.value)
+        if s.kind == "declare":
+            lines.append(f"{s.type} {s.name}{' = ' + value if value else ''};")
+        elif s.kind == "return":
+            lines.append(f"return _left({value});")
+        elif s.kind == "if":
+            lines += [f"if ({value})", "{", *lines_of(s.body), "}", "else", "{", *lines_of(s.other), "}"]
+        elif s.kind == "loop":
+            lines += ["for (;;)", "{", *lines_of(s.body), "}"]
+        elif s.kind == "switch":
+            lines += [f"switch ({value})", "{"]
+            for case in s.cases:
+                lines += [f"case {text_of(label)}:" for label in case.labels] + ["default:"] * case.is_default
+                lines += ["{", *lines_of(case.body), "break;", "}"]
+            lines.append("}")
+        else:
+            place = "" if s.place is None else f"{text_of(s.place)} = "
+            lines.append(f"{place}{value or s.kind};")
+    return lines
+
+
 @dataclass(frozen=True)
 class Function:
     """parameters: (type, name). body: its tokens, from one to another."""

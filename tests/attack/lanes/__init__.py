@@ -1,0 +1,1 @@
+"""Forward programs with lanes and without: see ../README.md."""
