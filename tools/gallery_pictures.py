@@ -2,7 +2,8 @@
 
     python tools/gallery_pictures.py [--only torus,widgets] [--folder docs/images]
 
-Needs Vulkan (with ray-tracing pipelines for the spheres), torch, matplotlib and the extra `ui`. The seconds go to benchmarks/results/gallery.json: of the processor, for the
+Needs Vulkan (with ray-tracing pipelines for the spheres), torch, matplotlib and the extra `ui`. The seconds go to
+benchmarks/results/gallery.json: of the processor, for the
 whole program, compiling included. `python tools/gallery_table.py` then puts them on the page.
 """
 

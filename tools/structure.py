@@ -32,6 +32,7 @@ EXCEPTED: dict[tuple[str, str], str] = {
         )
     },
     ("methods", "src/native/device/device.h:Device"): "the contract of backends",
+    ("methods", "slangpy/compiler/text/lanes/expressions.py:Expressions"): "one for each kind of expression",
     ("methods", "src/native/vulkan/recorder.h:VulkanRecorder"): "one for each command",
     ("methods", "src/native/device/encoder.h:CommandEncoder"): "one for each command",
     ("fields", "src/native/vulkan/context.h:VulkanFeatures"): "one for each of Vulkan's structures",

@@ -136,7 +136,7 @@ def test_same_bits(results: dict[str, list[np.ndarray]], name: str) -> None:
 
 def test_what_has_lanes(results: dict[str, list[np.ndarray]]) -> None:
     """Functions that store in a loop are left as they are."""
-    assert TAKEN == [*"mandelbrot march escape collatz guarded skewed walk shade stored iterated iterated".split()]
+    assert [*"mandelbrot march escape collatz guarded skewed walk shade stored iterated iterated".split()] == TAKEN
 
 
 def test_values(results: dict[str, list[np.ndarray]]) -> None:

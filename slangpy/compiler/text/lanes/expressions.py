@@ -130,7 +130,8 @@ class Expressions:
         self._count(0, 1)
         given = self.one(value)
         if not self.analysis.is_stored(place):
-            return f"_spy_for_each{self.alone(place, value)}({mask}, {self.each(place, value, place=place)} {{ {self.one(place)} = {given}; }});"
+            body = f"{self.each(place, value, place=place)} {{ {self.one(place)} = {given}; }}"
+            return f"_spy_for_each{self.alone(place, value)}({mask}, {body});"
         text, is_whole = self._place(place)
         inner = f"_spy_put({text}, _l, {given});" if is_whole else f"{text} = {given};"
         return f"_spy_for_each{self.alone(place, value)}({mask}, {self.each(place, value, place=place)} {{ {inner} }});"
@@ -252,9 +253,9 @@ class Expressions:
             if type != "bool" or not _is_harmless(right):
                 return None
             return f"({self.value(left, type, mask)} {e.text} {self.value(right, type, mask)})"
-        elif type == "bool" and e.text not in (*_BITS, "==", "!="):
-            return None
-        elif type in NUMBERS[:2] and e.text not in ("+", "-", "*", "/", *_COMPARISONS):
+        elif (type == "bool" and e.text not in (*_BITS, "==", "!=")) or (
+            type in NUMBERS[:2] and e.text not in ("+", "-", "*", "/", *_COMPARISONS)
+        ):
             return None
         if e.text in ("/", "%", "<<", ">>"):
             beside = right if not e.by and self.shape(right) == SAME and e.text in ("/", "%") else None
@@ -296,7 +297,8 @@ class Expressions:
 
     def _call(self, e: Expr, mask: str) -> str | None:
         name = e.text
-        if len(e.kids) == 1 and name == self._type(e) and name in NATIVE:
+        kids: tuple[Expr, ...] = e.kids
+        if len(kids) == 1 and name == self._type(e) and name in NATIVE:
             return self._convert(name, e.kids[0], mask)
         if is_vector(name) and is_native(name):
             return self._vector(e, mask)
@@ -305,10 +307,10 @@ class Expressions:
         if name == "_slang_select":
             return self._select(e, mask)
         if name == "_slang_vector_get_element":
-            vector = self._type(e.kids[0])
-            if self.shape(e.kids[1]) != SAME or not is_native(vector):
+            vector = self._type(kids[0])
+            if self.shape(kids[1]) != SAME or not is_native(vector):
                 return None
-            return f"{name}({self.value(e.kids[0], vector, mask)}, {text_of(e.kids[1])})"
+            return f"{name}({self.value(e.kids[0], vector, mask)}, {text_of(kids[1])})"
         if name in _DIRECT:
             return f"{name}({', '.join(self.value(kid, self._type(e), mask) for kid in e.kids)})"
         called = self._called(e, mask)

@@ -216,7 +216,8 @@ class LaneFunction(Expressions):
             lines = ["for (;;)", "{", *self.block(s.body, mask, ""), "}"]
         else:
             lines = [f"_spy_mask {loop.mask} = {mask};", f"for (int {loop.mask}_n = 1; _spy_any({loop.mask}); {loop.mask}_n++)", "{"]
-            lines += [f"if ({loop.mask}_n % 8 == 0 && _spy_count({loop.mask}) <= SPY_FEW_LANES)", "{", *self._few(s, loop.mask), "break;", "}"]
+            few = f"if ({loop.mask}_n % 8 == 0 && _spy_count({loop.mask}) <= SPY_FEW_LANES)"
+            lines += [few, "{", *self._few(s, loop.mask), "break;", "}"]
             lines.append(f"_spy_mask {loop.mask}_on(false);")
             lines += ["do {", *self.block(s.body, loop.mask, "break;"), "} while (false);"]
             lines += [f"{loop.mask} = {loop.mask} | {loop.mask}_on;", "}"]

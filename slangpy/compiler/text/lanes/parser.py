@@ -3,7 +3,9 @@ error of the code: `Unfit` says that it stays as it is."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from .tokens import Token, Unfit, closing, tokens_of
 from .tree import Case, Expr, Function, Stmt, Struct
@@ -298,15 +300,13 @@ def parse_unit(text: str) -> Unit:
     """Structs and functions; the bodies of functions are read when they are asked for."""
     unit = Unit(tokens_of(text))
     tokens = unit.tokens
-    names = (b.text for a, b in zip(tokens, tokens[1:], strict=False) if a.text == "struct" and b.kind == "name")
+    names = (b.text for a, b in pairwise(tokens) if a.text == "struct" and b.kind == "name")
     unit.types = frozenset(names)
     at = 0
     while at < len(tokens):
         end = _item_end(tokens, at)
-        try:
+        with suppress(Unfit):  # it has no name here, so what uses it is left alone
             _item(unit, at, end)
-        except Unfit:
-            pass  # it has no name here, so what uses it is left alone
         at = end
     return unit
 
