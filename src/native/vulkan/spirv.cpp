@@ -364,6 +364,7 @@ std::vector<uint32_t> checked_words(std::string_view code, const SpirvOptions& o
 {
     std::vector<uint32_t> words = to_words(code, options.label);
     split(words, options.label); // refuses damaged code
+    refuse_odd_ray_queries(words, options.label);
     words = merge_whole_arrays(expand_integer_mads(define_remainders(words)));
     if (options.shifted_conversions)
         words = shift_conversions(std::move(words));
@@ -419,7 +420,6 @@ SpirvResult prepare_spirv(std::string_view code, const ProgramLayout& layout, co
     const std::vector<Instruction> list = split(words, options.label);
     result.entry_point = find_entry_point(words, list, options.entry_point, options.label);
     check_matrices(words, list, options);
-    refuse_odd_ray_queries(words, options.label);
     ImageFormats images(words, list, layout, options);
     result.fixed_formats = images.fixed();
     const std::set<uint32_t> nameless = copied_structs(words, list);

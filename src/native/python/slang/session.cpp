@@ -274,12 +274,10 @@ void bind_session_state(SessionClass& session)
             "Those of a session for whole programs since the last call; others are logged.")
         .def("_library_imports", &library_imports, nb::arg("source"), nb::arg("name"), nb::arg("path"),
              "Modules of our library that a source may import, itself or by what it imports, once it is rewritten. "
-             "name: of "
-             "a module made of text, else empty; path: its file, or what stands for it.")
+             "name: of a module made of text, else empty; path: its file, or what stands for it.")
         .def("lookups", &lookups, nb::arg("since") = 0,
              "A number to go on from, and the files that were looked for after `since`: (path as asked, path found or "
-             "\"\", "
-             "hash of what was read or \"\", whether asked for relative to the working folder).")
+             "\"\", hash of what was read or \"\", whether asked for relative to the working folder).")
         .def_prop_ro(
             "experimental", [](const Session& self) { return self.options().experimental; },
             "Whether Slang's experimental features are on.")
