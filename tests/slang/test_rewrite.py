@@ -359,7 +359,7 @@ def test_inlines_nothing_else(source: str) -> None:
         ),
         (
             "float2 q = {a, 1}; v += q.x * q[1] * v * q.yx.x;",
-            "float2 q = {a, 1}; v += q.x * q[1] * v * (-(-q.yx.x));",
+            "float2 q = {a, 1}; v += (-(-(q.x * q[1]))) * v * (-(-q.yx.x));",
         ),
         (
             "float q[2] = {a, 1}; q[0] += w(q[1]); v = q[1] - v;",

@@ -92,6 +92,8 @@ ODD = {
     "return x * ;": "no Slang, on purpose",
     "float more() { return ;": "no Slang, on purpose",
     "int more() { return ;": "no Slang, on purpose",
+    "return 1 }": "no Slang, on purpose",
+    "struct NAME CONFORMS": "a macro stands for the bases of a struct",
     "struct Own CONFORMS": "a macro stands for the bases of a struct",
     "]@": "a template",
     "OPEN\n": "a template",

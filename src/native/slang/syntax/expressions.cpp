@@ -267,7 +267,8 @@ bool Parser::generic_arguments(bool is_type)
         return false;
     const size_t end = angle_end(open);
     const bool is_followed = is_type || end == m_size ||
-        any_of(at(end), {"(", ")", "[", "]", "{", "::", ".", ",", ":", "?", ";", "==", "!=", ">", "*", "&", "="});
+        any_of(at(end),
+               {"(", ")", "[", "]", "{", "::", ".", ",", ":", "?", ";", "==", "!=", ">", "*", "&", "=", "where"});
     bool is_read = end != 0;
     if (is_read && is_followed) {
         const bool was_in_angles = m_in_angles;

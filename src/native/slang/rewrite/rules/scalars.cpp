@@ -46,7 +46,7 @@ private:
             if (m_tree.main(operand) == ",")
                 return set_apart(m_tree.child(operand, 1));
             if (may_vanish(operand) && is_float(syntax::type_of_value(m_scopes, operand)))
-                negate_twice(operand);
+                negate_twice(operand, "(", ")");
             return;
         case Kind::call: // float(a)
         case Kind::cast:
@@ -63,10 +63,10 @@ private:
         }
     }
 
-    void negate_twice(NodeId operand)
+    void negate_twice(NodeId operand, const char* open = "", const char* close = "")
     {
-        m_places[m_tree.begin(operand)].insert(0, "(-(-(");
-        m_places[m_tree.end(operand)] += ")))";
+        m_places[m_tree.begin(operand)].insert(0, std::string("(-(-") + open);
+        m_places[m_tree.end(operand)] += close + std::string("))");
     }
 
     /// `1 * a`, `a + K`, `+a`: Slang leaves a alone where it knows that the other operand changes nothing.
