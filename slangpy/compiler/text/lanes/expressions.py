@@ -297,8 +297,8 @@ class Expressions:
 
     def _call(self, e: Expr, mask: str) -> str | None:
         name = e.text
-        kids: tuple[Expr, ...] = e.kids
-        if len(kids) == 1 and name == self._type(e) and name in NATIVE:
+        count = len(e.kids)
+        if count == 1 and name == self._type(e) and name in NATIVE:
             return self._convert(name, e.kids[0], mask)
         if is_vector(name) and is_native(name):
             return self._vector(e, mask)
@@ -307,10 +307,10 @@ class Expressions:
         if name == "_slang_select":
             return self._select(e, mask)
         if name == "_slang_vector_get_element":
-            vector = self._type(kids[0])
-            if self.shape(kids[1]) != SAME or not is_native(vector):
+            vector = self._type(e.kids[0])
+            if self.shape(e.kids[1]) != SAME or not is_native(vector):
                 return None
-            return f"{name}({self.value(e.kids[0], vector, mask)}, {text_of(kids[1])})"
+            return f"{name}({self.value(e.kids[0], vector, mask)}, {text_of(e.kids[1])})"
         if name in _DIRECT:
             return f"{name}({', '.join(self.value(kid, self._type(e), mask) for kid in e.kids)})"
         called = self._called(e, mask)
