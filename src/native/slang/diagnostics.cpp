@@ -153,7 +153,7 @@ namespace {
 bool follows_struct(std::string_view source, size_t at)
 {
     using namespace syntax;
-    const Tokens lexed = tokens_of(source);
+    const Tokens lexed = syntax::tokens_of(source);
     const auto& tokens = lexed.tokens;
     const auto text = [&](size_t i) { return source.substr(tokens[i].begin, tokens[i].end - tokens[i].begin); };
     size_t i = 0;
