@@ -194,8 +194,8 @@ if TYPE_CHECKING:
     )
     from .jax.functions import jax_function as jax_function
     from .pytorch.integration import diff_pair as diff_pair
-    from .pytorch.kernels.autograd import autograd_function as autograd_function
-    from .pytorch.kernels.load import (
+    from .pytorch.raw.autograd import autograd_function as autograd_function
+    from .pytorch.raw.load import (
         clearPersistentShaderCache as clearPersistentShaderCache,
         clearSessionShaderCache as clearSessionShaderCache,
         clearShaderCaches as clearShaderCaches,
@@ -235,9 +235,9 @@ _LAZY = {
     **dict.fromkeys(("ComparisonReport", "compare"), "tools.comparison"),
     **dict.fromkeys(_OF_COMPILER, "_slang"),
     **dict.fromkeys(
-        ("loadModule", "clearSessionShaderCache", "clearPersistentShaderCache", "clearShaderCaches"), "pytorch.kernels.load"
+        ("loadModule", "clearSessionShaderCache", "clearPersistentShaderCache", "clearShaderCaches"), "pytorch.raw.load"
     ),
-    "autograd_function": "pytorch.kernels.autograd",
+    "autograd_function": "pytorch.raw.autograd",
     "jax_function": "jax.functions",
     **dict.fromkeys((*_OF_IMAGES, "tev"), "images"),
     "show": "tools.view.show",

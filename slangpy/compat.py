@@ -54,9 +54,9 @@ PATHS: dict[str, dict[str, str]] = {
     "references": {"values.references": "PrimType diffPair floatDiffPair floatRef intRef"},
     "renderdoc": {"tools.renderdoc": "end_frame_capture is_available is_frame_capturing start_frame_capture"},
     "slangpy": {"base.shapes": "Shape get_texture_shape"},
-    "slangtorch": {"pytorch.kernels.load": _LOAD_MODULE},
+    "slangtorch": {"pytorch.raw.load": _LOAD_MODULE},
     "testing": {"tools.testing": "CudaCodegen nvrtc_available"},
-    "torch_kernels": {"pytorch.kernels.load": _LOAD_MODULE},
+    "torch_kernels": {"pytorch.raw.load": _LOAD_MODULE},
     "torchintegration": {
         "pytorch.integration": "copy_buffer_to_torch_tensor copy_torch_tensor_to_buffer create_torch_device diff_pair "
         "get_torch_bridge_fallback_reason is_torch_bridge_available is_torch_bridge_using_fallback is_torch_tensor "

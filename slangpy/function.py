@@ -15,13 +15,13 @@ from .compiler.modules.facts import may_name
 from .compiler.modules.reload import reload_changed, source_changed
 from .compiler.session import TypeConformance
 from .errors import ResolveException
-from .plan.constants import merged_constants
-from .plan.inspection import (
+from .inspection import (
     OfInstance,
     description_of,
     documentation_of,
     signature_of,
 )
+from .plan.constants import merged_constants
 from .plan.records import Options
 from .plan.resolve.constructors import FieldParameter, OfSpecialized, Overloads
 from .plan.resolve.target import MemberWise, Target

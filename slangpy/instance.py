@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .base.absent import absent
 from .errors import SlangWarning
-from .plan.inspection import names_in
+from .inspection import names_in
 from .tensor import Tensor
 from .values.packed import pack
 

@@ -46,8 +46,8 @@ from .compiler.options import options_key
 from .compiler.package_files import library_hash, planner_hash
 from .compiler.progress import compiling
 from .function import FunctionCore, FunctionNode
+from .inspection import listing_of
 from .plan.declared import missing_name
-from .plan.inspection import listing_of
 from .reflection import SlangProgramLayout, SlangType
 from .struct import Struct
 

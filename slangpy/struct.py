@@ -10,8 +10,8 @@ from .base.absent import absent
 from .base.shared import Shared
 from .compiler.modules.reload import source_changed
 from .function import FunctionCore, FunctionNode
+from .inspection import names_in
 from .plan.addresses import holds_objects
-from .plan.inspection import names_in
 from .reflection import SlangType
 
 if TYPE_CHECKING:

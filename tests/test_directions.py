@@ -18,7 +18,7 @@ NATIVE = ROOT / "src" / "native"
 
 ROOT_MODULES = {
     **dict.fromkeys(("_native", "_slang", "config", "errors", "generators"), "base"),
-    **dict.fromkeys(("function", "instance", "module", "struct"), "public"),
+    **dict.fromkeys(("function", "inspection", "instance", "module", "struct"), "public"),
     **dict.fromkeys(("", "__main__", "_built", "compat"), "package"),
 }
 """The rows of BELOW that modules without a folder belong to; "" is the package itself."""
@@ -75,7 +75,6 @@ INCLUDES = {
     "d3d12": {"core", "math", "device"},
     "values": {"core", "math", "device", "slang"},
     "call": {"core", "math", "device", "slang", "values"},
-    "worker": {"core", "slang"},
     "python": None,  # binds everything
 }
 """What files of each native folder may include besides their own."""

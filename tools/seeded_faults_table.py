@@ -193,7 +193,7 @@ FAULTS = (
     Fault(
         "access",
         "broadcast views taken to be linear",
-        "src/native/call/select.cpp",
+        "src/native/call/stages/select/select.cpp",
         "return flatten || covers ? AccessClass::linear : AccessClass::general;",
         "return AccessClass::linear;",
         (SHAPE, GRADIENTS),
@@ -201,7 +201,7 @@ FAULTS = (
     Fault(
         "access",
         "size 1 moves",
-        "src/native/call/select.cpp",
+        "src/native/call/stages/select/select.cpp",
         "if (!used || (!moves && !covers))",
         "if (!used)",
         (SHAPE, GRADIENTS),
@@ -209,7 +209,7 @@ FAULTS = (
     Fault(
         "access",
         "flat index over gaps",
-        "src/native/call/select.cpp",
+        "src/native/call/stages/select/select.cpp",
         "            (reach.strides[i] != step && reach.shape[i] != 1))\n            return false;",
         "            (reach.strides[i] < 0 && reach.shape[i] != 1))\n            return false;",
         (SHAPE, "property"),
@@ -217,7 +217,7 @@ FAULTS = (
     Fault(
         "access",
         "colliding gradients added plainly",
-        "src/native/call/select.cpp",
+        "src/native/call/stages/select/select.cpp",
         "if (other != index && second && may_collide(",
         "if (other == index && second && may_collide(",
         (GRADIENTS, TORCH),
@@ -225,7 +225,7 @@ FAULTS = (
     Fault(
         "access",
         "views with shared elements added plainly",
-        "src/native/call/access.cpp",
+        "src/native/call/stages/select/access.cpp",
         "        if (dims[i].first <= reach)\n            return false;",
         "        if (dims[i].first < reach)\n            return false;",
         ("call/gradient/test_gradients.py",),
@@ -233,7 +233,7 @@ FAULTS = (
     Fault(
         "access",
         "far views taken to be near",
-        "src/native/call/select.cpp",
+        "src/native/call/stages/select/select.cpp",
         "        if (span > uint64_t(INT32_MAX))\n            return false;",
         "        if (span > uint64_t(INT64_MAX))\n            return false;",
         ("call/shape/test_large_tensors.py",),
@@ -241,7 +241,7 @@ FAULTS = (
     Fault(
         "access",
         "periods not noticed",
-        "src/native/call/access.cpp",
+        "src/native/call/stages/select/access.cpp",
         "return period < total ? period : 0;",
         "return period < total ? std::max<int64_t>(period / 2, 1) : 0;",
         (GRADIENTS,),
@@ -249,7 +249,7 @@ FAULTS = (
     Fault(
         "stages",
         "sizes that differ accepted",
-        "src/native/call/measure.cpp",
+        "src/native/call/stages/measure.cpp",
         '            fail_shape(call, "mismatch", index, spec.map[i], size, merged);',
         "            continue;",
         (SHAPE, "call/error"),
@@ -257,7 +257,7 @@ FAULTS = (
     Fault(
         "stages",
         "inner sizes not checked",
-        "src/native/call/measure.cpp",
+        "src/native/call/stages/measure.cpp",
         "if (spec.inner[i] >= 0 && shape[lead + i] != spec.inner[i])",
         "if (spec.inner[i] >= 0 && shape[lead + i] < spec.inner[i])",
         (SHAPE, "call/error"),
@@ -265,7 +265,7 @@ FAULTS = (
     Fault(
         "stages",
         "overlapping torch tensors written",
-        "src/native/call/measure.cpp",
+        "src/native/call/stages/measure.cpp",
         "if (!same && other.address < end(leaf) && leaf.address < end(other))",
         "if (!same && other.address < end(leaf) && end(leaf) < leaf.address)",
         (TORCH,),
@@ -273,7 +273,7 @@ FAULTS = (
     Fault(
         "stages",
         "thread count of a vectorised call",
-        "src/native/call/measure.cpp",
+        "src/native/call/stages/measure.cpp",
         "    if (call.plan.call_rank != 0)\n",
         "    if (call.plan.call_rank > 9)\n",
         ("call/error", SHAPE),
@@ -281,7 +281,7 @@ FAULTS = (
     Fault(
         "stages",
         "tensors on another CUDA device",
-        "src/native/call/place.cpp",
+        "src/native/call/stages/place/place.cpp",
         "    if (leaf.device_type == 1 || shared == leaf.device_index)\n        return;",
         "    if (leaf.device_type != 77)\n        return;",
         (TORCH, "call/error"),
@@ -289,7 +289,7 @@ FAULTS = (
     Fault(
         "stages",
         "strides cut to 32 bits",
-        "src/native/call/write/view.cpp",
+        "src/native/call/stages/write/view.cpp",
         "    if (stride != int32_t(stride))\n",
         "    if (stride == INT64_MAX)\n",
         ("call/shape/test_far_views.py",),
@@ -297,7 +297,7 @@ FAULTS = (
     Fault(
         "stages",
         "gradients of another shape",
-        "src/native/call/write/view.cpp",
+        "src/native/call/stages/write/view.cpp",
         "        if (!(tensor.shape == leaf.shape))\n",
         "        if (tensor.shape.size() != leaf.shape.size())\n",
         ("call/gradient/test_gradients_tensors.py",),
@@ -305,7 +305,7 @@ FAULTS = (
     Fault(
         "stages",
         "offsets of views dropped",
-        "src/native/call/write/view.cpp",
+        "src/native/call/stages/write/view.cpp",
         "w.put<int64_t>(slot.first, apart ? apart->first : tensor.offset);",
         "w.put<int64_t>(slot.first, apart ? apart->first : 0);",
         ("call/tensor", SHAPE),
@@ -313,7 +313,7 @@ FAULTS = (
     Fault(
         "stages",
         "arrays not written back",
-        "src/native/call/finish.cpp",
+        "src/native/call/stages/finish.cpp",
         "        if (!upload.write_back)\n            continue;",
         "        if (!upload.write_back || upload.own)\n            continue;",
         (BIND, RESULT, SHAPE),
@@ -321,7 +321,7 @@ FAULTS = (
     Fault(
         "stages",
         "swapped arrays not written back",
-        "src/native/call/finish.cpp",
+        "src/native/call/stages/finish.cpp",
         "native.leaf < call.leaf_count() && call.plan.leaves[native.leaf].writes",
         "native.leaf > call.leaf_count() && call.plan.leaves[native.leaf].writes",
         (BIND,),
@@ -329,7 +329,7 @@ FAULTS = (
     Fault(
         "stages",
         "sums over nothing keep their gradient",
-        "src/native/call/finish.cpp",
+        "src/native/call/stages/finish.cpp",
         "if (measured.total == 0 && readback.object && !is_sum)",
         "if (measured.total == 0 && readback.object)",
         (GRADIENTS,),
@@ -337,7 +337,7 @@ FAULTS = (
     Fault(
         "stages",
         "recorded calls drop their buffers",
-        "src/native/call/dispatch.cpp",
+        "src/native/call/stages/dispatch/dispatch.cpp",
         "    dispatch.keep_alive.insert(dispatch.keep_alive.end(), arguments.keep.begin(), arguments.keep.end());\n",
         "",
         (MODULE, DEVICE),
@@ -345,7 +345,7 @@ FAULTS = (
     Fault(
         "stages",
         "groups cut to the limit",
-        "src/native/call/dispatch.cpp",
+        "src/native/call/stages/dispatch/dispatch.cpp",
         "int64_t groups = (total + per_group - 1) / per_group;",
         "int64_t groups = std::max<int64_t>(total / per_group, 1);",
         (SHAPE, "property"),
@@ -353,7 +353,7 @@ FAULTS = (
     Fault(
         "stages",
         "overlap of strided views missed",
-        "src/native/call/overlap.cpp",
+        "src/native/call/stages/place/overlap.cpp",
         "        step = std::abs(step);\n",
         "",
         ("property/test_shared_memory.py", SHAPE),
@@ -592,7 +592,7 @@ FAULTS = (
     Fault(
         "messages",
         "shapes left out",
-        "src/native/call/measure.cpp",
+        "src/native/call/stages/measure.cpp",
         '    call.plan.view.attr("fail_shape")(kind, leaf, dim, got, expected, shapes);\n',
         "",
         ("call/error",),

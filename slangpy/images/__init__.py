@@ -16,8 +16,8 @@ from .filters import (
     TentFilter as TentFilter,
 )
 from .loader import TextureLoader as TextureLoader, YAHandling as YAHandling
-from .records import DataStruct as DataStruct, DataStructConverter as DataStructConverter
 from .save import save_image as save_image
+from .structs import DataStruct as DataStruct, DataStructConverter as DataStructConverter
 
 __all__ = [
     "Bitmap",

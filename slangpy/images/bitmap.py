@@ -16,9 +16,9 @@ from ..errors import NativeValueError
 from .files import FileFormat, read_image, write_image
 from .filters import BoxFilter, FilterBoundaryCondition, resample_axis
 from .png import encode_png
-from .records import DataStruct, DataType, FieldFlags
 from .scalars import Array, read_normalized, store, to_linear, to_srgb
 from .sources import array_of
+from .structs import DataStruct, DataType, FieldFlags
 
 
 class PixelFormat(enum.IntEnum):

@@ -22,8 +22,8 @@ from .._native import (
 from ..errors import NativeValueError
 from .bitmap import Bitmap, PixelFormat
 from .dds import DdsImage, NoFormatError, read_dds, starts_dds
-from .records import DataType
 from .scalars import Array
+from .structs import DataType
 
 
 class YAHandling(enum.IntEnum):

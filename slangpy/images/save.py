@@ -11,7 +11,7 @@ from ..errors import NativeValueError
 from .bitmap import Bitmap, PixelFormat
 from .files import FileFormat, format_of
 from .pictures import bitmap_of
-from .records import DataType
+from .structs import DataType
 
 _STORED = {
     FileFormat.exr: (DataType.float16, DataType.float32, DataType.uint32),

@@ -16,7 +16,7 @@ import numpy as np
 from ..base.scalars import BY_DTYPE, SCALARS
 from ..errors import ResolveException, ShapeError
 from ..function import FunctionNode
-from ..plan.inspection import signature_of
+from ..inspection import signature_of
 from ..tensor import Tensor
 from ..values.references import diffPair
 from . import handlers as jax_handlers

@@ -28,9 +28,9 @@ from .emit.variants import (
     vector_width,
 )
 from .explain import table
-from .kernel.views import has_rows
 from .planner import Planned, Request
 from .slang_text import avoid_names, product
+from .trampoline.views import has_rows
 
 SUMS = 63
 """The bit of variants that bring the sums beside a leaf's gradient into the gradient; the low bits name the leaf."""

@@ -1,6 +1,6 @@
 """What native code is told of a plan, without its kernels: plain records that disk keeps.
 
-Each has a counterpart of nearly the same name in src/native/call/plan.h, which `read_plan.cpp` fills from it: the names
+Each has a counterpart of nearly the same name in src/native/call/plan/plan.h, which `read_plan.cpp` fills from it: the names
 of fields are the contract. Offsets count bytes from the start of a kernel's arguments; -1 is what a kernel does not store.
 """
 

@@ -174,7 +174,7 @@ def join(call: _Call, result: Any) -> Any:
 
 
 class SlangFunction(torch.autograd.Function):
-    """A launched call of numbers and tensors that gives a new tensor: the graph's node is native (src/native/call/graph.cpp)."""
+    """A launched call of numbers and tensors that gives a new tensor: the graph's node is native (src/native/call/torch/graph.cpp)."""
 
     forward = staticmethod(_native._graph_forward)
     backward = staticmethod(_native._graph_backward)  # pyright: ignore[reportAssignmentType]

@@ -14,7 +14,6 @@ from ..config import config
 from ..errors import PLAIN_ERRORS
 from ..plan import layout as layout_stage, store as plan_disk
 from ..plan.bind.custom import mentions_custom, release
-from ..plan.debug import bindings_of
 from ..plan.emit.sums import gradient_class
 from ..plan.emit.variants import decode_variant
 from ..plan.explain import table
@@ -23,6 +22,7 @@ from ..plan.planner import Planned, Request, decode, make_plan
 from ..plan.records import Argument, Options
 from ..plan.specification import LeafSpec, NativePlan, Specification
 from .callbacks import Callbacks
+from .debug import bindings_of
 from .globals import warn_of_unset
 from .results import result_mode, torch_leaves
 

@@ -22,7 +22,7 @@ from ..compiler.modules.files import load_path
 from ..compiler.options import session_options
 from ..compiler.session import create_session
 from ..config import config
-from ..plan.inspection import listing_of
+from ..inspection import listing_of
 from .rewriting import named_defines, rewrite
 from .stubs import stubs_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..compiler.modules.loaded import declared_names
 from ..function import FunctionNode
-from ..plan.inspection import names_in, overloads_of
+from ..inspection import names_in, overloads_of
 from ..struct import Struct
 
 HEAD = '''"""{file}, for type checkers. Made by `python -m slangpy stubs`.

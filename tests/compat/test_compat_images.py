@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import slangpy as spy
-from slangpy.images.records import DataType
+from slangpy.images.structs import DataType
 
 B = spy.Bitmap
 P, C = B.PixelFormat, B.ComponentType

@@ -170,7 +170,7 @@ MORE = {
     "bwds_vectors": {"one row for all": 2 << 3 | 1 << 5},
     "bwds_tensor": {"copies of gradients": 1 << 62, "copies added up": 1 << 62 | 1 << 63},
 }
-"""Other variants: the bits are those of VariantKey in src/native/call/plan.h."""
+"""Other variants: the bits are those of VariantKey in src/native/call/plan/plan.h."""
 GPU_FORMS = 4 | 15 << 55 | 1 << 62
 
 

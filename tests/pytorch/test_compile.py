@@ -18,7 +18,7 @@ from torch_support import device_of, module_of, polynomial  # noqa: E402
 import slangpy as spy  # noqa: E402
 from slangpy.plan.records import Argument, Value  # noqa: E402
 from slangpy.plan.specification import LeafSpec, ResourceSpec, ValueSpec  # noqa: E402
-from slangpy.pytorch.compile.records import _leaves  # noqa: E402
+from slangpy.pytorch.compile.traced_calls import _leaves  # noqa: E402
 
 BACKENDS = ["eager", "aot_eager", "inductor"]
 INDICES = spy.grid((3,))

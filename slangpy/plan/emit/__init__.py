@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ...compiler.generated import import_statement
-from ..kernel import Facts, Kernel, Wide
-from ..kernel.variant import VariantTraits
 from ..kinds.table import over_places
 from ..kinds.texel import texture_imports
 from ..records import Derivative, Options, Vectorized
 from ..slang_text import entry_point, from_memory, indent
+from ..trampoline import Facts, Kernel, Wide
+from ..trampoline.variant import VariantTraits
 from .backward import emit_backward
 from .forward import declare, emit_forward
 from .forward_mode import emit_forward_mode

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ..derive.accumulate import parts_of
 from ..derive.gradients import NONE
-from ..kernel import Kernel
-from ..kernel.elements import offset_of, transfer
-from ..kernel.variant import LINEAR
 from ..kinds.custom import custom_context
 from ..records import Derivative, Parameter, Placed
 from ..slang_text import indent, slang_name
+from ..trampoline import Kernel
+from ..trampoline.elements import offset_of, transfer
+from ..trampoline.variant import LINEAR
 from .forward import argument_value, call_expression, named_type
 from .sums import reduce, reduces, sum_runs
 

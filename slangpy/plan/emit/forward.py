@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..bind.views import view_argument
-from ..kernel import Kernel
 from ..kinds import KINDS
 from ..records import Parameter, Placed
 from ..slang_text import global_name, slang_name
 from ..struct_arrays import holder, spread
+from ..trampoline import Kernel
 from .result import store_leaf, store_result
 from .zeros import zero_missing
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..derive.gradients import NONE
-from ..kernel import Kernel
-from ..kernel.elements import offset_of, strided, transfer
-from ..kernel.variant import UNIFORM
 from ..records import Derivative, Parameter, Placed
 from ..slang_text import indent, slang_name
+from ..trampoline import Kernel
+from ..trampoline.elements import offset_of, strided, transfer
+from ..trampoline.variant import UNIFORM
 from .forward import argument_value, call_expression, named_type, store_parameter
 from .result import store_result
 

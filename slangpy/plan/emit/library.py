@@ -6,8 +6,8 @@ from ...reflection import SlangType
 from ..derive.accumulate import atomic_hook
 from ..derive.gradients import NONE
 from ..derive.sums import PRIVATE
-from ..kernel import Kernel
-from ..kernel.variant import LINEAR
+from ..trampoline import Kernel
+from ..trampoline.variant import LINEAR
 
 
 def library_settings(kernel: Kernel) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..kernel import Kernel, Wide
 from ..slang_text import indent
+from ..trampoline import Kernel, Wide
 from .groups import TileLoops
 from .patches import PatchLoops
 from .sums import group_limit, sums_in_groups

@@ -7,9 +7,9 @@ that way by the whole group, and read from its memory.
 
 from __future__ import annotations
 
-from ..kernel import Kernel, Wide
-from ..kernel.variant import Patch
 from ..slang_text import indent
+from ..trampoline import Kernel, Wide
+from ..trampoline.variant import Patch
 
 
 class PatchLoops:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from .. import textures
 from ..bind.base import fixed_size
-from ..kernel import Kernel
-from ..kernel.elements import keep, strided, wide_store
 from ..kinds import KINDS
 from ..kinds.texel import declare_texture, write_texel
 from ..records import Placed
 from ..slang_text import slang_name
+from ..trampoline import Kernel
+from ..trampoline.elements import keep, strided, wide_store
 
 
 def declare_result(kernel: Kernel) -> None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from ..derive.accumulate import Part
 from ..derive.gradients import NONE
 from ..derive.second_order import part_name, parts_in
-from ..kernel import Kernel
 from ..records import Parameter
 from ..slang_text import indent, slang_name
+from ..trampoline import Kernel
 from .backward import accumulate, seed_of, wants_gradient
 from .forward import argument_value, call_expression, named_type
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from ...reflection import SlangType
 from ..derive.accumulate import Part, byte_offsets, has_half, parts_of, sum_type
 from ..derive.sums import own_addition
-from ..kernel import Kernel
-from ..kernel.elements import strided, transfer
-from ..kernel.variant import LINEAR, MAX_PERIOD, PERIODIC, UNIFORM, VariantTraits
 from ..records import Derivative, Placed, Vectorized
 from ..slang_text import indent, slang_name
+from ..trampoline import Kernel
+from ..trampoline.elements import strided, transfer
+from ..trampoline.variant import LINEAR, MAX_PERIOD, PERIODIC, UNIFORM, VariantTraits
 
 MAX_GROUPS = 1024
 """Groups of a GPU kernel that ends in a reduction: each thread strides over the call and each group adds once."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from ...base.scalars import SIZES
-from ..kernel.variant import GENERAL, LINEAR, UNIFORM, Patch, VariantTraits
-from ..kernel.views import has_rows
 from ..kinds import KINDS
 from ..records import Placed, Vectorized
 from ..slang_text import product
+from ..trampoline.variant import GENERAL, LINEAR, UNIFORM, Patch, VariantTraits
+from ..trampoline.views import has_rows
 
 PRIVATE = 62
 """The bit of variants that add to copies of small gradients; with SUMS, of the kernel that adds the copies up."""
 NEAR = 61
-"""The bit of variants whose views all lie near: see VariantKey in src/native/call/plan.h."""
+"""The bit of variants whose views all lie near: see VariantKey in src/native/call/plan/plan.h."""
 ALIGNED = 60
 """The bit of those whose rows are aligned."""
 CROSSED_PATCH = 59

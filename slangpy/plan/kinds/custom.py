@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..kernel import Kernel
 from ..records import Derivative, Placed
 from ..slang_text import slang_name
 from ..slots import Slots
 from ..specification import CustomSpec
+from ..trampoline import Kernel
 from .kind import LeafKind, up_to_one
 
 

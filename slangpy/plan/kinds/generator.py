@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...base.scalars import INTEGERS
-from ..kernel import Kernel
 from ..records import Derivative, Placed
 from ..slang_text import slang_name
 from ..slots import Slots
 from ..specification import GeneratorSpec
+from ..trampoline import Kernel
 from .kind import LeafKind
 
 _FIELDS = ("offset", "stride", "seed", "min", "max")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..kernel import Kernel
 from ..records import Derivative, Placed
 from ..slots import Slots
 from ..specification import KindSpec, LeafSpec
+from ..trampoline import Kernel
 
 Specs = dict[int, LeafSpec]
 """Native plans by the number of the leaf."""

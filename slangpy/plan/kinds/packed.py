@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...base.scalars import NARROW_SIZES, SIZES
-from ..kernel.views import declare_views
 from ..records import Derivative, Placed
 from ..slots import Slots
 from ..specification import NO_VIEW, PackedSpec
+from ..trampoline.views import declare_views
 from . import view
 from .kind import LeafKind
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..derive.gradients import NONE
-from ..kernel import Kernel
 from ..records import Derivative, Placed
 from ..slang_text import slang_name
 from ..slots import Slots
 from ..specification import ReferenceSpec
+from ..trampoline import Kernel
 from .kind import LeafKind
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from ...base.scalars import SIZES
 from .. import textures
 from ..bind.base import structured_element
-from ..kernel import Kernel
 from ..records import Derivative, Placed
 from ..slang_text import slang_name
 from ..slots import Slots
 from ..specification import Element, ResourceSpec, ValueSpec
+from ..trampoline import Kernel
 from .kind import LeafKind
 
 

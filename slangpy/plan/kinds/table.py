@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..bind.table import entries, list_dims
-from ..kernel import Kernel
-from ..kernel.elements import load_element
-from ..kernel.views import declare_view, tensor_value
 from ..records import Derivative, Placed
 from ..slang_text import indent
 from ..slots import Slots
 from ..specification import NO_VIEW, LeafSpec, PointerSpec, SkipSpec, TableSpec, ViewSpec
+from ..trampoline import Kernel
+from ..trampoline.elements import load_element
+from ..trampoline.views import declare_view, tensor_value
 from .generator import declare_generator, generator_value
 from .kind import LeafKind, Specs, never
 from .resource import whole_format

@@ -8,11 +8,11 @@ with the components that are stored, and slang/slangpy_texture.slang converts.
 from __future__ import annotations
 
 from .. import textures
-from ..kernel import Facts, Kernel
 from ..records import Derivative, Placed
 from ..slang_text import slang_name
 from ..slots import Slots
 from ..specification import ResourceSpec
+from ..trampoline import Facts, Kernel
 from .kind import LeafKind, up_to_one
 
 _STORED = {("unorm", 8): "uint8_t", ("unorm", 16): "uint16_t", ("snorm", 8): "int8_t", ("snorm", 16): "int16_t",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ...base.scalars import NARROW_SIZES, SIZES
-from ..kernel import Kernel
-from ..kernel.elements import keep, load_element, offset_of, shared_load, transfer, wide_load, wide_store
-from ..kernel.variant import CROSSED, UNIFORM
-from ..kernel.views import declare_views, tensor_value
 from ..records import Derivative, Placed
 from ..slots import Slots
 from ..specification import Element, ViewSpec
+from ..trampoline import Kernel
+from ..trampoline.elements import keep, load_element, offset_of, shared_load, transfer, wide_load, wide_store
+from ..trampoline.variant import CROSSED, UNIFORM
+from ..trampoline.views import declare_views, tensor_value
 from .kind import LeafKind
 
 

@@ -1,7 +1,7 @@
 """Slang calls inside torch.compile and torch.export: operators of the namespace `slangpy`.
 
 A traced call is split into tensors, numbers and the rest. The rest (function, structure of dicts and lists, generators)
-is a `Record` under a constant key (records); tensors and numbers are arguments of one of three operators
+is a `Record` under a constant key (traced_calls); tensors and numbers are arguments of one of three operators
 (operators):
 
 - `slangpy::call` writes nothing: tensors that the Slang function writes come back as new ones, which the traced code
@@ -25,7 +25,7 @@ from ... import _native
 from ...compiler.cache import digest
 from ...generators import Deferred, make_deferred
 from . import operators as _operators  # noqa: F401  (importing them registers them)
-from .records import content_of, contents, objects, plan_record, records
+from .traced_calls import content_of, contents, objects, plan_record, records
 
 is_compiling = torch.compiler.is_compiling
 

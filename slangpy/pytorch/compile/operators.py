@@ -9,7 +9,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from ... import _native
 from .. import autograd
-from .records import DTYPES, Record, call_shape, fake_result, find
+from .traced_calls import DTYPES, Record, call_shape, fake_result, find
 
 
 @torch.library.custom_op(

@@ -1,5 +1,5 @@
-#include "call/leaves.h"
-#include "call/repeat.h"
+#include "call/stages/leaves.h"
+#include "call/stages/repeat.h"
 #include "values/torch.h"
 
 namespace spy {

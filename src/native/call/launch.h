@@ -1,6 +1,6 @@
 #pragma once
 // A planned call: its arguments written, launched, and what it returns.
-#include "call/plan.h"
+#include "call/plan/plan.h"
 #include "values/signature.h"
 
 namespace spy {

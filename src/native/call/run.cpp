@@ -1,8 +1,8 @@
 #include "call/run.h"
 
-#include "call/graph.h"
-#include "call/read_plan.h"
-#include "call/sums.h"
+#include "call/torch/graph.h"
+#include "call/plan/read_plan.h"
+#include "call/stages/dispatch/dispatch.h"
 #include "values/classes.h"
 #include "values/torch.h"
 

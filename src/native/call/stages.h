@@ -172,7 +172,7 @@ struct Written {
     std::vector<size_t> keep_ends; ///< prepared calls: where in arguments.keep each leaf's own begins, and the end
     std::vector<Sums> sums;
     std::vector<AddedRange> added;  ///< gradients that invocations add to anywhere
-    std::vector<uint64_t> privates; ///< the table of their copies, where there are copies (privates.cpp)
+    std::vector<uint64_t> privates; ///< the table of their copies, where there are copies (dispatch/privatised.cpp)
     Pending pending;
 };
 Written write(const Call& call, const Measured& measured, const Selected& selected, Placed&& placed);

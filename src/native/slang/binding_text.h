@@ -1,5 +1,5 @@
 #pragma once
-// Host functions of the loadModule API: the text of Slang's "torch-binding" target, which slangpy/pytorch/kernels/host
+// Host functions of the loadModule API: the text of Slang's "torch-binding" target, which slangpy/pytorch/raw/host
 // translates. The only target that has them; reached through Slang's older interface.
 #include <string>
 #include <vector>

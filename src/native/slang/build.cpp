@@ -2,7 +2,7 @@
 
 #include "slang/diagnostics.h"
 #include "slang/loop_advice.h"
-#include "slang/remote.h"
+#include "slang/isolation/remote.h"
 #include "slang/quotes.h"
 
 #include <filesystem>

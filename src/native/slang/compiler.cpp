@@ -1,6 +1,6 @@
 #include "slang/compiler.h"
 
-#include "slang/heap.h"
+#include "slang/isolation/heap.h"
 
 #include <cstring>
 #include <thread>

@@ -2,7 +2,7 @@
 // The process-wide Slang instance: one global session, one lock, one worker thread that runs every compile.
 #include "core/error.h"
 #include "slang/com.h"
-#include "slang/faults.h"
+#include "slang/isolation/faults.h"
 
 #include <atomic>
 #include <chrono>

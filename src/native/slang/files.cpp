@@ -2,7 +2,7 @@
 
 #include "core/content_hash.h"
 #include "core/error.h"
-#include "slang/deadly.h"
+#include "slang/isolation/deadly.h"
 #include "slang/quotes.h"
 #include "slang/rewrite/rewrite.h"
 

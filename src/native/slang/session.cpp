@@ -2,8 +2,8 @@
 
 #include "core/content_hash.h"
 #include "slang/build.h"
-#include "slang/crash.h"
-#include "slang/remote.h"
+#include "slang/isolation/crash.h"
+#include "slang/isolation/remote.h"
 
 #include <algorithm>
 #include <cctype>

@@ -2,7 +2,7 @@
 #include "slang/session.h"
 
 #include "slang/build.h"
-#include "slang/remote.h"
+#include "slang/isolation/remote.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,6 +1,6 @@
 #include "slang/session.h"
 
-#include "slang/remote.h"
+#include "slang/isolation/remote.h"
 
 #include <cstdlib> // defines __GLIBC__ where it is
 #ifdef __GLIBC__

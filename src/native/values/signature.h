@@ -40,7 +40,7 @@ struct Signature {
     bool needs_autograd = false; ///< grad mode is on and a torch tensor requires grad
     std::vector<std::unique_ptr<TensorBase>> grads; ///< of torch leaves; the first `grad_count` count
     size_t grad_count = 0;
-    std::vector<int64_t> facts; ///< memory for what tells the call from others of its plan (call/repeat.h)
+    std::vector<int64_t> facts; ///< memory for what tells the call from others of its plan (call/stages/repeat.h)
     int grad_mode = -1;         ///< torch's grad mode; -1 = not asked yet
 
     void clear();

@@ -9,14 +9,11 @@ namespace spy {
 class VulkanQueue;
 
 /// Where the arrays are bound in the set. Slang puts all but samplers into one binding, whose descriptors may be of any
-/// kind; handle_arrays.cpp moves them here, for which drivers need no extension.
+/// kind; spirv/handle_arrays.cpp moves them here, for which drivers need no extension.
 enum class HandleBinding : uint32_t { sampler, combined, texture, rw_texture, buffer };
 
 /// The number of the set that the code expects handles in; -1 where it uses none.
 int handle_set(std::string_view code, const ProgramLayout& layout);
-/// The code with those arrays at the bindings above. Throws NotImplementedError for handles of other resources.
-std::vector<uint32_t> bind_handle_arrays(std::vector<uint32_t> words, const ProgramLayout& layout,
-                                         const std::string& label);
 
 /// Whether the device can have the set: the feature 'bindless'.
 bool has_handles(const VulkanFeatures& features);

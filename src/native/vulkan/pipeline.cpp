@@ -2,7 +2,7 @@
 #include "vulkan/device.h"
 
 #include "core/error.h"
-#include "vulkan/variables.h"
+#include "vulkan/spirv/variables.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "vulkan/device.h"
 #include "vulkan/pipeline_stages.h"
-#include "vulkan/spirv_words.h"
+#include "vulkan/spirv/words.h"
 
 #include <algorithm>
 #include <cstring>

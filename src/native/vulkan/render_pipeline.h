@@ -4,12 +4,6 @@
 
 namespace spy {
 
-/// The code of a vertex shader that sets the size of points to 1, unless it sets one itself: point_size.cpp.
-std::vector<uint32_t> set_point_size(std::vector<uint32_t> words);
-
-/// The code of a fragment shader that reads each input where the vertex shader writes it: varyings.cpp.
-std::vector<uint32_t> link_fragment_inputs(std::vector<uint32_t> words, const ProgramLayout& layout);
-
 class VulkanRenderPipeline final : public RenderPipeline {
 public:
     VulkanRenderPipeline(ref<Device> device, const RenderPipelineDesc& desc);

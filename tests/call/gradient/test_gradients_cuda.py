@@ -29,7 +29,7 @@ def module(request: pytest.FixtureRequest) -> spy.Module:
 
 
 def variant(*classes: int, flat: bool = False) -> int:
-    """The key of src/native/call/plan.h."""
+    """The key of src/native/call/plan/plan.h."""
     return FLAT * flat | sum(access << (3 + 2 * i) for i, access in enumerate(classes))
 
 

@@ -84,7 +84,7 @@ def test_nothing_is_searched_before_the_error_is_read(
 
 def test_names_of_a_kernel_module(searches: list[str]) -> None:
     pytest.importorskip("torch")
-    from slangpy.pytorch.kernels.module import KernelModule
+    from slangpy.pytorch.raw.module import KernelModule
 
     value = object.__new__(KernelModule)
     value.__dict__.update(_items={"square": 1}, __file__="square.slang")

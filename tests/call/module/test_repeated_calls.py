@@ -1,4 +1,4 @@
-"""Calls whose memory lies where it lay before take over what an earlier call worked out (src/native/call/repeat.h)."""
+"""Calls whose memory lies where it lay before take over what an earlier call worked out (src/native/call/stages/repeat.h)."""
 
 from __future__ import annotations
 

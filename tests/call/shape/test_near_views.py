@@ -11,7 +11,7 @@ import slangpy as spy
 
 pytestmark = pytest.mark.needs_kernels
 
-NEAR = 1 << 61  # of VariantKey in src/native/call/plan.h
+NEAR = 1 << 61  # of VariantKey in src/native/call/plan/plan.h
 MANY = 1 << 18
 SOURCE = """
 import slangpy;

@@ -15,7 +15,7 @@ from slangpy.plan.emit import variants
 
 pytestmark = pytest.mark.needs_kernels
 
-PATCH, CROSSED, SEVERAL = 15 << 55, 1 << 59, 4  # of VariantKey in src/native/call/plan.h
+PATCH, CROSSED, SEVERAL = 15 << 55, 1 << 59, 4  # of VariantKey in src/native/call/plan/plan.h
 SOURCE = """
 import slangpy;
 float same(float x) { return x; }

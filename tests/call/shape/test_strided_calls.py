@@ -22,7 +22,7 @@ SHAPES = [
 
 
 def divisor(size: int) -> int:
-    """As divisor_of() in src/native/call/write/write.cpp."""
+    """As divisor_of() in src/native/call/stages/write/write.cpp."""
     shift = (size - 1).bit_length()
     multiplier = ((((1 << shift) - size) << 32) // size) + 1
     assert multiplier < 1 << 32

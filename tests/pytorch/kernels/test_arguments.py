@@ -57,7 +57,7 @@ def flat(value: Any) -> list[float]:
 
 def test_layout_of_nested_structs(load: Any, place: str) -> None:
     m = load(LAYOUT)
-    from slangpy.pytorch.kernels.types import KernelType
+    from slangpy.pytorch.raw.types import KernelType
 
     nest: KernelType = m.back._record.parameters[0].type
     assert [offset for _, _, offset in nest.fields] == [0, 8, 168, 224, 232, 344, 348] and nest.size == 352

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("torch")
 
 from slangpy import _native
-from slangpy.pytorch.kernels.cuda import cuda_layout, cuda_options, cuda_text
-from slangpy.pytorch.kernels.program import wide_record
+from slangpy.pytorch.raw.cuda import cuda_layout, cuda_options, cuda_text
+from slangpy.pytorch.raw.program import wide_record
 from slangpy.testing import nvrtc_available
 
 from . import (

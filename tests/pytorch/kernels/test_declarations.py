@@ -18,8 +18,8 @@ import torch
 
 import slangpy
 from slangpy.errors import CompileError, TensorError
-from slangpy.pytorch.kernels.constants import constant
-from slangpy.pytorch.kernels.cuda import cuda_options
+from slangpy.pytorch.raw.constants import constant
+from slangpy.pytorch.raw.cuda import cuda_options
 
 ENUMS = """
 static const int N = 5;
@@ -182,7 +182,7 @@ def test_flags_of_slangc(tmp_path: Path, place: str) -> None:
 
 def test_saved_while_it_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """What is kept is the code of the contents that were compiled, not of those that came after."""
-    from slangpy.pytorch.kernels import load
+    from slangpy.pytorch.raw import load
 
     path = tmp_path / "k.slang"
     text = "[AutoPyBindCUDA] [CudaKernel] void k(TensorView<float> y) {{ y[0] = {}; }}\n"

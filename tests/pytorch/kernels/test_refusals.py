@@ -164,7 +164,7 @@ def test_headers_of_ours_are_in_the_keys(
     path.write_text("[CudaKernel] void keyed(TensorView<float> y) { y[0] = 12; }")
     slangpy.loadModule(path).keyed(torch.zeros(1)).launchRaw(1, 1)
     for module in ("load", "devices"):
-        monkeypatch.setattr(f"slangpy.pytorch.kernels.{module}.library_hash", lambda: "another")
+        monkeypatch.setattr(f"slangpy.pytorch.raw.{module}.library_hash", lambda: "another")
     slangpy.clearSessionShaderCache()
     slangpy.loadModule(path, verbose=True).keyed(torch.zeros(1)).launchRaw(1, 1)
     said = capfd.readouterr().err

@@ -1,7 +1,7 @@
 // Calls as nodes of torch's graph.
 #include "python/call/bindings.h" // first
 
-#include "call/graph.h"
+#include "call/torch/graph.h"
 
 namespace spy {
 

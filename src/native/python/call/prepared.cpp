@@ -1,7 +1,7 @@
 // Prepared calls.
 #include "python/call/bindings.h" // first
 
-#include "call/prepared.h"
+#include "call/prepared/prepared.h"
 #include "call/run.h"
 #include "python/collect.h"
 #include "values/torch.h"

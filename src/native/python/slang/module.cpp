@@ -4,7 +4,7 @@
 #include "core/content_hash.h"
 #include "core/error.h"
 #include "slang/binding_text.h"
-#include "slang/code_worker.h"
+#include "slang/isolation/worker.h"
 #include "slang/compiler.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 // SlangModule, SlangEntryPoint, ShaderProgram.
 #include "python/slang/objects.h" // first: nanobind must come before core/ref.h
 
-#include "slang/code_worker.h"
+#include "slang/isolation/worker.h"
 #include "slang/reflection/reflection.h"
 #include "slang/type_layout.h"
 

@@ -1,7 +1,7 @@
 // What is changed in sources before Slang sees them: for tests, and for `python -m slangpy rewrite`.
 #include "python/slang/objects.h" // first: nanobind must come before core/ref.h
 
-#include "slang/deadly.h"
+#include "slang/isolation/deadly.h"
 #include "slang/name_text.h"
 #include "slang/rewrite/rewrite.h"
 

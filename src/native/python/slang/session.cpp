@@ -3,7 +3,7 @@
 #include "core/content_hash.h"
 #include "slang/session.h"
 
-#include "slang/code_worker.h"
+#include "slang/isolation/worker.h"
 #include "slang/reflection/reflection.h"
 #include "slang/type_layout.h"
 
