@@ -384,7 +384,7 @@ def to_torch(tensor: Tensor) -> Any:
     try:
         exported = _native._export_tensor(tensor, True)
     except BufferError as error:
-        raise RuntimeError(f"to_torch: {error}; use to_numpy()") from None
+        raise RuntimeError(f"to_torch: {error}") from None
     if tensor.device.type is _native.DeviceType.cuda:
         tensor.device.sync_to_device(torch.cuda.current_stream().cuda_stream)
     return torch.from_dlpack(exported)
