@@ -85,8 +85,7 @@ std::string_view Tree::text(NodeId n) const { return m_source.substr(begin(n), e
 
 std::string_view Tree::token(size_t i) const
 {
-    return i < tokens().size() ? m_source.substr(tokens()[i].begin, tokens()[i].end - tokens()[i].begin)
-                               : std::string_view();
+    return i < tokens().size() ? tokens()[i].text(m_source) : std::string_view();
 }
 
 std::string_view Tree::main(NodeId n) const

@@ -98,7 +98,8 @@ struct Node {
 struct Macro {
     std::string_view name, parameters, body;
     bool is_function, is_plain;
-    std::string brackets; ///< that its body opens or closes for others
+    bool is_doubtful = false;  ///< it is defined twice, with two bodies
+    std::string brackets = {}; ///< that its body opens or closes for others
 };
 
 class Tree {

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "slang/rewrite/rules/changes.h"
+#include "slang/syntax/constants.h"
 
 #include <algorithm>
 
@@ -61,23 +62,23 @@ std::vector<Edit> change_all(const ParsedSource& source, bool may_be_differentia
 {
     const Tree& tree = source.tree();
     const bool differentiates = source.text().find("ifferentiable") != std::string::npos;
-    const Constants constants = differentiates ? constants_of(source.text()) : Constants();
     Changes changes;
     for (const NodeId function : functions_to_change(source, may_be_differentiable)) {
         const Uses uses(source.scopes(), function);
         for (const Loop& loop : uses.loops())
             if (tree.is(loop.node, Kind::do_) && wanted(uses, loop))
-                change_do(tree, loop.node, differentiates && continues_once(uses, tree, loop.node, constants), changes);
+                change_do(tree, loop.node, differentiates && continues_once(uses, source.scopes(), loop.node), changes);
     }
     return std::move(changes).edits();
 }
 
 } // namespace
 
-bool continues_once(const Uses& uses, const Tree& tree, NodeId loop, const Constants& constants)
+bool continues_once(const Uses& uses, const Scopes& scopes, NodeId loop)
 {
-    const std::string_view condition = tree.text(condition_of(tree, loop));
-    return has_continue(uses, tree, loop) && (condition == "false" || constants.evaluate(condition) == 0);
+    const Tree& tree = scopes.tree();
+    const NodeId condition = condition_of(tree, loop);
+    return has_continue(uses, tree, loop) && (tree.text(condition) == "false" || value_of(scopes, condition) == 0);
 }
 
 std::vector<Edit> for_of_do_with_continue(const ParsedSource& source)

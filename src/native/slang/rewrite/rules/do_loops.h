@@ -5,7 +5,6 @@
 //     [MaxIters(8)] do { x *= a; i--; } while (i > 0);             // .bwds does not compile where i begins as anything
 //
 // The second is that of counters.h.
-#include "slang/constants.h"
 #include "slang/rewrite/edits.h"
 #include "slang/rewrite/imports.h"
 #include "slang/syntax/uses.h"
@@ -20,7 +19,6 @@ std::vector<Edit> for_of_do_with_continue(const ParsedSource& source);
 std::vector<Edit> for_of_do_with_counter(const ParsedSource& source);
 
 /// Whether a `do` has a `continue` and the condition `false`.
-bool continues_once(const syntax::Uses& uses, const syntax::Tree& tree, syntax::NodeId loop,
-                    const Constants& constants);
+bool continues_once(const syntax::Uses& uses, const syntax::Scopes& scopes, syntax::NodeId loop);
 
 } // namespace spy

@@ -1,7 +1,6 @@
 #include "slang/rewrite/rules/sequences.h"
 
 #include "core/error.h"
-#include "core/tokens.h"
 #include "slang/rewrite/rules/changes.h"
 #include "slang/syntax/types.h"
 
@@ -70,7 +69,7 @@ bool is_idle(const Scopes& scopes, NodeId paren)
     const NodeId inner = tree.child(paren, 0), parent = tree.parent(paren);
     const std::string_view before = tree.token(tree[paren].first - 1);
     const bool begins = tree[tree.statement_of(paren)].first == tree[paren].first;
-    const bool may_call = starts_word(before[0]) || before == ")" || before == "]" || before == ">";
+    const bool may_call = begins_word(before[0]) || before == ")" || before == "]" || before == ">";
     if (is_path(tree, inner) && scopes.find(root_of(tree, inner)) && paren == parent + 1 && (begins || !may_call))
         return tree.is(parent, Kind::member) || tree.is(parent, Kind::index) || tree.is(parent, Kind::assign) ||
             (tree.is(parent, Kind::postfix) && is_step(tree, parent));
