@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ..forward import family as forward
-from ..forward.cases import Case, again, case_of, part, runs
+from ..forward import family
+from ..forward.cases import case_of, runs
 from ..forward.grammar import SWITCHES, Grammar
 from ..forward.inputs import ForwardProgram
 from ..forward.types import SCALARS
+from .cases import LaneCase, lane_family
 
 ALWAYS = frozenset({"if", "loop", "while", "leave", "return", "switch", "divide", "shift"})
 WIDE = ("i32", "u32", "f32", "f64", "i64", "u64")
@@ -38,8 +39,8 @@ def draw_programs(seed: int, count: int, without: frozenset[str]) -> list[Forwar
     return programs
 
 
-def draw(seed: int, count: int, without: frozenset[str], route: str) -> Case:
-    return case_of(seed, draw_programs(seed, count, without), route or "numpy", "special" not in without)
+def draw(seed: int, count: int, without: frozenset[str], route: str) -> LaneCase:
+    return LaneCase(case_of(seed, draw_programs(seed, count, without), route or "numpy", "special" not in without))
 
 
-FAMILY = replace(forward.FAMILY, worker=f"{__package__}.compare", draw=draw, part=part, again=again)  # type: ignore[arg-type]
+FAMILY = lane_family(family.FAMILY, draw)
