@@ -17,7 +17,6 @@ from typing import Any
 from .family import Family
 from .hunt import Hunt, seed_of
 
-
 COUNTS = {"masked": "rows left out", "lanes": "had lanes", "loops": "had loops that lanes leave one by one"}
 """Of records: what `Case.counts` says."""
 

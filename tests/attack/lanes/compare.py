@@ -13,8 +13,7 @@ from slangpy.compiler import executable
 from slangpy.config import config
 
 from ..cases import Case as GradientCase
-from ..compare import Runner as GradientRunner
-from ..compare import begin
+from ..compare import Runner as GradientRunner, begin
 from ..expected import Expected
 from ..failure import Failure
 from ..forward.cases import Case as ForwardCase

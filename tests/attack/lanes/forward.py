@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from ..forward import family
 from ..forward.cases import case_of, runs
-from ..forward.grammar import SWITCHES, Grammar
+from ..forward.expressions import Scope, int_const, var
+from ..forward.grammar import SWITCHES, Flow, Grammar
 from ..forward.inputs import ForwardProgram
 from ..forward.types import SCALARS
+from ..nodes import Node
 from .cases import LaneCase, lane_family
 
 ALWAYS = frozenset({"if", "loop", "while", "leave", "return", "switch", "divide", "shift"})
@@ -27,6 +29,21 @@ class LaneGrammar(Grammar):
             names = [name for name in WIDE if SCALARS[name].kind != "u" or "unsigned" not in self.without]
             self.scalars = ["b", "i32", *self.rng.sample(names, 2)]
 
+    def statement(self, scope: Scope, flow: Flow) -> list[Node]:
+        if self.left > 0 and flow.depth < 3 and "loop" in self.used and self.rng.random() < 0.3:
+            self.left -= 1
+            return self._loop(scope, flow)
+        return super().statement(scope, flow)
+
+    def bound(self, scope: Scope) -> Node:
+        """Most loops end at another time for each element."""
+        given = [var(v.name, v.ty) for v in scope.vars if v.ty in ("i32", "u32", "f32")]
+        if not given or self.rng.random() < 0.2:
+            return super().bound(scope)
+        chosen = self.rng.choice(given)
+        number = chosen if chosen.ty == "i32" else Node("bits", [chosen], "i32")
+        return Node("bin", [number, int_const(self.rng.choice((3, 7, 15)))], "i32", "&")
+
 
 def draw_programs(seed: int, count: int, without: frozenset[str]) -> list[ForwardProgram]:
     programs: list[ForwardProgram] = []
@@ -34,7 +51,8 @@ def draw_programs(seed: int, count: int, without: frozenset[str]) -> list[Forwar
     while len(programs) < count:
         program = LaneGrammar(number, without).draw()
         number += 1_000_003
-        if runs(program):
+        has_loop = any(node.op in ("for", "while", "do") for node in program.main.body.walk())
+        if (has_loop or len(programs) % 5 == 0) and runs(program):
             programs.append(program)
     return programs
 
