@@ -8,6 +8,7 @@ from ..derive.gradients import NONE
 from ..derive.sums import PRIVATE
 from ..kernel import Kernel
 from ..kernel.variant import LINEAR
+from ..records import Placed
 
 
 def library_settings(kernel: Kernel) -> list[str]:
@@ -15,6 +16,8 @@ def library_settings(kernel: Kernel) -> list[str]:
     lines = atomic_hook(_atomic_types(kernel))
     if mode := sum_mode(kernel):
         lines.append(f"export static const int _spy_sum_mode = {mode};")
+    if any(_is_structure(placed) for placed in kernel.facts.plan.placed):
+        lines.append("export static const bool _spy_ray_queries = true;")
     if not (lines or kernel.facts.options.bwds) or "spirv" not in kernel.facts.capabilities:
         return lines
     for name, capability, default in (
@@ -27,6 +30,12 @@ def library_settings(kernel: Kernel) -> list[str]:
         if present != default:
             lines.append(f"export static const bool {name} = {'true' if present else 'false'};")
     return lines
+
+
+def _is_structure(placed: Placed) -> bool:
+    """Whether it is the field of a rays::Scene that is for the driver's ray queries (rays/scene.py: False in other scenes)."""
+    value = placed.binding.value
+    return placed.path.endswith("._spy_structure") and value is not None and value.kind == "int"
 
 
 def _atomic_types(kernel: Kernel) -> list[SlangType]:
