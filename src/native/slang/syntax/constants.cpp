@@ -117,9 +117,7 @@ private:
     NodeId fixed_value(const Variable& variable) const
     {
         const Tree& tree = m_scopes.tree();
-        const bool is_integer = is_among(variable.type,
-                                         {"int", "uint", "int32_t", "uint32_t", "int64_t", "uint64_t", "size_t"});
-        if (!variable.is_const || !is_integer || variable.is_array || variable.is_doubtful ||
+        if (!variable.is_const || !is_integer_type(variable.type) || variable.is_array || variable.is_doubtful ||
             !tree.is(variable.node, Kind::declarator))
             return none;
         const NodeId value = tree.child(variable.node, 2);
@@ -158,6 +156,11 @@ private:
 };
 
 } // namespace
+
+bool is_integer_type(std::string_view type)
+{
+    return is_among(type, {"int", "uint", "int32_t", "uint32_t", "int64_t", "uint64_t", "size_t"});
+}
 
 std::optional<long> value_of(const Scopes& scopes, NodeId expression)
 {

@@ -152,6 +152,16 @@ NodeId or_none(const Tree& tree, NodeId n) { return n != none && tree.has(n) ? n
 
 } // namespace
 
+bool is_step(const Tree& tree, NodeId n)
+{
+    return (tree.is(n, Kind::prefix) || tree.is(n, Kind::postfix)) && is_among(tree.main(n), {"++", "--"});
+}
+
+bool is_comparison(const Tree& tree, NodeId n)
+{
+    return tree.is(n, Kind::binary) && is_among(tree.main(n), {"<", ">", "<=", ">=", "==", "!="});
+}
+
 NodeId attribute(const Tree& tree, NodeId n, std::string_view name)
 {
     if (const NodeId modifiers = modifiers_of(tree, n); modifiers != none)

@@ -1,4 +1,9 @@
-#include "slang/rewrite/rules/chain_values.h"
+// Long chains of Slang's own functions, in other shapes than runs of statements on one variable.
+//
+// Values made of each other through functions of Slang's own (`a = sin(b) + x; b = exp(-a) + y; let c = ...`): .bwds
+// computes each value anew wherever it is read, and the one before for that, so that the code doubles with each. In
+// functions with long chains of them every fourth value passes through a function whose results are kept.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/content_hash.h"
 #include "core/error.h"
@@ -7,7 +12,6 @@
 #include "slang/syntax/uses.h"
 
 #include <algorithm>
-#include <array>
 
 namespace spy {
 namespace {
@@ -18,13 +22,6 @@ using syntax::Kind, syntax::NodeId, syntax::Shape;
 constexpr int between_kept = 4;
 /// The longest chain that is left as it is.
 constexpr int longest_uncut = 12;
-
-/// Functions of Slang's core module with derivatives, which give numbers of the type of their arguments, or the scalar.
-constexpr std::array kept_links = {
-    "abs",  "acos", "asin",  "atan",     "atan2", "clamp", "cos",        "cosh", "cross", "dot",  "exp",
-    "exp2", "fma",  "frac",  "length",   "lerp",  "log",   "log10",      "log2", "max",   "min",  "normalize",
-    "pow",  "rcp",  "rsqrt", "saturate", "sin",   "sinh",  "smoothstep", "sqrt", "tan",   "tanh",
-};
 
 struct ChainValue {
     int depth = 0;         ///< calls of those functions that it takes to compute it from values that are kept
@@ -160,12 +157,10 @@ private:
     ChainValue call(NodeId n)
     {
         const NodeId callee = m_tree.child(n, 0);
-        const std::string_view name = m_tree.main(callee);
-        if (m_tree.macro(name) != nullptr)
+        if (m_tree.macro(m_tree.main(callee)) != nullptr)
             return {0, false, true};
-        const bool is_own = !m_tree.is(callee, Kind::name) || m_scopes.variable_of(callee) != syntax::none ||
-            !m_scopes.callees(name).empty() || !m_scopes.types(name).empty();
-        if (is_own || !std::binary_search(kept_links.begin(), kept_links.end(), name)) {
+        if (!is_own_link(m_scopes, callee)) {
+            const bool is_own = is_declared(m_scopes, callee);
             const ChainValue all = values(n, 1, 0);
             const syntax::Type type = is_own ? syntax::type_of_value(m_scopes, n) : syntax::type_at(m_scopes, callee);
             return typed(is_own ? 0 : all.depth, type); // results of functions are kept, those of float3(...) not

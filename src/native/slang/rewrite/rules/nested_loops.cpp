@@ -1,8 +1,15 @@
-#include "slang/rewrite/rules/nested_loops.h"
+// Loops inside each other:
+//
+//     for (int i = 0; i < 2; i++) for (int j = 0; j < 5; j++) x *= a;
+//
+// Slang 2026.12 keeps the states of k such loops in an array [n1][n2]...[nk], the outermost loop first, but indexes it
+// with the innermost loop's counter first. Where that leaves the array, [MaxIters] makes room, the only way to do so.
+//
+// [MaxIters] of the loops in each nest of which the trips are known.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/error.h"
 #include "slang/rewrite/rules/changes.h"
-#include "slang/rewrite/rules/do_loops.h"
 #include "slang/syntax/constants.h"
 
 #include <slang.h>
@@ -102,13 +109,9 @@ private:
         if (is_known(condition))
             return true;
         for (const NodeId n : m_tree.inside(condition))
-            if ((is_comparison(n) || (m_tree.is(n, Kind::prefix) && m_tree.main(n) == "!")) && is_known(n))
+            if ((is_comparison(m_tree, n) || (m_tree.is(n, Kind::prefix) && m_tree.main(n) == "!")) && is_known(n))
                 return true;
         return false;
-    }
-    bool is_comparison(NodeId n) const
-    {
-        return m_tree.is(n, Kind::binary) && is_among(m_tree.main(n), {"<", ">", "<=", ">=", "==", "!="});
     }
 
     /// Whether all that an expression reads begins as a constant.
@@ -143,8 +146,8 @@ private:
     {
         const NodeId condition = m_tree.child(loop, 2), step = m_tree.child(loop, 3);
         const auto [variable, value] = counter_of(m_tree.child(loop, 1));
-        if (variable == none || m_uses.may_write(variable, loop_body(m_tree, loop)) || !is_comparison(condition) ||
-            m_uses.may_write(variable, condition))
+        if (variable == none || m_uses.may_write(variable, loop_body(m_tree, loop)) ||
+            !is_comparison(m_tree, condition) || m_uses.may_write(variable, condition))
             return {};
         const std::optional<long> start = number_of(value);
         const long by = m_tree.has(step) ? step_of(variable, step) : 0;

@@ -1,4 +1,12 @@
-#include "slang/rewrite/rules/sequences.h"
+// Parts of variables that are written inside expressions, taken apart into statements, which have the faults that other
+// rules mend:
+//
+//     (v).x = a;  (v.x = a);     ->   v .x = a;   v.x = a ;
+//     v.x = a, w.y = b;          ->  v.x = a; w.y = b;
+//     z = v.x = a;               ->  v.x = a; z = v.x;
+//
+// One kind of change at a time, as each moves what the next one reads.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/error.h"
 #include "slang/rewrite/rules/changes.h"
@@ -10,10 +18,6 @@ namespace {
 using namespace syntax;
 
 bool is_comma(const Tree& tree, NodeId n) { return tree.is(n, Kind::binary) && tree.main(n) == ","; }
-bool is_step(const Tree& tree, NodeId n)
-{
-    return (tree.is(n, Kind::prefix) || tree.is(n, Kind::postfix)) && (tree.main(n) == "++" || tree.main(n) == "--");
-}
 
 /// The name that `v`, `c[i].x` begin with; `none` of others, as where brackets are around parts of it.
 NodeId root_of(const Tree& tree, NodeId n)
