@@ -246,23 +246,27 @@ private:
     std::vector<NodeId> m_kept;
 };
 
-/// A parameter that is a number with a derivative, and alone has its name: Slang computes kept values anew all the
-/// same, unless one goes in beside them.
-std::string_view number_of(const ParsedSource& source, NodeId function)
+/// A float made of a parameter that has a derivative and alone has its name: Slang computes kept values anew all the
+/// same, unless one goes in beside them that stands behind all parameters that the chain begins with.
+std::string number_of(const ParsedSource& source, NodeId function)
 {
     const syntax::Scopes& scopes = source.scopes();
     const syntax::Function* known = scopes.function(function);
+    std::string number;
     for (const uint32_t parameter : known == nullptr ? std::vector<uint32_t>() : known->parameters) {
         const syntax::Variable& it = scopes.variables()[parameter];
         const bool is_alone = std::ranges::none_of(scopes.variables(), [&](const syntax::Variable& other) {
             return &other != &it && other.name == it.name && source.tree().holds(function, other.node);
         });
-        if (is_alone && it.type == "float" && !it.is_array && !it.is_no_diff && !it.is_doubtful &&
+        const syntax::Type type = syntax::type_of(scopes, it);
+        const bool is_number = type.is_float && (type.shape == Shape::scalar || type.shape == Shape::vector);
+        if (is_alone && is_number && !it.is_array && !it.is_no_diff && !it.is_doubtful &&
             it.direction == syntax::Direction::in && source.tree().macro(it.name) == nullptr &&
             scopes.types("float").empty())
-            return it.name;
+            number = it.type == "float" ? std::string(it.name)
+                                        : cat("float(", it.name, type.shape == Shape::vector ? ".x)" : ")");
     }
-    return {};
+    return number;
 }
 
 } // namespace
@@ -274,14 +278,14 @@ std::vector<Edit> keep_chain_values(const ParsedSource& source)
     size_t number = 0;
     for (const NodeId function : differentiable_functions(source)) {
         const std::vector<NodeId> values = ChainValues(source, function).long_ones();
-        const std::string_view by = values.empty() ? std::string_view() : number_of(source, function);
+        const std::string by = values.empty() ? std::string() : number_of(source, function);
         if (by.empty())
             continue;
         // One for each function: another may stand in another branch of an #if, or a file be included twice.
         const std::string keep = cat("_spy_kept_", content_hash(source.text()).substr(0, 12), "_", number++);
         std::string& functions = texts[places_of(tree, function).begin];
-        for (const std::string_view type :
-             {"float", "float2", "float3", "float4", "T"}) // generic ones do not always help
+        for (const std::string_view type : {"float", "float2", "float3", "float4", "half", "half2", "half3", "half4",
+                                            "double", "double2", "double3", "double4", "T"}) // "T" does not always help
             functions += cat("[Differentiable] [PreferCheckpoint] ", type, " ", keep,
                              type == "T" ? "<T : IDifferentiable>" : "", "(", type, " v, float by) { return v; } ");
         for (const NodeId value : values) { // of two that begin or end alike, the inner one comes first
