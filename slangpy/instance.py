@@ -30,7 +30,7 @@ class InstanceList:
     def __init__(self, struct: Struct, data: Any = None) -> None:
         set_own = object.__setattr__
         set_own(self, "_struct", struct)
-        set_own(self, "_methods", {})
+        set_own(self, "_methods", set())
         set_own(self, "_data", None)
         self.set_data(data)
 
@@ -87,9 +87,6 @@ class InstanceList:
         data = self._data
         if isinstance(data, dict) and name in data:
             return data[name]
-        known = self._methods.get(name)
-        if known is not None:
-            return known
         if name in self._struct.fields:
             if isinstance(data, dict):
                 raise AttributeError(f"field '{name}' of this {type(self).__name__} of {self._struct.name} is not set")
@@ -103,8 +100,14 @@ class InstanceList:
         function = self._struct._find_method(name)
         if function is None:
             raise absent(lambda: f"{self._struct.name} has no field or method named '{name}'{self._near(name)}")
-        method = self._methods[name] = function if self._struct._is_static(name) else function.bind(self)
+        method = function if self._struct._is_static(name) else function.bind(self)
+        self._methods.add(name)
+        object.__setattr__(self, name, method)  # from now on a plain attribute
         return method
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the methods, which are bound to this object."""
+        return {name: value for name, value in self.__dict__.items() if name not in self._methods} | {"_methods": set()}
 
     def _near(self, name: str) -> str:
         """What a name that is no field or method may have meant."""
@@ -123,6 +126,7 @@ class InstanceList:
             self._data[name] = value
             return
         object.__setattr__(self, name, value)
+        self._methods.discard(name)
 
     def construct(self, *args: Any, **kwargs: Any) -> None:
         """Runs the struct's constructor once per instance, into the stored data."""

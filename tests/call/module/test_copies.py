@@ -41,6 +41,27 @@ def test_copies_of_handles_are_themselves(m: Any, device: spy.Device) -> None:
         assert copy.deepcopy([thing])[0] is thing
 
 
+def test_methods_of_copied_instances_are_their_own(m: Any) -> None:
+    instances = spy.InstanceList(m.Pair, {"x": np.ones(3, np.float32), "n": np.zeros((3, 2), np.int32)})
+    assert instances.total._bound is instances
+    for copied in (copy.copy(instances), copy.deepcopy(instances)):
+        assert copied.total._bound is copied
+    instances.total = 1  # an attribute of the user's
+    assert copy.copy(instances).total == 1
+
+
+def test_what_maps_alike_is_kept(m: Any) -> None:
+    square = m.square
+    assert square.map((0,)) is square.map((0,)) and square.map(x=(0,)) is square.map(x=(0,))
+    assert square.map((0,)) is not square.map((1,)) and square.map((0,)) is not square.map(x=(0,))
+    with pytest.raises(ValueError, match="holds call dimensions"):
+        square.map((0.0,))
+    first = square.map((0,))
+    for dim in range(1, 40):
+        square.map((dim,))
+    assert len(square._mapped) <= 16 and square.map((0,)) is not first
+
+
 def test_copies_of_tensors(m: Any, device: spy.Device) -> None:
     values = np.arange(66, dtype=np.float32).reshape(33, 2)
     tensor = spy.Tensor.from_numpy(device, values).with_grads()

@@ -295,8 +295,13 @@ void bind_encoder(nb::module_& m)
              [](const CommandBuffer& b) { return cat("CommandBuffer(\n  commands = ", b.commands().size(), ",\n)"); });
 }
 
+/// What submit_command_buffer() gives where there are no fences.
+bool is_empty_tuple(nb::handle values) { return PyTuple_CheckExact(values.ptr()) && !PyTuple_GET_SIZE(values.ptr()); }
+
 void read_values(nb::handle values, std::vector<uint64_t>& out, const char* what)
 {
+    if (is_empty_tuple(values))
+        return;
     for (nb::handle value : list_from(values, what))
         out.push_back(uint_from(value, what, ~0ull));
 }
@@ -304,6 +309,8 @@ void read_values(nb::handle values, std::vector<uint64_t>& out, const char* what
 std::vector<ref<Fence>> fences_from(nb::handle values, const char* what)
 {
     std::vector<ref<Fence>> fences;
+    if (is_empty_tuple(values))
+        return fences;
     for (nb::handle value : list_from(values, what)) {
         ref<Fence> fence;
         if (!nb::try_cast(value, fence) || !fence)
