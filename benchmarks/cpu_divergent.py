@@ -24,7 +24,12 @@ import slangpy as spy
 from slangpy.config import config
 
 SOURCE = Path(__file__).with_name("divergent.slang").read_text()
-STEPS = {"mandelbrot": 200, "march": 64, "escape": 200}
+STEPS = {
+    "mandelbrot": 200, "march": 64, "escape": 200, "shade": 64, "walk": 50, "skewed": 20, "collatz": 100, "gcd": 1, "newton": 30,
+    "bisect": 30, "few": 20, "wide": 100, "dots": 60, "hashes": 60, "polynomial": 1, "sines": 1,
+}  # fmt: skip
+"""The last two have no loop that ends at different times; `walk` and `gcd` do too little for all elements at once."""
+RESULTS = {"mandelbrot": "int", "collatz": "int", "gcd": "int", "hashes": "uint"}
 
 
 def mandelbrot(x: Any, y: Any, most: int, out: Any) -> None:
@@ -60,9 +65,19 @@ def in_drjit(x: np.ndarray, y: np.ndarray, most: int) -> Callable[[], Any]:
     return run
 
 
-def called(function: Any, points: Any, most: int, out: Any) -> Any:
-    function(points, most, _result=out)
+def called(function: Any, points: Any, most: int, others: tuple[Any, ...], out: Any) -> Any:
+    function(points, most, *others, _result=out)
     return out.to_numpy()
+
+
+def others(device: spy.Device) -> dict[str, tuple[Any, ...]]:
+    """What some functions take besides points and steps."""
+    table = spy.Tensor.from_numpy(device, np.sin(np.arange(1024, dtype=np.float32)))
+    picture = device.create_texture(
+        type=spy.TextureType.texture_2d, width=8, height=8, format=spy.Format.rgba32_float,
+        usage=spy.TextureUsage.shader_resource, data=np.random.default_rng(1).random((8, 8, 4), np.float32),
+    )  # fmt: skip
+    return {"walk": (table,), "shade": (picture, device.create_sampler())}
 
 
 def ways(points: np.ndarray, threads: int) -> dict[str, dict[str, Callable[[], Any]]]:
@@ -74,9 +89,10 @@ def ways(points: np.ndarray, threads: int) -> dict[str, dict[str, Callable[[], A
         module = spy.Module.load_from_source(device, "cpu_divergent", SOURCE)
         given = spy.Tensor.empty(device, points.shape[:1], "float2")
         given.copy_from_numpy(points)
+        more = others(device)
         for name, most in STEPS.items():
-            out = spy.Tensor.empty(device, points.shape[:1], "int" if name == "mandelbrot" else "float")
-            run = partial(called, getattr(module, name), given, most, out)
+            out = spy.Tensor.empty(device, points.shape[:1], RESULTS.get(name, "float"))
+            run = partial(called, getattr(module, name), given, most, more.get(name, ()), out)
             run()  # compiles
             found[name]["lanes" if lanes else "without"] = run
     x, y = np.ascontiguousarray(points[:, 0]), np.ascontiguousarray(points[:, 1])
@@ -107,8 +123,9 @@ def main() -> None:
                 start = time.process_time()
                 run()
                 best[way] = min(best[way], time.process_time() - start)
-        others = [f"{way}: {np.mean(r == results['lanes']):.4f} equal" for way, r in results.items() if way not in ("lanes", "without")]
-        print(f"{name:12}", *(f"{way} {1e3 * t:7.2f} ms" for way, t in best.items()), *others, sep="  ")
+        equal = [f"{way}: {np.mean(r == results['lanes']):.4f} equal" for way, r in results.items() if way not in ("lanes", "without")]
+        print(f"{name:12}", *(f"{way} {1e3 * t:7.2f} ms" for way, t in best.items()),
+              f"{best['without'] / best['lanes']:.2f} times as fast", *equal, sep="  ")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,10 @@ for kind in backward forward; do
     stage "attack-$kind" env PYTHONPATH=. "$python" -m tests.attack "${option[@]}" --device "$devices" --jobs "$jobs" \
         --programs "${PROGRAMS:-10000}" --seed "$seed" --seconds $((seconds / 4)) --out "$out/attack-$kind.jsonl"
 done
+for kind in forward gradients; do
+    stage "attack-lanes-$kind" env PYTHONPATH=. "$python" -m tests.attack --lanes $kind --device cpu --jobs "$jobs" --batch 8 \
+        --programs "${PROGRAMS:-10000}" --seed "$seed" --seconds $((seconds / 8)) --out "$out/attack-lanes-$kind.jsonl"
+done
 if [ ${#failed[@]} -gt 0 ]; then
     echo "FAILED: ${failed[*]}"
     exit 1

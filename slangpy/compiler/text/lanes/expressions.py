@@ -30,10 +30,14 @@ _BITS = ("&", "|", "^")
 
 @dataclass
 class Cost:
-    """Of one turn through all loops: operations of all lanes at once, and those of one lane after the other."""
+    """Operations of all lanes at once, and those of one lane after the other."""
 
     wide: int = 0
     single: int = 0
+
+    def add(self, other: Cost, times: int) -> None:
+        self.wide += other.wide * times
+        self.single += other.single * times
 
 
 class Callable(Protocol):
@@ -42,6 +46,7 @@ class Callable(Protocol):
     name: str
     is_divergent: bool
     whole: Cost
+    once: Cost
     loops: Cost
 
 
@@ -69,9 +74,14 @@ class Expressions:
     """What the statement that is being written needs in front of it. Compilers contract products and sums of one piece of
     straight-line code: what has branches in it stands before, so that this is what it is without lanes."""
     temporaries: int = field(default=0, init=False)
+    turns: int = field(default=1, init=False)
+    """How often what is being written runs, in loops that end for all lanes at once: some times each."""
     whole: Cost = field(default_factory=Cost, init=False)
+    """What is written, each operation once."""
+    once: Cost = field(default_factory=Cost, init=False)
+    """What one run takes, with one turn of loops that end at different times."""
     loops: Cost = field(default_factory=Cost, init=False)
-    """What stands in loops that end at different times."""
+    """Of that, what stands in such loops."""
 
     def many(self, type: str) -> str:
         return self.program.structs.many(type)
@@ -83,9 +93,9 @@ class Expressions:
         return self.analysis.types.of(e)
 
     def _count(self, wide: int, single: int) -> None:
-        for cost in (self.whole, *([self.loops] if self.depth else [])):
-            cost.wide += wide
-            cost.single += single
+        self.whole.add(Cost(wide, single), 1)
+        for cost in (self.once, *([self.loops] if self.depth else [])):
+            cost.add(Cost(wide, single), self.turns)
 
     # --- places: variables and parts of them
 
@@ -345,11 +355,9 @@ class Expressions:
         return f"{made.name}({', '.join([mask, *given])})"
 
     def _add(self, made: Callable) -> None:
-        self.whole.wide += made.whole.wide
-        self.whole.single += made.whole.single
-        inner = made.whole if self.depth else made.loops
-        self.loops.wide += inner.wide
-        self.loops.single += inner.single
+        self.whole.add(made.whole, 1)
+        self.once.add(made.once, self.turns)
+        self.loops.add(made.once if self.depth else made.loops, self.turns)
 
     def _address(self, e: Expr) -> str | None:
         if e.kind == "name":

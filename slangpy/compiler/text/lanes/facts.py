@@ -92,6 +92,8 @@ class Types:
             owner = element(owner)
         if is_vector(owner):
             return arguments_of(owner)[0] if e.text in ("x", "y", "z", "w") else ""
+        if owner.startswith("Matrix<") and e.text == "rows":
+            return f"FixedArray<{element(owner)}, {arguments_of(owner)[1]}>"
         struct = self.unit.structs.get(owner)
         return struct.field(e.text) if struct else ""
 

@@ -12,6 +12,9 @@ from .tokens import Unfit
 from .tree import NATIVE, Case, Expr, Stmt, is_native, lines_of, text_of
 from .varying import BEHIND, LANES, SAME, Analysis, Shapes, root
 
+_TURNS = 4
+"""Of a loop that ends for all lanes at once, for want of a better number."""
+
 
 class Program:
     """The functions of a kernel, and those that were written for lanes so far."""
@@ -213,7 +216,9 @@ class LaneFunction(Expressions):
         self.around.append(loop)
         self.depth += loop.is_varying
         if not loop.is_varying:
+            self.turns *= _TURNS
             lines = ["for (;;)", "{", *self.block(s.body, mask, ""), "}"]
+            self.turns //= _TURNS
         else:
             lines = [f"_spy_mask {loop.mask} = {mask};", f"for (int {loop.mask}_n = 1; _spy_any({loop.mask}); {loop.mask}_n++)", "{"]
             few = f"if ({loop.mask}_n % 8 == 0 && _spy_count({loop.mask}) <= SPY_FEW_LANES)"
