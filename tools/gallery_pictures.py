@@ -37,6 +37,7 @@ EXAMPLES = {
     "fit_relief": ("fit_relief.py",),
     "spheres": ("ray_tracing.py",),
     "neural_image": ("neural_image.py",),
+    "neural_texture": ("neural_texture.py",),
     "rings": ("-m", "slangpy", "view", "rings.slang", "-d", "cpu", "--size", "384x384", "--set", "tint=0.25,0.6,1", "--save", "rings.png"),
 }
 """The arguments of Python that make each picture; files are looked for in the folders of examples."""

@@ -7,6 +7,7 @@
 #   SPY_SANITIZER   test files to run under compute-sanitizer
 #   SPY_ATTACK      how many random differentiable programs to compare with torch on CUDA, within SPY_ATTACK_SECONDS
 #   SPY_FORWARD     how many random forward programs to compare with NumPy on each device, within SPY_FORWARD_SECONDS
+#   SPY_SCRIPT      a program with its arguments, such as "benchmarks/networks.py --device cuda", to run after the tests
 #   SPY_NO_BENCHMARKS  set: tests alone
 #   SPY_RUN         folder where tests run (default /tmp/run)
 #   OUT             folder for logs (default build/gpu)
@@ -56,6 +57,11 @@ if [ -n "${SPY_SANITIZER:-}" ]; then # memory and race checks over a subset
       python3 -m pytest -q -p no:cacheprovider $SPY_SANITIZER >"$out/$tool.log" 2>&1
     echo "$tool: rc $?, $(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$out/$tool.log" | tail -1), $(grep -E 'passed|failed' "$out/$tool.log" | tail -1)"
   done
+fi
+if [ -n "${SPY_SCRIPT:-}" ]; then
+  timeout 150 python3 $SPY_SCRIPT >"$out/script.log" 2>&1
+  echo "script: rc $?"
+  tail -20 "$out/script.log"
 fi
 [ -z "${SPY_NO_BENCHMARKS:-}" ] || exit 0
 if [ -f benchmarks/torch_overhead.py ]; then

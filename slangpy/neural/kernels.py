@@ -11,8 +11,8 @@ from ..generators import grid
 from ..module import Module
 from .shape import Shape
 
-_SAMPLES_CPU = 32
-"""Samples that a worker of the CPU device takes at once; threads of GPUs take one."""
+_WIDE = 64
+"""Layers from which on the CPU gains by more samples at once: weights are read less often, and states still fit its caches."""
 _SOURCE = """import slangpy;
 import slangpy.neural;
 
@@ -35,9 +35,16 @@ class Share:
     samples: int
 
 
+def samples_of(device: Device, shape: Shape) -> int:
+    """Samples that a worker takes at once; threads of GPUs take one."""
+    if device.compile_target.format != "cpp":
+        return 1
+    return 64 if shape.width >= _WIDE else 32
+
+
 def share_of(device: Device, shape: Shape, count: int, backward: bool) -> Share:
     if device.compile_target.format == "cpp":
-        per_worker, most = 4 * _SAMPLES_CPU, 64
+        per_worker, most = 4 * samples_of(device, shape), 64
     else:
         per_worker, most = 1, 1 << 24
     if backward:
@@ -49,8 +56,7 @@ def share_of(device: Device, shape: Shape, count: int, backward: bool) -> Share:
 def module_of(device: Device, shape: Shape) -> Module:
     modules = device._state.networks
     if shape not in modules:
-        samples = _SAMPLES_CPU if device.compile_target.format == "cpp" else 1
-        source = _SOURCE.format(network=shape.type_name, dtype=shape.dtype, samples=samples)
+        source = _SOURCE.format(network=shape.type_name, dtype=shape.dtype, samples=samples_of(device, shape))
         modules[shape] = Module.load_from_source(device, f"slangpy_network_{hashlib.sha256(source.encode()).hexdigest()[:12]}", source)
     return modules[shape]
 

@@ -9,56 +9,33 @@ import numpy as np
 
 from ..device.device import Device
 from ..tensor import Tensor
-from .encodings import Encoding
+from .base import NetworkBase
 from .kernels import Batch, run_backward, run_forward, share_of
-from .shape import DTYPES, Shape
+from .shape import DTYPES
 
 
-class Network:
+class Network(NetworkBase):
     """A small network: an encoding, `hidden_layers` layers of `width`, and a layer of `outputs`, all with biases.
 
     `network(x)` runs it for many samples in one kernel, `network.backward(x, dy)` its derivatives in another. Functions take
     it as a parameter of the Slang type `network.type_name` (`import slangpy.neural;`) and call its `eval`.
     """
 
-    def __init__(
-        self, device: Device, inputs: int, outputs: int, *, width: int = 64, hidden_layers: int = 2, activation: str = "relu",
-        output_activation: str = "none", encoding: Encoding | None = None, dtype: str = "float", seed: int = 0,
-    ) -> None:  # fmt: skip
-        """inputs: 1 to 64; outputs, width: 1 to 128; hidden_layers: 1 to 8. activation, output_activation: see ACTIVATIONS.
-        encoding: None takes the inputs as they are. dtype: "float" or "half", of weights, inputs and outputs; sums are
-        kept in float. seed: of the first weights.
+    _name = "Network"
 
-        ValueError for other sizes, names and encodings.
-        """
-        if not isinstance(device, Device):
-            raise TypeError(f"Network: device: expected a Device, got {type(device).__name__}")
-        self._device = device
-        self.shape = Shape.checked(
-            "Network", inputs, outputs, width, hidden_layers, activation, output_activation, encoding, dtype
-        )
-        random = np.random.default_rng(seed)
+    def _set_first(
+        self, weights: np.ndarray[Any, Any], table: np.ndarray[Any, Any] | None, levels: np.ndarray[Any, Any] | None
+    ) -> None:
+        device, dtype = self._device, self.shape.dtype
         self._nothing = {kind: Tensor.zeros(device, (1, 1), kind) for kind in {"float", dtype}}
         self._flat = Tensor.zeros(device, (1,), "float")
-        self.weights = _learnt(device, self.shape.first_weights(random))
+        self.weights = _learnt(device, weights)
         """Of each layer in turn its matrix, a row for each of its outputs, then its biases; with gradients."""
-        self.table: Tensor | None = None
+        self.table: Tensor | None = None if table is None else _learnt(device, table)
         """The entries of a HashGrid, else None; with gradients."""
-        self._levels: Tensor | None = None
-        if (levels := self.shape.encoding.levels(inputs)) is not None:
-            self.table = _learnt(device, self.shape.first_table(random))
-            self._levels = Tensor.from_numpy(device, levels.reshape(-1))
+        self._levels: Tensor | None = None if levels is None else Tensor.from_numpy(device, levels)
 
     # --- what there is
-    @property
-    def device(self) -> Device:
-        return self._device
-
-    @property
-    def type_name(self) -> str:
-        """The Slang type."""
-        return self.shape.type_name
-
     @property
     def parameters(self) -> dict[str, Tensor]:
         """What is learnt, by name."""
@@ -66,7 +43,7 @@ class Network:
 
     def get_this(self) -> dict[str, Any]:
         """The value of a parameter of the type; gradients of calls go to `parameters`."""
-        return this_of(self.shape, self.weights, self.table, self._levels)
+        return self._this_of(self.weights, self.table, self._levels)
 
     def __repr__(self) -> str:
         shape = self.shape
@@ -131,7 +108,7 @@ class Network:
     # --- arguments
     def _plain(self) -> dict[str, Any]:
         table = None if self.table is None else self.table.detach()
-        return this_of(self.shape, self.weights.detach(), table, self._levels)
+        return self._this_of(self.weights.detach(), table, self._levels)
 
     def _batch(self, x: Tensor, count: int, **given: Any) -> Batch:
         plain, floats = self._nothing[self.shape.dtype], self._nothing["float"]
@@ -141,31 +118,18 @@ class Network:
         """A Tensor of rows that lie one after the other."""
         if not isinstance(value, Tensor):
             value = np.ascontiguousarray(value, DTYPES[self.shape.dtype])
-            check_rows("Network", name, value.shape, columns)
+            self._check_rows(name, value.shape, columns)
             if not value.shape[0]:
                 return Tensor.zeros(self._device, (0, columns), self.shape.dtype)
             return Tensor.from_numpy(self._device, value)
         if value.device is not self._device:
             raise ValueError(f"Network: {name}: the Tensor lies on another device ({value.device.type.name}) than the network")
-        check_rows("Network", name, tuple(value.shape), columns)
+        self._check_rows(name, tuple(value.shape), columns)
         if value.dtype.full_name != self.shape.dtype:
             raise TypeError(f"Network: {name}: expected a Tensor of {self.shape.dtype}, got one of {value.dtype.full_name}")
         if tuple(value.strides) != (columns, 1) and value.shape[0] > 1:
             raise ValueError(f"Network: {name}: rows must lie one after the other, got strides {tuple(value.strides)}: copy it")
         return value.detach()
-
-
-def this_of(shape: Shape, weights: Any, table: Any, levels: Any) -> dict[str, Any]:
-    """The struct of network.slang, of Tensors or torch tensors."""
-    encoding = {"unused": 0} if levels is None else {"table": table, "levels": levels}
-    return {"_type": shape.type_name, "encoding": encoding, "weights": weights}
-
-
-def check_rows(what: str, name: str, shape: tuple[int, ...], columns: int) -> None:
-    if len(shape) != 2 or shape[1] != columns:
-        raise ValueError(f"{what}: {name}: expected shape (n, {columns}), got {tuple(shape)}")
-    if shape[0] >= 1 << 31:
-        raise ValueError(f"{what}: {name}: {shape[0]} rows; at most {(1 << 31) - 1} are possible in a call")
 
 
 def _learnt(device: Device, values: np.ndarray[Any, Any]) -> Tensor:

@@ -8,58 +8,41 @@ import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from ..device.device import Device
-from .encodings import Encoding
+from .base import NetworkBase
 from .kernels import Batch, run_backward, run_forward, share_of
-from .network import check_rows, this_of
-from .shape import Shape
 
 _DTYPES = {"float": torch.float32, "half": torch.float16}
 
 
-class Network(torch.nn.Module):
+class Network(NetworkBase, torch.nn.Module):
     """`slangpy.neural.Network` with torch parameters `weights` and, of a HashGrid, `table`: same numbers, same order.
 
     device: where kernels run; a CUDA or CPU device as the parameters are, after `to()` give that to `use`. The rest: as there.
     Functions take `get_this()` as a parameter of the Slang type `type_name`, and gradients come through.
     """
 
-    def __init__(
-        self, device: Device, inputs: int, outputs: int, *, width: int = 64, hidden_layers: int = 2, activation: str = "relu",
-        output_activation: str = "none", encoding: Encoding | None = None, dtype: str = "float", seed: int = 0,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.shape = Shape.checked(
-            "nn.Network", inputs, outputs, width, hidden_layers, activation, output_activation, encoding, dtype
-        )
-        self._device = device
-        where = _place_of(device)
-        random = np.random.default_rng(seed)
-        self.weights = torch.nn.Parameter(torch.from_numpy(self.shape.first_weights(random)).to(where))
+    _name = "nn.Network"
+
+    def _set_first(
+        self, weights: np.ndarray[Any, Any], table: np.ndarray[Any, Any] | None, levels: np.ndarray[Any, Any] | None
+    ) -> None:
+        where = _place_of(self._device)
+        self.weights = torch.nn.Parameter(torch.from_numpy(weights).to(where))
         self.table: torch.nn.Parameter | None = None
-        levels = self.shape.encoding.levels(inputs)
+        if table is not None:
+            self.table = torch.nn.Parameter(torch.from_numpy(table).to(where))
         if levels is not None:
-            self.table = torch.nn.Parameter(torch.from_numpy(self.shape.first_table(random)).to(where))
-            self.register_buffer("levels", torch.from_numpy(levels.reshape(-1)).to(where), persistent=False)
-
-    @property
-    def device(self) -> Device:
-        """Where kernels run."""
-        return self._device
-
-    @property
-    def type_name(self) -> str:
-        """The Slang type."""
-        return self.shape.type_name
+            self.register_buffer("levels", torch.from_numpy(levels).to(where), persistent=False)
 
     def use(self, device: Device) -> Network:
         """Runs kernels on another device, and moves the parameters there."""
+        self._use(device)
         self.to(_place_of(device))
-        self._device = device
         return self
 
     def get_this(self) -> dict[str, Any]:
         """The value of a parameter of the type."""
-        return this_of(self.shape, self.weights, self.table, getattr(self, "levels", None))
+        return self._this_of(self.weights, self.table, getattr(self, "levels", None))
 
     def extra_repr(self) -> str:
         shape = self.shape
@@ -72,7 +55,7 @@ class Network(torch.nn.Module):
         """(n, outputs) for (n, inputs). TypeError for another dtype, ValueError for other sizes and places."""
         if not isinstance(x, torch.Tensor):
             raise TypeError(f"nn.Network: x: expected a torch tensor, got {type(x).__name__}")
-        check_rows("nn.Network", "x", tuple(x.shape), self.shape.inputs)
+        self._check_rows("x", tuple(x.shape), self.shape.inputs)
         for name, tensor in (("x", x), *self.named_parameters()):
             if tensor.dtype is not _DTYPES[self.shape.dtype]:
                 raise TypeError(f"nn.Network: {name}: expected {_DTYPES[self.shape.dtype]}, got {tensor.dtype}; convert it with .to()")
@@ -123,7 +106,7 @@ class _Run(torch.autograd.Function):
 
 def _this(network: Network, weights: Any, table: Any) -> dict[str, Any]:
     levels = getattr(network, "levels", None)
-    return this_of(network.shape, weights.detach(), None if table is None else table.detach(), levels)
+    return network._this_of(weights.detach(), None if table is None else table.detach(), levels)
 
 
 def _batch(x: Any, **given: Any) -> Batch:
@@ -139,6 +122,4 @@ def _batch(x: Any, **given: Any) -> Batch:
 
 def _place_of(device: Device) -> torch.device:
     """Where torch has the memory that a device's kernels work on."""
-    if not isinstance(device, Device):
-        raise TypeError(f"nn.Network: device: expected a slangpy.Device, got {type(device).__name__}")
     return torch.device("cuda" if device.type.name == "cuda" else "cpu")

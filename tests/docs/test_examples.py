@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -109,3 +110,14 @@ def test_neural_image(device_type: DeviceType, tmp_path: Path) -> None:
     losses = [float(line.split()[-1]) for line in output.splitlines() if " step " in line]
     assert len(losses) == 4 and losses[1] < losses[0] / 5 and losses[1] == pytest.approx(losses[3], rel=0.05)
     assert (tmp_path / "neural_image.png").is_file()
+
+
+@pytest.mark.one
+def test_neural_texture(device_type: DeviceType, tmp_path: Path) -> None:
+    """As halves, and by a function, the network gives what it had learnt."""
+    arguments = ("--device", device_type.name, "--size", "48", "--steps", "120", "--samples", "512", "--loop", "own", "--out", str(tmp_path))
+    output = run("19_neural_texture/neural_texture.py", *arguments, folder=tmp_path)
+    lines = {line.split()[0]: line.split() for line in output.splitlines()}
+    loss, network, lit = float(lines["own"][-1]), float(lines["network:"][4]), float(lines["network:"][9])
+    assert network > 22 and network == pytest.approx(-10 * math.log10(loss), abs=1) and lit > 18
+    assert (tmp_path / "neural_texture.png").stat().st_size > 1000

@@ -34,7 +34,7 @@ std::pair<uint64_t, uint64_t> lines_of(const CoopVecMatrixDesc& desc, uint64_t e
                                                          : std::pair{uint64_t(desc.cols), desc.rows * element};
 }
 
-uint64_t stride_of(const CoopVecMatrixDesc& desc, const std::string& what)
+uint64_t line_stride(const CoopVecMatrixDesc& desc, const std::string& what)
 {
     if (!desc.rows || !desc.cols)
         fail_value(what, ": rows and cols must be at least 1, got ", desc.rows, " x ", desc.cols);
@@ -123,7 +123,7 @@ uint64_t coop_vec_matrix_size(Device* device, const CoopVecMatrixDesc& desc, con
 CoopVecMatrixDesc complete_coop_vec_matrix(Device* device, CoopVecMatrixDesc desc, const char* call)
 {
     check_open(device);
-    desc.row_col_stride = stride_of(desc, call);
+    desc.row_col_stride = line_stride(desc, call);
     if (!is_plain(desc.layout)) {
         require_coop_vec(device, call, plain_instead);
         desc.size = device->coop_vec_matrix_size(desc);

@@ -68,9 +68,7 @@ void record_one(CommandEncoder& encoder, nb::handle dst, nb::handle dst_desc, nb
 
 uint64_t stride_from(nb::handle value, const char* what) { return uint_from(value, what, ~0ull); }
 
-} // namespace
-
-void bind_coop_vec(nb::module_& m, nb::class_<Device, Object>& cls)
+void bind_matrices(nb::module_& m)
 {
     nb::enum_<CoopVecMatrixLayout>(
         m, "CoopVecMatrixLayout", nb::is_arithmetic(),
@@ -93,6 +91,13 @@ void bind_coop_vec(nb::module_& m, nb::class_<Device, Object>& cls)
                      field<D, &D::row_col_stride>("row_col_stride", "int",
                                                   "Bytes from one row or column to the next; 0: packed."),
                  });
+}
+
+} // namespace
+
+void bind_coop_vec(nb::module_& m, nb::class_<Device, Object>& cls)
+{
+    bind_matrices(m);
     cls.def(
            "get_coop_vec_matrix_size",
            [](Device& device, nb::handle rows, nb::handle cols, CoopVecMatrixLayout layout, ScalarType element_type,
