@@ -1,3 +1,4 @@
+// Whole numbers that a source fixes, as constants, macros and arguments of generics.
 #include "slang/constants.h"
 
 #include "core/tokens.h"
