@@ -81,6 +81,7 @@ from .generators import (
 from .graphics import RayTracingPipeline as RayTracingPipeline, RenderPipeline as RenderPipeline
 from .instance import InstanceList as InstanceList, InstanceTensor as InstanceTensor
 from .module import Module as Module
+from .packed import PackedArg as PackedArg, pack as pack
 from .pytorch.integration import (
     copy_buffer_to_torch_tensor as copy_buffer_to_torch_tensor,
     copy_torch_tensor_to_buffer as copy_torch_tensor_to_buffer,
@@ -99,7 +100,6 @@ from .tools.notebook import (
     load_ipython_extension as load_ipython_extension,
     unload_ipython_extension as unload_ipython_extension,
 )
-from .values.packed import PackedArg as PackedArg, pack as pack
 from .values.references import (
     PrimType as PrimType,
     diffPair as diffPair,

@@ -31,7 +31,7 @@ PATHS: dict[str, dict[str, str]] = {
         "bindings.enums": "AccessType CallMode",
         "base.utility": "NativeCallRuntimeOptions",
     },
-    "core.packedarg": {"values.packed": "PackedArg pack"},
+    "core.packedarg": {"packed": "PackedArg pack"},
     "core.struct": {"struct": "Struct"},
     "core.utils": {
         "device": "create_device",
@@ -44,7 +44,6 @@ PATHS: dict[str, dict[str, str]] = {
     "experimental.gridarg": {"generators": "GridArg grid"},
     "keys": {"base.keys": "KeyCode"},
     "measuring": {"tools.measuring": "Benchmark benchmark precompile"},
-    "packed": {"values.packed": "PackedArg pack"},
     "pickling": {"tools.pickling": "find_device make_function make_module make_struct make_tensor"},
     "platform": {
         "base.platform": "FileDialogFilter MemoryStats app_data_directory choose_folder_dialog display_scale_factor "

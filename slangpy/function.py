@@ -316,7 +316,7 @@ class FunctionNode(_native.CallSite, Shared):
 
     @property
     def _bwds_twice(self) -> FunctionNode:
-        """The gradient of a backward call (see call/second_order.py), for torch's create_graph."""
+        """The gradient of a backward call (see pytorch/second.py), for torch's create_graph."""
         if self._second is None:
             self._second = self._with(bwds=True, second=True)
         return self._second

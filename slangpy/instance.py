@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from .base.absent import absent
 from .errors import SlangWarning
 from .inspection import names_in
+from .packed import pack
 from .tensor import Tensor
-from .values.packed import pack
 
 if TYPE_CHECKING:
     from .struct import Struct

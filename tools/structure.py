@@ -122,13 +122,14 @@ def module_name(path: Path) -> str:
 
 
 def imported_modules(path: Path, known: set[str], everywhere: bool = False) -> set[str]:
-    """Modules of the package that a module imports when it is loaded; with `everywhere` also inside functions."""
+    """Modules of the package that a module imports when it is loaded; with `everywhere` also inside functions and for
+    type checkers."""
     package = module_name(path).split(".")
     if path.name != "__init__.py":
         package = package[:-1]
     found = set()
     tree = ast.parse(path.read_text("utf-8"))
-    for node in all_statements(tree) if everywhere else top_level(tree.body):
+    for node in ast.walk(tree) if everywhere else top_level(tree.body):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -151,18 +152,6 @@ def top_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             yield from top_level([*node.body, *(s for handler in node.handlers for s in handler.body), *node.orelse])
         else:
             yield node
-
-
-def all_statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """All nodes but those below `if TYPE_CHECKING`."""
-    todo: list[ast.AST] = [tree]
-    while todo:
-        node = todo.pop()
-        yield node
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            todo += node.orelse
-        else:
-            todo += ast.iter_child_nodes(node)
 
 
 def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
@@ -290,7 +279,7 @@ def print_measures(measures: list[Measure], top: int, limits: bool) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--top", type=int, default=15, help="how many of each to print")
     parser.add_argument("--limits", action="store_true", help="print what passes a limit, and fail where there is any")
     options = parser.parse_args()

@@ -11,6 +11,7 @@ from ..base import libslang
 from ..base.folders import LIBRARY_PATH
 from .cache import cache_of, digest
 from .package_files import library_hash
+from .session_state import state_of
 from .text.host import END_OF_PRELUDE
 
 _KEY_SIZE = 64
@@ -121,7 +122,7 @@ def load_parts(session: Any, source: str, name: str, path: str) -> None:
 
 def loaded_parts(session: Any) -> list[str]:
     """The names of what a session has of our library, as they were loaded."""
-    return session.__dict__.setdefault("_library_parts", [])
+    return state_of(session).library_parts
 
 
 def load_part(session: Any, part: str) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 
 from .._native import DiffPair, TorchPair
 from ..base.optional import torch_for
+from ..packed import PackedArg
 from ..pytorch.integration import is_torch_tensor
 from ..tensor import Tensor
-from ..values.packed import PackedArg
 from ..values.references import ValueRef, diffPair
 from .problem import quiet_plan
 

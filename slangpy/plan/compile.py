@@ -26,6 +26,7 @@ from ..compiler.modules.facts import recursive_functions
 from ..compiler.modules.files import imports_of, load_text_modules
 from ..compiler.options import target_options
 from ..compiler.reports import report_step
+from ..compiler.session_state import state_of
 from ..compiler.text.globals_used import used_slots
 from ..compiler.text.literals import remember
 from ..config import config
@@ -155,7 +156,7 @@ class GeneratedInputs:
         scan = module_inputs.Scan(device, [("cwd", working_folder(), self.text)])
         files = [path for path in session.read_files if path in scan.found]
         record = module_inputs.collect(device, session, self.since, scan, files, "", self.text)
-        given = session.__dict__.get("_sources", {})
+        given = state_of(session).sources
         used = module_inputs.text_modules_used(device, "", self.text)
         behind = any(given.get(name) != text for name, text in used.items())
         return {**record, "text": self.text, "behind": behind}

@@ -8,7 +8,7 @@ launched, or before that when it writes torch tensors: what such a call does to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch  # pyright: ignore[reportMissingImports]
 
@@ -17,7 +17,6 @@ from .second import differentiable_once, gradients_in_graph
 from .snapshot import SLOT as _SLOT, Arguments
 
 if TYPE_CHECKING:
-    from ..function import FunctionNode
     from ..run.callbacks import Callbacks
     from ..run.plans import PlanView
 
@@ -74,6 +73,13 @@ class diff_pair(_native.TorchPair):
         return f"diff_pair(primal={names[0]}, grad={names[1]}, index={self.index}, is_input={self.is_input})"
 
 
+class _Node(Protocol):
+    """A FunctionNode, as messages name it."""
+
+    @property
+    def label(self) -> str: ...
+
+
 class _Recipe:
     """What the graph has to know of all calls of one plan. Positions count the call's torch tensors in walk order."""
 
@@ -113,7 +119,7 @@ class _Call:
         "shapes",
     )
 
-    node: FunctionNode
+    node: _Node
     recipe: _Recipe
     given: Arguments
     pairs: Sequence[tuple[Any, Any]]
@@ -143,7 +149,7 @@ class _Call:
 
 
 def begin(
-    node: FunctionNode,
+    node: _Node,
     callbacks: Callbacks,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],

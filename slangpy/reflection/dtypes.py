@@ -10,7 +10,7 @@ import difflib
 import re
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from .. import _native
 from ..base.optional import find_package
 from ..base.scalars import BY_DTYPE, SCALARS, own_name
 from . import BufferLayout, SlangProgramLayout, SlangType
-
-if TYPE_CHECKING:
-    from ..device import Device
 
 __all__ = [
     "DeviceTypes",
@@ -60,6 +57,15 @@ def _is_built_in(name: str) -> bool:
     return bool(_BUILT_IN.match(name)) and (scalar.group(1) if scalar else base[0]) in SCALARS
 
 
+class TypedDevice(Protocol):
+    """A device, as far as its types go."""
+
+    @property
+    def compile_target(self) -> _native.CompileTarget: ...
+    @property
+    def _state(self) -> Any: ...
+
+
 class DeviceTypes(SlangProgramLayout):
     """The built-in types of one device. Made by `device_types`."""
 
@@ -68,7 +74,7 @@ class DeviceTypes(SlangProgramLayout):
     stored_layout: ClassVar[Callable[[Any, str], Any]]
     """Layout of a built-in type of these by its full name, from disk or the compiler; None where there is no such type."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: TypedDevice) -> None:
         super().__init__(self._load)
         self._get_device = weakref.ref(device)  # which holds these
         self._program: Any = None
@@ -76,7 +82,7 @@ class DeviceTypes(SlangProgramLayout):
         self._bool_bytes = 4 if device.compile_target.format in ("spirv", "spirv-asm", "hlsl") else 1
 
     @property
-    def device(self) -> Device:
+    def device(self) -> TypedDevice:
         device = self._get_device()
         if device is None:
             raise RuntimeError("the device of this type was dropped; keep the device as long as its types")
@@ -108,7 +114,7 @@ class DeviceTypes(SlangProgramLayout):
         return found
 
 
-def device_types(device: Device) -> DeviceTypes:
+def device_types(device: TypedDevice) -> DeviceTypes:
     """The built-in types of a device."""
     if device._state.types is None:
         device._state.types = DeviceTypes(device)
@@ -182,7 +188,7 @@ def _program_of(program_layout: Any) -> Any:
     return SlangProgramLayout(lambda: layout)
 
 
-def _find(device: Device, name: str, program_layout: Any) -> SlangType:
+def _find(device: TypedDevice, name: str, program_layout: Any) -> SlangType:
     types = device_types(device)
     found = types._known.get(name)
     if found is None and (program_layout is None or _is_built_in(_canonical(name))):
@@ -223,7 +229,7 @@ def resolve_dtype(device: Any, dtype: Any, program_layout: Any = None) -> SlangT
     return _from_reflection(device, dtype, program_layout)
 
 
-def _from_reflection(device: Device, dtype: Any, program_layout: Any) -> SlangType:
+def _from_reflection(device: TypedDevice, dtype: Any, program_layout: Any) -> SlangType:
     if isinstance(dtype, BufferLayout):
         dtype = dtype.reflection
     layout: Any = dtype if isinstance(dtype, _native.TypeLayout) else getattr(dtype, "plain", None)

@@ -1,7 +1,7 @@
 // Goes in front of Slang's C++ output for backward calls. Slang keeps the state of each iteration of a loop in an array
 // of the size that [MaxIters(n)] says, and neither checks nor ends a loop that takes more trips. Here such an access is
 // noted, for the launch to report, and goes to the first element instead of beyond the array. (Nested loops of different
-// lengths would be noted too, because Slang confuses their sizes: src/native/slang/rewrite/loops.cpp makes them fit.)
+// lengths would be noted too, because Slang confuses their sizes: src/native/slang/rewrite/rules/nested_loops.cpp makes them fit.)
 
 // Set by kernels, read by the device.
 #if defined(_MSC_VER)

@@ -25,11 +25,11 @@ from ..compiler.session import SlangCompilerOptions
 from ..device import Device, current
 from ..function import FunctionCore, FunctionNode
 from ..module import Module
+from ..packed import PackedArg, pack
 from ..reflection import SlangType
 from ..reflection.dtypes import resolve_dtype
 from ..struct import Struct
 from ..tensor import Tensor
-from ..values.packed import PackedArg, pack
 
 _opened: list[Device] = []
 """Devices that unpickling opened: they live as long as the process."""

@@ -13,6 +13,7 @@ import pytest
 import slangpy as spy
 from slangpy.base.folders import LIBRARY_PATH
 from slangpy.compiler import library
+from slangpy.compiler.library import loaded_parts
 from slangpy.compiler.modules.files import load_path, load_source
 from slangpy.compiler.modules.loaded import new_session
 
@@ -68,9 +69,9 @@ def test_a_part_is_not_compiled_where_it_is_imported(tmp_path: Path) -> None:
 
     def expect(found: list[str], load: Callable[[Any], object]) -> None:
         session = new_session(device)
-        assert session._library_parts == ["slangpy_core"]
+        assert loaded_parts(session) == ["slangpy_core"]
         load(session)
-        assert session._library_parts == found
+        assert loaded_parts(session) == found
         assert not set(session.read_files) & {str(LIBRARY_PATH / f"{part.replace('.', '/')}.slang") for part in rays}
 
     expect(["slangpy_core"], lambda s: load_source(s, "plain", "// import slangpy.rays;\nfloat same(float x) { return x; }"))
@@ -121,10 +122,10 @@ def test_kernels_import_the_whole_with_the_text_of_users() -> None:
     module = spy.Module.load_from_source(device, "plain", text)
     assert module.same(1.5) == 1.5
     session = module._compiled.session
-    assert session._library_parts == ["slangpy_core"]
+    assert loaded_parts(session) == ["slangpy_core"]
     function = module.same.prelude("float _first(Tensor<float, 1> x) { return x[0]; }")
     code = function.debug_build_call_data(1.5).code
     assert code.startswith("import slangpy;\nimport plain;\n")
     assert function(2.5) == 2.5
-    assert session._library_parts == ["slangpy_core", "slangpy"]
+    assert loaded_parts(session) == ["slangpy_core", "slangpy"]
     device.close()

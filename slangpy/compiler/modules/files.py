@@ -16,6 +16,7 @@ from ...errors import CompilerDiedError, SlangCompileError
 from ..cache import digest
 from ..library import load_parts
 from ..session import SlangCompilerOptions
+from ..session_state import state_of
 
 
 def include_paths(device: Any) -> list[str]:
@@ -33,7 +34,7 @@ def load_text_modules(device: Any, session: Any, name: str, text: str, importers
     importers |= {name}
     words = words_in(" ".join(asked for _, asked in imports_in(text)))
     for other, source in list(text_modules(device).items()):  # other threads add some
-        if other in words and other not in importers and other not in session.__dict__.get("_sources", {}):
+        if other in words and other not in importers and other not in state_of(session).sources:
             load_text_modules(device, session, other, source, importers)
             load_source(session, other, source)
 
@@ -129,7 +130,7 @@ _attempts = itertools.count(1)
 
 def load_path(session: Any, path: Path) -> Any:
     """Loads a file. Slang keeps what it has of a file that did not compile, so another attempt takes another name."""
-    failed = session.__dict__.setdefault("_failed_paths", set())
+    failed = state_of(session).failed_paths
     if path not in failed:
         try:
             if path.suffix == ".slang" and path.is_file():
@@ -145,8 +146,7 @@ def load_path(session: Any, path: Path) -> Any:
 
 def load_source(session: Any, name: str, source: str) -> Any:
     """Loads text under its name; a different text, or one that did not compile before, gets a name of its own."""
-    known = session.__dict__.setdefault("_sources", {})
-    failed = session.__dict__.setdefault("_failed_sources", set())
+    known, failed = state_of(session).sources, state_of(session).failed_sources
     stamp = digest(source)[:12]
     if (name, stamp) in failed:
         stamp = f"{stamp}_{next(_attempts)}"

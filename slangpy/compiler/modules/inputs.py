@@ -13,6 +13,7 @@ from ...base import libslang
 from ...base.folders import LIBRARY, absolute, working_folder
 from ...errors import SlangCompileError
 from ..cache import digest
+from ..session_state import state_of
 from .files import imports_of, include_paths, text_modules
 
 _LIBRARY = os.path.join(LIBRARY, "")
@@ -225,7 +226,7 @@ def load_current(module: Any, session: Any, new_session: Any) -> tuple[Any, int,
     scan, text = scan_of(module)
     if is_behind(module.device, session, scan, module._stem, text):
         session = new_session()
-    if session.__dict__.get("_users") and not session.experimental and any(map(is_experimental_import, scan.words)):
+    if state_of(session).users and not session.experimental and any(map(is_experimental_import, scan.words)):
         session = new_session()  # its modules go on without; the new one gets the option as it loads the module
     since = session.lookups(0)[0]
     try:
@@ -243,12 +244,12 @@ def load_current(module: Any, session: Any, new_session: Any) -> tuple[Any, int,
 
 def is_behind(device: Any, session: Any, scan: Scan, own: str, text: str) -> bool:
     """Whether a session knows one of the sources as it was before, so that what it compiles would be made of that."""
-    known, failed = session.read_files, session.__dict__.get("_failed_paths", ())
+    known, failed = session.read_files, state_of(session).failed_paths
     for path, data in scan.found.items():
         if path in known and Path(path) not in failed and libslang._content_hash(data) != known[path]:
             return True
     used = text_modules_used(device, own, "\n".join([text, *map(_decoded, scan.found.values())]))
-    given = session.__dict__.get("_sources", {})
+    given = state_of(session).sources
     if any(given.get(name, source) != source for name, source in used.items()):
         return True
     loaded = set(session.loaded_names)  # files of these names

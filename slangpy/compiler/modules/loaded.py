@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import warnings
-import weakref
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -18,6 +17,7 @@ from ..generated import import_statement, library_parts
 from ..library import load_library
 from ..options import session_options
 from ..session import create_session
+from ..session_state import state_of
 
 _MOST_DROPPED = 32
 _numbers = itertools.count()
@@ -48,9 +48,9 @@ class LoadedModule:
         self.library_names = library_parts(self.modules)
         self._layout: Any = None
         self._lookup: dict[str, Any] = {}
-        users = self.session.__dict__.setdefault("_users", weakref.WeakSet())
-        users.add(self)
-        self.session._uses = getattr(self.session, "_uses", 0) + 1
+        state = state_of(self.session)
+        state.users.add(self)
+        state.uses += 1
 
     @property
     def layout(self) -> Any:
@@ -115,8 +115,8 @@ def session_for(device: Any, link: Any, defines: dict[str, str]) -> Any:
 def _is_worn(session: Any) -> bool:
     """Whether a session holds more modules that were dropped than modules in use: Slang keeps all that it has loaded, a
     few MiB for each with its kernels, until the session goes. Those in use keep theirs."""
-    living = len(session.__dict__.get("_users", ()))
-    return getattr(session, "_uses", 0) - living >= max(_MOST_DROPPED, living)
+    living = len(state_of(session).users)
+    return state_of(session).uses - living >= max(_MOST_DROPPED, living)
 
 
 def new_session(device: Any, defines: dict[str, str] | None = None) -> Any:

@@ -1,6 +1,8 @@
+// The stages of a planned call, one after the other.
 #include "call/stages/leaves.h"
 #include "call/stages/repeat.h"
 #include "values/torch.h"
+#include "core/python_names.h"
 
 namespace spy {
 
@@ -53,7 +55,7 @@ void refuse_cold_capture(Device& device, const RunOptions& options, std::span<co
     if (!stream.value || !device.is_capturing(stream))
         return;
     std::string name = nb::cast<std::string>(owner.attr("name"));
-    bool backward = nb::cast<bool>(owner.attr("options").attr("bwds"));
+    bool backward = nb::cast<bool>(owner.attr("options").attr(in_python::bwds.name));
     fail_runtime(nb::cast<std::string>(owner.attr("label")), ": call ", name, " once before capturing",
                  backward ? ", with its backward pass" : "", ": a kernel of this call is not built yet");
 }

@@ -5,6 +5,7 @@
 #include "call/stages/dispatch/dispatch.h"
 #include "values/classes.h"
 #include "values/torch.h"
+#include "core/python_names.h"
 
 #include <algorithm>
 
@@ -38,7 +39,7 @@ std::shared_ptr<CallPlan> make_plan(CallSite& site, nb::handle self, PlanTable& 
     nb::object native_plan = site.planner(self, describe(arguments, &signature), result_type,
                                           nb::bytes(key.data(), key.size()), signature.deterministic);
     std::shared_ptr<CallPlan> plan = read_plan(native_plan);
-    plan->view.attr("attach")(PlanLink{plan});
+    plan->view.attr(in_python::attach.name)(PlanLink{plan});
     if (table.generation != generation) // a reload came in between: good for this call only
         return plan;
     if (plan->traits.size_dependent && !is_sized) {
@@ -108,7 +109,7 @@ void check_first_run(nb::handle self, CallPlan& plan, nb::handle args, nb::handl
     nb::list values;
     for (PyObject* slot : slots)
         values.append(nb::borrow(slot));
-    nb::module_::import_("slangpy.derivatives.first_run").attr("check_first_run")(self, args, kwargs, values);
+    in_python::check_first_run.get()(self, args, kwargs, values);
 }
 
 /// Whether the call joins torch's graph; a call that is recorded does not, and says so.
@@ -134,7 +135,7 @@ std::string place_of_pair(nb::handle self, const CallArguments& arguments)
     const auto is_pair = [](PyObject* value) { return class_of(value).value_class == ValueClass::torch_pair; };
     const std::span<PyObject* const> given = arguments.positional;
     if (const auto found = std::find_if(given.begin(), given.end(), is_pair); found != given.end()) {
-        nb::object name = self.attr("_parameter_at")(found - given.begin());
+        nb::object name = self.attr(in_python::parameter_at.name)(found - given.begin());
         return cat("argument ", nb::str(name.is_none() ? nb::cast(found - given.begin()) : name).c_str(), ": ");
     }
     if (arguments.keywords)
@@ -149,7 +150,7 @@ void begin(nb::handle self, CallSite& site, Gathered& gathered, Signature& signa
 {
     gathered.take_this();
     if (site.watcher && site.watcher->changed())
-        self.attr("_reload")();
+        self.attr(in_python::reload.name)();
     walk(signature, gathered.arguments, parts);
     if (signature.has_torch_pairs && !site.is_bwds)
         fail(ErrorKind::type, nb::str(self.attr("label")).c_str(), ": ", place_of_pair(self, gathered.arguments),
@@ -258,7 +259,7 @@ nb::object call_function(nb::handle self, nb::args args, nb::kwargs kwargs, std:
     } catch (const TracedTensor&) {
         if (!slots.empty())
             throw;
-        return nb::module_::import_("slangpy.pytorch.compile").attr("traced_call")(self, args, kwargs);
+        return in_python::traced_call.get()(self, args, kwargs);
     } catch (const Error& error) {
         fail_labelled(self, error);
     }

@@ -1,3 +1,4 @@
+// A digest of bytes, by which caches know content.
 #include "core/content_hash.h"
 
 #include <cstdint>

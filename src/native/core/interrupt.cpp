@@ -1,3 +1,4 @@
+// Waits that Ctrl-C ends, and locks that give way to the interpreter's.
 #include "core/interrupt.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Whether watched files changed: notifications of the system, else their times.
 #include "core/watch.h"
 
 #include <filesystem>

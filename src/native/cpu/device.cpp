@@ -1,3 +1,4 @@
+// The CPU device: its properties, compilation, and launches as ranges of groups shared among threads.
 #include "core/error.h"
 #include "core/warning.h"
 #include "cpu/ahead.h"

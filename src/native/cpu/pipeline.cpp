@@ -1,3 +1,4 @@
+// Kernels of the CPU device: their entry points, and arguments as Slang's C++ code lays them out.
 #include "core/error.h"
 #include "cpu/descriptors.h"
 #include "cpu/device.h"

@@ -1,3 +1,4 @@
+// Programs that run beside us: started, fed, waited for.
 #ifndef _WIN32
 #include "cpu/process.h"
 

@@ -1,3 +1,4 @@
+// The null device: checks and records what it is told, and computes nothing.
 #include "device/backend.h"
 #include "device/profile.h"
 #include "device/texel_format.h"

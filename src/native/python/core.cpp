@@ -4,6 +4,7 @@
 #include "python/fields.h"
 #include "core/interrupt.h"
 #include "core/warning.h"
+#include "core/python_names.h"
 #include "python/math/bindings.h"
 #include "values/writer.h"
 
@@ -18,7 +19,7 @@ namespace {
 nb::object own_class(const char* name, PyObject* base)
 {
     try {
-        return nb::module_::import_("slangpy.errors").attr(name);
+        return nb::module_::import_(in_python::errors).attr(name);
     } catch (nb::python_error&) {
         return nb::borrow(base);
     }

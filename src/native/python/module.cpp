@@ -1,3 +1,4 @@
+// The module slangpy._native.
 #include "core/gil.h"
 #include "python/bindings.h"
 

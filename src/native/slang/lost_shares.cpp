@@ -1,3 +1,4 @@
+// Elements whose reverse derivative Slang 2026.12 loses in silence.
 #include "slang/lost_shares.h"
 
 #include "slang/syntax/types.h"

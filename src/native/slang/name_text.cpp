@@ -1,3 +1,4 @@
+// Names of types and functions, as Slang may see them.
 #include "slang/name_text.h"
 
 #include "slang/syntax/lexer.h"

@@ -1,3 +1,4 @@
+// How a session is made: options and macros as Slang takes them, and its end.
 #include "slang/session.h"
 
 #include "slang/isolation/remote.h"

@@ -6,6 +6,7 @@
 #include "values/classes.h"
 #include "values/math.h"
 #include "values/writer.h"
+#include "core/python_names.h"
 
 namespace spy {
 namespace {
@@ -285,7 +286,7 @@ void write_tensor(const TypeLayout& layout, const Place& place, PyObject* tensor
     if (nb::inst_check(tensor) && !nb::inst_ready(tensor))
         fail_at(path, ErrorKind::type,
                 cat("this ", class_name(tensor), " was never initialised (a subclass without super().__init__()?)"));
-    nb::object uniforms = nb::handle(tensor).attr("uniforms")();
+    nb::object uniforms = nb::handle(tensor).attr(in_python::uniforms.name)();
     if (!PyDict_Check(uniforms.ptr()))
         fail_at(path, ErrorKind::type, "uniforms() did not return a dict");
     std::vector<std::string> not_in_struct; // gradient pointers and the like of other tensor kinds
@@ -313,12 +314,12 @@ Outcome write_struct(const TypeLayout& layout, const Place& place, PyObject* val
         return Outcome::written;
     if (std::string_view(layout.full_name).starts_with("_spy_Storage<")) { // what our tensors keep their address in
         const FieldLayout* pointer = layout.find_field("_ptr");
-        if (pointer && !nb::hasattr(value, "uniforms")) {
+        if (pointer && !nb::hasattr(value, in_python::uniforms.name)) {
             write_at(*pointer->type, place.field(*pointer), value, path);
             return Outcome::written;
         }
     }
-    if (is_tensor_struct(layout) && nb::hasattr(value, "uniforms")) {
+    if (is_tensor_struct(layout) && nb::hasattr(value, in_python::uniforms.name)) {
         write_tensor(layout, place, value, path);
         return Outcome::written;
     }

@@ -1,6 +1,7 @@
 #include "call/raw/launch.h"
 
 #include "core/gil.h"
+#include "core/python_names.h"
 #include "device/resource.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ uint64_t spare_address(void* self, TensorPlace place)
     for (auto& [known, address] : spares)
         if (known == place)
             return address;
-    const auto address = nb::cast<uint64_t>(kernel.attr("_spare")(place_tuple(place)));
+    const auto address = nb::cast<uint64_t>(kernel.attr(in_python::spare.name)(place_tuple(place)));
     spares.emplace_back(place, address);
     return address;
 }
@@ -37,7 +38,8 @@ const RawKernel::Target& target(const RawLaunch& launch)
     for (auto& known : targets)
         if (known.place == launch.packed.place && !known.device->is_closed())
             return known;
-    const auto made = nb::cast<nb::tuple>(launch.kernel.attr("_prepare")(place_tuple(launch.packed.place)));
+    const auto made = nb::cast<nb::tuple>(
+        launch.kernel.attr(in_python::prepare.name)(place_tuple(launch.packed.place)));
     std::erase_if(targets, [&](const RawKernel::Target& known) { return known.place == launch.packed.place; });
     targets.push_back({launch.packed.place, nb::cast<Device*>(made[0]), nb::cast<Kernel*>(made[1])});
     return targets.back();
@@ -100,7 +102,7 @@ NativeHandle stream_of(const RawLaunch& launch, nb::handle given)
         on.device_index = launch.packed.place.index;
         value = torch_stream(launch.packed.keep.data()->ptr(), on);
     } else {
-        value = nb::cast<uint64_t>(launch.kernel.attr("_stream")(launch.packed.place.index));
+        value = nb::cast<uint64_t>(launch.kernel.attr(in_python::stream.name)(launch.packed.place.index));
     }
     return {NativeHandleType::CUstream, value};
 }
@@ -179,7 +181,7 @@ nb::object call_raw(nb::handle self, const GivenArguments& given)
     const Py_ssize_t named = given.names ? PyTuple_GET_SIZE(given.names) : 0;
     for (Py_ssize_t i = 0; i < named; ++i)
         kwargs[nb::handle(PyTuple_GET_ITEM(given.names, i))] = nb::handle(given.values[given.count + size_t(i)]);
-    return self.attr("_convert")(nb::tuple(args), kwargs);
+    return self.attr(in_python::convert.name)(nb::tuple(args), kwargs);
 }
 
 RawLaunch::~RawLaunch()

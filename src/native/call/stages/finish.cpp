@@ -2,6 +2,7 @@
 #include "call/stages/leaves.h"
 #include "values/torch.h"
 #include "values/writer.h"
+#include "core/python_names.h"
 
 #include <algorithm>
 
@@ -91,7 +92,8 @@ void finish_custom(const Call& call, const Pending& pending)
 {
     for (const CustomData& custom : pending.custom)
         if (call.plan.leaves[custom.leaf].writes)
-            call.plan.view.attr("custom_read")(custom.leaf, nb::handle(call.leaf(custom.leaf).object), custom.data);
+            call.plan.view.attr(in_python::custom_read.name)(custom.leaf, nb::handle(call.leaf(custom.leaf).object),
+                                                             custom.data);
 }
 
 /// A torch result that the device cannot write in place.
@@ -124,15 +126,15 @@ nb::object finish_container(const Call& call, const Measured& measured, const Re
     if (result.mode != ResultMode::numpy || call.on_host)
         return std::move(container.object);
     if (result.element->kind == TypeKind::struct_)
-        return container.object.attr("to_numpy")(nb::arg("structured") = true);
-    return container.object.attr("to_numpy")();
+        return container.object.attr(in_python::to_numpy.name)(nb::arg("structured") = true);
+    return container.object.attr(in_python::to_numpy.name)();
 }
 
 nb::object finish_result(const Call& call, const Measured& measured, Pending& pending)
 {
     const ResultSpec& result = call.plan.result;
     if (result.mode == ResultMode::custom)
-        pending.result.object = call.plan.view.attr("custom_result")(
+        pending.result.object = call.plan.view.attr(in_python::custom_result.name)(
             pending.result.object, pending.result_data.is_valid() ? pending.result_data : nb::object(nb::none()));
     for (ThisUpdate& update : call.signature.updates)
         update.object.attr("update_this")(update.value);
@@ -141,7 +143,8 @@ nb::object finish_result(const Call& call, const Measured& measured, Pending& pe
     nb::object made = finish_container(call, measured, result, pending.result);
     if (!result.tangent)
         return made;
-    return call.plan.view.attr("make_dual")(made, finish_container(call, measured, *result.tangent, pending.tangent));
+    return call.plan.view.attr(in_python::make_dual.name)(
+        made, finish_container(call, measured, *result.tangent, pending.tangent));
 }
 
 /// What the call gives or writes holds addresses of memory that its arguments keep alive, and from now on itself.
@@ -151,7 +154,7 @@ nb::object keep_memory(const Call& call, nb::object result)
     for (const Leaf& leaf : call.signature.used())
         objects.append(leaf.object ? nb::handle(leaf.object) : nb::handle(Py_None));
     nb::handle globals = call.options.has_uniforms() ? nb::handle(call.options.uniforms) : nb::handle(Py_None);
-    return call.plan.view.attr("keep_memory")(result, objects, globals);
+    return call.plan.view.attr(in_python::keep_memory.name)(result, objects, globals);
 }
 
 } // namespace

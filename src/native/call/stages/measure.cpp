@@ -2,6 +2,7 @@
 #include "call/stages/leaves.h"
 #include "call/stages/repeat.h"
 #include "core/class_name.h"
+#include "core/python_names.h"
 #include "values/torch.h"
 #include "values/writer.h"
 
@@ -17,7 +18,7 @@ namespace {
     nb::list shapes;
     for (const Leaf& other : call.signature.used())
         shapes.append(to_tuple(other.shape));
-    call.plan.view.attr("fail_shape")(kind, leaf, dim, got, expected, shapes);
+    call.plan.view.attr(in_python::fail_shape.name)(kind, leaf, dim, got, expected, shapes);
     fail_value(call.plan.label, ": ", kind, " of argument ", leaf); // fail_shape always raises
 }
 
@@ -49,7 +50,7 @@ void merge_shape(const Call& call, Measured& measured, size_t index, const Shape
 Shape custom_shape(const Call& call, Measured& measured, size_t index)
 {
     Leaf& leaf = call.leaf(index);
-    nb::object sizes = call.plan.view.attr("custom_shape")(index, nb::handle(leaf.object));
+    nb::object sizes = call.plan.view.attr(in_python::custom_shape.name)(index, nb::handle(leaf.object));
     Shape shape;
     for (nb::handle size : sizes)
         shape.push_back(nb::cast<int64_t>(size));
@@ -156,7 +157,7 @@ void apply_thread_count(const Call& call, Measured& measured)
 /// Without a torch argument, results go to the torch device whose tensors the module's device takes.
 void find_torch_like(const Call& call, Measured& measured)
 {
-    nb::object made = call.plan.view.attr("torch_like")();
+    nb::object made = call.plan.view.attr(in_python::torch_like.name)();
     TorchTensor found;
     read_torch(made.ptr(), found);
     measured.torch_default = std::make_unique<Leaf>();

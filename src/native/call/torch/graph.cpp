@@ -6,6 +6,7 @@
 #include "call/run.h"
 #include "core/class_name.h"
 #include "core/warning.h"
+#include "core/python_names.h"
 #include "values/classes.h"
 #include "values/torch.h"
 
@@ -70,10 +71,10 @@ GraphNeeds graph_needs(CallPlan& plan, Signature& signature)
 constexpr size_t most_values = 63; ///< places are bits of a key, beside one for the order of sums
 
 /// A callable of a Python module, looked up once per process.
-PyObject* python_function(PyObject*& kept, const char* module, const char* name)
+PyObject* python_function(PyObject*& kept, const PythonName& name)
 {
     if (!kept)
-        kept = nb::object(nb::module_::import_(module).attr(name)).release().ptr();
+        kept = name.get().release().ptr();
     return kept;
 }
 
@@ -139,7 +140,7 @@ bool is_plain(const CallPlan& plan, Signature& signature, const CallArguments& a
 PyObject* slot_object()
 {
     static PyObject* slot = nullptr;
-    return python_function(slot, "slangpy.pytorch.autograd", "_SLOT");
+    return python_function(slot, in_python::torch_slot);
 }
 
 /// Arguments with slots for the tensors, the result's among them.
@@ -202,11 +203,9 @@ nb::object apply_plain(nb::handle self, const std::shared_ptr<CallPlan>& plan, S
     nb::object owner = nb::cast(call.release(), nb::rv_policy::take_ownership);
     inputs[0] = owner.ptr();
     static PyObject *transforms = nullptr, *apply = nullptr, *full_apply = nullptr;
-    bool transformed = checked(PyObject_CallNoArgs(
-                                   python_function(transforms, "slangpy.pytorch.autograd", "_has_transforms")))
-                           .is(Py_True);
-    PyObject* function = transformed ? python_function(full_apply, "slangpy.pytorch.autograd", "_full_apply")
-                                     : python_function(apply, "slangpy.pytorch.autograd", "_apply");
+    bool transformed = checked(PyObject_CallNoArgs(python_function(transforms, in_python::has_transforms))).is(Py_True);
+    PyObject* function = transformed ? python_function(full_apply, in_python::full_apply)
+                                     : python_function(apply, in_python::apply);
     return checked(PyObject_Vectorcall(function, inputs, count, nullptr));
 }
 
@@ -246,7 +245,7 @@ nb::object gradient_like(PyObject* tensor, const TorchTensor& found)
     if (found.strides == found.shape.contiguous_strides())
         return new_torch(found, tensor, found.scalar, found.shape);
     static PyObject* empty_like = nullptr;
-    return checked(PyObject_CallOneArg(python_function(empty_like, "torch", "empty_like"), tensor));
+    return checked(PyObject_CallOneArg(python_function(empty_like, {"torch", "empty_like"}), tensor));
 }
 
 /// The leaves of the backward call; gives the gradients, by position among the node's inputs.
@@ -326,19 +325,17 @@ nb::object join_in_python(nb::handle self, CallSite& site, CallPlan& plan, Signa
     static PyObject *begin = nullptr, *join = nullptr, *join_written = nullptr;
     PyObject* values[] = {self.ptr(),    plan.view.ptr(), stripped.positional.ptr(), stripped.keywords.ptr(),
                           tensors.ptr(), changed.ptr()};
-    nb::object call = checked(
-        PyObject_Vectorcall(python_function(begin, "slangpy.pytorch.autograd", "begin"), values, 6, nullptr));
+    nb::object call = checked(PyObject_Vectorcall(python_function(begin, in_python::begin), values, 6, nullptr));
     if (written) {
         nb::list told;
         for (const ThisUpdate& update : signature.updates)
             told.append(nb::make_tuple(update.object, update.value));
         PyObject* given[] = {call.ptr(), told.ptr()};
-        return checked(PyObject_Vectorcall(python_function(join_written, "slangpy.pytorch.autograd", "join_written"),
-                                           given, 2, nullptr));
+        return checked(PyObject_Vectorcall(python_function(join_written, in_python::join_written), given, 2, nullptr));
     }
     nb::object result = launch(plan, signature, site.run);
     PyObject* given[] = {call.ptr(), result.ptr()};
-    return checked(PyObject_Vectorcall(python_function(join, "slangpy.pytorch.autograd", "join"), given, 2, nullptr));
+    return checked(PyObject_Vectorcall(python_function(join, in_python::join), given, 2, nullptr));
 }
 
 } // namespace
@@ -393,10 +390,9 @@ try {
             return grads;
     last_backward.reset();
     PyObject* values[] = {ctx.ptr(), seed.ptr()};
-    nb::object grads = checked(PyObject_Vectorcall(
-        python_function(replay, "slangpy.pytorch.autograd", "_replay_in_python"), values, 2, nullptr));
+    nb::object grads = checked(PyObject_Vectorcall(python_function(replay, in_python::replay), values, 2, nullptr));
     if (std::shared_ptr<CallPlan> plan = last_backward.lock(); plan && !creates_graph && !plan->traits.size_dependent) {
-        site.backward = nb::object(call.node.attr("bwds")).ptr(); // the node keeps it
+        site.backward = nb::object(call.node.attr(in_python::bwds.name)).ptr(); // the node keeps it
         uint64_t key = backward_key(wanted, deterministic);
         std::erase_if(call.plan->state.backward, [&](const auto& entry) { return entry.first == key; });
         call.plan->state.backward.emplace_back(key, plan);
@@ -424,7 +420,7 @@ nb::object call_in_graph(nb::handle self, CallSite& site, const std::shared_ptr<
                      "pass tensor.detach() or use torch.no_grad()");
     // what functions given to set() say now holds for both passes
     const bool has_globals = site.run.uniforms.is_valid() && !site.run.uniforms.is_none();
-    nb::object node = has_globals ? nb::object(self.attr("_recorded")()) : nb::borrow(self);
+    nb::object node = has_globals ? nb::object(self.attr(in_python::recorded.name)()) : nb::borrow(self);
     CallSite& fixed = *nb::inst_ptr<CallSite>(node);
     if (!needs.written && is_plain(*plan, signature, arguments)) {
         nb::object result = launch(*plan, signature, fixed.run);

@@ -1,5 +1,6 @@
 // Buffer.
 #include "python/device/bindings.h"
+#include "core/python_names.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -121,7 +122,7 @@ void bind_buffer_contents(BufferClass& cls)
         .def(
             "to_torch",
             [](nb::handle self, nb::args args, nb::kwargs kwargs) {
-                return nb::module_::import_("slangpy.device.memory").attr("buffer_to_torch")(self, *args, **kwargs);
+                return in_python::buffer_to_torch.get()(self, *args, **kwargs);
             },
             nb::sig(
                 "def to_torch(self, type: typing.Any = ..., shape: Sequence[int] = (), strides: Sequence[int] = (), "
@@ -130,15 +131,14 @@ void bind_buffer_contents(BufferClass& cls)
         .def(
             "__array__",
             [](nb::handle self, nb::handle dtype, nb::handle copy) {
-                return nb::module_::import_("slangpy.device.memory").attr("as_array")(self, dtype, copy);
+                return in_python::as_array.get()(self, dtype, copy);
             },
             nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
         .def("map", &map_buffer, nb::sig("def map(self) -> memoryview"),
              "The contents of upload or read-back memory; what is written reaches the buffer at unmap().")
         .def("unmap", &unmap_buffer, nb::sig("def unmap(self) -> None"))
         .def(
-            "mapped",
-            [](nb::handle self) { return nb::module_::import_("slangpy.device.memory").attr("mapped")(self); },
+            "mapped", [](nb::handle self) { return in_python::mapped.get()(self); },
             nb::sig("def mapped(self) -> contextlib.AbstractContextManager[memoryview]"),
             "`with buffer.mapped() as view:` maps and unmaps.")
         .def(
@@ -189,8 +189,7 @@ void bind_buffer(nb::module_& m)
             },
             "Handle for other APIs; needs BufferUsage.shared.")
         .def_prop_ro(
-            "memory_usage",
-            [](nb::handle self) { return nb::module_::import_("slangpy.device.memory").attr("memory_usage")(self); },
+            "memory_usage", [](nb::handle self) { return in_python::memory_usage.get()(self); },
             nb::sig("def memory_usage(self) -> slangpy.device.MemoryUsage"), "Bytes held: `.device` and `.host`.");
     bind_buffer_contents(cls);
     bind_handles_of(cls);

@@ -3,6 +3,7 @@
 
 #include "device/compile_ahead.h"
 #include "device/ray_tracing.h"
+#include "core/python_names.h"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
@@ -25,7 +26,7 @@ auto timed(Device& device, const char* step, const std::string& label, size_t si
     }();
     if (device.desc().enable_compilation_reports) {
         const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-        nb::cast(ref<Device>(&device)).attr("_report_step")(step, label, seconds, size);
+        nb::cast(ref<Device>(&device)).attr(in_python::report_step.name)(step, label, seconds, size);
     }
     return result;
 }

@@ -1,6 +1,7 @@
 // Encoders, submission.
 #include "python/device/rays.h"
 #include "python/integers.h"
+#include "core/python_names.h"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
@@ -46,8 +47,8 @@ std::array<float, 3> color_from(nb::handle value)
 ref<Kernel> kernel_from(nb::handle pipeline)
 {
     nb::object value = nb::borrow(pipeline);
-    if (!nb::isinstance<Kernel>(value) && nb::hasattr(value.type(), "kernel"))
-        value = value.attr("kernel"); // may compile now, and fail
+    if (!nb::isinstance<Kernel>(value) && nb::hasattr(value.type(), in_python::kernel.name))
+        value = value.attr(in_python::kernel.name); // may compile now, and fail
     ref<Kernel> kernel;
     if (value.is_none() || !nb::try_cast(value, kernel))
         fail(ErrorKind::type, "bind_pipeline: expected a compute pipeline, got ", short_text(pipeline), " (",
@@ -61,8 +62,7 @@ void bind_ranges(nb::module_& m)
         uint64_t offset, size;
     };
     nb::class_<BufferRangeObject>(m, "BufferRange", "Bytes [offset, offset + size) of a buffer.")
-        .def("__repr__",
-             [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
+        .def("__repr__", [](nb::handle self) { return in_python::native_repr.get()(self); })
         .def(
             "__init__",
             [](BufferRangeObject* self, uint64_t offset, uint64_t size) { new (self) BufferRangeObject{offset, size}; },
@@ -91,8 +91,7 @@ void bind_pass(nb::module_& m)
 {
     using Marker = command::DebugMarker::Kind;
     nb::class_<ComputePassEncoder, Object>(m, "ComputePassEncoder", "Records dispatches; a context manager.")
-        .def("__repr__",
-             [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
+        .def("__repr__", [](nb::handle self) { return in_python::native_repr.get()(self); })
         .def(
             "bind_pipeline",
             [](ComputePassEncoder& p, nb::handle pipeline, nb::object root) {
@@ -100,7 +99,7 @@ void bind_pass(nb::module_& m)
                 if (!root.is_none() && !nb::try_cast(root, object))
                     fail(ErrorKind::type, "bind_pipeline 'root': expected a ShaderObject, got ", short_text(root));
                 object = p.bind_kernel(kernel_from(pipeline), object);
-                if (nb::object used = nb::getattr(pipeline, "used_slots", nb::none()); !used.is_none())
+                if (nb::object used = nb::getattr(pipeline, in_python::used_slots.name, nb::none()); !used.is_none())
                     object->set_used_slots(nb::cast<std::vector<uint32_t>>(used));
                 return object;
             },
@@ -269,15 +268,12 @@ void bind_encoder(nb::module_& m)
     cls.def(
         "generate_mips",
         [](nb::handle self, nb::args args, nb::kwargs kwargs) {
-            nb::module_::import_("slangpy.device.resample").attr("generate_mips")(self, *args, **kwargs);
+            in_python::generate_mips.get()(self, *args, **kwargs);
         },
         nb::sig("def generate_mips(self, texture: Texture, layer: int = 0) -> None"),
         "Fills the mips below the first of one layer, each from the one above by linear interpolation.");
     cls.def(
-        "blit",
-        [](nb::handle self, nb::args args, nb::kwargs kwargs) {
-            nb::module_::import_("slangpy.device.resample").attr("blit")(self, *args, **kwargs);
-        },
+        "blit", [](nb::handle self, nb::args args, nb::kwargs kwargs) { in_python::blit.get()(self, *args, **kwargs); },
         nb::sig("def blit(self, dst: Texture | TextureView, src: Texture | TextureView, "
                 "filter: TextureFilteringMode = ...) -> None"),
         "Fills the first layer and mip of a texture or view with those of another, scaled and converted.");

@@ -7,6 +7,7 @@
 #include "device/profile.h"
 #include "null/device.h"
 #include "python/device/rays.h"
+#include "core/python_names.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -28,7 +29,7 @@ void note_discarded(Device* device, uint64_t recording_id)
         return;
     nb::error_scope pending; // objects also die while an exception is on its way
     try {
-        nb::cast(ref<Device>(device)).attr("_note_discarded")(recording_id);
+        nb::cast(ref<Device>(device)).attr(in_python::note_discarded.name)(recording_id);
     } catch (nb::python_error& error) {
         error.discard_as_unraisable("a callback for discarded commands");
     }

@@ -3,6 +3,7 @@
 
 #include "python/device/pass_markers.h"
 #include "python/integers.h"
+#include "core/python_names.h"
 
 namespace spy {
 
@@ -13,8 +14,8 @@ using RayPassClass = nb::class_<RayTracingPassEncoder, Object>;
 ref<RayTracingPipeline> ray_pipeline_from(nb::handle pipeline)
 {
     nb::object value = nb::borrow(pipeline);
-    if (!nb::isinstance<RayTracingPipeline>(value) && nb::hasattr(value.type(), "compiled_pipeline"))
-        value = value.attr("compiled_pipeline"); // may compile now, and fail
+    if (!nb::isinstance<RayTracingPipeline>(value) && nb::hasattr(value.type(), in_python::compiled_pipeline.name))
+        value = value.attr(in_python::compiled_pipeline.name); // may compile now, and fail
     ref<RayTracingPipeline> native;
     if (value.is_none() || !nb::try_cast(value, native) || !native)
         fail(ErrorKind::type,
@@ -34,7 +35,7 @@ ref<ShaderObject> bind_rays(RayTracingPassEncoder& pass, nb::handle pipeline, nb
              "bind_pipeline 'shader_table': expected a ShaderTable (create_shader_table makes one), got ",
              short_text(table), " (", class_name(table), ")");
     object = pass.bind_pipeline(ray_pipeline_from(pipeline), std::move(shaders), object);
-    if (nb::object used = nb::getattr(pipeline, "used_slots", nb::none()); !used.is_none())
+    if (nb::object used = nb::getattr(pipeline, in_python::used_slots.name, nb::none()); !used.is_none())
         object->set_used_slots(nb::cast<std::vector<uint32_t>>(used));
     return object;
 }
@@ -91,8 +92,7 @@ RayTracingPipelineState to_native(const PyRayPipelineDesc& desc)
 void bind_ray_tracing_pass(nb::module_& m, EncoderClass& encoder)
 {
     RayPassClass cls(m, "RayTracingPassEncoder", "Records rays; a context manager.");
-    cls.def("__repr__",
-            [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
+    cls.def("__repr__", [](nb::handle self) { return in_python::native_repr.get()(self); })
         .def("bind_pipeline", &bind_rays, nb::arg("pipeline"), nb::arg("shader_table"), nb::arg("root") = nb::none(),
              nb::sig("def bind_pipeline(self, pipeline: slangpy.graphics.ray_tracing.RayTracingPipeline, shader_table: "
                      "ShaderTable, root: ShaderObject | None = None) -> ShaderObject"),

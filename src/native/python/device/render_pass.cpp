@@ -3,6 +3,7 @@
 
 #include "python/device/pass_markers.h"
 #include "python/integers.h"
+#include "core/python_names.h"
 
 #include <nanobind/stl/array.h>
 
@@ -16,8 +17,8 @@ using PassClass = nb::class_<RenderPassEncoder, Object>;
 ref<RenderPipeline> render_pipeline_from(nb::handle pipeline)
 {
     nb::object value = nb::borrow(pipeline);
-    if (!nb::isinstance<RenderPipeline>(value) && nb::hasattr(value.type(), "compiled_pipeline"))
-        value = value.attr("compiled_pipeline"); // may compile now, and fail
+    if (!nb::isinstance<RenderPipeline>(value) && nb::hasattr(value.type(), in_python::compiled_pipeline.name))
+        value = value.attr(in_python::compiled_pipeline.name); // may compile now, and fail
     ref<RenderPipeline> native;
     if (value.is_none() || !nb::try_cast(value, native) || !native)
         fail(ErrorKind::type, "bind_pipeline: expected a RenderPipeline (create_render_pipeline makes one), got ",
@@ -31,7 +32,7 @@ ref<ShaderObject> bind_render_pipeline_to(RenderPassEncoder& pass, nb::handle pi
     if (!root.is_none() && !nb::try_cast(root, object))
         fail(ErrorKind::type, "bind_pipeline 'root': expected a ShaderObject, got ", short_text(root));
     object = pass.bind_pipeline(render_pipeline_from(pipeline), object);
-    if (nb::object used = nb::getattr(pipeline, "used_slots", nb::none()); !used.is_none())
+    if (nb::object used = nb::getattr(pipeline, in_python::used_slots.name, nb::none()); !used.is_none())
         object->set_used_slots(nb::cast<std::vector<uint32_t>>(used));
     return object;
 }
@@ -94,8 +95,7 @@ void bind_pass_rest(PassClass& cls)
 void bind_render_pass(nb::module_& m, EncoderClass& encoder)
 {
     PassClass cls(m, "RenderPassEncoder", "Records draws; a context manager.");
-    cls.def("__repr__",
-            [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
+    cls.def("__repr__", [](nb::handle self) { return in_python::native_repr.get()(self); })
         .def("bind_pipeline", &bind_render_pipeline_to, nb::arg("pipeline"), nb::arg("root") = nb::none(),
              nb::sig("def bind_pipeline(self, pipeline: slangpy.graphics.pipeline.RenderPipeline, root: ShaderObject | "
                      "None = None) -> ShaderObject"),

@@ -1,6 +1,7 @@
 // Texture, TextureView, Sampler.
 #include "python/device/bindings.h"
 #include "python/integers.h"
+#include "core/python_names.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -165,8 +166,7 @@ void bind_texture_fields(TextureClass& cls)
                          return t.shared_handle();
                      })
         .def_prop_ro(
-            "memory_usage",
-            [](nb::handle self) { return nb::module_::import_("slangpy.device.memory").attr("memory_usage")(self); },
+            "memory_usage", [](nb::handle self) { return in_python::memory_usage.get()(self); },
             nb::sig("def memory_usage(self) -> slangpy.device.MemoryUsage"), "Bytes held: `.device` and `.host`.")
         .def_prop_ro("_memory_bytes", [](const Texture& t) {
             if (const uint64_t bytes = t.memory_usage())
@@ -180,7 +180,7 @@ void bind_texture_fields(TextureClass& cls)
 
 nb::object as_array(nb::handle self, nb::handle dtype, nb::handle copy)
 {
-    return nb::module_::import_("slangpy.device.memory").attr("as_array")(self, dtype, copy);
+    return in_python::as_array.get()(self, dtype, copy);
 }
 
 std::string texture_repr(const Texture& t)
@@ -216,14 +216,14 @@ void bind_texture_methods(TextureClass& cls)
         .def(
             "to_bitmap",
             [](nb::handle self, nb::args args, nb::kwargs kwargs) {
-                return nb::module_::import_("slangpy.images.loader").attr("texture_to_bitmap")(self, *args, **kwargs);
+                return in_python::texture_to_bitmap.get()(self, *args, **kwargs);
             },
             nb::sig("def to_bitmap(self, layer: int = 0, mip: int = 0) -> slangpy.images.Bitmap"),
             "The texels of one layer and mip.")
         .def(
             "save",
             [](nb::handle self, nb::args args, nb::kwargs kwargs) {
-                nb::module_::import_("slangpy.images.save").attr("save_texture")(self, *args, **kwargs);
+                in_python::save_texture.get()(self, *args, **kwargs);
             },
             nb::sig(
                 "def save(self, path: str | os.PathLike[str], layer: int = 0, mip: int = 0, srgb: bool | None = None, "

@@ -12,6 +12,7 @@
 // after nanobind.h, so that ref<T> converts
 #include "core/gil.h"
 #include "core/ref.h"
+#include "core/python_names.h"
 
 namespace nb = nanobind;
 
@@ -24,10 +25,7 @@ void bind_slang_session(nb::module_& m);
 void bind_slang_syntax(nb::module_& m);
 
 /// A stage of the pipeline by name, as Python's ShaderStage.
-inline nb::object stage_object(const std::string& name)
-{
-    return nb::module_::import_("slangpy.compiler.enums").attr("ShaderStage").attr(name.c_str());
-}
+inline nb::object stage_object(const std::string& name) { return in_python::shader_stage.get().attr(name.c_str()); }
 
 /// True when another extension module has bound T already; one class is bound once.
 template <typename T>

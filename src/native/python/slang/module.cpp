@@ -3,6 +3,7 @@
 
 #include "core/content_hash.h"
 #include "core/error.h"
+#include "core/python_names.h"
 #include "slang/binding_text.h"
 #include "slang/isolation/worker.h"
 #include "slang/compiler.h"
@@ -42,7 +43,7 @@ PyObject* error_class(ErrorKind kind)
 void set_death(const CompilerDeath& death)
 {
     try {
-        nb::object type = nb::module_::import_("slangpy.errors").attr("CompilerDiedError");
+        nb::object type = in_python::compiler_died.get();
         PyErr_SetObject(type.ptr(), nb::make_tuple(death.what(), death.reason).ptr());
     } catch (nb::python_error& failure) {
         failure.restore();
@@ -62,7 +63,7 @@ void translate(const std::exception_ptr& pointer, void*)
             return;
         }
         try {
-            nb::object type = nb::module_::import_("slangpy.errors").attr(own);
+            nb::object type = nb::module_::import_(in_python::errors).attr(own);
             nb::object text = nb::steal(
                 PyUnicode_DecodeUTF8(error.what(), Py_ssize_t(strlen(error.what())), "replace"));
             PyErr_SetObject(type.ptr(), text.ptr());
@@ -100,7 +101,7 @@ void look_after_worker()
 void find_worker()
 {
     Dl_info info = {};
-    if (nb::cast<bool>(nb::module_::import_("slangpy.config").attr("config").attr("compile_in_process")))
+    if (nb::cast<bool>(in_python::config.get().attr(in_python::compile_in_process.name)))
         return;
     if (!dladdr(reinterpret_cast<void*>(&find_worker), &info) || !info.dli_fname)
         return;

@@ -4,6 +4,7 @@
 #include "slang/isolation/worker.h"
 #include "slang/reflection/reflection.h"
 #include "slang/type_layout.h"
+#include "core/python_names.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
@@ -38,12 +39,12 @@ namespace {
 /// What the settings allow a compile.
 CompileLimits compile_limits()
 {
-    nb::object config = nb::module_::import_("slangpy.config").attr("config");
+    nb::object config = in_python::config.get();
     CompileLimits limits;
-    limits.in_process = nb::cast<bool>(config.attr("compile_in_process"));
-    limits.seconds = nb::cast<double>(config.attr("compile_timeout"));
-    limits.bytes = nb::cast<uint64_t>(config.attr("compile_memory"));
-    limits.fault = nb::cast<std::string>(config.attr("compile_fault"));
+    limits.in_process = nb::cast<bool>(config.attr(in_python::compile_in_process.name));
+    limits.seconds = nb::cast<double>(config.attr(in_python::compile_timeout.name));
+    limits.bytes = nb::cast<uint64_t>(config.attr(in_python::compile_memory.name));
+    limits.fault = nb::cast<std::string>(config.attr(in_python::compile_fault.name));
     return limits;
 }
 
@@ -268,7 +269,8 @@ void bind_program_code(ProgramClass& cls)
             },
             nb::arg("entry_point_index") = 0, "Hash of all that decides what code() gives: the same in every process.")
         .def(
-            "get_compilation_report", [](nb::handle self) { return self.attr("device").attr("_program_report")(self); },
+            "get_compilation_report",
+            [](nb::handle self) { return self.attr("device").attr(in_python::program_report.name)(self); },
             nb::sig("def get_compilation_report(self) -> dict[str, typing.Any]"),
             "What building this program and its kernels took; needs a device with enable_compilation_reports.")
         .def(
@@ -306,18 +308,14 @@ void bind_program_class(nb::module_& m)
 {
     ProgramClass cls(m, "ShaderProgram", nb::type_slots(CollectedSlots<ShaderProgram>::slots),
                      nb::is_weak_referenceable(), "Modules and entry points linked into one.");
-    cls.def("__repr__",
-            [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
+    cls.def("__repr__", [](nb::handle self) { return in_python::native_repr.get()(self); })
         .def("ray_sizes", &ray_sizes,
              "(name, stage, (bytes of the payload, bytes of the attributes)) of each ray-tracing entry point, without "
              "padding.")
         .def_prop_ro("session", [](const ShaderProgram& self) { return self.session; })
         .def_prop_ro("device", [](const ShaderProgram& self) { return self.device; })
         .def_prop_ro("layout", [](ShaderProgram& self) { return reflection_of(*self.session, self.data->layout); })
-        .def_prop_ro("reflection",
-                     [](nb::handle self) {
-                         return nb::module_::import_("slangpy.compiler.session").attr("ReflectionCursor")(self);
-                     })
+        .def_prop_ro("reflection", [](nb::handle self) { return in_python::reflection_cursor.get()(self); })
         .def_prop_ro("entry_point_names",
                      [](const ShaderProgram& self) {
                          std::vector<std::string> names;

@@ -1,8 +1,10 @@
+// Binds the reflection of types, functions, layouts and declarations.
 #include "python/slang/bindings.h" // first: nanobind must come before core/ref.h
 
 #include <slang.h>
 
 #include "slang/reflection/reflection.h"
+#include "core/python_names.h"
 
 namespace spy {
 namespace {
@@ -90,8 +92,7 @@ void bind_parameter_category(nb::handle owner)
 void bind_base(nb::module_& m)
 {
     nb::class_<Reflection, Object>(m, "Reflection", "Base of what reflection gives; keeps its program alive.")
-        .def("__repr__",
-             [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
+        .def("__repr__", [](nb::handle self) { return in_python::native_repr.get()(self); })
         .def_prop_ro("is_valid", &Reflection::is_valid, "False once a reload has replaced the program.")
         .def("__eq__",
              [](const Reflection& self, nb::object other) {

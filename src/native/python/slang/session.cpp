@@ -1,6 +1,8 @@
+// Binds sessions: how they load modules, and what they say of themselves.
 #include "python/slang/objects.h" // first: nanobind must come before core/ref.h
 
 #include "core/content_hash.h"
+#include "core/python_names.h"
 #include "slang/session.h"
 
 #include "slang/isolation/worker.h"
@@ -18,8 +20,8 @@ namespace {
 std::shared_ptr<ModuleData> own_module(const ref<Session>& session, nb::handle value)
 {
     nb::object object = nb::borrow(value);
-    if (!nb::isinstance<SlangModule>(object) && nb::hasattr(object, "device_module"))
-        object = object.attr("device_module"); // a Module
+    if (!nb::isinstance<SlangModule>(object) && nb::hasattr(object, in_python::device_module.name))
+        object = object.attr(in_python::device_module.name); // a Module
     SlangModule* module = nullptr;
     if (!nb::try_cast(object, module) || !module)
         fail(ErrorKind::type, "expected a SlangModule, got ", nb::cast<std::string>(nb::str(object.type())));
@@ -169,9 +171,7 @@ nb::tuple lookups(ref<Session> self, uint64_t since)
 
 void bind_session_loading(SessionClass& session)
 {
-    session
-        .def("__repr__",
-             [](nb::handle self) { return nb::module_::import_("slangpy.base.native_repr").attr("native_repr")(self); })
+    session.def("__repr__", [](nb::handle self) { return in_python::native_repr.get()(self); })
         .def(
             "__init__",
             [](Session* self, nb::object target, nb::dict options) {
@@ -237,8 +237,7 @@ void bind_session_state(SessionClass& session)
             nb::arg("name"), "The file that load_module(name) reads.")
         .def_prop_ro("device", [](ref<Session> self) { return device_of(self); })
         .def_prop_ro(
-            "desc",
-            [](nb::handle self) { return nb::module_::import_("slangpy.compiler.session").attr("session_desc")(self); },
+            "desc", [](nb::handle self) { return in_python::session_desc.get()(self); },
             nb::sig("def desc(self) -> slangpy.compiler.session.SlangSessionDesc"),
             "What it was made with; the values are those in force.")
         .def_prop_ro("generation",

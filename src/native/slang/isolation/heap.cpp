@@ -1,3 +1,4 @@
+// Room in the heap, made ahead of what Slang fills as it starts.
 #include "slang/isolation/heap.h"
 
 #include "core/align.h"

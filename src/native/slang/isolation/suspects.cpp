@@ -1,3 +1,4 @@
+// Uses that end the process or are read wrongly, found in a parsed source.
 #include "core/error.h"
 #include "slang/isolation/deadly.h"
 #include "slang/syntax/parser.h"

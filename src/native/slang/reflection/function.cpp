@@ -1,3 +1,4 @@
+// Reflection of functions and generics.
 #include "slang/reflection/core_types.h"
 #include "slang/reflection/util.h"
 

@@ -1,3 +1,4 @@
+// Reflection of layouts: of types, variables and entry points.
 #include "slang/reflection/util.h"
 #include "slang/type_layout.h"
 

@@ -1,3 +1,4 @@
+// Reflection of programs.
 #include "slang/reflection/util.h"
 #include "slang/type_layout.h"
 

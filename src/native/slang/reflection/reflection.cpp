@@ -1,3 +1,4 @@
+// What all views on reflection have in common.
 #include "slang/reflection/util.h"
 
 namespace spy {

@@ -1,3 +1,4 @@
+// Reflection of types.
 #include "slang/reflection/util.h"
 
 namespace spy {

@@ -1,3 +1,4 @@
+// The grammar of declarations.
 #include "slang/syntax/grammar.h"
 
 #include <algorithm>

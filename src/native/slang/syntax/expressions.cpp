@@ -1,3 +1,4 @@
+// The grammar of expressions.
 #include "slang/syntax/grammar.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Whether two elements may be one: indices and paths compared.
 #include "slang/syntax/uses.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The grammar of modifiers, macros that stand as such included.
 #include "slang/syntax/grammar.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The grammar of statements.
 #include "slang/syntax/grammar.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // The walk itself: each value by its class, packed arguments, and what the functions of the walk share.
 #include "core/class_name.h"
+#include "core/python_names.h"
 #include "values/numpy.h"
 #include "values/walk/walk.h"
 
@@ -210,7 +211,8 @@ std::string Walk::named_place() const
     std::string where = place();
     if (!node || argument.empty() || argument.find_first_not_of("0123456789") != std::string::npos)
         return where;
-    nb::object name = nb::steal(PyObject_CallMethod(node, "_parameter_at", "n", Py_ssize_t(std::stoull(argument))));
+    nb::object name = nb::steal(
+        PyObject_CallMethod(node, in_python::parameter_at.name, "n", Py_ssize_t(std::stoull(argument))));
     if (!name.is_valid())
         PyErr_Clear(); // the function itself cannot be found: another error, of the call
     if (!name.is_valid() || name.is_none())
@@ -220,7 +222,7 @@ std::string Walk::named_place() const
 
 void Walk::throw_bound(const std::string& text) const
 {
-    nb::object kind = nb::module_::import_("slangpy.errors").attr("BoundVariableException");
+    nb::object kind = in_python::bound_variable_exception.get();
     PyErr_SetString(kind.ptr(), cat(label(), place(), ": ", text).c_str());
     throw nb::python_error();
 }

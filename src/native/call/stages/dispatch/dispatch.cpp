@@ -7,6 +7,7 @@
 #include "call/stages/select/patch.h"
 #include "core/class_name.h"
 #include "core/gil.h"
+#include "core/python_names.h"
 #include "device/encoder.h"
 #include "device/guard.h"
 #include "device/resource.h"
@@ -65,7 +66,7 @@ nb::object find_globals(const Call& call, const Variant& variant)
     if (call.options.has_uniforms())
         return call.options.uniforms(call.plan.view);
     if (variant.needs_globals)
-        call.plan.view.attr("fail_unset")();
+        call.plan.view.attr(in_python::fail_unset.name)();
     return {};
 }
 
@@ -159,7 +160,7 @@ const Variant& variant_of(const Call& call, VariantKey key)
     if (found == variants.end()) {
         if (call.signature.has_torch)
             refuse_cold_capture(*call.plan.device, call.options, call.signature.used(), call.plan.view);
-        call.plan.view.attr("build_variant")(key);
+        call.plan.view.attr(in_python::build_variant.name)(key);
         found = variants.find(key);
         if (found == variants.end())
             fail_runtime(call.plan.label, ": no kernel was built for variant ", key);

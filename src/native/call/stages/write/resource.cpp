@@ -3,6 +3,7 @@
 #include "device/acceleration.h"
 #include "device/resource.h"
 #include "values/texture.h"
+#include "core/python_names.h"
 
 namespace spy {
 
@@ -10,7 +11,7 @@ void check_device(const Writing& w, size_t index, const DeviceObject& object, co
 {
     const Device* device = w.call.plan.device.get();
     if (object.frontend() != device && object.device() != device)
-        w.call.plan.view.attr("fail_device")(index, what, object.device()->info().api_name);
+        w.call.plan.view.attr(in_python::fail_device.name)(index, what, object.device()->info().api_name);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include "device/resource.h"
 #include "values/numpy.h"
 #include "values/torch.h"
+#include "core/python_names.h"
 
 #include <algorithm>
 
@@ -100,7 +101,7 @@ void make_tensor(Writing& w, const ResultSpec& result, Container& container, boo
         container.object = tensor_like(made, container.buffer, w.measured.shape);
         return;
     }
-    nb::object make = w.call.plan.view.attr("make_tensor");
+    nb::object make = w.call.plan.view.attr(in_python::make_tensor.name);
     container.object = make(nb::cast(container.buffer), to_tuple(w.measured.shape), is_tangent);
     made = {nb::borrow(container.object.type()), *nb::inst_ptr<TensorBase>(container.object)};
     made.like.storage = nullptr;
@@ -160,7 +161,7 @@ void prepare_texture(Writing& w, const ResultSpec& result)
     if (std::find(shape.begin(), shape.end(), 0) != shape.end())
         fail_value(w.label(), ": the call has shape ", shape.str(),
                    ", and a texture has no sizes of 0; use _result=\"tensor\"");
-    nb::object texture = w.call.plan.view.attr("make_texture")(to_tuple(shape));
+    nb::object texture = w.call.plan.view.attr(in_python::make_texture.name)(to_tuple(shape));
     bind_slot(w.out.arguments, result.leaf.as<ResourceSpec>()->slot, ref<Object>(nb::cast<Texture*>(texture)));
     if (!w.call.recorder)
         w.out.pending.result.object = std::move(texture);
@@ -174,11 +175,11 @@ void prepare_custom(Writing& w, const ResultSpec& result)
                    ": a result of a registered class would have to be read back on the host; pass an "
                    "instance or a Tensor as _result when appending to a command encoder");
     Pending& pending = w.out.pending;
-    pending.result.object = w.call.plan.view.attr("custom_create")();
+    pending.result.object = w.call.plan.view.attr(in_python::custom_create.name)();
     if (w.measured.total == 0)
         return;
     const CustomSpec& custom = *result.leaf.as<CustomSpec>();
-    pending.result_data = w.call.plan.view.attr("custom_calldata")(-1, pending.result.object);
+    pending.result_data = w.call.plan.view.attr(in_python::custom_calldata.name)(-1, pending.result.object);
     write_value_slot(w, custom.value, pending.result_data.ptr(), result.leaf.name);
     for (uint32_t i = 0; i < result.leaf.vector_dims() && custom.steps >= 0; ++i)
         w.put<int64_t>(custom.steps + int32_t(8 * i), 1);

@@ -1,6 +1,7 @@
 // Values as arguments: numbers, lists, generators, pointers, references.
 #include "call/stages/write/writing.h"
 #include "core/class_name.h"
+#include "core/python_names.h"
 #include "values/math.h"
 #include "values/writer.h"
 
@@ -288,7 +289,7 @@ void write_kind(Writing& w, size_t index, const CustomSpec& custom)
     for (const CustomShape& known : w.measured.custom) {
         if (known.leaf != index)
             continue;
-        nb::object data = w.call.plan.view.attr("custom_calldata")(index, nb::handle(leaf.object));
+        nb::object data = w.call.plan.view.attr(in_python::custom_calldata.name)(index, nb::handle(leaf.object));
         write_value_slot(w, custom.value, data.ptr(), spec.name);
         for (uint32_t i = 0; i < spec.vector_dims() && custom.steps >= 0; ++i) // a size of 1 is spread
             w.put<int64_t>(custom.steps + int32_t(8 * i), known.shape[i] == 1 ? 0 : 1);

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _native
-from ..base.shared import Shared
-from ..bindings.marshall import Marshall
-from ..bindings.typeregistry import PYTHON_TYPES
-from ..errors import BoundVariableException
-from ..reflection.dtypes import _canonical
-from ..tensor import Tensor
+from . import _native
+from .base.shared import Shared
+from .bindings.marshall import Marshall
+from .bindings.typeregistry import PYTHON_TYPES
+from .errors import BoundVariableException
+from .reflection.dtypes import _canonical
+from .tensor import Tensor
 
 if TYPE_CHECKING:
-    from ..module import Module
-    from ..reflection import SlangType
+    from .module import Module
+    from .reflection import SlangType
 
 _RESOURCES = (
     _native.Buffer,
