@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import partial
 from operator import index
 from typing import Any
 
@@ -40,7 +41,7 @@ RAY_STAGES = frozenset(("ray_generation", "miss", "closest_hit", "any_hit", "int
 def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> tuple[Any, bytes]:
     """A linked entry point as the device's executable kernel, through the disk cache, and the target code of it."""
     start = time.perf_counter()
-    with compiling(f"compiling {label} for {device.info.type.name}", why_slow(device)):
+    with compiling(f"compiling {label} for {device.info.type.name}", partial(why_slow, device)):
         text = target_code(device, program, entry_point, label)
         remember(device, program)
         if device.desc.enable_compilation_reports:
@@ -63,7 +64,7 @@ def _compile_options(program: Any) -> dict[str, Any]:
 def compile_stage(device: Any, program: Any, entry_point: int, label: str) -> tuple[bytes, bytes]:
     """One entry point of a render pipeline: what the device takes, and the target code."""
     start = time.perf_counter()
-    with compiling(f"compiling {label} for {device.info.type.name}", why_slow(device)):
+    with compiling(f"compiling {label} for {device.info.type.name}", partial(why_slow, device)):
         text = target_code(device, program, entry_point, label)
         remember(device, program)
         if device.desc.enable_compilation_reports:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from .._native import DeviceType
@@ -16,9 +17,9 @@ _state = threading.local()
 
 
 class compiling:
-    """Around work of the compiler; `what` is shown, and `why` where it takes long. Of nested ones the outermost speaks."""
+    """Around work of the compiler; `what` is shown, and what `why` gives where it takes long. Of nested ones the outermost speaks."""
 
-    def __init__(self, what: str, why: str = "") -> None:
+    def __init__(self, what: str, why: Callable[[], str] = str) -> None:
         self._what, self._why = what, why
         self._line: _Line | None = None
 
@@ -36,8 +37,8 @@ class compiling:
 class _Line:
     """One line of stderr, written by a thread of its own while another compiles."""
 
-    def __init__(self, what: str, why: str) -> None:
-        self._why = f" ({why})" if why else ""
+    def __init__(self, what: str, why: Callable[[], str]) -> None:
+        self._why: Callable[[], str] | None = why
         self._text, self._stream, self._start = f"slangpy: {what} ...", sys.stderr, time.monotonic()
         self._done = threading.Event()
         self._shown = False
@@ -55,9 +56,10 @@ class _Line:
         self._write(self._text)
         while (rewrites or self._why) and not self._done.wait(_STEP):
             if self._why and time.monotonic() - self._start > _LONG:
-                self._text += self._why
-                self._write("" if rewrites else self._why)
-                self._why = ""
+                why = self._why()
+                added, self._why = f" ({why})" if why else "", None
+                self._text += added
+                self._write("" if rewrites else added)
             if rewrites:
                 self._write(f"\r{self._text} {self._seconds()}")
 
@@ -77,12 +79,10 @@ class _Line:
         self._write(f"{start} {self._seconds()}{how}\n")
 
 
-def why_slow(device: Any, derives: bool = False) -> str:
-    """What `compiling` says of a device whose compiler takes minutes once, and of derivatives."""
+def why_slow(device: Any) -> str:
+    """What `compiling` says of a device whose compiler takes minutes once."""
     if device.info.type is DeviceType.cpu and "ziglang" in device.compiler_fingerprint:
         return "the first use of ziglang builds its C++ library, once, which takes minutes"
-    if derives:
-        return "Slang's time for derivatives grows faster than a function's length, most with branches: split long functions"
     return ""
 
 

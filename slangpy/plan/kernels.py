@@ -8,6 +8,7 @@ from typing import Any
 
 from ..compiler.child_link import ChildLink
 from ..compiler.generated import with_whole
+from ..compiler.modules.facts import what_to_split
 from ..compiler.modules.reload import code_lock
 from ..compiler.progress import compiling, why_slow
 from ..errors import KernelGenException
@@ -207,10 +208,13 @@ class Kernels:
         return default_variant(self._request, self._plan())
 
     def _progress(self) -> Any:
-        device, derives = self._request.module.device, self._request.call_mode != "prim"
-        return compiling(
-            f"compiling {self._request.kernel_label} for {device.info.type.name}", why_slow(device, derives)
-        )
+        device = self._request.module.device
+        return compiling(f"compiling {self._request.kernel_label} for {device.info.type.name}", self._why_slow)
+
+    def _why_slow(self) -> str:
+        derives = self._request.call_mode != "prim"
+        reason = what_to_split(self.program, self._plan().resolved.call_name) if derives else ""
+        return why_slow(self._request.module.device) or reason
 
     def source(self, key: int) -> str:
         return kernel_source(self._request, self._plan(), self.program, key)

@@ -11,11 +11,14 @@ from ..rewrites import define_lines
 from .sources import sources_of, texts_of
 
 if TYPE_CHECKING:
-    from ..._slang import FunctionFacts, LostShare
+    from ..._slang import DerivedSize, FunctionFacts, LostShare
 
 _OF_GROUPS = ("groupshared", "barrier", "Barrier")
 _OF_LANES = ("wave", "Wave", "Quad", "subgroup", "Subgroup", "Workgroup", "gl_", "cuda")
 """What stands in words, and in front of a capital in words, that show which invocations share a group."""
+_MANY_CONDITIONS, _MANY_STATEMENTS = 8, 40
+"""How many of them make a function one that should be split where its derivative takes long to compile."""
+_GROWTH = "Slang's time for derivatives grows faster than a function's length"
 _STATICS = "set_print_enabled"
 """The function of the Slang library that writes a variable of its thread."""
 _MENDED = ["elements-that-meet"]
@@ -83,6 +86,11 @@ class TextFacts:
     def pack_functions(self, name: str) -> list[tuple[str, int]]:
         """The same of those that take a pack of parameters, `expand each T items`."""
         return self._facts.pack_functions(name)
+
+    def largest_derived(self, name: str) -> DerivedSize | None:
+        """Of functions of a name, and those that they name, the one with most conditions, else statements, that Slang may
+        differentiate."""
+        return self._facts.largest_derived(name)
 
     def recursive_functions(self, name: str) -> list[tuple[str, int]]:
         """Functions of a name, and those that they name, that call themselves, perhaps by way of others."""
@@ -168,6 +176,21 @@ def pack_functions(module: Any, name: str) -> list[tuple[str, int]]:
     """Functions that a call of `name` differentiates and that take a pack of parameters, with their lines in their own sources:
     Slang takes derivatives of what is in a pack for zero."""
     return _with_own_lines(module, name, TextFacts.pack_functions)
+
+
+def what_to_split(loaded: Any, name: str) -> str:
+    """What to tell of a call that differentiates `name` and takes long to compile: the function that is to be split, where one
+    is long, and how. loaded: a module's code."""
+    found = known_facts_of(loaded).largest_derived(_last_name(name))
+    if found is None or (found.conditions <= _MANY_CONDITIONS and found.statements <= _MANY_STATEMENTS):
+        return f"{_GROWTH}, most with branches: split long functions"
+    ((function, line),) = _own_lines(loaded, [(found.function, found.line)])
+    parts = f"{found.statements} statements" + (f" and {found.conditions} conditions" if found.conditions else "")
+    some = "a few of its conditions" if found.conditions > _MANY_CONDITIONS else "every ten or so of them"
+    return (
+        f"{_GROWTH}: '{function}' (line {line}) has {parts}; put "
+        f"{some} into a [Differentiable] function marked [PreferCheckpoint]; Ctrl-C stops this"
+    )
 
 
 def _with_own_lines(

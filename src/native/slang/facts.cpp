@@ -142,36 +142,6 @@ bool Facts::may_loop(std::string_view function) const
     return nodes.empty() || std::any_of(nodes.begin(), nodes.end(), loops);
 }
 
-/// Functions without a derivative of their own that those of a name may run, and their lines.
-template <class Wanted>
-std::vector<std::pair<std::string, size_t>> Facts::derived(std::string_view function, Wanted is_wanted) const
-{
-    std::vector<std::pair<std::string, size_t>> found;
-    for (const NodeId node : reached(function)) {
-        const Function* declared = m_scopes->function(node);
-        const bool is_derived = declared && declared->may_be_differentiable &&
-            attribute(*m_tree, node, "BackwardDerivative") == none;
-        if (!is_derived || !is_wanted(*declared))
-            continue;
-        found.emplace_back(declared->name, line_of(node));
-    }
-    return found;
-}
-
-std::vector<std::pair<std::string, size_t>> Facts::unread_functions(std::string_view function) const
-{
-    return derived(function, [&](const Function& declared) { return !m_tree->is_understood(declared.node); });
-}
-
-std::vector<std::pair<std::string, size_t>> Facts::pack_functions(std::string_view function) const
-{
-    const auto is_pack = [&](uint32_t id) {
-        const NodeId type = type_of(*m_tree, m_scopes->variables()[id].node);
-        return type != none && m_tree->token((*m_tree)[type].first) == "expand";
-    };
-    return derived(function, [&](const Function& f) { return std::ranges::any_of(f.parameters, is_pack); });
-}
-
 bool Facts::keeps_statics() const
 {
     if (std::any_of(m_tree->macros().begin(), m_tree->macros().end(), declares_static))

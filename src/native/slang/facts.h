@@ -38,6 +38,13 @@ struct FunctionFacts {
     bool has_body, is_mutating, is_understood;
 };
 
+/// How long a function is that Slang differentiates.
+struct DerivedSize {
+    std::string function;
+    size_t line; ///< from 1
+    size_t conditions, statements;
+};
+
 using Fields = std::vector<std::string>; ///< names that lead from a struct to a field in it
 
 /// What a function does with a view: "reads" and "stores" of elements, uses of the "gradient" of a pair, or what is
@@ -64,6 +71,8 @@ public:
     std::vector<std::pair<std::string, size_t>> unread_functions(std::string_view function) const;
     /// The same of those with a pack of parameters, `expand each T items`, whose derivatives Slang takes for zero.
     std::vector<std::pair<std::string, size_t>> pack_functions(std::string_view function) const;
+    /// Of the functions that are derived, the one with most conditions, else statements; none where there is none.
+    std::optional<DerivedSize> largest_derived(std::string_view function) const;
     /// Those of these that call themselves, perhaps by way of others: names, and their lines.
     std::vector<std::pair<std::string, size_t>> recursive_functions(std::string_view function) const;
     /// All that functions of a name do with their parameter of that index, or with a field in it.

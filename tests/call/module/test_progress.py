@@ -117,8 +117,8 @@ def test_a_compiler_that_is_not_there_is_named(environment: dict[str, str]) -> N
 
 
 def test_derivatives_that_take_long_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[tuple[str, str]] = []
-    monkeypatch.setattr(kernels, "compiling", lambda what, why: said.append((what, why)) or nullcontext())
+    said: list[tuple[str, Any]] = []
+    monkeypatch.setattr(kernels, "compiling", lambda what, why: said.append((what, why())) or nullcontext())
     device = spy.Device(type=spy.DeviceType.cpu)
     module = spy.Module.load_from_source(device, "why", "[Differentiable] float square(float x) { return x * x; }")
     x = spy.Tensor.from_numpy(device, np.ones(3, np.float32)).with_grads(zero=True)
@@ -134,3 +134,46 @@ def test_the_first_use_of_ziglang_says_why_it_takes_long(environment: dict[str, 
     assert done.stdout == "6.0\n"
     why = r"\(the first use of ziglang builds its C\+\+ library, once, which takes minutes\) \d+\.\d s\n"
     assert re.search(r"slangpy: compiling slow::square\.bwds for cpu \.\.\. " + why, done.stderr), done.stderr
+
+
+ENDLESS = """
+import signal, sys, threading, time
+import slangpy as spy
+import slangpy.compiler.progress as line
+line._LONG = 1.5
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
+device = spy.Device(type="cpu")
+steps = "".join(f"if (x > {k * 0.02}f) {{ v = v * w + x; w = w * x - v; }}\\n" for k in range(40))
+module = spy.Module.load_from_source(device, "endless", f'''
+[Differentiable] float square(float x) {{ return x * x; }}
+[Differentiable] float many(float x)
+{{
+    float v = x, w = 1;
+    {steps}
+    return v * w;
+}}
+[Differentiable] float outer(float x) {{ return many(square(x)); }}
+''')
+def grad(function):
+    pair = spy.diffPair(3.0)
+    function.bwds(pair, _result=spy.diffPair(0.0, 1.0))
+    return pair.grad
+begin = 0.0
+def stop():
+    global begin
+    begin = time.monotonic()
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+threading.Timer(3.5, stop).start()
+try:
+    grad(module.outer)
+except KeyboardInterrupt:
+    print("stopped" if time.monotonic() - begin < 2 else "stopped late")
+print(grad(module.square))
+"""
+
+
+def test_what_takes_long_says_what_to_split_and_can_be_stopped(tmp_path: Path) -> None:
+    environment = {**os.environ, "SLANGPY_CACHE_DIR": str(tmp_path), "SLANGPY_PROGRESS": ""}
+    done = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, env=environment, check=True, timeout=120)
+    assert done.stdout.split() == ["stopped", "6.0"], done.stderr
+    assert "'many' (line 3) has " in done.stderr and "40 conditions; put a few of its conditions into" in done.stderr

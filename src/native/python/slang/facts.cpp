@@ -6,7 +6,7 @@
 namespace spy {
 namespace {
 
-using syntax::Facts, syntax::FunctionFacts, syntax::LostShare;
+using syntax::DerivedSize, syntax::Facts, syntax::FunctionFacts, syntax::LostShare;
 
 /// Bits as names.
 nb::frozenset names_of(unsigned uses)
@@ -40,6 +40,11 @@ void bind_function_facts(nb::module_& m)
     nb::class_<FunctionFacts::Loop>(facts, "Loop", "One loop.")
         .def_ro("is_unrolled", &FunctionFacts::Loop::is_unrolled, "Whether it says [ForceUnroll].")
         .def_ro("max_iters", &FunctionFacts::Loop::max_iters, "What stands in [MaxIters(...)]; empty without.");
+    nb::class_<DerivedSize>(m, "DerivedSize", "How long a function is that Slang differentiates.")
+        .def_ro("function", &DerivedSize::function, "Its name.")
+        .def_ro("line", &DerivedSize::line, "Its line, from 1.")
+        .def_ro("conditions", &DerivedSize::conditions, "How many `if` and `?:` it has.")
+        .def_ro("statements", &DerivedSize::statements, "How many statements it has.");
     nb::class_<LostShare>(m, "LostShare", "Two uses of one variable of which a reverse derivative may lose a share.")
         .def_ro("function", &LostShare::function, "The function that has them.")
         .def_ro("variable", &LostShare::variable, "The variable.")
@@ -92,6 +97,11 @@ void bind_slang_facts(nb::module_& m)
         .def(
             "pack_functions", [](const Facts& facts, const std::string& name) { return facts.pack_functions(name); },
             nb::arg("function"), "The same of those with a pack of parameters, whose derivatives Slang takes for zero.")
+        .def(
+            "largest_derived", [](const Facts& facts, const std::string& name) { return facts.largest_derived(name); },
+            nb::arg("function"),
+            "Of those of these that Slang may differentiate, the one with most conditions, else statements; None where "
+            "there is none.")
         .def(
             "recursive_functions",
             [](const Facts& facts, const std::string& name) { return facts.recursive_functions(name); },

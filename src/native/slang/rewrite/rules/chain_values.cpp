@@ -259,12 +259,12 @@ std::string number_of(const ParsedSource& source, NodeId function)
             return &other != &it && other.name == it.name && source.tree().holds(function, other.node);
         });
         const syntax::Type type = syntax::type_of(scopes, it);
-        const bool is_number = type.is_float && (type.shape == Shape::scalar || type.shape == Shape::vector);
+        const bool is_number = type.is_float && type.shape >= Shape::scalar && type.shape <= Shape::matrix;
+        const std::string_view part = type.shape == Shape::matrix ? "[0][0]" : type.shape == Shape::vector ? ".x" : "";
         if (is_alone && is_number && !it.is_array && !it.is_no_diff && !it.is_doubtful &&
             it.direction == syntax::Direction::in && source.tree().macro(it.name) == nullptr &&
             scopes.types("float").empty())
-            number = it.type == "float" ? std::string(it.name)
-                                        : cat("float(", it.name, type.shape == Shape::vector ? ".x)" : ")");
+            number = it.type == "float" ? std::string(it.name) : cat("float(", it.name, part, ")");
     }
     return number;
 }

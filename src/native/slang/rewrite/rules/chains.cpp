@@ -21,11 +21,15 @@ using syntax::Kind, syntax::NodeId, syntax::Role;
 
 /// Statements in one function. The time to compile doubles with each of them, and with each call of such functions.
 constexpr size_t in_one_function = 4;
-/// The longest run that is left as it is.
-constexpr size_t longest_unsplit = 12;
+/// The longest run that is left as it is, by statements with calls and by conditions.
+constexpr size_t longest_unsplit = 12, most_conditions = 16;
 
-constexpr std::array chain_types = {"float", "float2", "float3", "float4"};
+constexpr std::array chain_types = {"double", "double2", "double3", "double4", "float", "float2",
+                                    "float3", "float4",  "half",    "half2",   "half3", "half4"};
 constexpr std::array chain_signs = {"%", "*", "+", "-", "/"};
+/// What conditions are made of beside these.
+constexpr std::array condition_types = {"bool", "int", "uint"};
+constexpr std::array condition_signs = {"!=", "&&", "<", "<=", "==", ">", ">=", "||"};
 
 bool is_chain_word(const auto& sorted, std::string_view word)
 {
@@ -35,12 +39,18 @@ bool is_chain_word(const auto& sorted, std::string_view word)
 /// Statements one after the other, each of which gives one variable a new value made of its old one.
 struct ChainRun {
     uint32_t variable = syntax::none;
-    size_t links = 0; ///< statements with calls of those functions
+    size_t links = 0;      ///< statements with calls of those functions
+    size_t conditions = 0; ///< those that are an `if`, or hold a `?:`
     std::vector<NodeId> statements;
     std::map<uint32_t, std::string> read; ///< the other variables: their parameters
 };
 
 class ChainSplitter {
+    /// What one statement has.
+    struct Found {
+        bool has_link = false, has_condition = false, reads = false;
+    };
+
 public:
     ChainSplitter(const ParsedSource& source, std::string prefix)
         : m_tree(source.tree()),
@@ -77,34 +87,77 @@ public:
 private:
     bool extend(ChainRun& run, NodeId statement) const
     {
-        const NodeId assignment = m_tree.is(statement, Kind::expression) ? m_tree.child(statement, 0) : syntax::none;
-        if (!m_tree.is(assignment, Kind::assign) || m_tree.main(assignment).size() > 2)
-            return false;
-        const uint32_t variable = m_scopes.variable_of(m_tree.child(assignment, 0));
-        if (!m_tree.is(m_tree.child(assignment, 0), Kind::name) || !is_plain(variable) ||
-            (run.variable != syntax::none && run.variable != variable) || !is_plain_text(m_tree.text(statement)))
-            return false;
-        const std::string_view sign = m_tree.main(assignment);
         ChainRun longer = run;
-        longer.variable = variable;
-        bool has_link = false, reads = sign != "=";
-        if (reads && !is_chain_word(chain_signs, sign.substr(0, 1)))
+        Found found;
+        if (!is_plain_text(statement) || !add(statement, longer, found) || !found.reads)
             return false;
-        if (!gather(m_tree.child(assignment, 1), longer, has_link, reads) || !reads)
-            return false;
-        longer.links += has_link;
+        longer.links += found.has_link;
+        longer.conditions += found.has_condition;
         longer.statements.push_back(statement);
         run = std::move(longer);
         return true;
     }
 
+    /// Assignments to one variable, and branches that hold only such ones.
+    bool add(NodeId statement, ChainRun& run, Found& found) const
+    {
+        switch (m_tree.kind(statement)) {
+        case Kind::expression: return add_assignment(m_tree.child(statement, 0), run, found);
+        case Kind::block:
+            for (const NodeId n : m_tree.children(statement))
+                if (!add(n, run, found))
+                    return false;
+            return true;
+        case Kind::if_:
+            found.reads = found.has_condition = true; // where it is not true, the old value stays
+            return m_tree.count(m_tree.child(statement, 0)) == 0 && is_condition(m_tree.child(statement, 1), run) &&
+                add(m_tree.child(statement, 2), run, found) &&
+                (!m_tree.has(m_tree.child(statement, 3)) || add(m_tree.child(statement, 3), run, found));
+        default: return false;
+        }
+    }
+
+    bool add_assignment(NodeId assignment, ChainRun& run, Found& found) const
+    {
+        if (!m_tree.is(assignment, Kind::assign) || m_tree.main(assignment).size() > 2)
+            return false;
+        const uint32_t variable = m_scopes.variable_of(m_tree.child(assignment, 0));
+        if (!m_tree.is(m_tree.child(assignment, 0), Kind::name) || !is_plain(variable, chain_types) ||
+            (run.variable != syntax::none && run.variable != variable))
+            return false;
+        run.variable = variable;
+        run.read.erase(variable); // a condition read it first
+        const std::string_view sign = m_tree.main(assignment);
+        if (sign != "=" && !is_chain_word(chain_signs, sign.substr(0, 1)))
+            return false;
+        found.reads |= sign != "=";
+        return gather(m_tree.child(assignment, 1), run, found);
+    }
+
+    /// Whether an expression is made only of numbers, signs, comparisons and those functions. It has no derivative.
+    bool is_condition(NodeId n, ChainRun& run) const
+    {
+        Found found;
+        if (m_tree.is(n, Kind::name))
+            return is_plain(m_scopes.variable_of(n), condition_types) && gather_name(n, run, found);
+        if (m_tree.is(n, Kind::paren) || (m_tree.is(n, Kind::prefix) && m_tree.main(n) == "!"))
+            return is_condition(m_tree.child(n, 0), run);
+        if (!m_tree.is(n, Kind::binary) || !is_chain_word(condition_signs, m_tree.main(n)))
+            return false;
+        const bool joins = m_tree.main(n) == "&&" || m_tree.main(n) == "||";
+        for (const NodeId child : m_tree.children(n))
+            if (!(joins ? is_condition(child, run) : gather(child, run, found)))
+                return false;
+        return true;
+    }
+
     /// Whether an expression is made only of floats, signs, those functions and vectors' constructors.
-    bool gather(NodeId n, ChainRun& run, bool& has_link, bool& reads) const
+    bool gather(NodeId n, ChainRun& run, Found& found) const
     {
         size_t first = 0;
         switch (m_tree.kind(n)) {
         case Kind::literal: return true;
-        case Kind::name: return gather_name(n, run, reads);
+        case Kind::name: return gather_name(n, run, found);
         case Kind::paren:
         case Kind::member: break;
         case Kind::prefix:
@@ -116,25 +169,31 @@ private:
                 return false;
             break;
         case Kind::call:
-            if (!is_known_callee(m_tree.child(n, 0), has_link))
+            if (!is_known_callee(m_tree.child(n, 0), found.has_link))
+                return false;
+            first = 1;
+            break;
+        case Kind::conditional:
+            found.has_condition = true;
+            if (!is_condition(m_tree.child(n, 0), run))
                 return false;
             first = 1;
             break;
         default: return false;
         }
         for (size_t k = first; k < m_tree.count(n); ++k)
-            if (!gather(m_tree.child(n, k), run, has_link, reads))
+            if (!gather(m_tree.child(n, k), run, found))
                 return false;
         return true;
     }
 
-    bool gather_name(NodeId n, ChainRun& run, bool& reads) const
+    bool gather_name(NodeId n, ChainRun& run, Found& found) const
     {
         const uint32_t variable = m_scopes.variable_of(n);
-        if (!is_plain(variable))
+        if (!is_plain(variable, chain_types) && !is_plain(variable, condition_types))
             return false;
         if (variable == run.variable)
-            reads = true;
+            found.reads = true;
         else
             run.read[variable] = parameter(variable);
         return true;
@@ -149,7 +208,7 @@ private:
             (is_chain_word(chain_types, name) && !is_declared(m_scopes, callee) && m_tree.macro(name) == nullptr);
     }
 
-    bool is_plain(uint32_t number) const
+    bool is_plain(uint32_t number, const auto& types) const
     {
         if (number == syntax::none)
             return false;
@@ -157,13 +216,24 @@ private:
         const bool is_own = variable.role == Role::local || variable.role == Role::parameter;
         return is_own && !variable.is_array && !variable.is_no_diff && !variable.is_static && !variable.is_const &&
             !variable.is_groupshared && !variable.is_doubtful && variable.direction != syntax::Direction::ref &&
-            is_chain_word(chain_types, variable.type) && m_scopes.types(variable.type).empty() &&
+            is_chain_word(types, variable.type) && m_scopes.types(variable.type).empty() &&
             m_tree.macro(variable.type) == nullptr && m_tree.macro(variable.name) == nullptr;
     }
 
-    static bool is_plain_text(std::string_view text)
+    bool is_plain_text(NodeId statement) const
     {
-        return text.find_first_of("#\\\r\n") == std::string_view::npos && text.find("/*") == std::string_view::npos;
+        const std::string_view text = m_tree.text(statement);
+        const bool is_branch = m_tree.is(statement, Kind::if_); // may have lines
+        return text.find_first_of(is_branch ? "#\\" : "#\\\r\n") == std::string_view::npos &&
+            text.find("/*") == std::string_view::npos && (!is_branch || text.find("//") == std::string_view::npos);
+    }
+
+    /// A statement on one line.
+    std::string on_one_line(NodeId statement) const
+    {
+        std::string text(m_tree.text(statement));
+        std::ranges::replace_if(text, [](char c) { return c == '\r' || c == '\n'; }, ' ');
+        return text;
     }
 
     std::string parameter(uint32_t variable) const
@@ -173,7 +243,7 @@ private:
 
     void finish(const ChainRun& run)
     {
-        if (run.links <= longest_unsplit)
+        if (run.variable == syntax::none || (run.links <= longest_unsplit && run.conditions <= most_conditions))
             return;
         const size_t begin = m_tree.begin(run.statements.front()), end = m_tree.end(run.statements.back());
         const std::string_view text = m_tree.source().substr(begin, end - begin);
@@ -181,7 +251,7 @@ private:
             return;
         std::vector<std::string> statements;
         for (const NodeId statement : run.statements)
-            statements.emplace_back(m_tree.text(statement));
+            statements.push_back(on_one_line(statement));
         while (statements.size() > in_one_function)
             statements = grouped(run, statements);
         std::string calls;
