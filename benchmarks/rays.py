@@ -214,7 +214,7 @@ def measure(steps: list[Callable[[], Any]], seconds: float) -> list[list[float]]
 
 
 def report(device: spy.Device, name: str, mesh: tuple[Array, Array], count: int, seconds: float) -> dict[str, Any]:
-    """What is kept of a mesh: by package milliseconds of the build and, by kind of rays, millions a second."""
+    """What is kept of a mesh, by package: milliseconds of the build and, by kind of rays, millions a second."""
     found = tracers(device, *mesh)
     builds = "  ".join(f"{t.name} {1e3 * t.build_seconds:.1f} ms" for t in found)
     print(f"{name}: {len(mesh[1])} triangles; build: {builds}")
@@ -257,10 +257,10 @@ def main() -> None:
     print(f"{device.info.adapter_name}, {device.type.name}")
     run: dict[str, Any] = {
         "device": options.device, "machine": options.keep, "adapter": device.info.adapter_name, "triangles": options.triangles,
-        "rays": options.rays, "million rays a second": {},
+        "rays": options.rays, "meshes": {},
     }  # fmt: skip
     for name, make in (("sphere", bumpy_sphere), ("soup", soup)):
-        run["million rays a second"][name] = report(device, name, make(options.triangles), options.rays, options.seconds)
+        run["meshes"][name] = report(device, name, make(options.triangles), options.rays, options.seconds)
     if options.keep:
         keep(run)
 
