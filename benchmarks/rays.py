@@ -1,23 +1,25 @@
 """Rays per second against a hierarchy of slangpy.rays, beside Embree (CPU) and Warp's wp.Mesh (CUDA) where these are installed,
 and the driver's own RayQuery on Vulkan devices that have it.
 
-    python benchmarks/rays.py [--device cpu] [--triangles 1000000] [--rays 1000000] [--seconds 1]
+    python benchmarks/rays.py [--device cpu] [--triangles 1000000] [--rays 1000000] [--seconds 1] [--keep "one H200"]
 
 Two meshes: a sphere with bumps, and as many small triangles at random places. Three sets of rays: a camera's (neighbours go the
 same way), random ones through the scene, and shadow rays (any hit) from the surface. Prints the median of calls that
 alternate between the packages, the ratio of their shortest times (above 1: ours is faster), the build, and how many rays find
 another triangle than the other package's (they round differently). Embree is called through `embreex`, which traces one ray
-after the other on one thread.
+after the other on one thread. --keep writes the run to results/rays.json, in place of an earlier one of this device and machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,7 @@ int occluded(float3 origin, float3 direction, RaytracingAccelerationStructure sc
 }
 """
 Array = np.ndarray[Any, Any]
+RESULTS = Path(__file__).with_name("results") / "rays.json"
 
 
 @dataclass(frozen=True)
@@ -112,17 +115,17 @@ def preparation(device: spy.Device, module: spy.Module, scene: Any) -> Any:
     return prepare
 
 
-def our_tracer(device: spy.Device, points: Array, triangles: Array) -> Tracer:
+def our_tracer(device: spy.Device, points: Array, triangles: Array, hardware: bool = False) -> Tracer:
     module = spy.Module.load_from_source(device, "rays_benchmark", SOURCE)
     mesh = rays.Mesh(spy.Tensor.from_numpy(device, points), spy.Tensor.from_numpy(device, triangles))
-    rays.Scene(device, mesh)  # compiles
+    rays.Scene(device, mesh, hardware=hardware)  # compiles
     device.wait()
     begin = time.perf_counter()
-    scene = rays.Scene(device, mesh)
+    scene = rays.Scene(device, mesh, hardware=hardware)
     device.wait()
     seconds = time.perf_counter() - begin
 
-    return Tracer("slangpy", seconds, preparation(device, module, scene))
+    return Tracer("slangpy, hardware=True" if hardware else "slangpy", seconds, preparation(device, module, scene))
 
 
 def structure(device: spy.Device, inputs: list[Any]) -> spy.AccelerationStructure:
@@ -184,7 +187,7 @@ def warp_tracer(points: Array, triangles: Array) -> Tracer:
 def tracers(device: spy.Device, points: Array, triangles: Array) -> list[Tracer]:
     found = [our_tracer(device, points, triangles)]
     if device.has_feature(spy.Feature.ray_query):
-        found.append(query_tracer(device, points, triangles))
+        found += [query_tracer(device, points, triangles), our_tracer(device, points, triangles, hardware=True)]
     others = {spy.DeviceType.cpu: ("embreex", embree_tracer), spy.DeviceType.cuda: ("warp", warp_tracer)}
     name, make = others.get(device.type, ("", None))
     try:
@@ -210,10 +213,12 @@ def measure(steps: list[Callable[[], Any]], seconds: float) -> list[list[float]]
     return times
 
 
-def report(device: spy.Device, name: str, mesh: tuple[Array, Array], count: int, seconds: float) -> None:
+def report(device: spy.Device, name: str, mesh: tuple[Array, Array], count: int, seconds: float) -> dict[str, Any]:
+    """What is kept of a mesh, by package: milliseconds of the build and, by kind of rays, millions a second."""
     found = tracers(device, *mesh)
     builds = "  ".join(f"{t.name} {1e3 * t.build_seconds:.1f} ms" for t in found)
     print(f"{name}: {len(mesh[1])} triangles; build: {builds}")
+    kept = {t.name: {"build, ms": round(1e3 * t.build_seconds, 1)} for t in found}
     for kind, (origins, directions), any_hit in (
         ("camera", camera_rays(count), False),
         ("random", random_rays(count), False),
@@ -222,11 +227,22 @@ def report(device: spy.Device, name: str, mesh: tuple[Array, Array], count: int,
         prepared = [tracer.prepare(origins, directions, any_hit) for tracer in found]
         times = measure([run for run, _ in prepared], seconds)
         results = [result() for _, result in prepared]
-        rates = "  ".join(f"{t.name} {len(origins) / statistics.median(s) / 1e6:8.2f}" for t, s in zip(found, times, strict=True))
+        speeds = {t.name: len(origins) / statistics.median(s) / 1e6 for t, s in zip(found, times, strict=True)}
+        for package, speed in speeds.items():
+            kept[package][kind] = round(speed, 2)
+        rates = "  ".join(f"{package} {speed:8.2f}" for package, speed in speeds.items())
         line = f"  {kind}: million rays/s: {rates}"
         if len(found) > 1:
             line += f"  ratio {min(times[1]) / min(times[0]):.2f}  other results {np.count_nonzero(results[0] != results[1])}"
         print(f"{line}  hits {np.mean(results[0] > (0 if any_hit else -1)):.2f}")
+    return kept
+
+
+def keep(run: dict[str, Any]) -> None:
+    """In place of a run of the same device and machine."""
+    record = json.loads(RESULTS.read_text("utf-8"))
+    others = [old for old in record["runs"] if (old["device"], old["machine"]) != (run["device"], run["machine"])]
+    RESULTS.write_text(json.dumps({**record, "runs": [*others, run]}, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 def main() -> None:
@@ -235,11 +251,18 @@ def main() -> None:
     parser.add_argument("--triangles", type=int, default=1_000_000)
     parser.add_argument("--rays", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--keep", metavar="MACHINE", default="", help="write the run, of the machine of this name")
     options = parser.parse_args()
     device = spy.create_device(type=spy.DeviceType[options.device])
     print(f"{device.info.adapter_name}, {device.type.name}")
+    run: dict[str, Any] = {
+        "device": options.device, "machine": options.keep, "adapter": device.info.adapter_name, "triangles": options.triangles,
+        "rays": options.rays, "meshes": {},
+    }  # fmt: skip
     for name, make in (("sphere", bumpy_sphere), ("soup", soup)):
-        report(device, name, make(options.triangles), options.rays, options.seconds)
+        run["meshes"][name] = report(device, name, make(options.triangles), options.rays, options.seconds)
+    if options.keep:
+        keep(run)
 
 
 if __name__ == "__main__":

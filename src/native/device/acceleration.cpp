@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "device/backend.h"
 #include "device/encoder.h"
+#include "device/handles.h"
 #include "device/resource.h"
 
 #include <algorithm>
@@ -133,6 +134,15 @@ AccelerationStructure::Content content_of(const AccelerationStructureBuildDesc& 
     return content;
 }
 
+/// What kernels reach by a handle they walk through as one of instances, unseen by these checks.
+void check_handles(const AccelerationStructure& dst, bool top, const char* call)
+{
+    if (!top && has_handles(&dst))
+        fail_value(call, " 'dst': ", summary(&dst),
+                   " has a descriptor handle, by which kernels trace rays through "
+                   "instances; triangles and boxes go into another structure");
+}
+
 void check_target(const AccelerationStructure& dst, const AccelerationStructureBuildDesc& desc, uint64_t size,
                   const char* call)
 {
@@ -142,6 +152,7 @@ void check_target(const AccelerationStructure& dst, const AccelerationStructureB
     if (dst.desc().kind == other)
         fail_value(call, " 'dst': ", summary(&dst), " was created as ", kind_text(!top), ", but the inputs are ",
                    top ? "instances" : "no instances");
+    check_handles(dst, top, call);
     if (dst.desc().size < size)
         fail_value(call, " 'dst': ", summary(&dst), " is too small: these inputs need ", size,
                    " bytes (get_acceleration_structure_sizes)");
@@ -323,6 +334,7 @@ void CommandEncoder::copy_acceleration_structure(ref<AccelerationStructure> dst,
     if (dst->desc().kind == other)
         fail_value(call, " 'dst': ", summary(dst.get()), " was created as ", kind_text(!content.is_top_level),
                    ", but 'src' is ", kind_text(content.is_top_level));
+    check_handles(*dst, content.is_top_level, call);
     if (mode == AccelerationStructureCopyMode::compact) {
         if (!has_flag(content.flags, AccelerationStructureBuildFlags::allow_compaction))
             fail_value(call, " 'src': ", summary(src.get()),

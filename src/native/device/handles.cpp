@@ -127,6 +127,13 @@ DescriptorHandle handle_of(DeviceObject* object, DescriptorHandleType type, cons
     return handle;
 }
 
+bool has_handles(const DeviceObject* object)
+{
+    Registry& all = registry();
+    std::lock_guard lock(all.mutex);
+    return all.objects.count(object) != 0;
+}
+
 const Device* device_of(const DescriptorHandle& handle)
 {
     Registry& all = registry();

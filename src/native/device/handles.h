@@ -24,6 +24,9 @@ const char* name_of(DescriptorHandleType type);
 /// flag, MemoryError when the device's table is full.
 DescriptorHandle handle_of(DeviceObject* object, DescriptorHandleType type, const char* call);
 
+/// Whether kernels may reach it by a handle.
+bool has_handles(const DeviceObject* object);
+
 /// The backend's device of a handle whose object lives; null where it does not.
 const Device* device_of(const DescriptorHandle& handle);
 /// The living handle of a device by what a kernel gets of it; undefined where there is none.
