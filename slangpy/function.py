@@ -419,6 +419,11 @@ class FunctionNode(_native.CallSite, Shared):
 
     def append_to(self, encoder: Any, *args: Any, **kwargs: Any) -> None:
         """Records the call into a command encoder; nothing runs before it is submitted."""
+        if not isinstance(encoder, _native.CommandEncoder):
+            raise TypeError(
+                f"{self.label}: append_to takes a CommandEncoder first, then the arguments, got {type(encoder).__name__}; pass "
+                "what device.create_command_encoder() gives"
+            )
         self(*args, _append_to=encoder, **kwargs)
 
     def dispatch(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .compiler.modules.facts import TextFacts
 from .compiler.modules.loaded import declared_names
-from .plan.declared import declared, enum_values, members_of
+from .plan.declared import declared, enum_values, generic_parameters, members_of
 from .plan.resolve.target import Target, parameters_of
+from .reflection import SlangType
 
 if TYPE_CHECKING:
     from .function import FunctionCore, FunctionNode
@@ -82,14 +84,30 @@ def _target(core: FunctionCore) -> Target:
     return core.target() if reflection is None else Target(layout, core.name, reflection, core.struct, False, core.module)
 
 
-def overloads_of(core: FunctionCore) -> list[tuple[list[inspect.Parameter], str]]:
+@dataclass(frozen=True)
+class Overload:
+    """A function as it is declared."""
+
+    parameters: list[inspect.Parameter]
+    """Annotated with their types by Slang's names; `io` in front of `out` and `inout`."""
+    result: str
+    generic: str
+    """`<T : IFloat>`; empty for what is no generic."""
+    types: tuple[SlangType, ...]
+    """Of the parameters."""
+    result_type: SlangType | None
+    """None for constructors."""
+
+
+def overloads_of(core: FunctionCore) -> list[Overload]:
     """Parameters and return type of each overload."""
     target = _target(core)
-    found = []
+    found: list[Overload] = []
     for overload in target.overloads:
         defaults = {p.name: _default(p) for p in overload.parameters if p.has_default}
         parameters = []
-        for parameter in parameters_of(target, overload):
+        declared_parameters = parameters_of(target, overload)
+        for parameter in declared_parameters:
             io = "" if parameter.io == "in" else f"{parameter.io} "
             default = defaults.get(parameter.name, inspect.Parameter.empty)
             parameters.append(
@@ -99,7 +117,11 @@ def overloads_of(core: FunctionCore) -> list[tuple[list[inspect.Parameter], str]
                 )
             )  # fmt: skip
         result = getattr(overload, "return_type", None)
-        found.append((parameters, result.full_name if result is not None else core.name))
+        generic = overload.generic if target.struct is None or overload.name == getattr(overload.generic, "name", "") else None
+        types = tuple(parameter.type for parameter in declared_parameters)
+        name = result.full_name if result is not None else core.name
+        returned = target.layout.wrap(result) if result is not None else None
+        found.append(Overload(parameters, name, generic_parameters(generic), types, returned))
     return found
 
 
@@ -117,7 +139,7 @@ def signature_of(node: FunctionNode) -> inspect.Signature:
     if len(overloads) != 1:
         anything = [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)]
         return inspect.Signature([*anything, inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)])
-    parameters, result = overloads[0]
+    parameters, result = overloads[0].parameters, overloads[0].result
     if node._bound is not None:
         parameters = parameters[1:]
     if any(p.default is inspect.Parameter.empty for p in _after_default(parameters)):
@@ -183,8 +205,13 @@ def listing_of(module: Any) -> list[str]:
 def declarations_of(node: FunctionNode) -> list[str]:
     """One line for each overload."""
     name = node.core.name.replace("$init", "constructor")
-    listed = [(result, ", ".join(f"{p.annotation} {p.name}" for p in parameters)) for parameters, result in overloads_of(node.core)]
-    return [f"{result} {name}({parameters})" for result, parameters in listed]
+    return [declared_as(overload, name) for overload in overloads_of(node.core)]
+
+
+def declared_as(overload: Overload, name: str) -> str:
+    """A function as Slang declares it."""
+    parameters = ", ".join(f"{p.annotation} {p.name}" for p in overload.parameters)
+    return f"{overload.result} {name}{overload.generic}({parameters})"
 
 
 def _type_lines(name: str, struct: Struct) -> list[str]:
@@ -192,7 +219,10 @@ def _type_lines(name: str, struct: Struct) -> list[str]:
         return [f"enum {name} {{ {', '.join(enum_values(struct.module, struct.full_name))} }}"]
     fields = " ".join(f"{field.type.full_name} {key};" for key, field in struct.fields.items())
     methods = [found for child in names_in(struct) if hasattr(found := struct.try_get_child(child), "core")]
-    return [f"struct {name} {{ {fields} }}", *(f"    {line}" for node in methods for line in declarations_of(node))]
+    if struct.type.kind == "interface":
+        return [f"interface {name}", *(f"    {line}" for node in methods for line in declarations_of(node))]
+    generic = generic_parameters(struct.type.type_reflection.generic) if struct.is_generic else ""
+    return [f"struct {name}{generic} {{ {fields} }}", *(f"    {line}" for node in methods for line in declarations_of(node))]
 
 
 # --- types

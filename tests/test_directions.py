@@ -21,7 +21,7 @@ NATIVE = ROOT / "src" / "native"
 ROOT_MODULES = {
     **dict.fromkeys(("_native", "_slang", "config", "errors", "generators"), "base"),
     **dict.fromkeys(("function", "inspection", "instance", "module", "packed", "struct"), "public"),
-    **dict.fromkeys(("", "__main__", "_built", "compat"), "package"),
+    **dict.fromkeys(("", "__main__", "_built", "compat", "typing"), "package"),
 }
 """The rows of BELOW that modules without a folder belong to; "" is the package itself."""
 BUILT = {"_native", "_slang", "_built"}

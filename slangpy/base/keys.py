@@ -6,6 +6,8 @@ import enum
 
 
 class KeyCode(enum.IntEnum):
+    """Keys of a keyboard, named as a US layout has them."""
+
     __str__ = enum.Enum.__str__
 
     space = 32

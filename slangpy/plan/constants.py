@@ -55,7 +55,8 @@ def render_constants(loaded: Any, label: str, constants: tuple[tuple[str, Consta
             known = ", ".join(sorted(other for other in declared if not other.startswith("_spy_"))) or "none"
             hidden = "; modules in binary form tell theirs only where they are linked (link=[...])"
             unknown = hidden if None in texts_of(loaded) else ""
-            raise ValueError(f"{label}: no constant named '{name}' is declared extern; there are: {known}{unknown}")
+            advice = f"declare it as `extern static const int {name} = 1;`"
+            raise ValueError(f"{label}: no constant named '{name}' is declared extern; there are: {known}{unknown}; {advice}")
         type_name = declared[name]
         lines.append(f"export static const {type_name} {name} = {_value_text(label, name, type_name, numbers)};")
     return lines

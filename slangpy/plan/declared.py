@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from ..base.scalars import SCALARS
 from ..compiler.modules.loaded import declared_names
+from ..reflection.kinds import generic_arguments
 
 
 def members_of(decl: Any) -> list[Any]:
@@ -37,6 +39,39 @@ def enum_values(module: Any, full_name: str) -> list[str]:
     return []
 
 
+def generic_parameters(generic: Any) -> str:
+    """The parameters of a generic as its source declares them, `<T : IFloat, let N>`; empty for what is none."""
+    if generic is None:
+        return ""
+    types = []
+    for name in generic.type_parameters:
+        constraints = [constraint.full_name for constraint in generic.constraints(name)]
+        types.append(f"{name} : {' & '.join(constraints)}" if constraints else name)
+    return f"<{', '.join([*types, *(f'let {name}' for name in generic.value_parameters)])}>"
+
+
+def conforming_types(module: Any, constraints: list[Any]) -> list[str]:
+    """Types that conform to all of the interfaces: of Slang's own float and int, then of the module's."""
+    program = module.layout.native
+    found = []
+    for name in ("float", "int", *declared_names(module.device_module)):
+        type_ = program.find_type_by_name(name)
+        if type_ is None or type_.is_generic or type_.kind.name.rstrip("_") not in ("scalar", "struct"):
+            continue
+        if all(program.is_sub_type(type_, constraint) for constraint in constraints):
+            found.append(name)
+    return found
+
+
+def stated_generic(module: Any, name: str, generic: Any) -> str:
+    """How a generic is looked up with arguments that its constraints allow: module['cast<float>']."""
+    arguments = []
+    for parameter in generic.type_parameters:
+        fitting = conforming_types(module, generic.constraints(parameter)) if module is not None else []
+        arguments.append(fitting[0] if fitting else parameter)
+    return f"module['{name}<{', '.join([*arguments, *('4' for _ in generic.value_parameters)])}>']"
+
+
 def outer_names(module: Any, name: str) -> list[str]:
     """Where a module declares something of that name in a namespace or type: `outer.name`."""
     top = members_of(module.device_module.module_decl)
@@ -54,7 +89,37 @@ def missing_name(module: Any, name: str) -> str:
             f"what is in a namespace is reached as module['{name}.function'], a variable is set by "
             f"function.set({{'{name}': value}}), a constant by function.constants({{'{name}': value}})"
         )
+    if why := _wrong_arguments(module, name, names):
+        return f"{head}: {why}"
     if inner := outer_names(module, name):
         return f"{head} outside of others; write module['{inner[0]}']"
     close = difflib.get_close_matches(name, names, 3)
     return f"{head}; did you mean {', '.join(close)}?" if close else head
+
+
+def _wrong_arguments(module: Any, name: str, names: list[str]) -> str:
+    """Why a generic of the module cannot be had with the arguments in a name; empty where the name is another's."""
+    base, _, rest = name.partition("<")
+    if base.strip() not in names or not rest.endswith(">"):
+        return ""
+    base, program = base.strip(), module.layout.native
+    found = program.find_function_by_name(base)
+    open_type = None if found is not None else program.find_type_by_name(base)
+    generic = getattr(found if found is not None else open_type, "generic", None)
+    if generic is None:
+        return f"'{base}' is no generic, or has overloads; write module['{base}']"
+    declared_text = base + generic_parameters(generic)
+    arguments = generic_arguments(name) or []
+    count = len(generic.type_parameters) + len(generic.value_parameters)
+    if len(arguments) != count:
+        return f"{declared_text} takes {count} argument{'s' * (count != 1)}, got {len(arguments)}"
+    for parameter, argument in zip(generic.type_parameters, arguments, strict=False):
+        type_ = program.find_type_by_name(argument)
+        if type_ is None:
+            close = difflib.get_close_matches(argument, [*names, *SCALARS], 1)
+            return f"there is no type '{argument}'" + (f"; did you mean {close[0]}?" if close else "")
+        for constraint in generic.constraints(parameter):
+            if not program.is_sub_type(type_, constraint):
+                advice = stated_generic(module, base, generic)
+                return f"{argument} does not conform to {constraint.full_name}, as {declared_text} demands; for instance {advice}"
+    return ""

@@ -218,7 +218,7 @@ def resolve_dtype(device: Any, dtype: Any, program_layout: Any = None) -> SlangT
     layout. ValueError for unknown names and for None, TypeError for other objects.
     """
     if dtype is None:
-        raise ValueError("Element type (dtype) must be specified")
+        raise ValueError("Element type (dtype) must be specified, such as 'float', np.float32 or module.S")
     inner = dtype if isinstance(dtype, SlangType) else getattr(dtype, "type", None)
     if isinstance(inner, SlangType):
         # Built-in types have one layout per device, whatever module the object came from.

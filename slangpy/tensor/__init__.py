@@ -17,7 +17,7 @@ from ..reflection.dtypes import resolve_dtype, scalar_name_of_numpy
 from . import images as tensor_images, io as tensor_io, show as tensor_show
 from .absent import FormerNumpy
 from .index import TensorError, check_shape, check_strides
-from .parts import check_gradient, create_storage, derivative_of, new_arguments, torch_stream
+from .parts import check_device, check_gradient, create_storage, derivative_of, new_arguments, torch_stream
 from .views import TensorViews
 
 if TYPE_CHECKING:
@@ -187,6 +187,7 @@ class Tensor(TensorViews):
         target_slang_dtype: element type; trailing dimensions equal to its shape are consumed, a struct takes a
         structured array whose item size is its stride in a buffer. ValueError when the array does not fit.
         """
+        check_device("from_numpy", device)
         if not isinstance(ndarray, np.ndarray):
             _native._check_torch_storage(ndarray, "from_numpy")
         _native._refuse_masked(ndarray)
@@ -489,8 +490,7 @@ def _full(
 def _from_array(
     device: Any, array: np.ndarray[Any, Any], dtype: Any, usage: Any, memory_type: Any, program_layout: Any, what: str
 ) -> Tensor:
-    if not isinstance(device, _native.Device):
-        raise TypeError(f"{what}: 'device' must be a Device, got {type(device).__name__}")
+    check_device(what, device)
     resolved = resolve_dtype(device, dtype, program_layout)
     shape, elements = tensor_io.elements_of(array, resolved, what)
     tensor = _new(device, resolved, shape, usage, memory_type)

@@ -16,15 +16,20 @@ if TYPE_CHECKING:
     from . import Tensor
 
 
+def check_device(name: str, device: Any) -> None:
+    if not isinstance(device, _native.Device):
+        order = "; the order is (device, array)" if type(device).__name__ == "ndarray" else ""
+        raise TypeError(f"{name}: 'device' must be a Device, got {type(device).__name__}{order}")
+
+
 def new_arguments(
     name: str, device: Any, shape: Any, dtype: Any, program_layout: Any = None
 ) -> tuple[SlangType, tuple[int, ...]]:
-    if not isinstance(device, _native.Device):
-        raise TypeError(f"{name}: 'device' must be a Device, got {type(device).__name__}")
+    check_device(name, device)
     if shape is None:
         raise ValueError(f"{name}: 'shape' must be specified")
     if dtype is None:
-        raise ValueError(f"{name}: Element type (dtype) must be specified")
+        raise ValueError(f"{name}: Element type (dtype) must be specified, such as 'float', np.float32 or module.S")
     sizes = check_shape(shape, name)
     if not sizes:
         raise ValueError(f"{name}: a tensor with zero dimensions cannot be made; use shape (1,), or reshape() one")

@@ -22,6 +22,11 @@ struct Point { float x; float3 y; float norm(float p) { return x * p; } }
 struct Box<T> { T item; T get(int times) { return item; } }
 int over(int a) { return a; }
 float over(float a, out float b) { b = a; return a; }
+float3 turn(float3 v, float3x3 m) { return mul(m, v); }
+enum Mode { fast, slow };
+float chosen(Mode mode, Optional<float> x) { return 1; }
+float looked_up(Texture2D<float4> image, SamplerState s, StructuredBuffer<float> b, Tensor<float, 1> t) { return 1; }
+void move(inout Point p, float by[2]) { p.x += by[0]; }
 static const int K = 3;
 [shader("compute")] [numthreads(8, 1, 1)]
 void main(uint3 t: SV_DispatchThreadID, RWStructuredBuffer<float> b) { b[t.x] = t.x; }
@@ -83,7 +88,11 @@ def test_compile(file: Path, tmp_path: Path) -> None:
 
 
 USER = """# pyright: strict
-from typing import TYPE_CHECKING, cast
+import dataclasses
+from typing import TYPE_CHECKING, Any, cast
+from typing_extensions import assert_type
+import numpy as np
+import numpy.typing as npt
 import slangpy as spy
 if TYPE_CHECKING:
     from shader_code import ShaderCode
@@ -93,8 +102,32 @@ assert module.poly(1.0, 2.0) is not None
 module.poly.map(a=()).bwds(1.0, x=spy.diffPair(2.0), n=3, _result=spy.diffPair(0.0, 1.0))
 module.Point.norm({"x": 1.0, "y": [1.0, 2.0, 3.0]}, 2.0)
 assert module["Box<int>"].get({"item": 4}, 1) == 4 and "get" in module.Box.get.__name__
-module.over(1.0)
+module.over(1)
 spy.Tensor.zeros(device, (2,), module.Point)
+x: npt.NDArray[np.float32] = np.arange(4, dtype=np.float32)
+t = spy.Tensor.from_numpy(device, x)
+assert_type(module.poly(1.0, 2), float)
+assert_type(module.poly(x, t, _result="numpy"), "np.ndarray[Any, Any]")
+assert_type(module.poly(x, t), spy.Tensor)
+assert_type(module.poly([1.0, 2.0], spy.rand_float(), _result=x[:2]), npt.NDArray[np.float32])
+assert_type(module.poly([1.0, 2.0], spy.rand_float(), _result=spy.Tensor), spy.Tensor)
+assert_type(module.over(1), int)
+module.over(x, b=t)
+assert_type(module.turn(spy.float3(1), spy.float3x3.identity()), spy.float3)
+module.turn({"x": x, "y": 2.0, "z": 0.0}, np.eye(3, dtype=np.float32))
+module.chosen("fast", None)
+module.chosen(1, x)
+
+@dataclasses.dataclass
+class P:
+    x: float
+    y: Any
+
+module.Point.norm(P(1.0, spy.float3(1)), 2.0)
+module.Point(x=1.0, y=(1, 2, 3))
+image = device.create_texture(format=spy.Format.rgba32_float, usage=spy.TextureUsage.shader_resource)
+module.looked_up(image, device.create_sampler(), x, t)
+assert_type(module.move({"x": t}, [1, 2]), None)
 """
 
 
@@ -110,8 +143,14 @@ def test_stubs(file: Path, tmp_path: Path) -> None:
     if pyright is None:
         return
     mistakes = {
-        "module.poly(1.0)\n": '"x"', "module.poly(1.0, y=2)\n": '"y"', "spy.polynomal\n": '"polynomal"',
-        "spy.diff_pear(None)\n": '"diff_pear"', "module.Box.get({})\n": '"times"',
+        "module.poly(1.0)\n": "No overloads", "module.poly(1.0, y=2)\n": "No overloads", "spy.polynomal\n": '"polynomal"',
+        "spy.diff_pear(None)\n": '"diff_pear"', "module.Box.get({})\n": "No overloads", "module.poly('a', 1.0)\n": '"FloatValue"',
+        "module.poly(None, 1.0)\n": '"FloatValue"', "module.poly({'x': 1}, 1.0)\n": '"FloatValue"', "module.over(1.5)\n": '"IntValue"',
+        "module.poly(1.0, 2.0, _result='pandas')\n": '"ResultValue', "module.over(1.0, 2.0)\n": '"Output"', "module.turn('abc', x)\n": "float3",
+        "module.Point.norm(1.0, 2.0)\n": '"StructValue"', "module.chosen(1.5, None)\n": '"EnumValue"',
+        "module.looked_up(x, device.create_sampler(), x, x)\n": '"TextureValue"', "module.looked_up(image, 'linear', x, x)\n": '"SamplerValue"',
+        "module.looked_up(image, device.create_sampler(), 1, x)\n": '"BufferValue"', "module.move(1.0, [1, 2])\n": '"Output"',
+        "module.Point(z=1.0)\n": "No overloads",
     }  # fmt: skip
     programs = {"": None, "print(spy.diff_pair(None, None))\n": None, **mistakes}
     paths = [tmp_path / f"user_{i}.py" for i in range(len(programs))]

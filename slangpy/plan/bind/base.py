@@ -147,6 +147,8 @@ def _hint_of(value: Value, type_: SlangType) -> str:
     """What to pass for a type that only few values fit; empty for all others."""
     if type_.kind == "sampler_state":
         return "make one with device.create_sampler()"
+    if type_.kind == "pointer":
+        return "pass a Buffer, a Tensor, or an address as an int"
     tensor = TENSOR.match(type_.full_name)
     if tensor and value.kind in ("bool", "int", "float", "scalar"):
         return f"pass an array or a Tensor with {tensor.group(5)} dimensions or more"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..._native import _content_misfit
 from ...base.scalars import INTEGERS, SIZES
 from ...reflection import SlangType
 from .. import textures
@@ -17,6 +18,7 @@ _USAGE = "create it with BufferUsage.shader_resource or BufferUsage.unordered_ac
 def _bind_buffer(value: Value, type_: SlangType, context: Context) -> Binding:
     name = type_.full_name
     if type_.kind == "pointer":
+        _check_content(value, type_, type_.element_type)
         return Binding("pointer", value, name, type_, stored=name)
     if type_.kind == "resource" and "Buffer" in name.split("<")[0]:
         if name.startswith("RW") and not value.details["writable"]:
@@ -24,8 +26,17 @@ def _bind_buffer(value: Value, type_: SlangType, context: Context) -> Binding:
         if not value.details["readable"]:
             raise no_match(value, type_, f"the buffer cannot be bound: {_USAGE}")
         element = context.find(structured_element(name)) if structured_element(name) else None
+        _check_content(value, type_, element)
         return Binding("resource", value, name, type_, stored=element.full_name if element else name)
     raise no_match(value, type_, "a Buffer is bound whole; use a Tensor to vectorise over its elements")
+
+
+def _check_content(value: Value, type_: SlangType, element: SlangType | None) -> None:
+    """The numbers that the host filled the buffer with, where their size is known, against the element type."""
+    if value.details["content"] and element is not None:
+        why = _content_misfit(value.details["content"], element.element_layout)
+        if why:
+            raise no_match(value, type_, why)
 
 
 def _bind_sampler(value: Value, type_: SlangType, context: Context) -> Binding:
@@ -112,7 +123,8 @@ def _bind_whole(value: Value, type_: SlangType, wanted: textures.TextureType, co
     scalar = re.sub(r"^vector<(\w+), ?\d+>$", r"\1", wanted.element)
     own = textures.texel_of(details["format"])
     if scalar in SIZES and textures.kind_of(scalar) != textures.kind_of(own.scalar):
-        raise no_match(value, type_, f"texels of {details['format']} are {own.name}, expected {wanted.element}")
+        advice = f"declare {wanted.base}<{own.name}>, or use a format of {textures.kind_of(scalar)} texels"
+        raise no_match(value, type_, f"texels of {details['format']} are {own.name}, expected {wanted.element}: {advice}")
     return Binding("resource", value, type_.full_name, type_, stored=type_.full_name)
 
 

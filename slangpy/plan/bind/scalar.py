@@ -36,7 +36,7 @@ def _bind_number(value: Value, type_: SlangType, context: Context) -> Binding:
     source = value.details["scalar"]
     if type_.kind == "scalar":
         if value.kind == "float" and type_.scalar == "bool":
-            raise no_match(value, type_, "a float cannot be passed as a bool")
+            raise no_match(value, type_, "a float cannot be passed as a bool: pass a comparison, such as x != 0")
         cost = number_cost(source, type_.scalar)
         return Binding("value", value, type_.full_name, type_, stored=fixed_size(type_.full_name), cost=(cost, 0))
     if type_.kind == "enum":

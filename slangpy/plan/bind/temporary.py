@@ -81,7 +81,7 @@ def _list_rank(value: Value, type_: SlangType, name: str, context: Context) -> i
     if scalar.full_name not in SIZES or (cols and value.details["scalar"] != scalar.full_name):
         raise no_match(value, type_, f"its elements cannot be converted to {name}")
     if value.details["scalar"] == "float" and scalar.full_name == "bool":
-        raise no_match(value, type_, "a float cannot be passed as a bool")
+        raise no_match(value, type_, "a float cannot be passed as a bool: pass a comparison, such as x != 0")
     front = len(own) - len(sizes)
     if front < 0 or list(own[front:]) != sizes or front > len(value.shape):
         raise no_match(value, type_, f"its trailing shape {list(own[max(front, 0) :])} does not match {name}")

@@ -9,6 +9,7 @@ from ...reflection import SlangType
 from ..bind import Context, candidates
 from ..bind.base import TENSOR_NAME
 from ..bind.custom import reduced
+from ..declared import stated_generic
 from ..records import Argument, Options, Value
 from .bind import Attempt, bind_all
 from .maps import map_entry, mapped_type, unknown_map_type
@@ -46,7 +47,7 @@ def _try_generic(
         if not choices[name]:
             text = (
                 f"Argument {name} could not be resolved: {placed[name].value.summary()} does not match slang type "
-                f"{type_.full_name}{_open_hint(placed[name].value, type_)}"
+                f"{type_.full_name}{_open_hint(placed[name].value, type_, target, function.generic)}"
             )
             return [Attempt(reason=text, size_dependent=context.size_dependent)]
     attempts: list[Attempt] = []
@@ -64,10 +65,10 @@ def _try_generic(
                 continue
             seen.add(signature)
         attempts.append(attempt)
-    return attempts or [Attempt(reason=_none_fits(target.name, choices, function.generic), size_dependent=context.size_dependent)]
+    return attempts or [Attempt(reason=_none_fits(target, choices, function.generic), size_dependent=context.size_dependent)]
 
 
-def _none_fits(name: str, choices: dict[str, list[SlangType]], generic: Any) -> str:
+def _none_fits(target: Target, choices: dict[str, list[SlangType]], generic: Any) -> str:
     tried = itertools.islice(itertools.product(*choices.values()), 8)
     shown = ", ".join("(" + ", ".join(t.full_name for t in types) + ")" for types in tried)
     text = f"could not match the function signature; types tried: {shown}"
@@ -77,11 +78,10 @@ def _none_fits(name: str, choices: dict[str, list[SlangType]], generic: Any) -> 
         for constraint in generic.constraints(name)
     ]
     text = f"{text}; {', '.join(constraints)}" if constraints else text
-    stated = ", ".join([*("float" for _ in generic.type_parameters), *("4" for _ in generic.value_parameters)])
-    return f"{text}; where arguments do not tell them all, name them: module['{name}<{stated}>']"
+    return f"{text}; where arguments do not tell them all, name them: {stated_generic(target.module, target.name, generic)}"
 
 
-def _open_hint(value: Value, type_: SlangType) -> str:
+def _open_hint(value: Value, type_: SlangType, target: Target, generic: Any) -> str:
     if value.kind == "dict" and not value.details.get("_type"):
         return ": give the dict a _type"
     if _is_empty(value):
@@ -89,7 +89,8 @@ def _open_hint(value: Value, type_: SlangType) -> str:
     if value.kind == "generator" and value.details["dims"] < 1:
         return f": it has no size of its own; give {value.details['generator']} one, or name the type with .map()"
     if value.kind in ("tensor", "array"):
-        return ": its sizes cannot be told from the element type; name the type with .map()"
+        stated = stated_generic(target.module, target.name, generic)
+        return f": its sizes cannot be told from the element type; write {stated}, or name the type with .map()"
     return ""
 
 

@@ -37,7 +37,7 @@ def mapped_type(entry: Any) -> str:
 
 def unknown_map_type(type_name: str, parameter: str, context: Context) -> BoundVariableException:
     close = close_names(type_name, context)
-    hint = f"; did you mean {', '.join(close)}?" if close else ""
+    hint = f"; did you mean {', '.join(close)}?" if close else "; text names a type, a tuple dimensions: .map((0,))"
     return BoundVariableException(
         f"Explicit vectorization raised exception: unknown type name '{type_name}' for parameter {parameter}{hint}"
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...errors import BoundVariableException, ResolveException, ShapeError
 from ..bind.temporary import components_shape
+from ..declared import generic_parameters
 from ..records import Binding, Resolved
 from .bind import Attempt
 from .target import Target
@@ -151,5 +152,5 @@ def failure(attempts: list[tuple[Any, list[Attempt]]]) -> Exception:
     for overload, tries in attempts:
         names = ", ".join(f"{p.type.full_name} {p.name}" for p in overload.parameters)
         for attempt in tries:
-            lines.append(f"{overload.name}({names}): {attempt.reason}")
+            lines.append(f"{overload.name}{generic_parameters(overload.generic)}({names}): {attempt.reason}")
     return ResolveException("could not match the function signature of any overload:\n  " + "\n  ".join(lines))

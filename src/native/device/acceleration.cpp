@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "device/backend.h"
+#include "device/content.h"
 #include "device/encoder.h"
 #include "device/handles.h"
 #include "device/resource.h"
@@ -29,6 +30,12 @@ void check_input(const Device* device, const BufferOffset& at, uint64_t size, ui
     if (at.offset % alignment)
         fail_value(what, ": the offset (", at.offset, ") must be a multiple of ", alignment);
     check_buffer_range(at.buffer.get(), at.offset, size, what.c_str());
+}
+
+void check_numbers(const BufferOffset& at, uint32_t bytes, std::string_view wanted, const std::string& what)
+{
+    if (const std::string why = content_misfit(at.buffer->content(), bytes, wanted); !why.empty())
+        fail(ErrorKind::type, what, ": ", why);
 }
 
 /// Vertices may have channels more than the three that count.
@@ -75,10 +82,12 @@ void check_geometry(const Device* device, TriangleGeometry& in, bool with_buffer
             fail_value(what, ": vertex_buffers is empty, but vertex_count is ", in.vertex_count);
         check_input(device, in.vertices, uint64_t(in.vertex_count - 1) * in.vertex_stride + bytes, part,
                     what + " 'vertex_buffers[0]'");
+        check_numbers(in.vertices, part, format_name(in.vertex_format), what + " 'vertex_buffers[0]'");
     }
     if (in.is_indexed && in.index_count) {
         const uint32_t size = in.index_format == IndexFormat::uint16 ? 2 : 4;
         check_input(device, in.indices, uint64_t(in.index_count) * size, size, what + " 'index_buffer'");
+        check_numbers(in.indices, size, size == 2 ? "uint16 indices" : "uint32 indices", what + " 'index_buffer'");
     }
     if (in.transform.buffer)
         check_input(device, in.transform, 48, 16, what + " 'pre_transform_buffer'");
@@ -95,6 +104,7 @@ void check_geometry(const Device* device, BoxGeometry& in, bool with_buffers, co
     if (!in.boxes.buffer)
         fail_value(what, ": aabb_buffers is empty, but primitive_count is ", in.count);
     check_input(device, in.boxes, uint64_t(in.count - 1) * in.stride + 24, 8, what + " 'aabb_buffers[0]'");
+    check_numbers(in.boxes, 4, "boxes of six floats", what + " 'aabb_buffers[0]'");
 }
 
 void check_geometry(const Device* device, InstanceGeometry& in, bool with_buffers, const std::string& what)

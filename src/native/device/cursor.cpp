@@ -216,6 +216,7 @@ void BufferCursor::apply()
             "Cannot write data to buffer with memory type 'read_back'. Write to a buffer of type 'device_local' or "
             "'upload', and copy that.");
     m_buffer->device()->write_buffer(m_buffer.get(), m_offset, m_bytes.data(), m_bytes.size());
+    m_buffer->set_content(ScalarType::none);
     m_dirty = false;
 }
 

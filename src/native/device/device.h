@@ -85,9 +85,14 @@ public:
     bool is_exported() const { return m_exported; }
     void mark_exported() { m_exported = true; }
 
+    /// What the host filled it with last (content.h); `none` where that is bytes, or commands wrote to it since.
+    ScalarType content() const { return m_content.load(std::memory_order_relaxed); }
+    void set_content(ScalarType content) { m_content.store(content, std::memory_order_relaxed); }
+
 protected:
     BufferDesc m_desc;
     std::atomic<bool> m_exported{false};
+    std::atomic<ScalarType> m_content{ScalarType::none};
 };
 
 class Sampler : public DeviceObject {

@@ -59,6 +59,7 @@ void CommandEncoder::copy_buffer(ref<Buffer> dst, uint64_t dst_offset, ref<Buffe
     if (dst.get() == src.get() && dst_offset < src_offset + size && src_offset < dst_offset + size)
         fail_value("copy_buffer: source and destination overlap (", size, " bytes from ", src_offset, " to ",
                    dst_offset, " of the same buffer)");
+    dst->set_content(dst_offset == src_offset ? src->content() : ScalarType::none);
     if (size)
         add(command::CopyBuffer{std::move(dst), dst_offset, std::move(src), src_offset, size});
 }
@@ -72,6 +73,7 @@ void CommandEncoder::fill_buffer(ref<Buffer> buffer, uint32_t value, BufferRange
     check_buffer_range(buffer.get(), range.offset, range.size, call);
     if (range.offset % 4)
         fail_value(call, ": the offset (", range.offset, ") must be a multiple of 4");
+    buffer->set_content(ScalarType::none);
     // GPUs fill whole words; up to three bytes at the end are uploaded.
     const uint64_t whole = range.size / 4 * 4;
     if (whole)
@@ -92,6 +94,7 @@ void CommandEncoder::upload_buffer_data(ref<Buffer> buffer, uint64_t offset, std
     if (offset > total || data.size() > total - offset)
         fail(ErrorKind::index, "upload_buffer_data: upload would exceed the size of the destination buffer (offset ",
              offset, " + ", data.size(), " bytes into ", total, ")");
+    buffer->set_content(ScalarType::none);
     if (!data.empty())
         add(command::UploadBuffer{std::move(buffer), offset, {data.begin(), data.end()}});
 }
@@ -113,6 +116,7 @@ void CommandEncoder::resolve_query(ref<QueryPool> pool, uint32_t index, uint32_t
     check_buffer_range(buffer.get(), offset, uint64_t(count) * 8, "resolve_query 'buffer'");
     if (offset % 8)
         fail_value("resolve_query: the offset (", offset, ") must be a multiple of 8");
+    buffer->set_content(ScalarType::none);
     if (count)
         add(command::ResolveQuery{std::move(pool), index, count, std::move(buffer), offset});
 }

@@ -118,6 +118,7 @@ void CommandEncoder::copy_texture_to_buffer(ref<Buffer> dst, uint64_t dst_offset
     const uint64_t needed = linear_size(src.texture->desc().format, box, dst_row_pitch, call);
     if (needed > dst_size)
         fail_value(call, ": ", needed, " bytes do not fit 'dst_size' (", dst_size, ")");
+    dst->set_content(ScalarType::none);
     add(command::CopyTextureToBuffer{std::move(dst), dst_offset, dst_row_pitch, src.texture, src.layer, src.mip,
                                      src.offset, box});
 }

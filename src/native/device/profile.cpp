@@ -54,6 +54,24 @@ struct WorkOf {
         const TextureDesc& desc = c.texture->desc();
         return {"clear_texture", {desc.width, desc.height, desc.depth}};
     }
+    /// A pass by its pipeline, if it is one for all draws.
+    Work operator()(const command::RenderPass& c) const
+    {
+        const RenderPipeline* one = nullptr;
+        bool is_one = true;
+        for (const command::RenderItem& item : c.items)
+            if (const auto* draw = std::get_if<command::Draw>(&item)) {
+                is_one = is_one && (!one || one == draw->pipeline.get());
+                one = draw->pipeline.get();
+            }
+        return {one && is_one && !one->label().empty() ? one->label() : "render_pass",
+                {c.width, c.height, c.layer_count}};
+    }
+    Work operator()(const command::ClearDepthStencil& c) const
+    {
+        const TextureDesc& desc = c.texture->desc();
+        return {"clear_texture_depth_stencil", {desc.width, desc.height, desc.depth}};
+    }
     template <typename Other>
     Work operator()(const Other&) const
     {

@@ -1,6 +1,7 @@
 #include "device/render_pass.h"
 
 #include "core/error.h"
+#include "device/content.h"
 #include "device/resource.h"
 
 #include <algorithm>
@@ -158,6 +159,9 @@ void RenderPassEncoder::set_render_state(RenderState state)
         check_buffer_use(m_encoder->device(), at.buffer.get(), BufferUsage::index_buffer, what);
         check_buffer_range(at.buffer.get(), at.offset, 0, what);
         const uint32_t size = state.index_format == IndexFormat::uint16 ? 2 : 4;
+        const char* name = size == 2 ? "uint16 indices (index_format)" : "uint32 indices (index_format)";
+        if (const std::string why = content_misfit(at.buffer->content(), size, name); !why.empty())
+            fail(ErrorKind::type, what, ": ", why);
         if (at.offset % size)
             fail_value(what, ": the offset (", at.offset, ") must be a multiple of ", size, ", the size of an index");
     }
@@ -205,6 +209,10 @@ void RenderPassEncoder::check_streams(const command::Draw& draw, const char* cal
                        attribute.element.semantic_name, attribute.element.semantic_index,
                        " from it: give it in vertex_buffers of set_render_state");
         const VertexStreamDesc& stream = state.input.vertex_streams[slot];
+        if (const ScalarType content = buffers[slot].buffer->content(); scalar_info(content).size == 8)
+            [[unlikely]] // no format has such channels
+            fail(ErrorKind::type, call, ": vertex_buffers[", slot,
+                 "]: ", content_misfit(content, attribute.element.format));
         if (buffers[slot].stride && buffers[slot].stride != stream.stride)
             fail_value(call, ": vertex_buffers[", slot, "] is a Tensor with ", buffers[slot].stride,
                        " bytes from one vertex to the next, but vertex_streams[", slot, "] of pipeline '",

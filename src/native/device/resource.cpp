@@ -214,6 +214,7 @@ void write_buffer(Buffer* buffer, uint64_t offset, const void* data, uint64_t si
                      "'device_local' or 'upload', and "
                      "copy that.");
     check_buffer_range(buffer, offset, size, "write buffer");
+    buffer->set_content(ScalarType::none);
     if (size)
         buffer->frontend()->write_buffer(buffer, offset, data, size);
 }

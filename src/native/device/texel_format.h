@@ -119,6 +119,7 @@ enum class FormatSupport : uint32_t {
     shader_atomic = 4096,
     copy_source = 8192,
     copy_destination = 16384,
+    multisampling = 32768, ///< targets of 4 samples
 };
 
 struct FormatInfo {

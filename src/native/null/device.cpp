@@ -44,6 +44,8 @@ uint32_t NullDevice::format_support(Format format)
         support = support | FormatSupport::depth_stencil;
     else if (!info.is_compressed())
         support = support | FormatSupport::render_target | FormatSupport::vertex_buffer;
+    if (!info.is_compressed())
+        support = support | FormatSupport::multisampling;
     if (!info.is_depth_stencil() && !info.is_compressed() && !info.is_integer_format())
         support = support | FormatSupport::blendable | FormatSupport::resolvable;
     return uint32_t(support);

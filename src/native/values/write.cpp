@@ -299,13 +299,13 @@ void write_tensor(const TypeLayout& layout, const Place& place, PyObject* tensor
         keep_at(place, ref<Object>(new PythonOwner(tensor)));
 }
 
-Outcome write_pointer(const Place& place, PyObject* value, const ValuePath& path);
+Outcome write_pointer(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path);
 
 Outcome write_struct(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path)
 {
     if (std::string_view(layout.full_name).starts_with("_spy_Ptr<")) // where there are no pointers (memory_hlsl.slang)
         if (const FieldLayout* address = layout.find_field("_address"); address && !PyDict_Check(value))
-            return write_pointer(place.field(*address), value, path);
+            return write_pointer(*address->type, place.field(*address), value, path);
     if (PyDict_Check(value)) {
         write_dict(layout, place, value, path);
         return Outcome::written;
@@ -370,12 +370,14 @@ Outcome write_block(const TypeLayout& layout, const Place& place, PyObject* valu
     return Outcome::written;
 }
 
-Outcome write_pointer(const Place& place, PyObject* value, const ValuePath& path)
+Outcome write_pointer(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path)
 {
     uint64_t address = 0;
     ref<Object> owner;
     if (!pointer_from_python(value, address, owner, path))
         return Outcome::unknown;
+    if (const auto* buffer = dynamic_cast<const Buffer*>(owner.get()))
+        check_content(*buffer, layout, path);
     check_owner(place, owner.get(), path);
     store_raw<uint64_t>(place.bytes, address);
     keep_at(place, std::move(owner));
@@ -391,7 +393,7 @@ Outcome write_kind(const TypeLayout& layout, const Place& place, PyObject* value
     case TypeKind::struct_: return write_struct(layout, place, value, path);
     case TypeKind::constant_buffer:
     case TypeKind::parameter_block: return write_block(layout, place, value, path);
-    case TypeKind::pointer: return write_pointer(place, value, path);
+    case TypeKind::pointer: return write_pointer(layout, place, value, path);
     case TypeKind::descriptor_handle:
         return write_handle(layout, place, value, path) ? Outcome::written : Outcome::unknown;
     case TypeKind::resource:

@@ -2,6 +2,7 @@
 #include "values/nb.h"
 
 #include "device/acceleration.h"
+#include "device/content.h"
 #include "device/cursor.h"
 #include "device/texel_format.h"
 #include "device/texture_shape.h"
@@ -73,6 +74,19 @@ void check_buffer_usage(const Buffer& buffer, bool writable, const TypeLayout& l
                     " must be created with BufferUsage.shader_resource or BufferUsage.unordered_access"));
 }
 
+} // namespace
+
+void check_content(const Buffer& buffer, const TypeLayout& layout, const ValuePath& path)
+{
+    if (buffer.content() == ScalarType::none || !layout.element ||
+        layout.resource_shape == ResourceShape::byte_address_buffer)
+        return;
+    if (const std::string why = content_misfit(buffer.content(), *layout.element); !why.empty())
+        fail_at(path, ErrorKind::type, cat("a buffer for ", type_text(layout), ": ", why));
+}
+
+namespace {
+
 bool kind_fits(ScalarType scalar, FormatType type)
 {
     const ScalarInfo& info = scalar_info(scalar);
@@ -130,6 +144,7 @@ bool write_buffer_slot(const TypeLayout& layout, const Place& place, PyObject* v
     if (!buffer)
         return false;
     check_buffer_usage(*buffer, is_writable(layout.resource_access), layout, path);
+    check_content(*buffer, layout, path);
     set_resource(place, ref<Object>(buffer));
     return true;
 }

@@ -103,6 +103,8 @@ bool write_element_handle(const TypeLayout& layout, const Place& place, PyObject
 /// The handle that lies there; not valid where it names nothing that lives on the device.
 nb::object read_handle(const TypeLayout& layout, const uint8_t* bytes, const Device* device);
 /// Address of a pointer value and what keeps the memory alive; false when the object is none.
+/// Throws when the element type of a buffer parameter or pointer is none that the buffer was filled with.
+void check_content(const Buffer& buffer, const TypeLayout& layout, const ValuePath& path);
 bool pointer_from_python(PyObject* value, uint64_t& address, ref<Object>& owner, const ValuePath& path);
 /// Slang's TensorView struct from any DLPack or CUDA array; false when the object is none.
 bool write_tensor_view(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path);

@@ -426,6 +426,22 @@ VkFormatProperties VulkanContext::format_properties(Format format) const
     return properties;
 }
 
+VkSampleCountFlags VulkanContext::sample_counts(Format format) const
+{
+    const VkFormatFeatureFlags has = format_properties(format).optimalTilingFeatures;
+    VkImageUsageFlags usage = 0;
+    if (has & VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT)
+        usage |= VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT;
+    if (has & VK_FORMAT_FEATURE_DEPTH_STENCIL_ATTACHMENT_BIT)
+        usage |= VK_IMAGE_USAGE_DEPTH_STENCIL_ATTACHMENT_BIT;
+    VkImageFormatProperties limits{};
+    const VkResult code = !usage
+        ? VK_ERROR_FORMAT_NOT_SUPPORTED
+        : vk.GetPhysicalDeviceImageFormatProperties(adapter->handle, VkFormat(format_info(format).vk_format),
+                                                    VK_IMAGE_TYPE_2D, VK_IMAGE_TILING_OPTIMAL, usage, 0, &limits);
+    return code == VK_SUCCESS ? limits.sampleCounts : 0;
+}
+
 void VulkanContext::set_name(VkObjectType type, uint64_t object, const std::string& name) const
 {
     if (!vk.SetDebugUtilsObjectNameEXT || !instance->has_debug_utils() || name.empty())

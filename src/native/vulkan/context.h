@@ -112,6 +112,8 @@ public:
     const char* name() const { return adapter->properties.deviceName; }
     void set_name(VkObjectType type, uint64_t object, const std::string& name) const;
     VkFormatProperties format_properties(Format format) const;
+    /// Of 2-D textures that are drawn into; 0 where they are not.
+    VkSampleCountFlags sample_counts(Format format) const;
     VkSemaphore create_timeline(uint64_t initial_value, bool exported) const;
     /// A new file descriptor, the caller's.
     int export_semaphore(VkSemaphore semaphore) const;

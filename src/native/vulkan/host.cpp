@@ -2,6 +2,7 @@
 #include "vulkan/host.h"
 
 #include "core/error.h"
+#include "device/texture_shape.h"
 
 #include <algorithm>
 #include <cstring>
@@ -124,24 +125,21 @@ void VulkanHostAccess::write_buffer(Buffer* buffer, uint64_t offset, const void*
     }
 }
 
-void VulkanHostAccess::read_texture(Texture* texture, uint32_t layer, uint32_t mip, void* data)
+void VulkanHostAccess::read_image(VulkanTexture& source, std::span<const VkBufferImageCopy> copies, uint64_t size,
+                                  const std::function<void(const uint8_t*)>& take)
 {
-    auto* source = static_cast<VulkanTexture*>(texture);
-    const SubresourceLayout layout = subresource_layout(source->desc(), mip);
     std::lock_guard reading(m_mutex);
-    const bool small = layout.size_in_bytes <= chunk_size;
+    const bool small = size <= chunk_size;
     ReadPage own;
     uint64_t id = 0;
     ReadPage* page = small ? &m_pages[0] : &own;
     {
         std::lock_guard lock(m_queue.mutex());
         m_queue.timeline.require_open("read");
-        const VkBufferImageCopy copy = image_copy(*source, layer, mip, {}, {layout.width, layout.height, layout.depth},
-                                                  0, 0, "read_texture");
         if (!page->buffer)
-            *page = create_page(small ? chunk_size : layout.size_in_bytes);
-        m_context.vk.CmdCopyImageToBuffer(m_queue.begin_command(), source->handle(), VK_IMAGE_LAYOUT_GENERAL,
-                                          page->buffer, 1, &copy);
+            *page = create_page(small ? chunk_size : size);
+        m_context.vk.CmdCopyImageToBuffer(m_queue.begin_command(), source.handle(), VK_IMAGE_LAYOUT_GENERAL,
+                                          page->buffer, uint32_t(copies.size()), copies.data());
         m_queue.flush();
         id = m_queue.timeline.submitted();
     }
@@ -151,11 +149,75 @@ void VulkanHostAccess::read_texture(Texture* texture, uint32_t layer, uint32_t m
         m_queue.discard(VK_OBJECT_TYPE_BUFFER, uint64_t(own.buffer), own.allocation);
         throw;
     }
-    std::memcpy(data, page->allocation.mapped, layout.size_in_bytes);
+    take(page->allocation.mapped);
     std::lock_guard lock(m_queue.mutex());
     if (!small)
         destroy_page(own);
     m_queue.collect();
+}
+
+void VulkanHostAccess::read_texture(Texture* texture, uint32_t layer, uint32_t mip, void* data)
+{
+    auto* source = static_cast<VulkanTexture*>(texture);
+    if (format_info(source->desc().format).is_stencil())
+        return read_planes(*source, layer, mip, static_cast<uint8_t*>(data));
+    const SubresourceLayout layout = subresource_layout(source->desc(), mip);
+    const VkBufferImageCopy copy = image_copy(*source, layer, mip, {}, {layout.width, layout.height, layout.depth}, 0,
+                                              0, "read_texture");
+    read_image(*source, {&copy, 1}, layout.size_in_bytes,
+               [&](const uint8_t* memory) { std::memcpy(data, memory, layout.size_in_bytes); });
+}
+
+// --- depth and stencil in one texture: memory gets them one plane after the other, the host as 8 bytes a texel
+
+namespace {
+
+constexpr uint64_t texel_size = 8, depth_size = 4;
+
+std::array<VkBufferImageCopy, 2> plane_copies(const SubresourceLayout& layout, uint32_t layer, uint32_t mip,
+                                              uint64_t offset)
+{
+    std::array<VkBufferImageCopy, 2> copies{};
+    const uint64_t count = uint64_t(layout.width) * layout.height;
+    for (uint32_t i = 0; i < 2; ++i) {
+        copies[i].bufferOffset = offset + (i ? count * depth_size : 0);
+        copies[i].imageSubresource = {VkImageAspectFlags(i ? VK_IMAGE_ASPECT_STENCIL_BIT : VK_IMAGE_ASPECT_DEPTH_BIT),
+                                      mip, layer, 1};
+        copies[i].imageExtent = {layout.width, layout.height, 1};
+    }
+    return copies;
+}
+
+} // namespace
+
+void VulkanHostAccess::read_planes(VulkanTexture& texture, uint32_t layer, uint32_t mip, uint8_t* data)
+{
+    refuse_samples(texture.desc(), "read_texture");
+    const SubresourceLayout layout = subresource_layout(texture.desc(), mip);
+    const uint64_t count = uint64_t(layout.width) * layout.height;
+    const auto copies = plane_copies(layout, layer, mip, 0);
+    read_image(texture, copies, count * (depth_size + 1), [&](const uint8_t* memory) {
+        std::memset(data, 0, count * texel_size);
+        for (uint64_t i = 0; i < count; ++i) {
+            std::memcpy(data + i * texel_size, memory + i * depth_size, depth_size);
+            data[i * texel_size + depth_size] = memory[count * depth_size + i];
+        }
+    });
+}
+
+void VulkanHostAccess::write_planes(VulkanTexture& texture, uint32_t layer, uint32_t mip, const uint8_t* data)
+{
+    refuse_samples(texture.desc(), "write_texture");
+    const SubresourceLayout layout = subresource_layout(texture.desc(), mip);
+    const uint64_t count = uint64_t(layout.width) * layout.height;
+    const UploadSlice slice = m_uploads.slice(count * (depth_size + 1), 16);
+    for (uint64_t i = 0; i < count; ++i) {
+        std::memcpy(slice.data + i * depth_size, data + i * texel_size, depth_size);
+        slice.data[count * depth_size + i] = data[i * texel_size + depth_size];
+    }
+    const auto copies = plane_copies(layout, layer, mip, slice.offset);
+    m_context.vk.CmdCopyBufferToImage(m_queue.begin_command(), slice.page->buffer, texture.handle(),
+                                      VK_IMAGE_LAYOUT_GENERAL, 2, copies.data());
 }
 
 void VulkanHostAccess::write_texture(Texture* texture, uint32_t layer, uint32_t mip, const void* data)
@@ -165,6 +227,8 @@ void VulkanHostAccess::write_texture(Texture* texture, uint32_t layer, uint32_t 
     std::lock_guard lock(m_queue.mutex());
     m_queue.timeline.require_open("write");
     m_uploads.limit();
+    if (format_info(target->desc().format).is_stencil())
+        return write_planes(*target, layer, mip, static_cast<const uint8_t*>(data));
     m_recorder.record_texture_upload(*target, layer, mip, {}, {layout.width, layout.height, layout.depth}, data,
                                      layout.size_in_bytes);
 }

@@ -2,6 +2,9 @@
 // Host access to buffers and textures.
 #include "vulkan/recorder.h"
 
+#include <functional>
+#include <span>
+
 namespace spy {
 
 class VulkanHostAccess {
@@ -27,6 +30,11 @@ private:
         Allocation allocation;
         uint64_t size = 0;
     };
+    /// Copies from an image to memory of the host, `size` bytes, which `take` reads.
+    void read_image(VulkanTexture& source, std::span<const VkBufferImageCopy> copies, uint64_t size,
+                    const std::function<void(const uint8_t*)>& take);
+    void read_planes(VulkanTexture& texture, uint32_t layer, uint32_t mip, uint8_t* data);
+    void write_planes(VulkanTexture& texture, uint32_t layer, uint32_t mip, const uint8_t* data); ///< in the lock
     ReadPage create_page(uint64_t size);
     void destroy_page(ReadPage& page) noexcept;
 

@@ -192,6 +192,8 @@ uint32_t VulkanDevice::format_support(Format format)
     add(FormatSupport::blendable, image, VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BLEND_BIT);
     if (!format_info(format).is_integer_format())
         add(FormatSupport::resolvable, image, VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT);
+    if (m_context.sample_counts(format) & VK_SAMPLE_COUNT_4_BIT)
+        support |= uint32_t(FormatSupport::multisampling);
     add(FormatSupport::shader_load, image, VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT);
     add(FormatSupport::shader_sample, image, VK_FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT);
     add(FormatSupport::shader_uav_load, image, VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT);

@@ -30,7 +30,7 @@ void refuse_depth_stencil(const VulkanTexture& texture, const char* what)
 {
     if (format_info(texture.desc().format).is_stencil())
         fail(ErrorKind::not_implemented, what, ": textures of format ", format_name(texture.desc().format),
-             " cannot be copied to or from memory; use d32_float");
+             " cannot be copied to or from buffers; use Texture.to_numpy() and copy_from_numpy(), or d32_float");
     refuse_samples(texture.desc(), what);
 }
 

@@ -50,6 +50,10 @@ float other(int n)
     return again(n) + 1;
 }
 void halve(float x, out float h) { h = x / 2; }
+bool flag(bool b) { return b; }
+struct Outer { Pair p; float w; };
+float nested(Outer o) { return o.p.a; }
+float at(float* p) { return p[0]; }
 namespace inner_names { float hidden(float x) { return x; } }
 static const int K = 3;
 float scale;
@@ -93,6 +97,14 @@ class Mistake(NamedTuple):
 
 def _image(s: Subject) -> Any:
     return s.device.create_texture(format=spy.Format.rgba32_float, width=2, height=2, usage=spy.TextureUsage.shader_resource)
+
+
+def _whole_image(s: Subject) -> Any:
+    return s.device.create_texture(format=spy.Format.rgba8_uint, width=2, height=2, usage=spy.TextureUsage.shader_resource)
+
+
+def _buffer(s: Subject, data: Any) -> spy.Buffer:
+    return s.device.create_buffer(data=data, usage=spy.BufferUsage.shader_resource)
 
 
 def _device_with_folder() -> Any:
@@ -174,6 +186,30 @@ MISTAKES: dict[str, Mistake] = {
     "the second adapter": Mistake(lambda s: spy.create_device("cpu:1"), ValueError, ("'cpu:1'", "enumerate_adapters('cpu')[1].luid")),
     "no such dtype": Mistake(lambda s: spy.Tensor.zeros(s.device, (2,), "flot"), ValueError, ("dtype", "'flot'", "did you mean float")),
     "the other byte order": Mistake(lambda s: spy.Tensor.zeros(s.device, (2,), ">f4"), ValueError, ("dtype: '>f4'", "use '<f4'")),
+    "data in front of the device": Mistake(lambda s: spy.Tensor.from_numpy(X, s.device), TypeError, ("from_numpy: 'device'", "got ndarray", "(device, array)")),  # type: ignore
+    "no dtype": Mistake(lambda s: spy.Tensor.zeros(s.device, (2,)), ValueError, ("zeros", "dtype", "'float', np.float32 or module.S")),
+    "a negative size": Mistake(lambda s: spy.Tensor.zeros(s.device, (-1,), "float"), ValueError, ("zeros: 'shape' [-1]", "negative size")),
+    "texels of another size": Mistake(
+        lambda s: s.device.create_texture(format=spy.Format.rgba8_unorm, width=2, height=2, usage=spy.TextureUsage.shader_resource, data=np.zeros((2, 2, 4), np.float32)),
+        ValueError, ("create_texture 'data'", "64 bytes (shape (2, 2, 4), dtype dtype('float32'))", "shape [2, 2, 4] and dtype uint8"),
+    ),
+    "texels of another kind": Mistake(lambda s: s.module.texel((0, 0), _whole_image(s)), NO_FIT, ("image: Texture<2d, rgba8_uint>", "are vector<uint,4>", "use a format of float texels")),
+    # memory
+    "a buffer of float64": Mistake(lambda s: s.module.buf(_buffer(s, np.ones(4)), 1), NO_FIT, ("b: Buffer", "numbers of float64", "data.astype(np.float32)")),
+    "a buffer of int64": Mistake(lambda s: s.module.buf(_buffer(s, np.arange(4)), 1), NO_FIT, ("b: Buffer", "numbers of int64", "data.view(np.uint8)")),
+    "a float for a pointer": Mistake(lambda s: s.module.at(1.5), NO_FIT, ("p: float", "Ptr<float>", "an address as an int")),
+    "_result too long": Mistake(lambda s: s.module.plain(X, _result=np.zeros(5, np.float32)), spy.ShapeError, ("_result", "(5) and call (4)", "x [4], _result [5]")),
+    "a number for _result": Mistake(lambda s: s.module.plain(X, _result=3), NO_FIT, ("_result", "int cannot hold a result", "a ValueRef")),
+    "a fraction for a bool": Mistake(lambda s: s.module.flag(0.5), NO_FIT, ("b: float", "slang type bool", "x != 0")),
+    "None in a list": Mistake(lambda s: s.module.plain([1.0, None]), UNSUPPORTED, ("plain: argument 0[1]", "type None")),
+    "text in a nested dict": Mistake(lambda s: s.module.nested({"p": {"a": "1"}}), UNSUPPORTED, ("nested: argument 0.p.a", "type str", "a number")),
+    "an encoder left out": Mistake(lambda s: s.module.plain.append_to(1.0), TypeError, ("mistakes::plain", "a CommandEncoder first", "got float", "create_command_encoder()")),
+    "a map by text": Mistake(lambda s: s.module.plain.map("x")(X), UNSUPPORTED, ("'x' for parameter x", ".map((0,))")),
+    "a constant that is not extern": Mistake(lambda s: s.module.plain.constants({"K": 2})(1.0), ValueError, ("mistakes::plain", "'K'", "extern static const int K")),
+    # generics
+    "a type that does not exist": Mistake(lambda s: s.module["make<flot>"], AttributeError, ("'make<flot>'", "no type 'flot'", "did you mean float")),
+    "a type that does not conform": Mistake(lambda s: s.module["make<int>"], AttributeError, ("int does not conform to __BuiltinFloatingPointType", "module['make<float>']")),
+    "too many types": Mistake(lambda s: s.module["make<float, int>"], AttributeError, ("make<T : __BuiltinFloatingPointType> takes 1 argument, got 2",)),
     "a tensor of no device": Mistake(lambda s: spy.Tensor.zeros((2,), "float"), TypeError, ("zeros: 'device' must be a Device, got tuple",)),  # type: ignore
 }  # fmt: skip
 
@@ -189,6 +225,14 @@ def test_message(name: str, s: Subject) -> None:
         mistake.make(s)
     text = str(error.value)
     assert all(word in text for word in mistake.words), text
+
+
+def test_generics_are_listed(s: Subject) -> None:
+    assert "  T make<T : __BuiltinFloatingPointType>(float x)" in str(s.module).splitlines()
+    assert s.module.make.__doc__.startswith("T make<T : __BuiltinFloatingPointType>(float x)")
+    boxes = s.load("interface I { float area(); }\nstruct Box<T, let N : int> { T v[N]; };\nfloat of<S : I>(S s) { return s.area(); }", "boxes")
+    lines = str(boxes).splitlines()
+    assert "  interface I" in lines and "  struct Box<T, let N> { T[N] v; }" in lines and "  float of<S : I>(S s)" in lines, lines
 
 
 def test_group_ids_of_entry_points_are_left_out(s: Subject) -> None:

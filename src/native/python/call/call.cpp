@@ -46,12 +46,12 @@ void bind_plans(nb::module_& m)
 {
     nb::class_<FileWatcher, Object>(m, "FileWatcher", "Tells whether watched files have changed.")
         .def(nb::init<>())
-        .def("watch", &FileWatcher::watch, nb::arg("path"))
+        .def("watch", &FileWatcher::watch, nb::arg("path"), "Adds a file by its path.")
         .def("changed", &FileWatcher::changed, "True once after a change; never waits.");
     nb::class_<PlanTable>(m, "PlanTable", "Plans by key.", nb::type_slots(CollectedSlots<PlanTable>::slots))
         .def(nb::init<>())
         .def("__len__", [](const PlanTable& self) { return self.plans.size(); })
-        .def("clear", [](PlanTable& self) { clear_objects(self); });
+        .def("clear", [](PlanTable& self) { clear_objects(self); }, "Forgets all plans.");
     nb::class_<PlanLink>(m, "PlanLink", "How the arguments of one kind of call are written and launched.")
         .def_prop_ro("last_call_shape",
                      [](const PlanLink& self) { return to_tuple(self.get()->state.last_call_shape); })
@@ -62,7 +62,7 @@ void bind_plans(nb::module_& m)
                 self.get()->state.variants[key] = {ref<Kernel>(kernel), items_per_group, max_groups, needs_globals};
             },
             nb::arg("key"), nb::arg("kernel"), nb::arg("items_per_group"), nb::arg("max_groups") = 0,
-            nb::arg("needs_globals") = false);
+            nb::arg("needs_globals") = false, "The kernel for calls whose values need the variant `key`.");
 }
 
 void bind_site(nb::module_& m)

@@ -59,7 +59,8 @@ void bind_graph(nb::module_& m)
         .def_prop_ro("pairs", [](const SavedCall&) { return nb::tuple(); })
         .def("checked", &checked_tensors, nb::arg("saved").none(),
              "The saved tensors. RuntimeError where other ones came back.")
-        .def("checked_seed", &checked_seed, nb::arg("seed"))
+        .def("checked_seed", &checked_seed, nb::arg("seed"),
+             "An incoming gradient as the backward call takes it. ValueError if its shape is not the result's.")
         .def_prop_ro("places", [](const SavedCall& c) {
             nb::list places;
             for (uint8_t place : c.places)

@@ -89,7 +89,7 @@ void bind_prepared(nb::module_& m)
             nb::arg("node"), nb::arg("args"), nb::arg("kwargs"))
         .def(
             "set", [](PreparedCall& self, nb::kwargs values) { named(self.node(), [&] { self.set(values); }); },
-            nb::arg("values"))
+            nb::arg("values"), "Replaces arguments by name. Types, ranks and dtypes stay those of prepare().")
         .def_prop_ro("_node", [](const PreparedCall& self) { return self.node(); })
         .def_prop_ro("_shape", [](const PreparedCall& self) { return to_tuple(self.shape()); })
         .def_prop_ro("names", &PreparedCall::names);

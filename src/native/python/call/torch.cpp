@@ -41,7 +41,8 @@ void bind_torch(nb::module_& m)
         nb::arg("tensor"), "torch's current CUDA stream for the device of a tensor; 0 for CPU tensors.");
     m.def("set_torch_bridge_python_fallback", &set_torch_python_fallback, nb::arg("enabled"),
           "Reads torch tensors through Python attributes even where torch has a C interface.");
-    m.def("is_torch_bridge_using_fallback", &torch_uses_python_fallback);
+    m.def("is_torch_bridge_using_fallback", &torch_uses_python_fallback,
+          "Whether torch tensors are read through Python, as torch has no DLPack C exchange API.");
 }
 
 } // namespace spy

@@ -254,21 +254,26 @@ void bind_element(nb::module_& m)
     using C = BufferElementCursor;
     nb::class_<C>(m, "BufferElementCursor",
                   "An element of a BufferCursor or a part of it. Writes stay on the host until BufferCursor.apply().")
-        .def("is_valid", &C::is_valid)
+        .def("is_valid", &C::is_valid,
+             "Whether it stands at a value; find_field and find_element give cursors that do not.")
         .def("find_field", &C::find_field, nb::arg("name"), "Invalid cursor when there is none.")
         .def("find_element", &C::find_element, nb::arg("index"), "Invalid cursor when there is none.")
         .def(
-            "has_field", [](const C& c, std::string_view n) { return c.find_field(n).is_valid(); }, nb::arg("name"))
+            "has_field", [](const C& c, std::string_view n) { return c.find_field(n).is_valid(); }, nb::arg("name"),
+            "Whether there is a field of this name.")
         .def(
-            "has_element", [](const C& c, int64_t i) { return c.find_element(i).is_valid(); }, nb::arg("index"))
+            "has_element", [](const C& c, int64_t i) { return c.find_element(i).is_valid(); }, nb::arg("index"),
+            "Whether there is an element with this index.")
         .def(
             "reinterpret",
             [](const C& c, nb::handle layout) {
                 return c.reinterpret(layout_from_python(layout, "BufferElementCursor.reinterpret"));
             },
-            nb::arg("layout"))
+            nb::arg("layout"), "A cursor at the same bytes that sees them as another type layout.")
         .def("read", &read_element, "int, float, bool, spy vector or matrix, list, dict; pointers as int.")
-        .def("write", &write_element, nb::arg("value").none())
+        .def(
+            "write", &write_element, nb::arg("value").none(),
+            "Writes a number, vector, matrix, list, dict or array, as the type takes it. Errors name the field's path.")
         .def("set_data", &set_element_data, nb::arg("data"), "Copies the raw bytes of a contiguous array.")
         .def_prop_ro("_offset", &C::offset)
         .def_prop_ro("_type_layout", [](const C& c) { return c.layout(); })

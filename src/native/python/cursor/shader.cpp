@@ -131,7 +131,8 @@ void bind_shader_object(nb::module_& m)
 
 void bind_shader_offset(nb::module_& m)
 {
-    nb::class_<ShaderOffset>(m, "ShaderOffset")
+    nb::class_<ShaderOffset>(m, "ShaderOffset",
+                             "Where a cursor stands: byte offset, index of the binding range, index in its array.")
         .def_ro("uniform_offset", &ShaderOffset::uniform_offset)
         .def_ro("binding_range_index", &ShaderOffset::binding_range_index)
         .def_ro("binding_array_index", &ShaderOffset::binding_array_index)
@@ -151,17 +152,19 @@ void bind_shader_cursor(nb::module_& m)
                              "A typed place in a ShaderObject. Read `cursor.name`, `cursor[\"name\"]`, `cursor[i]` to "
                              "walk on, assign to them to write.")
         .def(nb::init<ref<ShaderObject>>(), nb::arg("shader_object"))
-        .def("is_valid", &ShaderCursor::is_valid)
+        .def("is_valid", &ShaderCursor::is_valid,
+             "Whether it stands at a parameter; find_field and find_element give cursors that do not.")
         .def("find_field", &ShaderCursor::find_field, nb::arg("name"), "Invalid cursor when there is none.")
         .def("find_element", &ShaderCursor::find_element, nb::arg("index"), "Invalid cursor when there is none.")
         .def(
             "has_field", [](const ShaderCursor& c, std::string_view n) { return c.find_field(n).is_valid(); },
-            nb::arg("name"))
+            nb::arg("name"), "Whether there is a field of this name.")
         .def(
             "has_element", [](const ShaderCursor& c, int64_t i) { return c.find_element(i).is_valid(); },
-            nb::arg("index"))
+            nb::arg("index"), "Whether there is an element with this index.")
         .def("find_field_index", &ShaderCursor::find_field_index, nb::arg("name"), "-1 when there is none.")
-        .def("get_field_by_index", &ShaderCursor::field_at, nb::arg("index"))
+        .def("get_field_by_index", &ShaderCursor::field_at, nb::arg("index"),
+             "The field with this index. IndexError beyond the last one.")
         .def("find_entry_point", &ShaderCursor::find_entry_point, nb::arg("index"), "The parameters of an entry point.")
         .def("dereference", &ShaderCursor::dereference, "Enters a constant buffer or parameter block.")
         .def(

@@ -74,11 +74,17 @@ public:
     HostBytes(const HostBytes&) = delete;
     HostBytes& operator=(const HostBytes&) = delete;
     std::span<const uint8_t> bytes() const { return {static_cast<const uint8_t*>(m_view.buf), size_t(m_view.len)}; }
+    /// Of the array's numbers, as a buffer keeps it (device/content.h).
+    ScalarType content() const { return m_content; }
 
 private:
     nb::object m_owner;
+    ScalarType m_content = ScalarType::none;
     Py_buffer m_view{};
 };
+
+/// Throws for texels whose numbers do not have the size of the format's.
+void check_texels(const TextureDesc& desc, const HostBytes& data, const char* call);
 
 /// A new NumPy array, filled by `fill(data, bytes)` without the GIL.
 nb::object make_array(const std::vector<uint64_t>& shape, const char* dtype,

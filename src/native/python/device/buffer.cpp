@@ -2,6 +2,8 @@
 #include "python/device/bindings.h"
 #include "core/python_names.h"
 
+#include "device/content.h"
+
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 
@@ -26,6 +28,17 @@ nb::object read_all(Buffer* buffer)
                                   : make_array({texels}, dtype, fill);
 }
 
+/// Where the buffer says what its elements are: a format, or their size.
+void check_format(const BufferDesc& desc, ScalarType content, const char* call)
+{
+    if (const std::string why = content_misfit(content, desc.format); !why.empty())
+        fail(ErrorKind::type, call, " 'data': ", why);
+    if (content != ScalarType::none && desc.struct_size && desc.struct_size < scalar_info(content).size)
+        fail(ErrorKind::type, call, " 'data': ",
+             content_misfit(content, uint32_t(desc.struct_size),
+                            cat("elements of ", desc.struct_size, " bytes (struct_size)")));
+}
+
 void write_all(Buffer* buffer, nb::handle data)
 {
     open_device(buffer);
@@ -33,8 +46,10 @@ void write_all(Buffer* buffer, nb::handle data)
     if (host.bytes().size() > buffer->desc().size)
         fail_value("copy_from_numpy: numpy array is larger than the buffer (", host.bytes().size(), " > ",
                    buffer->desc().size, ")");
+    check_format(buffer->desc(), host.content(), "copy_from_numpy");
     GilRelease release;
     write_buffer(buffer, 0, host.bytes().data(), host.bytes().size());
+    buffer->set_content(host.content());
 }
 
 /// The bytes of a buffer as an array of nanobind, which speaks DLPack. Shares memory.
@@ -136,7 +151,8 @@ void bind_buffer_contents(BufferClass& cls)
             nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
         .def("map", &map_buffer, nb::sig("def map(self) -> memoryview"),
              "The contents of upload or read-back memory; what is written reaches the buffer at unmap().")
-        .def("unmap", &unmap_buffer, nb::sig("def unmap(self) -> None"))
+        .def("unmap", &unmap_buffer, nb::sig("def unmap(self) -> None"),
+             "Ends map(): what was written to upload memory reaches the buffer. RuntimeError if it is not mapped.")
         .def(
             "mapped", [](nb::handle self) { return in_python::mapped.get()(self); },
             nb::sig("def mapped(self) -> contextlib.AbstractContextManager[memoryview]"),
@@ -193,6 +209,11 @@ void bind_buffer(nb::module_& m)
             nb::sig("def memory_usage(self) -> slangpy.device.MemoryUsage"), "Bytes held: `.device` and `.host`.");
     bind_buffer_contents(cls);
     bind_handles_of(cls);
+    m.def(
+        "_content_misfit",
+        [](int content, const TypeLayout* element) { return content_misfit(ScalarType(content), *element); },
+        nb::arg("content"), nb::arg("element"),
+        "Why elements cannot be what a buffer was filled with; empty if they can.");
 }
 
 ref<Buffer> create_buffer(Device* device, const PyBufferDesc& fields)
@@ -220,11 +241,18 @@ ref<Buffer> create_buffer(Device* device, const PyBufferDesc& fields)
         fail_runtime("Cannot write data to buffer with memory type 'read_back'. Write to a buffer of type "
                      "'device_local' or 'upload', and "
                      "copy that.");
+    if (data && layout && layout->element)
+        if (const std::string why = content_misfit(data->content(), *layout->element); !why.empty())
+            fail(ErrorKind::type, "create_buffer 'data': ", why);
+    if (data)
+        check_format(desc, data->content(), "create_buffer");
     desc.uninitialized = bool(data);
     GilRelease release;
     ref<Buffer> buffer = device->create_buffer(desc);
-    if (data)
+    if (data) {
         device->write_buffer(buffer.get(), 0, data->bytes().data(), desc.size);
+        buffer->set_content(data->content());
+    }
     return buffer;
 }
 

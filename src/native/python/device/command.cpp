@@ -116,24 +116,29 @@ void bind_pass(nb::module_& m)
             [](ComputePassEncoder& p, nb::handle groups) {
                 p.dispatch_compute(uints_from<3>(groups, "dispatch_compute 'group_count'", true));
             },
-            nb::arg("group_count"))
+            nb::arg("group_count"), "Counts groups. ValueError beyond the device's limit; a zero does nothing.")
         .def("dispatch_compute_indirect", &dispatch_indirect, nb::arg("arguments"),
              "Group counts (three uint32) are read from the buffer when the command runs.")
-        .def("write_timestamp", &ComputePassEncoder::write_timestamp, nb::arg("query_pool"), nb::arg("index"))
+        .def("write_timestamp", &ComputePassEncoder::write_timestamp, nb::arg("query_pool"), nb::arg("index"),
+             "Writes the time, when the work before it is done, to a query of the pool.")
         .def(
             "push_debug_group",
             [](ComputePassEncoder& p, std::string name, nb::object color) {
                 p.debug_marker(Marker::push, std::move(name), color_from(color));
             },
-            nb::arg("name"), nb::arg("color") = nb::none())
-        .def("pop_debug_group", [](ComputePassEncoder& p) { p.debug_marker(Marker::pop, "", {}); })
+            nb::arg("name"), nb::arg("color") = nb::none(),
+            "Opens a group of commands that debuggers show by name. `color`: red, green, blue from 0 to 1.")
+        .def(
+            "pop_debug_group", [](ComputePassEncoder& p) { p.debug_marker(Marker::pop, "", {}); },
+            "Closes the group opened last.")
         .def(
             "insert_debug_marker",
             [](ComputePassEncoder& p, std::string name, nb::object color) {
                 p.debug_marker(Marker::insert, std::move(name), color_from(color));
             },
-            nb::arg("name"), nb::arg("color") = nb::none())
-        .def("end", &ComputePassEncoder::end)
+            nb::arg("name"), nb::arg("color") = nb::none(),
+            "A mark that debuggers show by name. `color`: red, green, blue from 0 to 1.")
+        .def("end", &ComputePassEncoder::end, "Ends the pass; the encoder records again.")
         .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
         .def("__exit__", [](ComputePassEncoder& p, nb::args) { p.end(); });
 }
@@ -162,7 +167,8 @@ void execute_callback(CommandEncoder& encoder, nb::callable function)
 void bind_buffer_commands(EncoderClass& cls)
 {
     using E = CommandEncoder;
-    cls.def("begin_compute_pass", &E::begin_compute_pass)
+    cls.def("begin_compute_pass", &E::begin_compute_pass,
+            "A pass of dispatches, to be used in a `with` statement or ended by end().")
         .def(
             "copy_buffer",
             [](E& e, ref<Buffer> dst, Int64<"copy_buffer 'dst_offset'"> dst_offset, ref<Buffer> src,
@@ -174,7 +180,8 @@ void bind_buffer_commands(EncoderClass& cls)
             [](E& e, ref<Buffer> buffer, nb::object range) {
                 e.fill_buffer(buffer, 0, range_from(range, "clear_buffer 'range'"), "clear_buffer");
             },
-            nb::arg("buffer"), nb::arg("range") = nb::none())
+            nb::arg("buffer"), nb::arg("range") = nb::none(),
+            "Writes zeros. `range`: BufferRange, all by default; offset and size in bytes, the offset a multiple of 4.")
         .def(
             "fill_buffer",
             [](E& e, ref<Buffer> buffer, Int<"fill_buffer 'value'"> value, nb::object range) {
@@ -186,12 +193,15 @@ void bind_buffer_commands(EncoderClass& cls)
             [](E& e, ref<Buffer> buffer, Int64<"upload_buffer_data 'offset'"> offset, nb::handle data) {
                 HostBytes bytes(data, "upload_buffer_data");
                 e.upload_buffer_data(buffer, offset, bytes.bytes());
+                if (!offset)
+                    buffer->set_content(bytes.content());
             },
             nb::arg("buffer"), nb::arg("offset"), nb::arg("data"), "The data is copied at once.")
         .def(
             "write_timestamp",
             [](E& e, ref<QueryPool> pool, Int<"write_timestamp 'index'"> index) { e.write_timestamp(pool, index); },
-            nb::arg("query_pool"), nb::arg("index"))
+            nb::arg("query_pool"), nb::arg("index"),
+            "Writes the time, when the work before it is done, to a query of the pool.")
         .def(
             "resolve_query",
             [](E& e, ref<QueryPool> pool, Int<"resolve_query 'index'"> index, Int<"resolve_query 'count'"> count,
@@ -238,14 +248,17 @@ void bind_encoder_rest(EncoderClass& cls)
             [](E& e, std::string name, nb::object color) {
                 e.debug_marker(Marker::push, std::move(name), color_from(color));
             },
-            nb::arg("name"), nb::arg("color") = nb::none())
-        .def("pop_debug_group", [](E& e) { e.debug_marker(Marker::pop, "", {}); })
+            nb::arg("name"), nb::arg("color") = nb::none(),
+            "Opens a group of commands that debuggers show by name. `color`: red, green, blue from 0 to 1.")
+        .def(
+            "pop_debug_group", [](E& e) { e.debug_marker(Marker::pop, "", {}); }, "Closes the group opened last.")
         .def(
             "insert_debug_marker",
             [](E& e, std::string name, nb::object color) {
                 e.debug_marker(Marker::insert, std::move(name), color_from(color));
             },
-            nb::arg("name"), nb::arg("color") = nb::none())
+            nb::arg("name"), nb::arg("color") = nb::none(),
+            "A mark that debuggers show by name. `color`: red, green, blue from 0 to 1.")
         .def("execute_callback", &execute_callback, nb::arg("function"),
              "Calls function(NativeHandle) when the command is put on the API's list.")
         .def_prop_ro("queue", [](const E&) { return CommandQueueType::graphics; })

@@ -130,7 +130,8 @@ void bind_creation(DeviceClass& cls)
             check_open(&d);
             return d.create_sampler(Fields<SamplerDesc>::from_arguments(args, kwargs, "create_sampler"));
         },
-        nb::sig(Fields<SamplerDesc>::signature("create_sampler", "Sampler")));
+        nb::sig(Fields<SamplerDesc>::signature("create_sampler", "Sampler")),
+        "How textures are read: filters, addressing, levels of detail.");
     cls.def(
         "create_fence",
         [](Device& d, nb::args args, nb::kwargs kwargs) {
@@ -138,7 +139,8 @@ void bind_creation(DeviceClass& cls)
             const auto desc = Fields<FenceDesc>::from_arguments(args, kwargs, "create_fence");
             return create_fence(&d, desc.initial_value, desc.shared);
         },
-        nb::sig(Fields<FenceDesc>::signature("create_fence", "Fence")));
+        nb::sig(Fields<FenceDesc>::signature("create_fence", "Fence")),
+        "A counter that the device and the host raise and wait for.");
     cls.def(
         "create_query_pool",
         [](Device& d, nb::args args, nb::kwargs kwargs) {
@@ -151,14 +153,15 @@ void bind_creation(DeviceClass& cls)
                 fail_value("create_query_pool: 'count' must be at most ", most, ", got ", desc.count);
             return d.create_query_pool(desc.type, desc.count);
         },
-        nb::sig(Fields<QueryPoolDesc>::signature("create_query_pool", "QueryPool")));
+        nb::sig(Fields<QueryPoolDesc>::signature("create_query_pool", "QueryPool")),
+        "`count` queries, for write_timestamp.");
     cls.def(
         "create_command_encoder",
         [](ref<Device> d, CommandQueueType) {
             check_open(d.get());
             return ref<CommandEncoder>(new CommandEncoder(d));
         },
-        nb::arg("queue") = CommandQueueType::graphics);
+        nb::arg("queue") = CommandQueueType::graphics, "What commands are recorded with, for submit_command_buffer.");
 }
 
 void bind_state(DeviceClass& cls)
@@ -181,14 +184,14 @@ void bind_state(DeviceClass& cls)
                 const auto& all = d.info().capabilities;
                 return std::find(all.begin(), all.end(), name) != all.end();
             },
-            nb::arg("name"))
+            nb::arg("name"), "Whether the target supports a capability by Slang's name, as \"spirv_1_5\".")
         .def(
             "get_format_support",
             [](Device& d, Format format) {
                 check_open(&d);
                 return FormatSupport(d.format_support(format));
             },
-            nb::arg("format"))
+            nb::arg("format"), "What the device can do with a format, as flags.")
         .def_static("enumerate_adapters", &enumerate_adapters, nb::arg("type") = DeviceType::automatic,
                     "Adapters of a device type (of all types for automatic); empty when the API is missing.")
         .def("__repr__", [](const Device& d) {
@@ -200,7 +203,8 @@ void bind_state(DeviceClass& cls)
 /// Order of work, and other APIs.
 void bind_work(DeviceClass& cls)
 {
-    cls.def("report_heaps", open_call([](Device& d) { return d.heap_reports(); }))
+    cls.def("report_heaps", open_call([](Device& d) { return d.heap_reports(); }),
+            "Memory held from the driver and in use, in bytes.")
         .def_prop_ro(
             "native_handles", open_call([](Device& d) { return native_handles(d); }),
             "Three handles: Vulkan instance, physical device, device; CUDA device, context, none; D3D12 device first. "
@@ -220,25 +224,31 @@ void bind_work(DeviceClass& cls)
                 d.sync_stream_to({NativeHandleType::CUstream, stream});
             },
             nb::arg("cuda_stream") = 0, "The CUDA stream waits for the device's queue.")
-        .def("set_cuda_context_current",
-             [](Device& d) {
-                 check_open(&d);
-                 d.set_context_current();
-             })
         .def(
-            "wait",
+            "set_cuda_context_current",
             [](Device& d) {
                 check_open(&d);
-                wait_device(&d, d.last_submit_id());
+                d.set_context_current();
             },
-            "Until all work is done. Raises the fault of a kernel.")
+            "Makes the device's CUDA context the thread's. Does nothing on other devices.");
+}
+
+void bind_waits(DeviceClass& cls)
+{
+    cls.def(
+           "wait",
+           [](Device& d) {
+               check_open(&d);
+               wait_device(&d, d.last_submit_id());
+           },
+           "Until all work is done. Raises the fault of a kernel.")
         .def(
             "wait_for_idle",
             [](Device& d, CommandQueueType) {
                 check_open(&d);
                 wait_device(&d, d.last_submit_id());
             },
-            nb::arg("queue") = CommandQueueType::graphics)
+            nb::arg("queue") = CommandQueueType::graphics, "Waits until all submitted work is done.")
         .def(
             "is_submit_finished",
             [](Device& d, Int64<"is_submit_finished 'id'"> given) {
@@ -257,7 +267,7 @@ void bind_work(DeviceClass& cls)
                                d.last_submit_id());
                 wait_device(&d, id);
             },
-            nb::arg("id"));
+            nb::arg("id"), "Waits until a submission is done. ValueError for an id that was not given out.");
 }
 
 /// The null device: what was launched since the last call, as dicts.
@@ -418,6 +428,7 @@ void bind_device(nb::module_& m)
     bind_surface(m, cls);
     bind_state(cls);
     bind_work(cls);
+    bind_waits(cls);
     bind_private(cls);
     m.def(
         "_unsupported_feature_message",

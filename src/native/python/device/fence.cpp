@@ -93,7 +93,8 @@ void bind_query_pool(nb::module_& m)
                          p.count(), ")");
                 p.reset(index, uint32_t(n));
             },
-            nb::arg("index") = 0, nb::arg("count") = nb::none())
+            nb::arg("index") = 0, nb::arg("count") = nb::none(),
+            "Forgets results: of `count` queries from `index` on, or of all.")
         .def(
             "get_result", [](QueryPool& p, Int<"get_result 'index'"> index) { return query_ticks(&p, index, 1)[0]; },
             nb::arg("index"), "Ticks. Waits until the result is there.")
@@ -102,7 +103,8 @@ void bind_query_pool(nb::module_& m)
             [](QueryPool& p, Int<"get_results 'index'"> index, Int<"get_results 'count'"> count) {
                 return query_ticks(&p, index, count);
             },
-            nb::arg("index"), nb::arg("count"))
+            nb::arg("index"), nb::arg("count"),
+            "Ticks of `count` queries from `index` on; waits for them. IndexError outside of the pool.")
         .def(
             "get_timestamp_result",
             [](QueryPool& p, Int<"get_timestamp_result 'index'"> i) { return seconds(&p, query_ticks(&p, i, 1)[0]); },

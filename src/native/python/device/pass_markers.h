@@ -23,20 +23,24 @@ void bind_pass_markers(nb::class_<Pass, Object>& cls)
     cls.def(
            "write_timestamp",
            [](Pass& p, ref<QueryPool> pool, Int<"write_timestamp 'index'"> index) { p.write_timestamp(pool, index); },
-           nb::arg("query_pool"), nb::arg("index"))
+           nb::arg("query_pool"), nb::arg("index"),
+           "Writes the time, when the work before it is done, to a query of the pool.")
         .def(
             "push_debug_group",
             [](Pass& p, std::string name, nb::object color) {
                 p.debug_marker(Marker::push, std::move(name), marker_color(color));
             },
-            nb::arg("name"), nb::arg("color") = nb::none())
-        .def("pop_debug_group", [](Pass& p) { p.debug_marker(Marker::pop, "", {}); })
+            nb::arg("name"), nb::arg("color") = nb::none(),
+            "Opens a group of commands that debuggers show by name. `color`: red, green, blue from 0 to 1.")
+        .def(
+            "pop_debug_group", [](Pass& p) { p.debug_marker(Marker::pop, "", {}); }, "Closes the group opened last.")
         .def(
             "insert_debug_marker",
             [](Pass& p, std::string name, nb::object color) {
                 p.debug_marker(Marker::insert, std::move(name), marker_color(color));
             },
-            nb::arg("name"), nb::arg("color") = nb::none());
+            nb::arg("name"), nb::arg("color") = nb::none(),
+            "A mark that debuggers show by name. `color`: red, green, blue from 0 to 1.");
 }
 
 } // namespace spy

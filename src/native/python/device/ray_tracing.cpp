@@ -70,7 +70,7 @@ void bind_ray_pass_rest(RayPassClass& cls)
 {
     using P = RayTracingPassEncoder;
     bind_pass_markers(cls);
-    cls.def("end", &P::end)
+    cls.def("end", &P::end, "Ends the pass; the encoder records again.")
         .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
         .def("__exit__", [](P& p, nb::args) { p.end(); }, "Ends the pass.");
 }

@@ -47,7 +47,8 @@ void bind_draws(PassClass& cls)
     using P = RenderPassEncoder;
     cls.def(
            "draw", [](P& p, nb::args args, nb::kwargs kwargs) { p.draw(arguments_of(args, kwargs, "draw")); },
-           nb::sig(Fields<DrawArguments>::signature("draw", "None")))
+           nb::sig(Fields<DrawArguments>::signature("draw", "None")),
+           "Draws vertices with the bound pipeline and state. IndexError if a vertex buffer is too short.")
         .def(
             "draw_indexed",
             [](P& p, nb::args args, nb::kwargs kwargs) { p.draw_indexed(arguments_of(args, kwargs, "draw_indexed")); },
@@ -83,7 +84,8 @@ void bind_pass_rest(PassClass& cls)
 {
     using P = RenderPassEncoder;
     bind_pass_markers(cls);
-    cls.def("end", [](P& p) { p.end(); })
+    cls.def(
+           "end", [](P& p) { p.end(); }, "Ends the pass; the encoder records again.")
         .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
         .def(
             "__exit__", [](P& p, nb::handle error, nb::args) { p.end(!error.is_none()); }, nb::arg("error").none(),

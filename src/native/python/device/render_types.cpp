@@ -81,19 +81,24 @@ nb::object place_from(nb::handle value, const char* what)
 
 void bind_pipeline_enums(nb::module_& m)
 {
-    auto slot_class = nb::enum_<InputSlotClass>(m, "InputSlotClass", nb::is_arithmetic());
+    auto slot_class = nb::enum_<InputSlotClass>(m, "InputSlotClass", nb::is_arithmetic(),
+                                                "Whether a vertex stream moves on with each vertex or each instance.");
     number(slot_class, {"per_vertex", "per_instance"});
-    auto topology = nb::enum_<PrimitiveTopology>(m, "PrimitiveTopology", nb::is_arithmetic());
+    auto topology = nb::enum_<PrimitiveTopology>(m, "PrimitiveTopology", nb::is_arithmetic(),
+                                                 "What vertices are put together to.");
     number(topology, {"point_list", "line_list", "line_strip", "triangle_list", "triangle_strip", "patch_list"});
-    auto fill = nb::enum_<FillMode>(m, "FillMode", nb::is_arithmetic());
+    auto fill = nb::enum_<FillMode>(m, "FillMode", nb::is_arithmetic(),
+                                    "Whether triangles are filled or drawn as lines.");
     number(fill, {"solid", "wireframe"});
     auto cull = nb::enum_<CullMode>(m, "CullMode", nb::is_arithmetic(), "Which faces are left out.");
     number(cull, {"none", "front", "back"});
     auto front = nb::enum_<FrontFaceMode>(m, "FrontFaceMode", nb::is_arithmetic(), "Seen with y up.");
     number(front, {"counter_clockwise", "clockwise"});
-    auto blend_op = nb::enum_<BlendOp>(m, "BlendOp", nb::is_arithmetic());
+    auto blend_op = nb::enum_<BlendOp>(m, "BlendOp", nb::is_arithmetic(),
+                                       "How a colour and the one in the target are combined.");
     number(blend_op, {"add", "subtract", "reverse_subtract", "min", "max"});
-    auto factor = nb::enum_<BlendFactor>(m, "BlendFactor", nb::is_arithmetic());
+    auto factor = nb::enum_<BlendFactor>(m, "BlendFactor", nb::is_arithmetic(),
+                                         "What colours are multiplied by before they are combined.");
     number(factor,
            {"zero", "one", "src_color", "inv_src_color", "src_alpha", "inv_src_alpha", "dest_alpha", "inv_dest_alpha",
             "dest_color", "inv_dest_color", "src_alpha_saturate", "blend_color", "inv_blend_color",
@@ -106,7 +111,7 @@ void bind_pipeline_enums(nb::module_& m)
         .value("blue", RenderTargetWriteMask::blue)
         .value("alpha", RenderTargetWriteMask::alpha)
         .value("all", RenderTargetWriteMask::all);
-    auto stencil = nb::enum_<StencilOp>(m, "StencilOp", nb::is_arithmetic());
+    auto stencil = nb::enum_<StencilOp>(m, "StencilOp", nb::is_arithmetic(), "What becomes of a stencil value.");
     number(stencil,
            {"keep", "zero", "replace", "increment_saturate", "decrement_saturate", "invert", "increment_wrap",
             "decrement_wrap"});
@@ -325,7 +330,7 @@ void bind_places(nb::module_& m)
                  })
         .def_static(
             "from_size", [](float width, float height) { return Viewport{0.f, 0.f, width, height}; }, nb::arg("width"),
-            nb::arg("height"));
+            nb::arg("height"), "From the origin to width and height, in pixels.");
     using S = ScissorRect;
     bind_desc<S>(m, "ScissorRect", "Pixels that may be drawn; max is excluded.",
                  {
@@ -336,7 +341,7 @@ void bind_places(nb::module_& m)
                  })
         .def_static(
             "from_size", [](uint32_t width, uint32_t height) { return ScissorRect{0, 0, width, height}; },
-            nb::arg("width"), nb::arg("height"));
+            nb::arg("width"), nb::arg("height"), "From the origin to width and height, in pixels.");
 }
 
 void bind_state_descs(nb::module_& m)
@@ -381,7 +386,7 @@ void bind_state_descs(nb::module_& m)
 void bind_render_enums(nb::module_& m)
 {
     bind_pipeline_enums(m);
-    auto index = nb::enum_<IndexFormat>(m, "IndexFormat", nb::is_arithmetic());
+    auto index = nb::enum_<IndexFormat>(m, "IndexFormat", nb::is_arithmetic(), "Integers of index buffers.");
     number(index, {"uint16", "uint32"});
     auto load = nb::enum_<LoadOp>(m, "LoadOp", nb::is_arithmetic(), "What an attachment holds when a pass begins.");
     number(load, {"load", "clear", "dont_care"});

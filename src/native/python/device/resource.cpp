@@ -1,5 +1,6 @@
 // Texture, TextureView, Sampler.
 #include "python/device/bindings.h"
+#include "device/content.h"
 #include "python/integers.h"
 #include "core/python_names.h"
 
@@ -193,9 +194,10 @@ std::string texture_repr(const Texture& t)
 
 void bind_texture_methods(TextureClass& cls)
 {
-    cls.def("get_mip_width", mip_size_getter<&TextureDesc::width>(), nb::arg("mip") = 0)
-        .def("get_mip_height", mip_size_getter<&TextureDesc::height>(), nb::arg("mip") = 0)
-        .def("get_mip_depth", mip_size_getter<&TextureDesc::depth>(), nb::arg("mip") = 0)
+    cls.def("get_mip_width", mip_size_getter<&TextureDesc::width>(), nb::arg("mip") = 0, "Texels of a mip level.")
+        .def("get_mip_height", mip_size_getter<&TextureDesc::height>(), nb::arg("mip") = 0, "Texels of a mip level.")
+        .def("get_mip_depth", mip_size_getter<&TextureDesc::depth>(), nb::arg("mip") = 0,
+             "Texels of a mip level; 1 if not 3-D.")
         .def(
             "get_mip_size",
             [](const Texture& t, Int<"get_mip_size 'mip'"> mip) {
@@ -204,7 +206,7 @@ void bind_texture_methods(TextureClass& cls)
                 const uint32_t size[] = {l.width, l.height, l.depth};
                 return uints_to_python(size, 3);
             },
-            nb::arg("mip") = 0)
+            nb::arg("mip") = 0, "Width, height and depth of a mip level, in texels: `uint3`.")
         .def(
             "get_subresource_layout",
             [](const Texture& t, Int<"get_subresource_layout 'mip'"> mip,
@@ -229,7 +231,8 @@ void bind_texture_methods(TextureClass& cls)
                 "def save(self, path: str | os.PathLike[str], layer: int = 0, mip: int = 0, srgb: bool | None = None, "
                 "quality: int = -1) -> None"),
             "Writes one layer and mip as a picture; see slangpy.save_image.")
-        .def("create_view", &create_view, nb::sig(Fields<PyTextureViewDesc>::signature("create_view", "TextureView")))
+        .def("create_view", &create_view, nb::sig(Fields<PyTextureViewDesc>::signature("create_view", "TextureView")),
+             "A view of part of the texture: some layers and mips, or another format of the same texel size.")
         .def(
             "to_numpy", &read_layer, nb::arg("layer") = 0, nb::arg("mip") = 0,
             "One layer and mip: (w,), (h, w) or (d, h, w), plus a channel axis when there are several channels; packed "
@@ -277,6 +280,38 @@ void bind_texture_view(nb::module_& m)
 
 } // namespace
 
+namespace {
+
+/// The scalar of an array's dtype, or of the format of another buffer of Python; `none` for what is no plain number.
+ScalarType scalar_of(nb::handle value, nb::handle dtype, const char* function)
+{
+    char kind = 0;
+    int64_t size = 0;
+    if (!dtype.is_none() && nb::hasattr(dtype, "kind") && nb::hasattr(dtype, "itemsize")) {
+        if (!nb::cast<bool>(nb::getattr(dtype, "isnative", nb::bool_(true))))
+            fail_value(function, ": the array's dtype ", short_text(dtype),
+                       " has the other byte order; pass a.astype(a.dtype.newbyteorder('='))");
+        kind = nb::cast<std::string>(nb::str(dtype.attr("kind")))[0];
+        size = nb::cast<int64_t>(dtype.attr("itemsize")) / (kind == 'c' ? 2 : 1);
+        kind = kind == 'c' ? 'f' : kind;
+    } else if (dtype.is_none()) {
+        nb::object view = nb::steal(PyMemoryView_FromObject(value.ptr()));
+        if (!view.is_valid())
+            nb::raise_python_error();
+        const std::string format = nb::cast<std::string>(view.attr("format"));
+        size = nb::cast<int64_t>(view.attr("itemsize"));
+        if (format.size() == 1)
+            kind = strchr("efd", format[0]) ? 'f' : strchr("bhilqn", format[0]) ? 'i' : format[0] == '?' ? 'b' : 0;
+    }
+    if (kind == 'b')
+        return ScalarType::bool_;
+    return kind == 'f' || kind == 'i'
+        ? scalar_from_dlpack(kind == 'f' ? uint8_t(kDLFloat) : uint8_t(kDLInt), uint8_t(size * 8))
+        : ScalarType::none;
+}
+
+} // namespace
+
 HostBytes::HostBytes(nb::handle value, const char* function) : m_owner(nb::borrow(value))
 {
     if (!PyObject_CheckBuffer(value.ptr()))
@@ -286,6 +321,7 @@ HostBytes::HostBytes(nb::handle value, const char* function) : m_owner(nb::borro
     if (nb::cast<bool>(nb::getattr(dtype, "hasobject", nb::bool_(false))))
         fail(ErrorKind::type, function, ": the array holds Python objects (dtype ", short_text(dtype),
              "), which have no bytes for the device; convert it with astype() first");
+    m_content = content_of(scalar_of(value, dtype, function));
     if (PyObject_GetBuffer(value.ptr(), &m_view, PyBUF_ND) == 0)
         return;
     PyErr_Clear();
@@ -316,6 +352,13 @@ nb::object make_array(const std::vector<uint64_t>& shape, const char* dtype,
     return array;
 }
 
+void check_texels(const TextureDesc& desc, const HostBytes& data, const char* call)
+{
+    const std::string why = content_misfit(data.content(), desc.format);
+    if (!why.empty())
+        fail(ErrorKind::type, call, ": ", why);
+}
+
 /// The data that a texture is created with: any contiguous array of its bytes.
 void write_first_layer(Device* device, Texture* texture, nb::handle data)
 {
@@ -323,9 +366,13 @@ void write_first_layer(Device* device, Texture* texture, nb::handle data)
     const uint64_t expected = subresource_layout(texture->desc(), 0).size_in_bytes;
     if (host.bytes().size() != expected) {
         const auto [shape, dtype] = array_form(texture->desc(), 0);
-        fail_value("create_texture 'data': got ", host.bytes().size(), " bytes, expected ", expected,
+        const nb::object given_shape = nb::getattr(data, "shape", nb::none());
+        const nb::object given_dtype = nb::getattr(data, "dtype", nb::none());
+        fail_value("create_texture 'data': got ", host.bytes().size(), " bytes (shape ", short_text(given_shape),
+                   ", dtype ", short_text(given_dtype), "), expected ", expected,
                    " for the first layer and mip, as of an array of shape ", shape_text(shape), " and dtype ", dtype);
     }
+    check_texels(texture->desc(), host, "create_texture 'data'");
     GilRelease release;
     device->write_texture(texture, 0, 0, host.bytes().data());
 }

@@ -82,6 +82,7 @@ void upload_list(CommandEncoder& encoder, ref<Texture> texture, Offset3 offset, 
                    " layers x ", range.mip_count, " mips = ", expected);
     for (size_t i = 0; i < expected; ++i) {
         HostBytes bytes(items[i], "upload_texture_data");
+        check_texels(texture->desc(), bytes, "upload_texture_data");
         encoder.upload_texture_data(
             {texture, uint32_t(range.layer + i / range.mip_count), uint32_t(range.mip + i % range.mip_count), offset},
             extent_from(extent, "upload_texture_data 'extent'"), bytes.bytes());
@@ -113,6 +114,7 @@ void bind_texture_uploads(EncoderClass& cls)
         [](E& e, ref<Texture> texture, Int<"upload_texture_data 'layer'"> layer, Int<"upload_texture_data 'mip'"> mip,
            nb::handle data) {
             HostBytes bytes(data, "upload_texture_data");
+            check_texels(texture->desc(), bytes, "upload_texture_data");
             e.upload_texture_data({texture, layer, mip, {}}, {}, bytes.bytes());
         },
         nb::arg("texture"), nb::arg("layer"), nb::arg("mip"), nb::arg("data"),
@@ -214,7 +216,8 @@ void bind_texture_commands(EncoderClass& cls)
                 extent_from(extent, "copy_texture_to_buffer 'extent'"));
         },
         nb::arg("dst"), nb::arg("dst_offset"), nb::arg("dst_size"), nb::arg("dst_row_pitch"), nb::arg("src"),
-        nb::arg("src_layer"), nb::arg("src_mip"), nb::arg("src_offset") = 0, nb::arg("extent") = -1);
+        nb::arg("src_layer"), nb::arg("src_mip"), nb::arg("src_offset") = 0, nb::arg("extent") = -1,
+        "Copies a box of texels to rows, `dst_row_pitch` bytes apart. `extent` -1: as much as fits.");
     cls.def(
         "copy_buffer_to_texture",
         [](E& e, ref<Texture> dst, Int<"copy_buffer_to_texture 'dst_layer'"> dst_layer,
@@ -226,7 +229,8 @@ void bind_texture_commands(EncoderClass& cls)
                 src_offset, src_size, src_row_pitch, extent_from(extent, "copy_buffer_to_texture 'extent'"));
         },
         nb::arg("dst"), nb::arg("dst_layer"), nb::arg("dst_mip"), nb::arg("dst_offset"), nb::arg("src"),
-        nb::arg("src_offset"), nb::arg("src_size"), nb::arg("src_row_pitch"), nb::arg("extent") = -1);
+        nb::arg("src_offset"), nb::arg("src_size"), nb::arg("src_row_pitch"), nb::arg("extent") = -1,
+        "Copies rows, `src_row_pitch` bytes apart, to a box of texels. `extent` -1: as much as fits.");
     bind_tensor_copies(cls);
     bind_texture_uploads(cls);
     bind_texture_clears(cls);

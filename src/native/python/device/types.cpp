@@ -150,7 +150,8 @@ void bind_general_enums(nb::module_& m)
     values(device_type, {"automatic", "d3d12", "vulkan", "metal", "cpu", "cuda", "wgpu", "null"});
     auto memory_type = nb::enum_<MemoryType>(m, "MemoryType", nb::is_arithmetic(), "Where a resource's memory lies.");
     values(memory_type, {"device_local", "upload", "read_back"});
-    auto queue_type = nb::enum_<CommandQueueType>(m, "CommandQueueType", nb::is_arithmetic());
+    auto queue_type = nb::enum_<CommandQueueType>(m, "CommandQueueType", nb::is_arithmetic(),
+                                                  "Queues of a device; there is one.");
     values(queue_type, {"graphics"});
     auto state = nb::enum_<ResourceState>(m, "ResourceState", nb::is_arithmetic(),
                                           "How a resource is about to be used.");
@@ -181,9 +182,9 @@ void bind_general_enums(nb::module_& m)
           {"vertex_buffer", "index_buffer", "constant_buffer", "shader_resource", "unordered_access",
            "indirect_argument", "copy_source", "copy_destination", "acceleration_structure",
            "acceleration_structure_build_input", "shader_table", "shared"});
-    auto log_level = nb::enum_<LogLevel>(m, "LogLevel", nb::is_arithmetic());
+    auto log_level = nb::enum_<LogLevel>(m, "LogLevel", nb::is_arithmetic(), "Severities of messages.");
     values(log_level, {"none", "debug", "info", "warn", "error", "fatal"});
-    auto query = nb::enum_<QueryType>(m, "QueryType", nb::is_arithmetic());
+    auto query = nb::enum_<QueryType>(m, "QueryType", nb::is_arithmetic(), "What a query pool holds.");
     values(query, {"timestamp", "acceleration_structure_compacted_size", "acceleration_structure_current_size"});
     auto feature = nb::enum_<Feature>(m, "Feature", nb::is_arithmetic(), "What a device may be able to do.");
     uint32_t number = 0;
@@ -193,7 +194,7 @@ void bind_general_enums(nb::module_& m)
 
 void bind_texture_enums(nb::module_& m)
 {
-    auto type = nb::enum_<TextureType>(m, "TextureType", nb::is_arithmetic());
+    auto type = nb::enum_<TextureType>(m, "TextureType", nb::is_arithmetic(), "Dimensions of textures.");
     values(type,
            {"texture_1d", "texture_1d_array", "texture_2d", "texture_2d_array", "texture_2d_ms", "texture_2d_ms_array",
             "texture_3d", "texture_cube", "texture_cube_array"});
@@ -202,28 +203,36 @@ void bind_texture_enums(nb::module_& m)
     flags(usage,
           {"shader_resource", "unordered_access", "render_target", "depth_stencil", "present", "copy_source",
            "copy_destination", "resolve_source", "resolve_destination", "typeless", "shared"});
-    auto aspect = nb::enum_<TextureAspect>(m, "TextureAspect", nb::is_arithmetic());
+    auto aspect = nb::enum_<TextureAspect>(
+        m, "TextureAspect", nb::is_arithmetic(),
+        "Which part of a texture a view shows: all, colour, depth, stencil, a plane.");
     values(aspect, {"all", "depth_only", "stencil_only"});
-    auto filter = nb::enum_<TextureFilteringMode>(m, "TextureFilteringMode", nb::is_arithmetic());
+    auto filter = nb::enum_<TextureFilteringMode>(m, "TextureFilteringMode", nb::is_arithmetic(),
+                                                  "How a sampler reads between texels.");
     values(filter, {"point", "linear"});
-    auto addressing = nb::enum_<TextureAddressingMode>(m, "TextureAddressingMode", nb::is_arithmetic());
+    auto addressing = nb::enum_<TextureAddressingMode>(m, "TextureAddressingMode", nb::is_arithmetic(),
+                                                       "What a sampler reads outside of a texture.");
     values(addressing, {"wrap", "clamp_to_edge", "clamp_to_border", "mirror_repeat", "mirror_once"});
-    auto reduction = nb::enum_<TextureReductionOp>(m, "TextureReductionOp", nb::is_arithmetic());
+    auto reduction = nb::enum_<TextureReductionOp>(m, "TextureReductionOp", nb::is_arithmetic(),
+                                                   "What a sampler makes of the texels it reads.");
     values(reduction, {"average", "comparison", "minimum", "maximum"});
-    auto comparison = nb::enum_<ComparisonFunc>(m, "ComparisonFunc", nb::is_arithmetic());
+    auto comparison = nb::enum_<ComparisonFunc>(m, "ComparisonFunc", nb::is_arithmetic(),
+                                                "Comparisons of depth, stencil and samplers.");
     values(comparison, {"never", "less", "equal", "less_equal", "greater", "not_equal", "greater_equal", "always"});
     m.attr("ALL_MIPS") = all_mips;
     m.attr("ALL_LAYERS") = all_layers;
 }
+
+void bind_format_info(nb::module_& m);
 
 void bind_formats(nb::module_& m)
 {
     auto format = nb::enum_<Format>(m, "Format", nb::is_arithmetic(), "Texel formats.");
     for (uint32_t i = 0; i < uint32_t(Format::count_); ++i)
         format.value(format_info(Format(i)).name.data(), Format(i));
-    auto type = nb::enum_<FormatType>(m, "FormatType", nb::is_arithmetic());
+    auto type = nb::enum_<FormatType>(m, "FormatType", nb::is_arithmetic(), "What the channels of a format are.");
     values(type, {"unknown", "float", "unorm", "unorm_srgb", "snorm", "uint", "sint"});
-    nb::enum_<FormatChannels>(m, "FormatChannels", nb::is_arithmetic(), nb::is_flag())
+    nb::enum_<FormatChannels>(m, "FormatChannels", nb::is_arithmetic(), nb::is_flag(), "Channels of a format; flags.")
         .value("none", FormatChannels::none)
         .value("r", FormatChannels::r)
         .value("g", FormatChannels::g)
@@ -237,7 +246,12 @@ void bind_formats(nb::module_& m)
     flags(support,
           {"buffer", "vertex_buffer", "index_buffer", "texture", "render_target", "depth_stencil", "blendable",
            "resolvable", "shader_load", "shader_sample", "shader_uav_load", "shader_uav_store", "shader_atomic",
-           "copy_source", "copy_destination"});
+           "copy_source", "copy_destination", "multisampling"});
+    bind_format_info(m);
+}
+
+void bind_format_info(nb::module_& m)
+{
     nb::class_<FormatInfo>(m, "FormatInfo", "Properties of a texel format.")
         .def_ro("format", &FormatInfo::format)
         .def_prop_ro("name", [](const FormatInfo& f) { return std::string(f.name); })
@@ -260,20 +274,25 @@ void bind_formats(nb::module_& m)
             "Bits of each of the four channels; of block formats those of a block, in the first place.")
         .def_ro("dxgi_format", &FormatInfo::dxgi_format)
         .def_ro("vk_format", &FormatInfo::vk_format)
-        .def("is_depth_stencil", &FormatInfo::is_depth_stencil)
-        .def("is_float_format", &FormatInfo::is_float_format)
-        .def("is_integer_format", &FormatInfo::is_integer_format)
-        .def("is_normalized_format", &FormatInfo::is_normalized_format)
-        .def("is_srgb_format", &FormatInfo::is_srgb_format)
-        .def("get_channels", &FormatInfo::channels)
+        .def("is_depth_stencil", &FormatInfo::is_depth_stencil, "Whether it has depth or stencil.")
+        .def("is_float_format", &FormatInfo::is_float_format, "Whether its channels are floats.")
+        .def("is_integer_format", &FormatInfo::is_integer_format,
+             "Whether its channels are integers that shaders see as such.")
+        .def("is_normalized_format", &FormatInfo::is_normalized_format,
+             "Whether its channels are integers that shaders see as 0 to 1, or -1 to 1.")
+        .def("is_srgb_format", &FormatInfo::is_srgb_format,
+             "Whether its colours are sRGB, which shaders see as linear.")
+        .def("get_channels", &FormatInfo::channels, "Its channels as flags.")
         .def("get_channel_bits", &FormatInfo::channel_bits, nb::arg("channels"), "Sum over the channels named.")
-        .def("has_equal_channel_bits", &FormatInfo::has_equal_channel_bits)
+        .def("has_equal_channel_bits", &FormatInfo::has_equal_channel_bits, "Whether all channels have as many bits.")
         .def("__repr__", [](const FormatInfo& f) {
             return cat("FormatInfo(\n  format = ", f.name, ",\n  bytes_per_block = ", f.bytes_per_block,
                        ",\n  channel_count = ", f.channel_count, ",\n  block = ", f.block_width, " x ", f.block_height,
                        ",\n  dxgi_format = ", f.dxgi_format, ",\n  vk_format = ", f.vk_format, ",\n)");
         });
-    m.def("get_format_info", [](Format f) { return format_info(f); }, nb::arg("format"));
+    m.def(
+        "get_format_info", [](Format f) { return format_info(f); }, nb::arg("format"),
+        "Properties of a format. ValueError for numbers outside of the enum.");
 }
 
 void bind_handles(nb::module_& m)

@@ -10,7 +10,7 @@ namespace {
 void bind_type_enums(nb::module_& m)
 {
     if (!is_bound<TypeKind>())
-        nb::enum_<TypeKind>(m, "TypeKind")
+        nb::enum_<TypeKind>(m, "TypeKind", "Kinds of types.")
             .value("none", TypeKind::none)
             .value("struct", TypeKind::struct_)
             .value("array", TypeKind::array)
@@ -33,7 +33,7 @@ void bind_type_enums(nb::module_& m)
             .value("enum", TypeKind::enum_)
             .value("descriptor_handle", TypeKind::descriptor_handle);
     if (!is_bound<ScalarType>())
-        nb::enum_<ScalarType>(m, "ScalarType")
+        nb::enum_<ScalarType>(m, "ScalarType", "Scalar types.")
             .value("none", ScalarType::none)
             .value("void", ScalarType::void_)
             .value("bool", ScalarType::bool_)
@@ -73,7 +73,7 @@ void bind_scalar_table(nb::module_& m)
 void bind_resource_enums(nb::module_& m)
 {
     if (!is_bound<ResourceShape>())
-        nb::enum_<ResourceShape>(m, "ResourceShape")
+        nb::enum_<ResourceShape>(m, "ResourceShape", "Shapes of textures and buffers.")
             .value("none", ResourceShape::none)
             .value("texture_1d", ResourceShape::texture_1d)
             .value("texture_2d", ResourceShape::texture_2d)
@@ -91,7 +91,7 @@ void bind_resource_enums(nb::module_& m)
             .value("texture_2d_multisample", ResourceShape::texture_2d_multisample)
             .value("texture_2d_multisample_array", ResourceShape::texture_2d_multisample_array);
     if (!is_bound<ResourceAccess>())
-        nb::enum_<ResourceAccess>(m, "ResourceAccess")
+        nb::enum_<ResourceAccess>(m, "ResourceAccess", "How a kernel may use a resource.")
             .value("none", ResourceAccess::none)
             .value("read", ResourceAccess::read)
             .value("read_write", ResourceAccess::read_write)
@@ -203,13 +203,16 @@ void bind_type_layout(nb::module_& m)
         .def_ro("resource_shape", &TypeLayout::resource_shape)
         .def_ro("resource_access", &TypeLayout::resource_access)
         .def_prop_ro("fields", [](const TypeLayout& self) { return to_dicts(self.fields); })
-        .def("serialize",
-             [](const TypeLayout& self) {
-                 const std::string bytes = serialize(self);
-                 return nb::bytes(bytes.data(), bytes.size());
-             })
-        .def_static("deserialize",
-                    [](nb::bytes bytes) { return deserialize_type_layout({bytes.c_str(), bytes.size()}); });
+        .def(
+            "serialize",
+            [](const TypeLayout& self) {
+                const std::string bytes = serialize(self);
+                return nb::bytes(bytes.data(), bytes.size());
+            },
+            "As bytes, which `deserialize` takes.")
+        .def_static(
+            "deserialize", [](nb::bytes bytes) { return deserialize_type_layout({bytes.c_str(), bytes.size()}); },
+            "From the bytes of `serialize`. ValueError for others.");
 }
 
 void bind_program_layout(nb::module_& m)
@@ -233,13 +236,16 @@ void bind_program_layout(nb::module_& m)
                      [](const ProgramLayout& self) {
                          return nb::make_tuple(self.group_size[0], self.group_size[1], self.group_size[2]);
                      })
-        .def("serialize",
-             [](const ProgramLayout& self) {
-                 const std::string bytes = serialize(self);
-                 return nb::bytes(bytes.data(), bytes.size());
-             })
-        .def_static("deserialize",
-                    [](nb::bytes bytes) { return deserialize_program_layout({bytes.c_str(), bytes.size()}); });
+        .def(
+            "serialize",
+            [](const ProgramLayout& self) {
+                const std::string bytes = serialize(self);
+                return nb::bytes(bytes.data(), bytes.size());
+            },
+            "As bytes, which `deserialize` takes.")
+        .def_static(
+            "deserialize", [](nb::bytes bytes) { return deserialize_program_layout({bytes.c_str(), bytes.size()}); },
+            "From the bytes of `serialize`. ValueError for others.");
 }
 
 } // namespace

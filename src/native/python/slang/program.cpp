@@ -81,12 +81,14 @@ void bind_module_content(ModuleClass& cls)
                 return imported_modules(*self.data);
             },
             "Names of the modules it imports, directly or not.")
-        .def("serialize",
-             [](const SlangModule& self) {
-                 const std::string bytes = compile(self.session, "serializing",
-                                                   [&] { return self.session->serialize(self.data); });
-                 return nb::bytes(bytes.data(), bytes.size());
-             })
+        .def(
+            "serialize",
+            [](const SlangModule& self) {
+                const std::string bytes = compile(self.session, "serializing",
+                                                  [&] { return self.session->serialize(self.data); });
+                return nb::bytes(bytes.data(), bytes.size());
+            },
+            "The module in Slang's serialised form, as bytes.")
         .def("__repr__", [](const SlangModule& self) {
             return cat("SlangModule(\n  name = \"", self.data->name, "\",\n  path = \"", self.data->path, "\"\n)");
         });
@@ -131,7 +133,9 @@ void bind_module_class(nb::module_& m)
             [](const SlangModule& self, const std::string& name, nb::handle conformances) {
                 return make_entry_point(self.session, {self.data, name, {}, {}, parse_conformances(conformances), {}});
             },
-            nb::arg("name"), nb::arg("type_conformances") = nb::none());
+            nb::arg("name"), nb::arg("type_conformances") = nb::none(),
+            "The entry point of this name. `type_conformances`: TypeConformance or tuples (interface, type[, id]). "
+            "SlangCompileError if there is none.");
     bind_module_content(cls);
 }
 
@@ -187,7 +191,9 @@ void bind_entry_point_class(nb::module_& m)
                                          parse_arguments(arguments), self.data->conformances, {}};
                 return make_entry_point(self.session, std::move(recipe));
             },
-            nb::arg("specialization_args"))
+            nb::arg("specialization_args"),
+            "The entry point with types or values for its generic parameters: a list of SpecializationArg. "
+            "SlangCompileError for a type that is not found.")
         .def("__repr__", [layout](const SlangEntryPoint& self) {
             return cat("SlangEntryPoint(\n  name = \"", self.data->name, "\",\n  stage = ", layout(self)->stage(),
                        "\n)");

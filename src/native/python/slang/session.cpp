@@ -196,17 +196,21 @@ void bind_session_loading(SessionClass& session)
             nb::arg("name"), nb::arg("path"), nb::arg("blob"), "Loads what SlangModule.serialize() gave.")
         .def("_load_module_from_file", load_module_from_file, nb::arg("name"), nb::arg("path"), nb::arg("file"),
              nb::arg("begin"), "load_module_from_blob of what a file has from a place on, which Python does not hold.")
-        .def("compose_modules", compose, nb::arg("name"), nb::arg("modules"), nb::arg("type_conformances") = nb::none())
+        .def("compose_modules", compose, nb::arg("name"), nb::arg("modules"), nb::arg("type_conformances") = nb::none(),
+             "One module that is seen as all of them: entry points, types and functions. All must be of this session.")
         .def("link", link, nb::arg("modules"), nb::arg("entry_points"), nb::arg("type_conformances") = nb::none(),
-             nb::arg("link_options") = nb::none())
+             nb::arg("link_options") = nb::none(),
+             "The program of modules and entry points. SlangCompileError if they do not fit.")
         .def(
             "link_program",
             [](ref<Session> self, nb::sequence modules, nb::sequence entry_points, nb::handle options) {
                 return link(self, modules, entry_points, nb::none(), options);
             },
-            nb::arg("modules"), nb::arg("entry_points"), nb::arg("link_options") = nb::none())
+            nb::arg("modules"), nb::arg("entry_points"), nb::arg("link_options") = nb::none(),
+            "The program of modules and entry points. SlangCompileError if they do not fit.")
         .def("load_program", load_program, nb::arg("module_name"), nb::arg("entry_point_names"),
-             nb::arg("additional_source") = nb::none(), nb::arg("link_options") = nb::none())
+             nb::arg("additional_source") = nb::none(), nb::arg("link_options") = nb::none(),
+             "Loads a module by name, with `additional_source` appended to it, and links entry points of it.")
         .def(
             "load_source",
             [](ref<Session> self, const std::string& name) {

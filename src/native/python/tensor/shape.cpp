@@ -94,9 +94,10 @@ void bind_shape(nb::module_& m)
         .def_prop_ro("concrete", &Shape::concrete)
         .def(
             "as_tuple", [](const Shape& self) { return nb::tuple(to_list(self)); },
-            nb::sig("def as_tuple(self) -> tuple[int, ...]"))
-        .def("as_list", &to_list, nb::sig("def as_list(self) -> list[int]"))
-        .def("calc_contiguous_strides", &Shape::contiguous_strides)
+            nb::sig("def as_tuple(self) -> tuple[int, ...]"), "The sizes as a tuple.")
+        .def("as_list", &to_list, nb::sig("def as_list(self) -> list[int]"), "The sizes as a list.")
+        .def("calc_contiguous_strides", &Shape::contiguous_strides,
+             "The strides, in elements, of a row-major tensor of this shape.")
         .def("__len__", &Shape::size)
         .def("__getitem__", &shape_item)
         .def("__getitem__",

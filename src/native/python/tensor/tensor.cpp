@@ -1,6 +1,8 @@
 // The native half of slangpy.Tensor: what signatures and argument writers read, and cheap views.
 #include "python/tensor/bindings.h"
 
+#include "device/content.h"
+
 #include <nanobind/stl/string.h>
 
 namespace spy {
@@ -80,6 +82,8 @@ void fill(TensorBase* self, nb::handle storage, nb::handle layout, nb::object dt
     if (!self->storage || !self->layout)
         fail(ErrorKind::type, "Tensor: 'storage' must be a Buffer and its dtype must have a layout, got None");
     check_element(*self->layout);
+    if (const std::string why = content_misfit(self->storage->content(), *self->layout); !why.empty()) [[unlikely]]
+        fail(ErrorKind::type, "Tensor 'storage': ", why);
     self->dtype = std::move(dtype);
     self->shape = shape_from(shape);
     if (!self->shape.valid())

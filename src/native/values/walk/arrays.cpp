@@ -206,6 +206,7 @@ nb::object walk_buffer(Walk& w, PyObject* value)
     writable &= !w.in_packed;
     w.put('B');
     w.put(writable ? 'w' : readable ? 'r' : '-');
+    w.put(char('0' + int(buffer->content())));
     Leaf& leaf = w.add_leaf(ValueKind::buffer, value);
     leaf.flags = writable ? value_flag::writable : 0;
     leaf.address = buffer->device_address();
@@ -214,6 +215,7 @@ nb::object walk_buffer(Walk& w, PyObject* value)
     nb::dict details;
     details["readable"] = readable;
     details["writable"] = writable;
+    details["content"] = int(buffer->content());
     return w.described(value, ValueKind::buffer, details, w.last_leaf());
 }
 
