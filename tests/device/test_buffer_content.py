@@ -88,6 +88,7 @@ WRONG: dict[str, tuple[Call, type[Exception], tuple[str, ...]]] = {
     "float64 for float": (lambda s: s.module.first(s.buffer(X)), spy.ResolveException, ("contents::first", "b: Buffer", "its elements are float", *FLOATS)),
     "float64 for a struct": (lambda s: s.module.first_of_struct(s.buffer(X)), spy.ResolveException, ("its elements are S, of float", *FLOATS)),
     "int64 for int": (lambda s: s.module.whole(s.buffer(np.arange(4))), spy.ResolveException, ("numbers of int64", "elements are int", "data.astype(np.int32)")),
+    "int64 for uint": (lambda s: s.module.bits(s.buffer(np.arange(4))), spy.ResolveException, ("numbers of int64", "elements are uint")),
     "half for float": (lambda s: s.module.first(s.buffer(X.astype("f2"))), spy.ResolveException, ("numbers of float16 (2 bytes each)", "data.astype(np.float32)")),
     "doubles of Python": (lambda s: s.module.first(s.buffer(array.array("d", X))), spy.ResolveException, FLOATS),
     "written later": (lambda s: s.module.first(_copied_from_numpy(s)), spy.ResolveException, FLOATS),
@@ -121,6 +122,9 @@ def test_taken(s: Subject) -> None:
     single = X.astype(np.float32)
     assert s.module.first(s.buffer(single)) == 1.5 and s.copied(s.buffer(single)) == 1.5
     assert s.module.bits(s.buffer(single)) == 0x3FC00000  # same size: bits
+    assert s.module.bits(s.buffer(np.array([1, 2], "f2"))) == 0x40003C00  # unsigned integers unpack smaller numbers
+    assert s.module.bits(s.buffer(np.array([1, 2, 3, 4], "i1"))) == 0x04030201
+    assert s.module.bits(s.buffer(np.array([1.0]))) == 0
     assert s.module.first(s.buffer(single.view(np.uint8))) == 1.5
     assert s.module.first(s.buffer(single.view(np.uint64))) == 1.5
     record = np.zeros(1, [("v", "f4", 3), ("id", "i4")])

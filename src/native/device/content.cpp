@@ -11,10 +11,17 @@ namespace {
 
 /// The first scalar in an element, for messages; `none` where anything may be.
 struct Search {
-    uint32_t bytes;                      ///< of the scalars that the buffer was filled with
+    ScalarType content;                  ///< what the buffer was filled with
     ScalarType first = ScalarType::none; ///< in the element
     bool fits = false;                   ///< one of the element's scalars has that size
 };
+
+/// Whether unsigned integers may be read to unpack others from their bits: floats, or smaller integers.
+bool is_packed(ScalarType content, ScalarType reader)
+{
+    const ScalarInfo &is = scalar_info(content), &read = scalar_info(reader);
+    return !read.is_float && !read.is_signed && reader != ScalarType::bool_ && (is.is_float || is.size < read.size);
+}
 
 void visit(const TypeLayout& type, Search& search)
 {
@@ -27,7 +34,8 @@ void visit(const TypeLayout& type, Search& search)
         const uint64_t bytes = is_bool ? type.size / count : scalar_info(type.scalar).size;
         if (search.first == ScalarType::none)
             search.first = type.scalar;
-        search.fits = search.fits || bytes == search.bytes;
+        search.fits = search.fits || bytes == scalar_info(search.content).size ||
+            is_packed(search.content, type.scalar);
     } else if (type.kind == TypeKind::struct_ && !type.fields.empty()) {
         for (const FieldLayout& field : type.fields)
             if (field.type)
@@ -63,7 +71,7 @@ std::string content_misfit(ScalarType content, const TypeLayout& element)
 {
     if (content == ScalarType::none)
         return {};
-    Search search{scalar_info(content).size};
+    Search search{content};
     visit(element, search);
     if (search.fits)
         return {};
