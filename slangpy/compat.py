@@ -79,8 +79,6 @@ PATHS: dict[str, dict[str, str]] = {
 """Paths that programs and pickles name, where no module stands: where the names that they have lie (`old=new` where a name
 changed, too)."""
 
-_COOPERATIVE = "use float or half matrices in plain Slang code"
-
 CLASSES: dict[str, str] = {
     **dict.fromkeys(("IndirectDrawArguments", "IndirectDrawIndexedArguments"), "write the numbers as uint32 into a buffer"),
     **dict.fromkeys(
@@ -90,7 +88,6 @@ CLASSES: dict[str, str] = {
         ),
         "give their boxes (AccelerationStructureBuildInputProceduralPrimitives) and intersect in the shader",
     ),
-    **dict.fromkeys(("CoopVecMatrixLayout", "CoopVecMatrixDesc"), _COOPERATIVE),
     "AppWindowDesc": "pass its fields to AppWindow",
     **dict.fromkeys(
         ("ComputePipelineDesc", "ComputeKernelDesc"), "pass its fields to create_compute_pipeline or create_compute_kernel"
@@ -104,13 +101,6 @@ MODULES: dict[str, str] = {
 
 METHODS: dict[str, dict[str, str]] = {
     "Device": {
-        **dict.fromkeys(
-            (
-                "get_coop_vec_matrix_size", "create_coop_vec_matrix_desc", "convert_coop_vec_matrix",
-                "convert_coop_vec_matrices",
-            ),
-            _COOPERATIVE,
-        ),
         "set_print_enabled": "open the device with enable_print=True, or without",
         "get_timestamp_calibration": "compare timestamps of one query pool",
     },
@@ -119,7 +109,6 @@ METHODS: dict[str, dict[str, str]] = {
             ("serialize_acceleration_structure", "deserialize_acceleration_structure"),
             "build the structure anew in the process that uses it",
         ),
-        **dict.fromkeys(("convert_coop_vec_matrix", "convert_coop_vec_matrices"), _COOPERATIVE),
     },
 }  # fmt: skip
 

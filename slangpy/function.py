@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import operator
-import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from .inspection import (
     signature_of,
 )
 from .plan.constants import merged_constants
+from .plan.map_entries import holds_only_dims, plain_entry
 from .plan.records import Options
 from .plan.resolve.constructors import FieldParameter, OfSpecialized, Overloads
 from .plan.resolve.target import MemberWise, Target
@@ -108,28 +108,7 @@ class FunctionCore:
         return Target(layout, self.name, reflection, struct, False, module)
 
 
-def _plain_map_entry(entry: Any, depth: int = 0) -> Any:
-    """A map entry as part of a key: ('dims', ...), ('type', name), ('dict', ...) or None."""
-    if entry is None:
-        return None
-    if isinstance(entry, (tuple, _native.Shape)):
-        dims = tuple(entry)
-        if not all(isinstance(i, int) for i in dims):
-            raise ValueError(f"Invalid explicit type {entry!r}: a map tuple holds call dimensions (ints)")
-        return ("dims", dims)
-    if isinstance(entry, str):
-        return ("type", entry)
-    if isinstance(entry, dict):
-        if depth > 64 or not all(isinstance(k, str) for k in entry):
-            raise ValueError("Invalid explicit type: a map dict has field names as keys, and at most 64 levels")
-        return ("dict", tuple(sorted((k, _plain_map_entry(v, depth + 1)) for k, v in entry.items())))
-    name = getattr(entry, "full_name", None)
-    if isinstance(name, str):
-        return ("type", name)
-    if isinstance(entry, type):
-        return ("type", {_native.math.quatf: "float4"}.get(entry, entry.__name__))
-    given = reprlib.repr(entry) if isinstance(entry, (int, float, list)) else f"{type(entry).__name__} object"
-    raise ValueError(f"Invalid explicit type {given}: map takes a tuple of call dimensions, a type or a dict")
+_MOST_MAPPED = 16  # nodes that a node keeps for calls that map at each call
 
 
 class FunctionNode(_native.CallSite, Shared):
@@ -174,6 +153,7 @@ class FunctionNode(_native.CallSite, Shared):
         self._bwds: FunctionNode | None = None
         self._fwds: FunctionNode | None = None
         self._second: FunctionNode | None = None
+        self._mapped: dict[Any, FunctionNode] = {}
         table = module._plan_table((core.identity, core.is_constructor, options))
         uniforms = self._make_uniforms if globals_ else None
         derives = options.bwds or options.fwds
@@ -264,9 +244,20 @@ class FunctionNode(_native.CallSite, Shared):
     # --- modifiers
     def map(self, *args: Any, **kwargs: Any) -> FunctionNode:
         """Says which call dimension each dimension of an argument goes to, or what type it is bound as."""
+        if not (holds_only_dims(args) and holds_only_dims(kwargs.values())):
+            return self._map(args, kwargs)
+        key = (args, *kwargs.items()) if kwargs else args
+        known = self._mapped.get(key)
+        if known is None:
+            if len(self._mapped) == _MOST_MAPPED:
+                self._mapped.clear()
+            known = self._mapped[key] = self._map(args, kwargs)
+        return known
+
+    def _map(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FunctionNode:
         return self._with(
-            map_args=tuple(_plain_map_entry(a) for a in args),
-            map_kwargs=tuple(sorted(("this" if k == "_this" else k, _plain_map_entry(v)) for k, v in kwargs.items())),
+            map_args=tuple(plain_entry(a) for a in args),
+            map_kwargs=tuple(sorted(("this" if k == "_this" else k, plain_entry(v)) for k, v in kwargs.items())),
         )
 
     def set(self, *args: Any, **kwargs: Any) -> FunctionNode:

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from ._native import Generator, GeneratorKind
+from ._native import Generator, GeneratorKind, _Grid
 from .base.shared import Shared
 
 _DEFAULT_SEED = 2640457667
@@ -46,7 +46,6 @@ def calc_wang_hash_numpy(seeds: Any) -> np.ndarray[Any, np.dtype[np.uint32]]:
     return (state ^ (state >> np.uint64(15))).astype(np.uint32)
 
 
-_MAX_DIMS = 32
 _MOST_ROUNDS = 0xFFFFFFFF
 
 
@@ -61,14 +60,6 @@ def _integer(value: Any, what: str, least: int | None = None, most: int | None =
     return number
 
 
-def _components(value: Any, what: str) -> int:
-    """A demanded number of components; -1 takes the parameter's."""
-    number = _integer(value, what)
-    if number != -1 and not 1 <= number <= _MAX_DIMS:
-        raise ValueError(f"{what} must be from 1 to {_MAX_DIMS}, or -1 for what the parameter takes, got {number}")
-    return number
-
-
 def _number(value: Any, what: str) -> float:
     try:
         return float(value)
@@ -76,36 +67,22 @@ def _number(value: Any, what: str) -> float:
         raise TypeError(f"{what} must be a number, got {value!r}") from None
 
 
-def _sizes(value: Any, what: str) -> tuple[int, ...]:
-    if isinstance(value, int):
-        return (value,)
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise TypeError(f"{what} must be an int or a sequence of ints, got {value!r}")
-    sizes = tuple(_integer(entry, f"an entry of {what}") for entry in value)
-    if not sizes:
-        raise ValueError(f"{what} needs at least one entry")
-    if len(sizes) > _MAX_DIMS:
-        raise ValueError(f"{what} has {len(sizes)} entries; there are at most {_MAX_DIMS} dimensions")
-    if any(not -(2**63) <= size < 2**63 for size in sizes):
-        raise OverflowError(f"{what}: {sizes} has numbers beyond 64 bits")
-    return sizes
-
-
 def _seed(name: str, seed: Any, hash_seed: bool) -> int:
     start = _integer(seed, f"{name}: seed") & 0xFFFFFFFF
     return _hash(start) if hash_seed else start
 
 
-class _Made(Generator, Shared):
+class _Made(Shared):
     """A generator that knows what it was made with: for `repr`, copies and pickles."""
 
-    def _keep(self, **given: Any) -> None:
-        self._given = given
+    _named: str
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        raise NotImplementedError
 
     def __repr__(self) -> str:
-        names = {"CallIdArg": "call_id", "ThreadIdArg": "thread_id", "WangHashArg": "wang_hash"}
-        name = {**names, "GridArg": "grid", "RandFloatArg": "rand_float"}.get(type(self).__name__, type(self).__name__)
-        return f"{name}({', '.join(f'{key}={value!r}' for key, value in self._given.items())})"
+        return f"{self._named}({', '.join(f'{key}={value!r}' for key, value in self._given.items())})"
 
     def __reduce__(self) -> Any:
         return _remake, (type(self), self._given)
@@ -115,89 +92,80 @@ def _remake(cls: Any, given: dict[str, Any]) -> Any:
     return cls(**given)
 
 
-class GridArg(_Made):
+class GridArg(_Made, _Grid):
     """Integer coordinates over a shape: `offset + stride * index` in each dimension.
 
     shape: sizes, -1 = taken from the other arguments; an int n stands for n dimensions of size -1.
     offset, stride: one entry per dimension; strides may be negative or 0.
     """
 
-    def __init__(self, shape: Any = -1, offset: Any = None, stride: Any = None) -> None:
-        if not isinstance(shape, Iterable):
-            shape = _integer(shape, "grid: a number of dimensions")
-        if isinstance(shape, int) and not 1 <= shape <= _MAX_DIMS:
-            raise ValueError(f"grid: a number of dimensions must be from 1 to {_MAX_DIMS}, got {shape}")
-        sizes = (-1,) * shape if isinstance(shape, int) else _sizes(shape, "grid shape")
-        if any(size < -1 for size in sizes):
-            raise ValueError(f"grid: sizes are 0 or more, or -1 for the size of the other arguments, got {sizes}")
-        starts = (0,) * len(sizes) if offset is None else _sizes(offset, "grid offset")
-        steps = (1,) * len(sizes) if stride is None else _sizes(stride, "grid stride")
-        if len(starts) != len(sizes) or len(steps) != len(sizes):
-            hint = f"; a shape is one tuple: grid(({shape}, {offset}))" if isinstance(offset, int) else ""
-            raise ValueError(f"grid: offset {starts} and stride {steps} must have as many entries as shape {sizes}{hint}")
-        super().__init__(GeneratorKind.grid, len(sizes), sizes, starts, steps)
-        self._shape, self._offset, self._stride = sizes, starts, steps
-        moved = {"offset": starts} if any(starts) else {}
-        self._keep(shape=sizes, **moved, **({"stride": steps} if set(steps) != {1} else {}))
+    _named = "grid"
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the grid; -1 takes that of the call."""
-        return self._shape
+    def _given(self) -> dict[str, Any]:
+        moved = {"offset": self.offset} if any(self.offset) else {}
+        return {"shape": self.shape, **moved, **({"stride": self.stride} if set(self.stride) != {1} else {})}
+
+
+class _Identity(_Made, Generator):
+    """A generator that only has a number of components."""
 
     @property
-    def offset(self) -> tuple[int, ...]:
-        """What is added to each coordinate."""
-        return self._offset
-
-    @property
-    def stride(self) -> tuple[int, ...]:
-        """What each coordinate is multiplied by."""
-        return self._stride
-
-    @property
-    def dims(self) -> int:
-        """Number of dimensions."""
-        return len(self._shape)
+    def _given(self) -> dict[str, Any]:
+        return {"dims": self._dims}
 
 
-class CallIdArg(_Made):
+class CallIdArg(_Identity):
     """The position of the invocation in the call shape."""
 
+    _named = "call_id"
+
     def __init__(self, dims: int = -1) -> None:
-        super().__init__(GeneratorKind.call_id, _components(dims, "call_id: dims"))
-        self._keep(dims=dims)
+        super().__init__(GeneratorKind.call_id, dims, 0, 0, 0.0, 1.0, "call_id: dims")
 
 
-class ThreadIdArg(_Made):
+class ThreadIdArg(_Identity):
     """The flat dispatch index, in x."""
 
+    _named = "thread_id"
+
     def __init__(self, dims: int = -1) -> None:
-        super().__init__(GeneratorKind.thread_id, _components(dims, "thread_id: dims"))
-        self._keep(dims=dims)
+        super().__init__(GeneratorKind.thread_id, dims, 0, 0, 0.0, 1.0, "thread_id: dims")
 
 
-class WangHashArg(_Made):
+class _Random(_Made, Generator):
+    """A generator with a seed."""
+
+    _kept: dict[str, Any]
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        return self._kept
+
+
+class WangHashArg(_Random):
     """Random 32-bit integers by Wang's hash of the invocation's index."""
+
+    _named = "wang_hash"
 
     def __init__(self, dims: int = -1, seed: int = 0, warmup: int = 0, hash_seed: bool = True) -> None:
         start, rounds = _seed("wang_hash", seed, hash_seed), _integer(warmup, "wang_hash: warmup", 0, _MOST_ROUNDS)
-        super().__init__(GeneratorKind.wang_hash, _components(dims, "wang_hash: dim"), seed=start, warmup=rounds)
-        self._keep(dims=dims, seed=seed, warmup=warmup, hash_seed=hash_seed)
+        super().__init__(GeneratorKind.wang_hash, dims, start, rounds, 0.0, 1.0, "wang_hash: dim")
+        self._kept = {"dims": dims, "seed": seed, "warmup": warmup, "hash_seed": hash_seed}
 
 
-class RandFloatArg(_Made):
+class RandFloatArg(_Random):
     """Uniform floats in [min, max) from Wang's hash of the invocation's index."""
+
+    _named = "rand_float"
 
     def __init__(
         self, min: float = 0, max: float = 1, dim: int = -1, seed: int = 0, warmup: int = 0, hash_seed: bool = True
     ) -> None:
         start, rounds = _seed("rand_float", seed, hash_seed), _integer(warmup, "rand_float: warmup", 0, _MOST_ROUNDS)
         low, high = _number(min, "rand_float: min"), _number(max, "rand_float: max")
-        super().__init__(
-            GeneratorKind.rand_float, _components(dim, "rand_float: dim"), seed=start, warmup=rounds, min=low, max=high
-        )
-        self._keep(min=min, max=max, dim=dim, seed=seed, warmup=warmup, hash_seed=hash_seed)
+        super().__init__(GeneratorKind.rand_float, dim, start, rounds, low, high, "rand_float: dim")
+        self._kept = {"min": min, "max": max, "dim": dim, "seed": seed, "warmup": warmup, "hash_seed": hash_seed}
 
 
 class Deferred:

@@ -2,7 +2,8 @@
 
     python tools/gallery_pictures.py [--only torus,widgets] [--folder docs/images]
 
-Needs Vulkan (with ray-tracing pipelines for the spheres), torch, matplotlib and the extra `ui`. The seconds go to
+Needs Vulkan (with ray-tracing pipelines for the spheres), torch, matplotlib and the extra `ui`; for the notebook, what
+gallery_notebook.py says. The seconds go to
 benchmarks/results/gallery.json: of the processor, for the
 whole program, compiling included. `python tools/gallery_table.py` then puts them on the page.
 """
@@ -18,6 +19,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from gallery_notebook import Missing, draw_notebook
 
 import slangpy as spy
 from slangpy.tools.view import Viewer
@@ -54,13 +57,15 @@ def draw(device: spy.Device, path: Path, size: tuple[int, int], record: Callable
     print(path)
 
 
-def draw_viewer(device: spy.Device, path: Path) -> None:
+def draw_viewer(path: Path) -> None:
+    device = spy.create_device("vulkan")
     viewer = Viewer(device, str(ROOT / "examples" / "14_view" / "rings.slang"))
     viewer.set({"tint": spy.float3(0.25, 0.6, 1)})
     draw(device, path, (640, 400), lambda target, encoder: viewer.draw(target, encoder, 1.0, (210.0, 230.0)))
 
 
-def draw_widgets(device: spy.Device, path: Path) -> None:
+def draw_widgets(path: Path) -> None:
+    device = spy.create_device("vulkan")
     context = spy.ui.Context(device)
     panel = spy.ui.Window(context.screen, "widgets", position=(10, 10), size=(380, 310))
     spy.ui.Text(panel, "A text, and values that the user changes:")
@@ -108,7 +113,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=ROOT / "docs" / "images")
     parser.add_argument("--only", default="", help="names of pictures, by comma")
     options = parser.parse_args()
-    panels = {"viewer": draw_viewer, "widgets": draw_widgets}
+    panels: dict[str, Callable[[Path], None]] = {"viewer": draw_viewer, "widgets": draw_widgets, "notebook": draw_notebook}
     wanted = [name for name in options.only.split(",") if name] or [*EXAMPLES, *panels]
     unknown = sorted({*wanted} - {*EXAMPLES, *panels})
     if unknown:
@@ -116,7 +121,10 @@ def main() -> None:
     keep({name: run_example(name, options.folder) for name in wanted if name in EXAMPLES})
     for name in wanted:
         if name in panels:
-            panels[name](spy.create_device("vulkan"), options.folder / f"{name}.png")
+            try:
+                panels[name](options.folder / f"{name}.png")
+            except Missing as missing:
+                parser.error(str(missing))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..config import config
+from .dialogs import FileDialogFilter as FileDialogFilter, Kind, ask
 from .folders import PACKAGE
 
 
@@ -63,26 +64,21 @@ def memory_stats() -> MemoryStats:
     return MemoryStats(int(found.get("VmRSS", 0)) * 1024, int(found.get("VmHWM", 0)) * 1024)
 
 
-@dataclass(frozen=True)
-class FileDialogFilter:
-    """Files that a dialog shows: `FileDialogFilter("Images", "*.png;*.jpg")`."""
-
-    name: str
-    pattern: str
-
-
 def open_file_dialog(filters: Sequence[FileDialogFilter] = ()) -> Path | None:
-    """NotImplementedError: Python's tkinter has such dialogs."""
-    del filters
-    raise NotImplementedError("open_file_dialog is not implemented; use tkinter.filedialog.askopenfilename()")
+    """Asks the user for a file that exists; None if no file was chosen. filters: kinds of files, one of which is shown.
+
+    The dialog is zenity's where that is installed (Linux), else tkinter's. RuntimeError where there is neither, or no
+    display. This waits for the user.
+    """
+    return ask("open_file_dialog", Kind.open, filters)
 
 
 def save_file_dialog(filters: Sequence[FileDialogFilter] = ()) -> Path | None:
-    """NotImplementedError, as `open_file_dialog`."""
-    del filters
-    raise NotImplementedError("save_file_dialog is not implemented; use tkinter.filedialog.asksaveasfilename()")
+    """Asks the user for a file to write to, and whether one that exists may be overwritten; else as `open_file_dialog`.
+    Nothing is written."""
+    return ask("save_file_dialog", Kind.save, filters)
 
 
 def choose_folder_dialog() -> Path | None:
-    """NotImplementedError, as `open_file_dialog`."""
-    raise NotImplementedError("choose_folder_dialog is not implemented; use tkinter.filedialog.askdirectory()")
+    """Asks the user for a folder; else as `open_file_dialog`."""
+    return ask("choose_folder_dialog", Kind.folder, ())

@@ -6,6 +6,8 @@ from slangpy.device.commands import CommandRecordingEvent
 from slangpy.device.cuda import get_cuda_current_context_native_handles
 from slangpy.device.current import (
     compose_modules,
+    convert_coop_vec_matrices,
+    convert_coop_vec_matrix,
     create_acceleration_structure,
     create_acceleration_structure_instance_list,
     create_buffer,
@@ -26,6 +28,7 @@ from slangpy.device.current import (
     create_surface,
     create_texture,
     current_device,
+    get_coop_vec_matrix_size,
     link_program,
     load_module,
     load_module_from_source,
@@ -54,6 +57,8 @@ __all__ = [
     "ShaderHotReloadEvent",
     "WindowHandle",
     "compose_modules",
+    "convert_coop_vec_matrices",
+    "convert_coop_vec_matrix",
     "create_acceleration_structure",
     "create_acceleration_structure_instance_list",
     "create_buffer",
@@ -75,6 +80,7 @@ __all__ = [
     "create_surface",
     "create_texture",
     "current_device",
+    "get_coop_vec_matrix_size",
     "get_cuda_current_context_native_handles",
     "link_program",
     "load_module",

@@ -30,6 +30,7 @@ from slangpy.config import config
 from slangpy.device import cuda, current, printing, reports
 from slangpy.device.backends import configure_backends
 from slangpy.device.commands import CommandRecordingEvent
+from slangpy.device.coop_vec import CoopVecMatrices
 from slangpy.device.log import log_info, log_warn, log_warn_once
 from slangpy.device.profile import Profile
 from slangpy.device.state import DeviceCallbacks, DeviceState
@@ -60,7 +61,7 @@ _LAST_PATIENCE = 1.0
 """Seconds that the end of the interpreter waits for a call that is being planned."""
 
 
-class Device(_native.Device, Shared):
+class Device(CoopVecMatrices, Shared):
     """Runs kernels and owns memory. Takes the fields of `DeviceDesc`, one of these or a dict.
 
     RuntimeError says what is missing when the device cannot be opened. `create_device` opens the best there is.
@@ -394,8 +395,7 @@ class Device(_native.Device, Shared):
         reload_changed(self)
 
     def set_hot_reload_delay(self, delay_ms: int) -> None:
-        # Checks cost one system call and wait for nothing, so there is no delay to keep; the value is only checked.
-        """Seconds between two looks at the files of loaded modules."""
+        """The value is only checked: a look at the files costs one system call and waits for nothing."""
         self._check_open()
         if not isinstance(delay_ms, (int, float)):
             raise TypeError(f"set_hot_reload_delay: 'delay_ms' must be a number of milliseconds, got {delay_ms!r}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..device.device import Device
 from ..tensor import Tensor
-from . import hierarchy
+from . import driver, hierarchy
 from .arrays import check_torch, floats_of, index_tensor, point_tensor
 from .hierarchy import Given, Kind, Tree
 from .shapes import Array, Boxes, Instance, Mesh, Shape, Spheres, check_points, is_torch, matrix_of
@@ -38,10 +38,15 @@ class Scene:
     """
 
     def __init__(
-        self, device: Device, items: Shape | Instance | Iterable[Shape | Instance], updatable: bool = False
+        self,
+        device: Device,
+        items: Shape | Instance | Iterable[Shape | Instance],
+        updatable: bool = False,
+        hardware: bool = False,
     ) -> None:
         """items: one shape or instance, or several; a shape that several instances have is built once. updatable: keep
-        what `refit` needs, about 160 bytes a primitive.
+        what `refit` needs, about 160 bytes a primitive. hardware: the device's own ray queries answer, over structures
+        that are built beside the hierarchy; NotImplementedError where it has none.
 
         ValueError for shapes with infinite coordinates or indices beyond their vertices, and for Tensors of other devices.
         """
@@ -49,6 +54,9 @@ class Scene:
             raise TypeError(f"Scene: device: expected a Device, got {type(device).__name__}")
         self._device, self._updatable = device, updatable
         self._instances = _instances_of(items)
+        self._hardware = hardware
+        if hardware:
+            driver.check(device, self._instances)
         shapes = list({id(instance.shape): instance.shape for instance in self._instances}.values())
         given = [_given(device, number, shape) for number, shape in enumerate(shapes)]
         total = sum(each.count for each in given)
@@ -59,6 +67,7 @@ class Scene:
         self._primitives = _new(device, total * hierarchy.PRIMITIVE_SIZE)
         self._data = {kind: _gather(device, self._parts, kind) for kind in _COLUMNS}
         self._triangles = _gather_triangles(device, given)
+        self._structures = [driver.build_shape(device, each) for each in given] if hardware else []
         self._build_top(write_parts=True)
 
     # --- what there is
@@ -127,6 +136,8 @@ class Scene:
         tensor = point_tensor(self._device, "Scene.refit: points", points)
         tree = hierarchy.refit(self._device, part.tree, tensor)
         parts = [replace(old, tree=tree) if old is part else old for old in self._parts]
+        if self._hardware:
+            self._structures[shape] = driver.build_shape(self._device, tree.given)
         if sum(other.tree.given.kind is kind for other in parts) == 1:
             self._data[kind] = _seen(self._device, "Scene.refit: points", points, tensor)
         else:
@@ -169,6 +180,7 @@ class Scene:
             self._parts = [replace(part, tree=hierarchy.moved_to(part.tree, grown)) for part in self._parts]
         if top is not None:
             hierarchy.write(device, top, self._nodes, self._primitives, self._top_node, 0)
+        self._structure = self._build_structure(matrices) if self._hardware else None
         self._bounds = np.stack([corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)])
         self._this = {
             "_type": "rays::Scene", "nodes": self._nodes, "primitives": self._primitives,
@@ -176,7 +188,13 @@ class Scene:
             "triangles": self._triangles, "spheres": self.spheres, "boxes": self.boxes,
             "top": 0 if is_flat else self._top_node, "kind": int(parts[0].tree.given.kind), "is_flat": int(is_flat),
             "extent": parts[0].tree.extent if is_flat else float(np.abs(self._bounds).max()),
+            "_spy_structure": self._structure.device_address if self._structure else False,  # another kernel than numbers
         }  # fmt: skip
+
+    def _build_structure(self, matrices: list[np.ndarray[Any, Any]]) -> Any:
+        by_shape = {id(part.shape): made for part, made in zip(self._parts, self._structures, strict=True)}
+        shapes = [by_shape[id(instance.shape)] for instance in self._instances]
+        return driver.build_top(self._device, shapes, self._instances, matrices)
 
     def _written(self, part: _Part) -> _Part:
         tree = hierarchy.write(

@@ -1,4 +1,4 @@
-"""Index arithmetic of tensor views: from (shape, strides, offset) and an index to the same of the view."""
+"""Shapes and strides of tensor views (parts of tensors: src/native/python/tensor/index.cpp)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-View = tuple[list[int], list[int], int]
 
 
 class TensorError(ValueError, RuntimeError):
@@ -48,77 +46,6 @@ def check_strides(strides: Any, where: str) -> tuple[int, ...]:
         return tuple(operator.index(step) for step in (() if strides is None else strides))
     except TypeError:
         raise TypeError(f"{where}: 'strides' must be a sequence of ints, got {strides!r}") from None
-
-
-def _is_int(item: Any) -> bool:
-    if isinstance(item, (bool, np.bool_)):
-        return False
-    return isinstance(item, (int, np.integer))
-
-
-def _check_index(items: tuple[Any, ...], rank: int) -> None:
-    used = 0
-    ellipses = 0
-    for position, item in enumerate(items):
-        if item is Ellipsis:
-            ellipses += 1
-            if ellipses > 1:
-                raise IndexError("An index can only have a single ellipsis ('...')")
-        elif _is_int(item) or isinstance(item, slice):
-            used += 1
-        elif item is not None:
-            raise TypeError(
-                f"Illegal argument at dimension {position}: Allowed are int, slice, ..., or None; "
-                f"found {type(item).__name__}{_instead(item)}"
-            )
-    if used > rank:
-        raise IndexError(f"Too many indices for tensor of dimension {rank}")
-
-
-def _instead(item: Any) -> str:
-    if isinstance(item, str):
-        return f"; fields of structs are read with tensor.to_numpy(structured=True)[{item!r}]"
-    if isinstance(item, (list, tuple, np.ndarray)):
-        return "; a Tensor has no masks and no lists of indices: index np.asarray(tensor), or read them in a Slang function"
-    return ""
-
-
-def apply_index(shape: Sequence[int], strides: Sequence[int], offset: int, index: Any) -> View:
-    """NumPy's basic indexing. An int for every dimension gives shape [1]."""
-    items = index if isinstance(index, tuple) else (index,)
-    rank = len(shape)
-    _check_index(items, rank)
-    if not any(item is Ellipsis for item in items):
-        items = (*items, Ellipsis)
-    used = sum(1 for item in items if item is not None and item is not Ellipsis)
-    sizes: list[int] = []
-    steps: list[int] = []
-    dim = 0
-    for item in items:
-        if item is None:
-            sizes.append(1)
-            steps.append(0)
-        elif item is Ellipsis:
-            count = rank - used
-            sizes += shape[dim : dim + count]
-            steps += strides[dim : dim + count]
-            dim += count
-        elif isinstance(item, slice):
-            start, stop, step = item.indices(shape[dim])
-            count = len(range(start, stop, step))
-            offset += start * strides[dim] if count else 0
-            sizes.append(count)
-            steps.append(step * strides[dim])
-            dim += 1
-        else:
-            position = int(item)  # pyright: ignore[reportArgumentType]
-            if not -shape[dim] <= position < shape[dim]:
-                raise IndexError(f"Index {position} is out of range for dimension {dim} with size {shape[dim]}")
-            offset += (position % shape[dim]) * strides[dim]
-            dim += 1
-    if rank and not sizes:
-        return [1], [1], offset
-    return sizes, steps, offset
 
 
 def resolve_reshape(shape: Sequence[Any], count: int) -> list[int]:

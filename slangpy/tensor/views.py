@@ -11,7 +11,6 @@ from .. import _native
 from .absent import NoArithmetic
 from .index import (
     TensorError,
-    apply_index,
     broadcast_strides,
     check_shape,
     check_strides,
@@ -83,11 +82,6 @@ class TensorViews(NoArithmetic):
     def T(self) -> Self:
         """The dimensions in reverse order."""
         return self.permute(*reversed(range(self.ndim)))
-
-    def __getitem__(self, index: Any) -> Self:
-        """NumPy's basic indexing as a view; an int for every dimension gives shape [1]."""
-        shape, strides, offset = apply_index(self.shape.as_list(), self.strides.as_list(), self.offset, index)
-        return self._viewed(shape, strides, offset, *self._map_grads(lambda grad: grad[index]))
 
     def __len__(self) -> int:
         if not self.ndim:

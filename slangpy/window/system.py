@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from ..base.dialogs import displays
 from ..base.keys import KeyCode
 from ..base.optional import find_package
 from .events import GamepadButton, MouseButton
@@ -58,7 +58,7 @@ def glfw_for_windows() -> Any:
 def _displays() -> str:
     if sys.platform != "linux":
         return "GLFW could not be initialised"
-    return ", ".join(f"{name} is {os.environ.get(name) or 'not set'}" for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    return displays()
 
 
 def ask(what: str, function: Callable[..., Any], *args: Any, default: Any = None, strict: bool = True) -> Any:

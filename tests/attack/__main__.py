@@ -17,11 +17,15 @@ from typing import Any
 from .family import Family
 from .hunt import Hunt, seed_of
 
+COUNTS = {"masked": "rows left out", "lanes": "had lanes", "loops": "had loops that lanes leave one by one"}
+"""Of records: what `Case.counts` says."""
+
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.attack", description="Random differentiable programs against torch.float64, or forward ones against NumPy.")
     parser.add_argument("--forward", action="store_true", help="programs without derivatives, over all scalar types, against NumPy")
-    parser.add_argument("--lanes", action="store_true", help="forward programs on the CPU device, with lanes and without: the same bits")
+    parser.add_argument("--lanes", nargs="?", const="forward", choices=("forward", "gradients"),
+                        help="programs on the CPU device, with lanes and without: the same bits (gradients: also of .bwds and .fwds)")  # fmt: skip
     parser.add_argument("--device", default="cpu", help="cpu, vulkan, cuda, or several by comma")
     parser.add_argument("--programs", type=int, default=200, help="how many, for each device")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no new batch after so long")
@@ -43,11 +47,11 @@ def table(records: list[dict[str, Any]]) -> str:
     for device in sorted({record["device"] for record in records}):
         own = [record for record in records if record["device"] == device]
         findings = [finding for record in own for finding in record["findings"]]
-        masked = sum(record["masked"] for record in own)
+        counts = (f"{sum(r.get(name, 0) for r in own)} {text}" for name, text in COUNTS.items() if any(name in r for r in own))
         programs = sum(record["programs"] for record in own)
         bad = len({(f["seed"], f["place"]) for f in findings})
         lines.append(f"{device}: {programs} programs in {len(own)} calls, {sum(r['seconds'] for r in own):.0f} s; "
-                     f"{bad} programs fail; {masked} rows left out")  # fmt: skip
+                     f"{'; '.join([f'{bad} programs fail', *counts])}")  # fmt: skip
         for name, number in Counter(finding["class_"] for finding in findings).most_common():
             example = next(f for f in findings if f["class_"] == name)
             lines.append(f"  {number:5}  {name}   (batch {example['seed']}, program {example['place']})")
@@ -102,7 +106,7 @@ def work(hunt: Hunt, log: Log, batches: Iterator[int], options: argparse.Namespa
 
 
 def family_name(options: argparse.Namespace) -> str:
-    return "lanes.family" if options.lanes else "forward.family" if options.forward else "gradients"
+    return f"lanes.{options.lanes}" if options.lanes else "forward.family" if options.forward else "gradients"
 
 
 def main() -> int:

@@ -41,9 +41,8 @@ class Case:
     def count(self) -> int:
         return len(self.programs)
 
-    @property
-    def masked(self) -> int:
-        return int((self.weights[0] == 0).sum())
+    def counts(self) -> dict[str, int]:
+        return {"masked": int((self.weights[0] == 0).sum())}
 
     def made(self) -> dict[str, str]:
         return {"mode": self.mode, "route": self.route, "graph": self.graph if self.route == "torch" else ""}

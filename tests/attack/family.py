@@ -19,9 +19,9 @@ class Case(Protocol):
     @property
     def count(self) -> int: ...
 
-    @property
-    def masked(self) -> int:
-        """Rows that are not compared: after what the family's `expected` found."""
+    def counts(self) -> dict[str, int]:
+        """What is counted of a run, for the record: `masked` are rows that are not compared, after what the family's
+        `expected` found."""
         ...
 
     def made(self) -> dict[str, str]:

@@ -50,7 +50,7 @@ class Hunt:
     worker: Worker = field(init=False)
     shrunk: set[str] = field(default_factory=set)
     wild: bool = False
-    masked: int = 0  # rows of the last case that were not compared
+    counts: dict[str, int] = field(default_factory=dict)  # of the last case
 
     def __post_init__(self) -> None:
         self.worker = Worker(self.family.worker, self.limit)
@@ -64,13 +64,13 @@ class Hunt:
             case = drawn[lacking] = drawn.get(lacking) or self.draw(seed, route, lacking)
             findings = self.examine(case, device, end)
             yield {"seed": seed, "device": device, "programs": case.count, **case.made(), "wild": self.wild,
-                   "seconds": round(time.monotonic() - begin, 2), "masked": self.masked,
+                   "seconds": round(time.monotonic() - begin, 2), **self.counts,
                    "findings": [f.as_dict() for f in findings]}  # fmt: skip
 
     def examine(self, case: Case, device: str, end: float = float("inf")) -> list[Finding]:
         found: list[Finding] = []
         answer = self.worker.ask(case, device, self.optimized)
-        self.masked = answer.masked
+        self.counts = {"masked": 0, **answer.counts}
         for failure in answer.failures:
             if failure["program"] >= 0:
                 found.append(self.finding(case, device, failure, failure["program"]))

@@ -6,7 +6,7 @@ import importlib
 import multiprocessing
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from .family import Case
 @dataclass
 class Answer:
     failures: list[dict[str, Any]]  # those of failure.Failure, also for a crash or a hang
-    masked: int = 0  # rows that were not compared
+    counts: dict[str, int] = field(default_factory=dict)  # those of the case
 
 
 def serve(pipe: Connection, module: str) -> None:
@@ -42,9 +42,9 @@ def serve(pipe: Connection, module: str) -> None:
             if (device, optimized) not in runners:
                 runners[device, optimized] = family.Runner(device, optimized, pipe.send)
             failures = runners[device, optimized].run(*wanted[number], stages)
-            pipe.send(([failure.as_dict() for failure in failures], wanted[number][0].masked))
+            pipe.send(([failure.as_dict() for failure in failures], wanted[number][0].counts()))
         except Exception as error:  # of this package: a fault of the attack itself
-            pipe.send(([_failure("attack failed", "", f"{type(error).__name__}: {error}")], 0))
+            pipe.send(([_failure("attack failed", "", f"{type(error).__name__}: {error}")], {}))
 
 
 class Worker:

@@ -150,13 +150,11 @@ def test_layouts_as_dtypes(module: spy.Module) -> None:
 
 
 def test_functions_on_the_current_device(device: spy.Device) -> None:
-    """Every create_* and load_* of a device is a function, too, those that are not there yet as well."""
-    names = [name for name in dir(spy.Device) if name.startswith(("create_", "load_")) and name != "create_kernel"]
+    """Every create_*, load_* and convert_* of a device is a function, too."""
+    names = [name for name in dir(spy.Device) if name.startswith(("create_", "load_", "convert_")) and name != "create_kernel"]
     assert [name for name in names if not callable(getattr(spy, name, None))] == []
     with device:
         assert spy.create_sampler().device is device
-        with pytest.raises(NotImplementedError, match=r"create_coop_vec_matrix_desc is not implemented; "):
-            spy.create_coop_vec_matrix_desc()
 
 
 @pytest.mark.needs_kernels

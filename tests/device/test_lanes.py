@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attack.lanes.strict import strict_compiler
 
 import slangpy as spy
 from slangpy.compiler import executable
-from slangpy.compiler.text.lanes import with_lanes
-from slangpy.compiler.text.short import short_text
 from slangpy.config import config
 
 pytestmark = [pytest.mark.one, pytest.mark.needs_kernels]
@@ -67,6 +66,22 @@ int turns(int start, int most)
     }
     return -count;
 }
+[Differentiable]
+float bent(float x, float y, no_diff int most)
+{
+    float sum = x;
+    [MaxIters(24)]
+    for (int i = 0; i < most; i++)
+    {
+        if (sum > 1)
+            sum = sum * 0.25 - y * x;
+        else
+            sum += sin(y) * 0.5 + 0.1;
+        if (sum < -1.5)
+            break;
+    }
+    return sum;
+}
 void stored(int start, int most, int place, RWTensor<int, 1> steps) { steps[place] = turns(start, most); }
 """
 
@@ -82,7 +97,7 @@ def results() -> Iterator[dict[str, list[np.ndarray]]]:
     found: dict[str, list[np.ndarray]] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config, "cache_enabled", False)
-        patch.setattr(executable, "compile_kernel", compile_strictly)
+        patch.setattr(executable, "compile_kernel", strict_compiler(lambda label, _: TAKEN.append(label.split("::")[-1])))
         for lanes in (False, True):
             patch.setattr(config, "cpu_lanes", lanes)
             device = spy.Device(type=spy.DeviceType.cpu)
@@ -110,24 +125,33 @@ def results() -> Iterator[dict[str, list[np.ndarray]]]:
             y.grad.copy_from_numpy(np.ones(333, np.float32))
             module.iterated.bwds(x, 24, _result=y)
             found.setdefault("iterated", []).append(np.stack([y.to_numpy(), x.grad.to_numpy()]))
+            for name, result in derivatives(device, module).items():
+                found.setdefault(name, []).append(result)
             device.close()
     yield found
+
+
+def derivatives(device: spy.Device, module: spy.Module) -> dict[str, np.ndarray]:
+    """Calls over two dimensions whose arguments are broadcast, so that gradients are summed, or lie apart in memory."""
+    c = np.random.default_rng(5).uniform(-2, 2, (9, 37, 4)).astype(np.float32)
+    apart = spy.Tensor.from_numpy(device, c)[:, :, ::2]
+    found = {"apart": module.skewed(apart, 20, _result="numpy")}
+    row, column = (spy.Tensor.from_numpy(device, x).with_grads() for x in (c[:1, :, 0].copy(), c[:, :1, 1].copy()))
+    y = spy.Tensor.from_numpy(device, np.zeros((9, 37), np.float32)).with_grads()
+    y.grad.copy_from_numpy(c[:, :, 2].copy())
+    module.bent.bwds(row, column, 24, _result=y)
+    found["bent"] = np.concatenate([x.grad.to_numpy().ravel() for x in (row, column)])
+    for x in (row, column):
+        x.grad.copy_from_numpy(np.full(x.shape.as_tuple(), 0.5, np.float32))
+    module.bent.fwds(row, column, 24, _result=y)
+    found["bent_tangent"] = np.stack([y.to_numpy(), y.grad.to_numpy()])
+    return found
 
 
 TAKEN: list[str] = []
 
 
-def compile_strictly(device: spy.Device, text: bytes, entry_point: str, label: str, lanes: bool, **options: object) -> bytes:
-    """As usual, but what has lanes has to compile."""
-    made = with_lanes(text, for_all=True) if lanes else None
-    if made is not None:
-        TAKEN.append(label.split("::")[-1])
-    short = short_text(made or text)
-    assert short is not None
-    return device.compile(short, entry_point, label=label, **options)
-
-
-@pytest.mark.parametrize("name", [*"mandelbrot march escape collatz guarded counted skewed walk shade stored iterated".split()])
+@pytest.mark.parametrize("name", [*"mandelbrot march escape collatz guarded counted skewed walk shade stored iterated apart bent bent_tangent".split()])
 def test_same_bits(results: dict[str, list[np.ndarray]], name: str) -> None:
     plain, lanes = results[name]
     assert plain.tobytes() == lanes.tobytes()
@@ -136,7 +160,7 @@ def test_same_bits(results: dict[str, list[np.ndarray]], name: str) -> None:
 
 def test_what_has_lanes(results: dict[str, list[np.ndarray]]) -> None:
     """Functions that store in a loop are left as they are."""
-    assert [*"mandelbrot march escape collatz guarded skewed walk shade stored iterated iterated".split()] == TAKEN
+    assert [*"mandelbrot march escape collatz guarded skewed walk shade stored iterated iterated skewed bent bent".split()] == TAKEN
 
 
 def test_values(results: dict[str, list[np.ndarray]]) -> None:

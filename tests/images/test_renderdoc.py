@@ -52,15 +52,8 @@ def test_crashpad() -> None:
         spy.crashpad.start_handler("handler", database="", annotations={"a": "b"})
 
 
-def test_dialogs_and_what_may_be_called() -> None:
+def test_what_may_be_called() -> None:
     platform = spy.platform
-    images = platform.FileDialogFilter("Images", "*.png;*.jpg")
-    assert (images.name, images.pattern) == ("Images", "*.png;*.jpg")
-    for dialog in (platform.open_file_dialog, platform.save_file_dialog):
-        with pytest.raises(NotImplementedError, match=r"use tkinter\.filedialog"):
-            dialog([images])
-    with pytest.raises(NotImplementedError, match="askdirectory"):
-        platform.choose_folder_dialog()
     assert platform.display_scale_factor() == platform.display_scale_factor == 1.0
     assert platform.executable_name() == platform.executable_path().name
     for folder in ("executable_directory", "home_directory", "runtime_directory", "app_data_directory"):

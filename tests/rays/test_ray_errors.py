@@ -75,6 +75,9 @@ def test_scenes(device: spy.Device):
             rays.Scene(device, make())
     with pytest.raises(TypeError, match="device: expected a Device, got NoneType"):
         rays.Scene(None, rays.Mesh(POINTS))  # type: ignore[arg-type]
+    if not device.has_feature(spy.Feature.ray_query):
+        with pytest.raises(NotImplementedError, match=r"hardware=True: .* has no ray queries .* gives the same hits"):
+            rays.Scene(device, rays.Mesh(POINTS, ROWS), hardware=True)
 
 
 @pytest.mark.needs_kernels

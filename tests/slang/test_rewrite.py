@@ -291,6 +291,17 @@ def test_lengths_by_name() -> None:
     assert rewrite_loops("int N;\n" + source + body) == "int N;\n" + source + body  # which N is meant is not clear
 
 
+def test_names_mean_what_they_mean_there() -> None:
+    """The N of another function says nothing; a constant of a value that is computed is none."""
+    loops = "for (int i = 0; i < N; i++) for (int k = 0; k < 4; k++) x();"
+    assert limits(f"const int N = 3; {loops} }} float g(int N) {{ return N;") == ["4"]
+    assert limits(f"const int N = n * 2; {loops}") == []
+    assert limits(f"int N = 3; {loops}") == []
+    assert limits(f"}} [Differentiable] float g<let N : int = 2>() {{ {loops.replace('4', 'KS')}") == ["(N) + (KS)"] * 2
+    assert limits(f"\n#if A\n#define N 2\n#else\n#define N 3\n#endif\n{loops}") == []
+    assert limits(f"\n#define TWICE (2 * M)\n#define N (TWICE - 1)\n#define M 3\n{loops}") == ["5"]
+
+
 def test_only_differentiable_sources_get_limits() -> None:
     source = "float f() { for (int i = 0; i < 3; i++) for (int k = 0; k < 4; k++) x(); }"
     assert rewrite_loops(source) == source

@@ -27,6 +27,16 @@ struct S : B {
 }
 [Differentiable] float f(float x) { S s; s.x = x; B v = s; return v.a(x) + v.b(x); }
 """
+LOOP = """
+static const float LEAST = 0.1;
+[Differentiable] float f(float a, float b)
+{
+    if (b > 0.6) {
+        [MaxIters(4)] for (int i = 0; a < 0.9; i++) { b *= a; if (LEAST < 1) return max(b, a); b += 1; }
+    }
+    return b;
+}
+"""
 NESTED = "[Differentiable] float f(float x) { " + "if (x > 1) { " * 30 + "return x;" + " }" * 30 + " return 1; }"
 
 
@@ -44,6 +54,9 @@ def cpu_device() -> Any:
         (DERIVED, 9, "v = s", "make the function generic, `<T : B>`"),
         ("uint f(int s) {\n return reinterpret<uint, int>(s); }", 2, "reinterpret<uint, int>(s)", "bit_cast<To>(value)"),
         (NESTED, 1, "return x;", "in 30 branches and loops"),
+        (LOOP, 6, "return max(b, a);", "write `if` in place of the loop, or set a variable and `break`"),
+        (LOOP.replace("if (LEAST < 1)", "if (a < b) return a; else"), 6, "return a;", "in its first trip"),
+        (LOOP.replace("for (int i = 0; a < 0.9; i++)", "while (a < 0.9)"), 6, "return max(b, a);", "in its first trip"),
         ("float f(float a) { bwd_diff((float x) => x)(a, 1.0); return a; }", 1, "bwd_diff((float x) => x)", "a name"),
         ("[ForwardDerivative(nope)] float f(float a) { return a; }", 1, "ForwardDerivative(nope)", "a function `nope`"),
     ],
@@ -67,6 +80,10 @@ def test_places(source: str, line: int, marked: str, advice: str) -> None:
         DERIVED.replace("[Differentiable] float f", "float f"),
         NESTED.replace("if (x > 1) { " * 30, "if (x > 1) { " * 3),
         NESTED.replace("[Differentiable]", ""),
+        LOOP.replace("LEAST < 1", "a < 1"),
+        LOOP.replace("return max(b, a)", "break"),
+        LOOP.replace("if (b > 0.6) {", "{"),
+        LOOP.replace("[Differentiable]", ""),
     ],
 )
 def test_what_compiles_is_none(source: str) -> None:

@@ -6,6 +6,7 @@ from ...reflection import SlangType
 from ..derive.accumulate import atomic_hook
 from ..derive.gradients import NONE
 from ..derive.sums import PRIVATE
+from ..records import Placed
 from ..trampoline import Kernel
 from ..trampoline.variant import LINEAR
 
@@ -15,6 +16,8 @@ def library_settings(kernel: Kernel) -> list[str]:
     lines = atomic_hook(_atomic_types(kernel))
     if mode := sum_mode(kernel):
         lines.append(f"export static const int _spy_sum_mode = {mode};")
+    if any(_is_structure(placed) for placed in kernel.facts.plan.placed):
+        lines.append("export static const bool _spy_ray_queries = true;")
     if not (lines or kernel.facts.options.bwds) or "spirv" not in kernel.facts.capabilities:
         return lines
     for name, capability, default in (
@@ -27,6 +30,12 @@ def library_settings(kernel: Kernel) -> list[str]:
         if present != default:
             lines.append(f"export static const bool {name} = {'true' if present else 'false'};")
     return lines
+
+
+def _is_structure(placed: Placed) -> bool:
+    """Whether it is the field of a rays::Scene that is for the driver's ray queries (rays/scene.py: False in other scenes)."""
+    value = placed.binding.value
+    return placed.path.endswith("._spy_structure") and value is not None and value.kind == "int"
 
 
 def _atomic_types(kernel: Kernel) -> list[SlangType]:

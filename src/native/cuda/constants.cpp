@@ -1,7 +1,6 @@
 #include "cuda/constants.h"
 
 #include "core/error.h"
-#include "core/tokens.h"
 
 #include <algorithm>
 #include <cctype>
@@ -11,6 +10,66 @@
 
 namespace spy {
 namespace {
+
+bool begins_word(char c) { return std::isalpha(uint8_t(c)) || c == '_'; }
+
+/// Behind the comment or literal that begins at `pos`; `pos` where none does.
+size_t skip_opaque(std::string_view text, size_t pos)
+{
+    if (text.substr(pos, 2) == "//")
+        return std::min(text.find('\n', pos), text.size());
+    if (text.substr(pos, 2) == "/*") {
+        const size_t end = text.find("*/", pos + 2);
+        return end == text.npos ? text.size() : end + 2;
+    }
+    const char quote = text[pos];
+    if (quote != '"' && quote != '\'')
+        return pos;
+    size_t end = pos + 1;
+    while (end < text.size() && text[end] != quote && text[end] != '\n')
+        end += text[end] == '\\' ? 2 : 1;
+    return std::min(end + 1, text.size());
+}
+
+/// Behind the line of the preprocessor that begins at `pos`: a "\" at its end and a comment carry it over.
+size_t skip_directive(std::string_view text, size_t pos)
+{
+    while (pos < text.size() && text[pos] != '\n')
+        pos = text[pos] == '\\' ? pos + 2 : std::max(skip_opaque(text, pos), pos + 1);
+    return std::min(pos, text.size());
+}
+
+/// A run of letters and digits, or one sign: bytes [begin, end) of the text.
+struct Piece {
+    size_t begin, end;
+};
+
+/// Without comments, literals and lines of the preprocessor.
+std::vector<Piece> pieces_of(std::string_view text)
+{
+    std::vector<Piece> found;
+    bool begins_line = true;
+    for (size_t pos = 0, end = 0; pos < text.size(); pos = end) {
+        end = pos + 1;
+        if (std::isspace(uint8_t(text[pos]))) {
+            begins_line |= text[pos] == '\n';
+        } else if (text[pos] == '#' && begins_line) {
+            end = skip_directive(text, pos);
+        } else if (const size_t behind = skip_opaque(text, pos); behind != pos) {
+            begins_line &= text[pos] == '/'; // a comment may stand before a directive
+            end = behind;
+        } else {
+            begins_line = false;
+            const auto in_word = [&](size_t i) {
+                return i < text.size() && (begins_word(text[i]) || std::isdigit(uint8_t(text[i])));
+            };
+            while (in_word(pos) && in_word(end))
+                ++end;
+            found.push_back({pos, end});
+        }
+    }
+    return found;
+}
 
 constexpr std::string_view plain_words[] = {"int",      "uint",      "short",    "ushort",  "char",     "uchar",
                                             "longlong", "ulonglong", "float",    "double",  "bool",     "int8_t",
@@ -39,7 +98,7 @@ struct Constant {
 
 class Mender {
 public:
-    explicit Mender(std::string_view text) : m_text(text), m_tokens(tokens_of(text, false)) { }
+    explicit Mender(std::string_view text) : m_text(text), m_tokens(pieces_of(text)) { }
 
     std::string mended()
     {
@@ -78,7 +137,7 @@ private:
         size_t i = first + 3;
         while (i < m_tokens.size() && word(i) != "=" && word(i) != ";" && word(i) != "{" && word(i) != "(")
             ++i;
-        if (!is_constant || i < first + 5 || word(i) != "=" || !starts_word(word(i - 1)[0]))
+        if (!is_constant || i < first + 5 || word(i) != "=" || !begins_word(word(i - 1)[0]))
             return false; // C arrays (`T name[2]`) are not Slang's
         out = {first, i - 1, i};
         int depth = 0;
@@ -119,7 +178,7 @@ private:
             angles += token == "<" ? 1 : token == ">" ? -1 : 0;
             if (angles < 0 || (token == "-" && !is_exponent(i) && !std::isdigit(uint8_t(next[0]))))
                 return false;
-            if (starts_word(token[0])) {
+            if (begins_word(token[0])) {
                 if (!is_constant_word(i, !makes.empty() && makes.back()))
                     return false;
             } else if (!std::isdigit(uint8_t(token[0])) &&
@@ -173,7 +232,7 @@ private:
     }
 
     std::string_view m_text;
-    std::vector<TextToken> m_tokens;
+    std::vector<Piece> m_tokens;
     std::set<std::string, std::less<>> m_known; // constants that others may be made of
 };
 

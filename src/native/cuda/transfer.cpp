@@ -159,6 +159,7 @@ void CudaCommands::execute(const Command& recorded, CUstream stream, bool tracke
                    [&](const command::ClearDepthStencil&) { refuse_drawing(m_device); },
                    [&](const command::RenderPass&) { refuse_drawing(m_device); },
                    [&](const RayCommand auto&) { require_acceleration(&m_device, "acceleration structure"); },
+                   [&](const command::ConvertCoopVecMatrices&) { }, // encoders refuse it
                    [&](const command::Callback& c) {
                        // The callback may need a lock (Python's) whose holder waits for ours.
                        lock.unlock();

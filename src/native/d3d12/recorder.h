@@ -45,6 +45,7 @@ public:
     void record(const command::ClearDepthStencil& command);
     void record(const command::RenderPass& command);
     void record(const RayCommand auto&) { } // encoders refuse these: there is no feature 'acceleration_structure'
+    void record(const command::ConvertCoopVecMatrices&) { } // encoders refuse it
     /// While somebody measures, between two timestamps.
     void record_timed(Device& device, const Command& command);
     void record_launch(D3D12Kernel& kernel, const std::array<uint32_t, 3>& groups, const D3D12Arguments& arguments);

@@ -1,5 +1,6 @@
 #pragma once
 // A recorded command list: plain data that every backend can execute, any number of times.
+#include "device/coop_vec.h"
 #include "device/ray_tracing.h"
 
 #include <algorithm>
@@ -198,6 +199,12 @@ struct DispatchRays {
     std::vector<ref<Object>> slots, keep_alive;
 };
 
+/// From src to dst, matrix by matrix; only devices with the feature 'cooperative_vector' get it.
+struct ConvertCoopVecMatrices {
+    ref<Buffer> dst, src;
+    std::vector<std::pair<CoopVecMatrixDesc, CoopVecMatrixDesc>> matrices; ///< to, from
+};
+
 } // namespace command
 
 using Command = std::variant<
@@ -205,7 +212,8 @@ using Command = std::variant<
     command::CopyTexture, command::CopyTextureToBuffer, command::CopyBufferToTexture, command::UploadTexture,
     command::ClearTexture, command::WriteTimestamp, command::ResolveQuery, command::Barrier, command::DebugMarker,
     command::Callback, command::ClearDepthStencil, command::RenderPass, command::BuildAccelerationStructure,
-    command::CopyAccelerationStructure, command::QueryAccelerationStructures, command::DispatchRays>;
+    command::CopyAccelerationStructure, command::QueryAccelerationStructures, command::DispatchRays,
+    command::ConvertCoopVecMatrices>;
 
 /// What only devices with the feature 'acceleration_structure' get.
 template <typename C>

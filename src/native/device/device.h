@@ -23,6 +23,8 @@ class AccelerationStructure;
 struct AccelerationStructureBuildDesc;
 struct AccelerationStructureDesc;
 struct AccelerationStructureSizes;
+struct CoopVecMatrixDesc;
+struct CoopVecConversion;
 class RayTracingPipeline;
 struct RayTracingPipelineDesc;
 class ShaderTable;
@@ -315,6 +317,10 @@ public:
     virtual ref<RayTracingPipeline> create_ray_tracing_pipeline(const RayTracingPipelineDesc& desc);
     virtual AccelerationStructureSizes acceleration_structure_sizes(const AccelerationStructureBuildDesc& desc);
     virtual ref<AccelerationStructure> create_acceleration_structure(const AccelerationStructureDesc& desc);
+
+    /// device/coop_vec.h: of layouts that are the driver's. Devices without leave them as they are.
+    virtual uint64_t coop_vec_matrix_size(const CoopVecMatrixDesc& desc);
+    virtual void convert_coop_vec_matrix(const CoopVecConversion& conversion); ///< on the host
 
     /// device/render.h. Devices that do not draw leave it as it is: NotImplementedError naming those that do.
     virtual ref<RenderPipeline> create_render_pipeline(const RenderPipelineDesc& desc);

@@ -71,6 +71,9 @@ public:
     void query_acceleration_structures(std::vector<ref<AccelerationStructure>> structures,
                                        std::span<const AccelerationStructureQuery> queries);
 
+    void convert_coop_vec_matrices(ref<Buffer> dst, std::span<const CoopVecMatrixDesc> dst_descs, ref<Buffer> src,
+                                   std::span<const CoopVecMatrixDesc> src_descs, const char* call);
+
     void write_timestamp(ref<QueryPool> pool, uint32_t index, bool from_pass = false);
     void resolve_query(ref<QueryPool> pool, uint32_t index, uint32_t count, ref<Buffer> buffer, uint64_t offset);
     void global_barrier();

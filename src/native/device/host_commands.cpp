@@ -149,6 +149,7 @@ struct Executor {
     void operator()(const command::ClearDepthStencil& c);
     void operator()(const command::RenderPass& c) { device.run_render_pass(c); }
     void operator()(const RayCommand auto&) { device.run_ray_command(command); }
+    void operator()(const command::ConvertCoopVecMatrices&) { } // encoders refuse it
 };
 
 double encoded_srgb(double linear)

@@ -32,6 +32,10 @@ struct WorkOf {
         return {c.pipeline->label(), {c.dimensions[0], c.dimensions[1], c.dimensions[2]}};
     }
     Work operator()(const command::BuildAccelerationStructure&) const { return {"build_acceleration_structure", {}}; }
+    Work operator()(const command::ConvertCoopVecMatrices& c) const
+    {
+        return {"convert_coop_vec_matrices", {int64_t(c.matrices.size())}};
+    }
     Work operator()(const command::CopyBuffer& c) const { return {"copy_buffer", {int64_t(c.size)}}; }
     Work operator()(const command::FillBuffer& c) const { return {"clear_buffer", {int64_t(c.size)}}; }
     Work operator()(const command::UploadBuffer& c) const { return {"upload_buffer_data", {int64_t(c.data.size())}}; }

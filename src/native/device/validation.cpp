@@ -134,6 +134,17 @@ public:
         return adopt(m_inner->create_acceleration_structure(desc));
     }
 
+    uint64_t coop_vec_matrix_size(const CoopVecMatrixDesc& desc) override
+    {
+        const Use use(*this);
+        return m_inner->coop_vec_matrix_size(desc);
+    }
+    void convert_coop_vec_matrix(const CoopVecConversion& conversion) override
+    {
+        const Use use(*this);
+        m_inner->convert_coop_vec_matrix(conversion);
+    }
+
     ref<Surface> create_surface(const SurfaceDesc& desc) override
     {
         const Use use(*this);

@@ -155,7 +155,7 @@ bool follows_struct(std::string_view source, size_t at)
     using namespace syntax;
     const Tokens lexed = syntax::tokens_of(source);
     const auto& tokens = lexed.tokens;
-    const auto text = [&](size_t i) { return source.substr(tokens[i].begin, tokens[i].end - tokens[i].begin); };
+    const auto text = [&](size_t i) { return tokens[i].text(source); };
     size_t i = 0;
     while (i < tokens.size() && tokens[i].begin != at)
         ++i;

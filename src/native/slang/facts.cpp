@@ -8,11 +8,6 @@ namespace spy::syntax {
 
 namespace {
 
-bool is_among(std::string_view text, std::initializer_list<std::string_view> texts)
-{
-    return std::find(texts.begin(), texts.end(), text) != texts.end();
-}
-
 bool is_thread_static(const Variable& variable)
 {
     return variable.is_static && !variable.is_const && !variable.is_groupshared;
@@ -45,10 +40,7 @@ std::string plain_type(const Tree& tree, NodeId declarator)
 bool declares_static(const Macro& macro)
 {
     const std::vector<Token> tokens = tokens_of(macro.body).tokens;
-    const auto text = [&](size_t i) {
-        return i < tokens.size() ? macro.body.substr(tokens[i].begin, tokens[i].end - tokens[i].begin)
-                                 : std::string_view();
-    };
+    const auto text = [&](size_t i) { return i < tokens.size() ? tokens[i].text(macro.body) : std::string_view(); };
     for (size_t i = 0; i < tokens.size(); ++i)
         if (text(i) == "static" && text(i + 1) != "const")
             return true;
@@ -65,9 +57,8 @@ Facts::Facts(std::string text, const std::vector<std::string>& macros)
     m_scopes = std::make_unique<Scopes>(*m_tree);
     for (const Macro& macro : m_tree->macros()) {
         m_macro_words.insert(macro.name);
-        for (const Token& token : tokens_of(macro.body).tokens)
-            if (token.kind == TokenKind::word)
-                m_macro_words.insert(macro.body.substr(token.begin, token.end - token.begin));
+        for (const std::string_view word : words_of(macro.body))
+            m_macro_words.insert(word);
     }
     m_words = m_macro_words;
     m_macro_words.insert(m_outer_macros.begin(), m_outer_macros.end());
@@ -77,9 +68,8 @@ Facts::Facts(std::string text, const std::vector<std::string>& macros)
     for (const Trivia& trivia : m_tree->trivia()) // the other branches of an #if
         if (trivia.kind == TriviaKind::hidden) {
             const std::string_view part = std::string_view(m_text).substr(trivia.begin, trivia.end - trivia.begin);
-            for (const Token& token : tokens_of(part).tokens)
-                if (token.kind == TokenKind::word)
-                    m_words.insert(part.substr(token.begin, token.end - token.begin));
+            for (const std::string_view word : words_of(part))
+                m_words.insert(word);
         }
     for (NodeId n = 0; n < m_tree->size(); ++n)
         if ((m_tree->is(n, Kind::function) && body_of(*m_tree, n) != none) || m_tree->is(n, Kind::property))
@@ -93,9 +83,8 @@ std::set<std::string_view> Facts::words_in(NodeId node) const
         if (m_tree->tokens()[i].kind == TokenKind::word) {
             words.insert(m_tree->token(i));
             if (const Macro* macro = m_tree->macro(m_tree->token(i)))
-                for (const Token& token : tokens_of(macro->body).tokens)
-                    if (token.kind == TokenKind::word)
-                        words.insert(macro->body.substr(token.begin, token.end - token.begin));
+                for (const std::string_view word : words_of(macro->body))
+                    words.insert(word);
         }
     return words;
 }
@@ -105,9 +94,8 @@ std::set<std::string_view> Facts::no_diff_types() const
     std::set<std::string_view> names;
     for (const Variable& variable : m_scopes->variables())
         if (variable.is_no_diff)
-            for (const Token& token : tokens_of(variable.type).tokens)
-                if (token.kind == TokenKind::word)
-                    names.insert(variable.type.substr(token.begin, token.end - token.begin));
+            for (const std::string_view word : words_of(variable.type))
+                names.insert(word);
     return names;
 }
 

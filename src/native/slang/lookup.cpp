@@ -1,5 +1,4 @@
 // Names that users give: the door in front of Slang, which crashes on much that is no name.
-#include "core/tokens.h"
 #include "slang/reflection/util.h"
 
 #include <algorithm>
@@ -12,7 +11,8 @@ namespace {
 bool is_broken(slang::TypeReflection* type)
 {
     ComPtr<ISlangBlob> name;
-    return SLANG_SUCCEEDED(type->getFullName(name.put())) && name && blob_text(name.get()).find("<error>") != npos;
+    return SLANG_SUCCEEDED(type->getFullName(name.put())) && name &&
+        blob_text(name.get()).find("<error>") != std::string::npos;
 }
 
 } // namespace

@@ -288,15 +288,9 @@ private:
     /// The places of the parameters of which a macro reads elements, `#define AT(v, i) v[i]`.
     static std::set<size_t> indexed_parameters(const Macro& macro)
     {
-        std::vector<std::string_view> parameters;
-        for (const Token& token : tokens_of(macro.parameters).tokens)
-            if (token.kind == TokenKind::word)
-                parameters.push_back(macro.parameters.substr(token.begin, token.end - token.begin));
+        const std::vector<std::string_view> parameters = words_of(macro.parameters);
         const std::vector<Token> tokens = tokens_of(macro.body).tokens;
-        const auto text = [&](size_t i) {
-            return i < tokens.size() ? macro.body.substr(tokens[i].begin, tokens[i].end - tokens[i].begin)
-                                     : std::string_view();
-        };
+        const auto text = [&](size_t i) { return i < tokens.size() ? tokens[i].text(macro.body) : std::string_view(); };
         std::set<size_t> places;
         for (size_t i = 0; i < tokens.size(); ++i) {
             const auto found = std::find(parameters.begin(), parameters.end(), text(i));

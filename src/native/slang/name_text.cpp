@@ -1,9 +1,8 @@
-// Names of types and functions, as Slang may see them.
-#include "core/tokens.h"
 #include "slang/name_text.h"
 
+#include "slang/syntax/lexer.h"
+
 #include <algorithm>
-#include <cctype>
 #include <vector>
 
 namespace spy {
@@ -83,7 +82,7 @@ private:
         skip_spaces();
         return m_at == m_text.size() && m_tokens <= most_tokens;
     }
-    bool starts_word_here() const { return m_at < m_text.size() && starts_word(m_text[m_at]); }
+    bool starts_word_here() const { return m_at < m_text.size() && syntax::begins_word(m_text[m_at]); }
     bool sees(std::string_view sign) const { return m_text.substr(m_at, sign.size()) == sign; }
 
     void skip_spaces()
@@ -105,20 +104,15 @@ private:
         ++m_tokens;
         return true;
     }
-    std::string_view peek_word() const
-    {
-        size_t end = m_at;
-        while (end < m_text.size() && in_word(m_text[end]))
-            ++end;
-        return m_text.substr(m_at, end - m_at);
-    }
+    std::string_view peek_word() const { return m_text.substr(m_at, syntax::word_end(m_text, m_at) - m_at); }
 
     /// Every way down leads through here, so nesting ends with the tokens.
     bool read_word(std::string_view& word)
     {
         skip_spaces();
         word = peek_word();
-        if (word.empty() || ++m_tokens > most_tokens || is_one_of(word, reserved_words))
+        const bool is_ascii = std::all_of(word.begin(), word.end(), [](char c) { return c > 0; });
+        if (word.empty() || !is_ascii || ++m_tokens > most_tokens || is_one_of(word, reserved_words))
             return false;
         take(word.size());
         return true;
@@ -217,7 +211,7 @@ private:
         if (is_numeral(word) || word == "true" || word == "false") {
             ++m_tokens;
             take(word.size());
-            return starts_word(word[0]) ? Operand::no_value : Operand::number;
+            return syntax::begins_word(word[0]) ? Operand::no_value : Operand::number;
         }
         if (word == "sizeof" || word == "alignof") {
             take(word.size());
@@ -229,7 +223,7 @@ private:
         const size_t end = m_out.size();
         if (!read_suffixes(begin, !may_be_type))
             return Operand::none;
-        return m_out.find_first_not_of(spaces, end) == npos ? Operand::name : Operand::no_value;
+        return m_out.find_first_not_of(spaces, end) == m_out.npos ? Operand::name : Operand::no_value;
     }
 
     /// One argument, which may be a type, or a value: a size. A type takes part in no sum.

@@ -1,6 +1,5 @@
 #include "slang/quotes.h"
 
-#include "core/tokens.h"
 #include "slang/spelling.h"
 
 #include <algorithm>
@@ -21,6 +20,7 @@ struct Source {
 std::mutex sources_mutex;
 std::deque<std::shared_ptr<const Source>> sources; ///< the latest first
 size_t sources_size = 0;
+constexpr size_t npos = std::string_view::npos;
 constexpr size_t most_bytes = size_t(64) << 20;
 
 size_t size_of(const Source& source) { return source.before.size() + source.after.size(); }

@@ -41,7 +41,7 @@ struct SessionOptions {
     std::string dump_intermediates_prefix;
     bool sealed = false;                ///< no file is read: all modules come from memory
     std::string rewrites;               ///< which faults of Slang are rewritten: SLANGPY_REWRITES
-    bool inline_differentiable = false; ///< for second derivatives, see rewrite/rules/inline.h
+    bool inline_differentiable = false; ///< for second derivatives, see rewrite/rules/inline.cpp
     bool whole_program = false;         ///< code of all functions marked for export, kernels without a stage among them
     bool line_directives = false;       ///< in target code, whatever debug_info says
     std::vector<std::string> arguments; ///< more options, written as for slangc

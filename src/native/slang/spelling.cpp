@@ -1,6 +1,6 @@
 #include "slang/spelling.h"
 
-#include "core/tokens.h"
+#include "slang/syntax/lexer.h"
 
 #include <algorithm>
 
@@ -15,20 +15,10 @@ std::string restore_constraints(std::string_view text)
 {
     std::string result(text);
     for (size_t pos = 0; pos < text.size();) {
-        if (!starts_word(text[pos])) {
-            ++pos;
-            continue;
-        }
-        size_t end = pos;
-        while (end < text.size() && in_word(text[end]))
-            ++end;
-        std::string word(text.substr(pos, end - pos));
-        if (word[0] == 'i') {
-            word[0] = 'I';
-            if (is_interface_name(word))
-                result[pos] = 'I';
-        }
-        pos = end;
+        const size_t end = syntax::word_end(text, pos);
+        if (text[pos] == 'i' && is_interface_name("I" + std::string(text.substr(pos + 1, end - pos - 1))))
+            result[pos] = 'I';
+        pos = std::max(end, pos + 1);
     }
     for (size_t at = 0; (at = result.find(no_diff_mark, at)) != std::string::npos;)
         result.replace(at, no_diff_mark.size(), "no_diff");

@@ -6,6 +6,7 @@
 #include <vulkan/vulkan_core.h>
 
 #include "device/types.h"
+#include "vulkan/cooperative_vector.h"
 
 #include <memory>
 #include <string>
@@ -60,6 +61,7 @@ namespace spy {
     X(GetAccelerationStructureDeviceAddressKHR) X(CmdBuildAccelerationStructuresKHR) \
     X(CmdCopyAccelerationStructureKHR) X(CmdWriteAccelerationStructuresPropertiesKHR) \
     X(CreateRayTracingPipelinesKHR) X(GetRayTracingShaderGroupHandlesKHR) X(CmdTraceRaysKHR) \
+    X(ConvertCooperativeVectorMatrixNV) X(CmdConvertCooperativeVectorMatrixNV) \
     X(CreateSwapchainKHR) X(DestroySwapchainKHR) X(GetSwapchainImagesKHR) X(AcquireNextImageKHR) X(QueuePresentKHR)
 // clang-format on
 

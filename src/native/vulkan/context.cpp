@@ -73,6 +73,10 @@ void VulkanFeatures::link(const std::set<std::string>& extensions)
         append(tail, &ray_tracing);
     if (extensions.count(VK_KHR_RAY_TRACING_MAINTENANCE_1_EXTENSION_NAME))
         append(tail, &ray_maintenance);
+    if (extensions.count(VK_NV_COOPERATIVE_VECTOR_EXTENSION_NAME))
+        append(tail, &coop_vec);
+    if (extensions.count(VK_EXT_SHADER_REPLICATED_COMPOSITES_EXTENSION_NAME))
+        append(tail, &replicated_composites);
 }
 
 VulkanAdapter::VulkanAdapter(const VulkanInstance& instance, VkPhysicalDevice device) : handle(device)
@@ -271,7 +275,8 @@ void VulkanContext::choose_extensions(const DeviceDesc& desc)
                              VK_KHR_DYNAMIC_RENDERING_EXTENSION_NAME, VK_EXT_EXTENDED_DYNAMIC_STATE_EXTENSION_NAME,
                              VK_EXT_VERTEX_ATTRIBUTE_DIVISOR_EXTENSION_NAME, VK_EXT_LINE_RASTERIZATION_EXTENSION_NAME,
                              VK_EXT_MESH_SHADER_EXTENSION_NAME, VK_KHR_FRAGMENT_SHADER_BARYCENTRIC_EXTENSION_NAME,
-                             VK_EXT_CONSERVATIVE_RASTERIZATION_EXTENSION_NAME})
+                             VK_EXT_CONSERVATIVE_RASTERIZATION_EXTENSION_NAME, VK_NV_COOPERATIVE_VECTOR_EXTENSION_NAME,
+                             VK_EXT_SHADER_REPLICATED_COMPOSITES_EXTENSION_NAME})
         if (adapter->extensions.count(name))
             extensions.insert(name);
     choose_ray_extensions();

@@ -44,6 +44,10 @@ struct VulkanFeatures {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_RAY_TRACING_PIPELINE_FEATURES_KHR};
     VkPhysicalDeviceRayTracingMaintenance1FeaturesKHR ray_maintenance{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_RAY_TRACING_MAINTENANCE_1_FEATURES_KHR};
+    VkPhysicalDeviceCooperativeVectorFeaturesNV coop_vec{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_FEATURES_NV};
+    VkPhysicalDeviceShaderReplicatedCompositesFeaturesEXT replicated_composites{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_REPLICATED_COMPOSITES_FEATURES_EXT};
 
     VulkanFeatures() = default;
     VulkanFeatures(const VulkanFeatures&) = delete; // the chain points into itself
@@ -99,6 +103,10 @@ public:
     bool has_acceleration() const { return features.acceleration.accelerationStructure; }
     bool can_query_rays() const { return has_acceleration() && features.ray_query.rayQuery; }
     bool can_trace_rays() const { return has_acceleration() && features.ray_tracing.rayTracingPipeline; }
+    bool has_coop_vec() const
+    {
+        return features.coop_vec.cooperativeVector && features.replicated_composites.shaderReplicatedComposites;
+    }
     bool can_show() const { return instance->has_surfaces() && has_extension(VK_KHR_SWAPCHAIN_EXTENSION_NAME); }
     bool has_extension(const char* name) const { return extensions.count(name) != 0; }
     const char* name() const { return adapter->properties.deviceName; }

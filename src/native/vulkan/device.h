@@ -32,6 +32,8 @@ public:
     ref<RayTracingPipeline> create_ray_tracing_pipeline(const RayTracingPipelineDesc& desc) override;
     AccelerationStructureSizes acceleration_structure_sizes(const AccelerationStructureBuildDesc& desc) override;
     ref<AccelerationStructure> create_acceleration_structure(const AccelerationStructureDesc& desc) override;
+    uint64_t coop_vec_matrix_size(const CoopVecMatrixDesc& desc) override;
+    void convert_coop_vec_matrix(const CoopVecConversion& conversion) override;
     ref<Surface> create_surface(const SurfaceDesc& desc) override; // surface.cpp
 
     std::array<NativeHandle, 3> native_handles() override;

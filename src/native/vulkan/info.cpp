@@ -90,6 +90,7 @@ std::vector<std::string> features_of(const VulkanContext& context)
     add("acceleration_structure", context.has_acceleration());
     add("ray_query", context.can_query_rays());
     add("ray_tracing", context.can_trace_rays());
+    add("cooperative_vector", context.has_coop_vec());
     add("multi_draw_indirect_count", context.can_draw() && v12.drawIndirectCount);
     add("bindless", has_handles(context.features));
     add("custom_border_color", context.features.border.customBorderColors);
@@ -161,6 +162,8 @@ CompileTarget vulkan_target(const VulkanContext& context)
             f.v12.shaderStorageBufferArrayNonUniformIndexing);
     add("spvRayQueryKHR", context.can_query_rays());
     add("spvRayTracingKHR", context.can_trace_rays());
+    add("spvCooperativeVectorNV", context.has_coop_vec());
+    add("spvCooperativeVectorTrainingNV", f.coop_vec.cooperativeVectorTraining);
     add("spvMinLod", f.core.features.shaderResourceMinLod);
     target.defines = {{"__TARGET_VULKAN__", "1"}};
     if (f.atomic_float.shaderBufferFloat32AtomicAdd)

@@ -44,6 +44,7 @@ public:
     void record(const command::CopyAccelerationStructure& command);
     void record(const command::QueryAccelerationStructures& command);
     void record(const command::DispatchRays& command);
+    void record(const command::ConvertCoopVecMatrices& command);
     /// While somebody measures, between two timestamps.
     void record_timed(Device& device, const Command& command);
     void record_launch(VulkanKernel& kernel, const std::array<uint32_t, 3>& groups, const ArgumentView& arguments);

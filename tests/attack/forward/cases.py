@@ -35,6 +35,9 @@ class Case:
     def made(self) -> dict[str, str]:
         return {"route": self.route}
 
+    def counts(self) -> dict[str, int]:
+        return {"masked": self.masked}
+
 
 class Expected:
     """What each program of a case gives, and which rows are lost; `flush`: where subnormal numbers may count as 0."""

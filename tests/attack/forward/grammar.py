@@ -396,14 +396,19 @@ class Grammar(Expressions):
         cases = [self.block(scope, inner, 1) for _ in range(count)]
         return [Node("switch", [test, *cases], note=self.rng.choice(("default", "")))]
 
+    def bound(self, scope: Scope) -> Node:
+        bound = int_const(self.rng.choice((1, 2, 3, 4)))
+        given = [v for v in scope.vars if v.ty == "i32"]
+        if given and self.rng.random() < 0.5:
+            bound = Node("bin", [var(self.rng.choice(given).name, "i32"), int_const(3)], "i32", "&")
+        return bound
+
     def _loop(self, scope: Scope, flow: Flow) -> list[Node]:
         rng = self.rng
         at = self.fresh("i")
         inner = Flow(flow.depth + 1, "leave" in self.used, flow.result)
-        bound = int_const(rng.choice((1, 2, 3, 4)))
-        given = [v for v in scope.vars if v.ty == "i32"]
-        if given and rng.random() < 0.5:
-            bound = Node("bin", [var(rng.choice(given).name, "i32"), int_const(3)], "i32", "&")
+        bound = self.bound(scope)
+        if bound.op != "const":
             before = self.fresh("n")
             first = [Node("decl", [bound], "i32", before)]
             bound = var(before, "i32")

@@ -1,83 +1,122 @@
-"""Runs a case with lanes and without, and compares bits. All has lanes that can have them, not only what is worth it."""
+"""Runs a case with lanes and without, and compares bits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
-from slangpy.compiler.text import short
+from slangpy.compiler import executable
 from slangpy.config import config
 
+from ..cases import Case as GradientCase
+from ..compare import Runner as GradientRunner, begin
+from ..expected import Expected
 from ..failure import Failure
-from ..forward.cases import Case
+from ..forward.cases import Case as ForwardCase
 from ..forward.compare import Runner as ForwardRunner
+from .cases import LaneCase
+from .strict import programs_with_lanes, strict_compiler
 
 __all__ = ["Runner", "begin", "expected"]
 
 BITS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
-def begin() -> None:
-    """Nothing that a process of this family needs first."""
-
-
-def expected(case: Case) -> Case:
-    """Nothing is computed before: the devices are compared with each other."""
+def expected(case: LaneCase) -> LaneCase:
+    """Nothing is computed before: the results are compared with each other."""
     return case
 
 
+@dataclass
+class Result:
+    """An array that a call gave. program: -1 for one of all."""
+
+    stage: str
+    program: int
+    array: np.ndarray
+
+
+@dataclass
+class Numbers:
+    """In place of what is expected: `GradientRunner` compares with nothing here."""
+
+    values: tuple[None] = (None,)
+    value_slack: tuple[None] = (None,)
+    tangent: tuple[()] = ()
+    tangent_slack: tuple[()] = ()
+
+
+class GradientResults(GradientRunner):
+    """Keeps what `.bwds` and the other calls gave, where its base class compares it."""
+
+    results: list[Result]
+
+    def _compare_rows(self, case: GradientCase, kind: str, stage: str, got: np.ndarray, want: Any, slack: Any) -> list[Failure]:
+        self.results += [Result(stage, k, row) for k, row in enumerate(got)]
+        return []
+
+    def _compare_gradients(self, case: GradientCase, stage: str, got: dict[str, np.ndarray], want: Expected) -> list[Failure]:
+        for array in got.values():
+            own = case.count if array.shape[:1] == (case.count,) and array.ndim > 1 else 0
+            self.results += [Result(stage, k, row) for k, row in enumerate(array)] if own else [Result(stage, -1, array)]
+        return []
+
+
 class Runner:
-    """Two devices. `taken`: how many kernels had lanes."""
+    """Devices without lanes and with them."""
 
     def __init__(self, name: str, optimized: bool, report: Callable[[str], None]):
         if name != "cpu":
             raise ValueError(f"lanes are of the cpu device; got {name}")
         self.report = report
-        self.taken = 0
-        self.both = [ForwardRunner("cpu", optimized, report) for _ in range(2)]
+        self.forward = [ForwardRunner("cpu", optimized, report) for _ in range(2)]
+        self.gradients = [GradientResults("cpu", optimized, report) for _ in range(2)]
 
-    def run(self, case: Case, want: Case, stages: tuple[str, ...] = ()) -> list[Failure]:
-        results = []
-        for on, runner in zip((False, True), self.both, strict=True):
-            config.cpu_lanes = on
-            try:
-                runner.count += 1
-                self.report("compile with lanes" if on else "compile")
-                results.append(list(self._results(runner, case, on)))
-            except Exception as error:
-                return [Failure("error", "call", -1, f"lanes {on}: {type(error).__name__}: {error}")]
-        found = [self._differ(k, a, b) for k, (a, b) in enumerate(zip(*results, strict=True))]
-        return [failure for failure in found if failure is not None]
+    def run(self, case: LaneCase, want: LaneCase, stages: tuple[str, ...] = ()) -> list[Failure]:
+        results: list[list[Result]] = []
+        codes: list[bytes] = []
+        for on in (False, True):
+            compiler = strict_compiler(lambda label, code: codes.append(code))
+            with patch.object(config, "cpu_lanes", on), patch.object(executable, "compile_kernel", compiler):
+                made = self._results(case.inner, int(on), stages)
+            if isinstance(made, Failure):
+                return [made]
+            results.append(made)
+        found = [programs_with_lanes(code) for code in codes]
+        case.lanes = len(set[int]().union(*(some for some, _ in found)))
+        case.loops = len(set[int]().union(*(loops for _, loops in found)))
+        return [f for a, b in zip(*results, strict=True) if (f := _difference(a, b)) is not None]
 
-    def _results(self, runner: ForwardRunner, case: Case, on: bool) -> Iterator[list[np.ndarray]]:
-        original = short.with_lanes
-
-        def strictly(text: bytes) -> bytes | None:
-            made = original(text, for_all=True)
-            if made is not None:  # it has to compile
-                self.taken += 1
-                runner.device.compile(short.short_text(made) or made, "_spy_main", label=f"lanes {case.seed}", optimization=0)
-            return made
-
-        short.with_lanes = strictly
+    def _results(self, case: ForwardCase | GradientCase, on: int, stages: tuple[str, ...]) -> list[Result] | Failure:
+        if isinstance(case, GradientCase):
+            runner = self.gradients[on]
+            runner.results = []
+            failures = runner.run(case, Numbers(), stages)  # type: ignore[arg-type]
+            return next((f for f in failures), runner.results)
+        runner = self.forward[on]
+        runner.count += 1
+        self.report("compile")
         try:
-            for result in runner._call(runner.load(case), case):
-                yield _flat(result)
-        finally:
-            short.with_lanes = original
+            called = runner._call(runner.load(case), case)
+        except Exception as error:
+            return Failure("error", "call", -1, f"lanes {bool(on)}: {type(error).__name__}: {error}")
+        return [Result("call", k, array) for k, result in enumerate(called) for array in _flat(result)]
 
-    def _differ(self, k: int, a: list[np.ndarray], b: list[np.ndarray]) -> Failure | None:
-        for x, y in zip(a, b, strict=True):
-            same = x == y
-            if x.dtype.kind == "f":
-                bits = BITS[x.dtype.itemsize]
-                same = (np.ascontiguousarray(x).view(bits) == np.ascontiguousarray(y).view(bits)) | (np.isnan(x) & np.isnan(y))
-            if not same.all():
-                at = int(np.argmin(same.reshape(len(same), -1).all(1)))
-                return Failure("wrong value", str(x.dtype), k, f"row {at}: {x[at]} without lanes, {y[at]} with them")
+
+def _difference(a: Result, b: Result) -> Failure | None:
+    x, y = a.array, b.array
+    same = x == y
+    if x.dtype.kind == "f":
+        bits = BITS[x.dtype.itemsize]
+        same = (np.ascontiguousarray(x).view(bits) == np.ascontiguousarray(y).view(bits)) | (np.isnan(x) & np.isnan(y))
+    if np.all(same):
         return None
+    at = tuple(map(int, np.argwhere(~same)[0]))
+    return Failure("wrong value", a.stage, a.program, f"{x.dtype} {at}: {x[at]!r} without lanes, {y[at]!r} with them")
 
 
 def _flat(result: Any) -> list[np.ndarray]:

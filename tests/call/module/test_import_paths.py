@@ -104,7 +104,7 @@ def test_diff_pair_needs_torch_only_when_used() -> None:
 
 @pytest.mark.parametrize(
     ("name", "instead"),
-    [("AccelerationStructureBuildInputSpheres", "boxes"), ("CoopVecMatrixDesc", "matrices")],
+    [("AccelerationStructureBuildInputSpheres", "boxes"), ("AppWindowDesc", "AppWindow")],
 )
 def test_names_of_what_is_not_there_say_what_to_use(name: str, instead: str) -> None:
     assert getattr(spy, name) is getattr(spy, name)

@@ -8,39 +8,60 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .facts import Types
-from .functions import LaneFunction, Program
+from .facts import Types, statements
+from .functions import LaneFunction, Program, may_leave
 from .parser import Parser, Unit
 from .tokens import Unfit, closing
-from .tree import Expr, Function, Stmt, text_of
+from .tree import Expr, Function, Stmt, lines_of, text_of
 from .varying import BEHIND, LANES, SAME, Analysis, root
 
 _MAIN = "__spy_main"
+_SIMPLE = ("declare", "assign", "call")
 
 
 @dataclass(frozen=True)
 class Loop:
-    """Of text, from one place to another: `for (index = first; index < last; ...)`."""
+    """Of text, from one place to another: `for (; index < last; index++, counter++ ...)`. counters: without the index.
+    carried: other variables from outside that it writes."""
 
     begin: int
     end: int
     index: str
-    first: str
     last: str
+    counters: tuple[str, ...]
+    carried: frozenset[str]
     body: tuple[Stmt, ...]
     types: Types
 
 
 def find_loop(unit: Unit) -> Loop:
-    """The loop over invocations."""
+    """The loop over invocations: the longest one of the entry point, or the longest one in that."""
     if _MAIN not in unit.functions:
         raise Unfit("an entry point")
     begin, end = unit.functions[_MAIN].body
-    tokens = unit.tokens
     names: dict[str, str] = {}
-    at, before, start = begin, Stmt("call"), 0
-    while at < end and tokens[at].text != "for":
-        start = at
+    while True:
+        begin, end = _longest(unit, begin, end, names)
+        parser = Parser(unit.tokens, unit.types, begin, end)
+        loop = parser.statement()
+        try:
+            return _loop(loop, (unit.tokens[begin].at, unit.tokens[end - 1].end), Types(unit, names))
+        except Unfit:
+            begin, end = begin + _HEAD, end - 1
+
+
+_HEAD = len(("for", "(", ";", ";", ")", "{"))
+
+
+def _longest(unit: Unit, begin: int, end: int, names: dict[str, str]) -> tuple[int, int]:
+    """The tokens of the longest loop between others. names: gets the types of variables declared here."""
+    tokens, at, found = unit.tokens, begin, (begin, begin)
+    while at < end:
+        if tokens[at].text == "for":
+            behind = closing(tokens, at + _HEAD - 1) + 1
+            found = max(found, (at, behind), key=lambda part: part[1] - part[0])
+            at = behind
+            continue
         parser = Parser(tokens, unit.types, at, end)
         if [t.text for t in tokens[at : at + 2]] == ["_spy_Arguments", "<"]:
             names["_spy_arguments"] = tokens[at + 2].text
@@ -51,38 +72,50 @@ def find_loop(unit: Unit) -> Loop:
             before, at = Stmt("call"), _behind(unit, at)
         if before.kind == "declare":
             names[before.name] = before.type
-    parser = Parser(tokens, unit.types, at, end)
-    loop = parser.statement()
-    if loop.kind != "loop" or before.kind != "declare" or before.value is None or len(loop.body) < 3:
+    if found[0] == found[1]:
         raise Unfit("the loop over invocations")
-    if [t.text for t in tokens[parser.at : end]] != ["return", ";"]:
-        raise Unfit("what follows the loop")
-    names |= {s.name: s.type for s in loop.body if s.kind == "declare"}
-    last = _last(loop, before.name)
-    place = (tokens[start].at, tokens[parser.at - 1].end)
-    return Loop(*place, before.name, text_of(before.value), last, loop.body[1:-1], Types(unit, names))
+    return found
 
 
 def _behind(unit: Unit, at: int) -> int:
-    while unit.tokens[at].text != ";":
-        at = closing(unit.tokens, at) if unit.tokens[at].text in "([{" else at
+    while unit.tokens[at].text not in ";}":
+        at = closing(unit.tokens, at) if unit.tokens[at].text in "([" else at
+        if unit.tokens[at].text == "{":
+            return closing(unit.tokens, at) + 1
         at += 1
     return at + 1
 
 
-def _last(loop: Stmt, index: str) -> str:
-    """The end of a loop that counts `index` up by one."""
-    test, step = loop.body[0], loop.body[-1]
+def _loop(loop: Stmt, place: tuple[int, int], types: Types) -> Loop:
+    """A loop whose statements run in order, and that counts its index up by one."""
+    test = loop.body[0] if loop.body else loop
     condition = test.value
     if test.kind != "if" or condition is None or test.body or [s.kind for s in test.other] != ["break"]:
         raise Unfit("the end of the loop")
-    if step.kind != "assign" or step.place is None or step.place.text != index or step.value is None:
+    index = condition.kids[0].text if condition.text == "<" else ""
+    declared = {s.name: s for s in statements(loop.body) if s.kind == "declare"}
+    carried = {root(s.place).text for s in statements(loop.body) if s.place is not None} - set(declared)
+    counters = {name for name in carried if _is_counter(name, loop.body, declared)}
+    ends = {part.text for part in condition.kids[1].walk() if part.kind == "name"}
+    if index not in counters or ends & (carried | set(declared)) or any(may_leave(s) for s in loop.body[1:]):
         raise Unfit("the step of the loop")
-    if condition.text != "<" or [k.text for k in step.value.kids] != [index, "1LL"] or step.value.text != "+":
-        raise Unfit("the step of the loop")
-    if condition.kids[0].text != index or any(s.kind not in ("declare", "assign", "call") for s in loop.body[1:-1]):
-        raise Unfit("a statement with others in it")
-    return text_of(condition.kids[1])
+    body = tuple(s for s in loop.body[1:] if s.place is None or s.place.text not in counters)
+    names = {**types.names, **{name: s.type for name, s in declared.items()}}
+    others = tuple(sorted(counters - {index}))
+    return Loop(*place, index, text_of(condition.kids[1]), others, frozenset(carried - counters), body, Types(types.unit, names))
+
+
+def _is_counter(name: str, body: tuple[Stmt, ...], declared: dict[str, Stmt]) -> bool:
+    """Whether a variable is counted up by one, behind all that looks at it."""
+    steps = [s for s in statements(body) if s.place is not None and root(s.place).text == name]
+    if len(steps) != 1 or steps[0] not in body or steps[0].place is None or steps[0].place.kind != "name":
+        return False
+    at, value = body.index(steps[0]), steps[0].value
+    if value is not None and value.kind == "name" and value.text in declared:
+        value = declared[value.text].value
+    rest = (part.text for s in statements(body[at + 1 :]) for e in s.expressions() for part in e.walk() if part.kind == "name")
+    is_step = value is not None and value.text == "+" and [kid.text for kid in value.kids] == [name, "1LL"]
+    return is_step and name not in rest
 
 
 @dataclass
@@ -94,7 +127,8 @@ class Segment:
     function: LaneFunction | None = None
 
     def names(self) -> set[str]:
-        expressions = [e for s in self.statements for e in s.expressions()] + ([self.call] if self.call else [])
+        expressions = [e for s in statements(tuple(self.statements)) for e in s.expressions()]
+        expressions += [self.call] if self.call else []
         return {part.text for e in expressions for part in e.walk() if part.kind == "name"}
 
 
@@ -105,7 +139,8 @@ class Entry:
         self.program = program
         self.loop = loop
         self.own = {s.name: s.type for s in loop.body if s.kind == "declare"}
-        shapes = dict.fromkeys([loop.index, *self.own], LANES)
+        inner = [s.name for s in statements(loop.body) if s.kind == "declare"]
+        shapes = dict.fromkeys([loop.index, *loop.counters, *loop.carried, *inner], LANES)
         nothing = Function("", "void", (), (0, 0))
         self.analysis = Analysis(nothing, loop.body, loop.types, shapes, program.wanted, program.writes)
         self.segments = [Segment()]
@@ -113,7 +148,7 @@ class Entry:
     def cut(self, for_all: bool) -> None:
         """Fills the segments; `Unfit` where no loop ends at different times, or where order matters."""
         for s in self.loop.body:
-            made = None if s.value is None else self._found(s.value, for_all)
+            made = None if s.value is None or s.kind not in _SIMPLE else self._found(s.value, for_all)
             if made is not None:
                 segment = self.segments[-1]
                 segment.call, segment.function = made
@@ -126,13 +161,13 @@ class Entry:
             self.segments[-1].statements.append(s)
         if len(self.segments) == 1:
             raise Unfit("no loop that differs")
-        effects = [self.program.facts.of_block(self.loop.body, self.loop.types)]  # what is written from outside
+        facts, types, carried = self.program.facts, self.loop.types, self.loop.carried
+        facts.of_block(self.loop.body, types, carried)  # what is written from outside
         for segment in self.segments[:-1]:
-            names = Types(self.program.unit, self.loop.types.names)
-            before = tuple(Stmt("declare", t, n) for n, t in self.own.items())
-            effects.append(self.program.facts.of_block((*before, *segment.statements), names))
+            before = tuple(Stmt("declare", type, name) for name, type in self.own.items())
+            effects = facts.of_block((*before, *segment.statements), types)
             assert segment.call is not None
-            if effects[-1].memory or self.program.facts.is_ordered(segment.call.text):
+            if effects.memory or facts.is_ordered(segment.call.text) or segment.names() & carried:
                 raise Unfit("a store")
 
     def _found(self, e: Expr, for_all: bool) -> tuple[Expr, LaneFunction] | None:
@@ -156,12 +191,15 @@ class Entry:
             used[k + 1] |= {root(target).text for _, target in self._behind(segment)}
         declared = {s.name: k for k, segment in enumerate(self.segments) for s in segment.statements if s.kind == "declare"}
         kept = [n for n, k in declared.items() if any(n in names for names in used[k + 1 :])]
-        lines = [f"for (int64_t _begin = {loop.first}; _begin < {loop.last}; _begin += SPY_LANES)", "{"]
+        lines = [f"const int64_t _from = {loop.index};"] + [f"const int64_t {name}_from = {name};" for name in loop.counters]
+        lines += [f"for (int64_t _begin = _from; _begin < {loop.last}; _begin += SPY_LANES)", "{"]
         lines += [f"const int _n = {loop.last} - _begin < SPY_LANES ? int({loop.last} - _begin) : SPY_LANES;"]
         lines += [f"{self.own[name]} {name}_kept[SPY_LANES];" for name in kept]
         for k, segment in enumerate(self.segments):
             lines += self._segment(k, segment, [n for n in kept if n in used[k]], set(kept))
-        return "\n".join([*lines, "}"]) + "\n"
+        after = [f"{name} = {name}_from + ({loop.last} - _from);" for name in loop.counters]
+        after = [f"if (_from < {loop.last})", "{", *after, f"{loop.index} = {loop.last};", "}"]
+        return "\n".join([*lines, "}", *after]) + "\n"
 
     def _behind(self, segment: Segment) -> list[tuple[int, Expr]]:
         """Variables that the function for lanes writes, by argument."""
@@ -176,6 +214,7 @@ class Entry:
     def _segment(self, at: int, segment: Segment, used: list[str], kept: set[str]) -> list[str]:
         own = {s.name for s in segment.statements if s.kind == "declare"}
         lines = ["for (int _l = 0; _l < _n; _l++)", "{", f"const int64_t {self.loop.index} = _begin + _l;"]
+        lines += [f"const int64_t {name} = {name}_from + ({self.loop.index} - _from);" for name in self.loop.counters]
         lines += [f"{self.own[name]}& {name} = {name}_kept[_l];" for name in sorted(set(used) | (own & kept))]
         if any(self._is_called(s) for s in segment.statements):
             lines.append('__asm__ volatile("");')  # as without lanes: no vector instructions, whose functions have other bits
@@ -202,7 +241,7 @@ class Entry:
 
     def _is_called(self, s: Stmt) -> bool:
         """Whether a statement calls more than the library's functions that read and write."""
-        calls = {part.text for e in s.expressions() for part in e.walk() if part.kind == "call"}
+        calls = {part.text for kid in statements((s,)) for e in kid.expressions() for part in e.walk() if part.kind == "call"}
         return any(n in self.program.unit.functions and not n.startswith("_spy_Storage_") for n in calls)
 
     def _statement(self, s: Stmt, kept: set[str]) -> list[str]:
@@ -211,7 +250,7 @@ class Entry:
             return [f"{s.name} = {value};"] if value else []
         if s.kind == "declare":
             return [f"{s.type} {s.name}{' = ' + value if value else ''};"]
-        return [f"{value};" if s.place is None else f"{text_of(s.place)} = {value};"]
+        return lines_of((s,))
 
 
 def _replaced(e: Expr, old: Expr, new: Expr) -> Expr:

@@ -23,6 +23,7 @@ _PURE = re.compile(
     r"|\.(?:Sample|SampleLevel|SampleBias|SampleGrad|Load|Gather\w*))\Z"
 )
 """What only computes or reads, besides functions of the kernel."""
+_ATOMIC = re.compile(r"_spy_atomic_\w+\Z")
 _REPORTS = re.compile(r"_spy_inside_\d+\Z")
 """Functions of the library that count what is read outside of a tensor: when they do decides nothing."""
 COUNTS = "_slang_atomic_add_u32"
@@ -155,10 +156,11 @@ class Facts:
                 self._walk(self.unit.body(name), _Place(types, frozenset(types.names), parameters, made), False)
         return self.effects[name]
 
-    def of_block(self, body: tuple[Stmt, ...], types: Types) -> Effects:
-        """Of statements that write to no variables but those that they declare."""
+    def of_block(self, body: tuple[Stmt, ...], types: Types, others: frozenset[str] = frozenset()) -> Effects:
+        """Of statements that write to no variables but those that they declare, and others."""
         made = Effects()
-        self._walk(body, _Place(types, frozenset(s.name for s in body if s.kind == "declare"), [], made), False)
+        own = others.union(s.name for s in statements(body) if s.kind == "declare")
+        self._walk(body, _Place(types, own, [], made), False)
         return made
 
     def is_ordered(self, name: str) -> bool:
@@ -205,6 +207,9 @@ class Facts:
                 at.effects.reads = True
 
     def _call(self, e: Expr, at: _Place, in_loop: bool) -> None:
+        if _ATOMIC.match(e.text):  # sums depend on the order
+            at.effects.store(in_loop=True)
+            return
         if e.text not in self.unit.functions:
             if not _PURE.match(e.text) and not at.types.of(e) == e.text:
                 raise Unfit(e.text)

@@ -193,7 +193,7 @@ class LaneFunction(Expressions):
 
     def _branch(self, s: Stmt, mask: str, end: str) -> list[str]:
         assert s.value is not None
-        leaves = _may_leave(s)
+        leaves = may_leave(s)
         if self.shape(s.value) == SAME:
             lines = [f"if ({text_of(s.value)})", "{", *self.block(s.body, mask, end), "}"]
             if s.other:
@@ -221,7 +221,7 @@ class LaneFunction(Expressions):
             lines.append(f"_spy_mask {loop.mask}_on(false);")
             lines += ["do {", *self.block(s.body, loop.mask, "break;"), "} while (false);"]
             lines += [f"{loop.mask} = {loop.mask} | {loop.mask}_on;", "}"]
-            if _may_leave(s):
+            if may_leave(s):
                 lines += [f"{mask} = {mask} & !_gone;", *self._check(mask, end)]
         self.depth -= loop.is_varying
         self.around.pop()
@@ -280,7 +280,7 @@ class LaneFunction(Expressions):
             lines += [f"_spy_mask {entry.mask} = {mask};"]
             for case in sorted(s.cases, key=lambda case: case.is_default):
                 lines += self._case(case, entry.mask, type)
-            lines += [f"{mask} = {entry.mask}_on | {entry.mask};", *(self._check(mask, end) if _may_leave(s) else [])]
+            lines += [f"{mask} = {entry.mask}_on | {entry.mask};", *(self._check(mask, end) if may_leave(s) else [])]
         self.around.pop()
         return lines
 
@@ -293,14 +293,14 @@ class LaneFunction(Expressions):
         return [*lines, f"{around}_on = {around}_on | {name};"]
 
 
-def _may_leave(s: Stmt) -> bool:
+def may_leave(s: Stmt) -> bool:
     """Whether lanes may leave the block around a statement: by a return, or out of a loop around it."""
     if s.kind in ("return", "break", "continue"):
         return True
     inner = [kid for part in s.parts() for kid in part]
     if s.kind == "loop":
         return any(_returns(kid) for kid in inner)
-    return any(_may_leave(kid) for kid in inner)
+    return any(may_leave(kid) for kid in inner)
 
 
 def _returns(s: Stmt) -> bool:

@@ -221,12 +221,19 @@ struct Repeats {
     uint8_t next_seen = 0, next_known = 0;
 };
 
+/// The Tensor that a call of a plan gave, apart from its memory and shape: those that follow give the like.
+struct MadeTensor {
+    nb::object cls; ///< null: no call has given one
+    TensorBase like;
+};
+
 /// What calls of a plan leave behind for those that follow.
 struct PlanState {
     std::unordered_map<uint64_t, Variant> variants;
     Shape last_call_shape;
     std::vector<SharedPiece> shared_pieces;
     Repeats repeats;
+    std::array<MadeTensor, 2> made; ///< the result, and in forward mode the tangent
     /// torch: backward plans by the set of torch arguments that gradients are wanted of (bits by position; the highest:
     /// sums in a fixed order).
     std::vector<std::pair<uint64_t, std::weak_ptr<CallPlan>>> backward;

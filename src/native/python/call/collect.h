@@ -15,9 +15,14 @@ int visit_objects(PlanTable& table, const Visit& visit)
         plans.push_back(plan.get());
     std::sort(plans.begin(), plans.end());
     plans.erase(std::unique(plans.begin(), plans.end()), plans.end());
-    for (CallPlan* plan : plans)
+    for (CallPlan* plan : plans) {
         if (int answer = visit(plan->view))
             return answer;
+        for (const MadeTensor& made : plan->state.made)
+            for (nb::handle object : {nb::handle(made.cls), nb::handle(made.like.dtype)})
+                if (int answer = visit(object))
+                    return answer;
+    }
     return 0;
 }
 inline void clear_objects(PlanTable& table)

@@ -110,7 +110,9 @@ nb::list list_from(nb::handle value, const char* what);
 /// Layers and mips; None is all of them.
 SubresourceRange subresources_from(nb::handle value, const char* what);
 using EncoderClass = nb::class_<CommandEncoder, DeviceObject>;
-void bind_texture_commands(EncoderClass& cls); // texture_commands.cpp
+void bind_texture_commands(EncoderClass& cls);                       // texture_commands.cpp
+void bind_coop_vec(nb::module_& m, nb::class_<Device, Object>& cls); // coop_vec.cpp
+void bind_coop_vec_commands(EncoderClass& cls);                      // coop_vec.cpp
 
 /// A Python callable that native code may drop on any thread.
 std::shared_ptr<nb::object> share_callable(nb::handle callable);

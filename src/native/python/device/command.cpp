@@ -280,6 +280,7 @@ void bind_encoder(nb::module_& m)
     bind_render_pass(m, cls);
     bind_acceleration_commands(cls);
     bind_ray_tracing_pass(m, cls);
+    bind_coop_vec_commands(cls);
     nb::class_<CommandBuffer, DeviceObject>(m, "CommandBuffer", nb::dynamic_attr(),
                                             "Finished commands; may be submitted again.")
         .def_prop_ro("recording_id", &CommandBuffer::recording_id, "The id of its encoder.")

@@ -412,6 +412,7 @@ void bind_device(nb::module_& m)
     bind_creation(cls);
     bind_code(m, cls);
     bind_render_pipeline(m, cls);
+    bind_coop_vec(m, cls);
     bind_acceleration_structures(m, cls);
     bind_ray_tracing(m, cls);
     bind_surface(m, cls);

@@ -31,7 +31,8 @@ Span span_of(const TensorBase& t)
     return span;
 }
 
-/// Throws unless every element lies in the storage.
+} // namespace
+
 void check_view(const TensorBase& t)
 {
     if (t.shape.size() != t.strides.size())
@@ -51,6 +52,8 @@ void check_view(const TensorBase& t)
                    t.storage->desc().size, " bytes holds ", capacity, " elements of ", t.layout->stride, " bytes (",
                    t.layout->full_name, ")");
 }
+
+namespace {
 
 /// Throws unless values of the type can lie in a buffer: sized, and made of plain data.
 void check_element(const TypeLayout& layout)
@@ -177,10 +180,10 @@ BufferUsage usage_of(const TensorBase& self)
 
 void bind_tensor(nb::module_& m)
 {
-    nb::class_<TensorBase>(m, "TensorBase", nb::type_slots(tensor_slots),
-                           "A view of a buffer: element layout, shape, strides and offset in elements, gradients.")
-        .def("__init__", &init_tensor, nb::arg("storage"), nb::arg("layout"), nb::arg("dtype"), nb::arg("shape"),
-             nb::arg("strides").none(), nb::arg("offset"), nb::arg("grad_in").none(), nb::arg("grad_out").none())
+    nb::class_<TensorBase> cls(m, "TensorBase", nb::type_slots(tensor_slots),
+                               "A view of a buffer: element layout, shape, strides and offset in elements, gradients.");
+    cls.def("__init__", &init_tensor, nb::arg("storage"), nb::arg("layout"), nb::arg("dtype"), nb::arg("shape"),
+            nb::arg("strides").none(), nb::arg("offset"), nb::arg("grad_in").none(), nb::arg("grad_out").none())
         .def_prop_ro(
             "storage", [](const TensorBase& self) { return self.storage; }, "The Buffer.")
         .def_prop_ro(
@@ -212,6 +215,7 @@ void bind_tensor(nb::module_& m)
         .def_prop_ro("device_address", &TensorBase::address, "Address of the first element of the view.")
         .def("_point_to", &point_to)
         .def_prop_ro("_on_host", [](const TensorBase& self) { return self.storage->device()->info().on_host; });
+    bind_tensor_index(cls);
     m.def("_check_element", &check_element, nb::arg("layout"));
     m.def("_make_tensor", &make_tensor, nb::arg("cls"), nb::arg("storage"), nb::arg("layout"), nb::arg("dtype"),
           nb::arg("shape"), nb::arg("strides").none(), nb::arg("offset"), nb::arg("grad_in").none(),

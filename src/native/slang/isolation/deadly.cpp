@@ -1,7 +1,7 @@
 #include "slang/isolation/deadly.h"
 
 #include "core/error.h"
-#include "core/tokens.h"
+#include "slang/syntax/lexer.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,18 +9,16 @@
 namespace spy {
 namespace {
 
+constexpr size_t nowhere = SIZE_MAX;
+
 class Words {
 public:
-    explicit Words(std::string_view source) : m_source(source), m_tokens(tokens_of(source, false)) { }
+    explicit Words(std::string_view source) : m_source(source), m_tokens(syntax::tokens_of(source).tokens) { }
 
     size_t size() const { return m_tokens.size(); }
-    std::string_view at(size_t i) const
-    {
-        return i < size() ? m_source.substr(m_tokens[i].begin, m_tokens[i].end - m_tokens[i].begin)
-                          : std::string_view();
-    }
-    const TextToken& operator[](size_t i) const { return m_tokens[i]; }
-    /// The bracket that closes the one at i; npos where none does.
+    std::string_view at(size_t i) const { return i < size() ? m_tokens[i].text(m_source) : std::string_view(); }
+    const syntax::Token& operator[](size_t i) const { return m_tokens[i]; }
+    /// The bracket that closes the one at i; nowhere where none does.
     size_t closing(size_t i) const
     {
         const std::string_view open = at(i), close = open == "{" ? "}" : open == "[" ? "]" : ")";
@@ -30,12 +28,12 @@ public:
             if (depth == 0)
                 return i;
         }
-        return npos;
+        return nowhere;
     }
 
 private:
     std::string_view m_source;
-    std::vector<TextToken> m_tokens;
+    std::vector<syntax::Token> m_tokens;
 };
 
 bool gives_derivatives(std::string_view word)
@@ -46,19 +44,19 @@ bool gives_derivatives(std::string_view word)
     return std::find(std::begin(names), std::end(names), word) != std::end(names);
 }
 
-/// The "{" of a property that begins at i, or npos.
+/// The "{" of a property that begins at i, or nowhere.
 size_t accessors_of_property(const Words& words, size_t i)
 {
     if (words.at(i) != "property" || (i > 0 && words.at(i - 1) == "."))
-        return npos;
+        return nowhere;
     for (++i; i < words.size(); ++i) {
         const std::string_view word = words.at(i);
         if (word == "{")
             return i;
         if (word == ";" || word == "}" || word == "=" || word == ")")
-            return npos;
+            return nowhere;
     }
-    return npos;
+    return nowhere;
 }
 
 /// Bytes of the character that begins at i; 0 where there is none.
@@ -89,16 +87,17 @@ constexpr std::string_view accessor_advice =
 std::vector<Deadly> deadly_attributes(std::string_view source)
 {
     std::vector<Deadly> found;
-    if (source.find("property") == npos || (source.find("ifferentiable") == npos && source.find("Deriv") == npos))
+    if (source.find("property") == source.npos ||
+        (source.find("ifferentiable") == source.npos && source.find("Deriv") == source.npos))
         return found;
     const Words words(source);
     for (size_t i = 0; i < words.size(); ++i) {
-        const size_t open = accessors_of_property(words, i), end = open == npos ? npos : words.closing(open);
-        if (end == npos)
+        const size_t open = accessors_of_property(words, i), end = open == nowhere ? nowhere : words.closing(open);
+        if (end == nowhere)
             continue;
         for (size_t k = open + 1; k < end; ++k) {
-            const size_t close = words.at(k) == "{" || words.at(k) == "[" ? words.closing(k) : npos;
-            if (close == npos)
+            const size_t close = words.at(k) == "{" || words.at(k) == "[" ? words.closing(k) : nowhere;
+            if (close == nowhere)
                 continue;
             for (size_t word = k; words.at(k) == "[" && word < close; ++word)
                 if (gives_derivatives(words.at(word))) {
@@ -131,8 +130,8 @@ std::vector<Deadly> foreign_bytes(std::string_view source)
 
 std::string point_at(std::string_view source, std::string_view path, const Deadly& place)
 {
-    const size_t before = place.begin == 0 ? npos : source.rfind('\n', place.begin - 1);
-    const size_t begin = before == npos ? 0 : before + 1;
+    const size_t before = place.begin == 0 ? source.npos : source.rfind('\n', place.begin - 1);
+    const size_t begin = before == source.npos ? 0 : before + 1;
     const std::string_view line = source.substr(begin, source.find('\n', begin) - begin);
     const size_t column = place.begin - begin,
                  number = size_t(std::count(source.begin(), source.begin() + long(begin), '\n')) + 1;

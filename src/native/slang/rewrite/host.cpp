@@ -1,6 +1,6 @@
 #include "slang/rewrite/host.h"
 
-#include "core/tokens.h"
+#include "slang/syntax/lexer.h"
 
 #include <algorithm>
 #include <string_view>
@@ -31,10 +31,8 @@ bool is_host_name(std::string_view word)
 template <typename Test>
 bool names(std::string_view source, const Test& is_wanted)
 {
-    const std::vector<TextToken> tokens = tokens_of(source);
-    return std::any_of(tokens.begin(), tokens.end(), [&](const TextToken& token) {
-        return is_wanted(source.substr(token.begin, token.end - token.begin));
-    });
+    const std::set<std::string_view> words = syntax::words_in(source);
+    return std::any_of(words.begin(), words.end(), is_wanted);
 }
 
 /// Whether a source names one of these types with arguments, and neither it nor what it imports declares such a name.
@@ -43,8 +41,8 @@ bool names_types(std::string_view source, const Surroundings& around)
     if (std::any_of(std::begin(types), std::end(types),
                     [&](std::string_view type) { return around.declared.contains(type); }))
         return false;
-    const std::vector<TextToken> tokens = tokens_of(source);
-    const auto text = [&](size_t i) { return source.substr(tokens[i].begin, tokens[i].end - tokens[i].begin); };
+    const std::vector<syntax::Token> tokens = syntax::tokens_of(source, true).tokens;
+    const auto text = [&](size_t i) { return tokens[i].text(source); };
     bool found = false;
     for (size_t i = 0; i + 1 < tokens.size(); ++i) {
         if (std::find(std::begin(types), std::end(types), text(i)) == std::end(types))
@@ -69,8 +67,8 @@ bool names_narrow(std::string_view source, const Surroundings& around)
         return false;
     bool found = false, is_typedef = false;
     std::string_view before;
-    for (const TextToken& token : tokens_of(source)) {
-        const std::string_view word = source.substr(token.begin, token.end - token.begin);
+    for (const syntax::Token& token : syntax::tokens_of(source, true).tokens) {
+        const std::string_view word = token.text(source);
         if (word == ";" && is_typedef && is_narrow(before))
             return false; // typedef half BFloat16;
         is_typedef = word == "typedef" || (is_typedef && word != ";");

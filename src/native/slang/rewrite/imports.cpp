@@ -1,7 +1,7 @@
 #include "slang/rewrite/imports.h"
 
-#include "core/tokens.h"
 #include "slang/files.h"
+#include "slang/syntax/lexer.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -47,9 +47,9 @@ SourceSummary summarize(std::string_view source)
 {
     SourceSummary summary;
     std::string_view previous;
-    for (const TextToken& token : tokens_of(source)) {
-        const std::string_view word = source.substr(token.begin, token.end - token.begin);
-        if (declares_type(previous) && starts_word(word[0]))
+    for (const syntax::Token& token : syntax::tokens_of(source, true).tokens) {
+        const std::string_view word = token.text(source);
+        if (declares_type(previous) && token.kind == syntax::TokenKind::word)
             summary.declared.emplace(word);
         previous = word;
     }

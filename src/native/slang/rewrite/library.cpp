@@ -1,7 +1,7 @@
 #include "slang/rewrite/library.h"
 
-#include "core/tokens.h"
 #include "slang/spelling.h"
+#include "slang/syntax/lexer.h"
 
 #include <algorithm>
 #include <cctype>
@@ -33,8 +33,7 @@ bool is_generic_library_name(std::string_view word)
 /// Follows the words of a source to see whether it needs `import slangpy`.
 struct LibraryUse {
     explicit LibraryUse(const std::set<std::string, std::less<>>& own) : m_own(own.begin(), own.end()) { }
-    /// next: the first character behind the word and the space after it; follows_word: nothing but space lies between
-    /// the word and the one before
+    /// next: the first character of the next token; follows_word: the token before is a word, too
     void word(std::string_view text, char next, bool follows_word)
     {
         const bool is_view = text == "TensorView" || text == "DiffTensorView";
@@ -183,19 +182,11 @@ namespace {
 LibraryUse library_use(std::string_view source, const std::set<std::string, std::less<>>& own)
 {
     LibraryUse library(own);
-    bool follows_word = false;
-    for (size_t pos = 0; pos < source.size();) {
-        size_t end = skip_opaque(source, pos);
-        if (end == pos && in_word(source[pos])) {
-            while (end < source.size() && in_word(source[end]))
-                ++end;
-            const size_t next = source.find_first_not_of(" \t\r\n", end);
-            library.word(source.substr(pos, end - pos), next == source.npos ? '\0' : source[next], follows_word);
-            follows_word = true;
-        } else if (end == pos && !std::isspace(static_cast<unsigned char>(source[pos]))) {
-            follows_word = false;
-        }
-        pos = std::max(end, pos + 1);
+    const std::vector<syntax::Token> tokens = syntax::tokens_of(source, true).tokens;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        const char next = i + 1 < tokens.size() ? source[tokens[i + 1].begin] : '\0';
+        if (tokens[i].kind == syntax::TokenKind::word)
+            library.word(tokens[i].text(source), next, i > 0 && tokens[i - 1].kind == syntax::TokenKind::word);
     }
     library.used |= (library.views && !library.own_views) || (library.exact && library.doubles);
     library.imported |= source.find("import \"slangpy\"") != source.npos;

@@ -4,14 +4,6 @@
 #include <algorithm>
 
 namespace spy::syntax {
-namespace {
-
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> texts)
-{
-    return std::find(texts.begin(), texts.end(), text) != texts.end();
-}
-
-} // namespace
 
 bool Parser::declaration()
 {
@@ -23,16 +15,16 @@ bool Parser::declaration()
         return add(Kind::expression, nodes, first);
     }
     const bool names = is_word(i + 1) || at(i + 1) == "::";
-    if (is_one_of(word, {"import", "__include", "implementing", "module"}) && i + 1 < m_size &&
+    if (is_among(word, {"import", "__include", "implementing", "module"}) && i + 1 < m_size &&
         (is_word(i + 1) || m_tree.tokens()[i + 1].kind == TokenKind::string))
         return import_declaration();
     if (word == "namespace" && names)
         return namespace_declaration();
-    if (is_one_of(word, {"struct", "class", "interface", "enum", "cbuffer", "tbuffer"}) && (names || at(i + 1) == "{"))
+    if (is_among(word, {"struct", "class", "interface", "enum", "cbuffer", "tbuffer"}) && (names || at(i + 1) == "{"))
         return type_declaration();
     if (word == "extension" && (names || at(i + 1) == "<"))
         return type_declaration();
-    if (is_one_of(word, {"typedef", "typealias", "associatedtype", "using"}) && names)
+    if (is_among(word, {"typedef", "typealias", "associatedtype", "using"}) && names)
         return alias();
     if (word == "property" && is_word(i + 1))
         return property();
@@ -49,7 +41,7 @@ bool Parser::import_declaration()
     modifiers();
     const size_t word = m_at++, begin = m_at;
     const size_t name = mark();
-    while (m_at < m_size && (m_tree.tokens()[m_at].kind != TokenKind::sign || is_one_of(at(m_at), {".", "::", "-"})))
+    while (m_at < m_size && (m_tree.tokens()[m_at].kind != TokenKind::sign || is_among(at(m_at), {".", "::", "-"})))
         ++m_at;
     add(Kind::name, name, begin);
     return take(";") && add(Kind::import_, nodes, first, word);
@@ -176,7 +168,7 @@ bool Parser::generics()
 bool Parser::generic()
 {
     const size_t nodes = mark(), first = m_at;
-    while (is_one_of(at(m_at), {"let", "each", "typename", "const"}) && is_word(m_at + 1))
+    while (is_among(at(m_at), {"let", "each", "typename", "const"}) && is_word(m_at + 1))
         ++m_at;
     const bool has_type = is_word(m_at + 1);
     if (!is_name(m_at) || (has_type && !type()))
@@ -270,7 +262,7 @@ bool Parser::accessor()
     const size_t nodes = mark(), first = m_at;
     modifiers();
     const size_t name = m_at;
-    if (!is_one_of(at(m_at), {"get", "set", "ref", "__ref"}))
+    if (!is_among(at(m_at), {"get", "set", "ref", "__ref"}))
         return false;
     ++m_at;
     const size_t here = m_at;
@@ -301,8 +293,8 @@ bool Parser::typed_declaration(bool in_block)
     const bool is_unnamed = m_nodes.size() > nodes + 1 && at(m_at - 1) == "func";
     const std::string_view next = at(m_at + 1);
     const bool has_no_type = is_unnamed || at(m_at) == "__init" || at(m_at) == "operator" ||
-        (is_name(m_at) && m_at > first && is_one_of(at(m_at - 1), {"let", "var", "const", "static"}) &&
-         is_one_of(next, {"=", ":", ";", ","}));
+        (is_name(m_at) && m_at > first && is_among(at(m_at - 1), {"let", "var", "const", "static"}) &&
+         is_among(next, {"=", ":", ";", ","}));
     if (!(has_no_type ? absent() : type()))
         return false;
     size_t name = m_at;

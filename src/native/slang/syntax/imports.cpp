@@ -7,19 +7,11 @@
 namespace spy::syntax {
 namespace {
 
-bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-        static_cast<unsigned char>(c) > 127;
-}
-
 /// Runs of letters and digits.
 void add_words(std::string_view text, std::set<std::string_view>& words)
 {
     for (size_t i = 0; i < text.size();) {
-        size_t end = i;
-        while (end < text.size() && is_letter(text[end]))
-            ++end;
+        const size_t end = word_end(text, i);
         if (end > i)
             words.insert(text.substr(i, end - i));
         i = std::max(end, i + 1);
@@ -33,7 +25,7 @@ size_t end_of_included(std::string_view rest)
     if (close)
         return rest.find(close, 1) + 1; // npos + 1 is 0
     size_t end = 0;
-    while (end < rest.size() && (is_letter(rest[end]) || rest[end] == '.'))
+    while (end < rest.size() && (in_word(rest[end]) || rest[end] == '.'))
         ++end;
     return end;
 }
@@ -42,7 +34,7 @@ size_t end_of_included(std::string_view rest)
 void add_imported(std::string_view source, std::string_view word, const std::vector<Token>& tokens, size_t i,
                   std::vector<Import>& found)
 {
-    const auto text = [&](size_t k) { return source.substr(tokens[k].begin, tokens[k].end - tokens[k].begin); };
+    const auto text = [&](size_t k) { return tokens[k].text(source); };
     if (i >= tokens.size() || (tokens[i].kind != TokenKind::word && tokens[i].kind != TokenKind::string))
         return;
     Import import{word, std::string(text(i)), tokens[i].begin, 0};
@@ -67,7 +59,7 @@ std::vector<Import> imports_in(std::string_view source)
     std::vector<Import> found;
     const Tokens all = tokens_of(source);
     for (size_t i = 0; i < all.tokens.size(); ++i) {
-        const std::string_view word = source.substr(all.tokens[i].begin, all.tokens[i].end - all.tokens[i].begin);
+        const std::string_view word = all.tokens[i].text(source);
         if (word == "import" || word == "implementing" || word == "__include")
             add_imported(source, word == "__include" ? "include" : word, all.tokens, i + 1, found);
     }
@@ -91,13 +83,9 @@ std::vector<Import> imports_in(std::string_view source)
 std::set<std::string_view> words_in(std::string_view source)
 {
     std::set<std::string_view> words;
-    const Tokens all = tokens_of(source);
-    for (const Token& token : all.tokens)
+    for (const Token& token : tokens_of(source, true).tokens)
         if (token.kind != TokenKind::sign)
-            add_words(source.substr(token.begin, token.end - token.begin), words);
-    for (const Trivia& trivia : all.trivia)
-        if (trivia.kind == TriviaKind::directive)
-            add_words(source.substr(trivia.begin, trivia.end - trivia.begin), words);
+            add_words(token.text(source), words);
     return words;
 }
 

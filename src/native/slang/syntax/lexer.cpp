@@ -9,15 +9,10 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-/// Bytes over 127 belong to words: Slang reads UTF-8 in names.
-bool begins_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) > 127;
-}
 
 class Lexer {
 public:
-    explicit Lexer(std::string_view source) : m_source(source) { }
+    Lexer(std::string_view source, bool with_directives) : m_source(source), m_with_directives(with_directives) { }
 
     Tokens read()
     {
@@ -51,12 +46,12 @@ private:
             trivia(line_break(m_at + 1), TriviaKind::continuation);
         else if (c == '/' && (at(m_at + 1) == '/' || at(m_at + 1) == '*'))
             trivia(comment_end(m_at), TriviaKind::comment);
-        else if (c == '#' && m_begins_line)
+        else if (c == '#' && m_begins_line && !m_with_directives)
             trivia(directive_end(), TriviaKind::directive);
         else if (c == '"' || c == '\'')
             token(string_end(m_at), TokenKind::string);
         else if (begins_word(c))
-            token(word_end(m_at), TokenKind::word);
+            token(word_end(m_source, m_at), TokenKind::word);
         else if (is_digit(c) || (c == '.' && is_digit(at(m_at + 1)) && !follows_name()))
             token(number_end(), TokenKind::number);
         else
@@ -124,13 +119,6 @@ private:
         return i;
     }
 
-    size_t word_end(size_t i) const
-    {
-        while (begins_word(at(i)) || is_digit(at(i)))
-            ++i;
-        return std::min(i, m_source.size());
-    }
-
     size_t number_end() const
     {
         size_t i = m_at;
@@ -150,7 +138,7 @@ private:
     /// Whether the "." of a number is followed by the name of a part: `1.x`, not `1.f` or `1.e5`.
     bool is_pick(size_t dot) const
     {
-        const size_t end = word_end(dot + 1);
+        const size_t end = word_end(m_source, dot + 1);
         const std::string_view word = m_source.substr(dot + 1, end - dot - 1);
         return !word.empty() && begins_word(word[0]) && word.find_first_not_of("xyzwrgba") == word.npos;
     }
@@ -180,12 +168,38 @@ private:
     std::string_view m_source;
     Tokens m_result;
     size_t m_at = 0;
-    bool m_begins_line = true;
+    bool m_with_directives, m_begins_line = true;
 };
 
 } // namespace
 
-Tokens tokens_of(std::string_view source) { return Lexer(source.substr(0, UINT32_MAX - 1)).read(); }
+bool begins_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) > 127;
+}
+
+bool in_word(char c) { return begins_word(c) || is_digit(c); }
+
+size_t word_end(std::string_view text, size_t begin)
+{
+    while (begin < text.size() && in_word(text[begin]))
+        ++begin;
+    return begin;
+}
+
+Tokens tokens_of(std::string_view source, bool with_directives)
+{
+    return Lexer(source.substr(0, UINT32_MAX - 1), with_directives).read();
+}
+
+std::vector<std::string_view> words_of(std::string_view source)
+{
+    std::vector<std::string_view> words;
+    for (const Token& token : tokens_of(source).tokens)
+        if (token.kind == TokenKind::word)
+            words.push_back(token.text(source));
+    return words;
+}
 
 Directive directive_of(std::string_view line)
 {

@@ -29,8 +29,8 @@ const std::unordered_map<std::string_view, uint8_t>& word_uses()
     static const std::unordered_map<std::string_view, uint8_t> words = [] {
         std::unordered_map<std::string_view, uint8_t> result;
         for (const auto& [use, text] : words_by_use)
-            for (const Token& word : tokens_of(text).tokens)
-                result[text.substr(word.begin, word.end - word.begin)] |= use;
+            for (const std::string_view word : words_of(text))
+                result[word] |= use;
         return result;
     }();
     return words;
@@ -52,10 +52,8 @@ Macro macro_of(std::string_view rest)
     Tokens tokens = tokens_of(rest);
     if (tokens.tokens.empty() || tokens.tokens[0].kind != TokenKind::word)
         return {};
-    const auto text = [&](size_t i) {
-        return rest.substr(tokens.tokens[i].begin, tokens.tokens[i].end - tokens.tokens[i].begin);
-    };
-    Macro macro{text(0), {}, {}, false, false, {}};
+    const auto text = [&](size_t i) { return tokens.tokens[i].text(rest); };
+    Macro macro{text(0), {}, {}, false, false};
     size_t body = 1;
     if (tokens.tokens.size() > 1 && text(1) == "(" && tokens.tokens[1].begin == tokens.tokens[0].end) {
         macro.is_function = true;
@@ -92,8 +90,10 @@ std::vector<Macro> macros_of(std::string_view source, const Tokens& tokens, cons
     for (const Macro& macro : macros) {
         if (result.empty() || result.back().name != macro.name)
             result.push_back(macro);
-        else if (result.back().body != macro.body)
+        else if (result.back().body != macro.body) {
             result.back().is_plain = result.back().is_plain && macro.is_plain;
+            result.back().is_doubtful = true;
+        }
     }
     return result;
 }
@@ -111,7 +111,7 @@ void spread_plainness(std::vector<Macro>& macros)
             if (!macro.is_plain)
                 continue;
             for (const Token& token : tokens_of(macro.body).tokens) {
-                const auto found = by_name.find(macro.body.substr(token.begin, token.end - token.begin));
+                const auto found = by_name.find(token.text(macro.body));
                 if (found != by_name.end() && !found->second->is_plain)
                     macro.is_plain = false, changes = true;
             }

@@ -288,9 +288,8 @@ private:
         const Macro* macro = m_tree.macro(word);
         if (macro == nullptr || m_function == none)
             return;
-        for (const Token& token : tokens_of(macro->body).tokens)
-            if (const uint32_t variable = look_up(macro->body.substr(token.begin, token.end - token.begin));
-                variable != none)
+        for (const std::string_view part : words_of(macro->body))
+            if (const uint32_t variable = look_up(part); variable != none)
                 m_scopes.m_in_macros.push_back({n, variable});
     }
 

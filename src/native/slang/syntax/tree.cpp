@@ -85,8 +85,7 @@ std::string_view Tree::text(NodeId n) const { return m_source.substr(begin(n), e
 
 std::string_view Tree::token(size_t i) const
 {
-    return i < tokens().size() ? m_source.substr(tokens()[i].begin, tokens()[i].end - tokens()[i].begin)
-                               : std::string_view();
+    return i < tokens().size() ? tokens()[i].text(m_source) : std::string_view();
 }
 
 std::string_view Tree::main(NodeId n) const
@@ -152,6 +151,16 @@ NodeId child_of(const Tree& tree, NodeId n, Kind kind)
 NodeId or_none(const Tree& tree, NodeId n) { return n != none && tree.has(n) ? n : none; }
 
 } // namespace
+
+bool is_step(const Tree& tree, NodeId n)
+{
+    return (tree.is(n, Kind::prefix) || tree.is(n, Kind::postfix)) && is_among(tree.main(n), {"++", "--"});
+}
+
+bool is_comparison(const Tree& tree, NodeId n)
+{
+    return tree.is(n, Kind::binary) && is_among(tree.main(n), {"<", ">", "<=", ">=", "==", "!="});
+}
 
 NodeId attribute(const Tree& tree, NodeId n, std::string_view name)
 {

@@ -98,7 +98,8 @@ struct Node {
 struct Macro {
     std::string_view name, parameters, body;
     bool is_function, is_plain;
-    std::string brackets; ///< that its body opens or closes for others
+    bool is_doubtful = false;  ///< it is defined twice, with two bodies
+    std::string brackets = {}; ///< that its body opens or closes for others
 };
 
 class Tree {
@@ -173,6 +174,8 @@ private:
 };
 
 bool is_statement(Kind kind);
+bool is_step(const Tree& tree, NodeId n);       ///< `i++`, `--i`
+bool is_comparison(const Tree& tree, NodeId n); ///< `a < b`
 inline bool is_loop(Kind kind) { return kind == Kind::for_ || kind == Kind::while_ || kind == Kind::do_; }
 /// `attribute(tree, loop, "MaxIters")`: that of a declaration or statement; `none` where it has no such one.
 NodeId attribute(const Tree& tree, NodeId n, std::string_view name);

@@ -48,8 +48,8 @@ void refuse_large_variables(const std::vector<uint32_t>& code, const std::string
 std::vector<uint32_t> set_point_size(std::vector<uint32_t> words);
 /// The code of a fragment shader that reads each input where the vertex shader writes it: varyings.cpp.
 std::vector<uint32_t> link_fragment_inputs(std::vector<uint32_t> words, const ProgramLayout& layout);
-/// The code whose arrays of handles are at the bindings of HandleBinding. Throws NotImplementedError for handles of other
-/// resources: handle_arrays.cpp.
+/// The code whose arrays of handles are at the bindings of HandleBinding. Throws NotImplementedError for handles of
+/// other resources: handle_arrays.cpp.
 std::vector<uint32_t> bind_handle_arrays(std::vector<uint32_t> words, const ProgramLayout& layout,
                                          const std::string& label);
 

@@ -70,6 +70,18 @@ void make_numpy(Writing& w, const ResultSpec& result, Container& container)
     write_address(w, result, reinterpret_cast<uint64_t>(array.data));
 }
 
+nb::object tensor_like(const MadeTensor& made, const ref<Buffer>& buffer, const Shape& shape)
+{
+    TensorBase tensor = made.like;
+    tensor.storage = buffer;
+    tensor.shape = shape;
+    tensor.strides = shape.contiguous_strides();
+    nb::object result = nb::inst_alloc(made.cls);
+    new (nb::inst_ptr<TensorBase>(result)) TensorBase(std::move(tensor));
+    nb::inst_mark_ready(result);
+    return result;
+}
+
 /// Memory of the device, and the Tensor over it.
 void make_tensor(Writing& w, const ResultSpec& result, Container& container, bool is_tangent)
 {
@@ -84,10 +96,15 @@ void make_tensor(Writing& w, const ResultSpec& result, Container& container, boo
     w.keep(ref<Object>(container.buffer.get()));
     if (result.mode == ResultMode::torch)
         return;
+    MadeTensor& made = w.call.plan.state.made[is_tangent];
+    if (made.cls.is_valid()) {
+        container.object = tensor_like(made, container.buffer, w.measured.shape);
+        return;
+    }
     nb::object make = w.call.plan.view.attr(in_python::make_tensor.name);
-    nb::tuple sizes = to_tuple(w.measured.shape);
-    container.object = is_tangent ? make(nb::cast(container.buffer), sizes, true)
-                                  : make(nb::cast(container.buffer), sizes);
+    container.object = make(nb::cast(container.buffer), to_tuple(w.measured.shape), is_tangent);
+    made = {nb::borrow(container.object.type()), *nb::inst_ptr<TensorBase>(container.object)};
+    made.like.storage = nullptr;
 }
 
 uint64_t share_result(Writing& w, const nb::object& tensor, const TorchTensor& description)

@@ -1,4 +1,11 @@
-#include "slang/rewrite/rules/accumulations.h"
+// Loops that only add up.
+//
+// `for (int i = 0; i < n; i++) sum += w[i] * x[i];` ->
+// `[MaxIters(1)] for (int i = 0; i < n; i++) { sum += _spy_sum_...(i, w, x); }`, with a function in front that Slang
+// computes again where a backward derivative needs its values, so that nothing is kept of a trip and any number of
+// them is right. Only of loops without an attribute, which Slang 2026.12 refuses. Loops inside of them are then that
+// function's own, for the next call. Lines stay.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/content_hash.h"
 #include "core/error.h"

@@ -1,6 +1,6 @@
 #pragma once
 // Variables passed through an operation that gives the same number, beside statements of a tree.
-#include "slang/rewrite/imports.h"
+#include "slang/rewrite/rules/differentiable.h"
 
 namespace spy {
 
@@ -27,5 +27,15 @@ void pass_behind(const syntax::Tree& tree, syntax::NodeId node, std::string_view
 
 /// ` x = -(-x);` and ` y = _spy_same_...(y);` in these places. Lines stay.
 std::vector<Edit> with_passed(std::string_view source, const std::vector<Places>& places);
+
+/// `search(function, places)` of all functions that Slang may differentiate.
+template <class Search>
+std::vector<Edit> pass_in_functions(const ParsedSource& source, Search search)
+{
+    std::vector<Places> places;
+    for (const syntax::NodeId function : differentiable_functions(source))
+        search(function, places.emplace_back(places_of(source.tree(), function)));
+    return with_passed(source.text(), places);
+}
 
 } // namespace spy

@@ -1,4 +1,9 @@
-#include "slang/rewrite/rules/chain_values.h"
+// Long chains of Slang's own functions, in other shapes than runs of statements on one variable.
+//
+// Values made of each other through functions of Slang's own (`a = sin(b) + x; b = exp(-a) + y; let c = ...`): .bwds
+// computes each value anew wherever it is read, and the one before for that, so that the code doubles with each. In
+// functions with long chains of them every fourth value passes through a function whose results are kept.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/content_hash.h"
 #include "core/error.h"
@@ -7,7 +12,6 @@
 #include "slang/syntax/uses.h"
 
 #include <algorithm>
-#include <array>
 
 namespace spy {
 namespace {
@@ -18,13 +22,6 @@ using syntax::Kind, syntax::NodeId, syntax::Shape;
 constexpr int between_kept = 4;
 /// The longest chain that is left as it is.
 constexpr int longest_uncut = 12;
-
-/// Functions of Slang's core module with derivatives, which give numbers of the type of their arguments, or the scalar.
-constexpr std::array kept_links = {
-    "abs",  "acos", "asin",  "atan",     "atan2", "clamp", "cos",        "cosh", "cross", "dot",  "exp",
-    "exp2", "fma",  "frac",  "length",   "lerp",  "log",   "log10",      "log2", "max",   "min",  "normalize",
-    "pow",  "rcp",  "rsqrt", "saturate", "sin",   "sinh",  "smoothstep", "sqrt", "tan",   "tanh",
-};
 
 struct ChainValue {
     int depth = 0;         ///< calls of those functions that it takes to compute it from values that are kept
@@ -160,12 +157,10 @@ private:
     ChainValue call(NodeId n)
     {
         const NodeId callee = m_tree.child(n, 0);
-        const std::string_view name = m_tree.main(callee);
-        if (m_tree.macro(name) != nullptr)
+        if (m_tree.macro(m_tree.main(callee)) != nullptr)
             return {0, false, true};
-        const bool is_own = !m_tree.is(callee, Kind::name) || m_scopes.variable_of(callee) != syntax::none ||
-            !m_scopes.callees(name).empty() || !m_scopes.types(name).empty();
-        if (is_own || !std::binary_search(kept_links.begin(), kept_links.end(), name)) {
+        if (!is_own_link(m_scopes, callee)) {
+            const bool is_own = is_declared(m_scopes, callee);
             const ChainValue all = values(n, 1, 0);
             const syntax::Type type = is_own ? syntax::type_of_value(m_scopes, n) : syntax::type_at(m_scopes, callee);
             return typed(is_own ? 0 : all.depth, type); // results of functions are kept, those of float3(...) not
@@ -251,23 +246,27 @@ private:
     std::vector<NodeId> m_kept;
 };
 
-/// A parameter that is a number with a derivative, and alone has its name: Slang computes kept values anew all the
-/// same, unless one goes in beside them.
-std::string_view number_of(const ParsedSource& source, NodeId function)
+/// A float made of a parameter that has a derivative and alone has its name: Slang computes kept values anew all the
+/// same, unless one goes in beside them that stands behind all parameters that the chain begins with.
+std::string number_of(const ParsedSource& source, NodeId function)
 {
     const syntax::Scopes& scopes = source.scopes();
     const syntax::Function* known = scopes.function(function);
+    std::string number;
     for (const uint32_t parameter : known == nullptr ? std::vector<uint32_t>() : known->parameters) {
         const syntax::Variable& it = scopes.variables()[parameter];
         const bool is_alone = std::ranges::none_of(scopes.variables(), [&](const syntax::Variable& other) {
             return &other != &it && other.name == it.name && source.tree().holds(function, other.node);
         });
-        if (is_alone && it.type == "float" && !it.is_array && !it.is_no_diff && !it.is_doubtful &&
+        const syntax::Type type = syntax::type_of(scopes, it);
+        const bool is_number = type.is_float && (type.shape == Shape::scalar || type.shape == Shape::vector);
+        if (is_alone && is_number && !it.is_array && !it.is_no_diff && !it.is_doubtful &&
             it.direction == syntax::Direction::in && source.tree().macro(it.name) == nullptr &&
             scopes.types("float").empty())
-            return it.name;
+            number = it.type == "float" ? std::string(it.name)
+                                        : cat("float(", it.name, type.shape == Shape::vector ? ".x)" : ")");
     }
-    return {};
+    return number;
 }
 
 } // namespace
@@ -279,14 +278,14 @@ std::vector<Edit> keep_chain_values(const ParsedSource& source)
     size_t number = 0;
     for (const NodeId function : differentiable_functions(source)) {
         const std::vector<NodeId> values = ChainValues(source, function).long_ones();
-        const std::string_view by = values.empty() ? std::string_view() : number_of(source, function);
+        const std::string by = values.empty() ? std::string() : number_of(source, function);
         if (by.empty())
             continue;
         // One for each function: another may stand in another branch of an #if, or a file be included twice.
         const std::string keep = cat("_spy_kept_", content_hash(source.text()).substr(0, 12), "_", number++);
         std::string& functions = texts[places_of(tree, function).begin];
-        for (const std::string_view type :
-             {"float", "float2", "float3", "float4", "T"}) // generic ones do not always help
+        for (const std::string_view type : {"float", "float2", "float3", "float4", "half", "half2", "half3", "half4",
+                                            "double", "double2", "double3", "double4", "T"}) // "T" does not always help
             functions += cat("[Differentiable] [PreferCheckpoint] ", type, " ", keep,
                              type == "T" ? "<T : IDifferentiable>" : "", "(", type, " v, float by) { return v; } ");
         for (const NodeId value : values) { // of two that begin or end alike, the inner one comes first

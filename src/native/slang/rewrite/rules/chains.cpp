@@ -1,4 +1,9 @@
-#include "slang/rewrite/rules/chains.h"
+// Long chains of Slang's own functions.
+//
+// Statements that change one variable through functions of Slang's own (`v = exp(-v) + x;` again and again): .bwds
+// computes each value anew wherever it is read, and the one before for that, so that the code doubles with each.
+// Long runs of them become functions of a few statements each whose results are kept, and functions of these.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/content_hash.h"
 #include "core/error.h"
@@ -19,12 +24,6 @@ constexpr size_t in_one_function = 4;
 /// The longest run that is left as it is.
 constexpr size_t longest_unsplit = 12;
 
-/// Functions of Slang's core module with derivatives.
-constexpr std::array chain_links = {
-    "abs",  "acos", "asin",  "atan",     "atan2", "clamp", "cos",        "cosh", "cross", "dot",  "exp",
-    "exp2", "fma",  "frac",  "length",   "lerp",  "log",   "log10",      "log2", "max",   "min",  "normalize",
-    "pow",  "rcp",  "rsqrt", "saturate", "sin",   "sinh",  "smoothstep", "sqrt", "tan",   "tanh",
-};
 constexpr std::array chain_types = {"float", "float2", "float3", "float4"};
 constexpr std::array chain_signs = {"%", "*", "+", "-", "/"};
 
@@ -144,12 +143,10 @@ private:
     bool is_known_callee(NodeId callee, bool& has_link) const
     {
         const std::string_view name = m_tree.main(callee);
-        if (!m_tree.is(callee, Kind::name) || m_scopes.variable_of(callee) != syntax::none ||
-            m_tree.macro(name) != nullptr || !m_scopes.callees(name).empty() || !m_scopes.types(name).empty())
-            return false;
-        const bool is_link = is_chain_word(chain_links, name);
+        const bool is_link = is_own_link(m_scopes, callee);
         has_link |= is_link;
-        return is_link || is_chain_word(chain_types, name);
+        return is_link ||
+            (is_chain_word(chain_types, name) && !is_declared(m_scopes, callee) && m_tree.macro(name) == nullptr);
     }
 
     bool is_plain(uint32_t number) const

@@ -1,5 +1,7 @@
 #include "slang/rewrite/rules/changes.h"
 
+#include "slang/syntax/constants.h"
+
 #include <algorithm>
 
 namespace spy {
@@ -98,6 +100,19 @@ std::optional<std::string> in_one_line(const Tree& tree, NodeId node)
         text.append(is_apart ? " " : "").append(tree.token(i));
     }
     return text;
+}
+
+bool has_continue(const Uses& uses, const Tree& tree, NodeId loop)
+{
+    return std::any_of(uses.exits().begin(), uses.exits().end(),
+                       [&](const Exit& exit) { return exit.target == loop && tree.is(exit.node, Kind::continue_); });
+}
+
+bool continues_once(const Uses& uses, const Scopes& scopes, NodeId loop)
+{
+    const Tree& tree = scopes.tree();
+    const NodeId condition = condition_of(tree, loop);
+    return has_continue(uses, tree, loop) && (tree.text(condition) == "false" || value_of(scopes, condition) == 0);
 }
 
 size_t loop_word(const Tree& tree, NodeId loop) { return tree.has(loop + 1) ? tree[loop + 1].last : tree[loop].first; }

@@ -28,6 +28,20 @@ private:
     std::map<size_t, Edit> m_replaced;
 };
 
+/// One function, as rules look at it.
+struct InFunction {
+    InFunction(const ParsedSource& source, syntax::NodeId function)
+        : m_tree(source.tree()),
+          m_scopes(source.scopes()),
+          m_uses(m_scopes, function)
+    {
+    }
+
+    const syntax::Tree& m_tree;
+    const syntax::Scopes& m_scopes;
+    syntax::Uses m_uses;
+};
+
 /// Functions with bodies of which all was understood: nothing is known of the others. `may_be_differentiable`: these.
 std::vector<syntax::NodeId> functions_to_change(const ParsedSource& source, bool may_be_differentiable);
 
@@ -42,6 +56,27 @@ bool holds_directive(const syntax::Tree& tree, size_t begin, size_t end);
 
 /// The text of a node in one line, without comments; nothing where a directive stands in it.
 std::optional<std::string> in_one_line(const syntax::Tree& tree, syntax::NodeId node);
+
+/// `change(uses, loop, changes)` of the loops with [MaxIters] in functions that may be differentiable.
+template <class Change>
+std::vector<Edit> change_limited_loops(const ParsedSource& source, Change change)
+{
+    Changes changes;
+    if (source.text().find("MaxIters") == std::string::npos)
+        return {};
+    for (const syntax::NodeId function : functions_to_change(source, true)) {
+        const syntax::Uses uses(source.scopes(), function);
+        for (const syntax::Loop& loop : uses.loops())
+            if (loop.max_iters != syntax::none)
+                change(uses, loop, changes);
+    }
+    return std::move(changes).edits();
+}
+
+/// Whether a `continue` goes on with a loop.
+bool has_continue(const syntax::Uses& uses, const syntax::Tree& tree, syntax::NodeId loop);
+/// Whether a `do` has a `continue` and the condition `false`.
+bool continues_once(const syntax::Uses& uses, const syntax::Scopes& scopes, syntax::NodeId loop);
 
 /// The token `for`, `while` or `do` of a loop.
 size_t loop_word(const syntax::Tree& tree, syntax::NodeId loop);

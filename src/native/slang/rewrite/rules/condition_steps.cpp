@@ -1,7 +1,17 @@
-#include "slang/rewrite/rules/condition_steps.h"
+// Loops that step a counter in their condition, from a run-time value:
+//
+//     int i = n;
+//     [MaxIters(8)] while (i-- > 0) ...
+//
+// Their reverse derivatives do not compile in Slang 2026.12, for the reason in counters.cpp. The step begins the body
+// instead, `while (i > 0) { i--; ... }`, and stands once more behind the loop, for the condition that ended it, unless
+// nobody can tell; `break` undoes that one. Loops that other statements leave stay as they are, as do those of which
+// the rest of the condition may see the counter.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/error.h"
 #include "slang/rewrite/rules/changes.h"
+#include "slang/syntax/constants.h"
 
 #include <algorithm>
 
@@ -12,18 +22,13 @@ using namespace syntax;
 
 class ConditionStepRule {
 public:
-    explicit ConditionStepRule(const ParsedSource& source) : m_tree(source.tree()), m_scopes(source.scopes()) { }
-
-    void change(NodeId function)
+    ConditionStepRule(const Scopes& scopes, Changes& changes)
+        : m_tree(scopes.tree()),
+          m_scopes(scopes),
+          m_changes(changes)
     {
-        const Uses uses(m_scopes, function);
-        for (const Loop& loop : uses.loops())
-            if (!m_tree.is(loop.node, Kind::do_) && loop.max_iters != none)
-                move_step(loop.node, uses);
     }
-    std::vector<Edit> edits() { return std::move(m_changes).edits(); }
 
-private:
     /// `while (i-- > 0) body`
     void move_step(NodeId loop, const Uses& uses)
     {
@@ -57,19 +62,15 @@ private:
             }
     }
 
+private:
     /// `i--` of `i-- > 0` or `i--`.
     NodeId step_of(NodeId condition) const
     {
-        static constexpr std::string_view comparisons[] = {"<", ">", "<=", ">=", "==", "!="};
-        NodeId n = condition;
-        if (m_tree.is(n, Kind::binary) &&
-            std::find(std::begin(comparisons), std::end(comparisons), m_tree.main(n)) != std::end(comparisons))
-            n = m_tree.child(n, 0);
-        const bool is_counted = m_tree.is(n, Kind::prefix) || m_tree.is(n, Kind::postfix);
+        const NodeId n = is_comparison(m_tree, condition) ? m_tree.child(condition, 0) : condition;
         const NodeId counter = n + 1;
         const bool is_plain = m_tree.is(counter, Kind::name) ||
             (m_tree.is(counter, Kind::member) && m_tree.text(counter + 1) == "this");
-        return is_counted && is_plain && (m_tree.main(n) == "++" || m_tree.main(n) == "--") ? n : none;
+        return is_step(m_tree, n) && is_plain ? n : none;
     }
 
     bool is_own(const Variable& variable) const
@@ -77,16 +78,12 @@ private:
         return (variable.role == Role::parameter && variable.direction != Direction::ref) ||
             (variable.role == Role::local && !variable.is_static);
     }
-    bool is_of(uint32_t variable, std::initializer_list<std::string_view> types) const
-    {
-        return std::find(types.begin(), types.end(), m_scopes.variables()[variable].type) != types.end();
-    }
-    bool is_integer(uint32_t variable) const
-    {
-        return is_of(variable, {"int", "uint", "int32_t", "uint32_t", "int64_t", "uint64_t"});
-    }
+    bool is_integer(uint32_t variable) const { return is_integer_type(m_scopes.variables()[variable].type); }
     /// Whether `i + 1` is what `++i` gives.
-    bool has_next(uint32_t variable) const { return is_integer(variable) || is_of(variable, {"float", "double"}); }
+    bool has_next(uint32_t variable) const
+    {
+        return is_integer(variable) || is_among(m_scopes.variables()[variable].type, {"float", "double"});
+    }
 
     /// Whether the rest of a condition neither sees the variable nor does anything.
     bool is_alone(NodeId condition, NodeId step, const Uses& uses) const
@@ -98,11 +95,9 @@ private:
             const Kind kind = m_tree.kind(n);
             const bool calls = kind == Kind::call &&
                 !(m_tree.is(m_tree.child(n, 0), Kind::name) && only_reads_arguments(m_tree.main(m_tree.child(n, 0))));
-            const bool counts = (kind == Kind::prefix || kind == Kind::postfix) &&
-                (m_tree.main(n) == "++" || m_tree.main(n) == "--");
             const bool may_be_it = kind == Kind::name && m_scopes.find(n) != nullptr &&
                 !is_own(m_scopes.variables()[variable]) && !is_own(*m_scopes.find(n));
-            if (calls || counts || may_be_it || kind == Kind::assign || kind == Kind::lambda)
+            if (calls || is_step(m_tree, n) || may_be_it || kind == Kind::assign || kind == Kind::lambda)
                 return false;
         }
         const auto found = uses.in(condition);
@@ -140,19 +135,17 @@ private:
 
     const Tree& m_tree;
     const Scopes& m_scopes;
-    Changes m_changes;
+    Changes& m_changes;
 };
 
 } // namespace
 
 std::vector<Edit> move_condition_steps(const ParsedSource& source)
 {
-    if (source.text().find("MaxIters") == std::string::npos)
-        return {};
-    ConditionStepRule rule(source);
-    for (const NodeId function : functions_to_change(source, true))
-        rule.change(function);
-    return rule.edits();
+    return change_limited_loops(source, [&](const Uses& uses, const Loop& loop, Changes& changes) {
+        if (!source.tree().is(loop.node, Kind::do_))
+            ConditionStepRule(source.scopes(), changes).move_step(loop.node, uses);
+    });
 }
 
 } // namespace spy

@@ -1,4 +1,14 @@
-#include "slang/rewrite/rules/counters.h"
+// Loops whose counters begin with run-time values:
+//
+//     [MaxIters(4)] for (int j = i + 1; j < 4; j++) ...
+//
+// Slang 2026.12 finds what such a loop runs on with by counting its trips, adds the first value to that number, and
+// forgets to store the value for the reverse derivative: no code can be generated. What a body changes is stored. So
+// the step goes into the body, behind its last statement and in front of each `continue`, and the loop does the same.
+// It needs [MaxIters] in any case, as the compiler cannot count its trips.
+//
+// The steps of such loops in functions that may be differentiable, moved into their bodies.
+#include "slang/rewrite/rules/all.h"
 
 #include "slang/rewrite/rules/changes.h"
 
@@ -11,23 +21,15 @@ using namespace syntax;
 
 class CounterRule {
 public:
-    explicit CounterRule(const ParsedSource& source) : m_tree(source.tree()), m_scopes(source.scopes()) { }
+    CounterRule(const Scopes& scopes, Changes& changes)
+        : m_tree(scopes.tree()),
+          m_scopes(scopes),
+          m_changes(changes) { }
 
-    void change(NodeId function)
-    {
-        const Uses uses(m_scopes, function);
-        for (const Loop& loop : uses.loops())
-            if (m_tree.is(loop.node, Kind::for_) && loop.max_iters != none)
-                move_steps(loop.node, uses);
-    }
-    std::vector<Edit> edits() { return std::move(m_changes).edits(); }
-
-private:
     /// `for (...; ...; i--) body`
     void move_steps(NodeId loop, const Uses& uses)
     {
         const NodeId step = m_tree.child(loop, 3), body = loop_body(m_tree, loop);
-        m_begins_anywhere = false;
         if (!m_tree.has(step) || !are_steps(step, loop) || !m_begins_anywhere || is_seen_otherwise(step, body))
             return;
         const std::optional<std::string> text = in_one_line(m_tree, step);
@@ -48,13 +50,13 @@ private:
             }
     }
 
+private:
     /// Whether an expression only steps plain variables: `i++`, `--i`, `i += 2`, `i = i - 1`, commas between them.
     bool are_steps(NodeId step, NodeId loop)
     {
         if (m_tree.is(step, Kind::binary) && m_tree.main(step) == ",")
             return are_steps(m_tree.child(step, 0), loop) && are_steps(m_tree.child(step, 1), loop);
-        const bool is_counted = m_tree.is(step, Kind::prefix) || m_tree.is(step, Kind::postfix);
-        if (!m_tree.is(step, Kind::assign) && !(is_counted && (m_tree.main(step) == "++" || m_tree.main(step) == "--")))
+        if (!m_tree.is(step, Kind::assign) && !is_step(m_tree, step))
             return false;
         const NodeId counter = m_tree.child(step, 0);
         const uint32_t variable = m_scopes.variable_of(counter);
@@ -106,19 +108,17 @@ private:
     const Tree& m_tree;
     const Scopes& m_scopes;
     bool m_begins_anywhere = false;
-    Changes m_changes;
+    Changes& m_changes;
 };
 
 } // namespace
 
 std::vector<Edit> move_counter_steps(const ParsedSource& source)
 {
-    if (source.text().find("MaxIters") == std::string::npos)
-        return {};
-    CounterRule rule(source);
-    for (const NodeId function : functions_to_change(source, true))
-        rule.change(function);
-    return rule.edits();
+    return change_limited_loops(source, [&](const Uses& uses, const Loop& loop, Changes& changes) {
+        if (source.tree().is(loop.node, Kind::for_))
+            CounterRule(source.scopes(), changes).move_steps(loop.node, uses);
+    });
 }
 
 } // namespace spy

@@ -1,4 +1,12 @@
-#include "slang/rewrite/rules/detached.h"
+// Values without derivatives in vectors that have one, as Slang differentiates them rightly.
+//
+// `float3(c, x, c)` -> `float3(detach(c), x, detach(c))` for `no_diff` parameters c of functions that may be
+// differentiable; likewise matrices, lists (`float x[2] = { c, a };`), the arms of `?:`, brackets and assignments
+// (`d = c;`, `v.x = c;`), for parameters of floats, vectors, matrices, arrays of them, and structs that are known to
+// have a derivative. Slang 2026.12 has an internal error in forward mode where a parameter itself is a component of
+// what is calculated with, in reverse mode where it is assigned to an element, and crashes where an array begins a
+// variable. Parameters that the function changes may have a derivative: `-(-c)` keeps that. Lines stay.
+#include "slang/rewrite/rules/all.h"
 
 #include "slang/rewrite/rules/differentiable.h"
 #include "slang/syntax/types.h"
@@ -71,16 +79,14 @@ void detach_parameter(const syntax::Scopes& scopes, const syntax::Uses& uses, ui
 std::vector<Edit> rewrite_detached(const ParsedSource& source)
 {
     const syntax::Scopes& scopes = source.scopes();
-    std::map<size_t, std::string> places;
-    for (const NodeId function : differentiable_functions(source)) {
+    return insert_in_functions(source, [&](NodeId function, std::map<size_t, std::string>& places) {
         const syntax::Uses uses(scopes, function);
         const syntax::Function* declared = scopes.function(function);
         for (const uint32_t parameter : declared == nullptr ? std::vector<uint32_t>() : declared->parameters)
             if (const syntax::Variable& variable = scopes.variables()[parameter];
                 variable.is_no_diff && variable.direction == syntax::Direction::in)
                 detach_parameter(scopes, uses, parameter, places);
-    }
-    return insertions(std::move(places));
+    });
 }
 
 } // namespace spy

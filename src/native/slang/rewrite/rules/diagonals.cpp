@@ -1,4 +1,12 @@
-#include "slang/rewrite/rules/diagonals.h"
+// Elements written with two indices that are one value, as Slang differentiates them.
+//
+// `m[k][k] = e;` -> `m[k][-(-int(k))] = e;`: where two run-time indices on the way to an element are one value, the
+// reverse derivative of Slang 2026.12 uses a name that it does not declare (C++, CUDA) or ends in an internal error
+// (SPIR-V). The compiler does not see that both are the same number if an operation lies between, and a third one gets
+// four negations. That is done wherever the compiler may find one value, so for `m[i][j]` behind `j = i`, too; not for
+// indices that differ by a number, nor for counters of two loops. Writes are assignments, `++`, and calls that may
+// write an argument or their object; reads are right. Lines stay.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/error.h"
 #include "slang/rewrite/rules/differentiable.h"
@@ -89,10 +97,8 @@ private:
 
 std::vector<Edit> rewrite_diagonals(const ParsedSource& source)
 {
-    std::map<size_t, std::string> places;
-    for (const NodeId function : differentiable_functions(source))
-        EqualIndices(source, function).search(places);
-    return insertions(std::move(places));
+    return insert_in_functions(source,
+                               [&](NodeId function, auto& texts) { EqualIndices(source, function).search(texts); });
 }
 
 } // namespace spy

@@ -1,6 +1,7 @@
 #include "slang/rewrite/rules/differentiable.h"
 
 #include <algorithm>
+#include <array>
 
 namespace spy {
 
@@ -55,6 +56,25 @@ bool is_float_number(const syntax::Scopes& scopes, uint32_t variable)
             return false;
         }
     return tree.has(value);
+}
+
+bool is_declared(const syntax::Scopes& scopes, syntax::NodeId callee)
+{
+    const std::string_view name = scopes.tree().main(callee);
+    return !scopes.tree().is(callee, syntax::Kind::name) || scopes.variable_of(callee) != syntax::none ||
+        !scopes.callees(name).empty() || !scopes.types(name).empty();
+}
+
+bool is_own_link(const syntax::Scopes& scopes, syntax::NodeId callee)
+{
+    static constexpr std::array names = {
+        "abs",  "acos", "asin",  "atan",     "atan2", "clamp", "cos",        "cosh", "cross", "dot",  "exp",
+        "exp2", "fma",  "frac",  "length",   "lerp",  "log",   "log10",      "log2", "max",   "min",  "normalize",
+        "pow",  "rcp",  "rsqrt", "saturate", "sin",   "sinh",  "smoothstep", "sqrt", "tan",   "tanh",
+    };
+    const std::string_view name = scopes.tree().main(callee);
+    return scopes.tree().macro(name) == nullptr && !is_declared(scopes, callee) &&
+        std::binary_search(names.begin(), names.end(), name);
 }
 
 } // namespace spy

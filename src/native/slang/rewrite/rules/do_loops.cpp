@@ -1,4 +1,14 @@
-#include "slang/rewrite/rules/do_loops.h"
+// `do body while (c);` -> `for (bool again = true; again; again = (c)) body`, for two faults of Slang 2026.12:
+//
+//     do { if (a > 0) continue; x *= a; } while (false);           // `continue` is ignored in SPIR-V, or crashes .bwds
+//     [MaxIters(8)] do { x *= a; i--; } while (i > 0);             // .bwds does not compile where i begins as anything
+//
+// The second is that of counters.cpp.
+//
+// for_of_do_with_continue: loops with a `continue`. One that runs once, as it says, becomes one that needs no
+// [MaxIters] in a derivative. for_of_do_with_counter: loops with [MaxIters] whose condition reads what the loop writes
+// and what does not begin with a number.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/error.h"
 #include "slang/rewrite/rules/changes.h"
@@ -9,12 +19,6 @@ namespace spy {
 namespace {
 
 using namespace syntax;
-
-bool has_continue(const Uses& uses, const Tree& tree, NodeId loop)
-{
-    return std::any_of(uses.exits().begin(), uses.exits().end(),
-                       [&](const Exit& exit) { return exit.target == loop && tree.is(exit.node, Kind::continue_); });
-}
 
 /// Whether a variable is declared with a number, `true` or `false`, and written in a loop only.
 bool begins_with_literal(const Uses& uses, const Tree& tree, const Variable& variable, uint32_t id, NodeId loop)
@@ -61,24 +65,17 @@ std::vector<Edit> change_all(const ParsedSource& source, bool may_be_differentia
 {
     const Tree& tree = source.tree();
     const bool differentiates = source.text().find("ifferentiable") != std::string::npos;
-    const Constants constants = differentiates ? constants_of(source.text()) : Constants();
     Changes changes;
     for (const NodeId function : functions_to_change(source, may_be_differentiable)) {
         const Uses uses(source.scopes(), function);
         for (const Loop& loop : uses.loops())
             if (tree.is(loop.node, Kind::do_) && wanted(uses, loop))
-                change_do(tree, loop.node, differentiates && continues_once(uses, tree, loop.node, constants), changes);
+                change_do(tree, loop.node, differentiates && continues_once(uses, source.scopes(), loop.node), changes);
     }
     return std::move(changes).edits();
 }
 
 } // namespace
-
-bool continues_once(const Uses& uses, const Tree& tree, NodeId loop, const Constants& constants)
-{
-    const std::string_view condition = tree.text(condition_of(tree, loop));
-    return has_continue(uses, tree, loop) && (condition == "false" || constants.evaluate(condition) == 0);
-}
 
 std::vector<Edit> for_of_do_with_continue(const ParsedSource& source)
 {

@@ -1,6 +1,15 @@
-#include "slang/rewrite/rules/elements.h"
+// Elements of vectors and matrices written beside branches, as Slang differentiates them rightly.
+//
+// `v.y = e;` -> `{ v = -(-v); v.y = e; }` for a local vector or matrix v of a differentiable function with branches:
+// Slang 2026.12 takes the gradient of another vector for that of v where a branch writes an element of v and reads one
+// of a vector made of v, or gives one to a call that writes. It is right where an operation lies before, and this one
+// gives the same number. So branches that use elements of v, if any is written, begin with it too. In functions
+// without branches that is done in and behind the first loop: outs.cpp says why. There, `v = -(-v);` also follows the
+// last of several such statements: in loops Slang loses the share of a in `h = a * v;` behind them. Lines stay.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/error.h"
+#include "slang/rewrite/rules/changes.h"
 #include "slang/rewrite/rules/differentiable.h"
 #include "slang/syntax/uses.h"
 
@@ -11,12 +20,10 @@ namespace {
 
 using syntax::Kind, syntax::NodeId, syntax::Use;
 
-class WrittenElements {
+class WrittenElements : private InFunction {
 public:
     WrittenElements(const ParsedSource& source, NodeId function, std::map<size_t, std::string>& places)
-        : m_tree(source.tree()),
-          m_scopes(source.scopes()),
-          m_uses(m_scopes, function),
+        : InFunction(source, function),
           m_places(places)
     {
     }
@@ -88,9 +95,6 @@ private:
         }
     }
 
-    const syntax::Tree& m_tree;
-    const syntax::Scopes& m_scopes;
-    syntax::Uses m_uses;
     std::map<size_t, std::string>& m_places;
     bool m_branches = false;
     NodeId m_first_loop = syntax::none;
@@ -101,10 +105,8 @@ private:
 
 std::vector<Edit> rewrite_elements(const ParsedSource& source)
 {
-    std::map<size_t, std::string> places;
-    for (const NodeId function : differentiable_functions(source))
-        WrittenElements(source, function, places).search();
-    return insertions(std::move(places));
+    return insert_in_functions(
+        source, [&](NodeId function, auto& texts) { WrittenElements(source, function, texts).search(); });
 }
 
 } // namespace spy

@@ -1,4 +1,8 @@
-#include "slang/rewrite/rules/fall_through.h"
+// `case 1: x *= a; default: x *= b;` -> `case 1: x *= a; { x *= b; break; } default: x *= b;`: reverse derivatives of a
+// case that runs on into the next one crash Slang 2026.12. What it runs into is written behind it once more.
+//
+// Of a switch inside another one that is changed, only when called again.
+#include "slang/rewrite/rules/all.h"
 
 #include "slang/rewrite/rules/changes.h"
 #include "slang/rewrite/rules/differentiable.h"

@@ -1,6 +1,14 @@
-#include "slang/rewrite/rules/inouts.h"
+// Scalars without a derivative that calls may write, as Slang differentiates them rightly.
+//
+// `float x = 0; add(x, a);` -> `float x = 0; x = _spy_same_...(x); add(x, a);`, where add may write x: in forward mode
+// Slang 2026.12 hands on a derivative of x that nothing set, where what x is has none: numbers, `no_diff` parameters,
+// `detach(a)`. The value of a function has one, 0. Done for local scalars and parameters of floats that a call may
+// write, and for vectors, matrices and arrays of which it may write an element, behind assignments of such values to
+// all of it. Lines stay.
+#include "slang/rewrite/rules/all.h"
 
 #include "slang/rewrite/rules/barriers.h"
+#include "slang/rewrite/rules/changes.h"
 #include "slang/rewrite/rules/differentiable.h"
 #include "slang/syntax/types.h"
 
@@ -11,12 +19,9 @@ namespace {
 
 using syntax::Access, syntax::Kind, syntax::NodeId, syntax::Role, syntax::Shape, syntax::Use, syntax::Variable;
 
-class UnsetTangents {
+class UnsetTangents : private InFunction {
 public:
-    UnsetTangents(const ParsedSource& source, NodeId function)
-        : m_tree(source.tree()),
-          m_scopes(source.scopes()),
-          m_uses(m_scopes, function)
+    UnsetTangents(const ParsedSource& source, NodeId function) : InFunction(source, function)
     {
         for (const Use& use : m_uses.all())
             if (use.access == Access::passed && is_floats(use.variable) &&
@@ -98,9 +103,6 @@ private:
         });
     }
 
-    const syntax::Tree& m_tree;
-    const syntax::Scopes& m_scopes;
-    syntax::Uses m_uses;
     std::set<uint32_t> m_taken; ///< scalars that a call may write, and variables of which it may write a part
 };
 
@@ -108,12 +110,8 @@ private:
 
 std::vector<Edit> rewrite_inouts(const ParsedSource& source)
 {
-    std::vector<Places> result;
-    for (const NodeId function : differentiable_functions(source)) {
-        result.push_back(places_of(source.tree(), function));
-        UnsetTangents(source, function).search(result.back());
-    }
-    return with_passed(source.text(), result);
+    return pass_in_functions(source,
+                             [&](NodeId function, Places& places) { UnsetTangents(source, function).search(places); });
 }
 
 } // namespace spy

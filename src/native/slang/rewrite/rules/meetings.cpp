@@ -1,4 +1,10 @@
-#include "slang/rewrite/rules/meetings.h"
+// Elements that are read at two places which may be one.
+//
+// `x[i + 4] * x[(2 * i + 1) % 8]` in a loop, `s.z[n] + s.z[0]`, `e[i].p * e[k].p` -> `pick(x, int(i + 4)) * ...`, with
+// functions `_spy_pick_...` for elements of any array, vector or matrix, declared in front. Where both are one
+// element, Slang 2026.12 loses the share of one in the reverse derivative. Reads whose indices can never be equal
+// (`x[i]` and `x[i + 1]`) stay, as do those that change in the loop beside ones that do not. Lines stay.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/content_hash.h"
 #include "core/error.h"
@@ -14,12 +20,9 @@ namespace {
 using syntax::Access, syntax::Kind, syntax::Loop, syntax::Meeting, syntax::NodeId, syntax::Role, syntax::Shape,
     syntax::Use;
 
-class ReadElements {
+class ReadElements : private InFunction {
 public:
-    ReadElements(const ParsedSource& source, NodeId function)
-        : m_tree(source.tree()),
-          m_scopes(source.scopes()),
-          m_uses(m_scopes, function)
+    ReadElements(const ParsedSource& source, NodeId function) : InFunction(source, function)
     {
         for (const Use& use : m_uses.all())
             if (use.access != Access::declared && (has_index(use) || (is_update(use) && use.path.steps.size() == 1)))
@@ -268,9 +271,6 @@ private:
         }
     }
 
-    const syntax::Tree& m_tree;
-    const syntax::Scopes& m_scopes;
-    syntax::Uses m_uses;
     std::vector<const Use*> m_paths; ///< uses of elements, and updates of components
 };
 

@@ -1,4 +1,8 @@
-#include "slang/rewrite/rules/method_derivatives.h"
+// fwd_diff and bwd_diff of a method through an object.
+//
+// `fwd_diff(s.m)(x)` as `fwd_diff(g)(s, x)` of a function `g` that calls the method, where the object's type is a
+// struct of the source that has no derivative, so that it is a constant, and one method of that name.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/content_hash.h"
 #include "core/error.h"

@@ -1,10 +1,16 @@
-#include "slang/rewrite/rules/nested_loops.h"
+// Loops inside each other:
+//
+//     for (int i = 0; i < 2; i++) for (int j = 0; j < 5; j++) x *= a;
+//
+// Slang 2026.12 keeps the states of k such loops in an array [n1][n2]...[nk], the outermost loop first, but indexes it
+// with the innermost loop's counter first. Where that leaves the array, [MaxIters] makes room, the only way to do so.
+//
+// [MaxIters] of the loops in each nest of which the trips are known.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/error.h"
-#include "core/tokens.h"
-#include "slang/constants.h"
 #include "slang/rewrite/rules/changes.h"
-#include "slang/rewrite/rules/do_loops.h"
+#include "slang/syntax/constants.h"
 
 #include <slang.h>
 
@@ -17,11 +23,6 @@ namespace spy {
 namespace {
 
 using namespace syntax;
-
-bool is_among(std::string_view text, std::initializer_list<std::string_view> texts)
-{
-    return std::find(texts.begin(), texts.end(), text) != texts.end();
-}
 
 /// How often a loop runs at most: a number, or an expression that Slang can fold.
 struct Trips {
@@ -43,11 +44,10 @@ struct NestedLoop {
 /// The loops of one function.
 class Nests {
 public:
-    Nests(const Scopes& scopes, NodeId function, const Constants& constants, Changes& changes)
+    Nests(const Scopes& scopes, NodeId function, Changes& changes)
         : m_scopes(scopes),
           m_tree(scopes.tree()),
           m_uses(scopes, function),
-          m_constants(constants),
           m_changes(changes)
     {
     }
@@ -65,7 +65,7 @@ public:
     }
 
 private:
-    std::optional<long> number_of(NodeId n) const { return m_constants.evaluate(m_tree.text(n)); }
+    std::optional<long> number_of(NodeId n) const { return value_of(m_scopes, n); }
 
     // --- which loops there are
     void add(const Loop& found)
@@ -77,7 +77,7 @@ private:
             else
                 loop.trips.expression = m_tree.text(loop.limit);
         }
-        const bool is_once = m_tree.is(loop.node, Kind::do_) && continues_once(m_uses, m_tree, loop.node, m_constants);
+        const bool is_once = m_tree.is(loop.node, Kind::do_) && continues_once(m_uses, m_scopes, loop.node);
         const Trips counted = m_tree.is(loop.node, Kind::for_) ? trips_of(loop.node) : Trips{is_once ? 1 : -1};
         loop.may_vanish = (counted.known() ? counted.number == 1 : has_known_condition(loop.node)) ||
             has_known_exit(loop.node);
@@ -109,13 +109,9 @@ private:
         if (is_known(condition))
             return true;
         for (const NodeId n : m_tree.inside(condition))
-            if ((is_comparison(n) || (m_tree.is(n, Kind::prefix) && m_tree.main(n) == "!")) && is_known(n))
+            if ((is_comparison(m_tree, n) || (m_tree.is(n, Kind::prefix) && m_tree.main(n) == "!")) && is_known(n))
                 return true;
         return false;
-    }
-    bool is_comparison(NodeId n) const
-    {
-        return m_tree.is(n, Kind::binary) && is_among(m_tree.main(n), {"<", ">", "<=", ">=", "==", "!="});
     }
 
     /// Whether all that an expression reads begins as a constant.
@@ -124,7 +120,7 @@ private:
         for (NodeId n = expression; n < expression + m_tree[expression].size; ++n) {
             const std::string_view word = m_tree.is(n, Kind::name) ? m_tree.main(n) : "false";
             if (!is_among(word, {"false", "int", "uint", "bool", "float", "half", "double"}) &&
-                !m_known.count(m_scopes.variable_of(n)) && !m_constants.is_constant(word))
+                !m_known.count(m_scopes.variable_of(n)) && !is_constant(m_scopes, n))
                 return false;
         }
         return true;
@@ -150,8 +146,8 @@ private:
     {
         const NodeId condition = m_tree.child(loop, 2), step = m_tree.child(loop, 3);
         const auto [variable, value] = counter_of(m_tree.child(loop, 1));
-        if (variable == none || m_uses.may_write(variable, loop_body(m_tree, loop)) || !is_comparison(condition) ||
-            m_uses.may_write(variable, condition))
+        if (variable == none || m_uses.may_write(variable, loop_body(m_tree, loop)) ||
+            !is_comparison(m_tree, condition) || m_uses.may_write(variable, condition))
             return {};
         const std::optional<long> start = number_of(value);
         const long by = m_tree.has(step) ? step_of(variable, step) : 0;
@@ -167,7 +163,7 @@ private:
             const long distance = std::max((by > 0 ? *stop - *start : *start - *stop) + is_inclusive, 0l);
             return {(distance + std::labs(by) - 1) / std::labs(by)};
         }
-        if (by != 1 || *start < 0 || !m_constants.is_constant(m_tree.text(limit)))
+        if (by != 1 || *start < 0 || !is_constant(m_scopes, limit))
             return {};
         return {-1, std::string(m_tree.text(limit)) + (is_inclusive ? " + 1" : "")};
     }
@@ -298,14 +294,13 @@ private:
         size_t begin = end;
         while (begin > 0 && text[begin - 1] == ' ' && end - begin < attribute.size())
             --begin; // indentation makes room
-        const bool is_apart = begin == 0 || begin == end || !in_word(text[begin - 1]);
+        const bool is_apart = begin == 0 || begin == end || !syntax::in_word(text[begin - 1]);
         m_changes.replace(begin, end, (is_apart ? "" : " ") + attribute);
     }
 
     const Scopes& m_scopes;
     const Tree& m_tree;
     Uses m_uses;
-    const Constants& m_constants;
     Changes& m_changes;
     std::set<uint32_t> m_known;      ///< variables that begin as constants
     std::vector<NestedLoop> m_loops; ///< outer ones before inner ones
@@ -319,10 +314,9 @@ std::vector<Edit> make_room_in_nests(const ParsedSource& source)
     if (text.find("ifferentiable") == std::string::npos ||
         (text.find("while") == std::string::npos && text.find("for") == std::string::npos))
         return {};
-    const Constants constants = constants_of(text);
     Changes changes;
     for (const NodeId function : functions_to_change(source, false))
-        Nests(source.scopes(), function, constants, changes).change();
+        Nests(source.scopes(), function, changes).change();
     return std::move(changes).edits();
 }
 

@@ -1,4 +1,8 @@
-#include "slang/rewrite/rules/no_diff_calls.h"
+// `no_diff f(x)` -> `no_diff _spy_no_diff_...(no_diff f(x))`. Slang 2026.12 ignores the word in front of functions that
+// have derivatives (shader-slang 10726), and theirs come through. The function around it hands its argument on and has
+// no derivative, so the word holds there; it is declared behind the text. Calls that stand alone as statements stay,
+// because they may give nothing to hand on.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/content_hash.h"
 #include "core/error.h"

@@ -1,6 +1,17 @@
-#include "slang/rewrite/rules/outs.h"
+// Variables that calls wrote and loops read, as Slang differentiates them rightly.
+//
+// `f(a, c);` -> `f(a, c); c = -(-c);`, where c is a local scalar, vector or matrix, f may write it, and a loop
+// follows: Slang 2026.12 counts the gradient of such a c once when the loop adds it in each iteration (`a += c`). It
+// is right where any operation lies between, and this one gives the same number. Lines stay.
+// Of a struct, an array, or a part of one, `c = _spy_same_...(c);`, with a function that returns its argument;
+// likewise behind `c.step(a);`, where step is [mutating].
+// `f(a, v.y);` -> `v = -(-v); f(a, v.y);` behind a loop, where v is a vector or matrix of which f may write that
+// element: Slang counts the gradient of a v that the loop adds in each iteration once too often, and loses that of its
+// other elements. Lines stay.
+#include "slang/rewrite/rules/all.h"
 
 #include "slang/rewrite/rules/barriers.h"
+#include "slang/rewrite/rules/changes.h"
 #include "slang/rewrite/rules/differentiable.h"
 #include "slang/syntax/types.h"
 
@@ -15,14 +26,9 @@ struct CallEffect {
     bool is_float_number = true, is_discrete = true; ///< where it is written
 };
 
-class CallsAndLoops {
+class CallsAndLoops : private InFunction {
 public:
-    CallsAndLoops(const ParsedSource& source, NodeId function)
-        : m_tree(source.tree()),
-          m_scopes(source.scopes()),
-          m_uses(m_scopes, function)
-    {
-    }
+    using InFunction::InFunction;
 
     /// `late`: elements behind loops; else what is written before them.
     void search(bool late, Places& places) const
@@ -166,26 +172,20 @@ private:
         if (is_plain && m_tree.may_hold_statements(statement))
             places.passed[m_tree.tokens()[m_tree[statement].first - 1].end].floats.insert(name);
     }
-
-    const syntax::Tree& m_tree;
-    const syntax::Scopes& m_scopes;
-    syntax::Uses m_uses;
 };
-
-std::vector<Edit> found_calls(const ParsedSource& source, bool late)
-{
-    std::vector<Places> result;
-    for (const NodeId function : differentiable_functions(source)) {
-        result.push_back(places_of(source.tree(), function));
-        CallsAndLoops(source, function).search(late, result.back());
-    }
-    return with_passed(source.text(), result);
-}
 
 } // namespace
 
-std::vector<Edit> rewrite_outs(const ParsedSource& source) { return found_calls(source, false); }
+std::vector<Edit> rewrite_outs(const ParsedSource& source)
+{
+    return pass_in_functions(
+        source, [&](NodeId function, Places& places) { CallsAndLoops(source, function).search(false, places); });
+}
 
-std::vector<Edit> rewrite_late_elements(const ParsedSource& source) { return found_calls(source, true); }
+std::vector<Edit> rewrite_late_elements(const ParsedSource& source)
+{
+    return pass_in_functions(
+        source, [&](NodeId function, Places& places) { CallsAndLoops(source, function).search(true, places); });
+}
 
 } // namespace spy

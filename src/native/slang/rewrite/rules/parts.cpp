@@ -1,6 +1,17 @@
-#include "slang/rewrite/rules/parts.h"
+// Variables that are written in part.
+//
+// Slang 2026.12 takes variables of one type for one another where branches or loops meet after one was written in
+// part:
+//     if (a > b) x.p = a; else y.q = b;                   // y is copied over x
+//     v.y = a; for (...) { v = sin(v); w = v - w; }       // the loop begins with w for v
+// and loses elements of arrays of which some are written in part and others as a whole:
+//     c[0].x = a; c[1] = c[0];
+// Even values are wrong then. Behind the last of the statements that write parts, one after the other, the variable is
+// passed through an operation that gives the same number. Lines stay.
+#include "slang/rewrite/rules/all.h"
 
 #include "slang/rewrite/rules/barriers.h"
+#include "slang/rewrite/rules/changes.h"
 #include "slang/rewrite/rules/differentiable.h"
 #include "slang/syntax/types.h"
 
@@ -11,12 +22,9 @@ namespace {
 
 using syntax::Access, syntax::Kind, syntax::Loop, syntax::NodeId, syntax::Role, syntax::Shape, syntax::Use;
 
-class WrittenParts {
+class WrittenParts : private InFunction {
 public:
-    WrittenParts(const ParsedSource& source, NodeId function)
-        : m_tree(source.tree()),
-          m_scopes(source.scopes()),
-          m_uses(m_scopes, function)
+    WrittenParts(const ParsedSource& source, NodeId function) : InFunction(source, function)
     {
         for (const NodeId n : m_tree.inside(function))
             if (m_tree.is(n, Kind::if_) || m_tree.is(n, Kind::switch_))
@@ -224,9 +232,6 @@ private:
         return text.compare(value, 3, "-(-") == 0 || text.compare(value, 10, "_spy_same_") == 0;
     }
 
-    const syntax::Tree& m_tree;
-    const syntax::Scopes& m_scopes;
-    syntax::Uses m_uses;
     std::vector<NodeId> m_branches, m_loops;  ///< that stay loops
     std::map<uint32_t, Variable> m_variables; ///< that are changed
 };
@@ -235,12 +240,8 @@ private:
 
 std::vector<Edit> rewrite_parts(const ParsedSource& source)
 {
-    std::vector<Places> result;
-    for (const NodeId function : differentiable_functions(source)) {
-        result.push_back(places_of(source.tree(), function));
-        WrittenParts(source, function).search(result.back());
-    }
-    return with_passed(source.text(), result);
+    return pass_in_functions(source,
+                             [&](NodeId function, Places& places) { WrittenParts(source, function).search(places); });
 }
 
 } // namespace spy

@@ -1,5 +1,13 @@
-#include "slang/rewrite/rules/scalars.h"
+// Sums and products of scalars and vectors, as Slang differentiates them rightly.
+//
+// `a * v` -> `(-(-a)) * v`, where a is a variable of a scalar type, or an element of one that the function has made
+// (`float2 q = float2(a, 1); ... q.x * v`), and v may be a vector: Slang 2026.12 loses the gradient by way of a in
+// a + v, v + a, a - v, v - a, a * v, a / v, v += a, v -= a, and, behind loops, in v * a and v / a (shader-slang
+// 12071), also where the operand is (c ? a : b) and it knows c, or 1 * a, a + 0 and the like with constants that it
+// knows. It is right where any operation lies between that it keeps, and this one gives the same number. Lines stay.
+#include "slang/rewrite/rules/all.h"
 
+#include "slang/rewrite/rules/changes.h"
 #include "slang/rewrite/rules/differentiable.h"
 
 namespace spy {
@@ -7,12 +15,10 @@ namespace {
 
 using syntax::Kind, syntax::NodeId, syntax::Role, syntax::Shape;
 
-class ScalarOperands {
+class ScalarOperands : private InFunction {
 public:
     ScalarOperands(const ParsedSource& source, NodeId function, std::map<size_t, std::string>& places)
-        : m_tree(source.tree()),
-          m_scopes(source.scopes()),
-          m_uses(m_scopes, function),
+        : InFunction(source, function),
           m_places(places)
     {
     }
@@ -97,9 +103,6 @@ private:
             m_uses.may_write(m_scopes.variable_of(root), m_uses.function());
     }
 
-    const syntax::Tree& m_tree;
-    const syntax::Scopes& m_scopes;
-    syntax::Uses m_uses;
     std::map<size_t, std::string>& m_places;
 };
 
@@ -107,10 +110,8 @@ private:
 
 std::vector<Edit> rewrite_scalars(const ParsedSource& source)
 {
-    std::map<size_t, std::string> places;
-    for (const NodeId function : differentiable_functions(source))
-        ScalarOperands(source, function, places).search();
-    return insertions(std::move(places));
+    return insert_in_functions(source,
+                               [&](NodeId function, auto& texts) { ScalarOperands(source, function, texts).search(); });
 }
 
 } // namespace spy

@@ -1,7 +1,14 @@
-#include "slang/rewrite/rules/sequences.h"
+// Parts of variables that are written inside expressions, taken apart into statements, which have the faults that other
+// rules mend:
+//
+//     (v).x = a;  (v.x = a);     ->   v .x = a;   v.x = a ;
+//     v.x = a, w.y = b;          ->  v.x = a; w.y = b;
+//     z = v.x = a;               ->  v.x = a; z = v.x;
+//
+// One kind of change at a time, as each moves what the next one reads.
+#include "slang/rewrite/rules/all.h"
 
 #include "core/error.h"
-#include "core/tokens.h"
 #include "slang/rewrite/rules/changes.h"
 #include "slang/syntax/types.h"
 
@@ -11,10 +18,6 @@ namespace {
 using namespace syntax;
 
 bool is_comma(const Tree& tree, NodeId n) { return tree.is(n, Kind::binary) && tree.main(n) == ","; }
-bool is_step(const Tree& tree, NodeId n)
-{
-    return (tree.is(n, Kind::prefix) || tree.is(n, Kind::postfix)) && (tree.main(n) == "++" || tree.main(n) == "--");
-}
 
 /// The name that `v`, `c[i].x` begin with; `none` of others, as where brackets are around parts of it.
 NodeId root_of(const Tree& tree, NodeId n)
@@ -70,7 +73,7 @@ bool is_idle(const Scopes& scopes, NodeId paren)
     const NodeId inner = tree.child(paren, 0), parent = tree.parent(paren);
     const std::string_view before = tree.token(tree[paren].first - 1);
     const bool begins = tree[tree.statement_of(paren)].first == tree[paren].first;
-    const bool may_call = starts_word(before[0]) || before == ")" || before == "]" || before == ">";
+    const bool may_call = begins_word(before[0]) || before == ")" || before == "]" || before == ">";
     if (is_path(tree, inner) && scopes.find(root_of(tree, inner)) && paren == parent + 1 && (begins || !may_call))
         return tree.is(parent, Kind::member) || tree.is(parent, Kind::index) || tree.is(parent, Kind::assign) ||
             (tree.is(parent, Kind::postfix) && is_step(tree, parent));

@@ -1,4 +1,6 @@
-#include "slang/rewrite/rules/while_loops.h"
+// `while (c) body` -> `for (; c;) body`. In Slang 2026.12 gradients of `while` loops that a `break` ends are wrong, and
+// others crash its reverse derivatives; `for` loops have neither.
+#include "slang/rewrite/rules/all.h"
 
 #include "slang/rewrite/rules/changes.h"
 
