@@ -1,5 +1,5 @@
 """Kernels of second derivatives are compiled by another process: Slang 2026.12 may end it, and takes the sources
-changed (slang/rewrite/rules/inline.h), which would double the compiler's memory in the process of the user."""
+changed (slang/rewrite/rules/inline.cpp), which would double the compiler's memory in the process of the user."""
 
 from __future__ import annotations
 

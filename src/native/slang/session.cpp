@@ -17,7 +17,7 @@ namespace {
 
 /// Warnings about what is normal here, off unless the user enables them: an entry point `main` that was renamed (the
 /// layout tells the name), plain uniforms at global scope, resources inside of constant buffers, [MaxIters(n)] that is
-/// larger than a loop needs (the rules on loops make it so: slang/rewrite/rules/nested_loops.h).
+/// larger than a loop needs (the rules on loops make it so: slang/rewrite/rules/nested_loops.cpp).
 constexpr std::string_view quiet_warnings[] = {"40100", "39019", "31106", "31107", "30519"};
 
 /// "implicit-conversion", "implicitConversion" and "implicit conversion" are one name.
