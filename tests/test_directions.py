@@ -218,8 +218,8 @@ FOREIGN = {
     "getLogger get_close_matches info index item items keys modules register set size start step tb_frame tb_next text "
     "toreadonly update value warning Enum offset",
     "NumPy and DLPack": "__array__ __array_interface__ __array_priority__ __cuda_array_interface__ __dlpack__ "
-    "__dlpack_c_exchange_api__ __dlpack_device__ asarray ascontiguousarray astype copyto dtype empty flags float from_dlpack "
-    "hasobject is_masked itemsize name names nbytes ndarray ndim newbyteorder shape view writeable",
+    "__dlpack_c_exchange_api__ __dlpack_device__ asarray ascontiguousarray astype copyto dtype empty flags float format from_dlpack "
+    "hasobject is_masked isnative itemsize kind name names nbytes ndarray ndim newbyteorder shape view writeable",
     "torch": "Parameter Tensor _C _cdata _current_level _neg_view _version are_deterministic_algorithms_enabled autograd "
     "compiler copy_ cuda cuda_stream current_stream data_ptr detach device element_size graph increment_version int16 "
     "is_compiling is_functorch_wrapped_tensor is_grad_enabled is_inference is_inference_mode_enabled is_leaf is_neg layout "

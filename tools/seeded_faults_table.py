@@ -593,7 +593,7 @@ FAULTS = (
         "messages",
         "shapes left out",
         "src/native/call/stages/measure.cpp",
-        '    call.plan.view.attr("fail_shape")(kind, leaf, dim, got, expected, shapes);\n',
+        '    call.plan.view.attr(in_python::fail_shape.name)(kind, leaf, dim, got, expected, shapes);\n',
         "",
         ("call/error",),
     ),
