@@ -224,8 +224,8 @@ void layer(int i, ByteAddressBuffer weights, RWTensor<float, 2> y)
     for (int k = 0; k < 5; k++)
         x[k] = half(i + k);
     const let product = coopVecMatMulAdd<half, 3, 5>(
-        x, CoopVecComponentType.Float16, weights, 0, CoopVecComponentType.Float16, weights, 32, CoopVecComponentType.Float16,
-        CoopVecMatrixLayout.RowMajor, false, 10);
+        x, CoopVecComponentType.Float16, weights, 0, CoopVecComponentType.Float16, weights, 64, CoopVecComponentType.Float16,
+        CoopVecMatrixLayout.RowMajor, false, 16);
     for (int n = 0; n < 3; n++)
         y[i, n] = product[n];
 }
@@ -239,7 +239,11 @@ def test_kernels(device: spy.Device) -> None:
         pytest.skip("not there")
     module = spy.Module.load_from_source(device, "coop_vec_layer", SOURCE)
     matrix, bias = np.arange(15, dtype=np.float16).reshape(3, 5), np.arange(3, dtype=np.float16)
-    weights = device.create_buffer(data=np.concatenate([matrix.ravel(), [0], bias]).astype(np.float16), usage=spy.BufferUsage.shader_resource)
+    # Vulkan wants rows at multiples of 16 bytes, matrices and biases at multiples of 64
+    packed = np.zeros(35, np.float16)
+    packed[:24].reshape(3, 8)[:, :5] = matrix
+    packed[32:] = bias
+    weights = device.create_buffer(data=np.append(packed, np.float16(0)), usage=spy.BufferUsage.shader_resource)
     y = spy.Tensor.zeros(device, (4, 3), "float")
     if device.info.type == spy.DeviceType.vulkan and not device.has_feature(spy.Feature.cooperative_vector):
         with pytest.raises(RuntimeError, match="uses cooperative vectors .*CooperativeVectorNV.*cannot run"):
