@@ -24,8 +24,8 @@ from ._native import (
     TextureView,
     ValueRef,
 )
+from .packed import PackedArg
 from .tensor import Tensor
-from .values.packed import PackedArg
 
 
 class HasDLPack(Protocol):

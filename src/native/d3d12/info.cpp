@@ -111,7 +111,7 @@ uint32_t D3D12Device::format_support(Format format)
     add(FormatSupport::render_target, one & D3D12_FORMAT_SUPPORT1_RENDER_TARGET);
     add(FormatSupport::depth_stencil, depth);
     add(FormatSupport::blendable, one & D3D12_FORMAT_SUPPORT1_BLENDABLE);
-    add(FormatSupport::multisampling, one & D3D12_FORMAT_SUPPORT1_MULTISAMPLE_RENDERTARGET);
+    add(FormatSupport::multisampling, m_context.sample_counts(format) > 1); // as creating a texture asks
     add(FormatSupport::resolvable,
         (one & D3D12_FORMAT_SUPPORT1_MULTISAMPLE_RESOLVE) && !format_info(format).is_integer_format());
     add(FormatSupport::shader_load, (one & D3D12_FORMAT_SUPPORT1_SHADER_LOAD) || depth);

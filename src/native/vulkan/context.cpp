@@ -275,10 +275,14 @@ void VulkanContext::choose_extensions(const DeviceDesc& desc)
                              VK_KHR_DYNAMIC_RENDERING_EXTENSION_NAME, VK_EXT_EXTENDED_DYNAMIC_STATE_EXTENSION_NAME,
                              VK_EXT_VERTEX_ATTRIBUTE_DIVISOR_EXTENSION_NAME, VK_EXT_LINE_RASTERIZATION_EXTENSION_NAME,
                              VK_EXT_MESH_SHADER_EXTENSION_NAME, VK_KHR_FRAGMENT_SHADER_BARYCENTRIC_EXTENSION_NAME,
-                             VK_EXT_CONSERVATIVE_RASTERIZATION_EXTENSION_NAME, VK_NV_COOPERATIVE_VECTOR_EXTENSION_NAME,
-                             VK_EXT_SHADER_REPLICATED_COMPOSITES_EXTENSION_NAME})
+                             VK_EXT_CONSERVATIVE_RASTERIZATION_EXTENSION_NAME})
         if (adapter->extensions.count(name))
             extensions.insert(name);
+    // Slang's code for cooperative vectors needs both.
+    if (adapter->extensions.count(VK_NV_COOPERATIVE_VECTOR_EXTENSION_NAME) &&
+        adapter->extensions.count(VK_EXT_SHADER_REPLICATED_COMPOSITES_EXTENSION_NAME))
+        extensions.insert(
+            {VK_NV_COOPERATIVE_VECTOR_EXTENSION_NAME, VK_EXT_SHADER_REPLICATED_COMPOSITES_EXTENSION_NAME});
     choose_ray_extensions();
     if (instance->has_surfaces() && adapter->extensions.count(VK_KHR_SWAPCHAIN_EXTENSION_NAME))
         extensions.insert(VK_KHR_SWAPCHAIN_EXTENSION_NAME);

@@ -172,7 +172,7 @@ nb::object view_part(nb::handle self, nb::handle index)
 void bind_tensor_index(nb::class_<TensorBase>& cls)
 {
     cls.def("__getitem__", &view_part, nb::arg("index").none(),
-            nb::sig("def __getitem__(self, index: object, /) -> typing.Self"),
+            nb::sig("def __getitem__(self, index: object, /) -> typing_extensions.Self"),
             "NumPy's basic indexing as a view; an int for every dimension gives shape [1].");
 }
 
