@@ -271,7 +271,7 @@ def test_results_that_the_host_cannot_read(device: Any, name: str, text: str) ->
 
 def test_outputs_that_the_host_cannot_read(device: Any) -> None:
     m = source(device, "opaque_results", OPAQUE)
-    with pytest.raises(ResolveException, match="y is Optional<float>, which the host cannot read"):
+    with pytest.raises(ResolveException, match="y: .* Optional<float> .the host cannot read"):
         m.out_maybe(1.0, spy.ValueRef(None))
     own = source(device, "own_optional", "struct Conditional { float a; };\nConditional f(float x) { return { x }; }")
     assert own.f(2.0) == {"a": 2.0}
