@@ -256,6 +256,7 @@ def limits(source: str) -> list[str]:
         ("for (int i = 0; i < 3; i++) { i += x(); for (int k = 0; k < 4; k++) { } }", []),
         ("for (int i = 0; i < 0x3u; i++) [MaxIters(2 * (1 + 1))] do { } while (a);", ["4", "2 * (1 + 1)"]),
         ("for (uint i = 0; i < ROWS; i++) for (uint k = 0; k < COLUMNS; k++) x();", ["(ROWS) + (COLUMNS)"] * 2),
+        ("for (int i = 0; i < ROWS; i++) for (int k = 0; k < 1 << BITS; k++) x();", ["(ROWS) + (1 << BITS)"] * 2),
     ],
 )
 def test_nested_loops_get_room(source: str, expected: list[str]) -> None:
