@@ -63,7 +63,7 @@ def _terms(a: float, b: float, v: Vector, n: int) -> float:
 
 
 def _outs(a: float, b: float, v: Vector, n: int) -> float:
-    x, s = v[0], 0.0
+    x, c, s = v[0], 0.0, 0.0
     for i in range(4):
         c = sin(a * v[1]) * x
         if i % 2:
