@@ -34,6 +34,8 @@ class Printer:
         for param in function.params:
             if param.no_diff and param.ty != "i":
                 lines.append(f"    {param.name} = detach({param.name})")
+            if param.way == "out":
+                lines.append(f"    del {param.name}")  # it has no value yet
         if function.generic == "<let N : int>":
             lines.append("    _N = len(x)")
         lines += self.statement(function.body, "    ")

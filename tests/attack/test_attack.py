@@ -24,7 +24,7 @@ from .expected import _mask_chaos, expected
 from .gradients import FAMILY, RULES, runs
 from .grammar import GATE_WITHOUT, Grammar
 from .hunt import Hunt, seed_of
-from .nodes import Program
+from .nodes import Function, Node, Param, Program
 from .print_slang import program_text
 from .shrink import candidates, shrink, size
 from .worker import Worker
@@ -115,3 +115,19 @@ def test_shrinking_keeps_what_fails() -> None:
     assert any(node.op == "switch" for node in small.nodes()) and runs(small)
     assert size(small) < 45 and size(small) < size(program)
     assert not any(runs(smaller) and size(smaller) < size(small) for smaller in failing(list(candidates(small, RULES))))
+
+
+def test_programs_that_read_an_out_parameter_before_its_value_do_not_run() -> None:
+    """Else shrinking would go on to programs that Slang leaves undefined."""
+
+    def var(name: str) -> Node:
+        return Node("var", [], "f", name)
+
+    first = Node("assign", [var("y"), var("x")], text="=")
+    helper = Function("f@", [Param("x", "f"), Param("y", "f", "out")], "f", Node("block", [first, Node("return", [var("y")])]))
+    call = Node("xcall", [Node("empty"), Node("bin", [var("a"), var("a")], "f", "+"), var("a")], text="f@")
+    main = Function("p@", [Param("a", "f")], "f", Node("block", [call, Node("return", [var("a")])]))
+    program = Program(0, main, [helper], [], [], [], [])
+    assert runs(program)
+    del helper.body.kids[0]
+    assert not runs(program)

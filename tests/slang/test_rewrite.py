@@ -256,6 +256,7 @@ def limits(source: str) -> list[str]:
         ("for (int i = 0; i < 3; i++) { i += x(); for (int k = 0; k < 4; k++) { } }", []),
         ("for (int i = 0; i < 0x3u; i++) [MaxIters(2 * (1 + 1))] do { } while (a);", ["4", "2 * (1 + 1)"]),
         ("for (uint i = 0; i < ROWS; i++) for (uint k = 0; k < COLUMNS; k++) x();", ["(ROWS) + (COLUMNS)"] * 2),
+        ("for (int i = 0; i < ROWS; i++) for (int k = 0; k < 1 << BITS; k++) x();", ["(ROWS) + (1 << BITS)"] * 2),
     ],
 )
 def test_nested_loops_get_room(source: str, expected: list[str]) -> None:
@@ -411,7 +412,7 @@ def test_other_scalars_stay(body: str) -> None:
     assert rewrite_scalars("void f(float d, float3 v) { for (;;) d = 2; v = v * d; }").count("-") == 0
 
 
-OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} void s(inout S y) {}\n"
+OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} float o(float x, out float y) {} void s(inout S y) {}\n"
 
 
 @pytest.mark.parametrize(
@@ -446,6 +447,14 @@ OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} v
             "[MaxIters(2)] do { g(a, b); b = -(-b); } while (b); for (;;) {}",
         ),
         ("float2 c = { g(a, b), 1 }; for (;;) {}", "float2 c = { g(a, b), 1 }; b = -(-b); for (;;) {}"),
+        # in a loop with branches, what a call writes without reading it
+        ("for (;;) { o(a, b); if (a) b = 1; }", "for (;;) { o(a, b); b = -(-b); if (a) b = 1; }"),
+        ("for (;;) if (a) o(a, b); else b = 1;", "for (;;) if (a) { o(a, b); b = -(-b); } else b = 1;"),
+        ("for (;;) { float c = o(a, b), d = a ? b : c; }", "for (;;) { float c = o(a, b), d = a ? b : c; b = -(-b); }"),
+        ("for (;;) { float c; sincos(a, b, c); if (a) b = 1; }", "for (;;) { float c; sincos(a, b, c); b = -(-b); c = -(-c); if (a) b = 1; }"),
+        ("for (;;) { float c[2]; o(a, c[0]); g(a, b); if (a) b = 1; }", "for (;;) { float c[2]; o(a, c[0]); g(a, b); if (a) b = 1; }"),
+        ("for (;;) { o(a, b); a += b; }", "for (;;) { o(a, b); a += b; }"),
+        ("for (;;) { if (o(a, b) > 0) b = 1; }", "for (;;) { if (o(a, b) > 0) b = 1; }"),
     ],
 )
 def test_what_calls_write_before_loops(body: str, expected: str) -> None:

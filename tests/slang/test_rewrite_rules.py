@@ -62,6 +62,17 @@ def _terms(a: float, b: float, v: Vector, n: int) -> float:
     return (b + sum(sin(a * i) ** 2 * -b if i % 2 else sin(a * i) * v[1] for i in range(3 * n))) * v[0]
 
 
+def _outs(a: float, b: float, v: Vector, n: int) -> float:
+    x, c, s = v[0], 0.0, 0.0
+    for i in range(4):
+        c = sin(a * v[1]) * x
+        if i % 2:
+            c *= b
+        x = v[0] * c if i == 1 else v[0]
+        s += a * a if i % 2 else 0.0
+    return c + s
+
+
 def _chain(a: float, b: float, v: Vector, n: int) -> float:
     x = v[0]
     for _ in range(13):
@@ -85,6 +96,7 @@ FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
     "unset-tangents": lambda a, b, v, n: 0.5 * a + b,
     "scalar-operands": lambda a, b, v, n: a * v[0] * a * v[1] + a * v[2] * b,
     "calls-before-loops": lambda a, b, v, n: a + 3 * 0.5 * b,
+    "calls-in-loops": _outs,
     "elements-behind-loops": lambda a, b, v, n: 3 * b * a + 3 * a - a * a,
     "elements-in-branches": lambda a, b, v, n: 3 * a + 2 * b * 2 * a,
     "elements-that-meet": lambda a, b, v, n: (v[0] * v[0] + v[1] * v[1] + v[2] * v[1]) * a,
@@ -97,6 +109,7 @@ FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
 }
 """What the function in fault.slang is, in Python."""
 RULES = {fault: fault for fault in FORMULAS} | {fault: "parts" for fault in FORMULAS if fault.startswith("parts-")}
+RULES["calls-in-loops"] = "calls-before-loops"
 """The rule against a fault."""
 OTHERS = {"cyclic-imports", "method-derivatives", "second-derivatives"}
 """Rules with tests of their own below."""

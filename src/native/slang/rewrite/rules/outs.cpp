@@ -5,6 +5,8 @@
 // is right where any operation lies between, and this one gives the same number. Lines stay.
 // Of a struct, an array, or a part of one, `c = _spy_same_...(c);`, with a function that returns its argument;
 // likewise behind `c.step(a);`, where step is [mutating].
+// The same for `f(a, c);` in a loop with branches, where c is an `out` of f: Slang keeps the gradient of a c that other
+// blocks of the loop read, and adds it again in each earlier trip. Elements and `inout` do not have that fault.
 // `f(a, v.y);` -> `v = -(-v); f(a, v.y);` behind a loop, where v is a vector or matrix of which f may write that
 // element: Slang counts the gradient of a v that the loop adds in each iteration once too often, and loses that of its
 // other elements. Lines stay.
@@ -23,6 +25,7 @@ using syntax::Kind, syntax::NodeId, syntax::Role, syntax::Shape;
 /// What calls of one name do to an argument.
 struct CallEffect {
     bool may = false, does = true;                   ///< write it
+    bool is_out = false;                             ///< without reading it
     bool is_float_number = true, is_discrete = true; ///< where it is written
 };
 
@@ -30,7 +33,7 @@ class CallsAndLoops : private InFunction {
 public:
     using InFunction::InFunction;
 
-    /// `late`: elements behind loops; else what is written before them.
+    /// `late`: elements behind loops; else what is written before or in them.
     void search(bool late, Places& places) const
     {
         if (m_uses.loops().empty())
@@ -39,6 +42,9 @@ public:
             if (m_tree.is(n, Kind::call) && (late ? n > m_uses.loops().front().node : is_before_loop(n)))
                 for (size_t k = 0; k < m_tree.count(n); ++k)
                     look(n, k, late, places);
+            else if (m_tree.is(n, Kind::call) && !late && is_in_forked_loop(n))
+                for (size_t k = 1; k < m_tree.count(n); ++k)
+                    look_inside(n, k, places);
     }
 
 private:
@@ -47,6 +53,32 @@ private:
         const NodeId statement = m_tree.statement_of(call);
         const NodeId begin = m_tree.is(statement, Kind::if_) ? m_tree.child(statement, 2) : statement;
         return begin < m_uses.loops().back().node;
+    }
+
+    bool is_in_forked_loop(NodeId call) const
+    {
+        const NodeId loop = m_uses.loop_around(call);
+        if (loop == syntax::none)
+            return false;
+        for (const NodeId n : m_tree.inside(loop))
+            if (m_tree.is(n, Kind::if_) || m_tree.is(n, Kind::switch_) || m_tree.is(n, Kind::conditional))
+                return true;
+        return false;
+    }
+
+    /// The argument k of a call in a loop: variables that it may write without reading them.
+    void look_inside(NodeId call, size_t k, Places& places) const
+    {
+        const NodeId whole = m_tree.child(call, k);
+        const syntax::Access access = syntax::access_of(m_scopes, call, k - 1);
+        const uint32_t root = access == syntax::Access::read ? syntax::none : root_of(whole);
+        if (root == syntax::none || whole != named(whole) || !is_local(root) ||
+            m_tree.is(m_tree.statement_of(call), Kind::if_)) // another block, where the fault would be the same
+            return;
+        const bool is_number = is_float_number(m_scopes, root);
+        if (access == syntax::Access::unknown ? is_number : effect_of(call, k - 1).is_out)
+            if (const std::string_view text = changed(call, k - 1, access, root, whole); !text.empty())
+                pass(call, text, is_number || effect_of(call, k - 1).is_float_number, places);
     }
 
     /// The call's argument k; 0: its object.
@@ -104,7 +136,7 @@ private:
             callee = m_tree.child(callee, 0);
         const auto callees = m_scopes.callees(m_tree.main(callee), m_tree.count(call) - 1);
         if (callees.empty()) // sincos
-            return {true, true, true, false};
+            return {true, true, true, true, false};
         CallEffect effect;
         for (const auto& [in, function] : callees) {
             const bool is_object = argument == SIZE_MAX;
@@ -112,6 +144,7 @@ private:
             const bool writes = is_object ? function->is_mutating : parameter->direction != syntax::Direction::in;
             effect.may |= writes;
             effect.does &= writes;
+            effect.is_out |= !is_object && parameter->direction == syntax::Direction::out;
             if (!writes)
                 continue;
             const syntax::Type type = is_object ? syntax::Type() : syntax::type_of(*in, *parameter);
