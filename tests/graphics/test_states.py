@@ -11,6 +11,7 @@ from drawing import FORMAT, STRIP, Draw, count, depth_texture, draws_on, pipelin
 
 import slangpy as spy
 
+pytestmark = pytest.mark.draws
 SOURCE = """
 uniform float4 tint;
 struct Both { [[vk::location(0)]] float4 color : SV_Target0; [[vk::location(0), vk::index(1)]] float4 factor : SV_Target1; }

@@ -82,7 +82,7 @@ def test_native_libraries_are_small() -> None:
     """Without Slang's own libraries: the machine code as it is, and all files as the wheel packs them."""
     files = [f for f in FOLDER.rglob("*") if f.is_file() and f.parent != FOLDER / "lib" and f.suffix != ".pyc"]
     assert sum(f.stat().st_size for f in files if f.read_bytes()[:4] == b"\x7fELF") < 8_000_000
-    assert sum(len(zlib.compress(f.read_bytes(), 6)) for f in files) < 8_000_000
+    assert sum(len(zlib.compress(f.read_bytes(), 6)) for f in files) < 8_500_000
 
 
 def test_import_loads_neither_torch_nor_the_compiler() -> None:
