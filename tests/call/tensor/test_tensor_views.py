@@ -308,3 +308,18 @@ def test_gradient_cycles_are_collected(device):
     del tensor
     gc.collect()
     assert len(device._live_objects()) == before
+
+
+@pytest.mark.null
+def test_views_of_gradient_cycles_end():
+    """An error, where a view of a gradient would have one of its own without end; nothing crashes."""
+    device = spy.Device(type=spy.DeviceType.null)
+    alone = Tensor.zeros(device, (4,), "float")
+    alone.grad_in = alone
+    one, other = (Tensor.zeros(device, (4,), "float") for _ in range(2))
+    one.grad_in, other.grad_in = other, one
+    for tensor in (alone, one):
+        for view in (lambda t: t[1:3], lambda t: t[-1], list, lambda t: t.reshape((2, 2)), lambda t: t.broadcast_to((2, 4)), lambda t: t.T):
+            with pytest.raises(RecursionError):
+                view(tensor)
+        assert tensor.detach()[1:3].shape == (2,)

@@ -145,8 +145,19 @@ Part part_of(const TensorBase& whole, PyObject* index)
 
 const TensorBase& tensor_of(nb::handle object) { return instance_of<TensorBase>(object, "a Tensor"); }
 
+/// Raises RecursionError for gradients that are gradients of themselves.
+struct Depth {
+    Depth()
+    {
+        if (Py_EnterRecursiveCall(" while gradients of a tensor are indexed"))
+            nb::raise_python_error();
+    }
+    ~Depth() { Py_LeaveRecursiveCall(); }
+};
+
 nb::object view_part(nb::handle self, nb::handle index)
 {
+    const Depth depth;
     const TensorBase& whole = tensor_of(self);
     const Part part = part_of(whole, index.ptr());
     nb::object grad_in = whole.grad_in, grad_out = whole.grad_out;
