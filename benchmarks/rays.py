@@ -26,6 +26,7 @@ import numpy as np
 
 import slangpy as spy
 from slangpy import rays
+from slangpy.rays import driver
 
 SOURCE = """
 import slangpy;
@@ -128,18 +129,6 @@ def our_tracer(device: spy.Device, points: Array, triangles: Array, hardware: bo
     return Tracer("slangpy, hardware=True" if hardware else "slangpy", seconds, preparation(device, module, scene))
 
 
-def structure(device: spy.Device, inputs: list[Any]) -> spy.AccelerationStructure:
-    flags = spy.AccelerationStructureBuildFlags.prefer_fast_trace
-    desc = spy.AccelerationStructureBuildDesc({"inputs": inputs, "flags": flags})
-    sizes = device.get_acceleration_structure_sizes(desc)
-    scratch = device.create_buffer(size=sizes.scratch_size, usage=spy.BufferUsage.unordered_access)
-    out = device.create_acceleration_structure(size=sizes.acceleration_structure_size)
-    encoder = device.create_command_encoder()
-    encoder.build_acceleration_structure(desc=desc, dst=out, src=None, scratch_buffer=scratch)
-    device.submit_command_buffer(encoder.finish())
-    return out
-
-
 def query_tracer(device: spy.Device, points: Array, triangles: Array) -> Tracer:
     usage = spy.BufferUsage.acceleration_structure_build_input
     inputs = spy.AccelerationStructureBuildInputTriangles({
@@ -149,10 +138,10 @@ def query_tracer(device: spy.Device, points: Array, triangles: Array) -> Tracer:
     })  # fmt: skip
     device.wait()
     begin = time.perf_counter()
-    mesh = structure(device, [inputs])
+    mesh = driver.build(device, inputs)
     instances = device.create_acceleration_structure_instance_list(1)
     instances.write(0, {"instance_mask": 0xFF, "acceleration_structure": mesh.handle})
-    scene = structure(device, [instances.build_input_instances()])
+    scene = driver.build(device, instances.build_input_instances())
     device.wait()
     seconds = time.perf_counter() - begin
     module = spy.Module.load_from_source(device, "rays_benchmark_query", QUERY)

@@ -36,14 +36,14 @@ def check(device: Device, instances: Sequence[Instance]) -> None:
 def build_shape(device: Device, given: Given) -> _native.AccelerationStructure:
     """A structure over primitives, in their order."""
     if given.kind is Kind.triangles:
-        return _build(device, _native.AccelerationStructureBuildInputTriangles(_triangles(device, given)))
+        return build(device, _native.AccelerationStructureBuildInputTriangles(_triangles(device, given)))
     data = given.points.to_numpy().astype(np.float64)
     boxes = data.reshape(-1, 2, 3) if given.kind is Kind.boxes else data[:, None, :3] + data[:, None, 3:] * [[-1], [1]]
     pad = 2e-6 * np.abs(boxes).max()  # rays meet primitives with rounding errors
     boxes = boxes + [[-pad], [pad]]
     buffer = device.create_buffer(data=np.ascontiguousarray(boxes, np.float32), usage=_usage())
     desc = {"aabb_buffers": [buffer], "aabb_stride": 24, "primitive_count": given.count, "flags": _OPAQUE}
-    return _build(device, _native.AccelerationStructureBuildInputProceduralPrimitives(desc))
+    return build(device, _native.AccelerationStructureBuildInputProceduralPrimitives(desc))
 
 
 def build_top(
@@ -61,7 +61,7 @@ def build_top(
         }
         for shape, instance, matrix in zip(shapes, instances, matrices, strict=True)
     ])  # fmt: skip
-    return _build(device, listed.build_input_instances())
+    return build(device, listed.build_input_instances())
 
 
 def _triangles(device: Device, given: Given) -> dict[str, Any]:
@@ -86,7 +86,8 @@ def _packed(device: Device, tensor: Tensor) -> _native.Buffer:
     return copy.storage
 
 
-def _build(device: Device, geometry: Any) -> _native.AccelerationStructure:
+def build(device: Device, geometry: Any) -> _native.AccelerationStructure:
+    """A structure over one build input; its build is submitted."""
     desc = _native.AccelerationStructureBuildDesc({"inputs": [geometry], "flags": _FLAGS})
     sizes = device.get_acceleration_structure_sizes(desc)
     scratch = device.create_buffer(size=sizes.scratch_size, usage=_native.BufferUsage.unordered_access)

@@ -40,8 +40,8 @@ class EmittedKernel:
     parameters: tuple[tuple[str, str], ...]  # type and name as emitted
 
 
-def split_parameters(text: str) -> list[str]:
-    """Parameters at the top level: `FixedArray<float, 4>  a_0` has a comma of its own."""
+def split_commas(text: str) -> list[str]:
+    """Parameters or generic arguments at the top level: `FixedArray<float, 4>  a_0` has a comma of its own."""
     parts, depth, begin = [], 0, 0
     for at, character in enumerate(text):
         depth += (character in "<([") - (character in ">)]")
@@ -70,7 +70,7 @@ def find_kernels(program: str) -> list[EmittedKernel]:
         symbol = found.group(1)
         end = closing(plain, found.end() - 1)
         parameters = []
-        for part in split_parameters(plain[found.end() : end]):
+        for part in split_commas(plain[found.end() : end]):
             at = re.search(r"\w+$", part)
             parameters.append((part[: at.start()].strip(), at.group()) if at else (part, ""))
         name, derivative = symbol, ""

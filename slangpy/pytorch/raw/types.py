@@ -15,6 +15,8 @@ from typing import Any
 
 from slangpy.reflection.kinds import declared_name
 
+from .scan import split_commas
+
 VIEW_BYTES, WIDE_VIEW_BYTES = 56, 72
 """Of a view, and of one whose strides have 64 bits: in kernels for tensors with strides of 4 GiB or more."""
 SCALARS = {
@@ -174,17 +176,6 @@ def _unsupported(name: str, why: str) -> KernelType:
 _GENERIC = re.compile(r"^(\w+)<(.*)>$", re.DOTALL)
 
 
-def split_arguments(text: str) -> list[str]:
-    """Generic arguments at the top level of their text."""
-    parts, depth, begin = [], 0, 0
-    for at, character in enumerate(text):
-        depth += (character in "<([") - (character in ">)]")
-        if character == "," and depth == 0:
-            parts.append(text[begin:at].strip())
-            begin = at + 1
-    return [*parts, text[begin:].strip()] if text.strip() else []
-
-
 class TypeReader:
     """Reads types from reflection. `find`: name -> reflected type or None. `cases`: enum's name -> its members."""
 
@@ -234,7 +225,7 @@ class TypeReader:
 
     def _read_struct(self, reflected: Any, name: str) -> KernelType:
         found = _GENERIC.match(name)
-        base, arguments = (found.group(1), split_arguments(found.group(2))) if found else (name, [])
+        base, arguments = (found.group(1), split_commas(found.group(2))) if found else (name, [])
         if name in SCALARS:
             return scalar_type(name)
         if base == "TensorView":
