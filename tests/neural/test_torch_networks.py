@@ -25,9 +25,14 @@ def network(device: spy.Device) -> nn.Network:
     return nn.Network(device, 2, 3, **SHAPE)
 
 
+def place(network: nn.Network, array: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(array).to(network.weights.device)
+
+
 def test_gradients(network: nn.Network) -> None:
-    x = torch.rand(2, 33, generator=torch.Generator().manual_seed(1)).T.requires_grad_()  # not contiguous
-    seed = torch.randn(33, 3, generator=torch.Generator().manual_seed(2))
+    random = np.random.default_rng(1)
+    x = place(network, random.random((2, 33), np.float32)).T.requires_grad_()  # not contiguous
+    seed = place(network, random.standard_normal((33, 3), np.float32))
     with torch.no_grad():
         network.table.mul_(3000)
     parameters = [x, *network.parameters()]
@@ -51,7 +56,7 @@ def test_training_and_files(device: spy.Device, network: nn.Network) -> None:
     losses = []
     for _ in range(20):
         theirs.zero_grad()
-        loss = ((network(torch.from_numpy(x)) - torch.from_numpy(target)) ** 2).mean()
+        loss = ((network(place(network, x)) - place(network, target)) ** 2).mean()
         loss.backward()
         theirs.step()
         losses.append(loss.item())
@@ -59,17 +64,18 @@ def test_training_and_files(device: spy.Device, network: nn.Network) -> None:
         ours.backward(x, 2 / y.size * (y - target))
         optimiser.step()
     assert losses[-1] < 0.8 * losses[0]
-    np.testing.assert_allclose(ours.weights.to_numpy(), network.weights.detach().numpy(), atol=2e-4)
+    np.testing.assert_allclose(ours.weights.to_numpy(), network.weights.detach().cpu().numpy(), atol=2e-4)
     file = io.BytesIO()
     torch.save(network.state_dict(), file)
     file.seek(0)
     other = nn.Network(device, 2, 3, seed=5, **SHAPE)
-    assert not torch.equal(other(torch.from_numpy(x)), network(torch.from_numpy(x)))
+    given = place(network, x)
+    assert not torch.equal(other(given), network(given))
     other.load_state_dict(torch.load(file))
-    assert torch.equal(other(torch.from_numpy(x)), network(torch.from_numpy(x)))
-    assert set(network.state_dict()) == {"weights", "table"} and other.to("cpu") is other
-    ours.load_state_dict({name: value.numpy() for name, value in network.state_dict().items()})
-    np.testing.assert_array_equal(ours(x).to_numpy(), network(torch.from_numpy(x)).detach().numpy())
+    assert torch.equal(other(given), network(given))
+    assert set(network.state_dict()) == {"weights", "table"} and other.to(given.device) is other
+    ours.load_state_dict({name: value.cpu().numpy() for name, value in network.state_dict().items()})
+    np.testing.assert_array_equal(ours(x).to_numpy(), network(given).detach().cpu().numpy())
 
 
 @pytest.mark.parametrize(
@@ -91,11 +97,11 @@ def test_shapes_that_are_refused(device: spy.Device, change: dict[str, Any], mes
 
 def test_arguments_that_are_refused(device: spy.Device, network: nn.Network) -> None:
     with pytest.raises(ValueError, match=r"x: expected shape \(n, 2\), got \(5, 3\)"):
-        network(torch.zeros(5, 3))
+        network(place(network, np.zeros((5, 3), np.float32)))
     with pytest.raises(TypeError, match="x: expected torch.float32, got torch.float64"):
-        network(torch.zeros(5, 2, dtype=torch.float64))
+        network(place(network, np.zeros((5, 2))))
     with pytest.raises(TypeError, match="weights: expected torch.float32, got torch.float64"):
-        nn.Network(device, 2, 3, **SHAPE).double()(torch.zeros(5, 2))
+        nn.Network(device, 2, 3, **SHAPE).double()(place(network, np.zeros((5, 2), np.float32)))
     ours = neural.Network(device, 2, 3, **SHAPE)
     with pytest.raises(ValueError, match="dy: expected 5 rows, as x has, got 4"):
         ours.backward(np.zeros((5, 2)), np.zeros((4, 3)))

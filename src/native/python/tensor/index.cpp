@@ -145,15 +145,22 @@ Part part_of(const TensorBase& whole, PyObject* index)
 
 const TensorBase& tensor_of(nb::handle object) { return instance_of<TensorBase>(object, "a Tensor"); }
 
-/// Raises RecursionError for gradients that are gradients of themselves.
+/// Raises RecursionError for gradients that are gradients of themselves. Counts by itself: Python's limit for native code is higher
+/// than a thread's stack.
 struct Depth {
     Depth()
     {
-        if (Py_EnterRecursiveCall(" while gradients of a tensor are indexed"))
+        if (count >= 100) {
+            PyErr_SetString(PyExc_RecursionError, "Tensor: a gradient is a gradient of itself; index Tensor.detach()");
             nb::raise_python_error();
+        }
+        count++;
     }
-    ~Depth() { Py_LeaveRecursiveCall(); }
+    ~Depth() { count--; }
+    static thread_local int count;
 };
+
+thread_local int Depth::count = 0;
 
 nb::object view_part(nb::handle self, nb::handle index)
 {
