@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..device.device import Device
+from ..function import FunctionNode
 from ..generators import grid
 from ..module import Module
+from .encodings import Encoding, HashGrid
 from .shape import Shape
 
 _WIDE = 64
@@ -23,6 +25,35 @@ void forward(int worker, Net network, Samples batch) {{ network.forward<{samples
 void backward(int worker, Net network, Samples batch) {{ network.backward<{samples}>(worker, batch); }}
 void sum_parts(int i, RWTensor<float, 2> parts, RWTensor<float, 1> gradient) {{ neural::sum_parts(i, parts, gradient); }}
 """
+_MATRIX_SOURCE = """import slangpy;
+import slangpy.neural;
+
+typealias Net = {network};
+typealias Samples = neural::Batch<half>;
+
+void reserve_forward() {{ __requirePrelude("extern \\"C\\" __device__ char _spy_shared_kib[{kib[0]}];"); __intrinsic_asm ""; }}
+void reserve_backward() {{ __requirePrelude("extern \\"C\\" __device__ char _spy_shared_kib[{kib[1]}];"); __intrinsic_asm ""; }}
+
+void forward(int thread, Net network, Samples batch)
+{{
+    reserve_forward();
+    neural::{matrix} all = {{ network }};
+    all.forward_matrix<{plain}>(thread, batch);
+}}
+void backward(int thread, Net network, Samples batch)
+{{
+    reserve_backward();
+    neural::{matrix} all = {{ network }};
+    all.backward_matrix<{plain}, {learns}>(thread, batch);
+}}
+void sum_parts(int i, RWTensor<float, 2> parts, RWTensor<float, 1> gradient) {{ neural::sum_parts(i, parts, gradient); }}
+"""
+_GROUP = 256
+"""Threads, and samples, of a group on matrix cores."""
+_GROUPS = (264, 132)
+"""On matrix cores, forward and backward: more are of no use to a GPU of today."""
+_MOST_SHARED, _MOST_SUMS = 227, 110
+"""KiB of a group's memory, and registers of a thread for sums of gradients."""
 _MOST_PARTS = 1 << 24
 """Floats of memory for gradients of workers."""
 
@@ -35,6 +66,34 @@ class Share:
     samples: int
 
 
+def uses_matrices(device: Device, shape: Shape) -> bool:
+    """Whether matrix cores do the layers: CUDA from compute capability 8.0, halves, a width of whole tiles, not too large."""
+    if device.compile_target.format != "cuda" or shape.dtype != "half" or shape.width % 16 or _compute_capability(device) < 80:
+        return False
+    sums = sum(-(-_round_up(rows, 16) * _round_up(columns, 16) // _GROUP) + 4 for rows, columns in shape.layers)
+    return sums <= _MOST_SUMS and max(_shared_kib(shape)) <= _MOST_SHARED
+
+
+def _compute_capability(device: Device) -> int:
+    """10 times that of a CUDA device."""
+    return int(device.compiler_fingerprint.split("sm_", 1)[1].split(maxsplit=1)[0])
+
+
+def _round_up(number: int, step: int) -> int:
+    return -(-number // step) * step
+
+
+def _shared_kib(shape: Shape) -> tuple[int, int]:
+    """Of forward and backward: `_Places` of slang/neural/matrix.slang."""
+    features, outputs = _round_up(shape.features, 16), _round_up(shape.outputs, 16)
+    rows = {"features": features + 8, "states": shape.width + 8, "outputs": outputs + 8}
+    layers = shape.hidden_layers
+    weights = shape.width * rows["features"] + ((layers - 1) * shape.width + outputs) * rows["states"] + layers * shape.width + outputs
+    forward = weights + _GROUP * (rows["features"] + rows["outputs"])
+    backward = forward + layers * 128 * rows["states"] + 2 * 128 * max(rows["states"], rows["outputs"])
+    return -(-forward // 512), -(-backward // 512)
+
+
 def samples_of(device: Device, shape: Shape) -> int:
     """Samples that a worker takes at once; threads of GPUs take one."""
     if device.compile_target.format != "cpp":
@@ -43,6 +102,10 @@ def samples_of(device: Device, shape: Shape) -> int:
 
 
 def share_of(device: Device, shape: Shape, count: int, backward: bool) -> Share:
+    """On matrix cores a worker is a group, and its samples are how many groups there are."""
+    if uses_matrices(device, shape):
+        groups = min(_GROUPS[backward], -(-count // _GROUP))
+        return Share(groups, groups)
     if device.compile_target.format == "cpp":
         per_worker, most = 4 * samples_of(device, shape), 64
     else:
@@ -56,9 +119,19 @@ def share_of(device: Device, shape: Shape, count: int, backward: bool) -> Share:
 def module_of(device: Device, shape: Shape) -> Module:
     modules = device._state.networks
     if shape not in modules:
-        source = _SOURCE.format(network=shape.type_name, dtype=shape.dtype, samples=samples_of(device, shape))
+        source = _matrix_source(shape) if uses_matrices(device, shape) else _SOURCE.format(
+            network=shape.type_name, dtype=shape.dtype, samples=samples_of(device, shape)
+        )
         modules[shape] = Module.load_from_source(device, f"slangpy_network_{hashlib.sha256(source.encode()).hexdigest()[:12]}", source)
     return modules[shape]
+
+
+def _matrix_source(shape: Shape) -> str:
+    inside = shape.type_name.split("<", 1)[1].split(",", 1)[1][:-1]  # without the dtype
+    return _MATRIX_SOURCE.format(
+        network=shape.type_name, matrix=f"MatrixNetwork<{inside}, {_round_up(shape.features, 16)}, {_round_up(shape.outputs, 16)}>",
+        plain=int(type(shape.encoding) is Encoding), learns=int(isinstance(shape.encoding, HashGrid)), kib=_shared_kib(shape),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -81,14 +154,20 @@ class Batch:
 
 def run_forward(device: Device, shape: Shape, network: dict[str, Any], batch: Batch) -> None:
     if batch.count:
-        share = share_of(device, shape, batch.count, False)
-        module_of(device, shape).forward(grid((share.workers,)), network, {**vars(batch), "share": share.samples})
+        _run(device, shape, module_of(device, shape).forward, network, batch, False)
 
 
 def run_backward(device: Device, shape: Shape, network: dict[str, Any], batch: Batch, gradient: Any) -> None:
     """Adds to `gradient`, of the weights. batch.parts: zeros of (workers, weights), as `share_of` says."""
     if batch.count:
-        share = share_of(device, shape, batch.count, True)
         module = module_of(device, shape)
-        module.backward(grid((share.workers,)), network, {**vars(batch), "share": share.samples})
+        _run(device, shape, module.backward, network, batch, True)
         module.sum_parts(grid((shape.weight_count,)), batch.parts, gradient)
+
+
+def _run(device: Device, shape: Shape, function: FunctionNode, network: dict[str, Any], batch: Batch, backward: bool) -> None:
+    share = share_of(device, shape, batch.count, backward)
+    threads = share.workers
+    if uses_matrices(device, shape):
+        function, threads = function.thread_group_size((_GROUP, 1, 1)), threads * _GROUP
+    function(grid((threads,)), network, {**vars(batch), "share": share.samples})

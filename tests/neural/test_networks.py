@@ -9,6 +9,7 @@ import pytest
 
 import slangpy as spy
 from slangpy import neural
+from slangpy.neural.kernels import uses_matrices
 
 torch = pytest.importorskip("torch")
 import network_in_torch as reference  # noqa: E402
@@ -26,6 +27,15 @@ MORE: dict[str, dict[str, Any]] = {
     "deep": {"inputs": 7, "outputs": 2, "width": 16, "hidden_layers": 8, "activation": "gelu", "output_activation": "tanh"},
     "wide": {"inputs": 1, "outputs": 3, "width": 128, "hidden_layers": 1, "activation": "leaky_relu", "output_activation": "silu"},
 }
+ON_MATRICES: dict[str, dict[str, Any]] = {
+    "plain": {"inputs": 32, "outputs": 3, "width": 64, "hidden_layers": 4, "dtype": "half"},
+    "odd": {"inputs": 7, "outputs": 17, "width": 48, "hidden_layers": 3, "activation": "silu", "output_activation": "tanh", "dtype": "half"},
+    "hash": {"inputs": 2, "outputs": 1, "width": 16, "activation": "tanh", "output_activation": "sigmoid", "encoding": TINY, "dtype": "half"},
+    "one layer": {"inputs": 3, "outputs": 4, "width": 32, "hidden_layers": 1, "activation": "sine", "encoding": neural.Frequency(5), "dtype": "half"},
+    "wide": {"inputs": 48, "outputs": 2, "width": 80, "activation": "sigmoid", "output_activation": "gelu", "dtype": "half"},
+    "widest": {"inputs": 16, "outputs": 16, "width": 128, "hidden_layers": 2, "activation": "leaky_relu", "dtype": "half"},
+}
+"""What CUDA's matrix cores do; layers are rounded to halves there."""
 COUNTS = (0, 1, 31, 33, 1000)
 
 
@@ -34,7 +44,7 @@ def check(device: spy.Device, shape: dict[str, Any], counts: tuple[int, ...] = C
     random = np.random.default_rng(7)
     state = {name: random.normal(size=value.shape).astype(value.dtype) * value.dtype.type(0.3) for name, value in network.state_dict().items()}
     network.load_state_dict(state)
-    tolerance = 2e-3 if network.shape.dtype == "half" else 2e-5
+    tolerance = 2e-5 if network.shape.dtype == "float" else 1e-2 if uses_matrices(device, network.shape) else 2e-3
     for count in counts:
         x = random.random((count, network.shape.inputs)).astype(state["weights"].dtype)
         seed = random.normal(size=(count, network.shape.outputs)).astype(state["weights"].dtype)
@@ -59,6 +69,14 @@ def test_values_and_gradients(device: spy.Device, name: str) -> None:
 @pytest.mark.parametrize("name", (*SHAPES, *MORE))
 def test_more_shapes(device: spy.Device, name: str) -> None:
     check(device, {**SHAPES, **MORE}[name], COUNTS if device.type is spy.DeviceType.cpu else (1, 33))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ON_MATRICES)
+def test_on_matrices(device: spy.Device, name: str) -> None:
+    network = neural.Network(device, **ON_MATRICES[name])
+    assert uses_matrices(device, network.shape) == (device.type is spy.DeviceType.cuda)
+    check(device, ON_MATRICES[name], (*COUNTS, 100003) if device.type is spy.DeviceType.cuda else (33,))
 
 
 @pytest.mark.nightly

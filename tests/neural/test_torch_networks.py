@@ -37,10 +37,10 @@ def test_gradients(network: nn.Network) -> None:
         network.table.mul_(3000)
     parameters = [x, *network.parameters()]
     found = torch.autograd.grad((network(x) * seed).sum(), parameters)
-    doubles = [value.detach().double().requires_grad_() for value in parameters]
-    expected = torch.autograd.grad((reference.network(network.shape, *doubles) * seed).sum(), doubles)
+    doubles = [value.detach().cpu().double().requires_grad_() for value in parameters]
+    expected = torch.autograd.grad((reference.network(network.shape, *doubles) * seed.cpu()).sum(), doubles)
     for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours.double(), theirs, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(ours.double().cpu(), theirs, rtol=1e-4, atol=1e-5)
     with torch.no_grad():
         assert network(x[:0]).shape == (0, 3) and not network(x).requires_grad
 

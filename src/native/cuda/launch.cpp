@@ -72,7 +72,7 @@ void CudaLauncher::start(CudaKernel& kernel, const std::array<uint32_t, 3>& grou
     m_context.labels().note(kernel.m_label_index);
     const CudaRange range(kernel.m_label);
     CUresult result = m_context.api().cuLaunchKernel(kernel.m_function, groups[0], groups[1], groups[2], size[0],
-                                                     size[1], size[2], shared_memory, stream, nullptr,
+                                                     size[1], size[2], shared_memory + kernel.m_shared_bytes, stream, nullptr,
                                                      kernel.m_parameter_bytes ? extra : nullptr);
     if (result != CUDA_SUCCESS) [[unlikely]] {
         int registers = 0, threads = 0;

@@ -29,6 +29,7 @@ CudaKernel::CudaKernel(ref<CudaDevice> device, const KernelDesc& desc) : Kernel(
         find_globals();
         check_parameters();
         read_limits();
+        read_shared_memory();
         find_scopes();
         find_slots();
         m_label_index = device->context().labels().intern(m_label);
@@ -130,6 +131,20 @@ void CudaKernel::read_limits()
     int most = 0;
     if (api.cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, m_function) == CUDA_SUCCESS && most > 0)
         m_max_group_threads = uint32_t(most);
+}
+
+/// Code says by the size of this symbol how many KiB its groups share, beyond what it declares itself.
+void CudaKernel::read_shared_memory()
+{
+    CudaContext& context = static_cast<CudaDevice*>(m_device.get())->context();
+    CUdeviceptr mark = 0;
+    size_t kib = 0;
+    if (context.api().cuModuleGetGlobal(&mark, &kib, m_module, "_spy_shared_kib") != CUDA_SUCCESS)
+        return;
+    m_shared_bytes = uint32_t(kib * 1024);
+    context.check(context.api().cuFuncSetAttribute(m_function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                   int(m_shared_bytes)),
+                  "give '", m_label, "' ", m_shared_bytes, " bytes of shared memory");
 }
 
 bool CudaKernel::converts(const std::string& path) const
