@@ -3,7 +3,7 @@
     python benchmarks/networks.py [--device cuda] [--samples 1048576] [--dtype half] [--repeat 20] [--compile]
 
 32 inputs, 4 hidden layers of 64, 3 outputs. --compile also times `torch.compile(mode="max-autotune")`, which takes a minute.
-Times are the least of all repetitions, in milliseconds; ratios are torch's time over ours.
+Times are the least of all repetitions, in milliseconds a call, of ten calls in a row; ratios are torch's time over ours.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import slangpy as spy
 from slangpy.neural import nn
 
 INPUTS, WIDTH, LAYERS, OUTPUTS = 32, 64, 4, 3
+_AT_ONCE = 10
 
 
 def peer(network: nn.Network, dtype: torch.dtype) -> torch.nn.Module:
@@ -40,28 +41,32 @@ def flat(module: torch.nn.Module) -> torch.Tensor:
 
 
 def check(network: nn.Network, x: torch.Tensor, seed: torch.Tensor) -> None:
-    exact = peer(network, torch.float64)
+    """Against float64, beside torch in the network's own type: of halves, many inputs land on the other side of a corner."""
+    exact, plain = peer(network, torch.float64), peer(network, x.dtype)
     y = network(x)
     (gradient,) = torch.autograd.grad((y * seed).sum(), network.weights)
-    expected = exact(x.double())
+    expected, theirs = exact(x.double()), plain(x)
     (expected * seed.double()).sum().backward()
-    for name, ours, theirs in (("values", y, expected), ("gradients of weights", gradient, flat(exact))):
-        error = ((ours.double() - theirs).norm() / theirs.norm()).item()
-        print(f"{name}: relative error {error:.1e}")
-        limit = 1e-2 if x.dtype is torch.float16 else 1e-5
-        if not error < limit:
-            raise SystemExit(f"{name}: expected an error below {limit}")
+    (theirs * seed).sum().backward()
+    for name, ours, of_torch, of_doubles in (("values", y, theirs, expected), ("gradients", gradient, flat(plain), flat(exact))):
+        errors = [((value.double() - of_doubles).norm() / of_doubles.norm()).item() for value in (ours, of_torch)]
+        print(f"{name}: relative error {errors[0]:.1e}, torch's {errors[1]:.1e}")
+        limit = max(1.5 * errors[1], 1e-5)
+        if not errors[0] < limit:
+            raise SystemExit(f"{name}: expected an error below {limit:.1e}")
 
 
 def best(function: Callable[[], Any], repeat: int, wait: Callable[[], None]) -> float:
+    """Milliseconds of one call, of ten in a row, as a loop that trains has them."""
     times = []
     for _ in range(repeat + 2):
         wait()
         start = time.perf_counter()
-        function()
+        for _ in range(_AT_ONCE):
+            function()
         wait()
         times.append(time.perf_counter() - start)
-    return 1e3 * min(times[2:])
+    return 1e3 * min(times[2:]) / _AT_ONCE
 
 
 def times(module: torch.nn.Module, x: torch.Tensor, seed: torch.Tensor, repeat: int, wait: Callable[[], None]) -> tuple[float, float]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..device.device import Device
 from .encodings import Encoding
+from .kernels import Kernels
 from .shape import Shape
 
 
@@ -16,6 +17,7 @@ class NetworkBase:
 
     shape: Shape
     _device: Device
+    _kept_kernels: Kernels | None = None
     _name: ClassVar[str]
     """In messages."""
 
@@ -34,6 +36,7 @@ class NetworkBase:
         self.shape = Shape.checked(
             self._name, inputs, outputs, width, hidden_layers, activation, output_activation, encoding, dtype
         )
+        self._kept_type_name = self.shape.type_name
         random = np.random.default_rng(seed)
         weights, levels = self.shape.first_weights(random), self.shape.encoding.levels(inputs)
         table = None if levels is None else self.shape.first_table(random)
@@ -57,11 +60,18 @@ class NetworkBase:
 
     def _use(self, device: Device) -> None:
         self._device = _checked(device, self._name)
+        self._kept_kernels = None
+
+    @property
+    def _kernels(self) -> Kernels:
+        if self._kept_kernels is None:
+            self._kept_kernels = Kernels(self._device, self.shape)
+        return self._kept_kernels
 
     def _this_of(self, weights: Any, table: Any, levels: Any) -> dict[str, Any]:
         """The struct of network.slang, of Tensors or torch tensors."""
         encoding = {"unused": 0} if levels is None else {"table": table, "levels": levels}
-        return {"_type": self.type_name, "encoding": encoding, "weights": weights}
+        return {"_type": self._kept_type_name, "encoding": encoding, "weights": weights}
 
     def _check_rows(self, name: str, shape: tuple[int, ...], columns: int) -> None:
         if len(shape) != 2 or shape[1] != columns:

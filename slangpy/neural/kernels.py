@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..device.device import Device
-from ..function import FunctionNode
 from ..generators import grid
 from ..module import Module
 from .encodings import Encoding, HashGrid
@@ -21,7 +20,10 @@ import slangpy.neural;
 typealias Net = {network};
 typealias Samples = neural::Batch<{dtype}>;
 
-void forward(int worker, Net network, Samples batch) {{ network.forward<{samples}>(worker, batch); }}
+void forward(int worker, Net network, Tensor<{dtype}, 2> x, RWTensor<{dtype}, 2> y, int count, int share)
+{{
+    network.forward<{samples}>(worker, neural::samples<{dtype}>(x, y, count, share));
+}}
 void backward(int worker, Net network, Samples batch) {{ network.backward<{samples}>(worker, batch); }}
 void sum_parts(int i, RWTensor<float, 2> parts, RWTensor<float, 1> gradient) {{ neural::sum_parts(i, parts, gradient); }}
 """
@@ -34,11 +36,11 @@ typealias Samples = neural::Batch<half>;
 void reserve_forward() {{ __requirePrelude("extern \\"C\\" __device__ char _spy_shared_kib[{kib[0]}];"); __intrinsic_asm ""; }}
 void reserve_backward() {{ __requirePrelude("extern \\"C\\" __device__ char _spy_shared_kib[{kib[1]}];"); __intrinsic_asm ""; }}
 
-void forward(int thread, Net network, Samples batch)
+void forward(int thread, Net network, Tensor<half, 2> x, RWTensor<half, 2> y, int count, int share)
 {{
     reserve_forward();
     neural::{matrix} all = {{ network }};
-    all.forward_matrix<{plain}>(thread, batch);
+    all.forward_matrix<{plain}>(thread, neural::samples<half>(x, y, count, share));
 }}
 void backward(int thread, Net network, Samples batch)
 {{
@@ -56,14 +58,6 @@ _MOST_SHARED, _MOST_SUMS = 227, 110
 """KiB of a group's memory, and registers of a thread for sums of gradients."""
 _MOST_PARTS = 1 << 24
 """Floats of memory for gradients of workers."""
-
-
-@dataclass(frozen=True)
-class Share:
-    """How many workers there are, and how many samples each has."""
-
-    workers: int
-    samples: int
 
 
 def uses_matrices(device: Device, shape: Shape) -> bool:
@@ -101,19 +95,66 @@ def samples_of(device: Device, shape: Shape) -> int:
     return 64 if shape.width >= _WIDE else 32
 
 
-def share_of(device: Device, shape: Shape, count: int, backward: bool) -> Share:
-    """On matrix cores a worker is a group, and its samples are how many groups there are."""
-    if uses_matrices(device, shape):
-        groups = min(_GROUPS[backward], -(-count // _GROUP))
-        return Share(groups, groups)
-    if device.compile_target.format == "cpp":
-        per_worker, most = 4 * samples_of(device, shape), 64
-    else:
-        per_worker, most = 1, 1 << 24
-    if backward:
-        most = max(1, min(most, _MOST_PARTS // shape.weight_count))
-    samples = max(per_worker, -(-count // most))
-    return Share(-(-count // samples), samples)
+@dataclass(frozen=True)
+class Batch:
+    """The record of network.slang as `backward` reads it: Tensors, or torch tensors."""
+
+    x: Any
+    y: Any
+    dy: Any
+    dx: Any
+    parts: Any
+    table: Any
+    count: int
+    share: int = 0
+    wants_dx: int = 0
+
+    def get_this(self) -> dict[str, Any]:
+        return vars(self)
+
+
+class Kernels:
+    """Those of one shape on one device."""
+
+    def __init__(self, device: Device, shape: Shape) -> None:
+        self.on_matrices = uses_matrices(device, shape)
+        self._is_host = device.compile_target.format == "cpp"
+        self._per_worker = 4 * samples_of(device, shape) if self._is_host else 1
+        self._weights = shape.weight_count
+        module = module_of(device, shape)
+        self.sum_parts = module.sum_parts
+        self.forward, self.backward = module.forward, module.backward
+        if self.on_matrices:
+            self.forward, self.backward = (f.thread_group_size((_GROUP, 1, 1)) for f in (module.forward, module.backward))
+
+    def workers(self, count: int, backward: bool) -> int:
+        """How many share the samples. Backward, each has a row of `parts`."""
+        if self.on_matrices:
+            return min(_GROUPS[backward], -(-count // _GROUP))
+        return -(-count // self._samples(count, backward))
+
+    def run_forward(self, network: dict[str, Any], x: Any, y: Any, count: int) -> None:
+        if count:
+            workers, share = self._shares(count, False)
+            self.forward(grid((workers,)), network, x, y, count, share)
+
+    def run_backward(self, network: dict[str, Any], batch: Batch, gradient: Any) -> None:
+        """Adds to `gradient`, of the weights. batch.parts: (workers, weights), zeros but for matrix cores."""
+        if batch.count:
+            workers, share = self._shares(batch.count, True)
+            self.backward(grid((workers,)), network, {**vars(batch), "share": share})
+            self.sum_parts(grid((self._weights,)), batch.parts, gradient)
+
+    def _samples(self, count: int, backward: bool) -> int:
+        most = 64 if self._is_host else 1 << 24
+        if backward:
+            most = max(1, min(most, _MOST_PARTS // self._weights))
+        return max(self._per_worker, -(-count // most))
+
+    def _shares(self, count: int, backward: bool) -> tuple[int, int]:
+        """Threads, and what each is told: its samples, or on matrix cores the number of groups."""
+        workers = self.workers(count, backward)
+        return (workers * _GROUP, workers) if self.on_matrices else (workers, self._samples(count, backward))
 
 
 def module_of(device: Device, shape: Shape) -> Module:
@@ -132,42 +173,3 @@ def _matrix_source(shape: Shape) -> str:
         network=shape.type_name, matrix=f"MatrixNetwork<{inside}, {_round_up(shape.features, 16)}, {_round_up(shape.outputs, 16)}>",
         plain=int(type(shape.encoding) is Encoding), learns=int(isinstance(shape.encoding, HashGrid)), kib=_shared_kib(shape),
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The record of network.slang: Tensors, or torch tensors."""
-
-    x: Any
-    y: Any
-    dy: Any
-    dx: Any
-    parts: Any
-    table: Any
-    count: int
-    share: int = 0
-    wants_dx: int = 0
-
-    def get_this(self) -> dict[str, Any]:
-        return vars(self)
-
-
-def run_forward(device: Device, shape: Shape, network: dict[str, Any], batch: Batch) -> None:
-    if batch.count:
-        _run(device, shape, module_of(device, shape).forward, network, batch, False)
-
-
-def run_backward(device: Device, shape: Shape, network: dict[str, Any], batch: Batch, gradient: Any) -> None:
-    """Adds to `gradient`, of the weights. batch.parts: zeros of (workers, weights), as `share_of` says."""
-    if batch.count:
-        module = module_of(device, shape)
-        _run(device, shape, module.backward, network, batch, True)
-        module.sum_parts(grid((shape.weight_count,)), batch.parts, gradient)
-
-
-def _run(device: Device, shape: Shape, function: FunctionNode, network: dict[str, Any], batch: Batch, backward: bool) -> None:
-    share = share_of(device, shape, batch.count, backward)
-    threads = share.workers
-    if uses_matrices(device, shape):
-        function, threads = function.thread_group_size((_GROUP, 1, 1)), threads * _GROUP
-    function(grid((threads,)), network, {**vars(batch), "share": share.samples})

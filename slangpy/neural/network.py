@@ -10,7 +10,7 @@ import numpy as np
 from ..device.device import Device
 from ..tensor import Tensor
 from .base import NetworkBase
-from .kernels import Batch, run_backward, run_forward, share_of
+from .kernels import Batch
 from .shape import DTYPES
 
 
@@ -58,7 +58,7 @@ class Network(NetworkBase):
         given = self._rows("x", x, self.shape.inputs)
         count = given.shape[0]
         y = Tensor.empty(self._device, (count, self.shape.outputs), self.shape.dtype)
-        run_forward(self._device, self.shape, self._plain(), self._batch(given, count, y=y))
+        self._kernels.run_forward(self._plain(), given, y, count)
         return y
 
     def backward(self, x: Any, dy: Any, input_gradients: bool = False) -> Tensor | None:
@@ -71,13 +71,13 @@ class Network(NetworkBase):
         if gradients.shape[0] != count:
             raise ValueError(f"Network.backward: dy: expected {count} rows, as x has, got {gradients.shape[0]}")
         dx = Tensor.zeros(self._device, (count, self.shape.inputs), "float") if input_gradients else None
-        workers = share_of(self._device, self.shape, count, True).workers
+        make = Tensor.empty if self._kernels.on_matrices else Tensor.zeros
+        parts = make(self._device, (max(self._kernels.workers(count, True), 1), self.shape.weight_count), "float")
         batch = self._batch(
-            given, count, dy=gradients, parts=Tensor.zeros(self._device, (max(workers, 1), self.shape.weight_count), "float"),
-            wants_dx=int(input_gradients), **({"dx": dx} if dx is not None else {}),
+            given, count, dy=gradients, parts=parts, wants_dx=int(input_gradients), **({"dx": dx} if dx is not None else {}),
             **({"table": _floats(self.table.grad)} if self.table is not None else {}),
         )  # fmt: skip
-        run_backward(self._device, self.shape, self._plain(), batch, _floats(self.weights.grad))
+        self._kernels.run_backward(self._plain(), batch, _floats(self.weights.grad))
         return dx
 
     def zero_grad(self) -> None:

