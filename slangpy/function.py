@@ -292,7 +292,7 @@ class FunctionNode(_native.CallSite, Shared):
         return self._with(preludes=(*self.options.preludes, text.replace("\r\n", "\n")))
 
     def type_conformances(self, conformances: Sequence[Any]) -> FunctionNode:
-        """Types that may stand behind interfaces: TypeConformance or (interface, type[, id])."""
+        """Types that interfaces may hold: TypeConformance or (interface, type[, id])."""
         plain = tuple(
             (c.interface_name, c.type_name, c.id) for c in (TypeConformance.of(item) for item in conformances)
         )

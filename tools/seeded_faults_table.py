@@ -526,7 +526,7 @@ FAULTS = (
     _rule("nested loops", "on_tree<make_room_in_nests>"),
     _rule("scalars", "on_tree<rewrite_scalars>"),
     _rule("out parameters", "on_tree<rewrite_outs>"),
-    _rule("elements behind loops", "on_tree<rewrite_late_elements>"),
+    _rule("elements after loops", "on_tree<rewrite_late_elements>"),
     _rule("elements", "on_tree<rewrite_elements>"),
     _rule("elements that meet", "on_tree<rewrite_meetings>"),
     _rule("parts", "on_tree<rewrite_parts>"),

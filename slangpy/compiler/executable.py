@@ -51,7 +51,7 @@ def cached_executable(
 def make_executable(device: Any, text: bytes, layout: Any, label: str, options: dict[str, Any]) -> Executable:
     """Compiles target code (C++, CUDA, SPIR-V, ...) that Slang emitted, or takes the result from the disk cache.
 
-    layout: of the entry point's arguments. options: what the compiler behind Slang is told.
+    layout: of the entry point's arguments. options: for the downstream compiler.
     """
     format = device.compile_target.format
     defines = dict(device.compile_target.defines)

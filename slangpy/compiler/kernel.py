@@ -52,7 +52,7 @@ def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, lab
 
 
 def _compile_options(program: Any) -> dict[str, Any]:
-    """What the compiler behind Slang is told: the program's link options, else those of its session."""
+    """What the downstream compiler is told: the program's link options, else those of its session."""
     return {
         "downstream_args": list(program.downstream_args),
         "float_mode": program.floating_point_mode,

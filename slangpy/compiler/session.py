@@ -153,7 +153,7 @@ class SlangLinkOptions:
 
 @dataclass(frozen=True)
 class TypeConformance:
-    """Says that `type_name` may stand behind `interface_name`. `id` is what tells the types apart at run time; -1 takes
+    """Says that values of `interface_name` may be of type `type_name`. `id` is what tells the types apart at run time; -1 takes
     the next free one of the interface."""
 
     interface_name: str

@@ -132,7 +132,7 @@ class Renderer:
 
 
 def _gather(draw_data: Any, index_bytes: int) -> tuple[Any, Any, list[_Batch]]:
-    """All lists of triangles one behind the other."""
+    """All lists of triangles one after the other."""
     kind = np.uint16 if index_bytes == 2 else np.uint32
     vertices: list[Any] = []
     indices: list[Any] = []

@@ -16,7 +16,7 @@ def _by(*rules: str) -> Callable[[str], str]:
 
 rewrite_loops = _by("nested-loops", "do-continue", "while-loops")
 rewrite_counters = _by("steps-in-conditions", "run-time-counters")
-rewrite_outs = _by("calls-before-loops", "elements-behind-loops")
+rewrite_outs = _by("calls-before-loops", "elements-after-loops")
 rewrite_detached = _by("no-diff-values")
 rewrite_diagonals = _by("equal-indices")
 rewrite_elements = _by("elements-in-branches")
@@ -129,7 +129,7 @@ BY_ADDRESS = "static void atomicAdd(RWByteAddressBuffer b, uint a, S v) { if (a 
 
 
 def test_addition_by_address_gets_a_pointer_form() -> None:
-    """The type of the parameter keeps its length; what is added stands behind the closing brace."""
+    """The type of the parameter keeps its length; what is added follows the closing brace."""
     source = f"struct S {{ {BY_ADDRESS} }};\nint after;"
     got = rewrite_constraints(source)
     renamed = BY_ADDRESS.replace("RWByteAddressBuffer", "_spy_AtomicMemory__")
@@ -436,7 +436,7 @@ OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} f
             "vector<half, 3> c; unknown(c, c.x); for (;;) {}",
             "vector<half, 3> c; unknown(c, c.x); c = -(-c); for (;;) {}",
         ),
-        (  # an element that a call writes behind a loop
+        (  # an element that a call writes after a loop
             "float2 c = a; for (;;) { b += c.x; } g(a, c.y);",
             "float2 c = a; for (;;) { b += c.x; } c = -(-c); g(a, c.y);",
         ),
@@ -541,7 +541,7 @@ def test_reads_that_stay(body: str) -> None:
     "body",
     [
         "float c; g(a, c);",  # no loop
-        "for (;;) { float c; g(a, c); }",  # none behind it
+        "for (;;) { float c; g(a, c); }",  # none after it
         "float c = sin(a); c = h(a) + h(c); for (;;) {}",  # nothing is written
         "float c; unknown(c + 1, float2(c, c), -c); for (;;) {}",
         "const float c = a; unknown(c); for (;;) {}",
@@ -766,7 +766,7 @@ def test_arrays_of_which_elements_are_written_in_part(body: str, expected: str) 
     "body",
     [
         "c[0].x = a; c[0].y = a; c[1].x = a;",  # parts only
-        "c[1] = c[0]; c[0].x = a;",  # no whole element behind it
+        "c[1] = c[0]; c[0].x = a;",  # no whole element after it
         "c[k].x = a; c[1] = c[0];",  # the compiler does not know the index
         "for (int i = 0; i < k; i++) { c[i].x = a; c[1] = c[0]; }",
         "const float2 d[2] = c; f(d[0].x); c[1] = d[0];",
@@ -828,7 +828,7 @@ def test_objects_that_are_written_in_part_where_branches_meet() -> None:
     "body",
     [
         "v.x = a; w.y = a;",  # no branch
-        "if (k > 0) w = v; v.x = a;",  # no branch behind it
+        "if (k > 0) w = v; v.x = a;",  # no branch after it
         "S s; if (k > 0) s.p.x = a;",  # nothing else of the type
         "B s, t; t = s; if (k > 0) s.p.x = a;",  # holds a buffer
         "float x[2], y[2]; for (int i = 0; i < k; i++) { x[i] = a; y[i] = a; }",  # no branch in the loop

@@ -97,7 +97,7 @@ FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
     "scalar-operands": lambda a, b, v, n: a * v[0] * a * v[1] + a * v[2] * b,
     "calls-before-loops": lambda a, b, v, n: a + 3 * 0.5 * b,
     "calls-in-loops": _outs,
-    "elements-behind-loops": lambda a, b, v, n: 3 * b * a + 3 * a - a * a,
+    "elements-after-loops": lambda a, b, v, n: 3 * b * a + 3 * a - a * a,
     "elements-in-branches": lambda a, b, v, n: 3 * a + 2 * b * 2 * a,
     "elements-that-meet": lambda a, b, v, n: (v[0] * v[0] + v[1] * v[1] + v[2] * v[1]) * a,
     "parts-of-elements": _parts,

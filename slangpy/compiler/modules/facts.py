@@ -26,7 +26,7 @@ _MENDED = ["elements-that-meet"]
 
 
 class TextFacts:
-    """Of sources, one behind the other; each answer is looked for once."""
+    """Of sources, one after the other; each answer is looked for once."""
 
     def __init__(self, text: str) -> None:
         self._facts = libslang.SourceFacts(text)
@@ -134,7 +134,7 @@ def mended_facts_of(loaded: Any) -> TextFacts:
 
 
 def _defines_of(loaded: Any) -> str:
-    """Macros that the session defines, as lines, which stand behind the texts so that these keep their places."""
+    """Macros that the session defines, as lines, which follow the texts so that these keep their places."""
     desc = getattr(loaded.session, "_desc", None)  # none: a session of kernels, whose macros are asked for otherwise
     return "" if desc is None else define_lines(desc.compiler_options.defines)
 
@@ -211,7 +211,7 @@ def _last_name(name: str) -> str:
 
 
 def _own_lines(loaded: Any, functions: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Lines of all texts one behind the other as lines of the text that they are in."""
+    """Lines of all texts one after the other as lines of the text that they are in."""
     found = []
     for function, line in functions:
         for text in texts_of(loaded):

@@ -358,7 +358,7 @@ public:
     // --- the rest
     virtual std::vector<HeapReport> heap_reports() = 0;
     virtual std::array<NativeHandle, 3> native_handles() { return {}; }
-    /// What keeps the objects behind native_handles() alive, beyond close(). None where they outlive every device.
+    /// What keeps the objects of native_handles() alive, beyond close(). None where they outlive every device.
     virtual std::shared_ptr<void> native_owner() { return {}; }
     virtual void set_context_current() { }
     virtual int cuda_index() const { return -1; }     ///< the CUDA device that shares memory with this one; -1: none
@@ -371,7 +371,7 @@ public:
     /// What print() in kernels writes to: words in use, calls lost, words there are, 0, records. Null without
     /// enable_print.
     virtual Buffer* print_buffer() { return nullptr; }
-    /// The backend's device behind a validation device; itself otherwise.
+    /// The backend's device that a validation device wraps; itself otherwise.
     virtual Device* backend() { return this; }
 
     /// Who measures what runs (device/profile.h); null: nobody does. Asked of a backend's device.

@@ -31,7 +31,7 @@ struct Step {
     size_t at; ///< the token where it happens: stores end their statement
     NodeId node;
     std::vector<NodeId> indices;
-    std::string text, element; ///< element: the text behind the name; empty: all of it
+    std::string text, element; ///< element: the text after the name; empty: all of it
     bool varies;               ///< whether an index is known at run time only
     Act act;
     std::vector<Block> blocks; ///< around it
@@ -106,7 +106,7 @@ private:
             else if (use->variable == root)
                 steps.push_back(declaration_of(*use));
         for (size_t i = 0; i < steps.size(); ++i)
-            if (steps[i].act == Act::updated && !is_used_behind(steps, i))
+            if (steps[i].act == Act::updated && !is_used_after(steps, i))
                 steps[i].act = Act::stored;
         steps.erase(std::remove_if(steps.begin(), steps.end(),
                                    [&](const Step& step) {
@@ -192,8 +192,8 @@ private:
         return m_tree[is_simple ? statement : n].last;
     }
 
-    /// Whether the variable, or the same element of it, is used again behind the statement.
-    bool is_used_behind(const std::vector<Step>& steps, size_t i) const
+    /// Whether the variable, or the same element of it, is used again after the statement.
+    bool is_used_after(const std::vector<Step>& steps, size_t i) const
     {
         return std::any_of(steps.begin() + long(i) + 1, steps.end(), [&](const Step& step) {
             return m_tree[step.node].first >= steps[i].at &&

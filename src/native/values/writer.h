@@ -120,7 +120,7 @@ private:
     PyObject* m_object;
 };
 
-/// A host array behind the buffer protocol (or what numpy.asarray makes of it); native byte order.
+/// A host array with the buffer protocol (or what numpy.asarray makes of it); native byte order.
 class HostArray {
 public:
     HostArray() = default;

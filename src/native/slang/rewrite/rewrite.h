@@ -56,7 +56,7 @@ public:
     ~Rewriter();
 
     /// name: of a module made of text, else empty; path: its file, or what stands for it. Lines stay; there may be more
-    /// behind the last.
+    /// after the last.
     Rewritten rewrite(const std::string& source, const std::string& name, const std::string& path);
     /// Whether a text, or else a file, or what it imports, imports what Slang has as an experiment.
     bool reaches_experimental(const std::optional<std::string>& text, const std::string& path);

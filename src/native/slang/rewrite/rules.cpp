@@ -133,7 +133,7 @@ const std::vector<Rule> table = {
       "uses gets that of other trips, too",
       "f(a, c); for (int i = 0; i < 3; i++) s += c;", "", "", annotate},
      on_tree<rewrite_outs>},
-    {{"elements-behind-loops", "a vector that a loop adds and whose element a call then writes gets one share too many",
+    {{"elements-after-loops", "a vector that a loop adds and whose element a call then writes gets one share too many",
       "for (int i = 0; i < 3; i++) w = w + v; f(a, v.y);", "", "", annotate},
      on_tree<rewrite_late_elements>},
     {{"elements-in-branches", "the gradient of another vector is taken where a branch writes an element",

@@ -72,7 +72,7 @@ public:
     const Loop* loop(NodeId node) const;
     NodeId loop_around(NodeId node) const; ///< the innermost around a node that stays a loop; `none`
     const std::vector<Exit>& exits() const { return m_exits; }
-    bool leaves(NodeId node) const; ///< whether a way out of a statement leads elsewhere than behind it
+    bool leaves(NodeId node) const; ///< whether control may leave a statement for elsewhere than the next one
 
     bool may_write(uint32_t variable, NodeId within) const;
     /// Variables that some arms of an `if`, `switch`, loop or `?:` may write, and which exist before it.

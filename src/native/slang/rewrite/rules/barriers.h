@@ -14,14 +14,14 @@ struct Places {
     size_t begin; ///< where a function can be declared for it
     std::map<size_t, Passed> passed = {};
     std::map<size_t, std::string> braces = {};  ///< in front of what is passed there
-    std::map<size_t, std::string> closing = {}; ///< behind it
+    std::map<size_t, std::string> closing = {}; ///< after it
 };
 
 /// The outermost type or function around a function, in front of which others can be declared for it.
 syntax::NodeId outermost_of(const syntax::Tree& tree, syntax::NodeId function);
 /// Of a function; to add to.
 Places places_of(const syntax::Tree& tree, syntax::NodeId function);
-/// Behind the statement around a node, with braces around both where one statement is expected. Nothing is done where
+/// After the statement around a node, with braces around both where one statement is expected. Nothing is done where
 /// the statement holds others, leaves the function, or is a label's.
 void pass_behind(const syntax::Tree& tree, syntax::NodeId node, std::string_view name, bool is_float, Places& places);
 

@@ -54,7 +54,7 @@ public:
             }
     }
 
-    /// `s.v[i] += e;` -> `s.v[i] = pick(s.v, int(i)) + (e);`: behind an update, Slang loses what such a call reads of a
+    /// `s.v[i] += e;` -> `s.v[i] = pick(s.v, int(i)) + (e);`: after an update, Slang loses what such a call reads of a
     /// field.
     void write_out(const std::vector<const Use*>& lost, const std::string& pick, Changes& changes) const
     {
@@ -69,7 +69,7 @@ public:
             const char operation = m_tree.main(use->by)[0];
             if (m_tree.is(use->by, Kind::assign)) {
                 changes.replace(sign, sign + 2, cat("= ", read, " ", std::string(1, operation), " ("));
-                changes.behind(end, ")");
+                changes.after(end, ")");
             } else {
                 changes.replace(sign, sign + 2, cat("= ", read, " ", std::string(1, operation), " (1)"));
             }

@@ -4,10 +4,10 @@
 // follows: Slang 2026.12 counts the gradient of such a c once when the loop adds it in each iteration (`a += c`). It
 // is right where any operation lies between, and this one gives the same number. Lines stay.
 // Of a struct, an array, or a part of one, `c = _spy_same_...(c);`, with a function that returns its argument;
-// likewise behind `c.step(a);`, where step is [mutating].
+// likewise after `c.step(a);`, where step is [mutating].
 // The same for `f(a, c);` in a loop with branches, where c is an `out` of f: Slang keeps the gradient of a c that other
 // blocks of the loop read, and adds it again in each earlier trip. Elements and `inout` do not have that fault.
-// `f(a, v.y);` -> `v = -(-v); f(a, v.y);` behind a loop, where v is a vector or matrix of which f may write that
+// `f(a, v.y);` -> `v = -(-v); f(a, v.y);` after a loop, where v is a vector or matrix of which f may write that
 // element: Slang counts the gradient of a v that the loop adds in each iteration once too often, and loses that of its
 // other elements. Lines stay.
 #include "slang/rewrite/rules/all.h"
@@ -33,7 +33,7 @@ class CallsAndLoops : private InFunction {
 public:
     using InFunction::InFunction;
 
-    /// `late`: elements behind loops; else what is written before or in them.
+    /// `late`: elements after loops; else what is written before or in them.
     void search(bool late, Places& places) const
     {
         if (m_uses.loops().empty())
@@ -185,7 +185,7 @@ private:
         return m_scopes.variable_of(name);
     }
 
-    /// Behind a call's statement, or where the branch begins of which it is the condition.
+    /// After a call's statement, or where the branch begins of which it is the condition.
     void pass(NodeId call, std::string_view text, bool is_float, Places& places) const
     {
         const NodeId statement = m_tree.statement_of(call);
