@@ -161,7 +161,7 @@ private:
         switch (use.access) {
         case Access::written:
         case Access::updated: return is_all && !use.path.is_part() ? Act::whole : act_of_part(use.access);
-        case Access::passed: return is_all ? Act::read : reads_argument(use) ? Act::updated : Act::stored;
+        case Access::by_reference: return is_all ? Act::read : reads_argument(use) ? Act::updated : Act::stored;
         default: return Act::read;
         }
     }

@@ -97,7 +97,7 @@ std::vector<std::tuple<size_t, size_t, bool>> opaque_parts(const std::string& so
 
 const char* name_of(Access access)
 {
-    static constexpr const char* names[] = {"read", "declared", "written", "updated", "passed", "unknown"};
+    static constexpr const char* names[] = {"read", "declared", "written", "updated", "by_reference", "unknown"};
     return names[size_t(access)];
 }
 

@@ -21,11 +21,11 @@ Path path_from(const Tree& tree, NodeId name);
 
 enum class Access : uint8_t {
     read,
-    declared, ///< with or without a value
-    written,  ///< `x = e`
-    updated,  ///< `x += e`, `x++`: read and written
-    passed,   ///< to an out, inout or ref parameter, or the object of a [mutating] method
-    unknown,  ///< an argument or the object of a function that the sources do not show; in a macro; its address
+    declared,     ///< with or without a value
+    written,      ///< `x = e`
+    updated,      ///< `x += e`, `x++`: read and written
+    by_reference, ///< to an out, inout or ref parameter, or the object of a [mutating] method
+    unknown,      ///< an argument or the object of a function that the sources do not show; in a macro; its address
 };
 
 struct Use {
@@ -106,8 +106,8 @@ private:
     std::vector<Exit> m_exits;
 };
 
-/// What calls of a function may do to an argument: `read`, `passed`, or `unknown` where the sources do not show it.
-/// `argument` = SIZE_MAX: to its object.
+/// What calls of a function may do to an argument: `read`, `by_reference`, or `unknown` where the sources do not show
+/// it. `argument` = SIZE_MAX: to its object.
 Access access_of(const Scopes& scopes, NodeId call, size_t argument);
 /// What is done with a whole path, and by which node; `none` where it is only read.
 std::pair<Access, NodeId> access_at(const Scopes& scopes, NodeId whole);

@@ -24,7 +24,7 @@ public:
     UnsetTangents(const ParsedSource& source, NodeId function) : InFunction(source, function)
     {
         for (const Use& use : m_uses.all())
-            if (use.access == Access::passed && is_floats(use.variable) &&
+            if (use.access == Access::by_reference && is_floats(use.variable) &&
                 (use.path.is_part() || is_scalar(use.variable)))
                 m_taken.insert(use.variable);
     }

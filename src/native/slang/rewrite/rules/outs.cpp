@@ -101,11 +101,12 @@ private:
         const bool is_number = is_local(root) && is_float_number(m_scopes, root);
         if (late) {
             const CallEffect effect = effect_of(call, argument);
-            if (is_number && is_part && access == syntax::Access::passed && effect.does && effect.is_float_number)
+            if (is_number && is_part && access == syntax::Access::by_reference && effect.does && effect.is_float_number)
                 pass_before(call, m_scopes.variables()[root].name, places);
         } else if (const std::string_view text = changed(call, argument, access, root, whole); !text.empty()) {
             const bool is_float = (is_number && !is_part) ||
-                (argument != SIZE_MAX && access == syntax::Access::passed && effect_of(call, argument).is_float_number);
+                (argument != SIZE_MAX && access == syntax::Access::by_reference &&
+                 effect_of(call, argument).is_float_number);
             pass(call, text, is_float, places);
         }
     }
