@@ -35,7 +35,7 @@ public:
             const NodeId value = m_taken.count(use.variable) && !use.path.is_part() ? set_to(use) : syntax::none;
             std::set<uint32_t> seen;
             if (value != syntax::none && lacks_derivative(value, seen))
-                pass_behind(m_tree, use.by, variable(use.variable).name, false, places);
+                add_barrier_after(m_tree, use.by, variable(use.variable).name, false, places);
         }
     }
 
@@ -110,8 +110,8 @@ private:
 
 std::vector<Edit> rewrite_inouts(const ParsedSource& source)
 {
-    return pass_in_functions(source,
-                             [&](NodeId function, Places& places) { UnsetTangents(source, function).search(places); });
+    return add_barriers(source,
+                        [&](NodeId function, Places& places) { UnsetTangents(source, function).search(places); });
 }
 
 } // namespace spy

@@ -192,10 +192,10 @@ private:
         const NodeId statement = m_tree.statement_of(call);
         const NodeId block = m_tree.child(statement, 2);
         if (!m_tree.is(statement, Kind::if_)) {
-            pass_behind(m_tree, call, text, is_float, places);
+            add_barrier_after(m_tree, call, text, is_float, places);
         } else if (m_tree.holds(m_tree.child(statement, 1), call) && m_tree.is(block, Kind::block)) {
-            Passed& passed = places.passed[m_tree.tokens()[m_tree[block].first].end];
-            (is_float ? passed.floats : passed.values).insert(text);
+            Barriers& barriers = places.barriers[m_tree.tokens()[m_tree[block].first].end];
+            (is_float ? barriers.floats : barriers.values).insert(text);
         }
     }
 
@@ -204,7 +204,7 @@ private:
         const NodeId statement = m_tree.statement_of(call);
         const bool is_plain = m_tree.is(statement, Kind::expression) || m_tree.is(statement, Kind::variables);
         if (is_plain && m_tree.may_hold_statements(statement))
-            places.passed[m_tree.tokens()[m_tree[statement].first - 1].end].floats.insert(name);
+            places.barriers[m_tree.tokens()[m_tree[statement].first - 1].end].floats.insert(name);
     }
 };
 
@@ -212,14 +212,14 @@ private:
 
 std::vector<Edit> rewrite_outs(const ParsedSource& source)
 {
-    return pass_in_functions(
+    return add_barriers(
         source, [&](NodeId function, Places& places) { CallsAndLoops(source, function).search(false, places); });
 }
 
 std::vector<Edit> rewrite_late_elements(const ParsedSource& source)
 {
-    return pass_in_functions(
-        source, [&](NodeId function, Places& places) { CallsAndLoops(source, function).search(true, places); });
+    return add_barriers(source,
+                        [&](NodeId function, Places& places) { CallsAndLoops(source, function).search(true, places); });
 }
 
 } // namespace spy

@@ -43,8 +43,8 @@ public:
             const bool is_mixed = mixes_elements(variable);
             for (const Write& write : variable.writes)
                 if (is_mixed ? write.is_known : write.is_part && is_lost(variable, write) && !goes_on(variable, write))
-                    pass_behind(m_tree, write.use->path.root, m_scopes.variables()[id].name, variable.is_number,
-                                places);
+                    add_barrier_after(m_tree, write.use->path.root, m_scopes.variables()[id].name, variable.is_number,
+                                      places);
         }
     }
 
@@ -240,8 +240,8 @@ private:
 
 std::vector<Edit> rewrite_parts(const ParsedSource& source)
 {
-    return pass_in_functions(source,
-                             [&](NodeId function, Places& places) { WrittenParts(source, function).search(places); });
+    return add_barriers(source,
+                        [&](NodeId function, Places& places) { WrittenParts(source, function).search(places); });
 }
 
 } // namespace spy
