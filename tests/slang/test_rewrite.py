@@ -16,7 +16,7 @@ def _by(*rules: str) -> Callable[[str], str]:
 
 rewrite_loops = _by("nested-loops", "do-continue", "while-loops")
 rewrite_counters = _by("steps-in-conditions", "run-time-counters")
-rewrite_outs = _by("calls-before-loops", "elements-after-loops")
+rewrite_call_outputs = _by("calls-before-loops", "elements-after-loops")
 rewrite_detached = _by("no-diff-values")
 rewrite_diagonals = _by("equal-indices")
 rewrite_elements = _by("elements-in-branches")
@@ -459,7 +459,7 @@ OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} f
 )
 def test_what_calls_write_before_loops(body: str, expected: str) -> None:
     head = "[Differentiable] void f(float a, float b) {{ {} }}"
-    assert rewrite_outs(OUTS + head.format(body)) == OUTS + head.format(expected)
+    assert rewrite_call_outputs(OUTS + head.format(body)) == OUTS + head.format(expected)
 
 
 @pytest.mark.parametrize(
@@ -477,7 +477,7 @@ def test_what_calls_write_before_loops(body: str, expected: str) -> None:
 def test_structs_and_arrays_that_calls_write_before_loops(body: str, expected: str) -> None:
     head = OUTS + "struct T { [mutating] void grow(float a) { } }\n"
     line = "[Differentiable] void f(float a) "
-    got = rewrite_outs(head + line + "{ " + body + " }")
+    got = rewrite_call_outputs(head + line + "{ " + body + " }")
     name = re.search(r"_spy_same_\w+", got)
     assert name
     declared = "T SAME<T>(T v) { return v; } [Differentiable] T SAME<T : IDifferentiable>(T v) { return v; } "
@@ -487,7 +487,7 @@ def test_structs_and_arrays_that_calls_write_before_loops(body: str, expected: s
 def test_parts_of_this_that_calls_write() -> None:
     head = OUTS + "float t; struct S { D d; D e, f; const D c; "
     text = "[Differentiable] [mutating] void g() { s(d); s(f); s(c); s(t); s(this); s(this.d); e.grow(); grow(); for (;;) {} }"
-    got = rewrite_outs(head + text + " [mutating] void grow() {} }")
+    got = rewrite_call_outputs(head + text + " [mutating] void grow() {} }")
     for part in ("d", "f", "this.d", "e"):
         assert re.search(rf" {part} = _spy_same_\w+\({part}\);", got), part
     assert got.count(" = _spy_same_") == 4
@@ -557,7 +557,7 @@ def test_reads_that_stay(body: str) -> None:
 )
 def test_what_calls_leave_stays(body: str) -> None:
     source = OUTS + f"[Differentiable] void f(float a, float b) {{ {body} }}"
-    assert rewrite_outs(source) == source
+    assert rewrite_call_outputs(source) == source
 
 
 @pytest.mark.parametrize(

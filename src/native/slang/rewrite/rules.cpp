@@ -124,7 +124,7 @@ const std::vector<Rule> table = {
      on_tree<rewrite_detached>},
     {{"unset-tangents", ".fwds hands on a derivative that nothing set where a call may write a constant",
       "float x = 0; add(x, a);", "", "", annotate},
-     on_tree<rewrite_inouts>},
+     on_tree<set_unset_tangents>},
     {{"scalar-operands", "a vector combined with a scalar variable loses the gradient of the scalar",
       "shader-slang#12071", "", "", annotate},
      on_tree<rewrite_scalars>},
@@ -132,7 +132,7 @@ const std::vector<Rule> table = {
       "what a call wrote and a loop adds gets its gradient once, or not at all; what it wrote in a loop and a branch "
       "uses gets that of other trips, too",
       "f(a, c); for (int i = 0; i < 3; i++) s += c;", "", "", annotate},
-     on_tree<rewrite_outs>},
+     on_tree<rewrite_call_outputs>},
     {{"elements-after-loops", "a vector that a loop adds and whose element a call then writes gets one share too many",
       "for (int i = 0; i < 3; i++) w = w + v; f(a, v.y);", "", "", annotate},
      on_tree<rewrite_late_elements>},

@@ -108,7 +108,7 @@ private:
 
 } // namespace
 
-std::vector<Edit> rewrite_inouts(const ParsedSource& source)
+std::vector<Edit> set_unset_tangents(const ParsedSource& source)
 {
     return add_barriers(source,
                         [&](NodeId function, Places& places) { UnsetTangents(source, function).search(places); });

@@ -210,7 +210,7 @@ private:
 
 } // namespace
 
-std::vector<Edit> rewrite_outs(const ParsedSource& source)
+std::vector<Edit> rewrite_call_outputs(const ParsedSource& source)
 {
     return add_barriers(
         source, [&](NodeId function, Places& places) { CallsAndLoops(source, function).search(false, places); });
