@@ -528,7 +528,7 @@ FAULTS = (
     _rule("out parameters", "on_tree<rewrite_call_outputs>"),
     _rule("elements after loops", "on_tree<rewrite_late_elements>"),
     _rule("elements", "on_tree<rewrite_elements>"),
-    _rule("elements that meet", "on_tree<rewrite_meetings>"),
+    _rule("aliasing elements", "on_tree<rewrite_aliasing_elements>"),
     _rule("parts", "on_tree<rewrite_parts>"),
     _rule("equal indices", "on_tree<rewrite_diagonals>"),
     # --- devices

@@ -99,7 +99,7 @@ FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
     "calls-in-loops": _outs,
     "elements-after-loops": lambda a, b, v, n: 3 * b * a + 3 * a - a * a,
     "elements-in-branches": lambda a, b, v, n: 3 * a + 2 * b * 2 * a,
-    "elements-that-meet": lambda a, b, v, n: (v[0] * v[0] + v[1] * v[1] + v[2] * v[1]) * a,
+    "aliasing-elements": lambda a, b, v, n: (v[0] * v[0] + v[1] * v[1] + v[2] * v[1]) * a,
     "parts-of-elements": _parts,
     "parts-before-loops": lambda a, b, v, n: v[2] * b * b + a**3 * (b + 1) + 2 * a**3,
     "parts-in-branches": _branches,

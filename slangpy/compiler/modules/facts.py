@@ -21,7 +21,7 @@ _MANY_CONDITIONS, _MANY_STATEMENTS = 8, 40
 _GROWTH = "Slang's time for derivatives grows faster than a function's length"
 _STATICS = "set_print_enabled"
 """The function of the Slang library that writes a variable of its thread."""
-_MENDED = ["elements-that-meet"]
+_MENDED = ["aliasing-elements"]
 """The rules after which lost shares are looked for."""
 
 

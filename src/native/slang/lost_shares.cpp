@@ -241,7 +241,7 @@ private:
         for (const Step& step : steps) {
             if ((step.act == Act::read || step.act == Act::updated) && !stored.count(step.element))
                 for (const Step* read : reads)
-                    if (may_meet(*read, step) && follows(*read, step))
+                    if (may_alias(*read, step) && follows(*read, step))
                         return std::pair(read->text, step.text);
             if (step.act == Act::whole) {
                 reads.clear();
@@ -257,7 +257,7 @@ private:
         return std::nullopt;
     }
 
-    bool may_meet(const Step& read, const Step& step) const
+    bool may_alias(const Step& read, const Step& step) const
     {
         if (!read.varies && !step.varies)
             return false;

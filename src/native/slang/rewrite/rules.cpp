@@ -139,9 +139,9 @@ const std::vector<Rule> table = {
     {{"elements-in-branches", "the gradient of another vector is taken where a branch writes an element",
       "if (a > 0) { v.y = a; w = v.yx; }", "", "", annotate},
      on_tree<rewrite_elements>},
-    {{"elements-that-meet", "of two reads that meet in one element, one share is lost",
+    {{"aliasing-elements", "of two reads that meet in one element, one share is lost",
       "for (...) s += x[i] * x[(2 * i + 1) % 8];", "", "", annotate},
-     on_tree<rewrite_meetings>},
+     on_tree<rewrite_aliasing_elements>},
     {{"parts",
       "another variable is copied over one that was written in part, where branches meet or a loop begins; an array "
       "with one element written in part and another as a whole gets wrong gradients, or does not compile",

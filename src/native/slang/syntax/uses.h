@@ -55,7 +55,8 @@ struct Exit {
     NodeId target; ///< the loop or switch; `none` for the function
 };
 
-enum class Meeting : uint8_t { never, same, possible };
+/// Whether two expressions are one place in memory.
+enum class Aliasing : uint8_t { never, same, possible };
 
 /// All of one function, accessor or lambda; lambdas in it are part of it.
 class Uses {
@@ -83,9 +84,9 @@ public:
     /// Whether an expression is the same in all trips of a loop: all that it reads is written outside only.
     bool is_invariant(NodeId expression, NodeId loop) const;
     /// Whether two indices may be one number in one trip of a loop (`none`: in the function).
-    Meeting meeting(NodeId index, NodeId other, NodeId loop) const;
+    Aliasing aliasing(NodeId index, NodeId other, NodeId loop) const;
     /// The same of two paths of one variable, step by step.
-    Meeting meeting(const Path& path, const Path& other, NodeId loop) const;
+    Aliasing aliasing(const Path& path, const Path& other, NodeId loop) const;
 
 private:
     friend class UseFinder;

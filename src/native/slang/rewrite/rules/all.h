@@ -24,7 +24,7 @@ std::vector<Edit> rewrite_detached(const ParsedSource& source);
 std::vector<Edit> rewrite_diagonals(const ParsedSource& source);
 std::vector<Edit> rewrite_elements(const ParsedSource& source);
 std::vector<Edit> rewrite_late_elements(const ParsedSource& source);
-std::vector<Edit> rewrite_meetings(const ParsedSource& source);
+std::vector<Edit> rewrite_aliasing_elements(const ParsedSource& source);
 std::vector<Edit> rewrite_method_derivatives(const ParsedSource& source);
 std::vector<Edit> rewrite_parts(const ParsedSource& source);
 std::vector<Edit> rewrite_scalars(const ParsedSource& source);

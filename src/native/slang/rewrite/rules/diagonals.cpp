@@ -49,8 +49,8 @@ private:
             if (!tree.is(step, Kind::index) || tree.count(step) != 2)
                 continue;
             const NodeId index = tree.child(step, 1);
-            const auto may_meet = [&](NodeId other) { return may_be_one(other, index, loop); };
-            if (is_number(index) && std::any_of(indices.begin(), indices.end(), may_meet)) {
+            const auto may_alias = [&](NodeId other) { return may_be_one(other, index, loop); };
+            if (is_number(index) && std::any_of(indices.begin(), indices.end(), may_alias)) {
                 places[tree.begin(index)] += before;
                 places[tree.end(index)] += after;
                 before = "-(-(" + before, after += "))"; // each has a value of its own
@@ -66,7 +66,7 @@ private:
         const uint32_t first = m_scopes.variable_of(one), second = m_scopes.variable_of(other);
         if (first != second && is_counter(first) && is_counter(second))
             return false;
-        return m_uses.meeting(one, other, loop) != syntax::Meeting::never;
+        return m_uses.aliasing(one, other, loop) != syntax::Aliasing::never;
     }
 
     /// Whether a loop counts with a variable, and nothing else changes it.
