@@ -199,10 +199,6 @@ class FunctionNode(_native.CallSite, Shared):
             node = node.parent
         return node
 
-    def root_of_call(self) -> FunctionNode:
-        """This node without its bound `this`, which the caller passes as first argument."""
-        return self if self._bound is None else self._unbound()
-
     def _parameter_at(self, position: int) -> str | None:
         """Name of the parameter that a positional argument goes to; None where overloads differ."""
         overloads = self.core.target().overloads

@@ -269,7 +269,6 @@ def create_session(
     target, values = session_values(device, options, add_default_include_paths)
     session: Any = libslang.SlangSession({**target, "format": format} if format else target, values)
     session._get_device = weakref.ref(device) if held_by_device else lambda: device
-    session.cache_path = cache_path
     session._desc = SlangSessionDesc(SlangCompilerOptions.of(options), add_default_include_paths, cache_path)
     return session
 

@@ -71,9 +71,9 @@ def keep_written(value: Any, slot: Any, memory: tuple[Any, ...], reads: bool) ->
 
 def _keep_in(buffer: Any, memory: tuple[Any, ...], is_whole: bool) -> None:
     """A buffer keeps alive what it points to, each object once. `is_whole`: nothing is left of what it held before."""
-    known = buffer.__dict__.setdefault("_memory", {})
-    if is_whole:
-        known.clear()
+    known = getattr(buffer, "_memory", None)
+    if known is None or is_whole:
+        known = buffer._memory = {}
     known.update((id(item), item) for item in memory if item is not buffer)
 
 

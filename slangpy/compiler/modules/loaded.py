@@ -47,7 +47,6 @@ class LoadedModule:
         self.import_names = [m.name for m in [main, *linked]]
         self.library_names = library_parts(self.modules)
         self._layout: Any = None
-        self._lookup: dict[str, Any] = {}
         state = state_of(self.session)
         state.users.add(self)
         state.uses += 1
