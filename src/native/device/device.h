@@ -82,7 +82,6 @@ public:
     virtual NativeHandle shared_handle() { return {}; } ///< exported memory; needs BufferUsage::shared
 
     /// The memory was handed out without a copy (DLPack, map): release() by close() must leave it to the destructor.
-    bool is_exported() const { return m_exported; }
     void mark_exported() { m_exported = true; }
 
     /// What the host filled it with last (content.h); `none` where that is bytes, or commands wrote to it since.

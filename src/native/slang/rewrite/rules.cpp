@@ -210,8 +210,6 @@ const ParsedSource& RuleContext::parsed(const EditedText& text) const
     return *m_parsed;
 }
 
-const std::vector<Rule>& all_rules() { return table; }
-
 std::vector<RewriteRule> rewrite_rules()
 {
     std::vector<RewriteRule> rules;

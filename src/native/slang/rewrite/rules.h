@@ -33,9 +33,6 @@ struct Rule {
     void (*apply)(EditedText& text, const RuleContext& context);
 };
 
-/// In the order in which they are applied.
-const std::vector<Rule>& all_rules();
-
 /// The bit after those of the rules: importing our library.
 constexpr unsigned library_rule = 31;
 
