@@ -28,7 +28,7 @@ class Executable:
 
 
 def executable_key(device: Any, options: dict[str, Any], *parts: Any) -> str:
-    """Key of compiled code: what it is made of, and with what. parts: text, and what else decides the code."""
+    """Key of compiled code: its sources and tools. parts: text, and what else decides the code."""
     format = device.compile_target.format
     return digest(*parts, format, prelude_key(format), device.compiler_fingerprint, repr(sorted(options.items())))
 

@@ -41,7 +41,7 @@ def memory_of(objects: list[Any], globals_: Any) -> tuple[Any, ...]:
 
 
 def keep(value: Any, layout: Any, memory: tuple[Any, ...]) -> Any:
-    """The result of a call, or what it wrote, with `memory` kept alive by it. `layout`: the native layout of its type."""
+    """The result or an output of a call, which keeps `memory` alive. `layout`: the native layout of its type."""
     if not memory:
         return value
     if isinstance(value, Tensor):

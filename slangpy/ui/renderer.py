@@ -41,7 +41,7 @@ _ELEMENTS = (
 
 @dataclass(frozen=True)
 class _Batch:
-    """One draw: where its indices and vertices begin, what it is cut to (x0, y0, x1, y1) and the number of its texture."""
+    """One draw: where its indices and vertices begin, its clip rectangle (x0, y0, x1, y1) and the number of its texture."""
 
     count: int
     first_index: int

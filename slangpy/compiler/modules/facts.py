@@ -112,7 +112,7 @@ def _shows_threads(word: str) -> bool:
 
 
 def facts_of(module: Any) -> TextFacts | None:
-    """Of a module with what it imports and is linked with; None where the text of one is not at hand."""
+    """Of a module with its imports and the modules linked to it; None where the text of one is not at hand."""
     return None if None in texts_of(module._compiled) else known_facts_of(module._compiled)
 
 
@@ -236,7 +236,7 @@ def may_use(module: Any, function: str, name: str) -> bool:
 
 
 def may_name(module: Any, *names: str) -> bool:
-    """Whether the sources of a module, or of what it imports or is linked with, hold one of these words."""
+    """Whether the sources of a module, its imports or the modules linked to it hold one of these words."""
     facts = facts_of(module)
     return facts is None or any(name in facts.words for name in names)
 

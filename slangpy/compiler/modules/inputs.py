@@ -243,7 +243,7 @@ def load_current(module: Any, session: Any, new_session: Any) -> tuple[Any, int,
 
 
 def is_outdated(device: Any, session: Any, scan: Scan, own: str, text: str) -> bool:
-    """Whether a session knows one of the sources as it was before, so that what it compiles would be made of that."""
+    """Whether a session knows one of the sources as it was before, so that it would compile the old text."""
     known, failed = session.read_files, state_of(session).failed_paths
     for path, data in scan.found.items():
         if path in known and Path(path) not in failed and libslang._content_hash(data) != known[path]:

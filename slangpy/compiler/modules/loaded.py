@@ -74,7 +74,7 @@ class LoadedModule:
 
 
 def checked_options(options: Any) -> dict[str, Any]:
-    """The options of a module, with what it does not give."""
+    """The options of a module, with defaults for those it does not give."""
     given = dict(options or {})
     unknown = sorted(set(given) - set(_OPTIONS))
     if unknown:
