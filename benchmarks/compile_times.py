@@ -1,4 +1,4 @@
-"""What compiling programs takes, and whose processor time it is: Slang's, that of the compiler behind it, or ours.
+"""What compiling programs takes, and whose processor time it is: Slang's, that of the downstream compiler, or ours.
 
     python benchmarks/compile_times.py [--device cpu|vulkan|cuda] [--only chain,function] [--limit 60] [--own] [--keep]
 

@@ -135,7 +135,7 @@ class _RefusingModule(ModuleType):
 
 
 class _OlderPath(ModuleType):
-    """A module by a path of PATHS. What it names is imported when it is asked for."""
+    """A module by a path of PATHS. Its names are imported at first use."""
 
     def __init__(self, name: str, homes: dict[str, tuple[str, str]]) -> None:
         super().__init__(name, "What stands elsewhere in slangpy, by the path that programs name; see slangpy/compat.py.")

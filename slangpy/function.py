@@ -199,10 +199,6 @@ class FunctionNode(_native.CallSite, Shared):
             node = node.parent
         return node
 
-    def root_of_call(self) -> FunctionNode:
-        """This node without its bound `this`, which the caller passes as first argument."""
-        return self if self._bound is None else self._unbound()
-
     def _parameter_at(self, position: int) -> str | None:
         """Name of the parameter that a positional argument goes to; None where overloads differ."""
         overloads = self.core.target().overloads
@@ -292,7 +288,7 @@ class FunctionNode(_native.CallSite, Shared):
         return self._with(preludes=(*self.options.preludes, text.replace("\r\n", "\n")))
 
     def type_conformances(self, conformances: Sequence[Any]) -> FunctionNode:
-        """Types that may stand behind interfaces: TypeConformance or (interface, type[, id])."""
+        """Types that interfaces may hold: TypeConformance or (interface, type[, id])."""
         plain = tuple(
             (c.interface_name, c.type_name, c.id) for c in (TypeConformance.of(item) for item in conformances)
         )

@@ -73,7 +73,7 @@ def _seed(name: str, seed: Any, hash_seed: bool) -> int:
 
 
 class _Made(Shared):
-    """A generator that knows what it was made with: for `repr`, copies and pickles."""
+    """A generator that knows its arguments: for `repr`, copies and pickles."""
 
     _named: str
 

@@ -472,7 +472,7 @@ class Module(Shared):
         return list(dict.fromkeys([*self._ipython_key_completions_(), *sorted(_MEMBERS)]))
 
     def _ipython_key_completions_(self) -> list[str]:
-        """Names behind `module["`."""
+        """Names that can follow `module["`."""
         return sorted({name for name in callable_names(self._compiled.main) if not name.startswith("_spy_")})
 
 

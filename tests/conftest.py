@@ -209,7 +209,7 @@ MOST_FILES = 25
 @pytest.fixture(autouse=True, scope="module")
 def released_compilers() -> Iterator[None]:
     """Begins with new devices once the process is large: a compiler keeps what it made as long as a module lives, and
-    tests keep modules. What earlier files left behind is not looked through each time that a test collects garbage, which
+    tests keep modules. What earlier files left is not looked through each time that a test collects garbage, which
     took most of the time of some; it is every MOST_FILES files."""
     gc.freeze()
     yield

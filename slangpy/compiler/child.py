@@ -24,7 +24,7 @@ _MARK = b"slangpy:"
 
 
 class ChildDiedError(Exception):
-    """The process ended before it answered. code: as subprocess gives it; output: what it wrote to stderr."""
+    """The process ended before it answered. code: as subprocess gives it; output: its stderr."""
 
     def __init__(self, code: int, output: str) -> None:
         super().__init__(f"the process ended with {code}")

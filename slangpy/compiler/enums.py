@@ -14,7 +14,7 @@ class _Named(enum.IntEnum):
 
 
 class SlangOptimizationLevel(_Named):
-    """How hard Slang and the compiler behind it work on a kernel."""
+    """How hard Slang and the downstream compiler work on a kernel."""
 
     none = 0
     default = 1

@@ -28,7 +28,7 @@ class Executable:
 
 
 def executable_key(device: Any, options: dict[str, Any], *parts: Any) -> str:
-    """Key of compiled code: what it is made of, and with what. parts: text, and what else decides the code."""
+    """Key of compiled code: its sources and tools. parts: text, and what else decides the code."""
     format = device.compile_target.format
     return digest(*parts, format, prelude_key(format), device.compiler_fingerprint, repr(sorted(options.items())))
 
@@ -51,7 +51,7 @@ def cached_executable(
 def make_executable(device: Any, text: bytes, layout: Any, label: str, options: dict[str, Any]) -> Executable:
     """Compiles target code (C++, CUDA, SPIR-V, ...) that Slang emitted, or takes the result from the disk cache.
 
-    layout: of the entry point's arguments. options: what the compiler behind Slang is told.
+    layout: of the entry point's arguments. options: for the downstream compiler.
     """
     format = device.compile_target.format
     defines = dict(device.compile_target.defines)

@@ -40,6 +40,12 @@ RAY_STAGES = frozenset(("ray_generation", "miss", "closest_hit", "any_hit", "int
 
 def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> tuple[Any, bytes]:
     """A linked entry point as the device's executable kernel, through the disk cache, and the target code of it."""
+    code, text = compile_entry_point(device, program, entry_point, layout, label)
+    return device.create_kernel(code, layout, label), text
+
+
+def compile_entry_point(device: Any, program: Any, entry_point: int, layout: Any, label: str) -> tuple[bytes, bytes]:
+    """One entry point of a kernel or pipeline: what the device takes, and the target code."""
     start = time.perf_counter()
     with compiling(f"compiling {label} for {device.info.type.name}", partial(why_slow, device)):
         text = target_code(device, program, entry_point, label)
@@ -47,31 +53,29 @@ def compile_kernel(device: Any, program: Any, entry_point: int, layout: Any, lab
         if device.desc.enable_compilation_reports:
             name, seconds = program.entry_point_names[entry_point], time.perf_counter() - start
             report_step(device, "code_generation", label, seconds, 0, program, name)
-        made = make_executable(device, text, layout, label, _compile_options(program))
-    return device.create_kernel(made.code, layout, label), text
+        return make_executable(device, text, layout, label, _compile_options(program)).code, text
+
+
+def compile_stages(device: Any, program: Any, layout: Any) -> tuple[list[bytes], tuple[int, ...] | None]:
+    """The entry points of a pipeline as the device takes them, and the slots of the layout that they use; None where that
+    is not known."""
+    stages = [
+        compile_entry_point(device, program, i, program.binding_layout(i), name)
+        for i, name in enumerate(program.entry_point_names)
+    ]
+    used = [all_used_slots(text, device.compile_target.format, layout) for _, text in stages]
+    known = [slots for slots in used if slots is not None]
+    return [code for code, _ in stages], tuple(sorted(set().union(*known))) if len(known) == len(used) else None
 
 
 def _compile_options(program: Any) -> dict[str, Any]:
-    """What the compiler behind Slang is told: the program's link options, else those of its session."""
+    """What the downstream compiler is told: the program's link options, else those of its session."""
     return {
         "downstream_args": list(program.downstream_args),
         "float_mode": program.floating_point_mode,
         "optimization": program.optimization,
         "debug_info": program.debug_info != 0,
     }
-
-
-def compile_stage(device: Any, program: Any, entry_point: int, label: str) -> tuple[bytes, bytes]:
-    """One entry point of a render pipeline: what the device takes, and the target code."""
-    start = time.perf_counter()
-    with compiling(f"compiling {label} for {device.info.type.name}", partial(why_slow, device)):
-        text = target_code(device, program, entry_point, label)
-        remember(device, program)
-        if device.desc.enable_compilation_reports:
-            name, seconds = program.entry_point_names[entry_point], time.perf_counter() - start
-            report_step(device, "code_generation", label, seconds, 0, program, name)
-        layout = program.binding_layout(entry_point)
-        return make_executable(device, text, layout, label, _compile_options(program)).code, text
 
 
 def root_layout(program: Any) -> Any:

@@ -69,7 +69,7 @@ def _cache_entry(target: str, part: str) -> tuple[str, str]:
 
 
 def compile_library(target: str, part: str, below: Callable[[str], bytes | None]) -> bytes:
-    """A part of the library as the compiler serialises it, made in a session of its own. below: gives what it imports.
+    """A part of the library as the compiler serialises it, made in a session of its own. below: gives its imports.
 
     What a program's own session compiled would depend on its macros. And Slang writes into each module a digest of what it
     imports, which is another one for imports from source: the first process would name its kernels as no later one does.
@@ -111,7 +111,7 @@ def load_library(session: Any, generated: str = "") -> None:
 
 
 def load_parts(session: Any, source: str, name: str, path: str) -> None:
-    """The same for the parts that a source imports, itself or by what it imports, in a session that has our library. Sources
+    """The same for the parts that a source imports, directly or through others, in a session that has our library. Sources
     with the names of ours get other ones. name: of a module made of text, else empty; path: its file."""
     if CORE in loaded_parts(session):
         asked = {*session._library_imports(source, name, path), name or Path(path).stem}

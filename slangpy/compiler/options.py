@@ -44,7 +44,7 @@ def options_key(device: Any) -> str:
 
 
 def target_options(device: Any) -> dict[str, Any]:
-    """What the compiler behind Slang is told, after the device's `compiler_options`. Sums and products are rounded one by
+    """What the downstream compiler is told, after the device's `compiler_options`. Sums and products are rounded one by
     one (the same bits on all devices) unless these ask for fast arithmetic."""
     options = SlangCompilerOptions.of(device.desc.compiler_options)
     mode = options.floating_point_mode

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _native
-from .kernel import compile_stage
-from .text.globals_used import all_used_slots
+from .kernel import compile_stages
 
 __all__ = ["check_payloads", "compile_pipeline"]
 
@@ -15,11 +14,8 @@ def compile_pipeline(
     device: Any, program: Any, desc: _native.RayTracingPipelineDesc, layout: Any, label: str
 ) -> tuple[_native.CompiledRayTracingPipeline, tuple[int, ...] | None]:
     """The native pipeline, and the slots of the layout that its code uses where that is known."""
-    stages = [compile_stage(device, program, i, name) for i, name in enumerate(program.entry_point_names)]
-    compiled = device._create_ray_tracing_pipeline(desc, layout, [executable for executable, _ in stages], label)
-    used = [all_used_slots(text, device.compile_target.format, layout) for _, text in stages]
-    known = [slots for slots in used if slots is not None]
-    return compiled, tuple(sorted(set().union(*known))) if len(known) == len(used) else None
+    code, used = compile_stages(device, program, layout)
+    return device._create_ray_tracing_pipeline(desc, layout, code, label), used
 
 
 def check_payloads(call: str, program: Any, desc: _native.RayTracingPipelineDesc) -> None:

@@ -153,7 +153,7 @@ class SlangLinkOptions:
 
 @dataclass(frozen=True)
 class TypeConformance:
-    """Says that `type_name` may stand behind `interface_name`. `id` is what tells the types apart at run time; -1 takes
+    """Says that values of `interface_name` may be of type `type_name`. `id` is what tells the types apart at run time; -1 takes
     the next free one of the interface."""
 
     interface_name: str
@@ -269,7 +269,6 @@ def create_session(
     target, values = session_values(device, options, add_default_include_paths)
     session: Any = libslang.SlangSession({**target, "format": format} if format else target, values)
     session._get_device = weakref.ref(device) if held_by_device else lambda: device
-    session.cache_path = cache_path
     session._desc = SlangSessionDesc(SlangCompilerOptions.of(options), add_default_include_paths, cache_path)
     return session
 

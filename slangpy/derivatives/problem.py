@@ -74,8 +74,8 @@ class Problem:
         self._parameters = {p.name: p for p in self.resolved.parameters}
         self.leaves: dict[int, Leaf] = {}
         self.reads_back = False
-        """Whether the function reads tensors that it writes: what it leaves alone passes its gradient on, which the call does
-        not say, and a second store hides the first."""
+        """Whether the function reads tensors that it writes: elements that it leaves alone pass their gradients on, which
+        the call does not say, and a second store hides the first."""
         self.untried: list[str] = []
         """Differentiable values that cannot be varied, with the reason."""
         names = [a.name for a in view.arguments]

@@ -92,7 +92,7 @@ class Device(CoopVecMatrices, Shared):
             log_warn_once(f"enable_debug_layers has no effect: {missing}")
         return self
 
-    # --- what it is
+    # --- properties
 
     @property
     def desc(self) -> DeviceDesc:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _native
-from ..compiler.kernel import compile_stage
-from ..compiler.text.globals_used import all_used_slots
+from ..compiler.kernel import compile_stages
 from .program_pipeline import ProgramPipeline
 
 __all__ = ["RenderPipeline", "create_render_pipeline"]
@@ -27,14 +26,8 @@ class RenderPipeline(ProgramPipeline[_native.RenderPipelineDesc, _native.Compile
         self._device._check_render_pipeline(self._desc, layout)
 
     def _build(self) -> tuple[_native.CompiledRenderPipeline, tuple[int, ...] | None]:
-        names = self._program.entry_point_names
-        stages = [compile_stage(self._device, self._program, i, name) for i, name in enumerate(names)]
-        code = [executable for executable, _ in stages]
-        compiled = self._device._create_render_pipeline(self._desc, self._layout, code, self._label)
-        format = self._device.compile_target.format
-        used = [all_used_slots(text, format, self._layout) for _, text in stages]
-        known = [slots for slots in used if slots is not None]
-        return compiled, tuple(sorted(set().union(*known))) if len(known) == len(used) else None
+        code, used = compile_stages(self._device, self._program, self._layout)
+        return self._device._create_render_pipeline(self._desc, self._layout, code, self._label), used
 
     def __repr__(self) -> str:
         return (

@@ -43,7 +43,7 @@ class ProgramPipeline(Generic[Desc, Compiled]):
 
     @property
     def desc(self) -> Desc:
-        """What it was made with. Changes have no effect on the pipeline."""
+        """Its description. Changes have no effect on the pipeline."""
         return self._desc
 
     @property

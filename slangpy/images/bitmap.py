@@ -119,7 +119,7 @@ class Bitmap:
         self.srgb_gamma: bool = pixels.dtype == np.uint8 if srgb_gamma is None else bool(srgb_gamma)
         """Whether the numbers follow the curve of sRGB (alpha never does)."""
 
-    # --- what it is
+    # --- properties
     @property
     def pixel_format(self) -> PixelFormat:
         """What the channels are."""
@@ -311,7 +311,7 @@ class Bitmap:
     def write_async(
         self, path: str | os.PathLike[str], format: FileFormat = FileFormat.auto, quality: int = -1
     ) -> Future[None]:  # fmt: skip
-        """The same on another thread, of the pixels as they are now; `result()` of what it returns waits. What fails is
+        """The same on another thread, of the pixels as they are now; `result()` of the returned future waits. What fails is
         also logged."""
         copy = Bitmap(self._pixels, self._kind, self._names, self.srgb_gamma)
         pending = _writers.submit(copy.write, path, format, quality)

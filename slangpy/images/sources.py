@@ -12,7 +12,7 @@ from .scalars import Array
 
 
 def array_of(value: Any) -> Array | None:
-    """The numbers of an array or a tensor on any device; None for what is neither. Gradients stay behind."""
+    """The numbers of an array or a tensor on any device; None for what is neither. Gradients are left out."""
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, TensorBase):

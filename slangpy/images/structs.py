@@ -87,7 +87,7 @@ class DataStruct:
         self, name: str | Field, type: DataType | None = None, flags: FieldFlags = FieldFlags.none,
         default_value: float = 0.0, blend: Sequence[tuple[float, str]] = (),
     ) -> DataStruct:  # fmt: skip
-        """Adds a field behind the others; returns the struct. RuntimeError for a name that it has."""
+        """Adds a field after the others; returns the struct. RuntimeError for a name that it has."""
         if isinstance(name, Field):
             name, type, flags, default_value, blend = name.name, name.type, name.flags, name.default_value, name.blend
         if type is None:
@@ -211,7 +211,7 @@ class DataStructConverter:
         self.dst = dst
 
     def convert(self, data: bytes | bytearray | memoryview) -> bytes:
-        """data: whole records, one behind the other. RuntimeError where the bytes are none."""
+        """data: whole records, one after the other. RuntimeError where the bytes are none."""
         view = memoryview(data).cast("B")
         if self.src.size == 0 or len(view) % self.src.size:
             raise RuntimeError(f"convert: {len(view)} bytes are not whole records of {self.src.size} bytes")

@@ -158,8 +158,8 @@ class GeneratedInputs:
         record = module_inputs.collect(device, session, self.since, scan, files, "", self.text)
         given = state_of(session).sources
         used = module_inputs.text_modules_used(device, "", self.text)
-        behind = any(given.get(name) != text for name, text in used.items())
-        return {**record, "text": self.text, "behind": behind}
+        outdated = any(given.get(name) != text for name, text in used.items())
+        return {**record, "text": self.text, "outdated": outdated}
 
 
 def from_cache(

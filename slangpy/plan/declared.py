@@ -11,7 +11,7 @@ from ..reflection.kinds import generic_arguments
 
 
 def members_of(decl: Any) -> list[Any]:
-    """What is declared inside of a declaration; of a generic, inside of what it is a generic of."""
+    """Declarations inside of a declaration; of a generic, those inside of the declaration that it makes generic."""
     return (decl._inner or decl).children
 
 
@@ -29,7 +29,7 @@ def declared_in(slang_module: Any, path: list[str]) -> list[Any]:
 
 
 def enum_values(module: Any, full_name: str) -> list[str]:
-    """The names of an enum's values, in order; none where the module and what it is linked with do not declare it."""
+    """The names of an enum's values, in order; none where neither the module nor the modules linked to it declare it."""
     path = full_name.replace("::", ".").split(".")
     modules = module._compiled.modules if module is not None else ()
     for decl in (decl for slang_module in modules for decl in declared_in(slang_module, path)):

@@ -1,4 +1,4 @@
-"""The table that errors and `explain` print: what each argument is and what it is bound to."""
+"""The table that errors and `explain` print: each argument with its parameter and bound type."""
 
 from __future__ import annotations
 

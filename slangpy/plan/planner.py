@@ -229,7 +229,7 @@ def warnings_of(request: Request, planned: Planned) -> tuple[str, ...]:
     if request.options.fwds and hides_derivatives(request.module):
         texts.append(
             f"{call}: a module that it uses is there in binary form only, so nobody knows whether Slang takes tangents in it for "
-            "zero, as it does behind functions that have a custom backward derivative and no forward one"
+            "zero, as it does after functions that have a custom backward derivative and no forward one"
         )
     if request.options.bwds or request.options.fwds:
         texts += [

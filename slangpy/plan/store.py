@@ -51,7 +51,7 @@ def store(module: Any, key: str, plan: StoredPlan) -> None:
         variants[number] = (
             built.source, built.layout.serialize(), built.code_key, variant.items, built.inputs, built.used_globals
         )  # fmt: skip
-        if built.inputs is not None and built.inputs["behind"]:
+        if built.inputs is not None and built.inputs["outdated"]:
             return  # made of texts that have been replaced since
     record = {
         "size_dependent": plan.spec.size_dependent,

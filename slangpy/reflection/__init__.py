@@ -282,7 +282,7 @@ class SlangProgramLayout:
         self._types: dict[str, SlangType | None] = {}
         self._reflected: dict[int, weakref.ref[SlangType]] = {}
         self.epoch = 0
-        """How often the code behind the names was replaced."""
+        """How often the code that the names stand for was replaced."""
 
     def reset(self) -> None:
         """Forgets all types: the code is being replaced."""

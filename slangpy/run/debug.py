@@ -12,7 +12,7 @@ from ..plan.records import Binding, Placed, Vectorized
 
 @dataclass(frozen=True)
 class DebugBinding:
-    """One argument, or one field of it: what it is bound to and where its dimensions go in the call."""
+    """One argument, or one field of it: its bound type and where its dimensions go in the call."""
 
     name: str
     vector_type: Any

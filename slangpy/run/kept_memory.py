@@ -41,7 +41,7 @@ def memory_of(objects: list[Any], globals_: Any) -> tuple[Any, ...]:
 
 
 def keep(value: Any, layout: Any, memory: tuple[Any, ...]) -> Any:
-    """The result of a call, or what it wrote, with `memory` kept alive by it. `layout`: the native layout of its type."""
+    """The result or an output of a call, which keeps `memory` alive. `layout`: the native layout of its type."""
     if not memory:
         return value
     if isinstance(value, Tensor):
@@ -71,9 +71,9 @@ def keep_written(value: Any, slot: Any, memory: tuple[Any, ...], reads: bool) ->
 
 def _keep_in(buffer: Any, memory: tuple[Any, ...], is_whole: bool) -> None:
     """A buffer keeps alive what it points to, each object once. `is_whole`: nothing is left of what it held before."""
-    known = buffer.__dict__.setdefault("_memory", {})
-    if is_whole:
-        known.clear()
+    known = getattr(buffer, "_memory", None)
+    if known is None or is_whole:
+        known = buffer._memory = {}
     known.update((id(item), item) for item in memory if item is not buffer)
 
 

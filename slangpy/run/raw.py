@@ -23,7 +23,7 @@ from .globals import apply_globals, put, write_named
 
 _OF_GROUPS = (
     ". The number of a group is known to entry points only: write [shader(\"compute\")] [numthreads(32, 1, 1)] in front of the "
-    "function and `: SV_GroupID` behind that parameter, and the device gives it"
+    "function and `: SV_GroupID` after that parameter, and the device gives it"
 )
 
 
@@ -32,7 +32,7 @@ def dispatch(node: Any, thread_count: Any, vars: Any, encoder: Any, arguments: d
     if vars is not None and not isinstance(vars, Mapping):
         raise TypeError(
             f"{node.label}: dispatch takes arguments by name, as in dispatch(thread_count, {_an_argument(node)}=...); "
-            f"behind the thread count it got a {type(vars).__name__}, where a dict of the module's globals may stand"
+            f"after the thread count it got a {type(vars).__name__}, where a dict of the module's globals may stand"
         )
     threads = _thread_count(thread_count)
     source_changed(node.module.device)

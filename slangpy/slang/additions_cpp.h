@@ -1,5 +1,5 @@
 // Atomic additions of kernels that run on the CPU, called by the text that atomics.slang emits. Stands in front of kernels that
-// add, behind Slang's prelude, which is then the same for all kernels.
+// add, after Slang's prelude, which is then the same for all kernels.
 #pragma once
 
 // Additions whose result nobody asks for go to this thread's own copy, or are plain where no other thread runs.

@@ -1,5 +1,5 @@
 // Barriers, waves and atomics of kernels on the CPU, called by the text that slangpy_host.slang emits. Goes in front of the code
-// of kernels that use them, behind Slang's own prelude. SPY_WAVE_LANES is 1 or 32.
+// of kernels that use them, after Slang's own prelude. SPY_WAVE_LANES is 1 or 32.
 #pragma once
 
 #include <type_traits>

@@ -404,7 +404,7 @@ template <class Op, class T> static void spy_reduce_up_to(SpyFiber* warp, uint t
     T result = spy_slot<T>(warp[__builtin_ctz(there)]);
     spy_each(there & (there - 1), [&](uint lane) { result = spy_slot<T>(warp[lane]) = spy_apply<Op>(result, spy_slot<T>(warp[lane])); });
 }
-/// What those below it make together; its own value, the neutral one, comes behind the first.
+/// What those below it make together; its own value, the neutral one, comes after the first.
 template <class T> struct SpyBelow {
     T value, none;
 };

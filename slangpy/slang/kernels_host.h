@@ -1,6 +1,6 @@
 // What programs emitted for CUDA need to compile for the host: goes in front of the program of a kernel module on the
 // CPU device (slangpy/pytorch/raw/host.py, docs/slangtorch.md). Written from what Slang emits and from CUDA's
-// documentation; nothing of CUDA's or Slang's headers is in it. Stands behind divisions_cpp.h,
+// documentation; nothing of CUDA's or Slang's headers is in it. Comes after divisions_cpp.h,
 // wrapping.h and halves_cpp.h.
 #pragma once
 

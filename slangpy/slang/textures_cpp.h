@@ -1,4 +1,4 @@
-// Textures and samplers of kernels on the CPU, in place of those of Slang's prelude, whose names they take. Goes behind
+// Textures and samplers of kernels on the CPU, in place of those of Slang's prelude, whose names they take. Comes after
 // Slang's own prelude, in front of kernels that use them. The work is done by the device (src/native/cpu/sampling.cpp).
 #pragma once
 
@@ -44,7 +44,7 @@ SpyTexel _spy_to_texel(T value)
     return texel;
 }
 
-/// Component i of a scalar or vector; 0 behind its end.
+/// Component i of a scalar or vector; 0 past its end.
 template <class V>
 typename _spy_texel_type<V>::element _spy_part(V v, int i)
 {
@@ -234,7 +234,7 @@ struct _spy_texture : _spy_texture_base<T, axes, is_cube, is_array> {
         Base::put(location, place);
         return Base::load_at(place, 0);
     }
-    /// The level stands behind the coordinates.
+    /// The level follows the coordinates.
     template <class L> T Load(const L& location) const
     {
         int32_t place[4];

@@ -22,12 +22,6 @@ def row_major_strides(shape: Sequence[int]) -> list[int]:
     return strides[::-1]
 
 
-def is_row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """True when the strides are row-major, sizes of 1 ignored."""
-    expected = row_major_strides(shape)
-    return 0 in shape or all(s == e or n == 1 for n, s, e in zip(shape, strides, expected, strict=True))
-
-
 def check_shape(shape: Any, where: str) -> tuple[int, ...]:
     """A shape given as tuple, list, Shape or single int."""
     items: Any = (shape,) if isinstance(shape, (int, np.integer)) else shape

@@ -137,7 +137,7 @@ def _load(options: argparse.Namespace) -> Any:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Compiles the file and prints what it declares; the exit status is 1 where it does not compile."""
+    """Compiles the file and prints its declarations; the exit status is 1 where it does not compile."""
     module = _load(options)
     for line in listing_of(module):
         print(line)

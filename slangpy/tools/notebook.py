@@ -55,15 +55,15 @@ class SlangCells:
     def _warn_importers(self, module: Module) -> None:
         """Modules of the notebook that were made of other code of this name."""
         own = digest(module._source)
-        behind = [
+        outdated = [
             name
             for name, other in self._shell.user_ns.items()
             if isinstance(other, Module) and other.device is module.device and name.isidentifier() and other is not module
             and dict((other._manifest or {}).get("texts", ())).get(module.name, own) != own
         ]  # fmt: skip
-        if behind:
+        if outdated:
             warnings.warn(
-                f"%%slang {module.name}: {', '.join(behind)} imported its earlier code and goes on with that; run the cell "
+                f"%%slang {module.name}: {', '.join(outdated)} imported its earlier code and goes on with that; run the cell "
                 "that makes it again",
                 SlangWarning,
                 stacklevel=2,

@@ -145,7 +145,7 @@ def _reduce_packed(packed: PackedArg) -> Any:
     return pack, (packed.module, packed.python_object)
 
 
-# --- values that calls write: a copy is written apart from what it was made of
+# --- values that calls write: a copy is written apart from its original
 
 
 def _reduce_reference(reference: ValueRef) -> Any:

@@ -24,7 +24,7 @@ def _table() -> Iterator[str]:
 def _names(made: Rewritten, first: int, last: int) -> list[str]:
     """The rules that changed lines first to last of the source, from 1."""
     source = made.source.encode("utf-8")
-    count = len(source.splitlines())  # what stands behind the text goes with its last line
+    count = len(source.splitlines())  # what follows the text goes with its last line
     found: list[str] = []
     for edit in made.edits:
         begin, end = (min(source.count(b"\n", 0, at) + 1, count) for at in (edit.begin, edit.end))
@@ -34,7 +34,7 @@ def _names(made: Rewritten, first: int, last: int) -> list[str]:
 
 
 def diff(made: Rewritten, name: str) -> Iterator[str]:
-    """The unified diff of a source and what Slang gets to see, with the rules behind each `@@`."""
+    """The unified diff of a source and what Slang gets to see, with the rules after each `@@`."""
     lines = difflib.unified_diff(
         made.source.splitlines(),
         made.text.splitlines(),

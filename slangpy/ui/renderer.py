@@ -41,7 +41,7 @@ _ELEMENTS = (
 
 @dataclass(frozen=True)
 class _Batch:
-    """One draw: where its indices and vertices begin, what it is cut to (x0, y0, x1, y1) and the number of its texture."""
+    """One draw: where its indices and vertices begin, its clip rectangle (x0, y0, x1, y1) and the number of its texture."""
 
     count: int
     first_index: int
@@ -132,7 +132,7 @@ class Renderer:
 
 
 def _gather(draw_data: Any, index_bytes: int) -> tuple[Any, Any, list[_Batch]]:
-    """All lists of triangles one behind the other."""
+    """All lists of triangles one after the other."""
     kind = np.uint16 if index_bytes == 2 else np.uint32
     vertices: list[Any] = []
     indices: list[Any] = []

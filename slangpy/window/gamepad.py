@@ -13,7 +13,7 @@ _PLACES = 16
 
 
 class Gamepad:
-    """Compares what a pad is with what it was."""
+    """Compares a pad's state with the one before."""
 
     def __init__(self) -> None:
         self._place: int | None = None

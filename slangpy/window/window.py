@@ -72,7 +72,7 @@ class Window:
         width, height = self._size()
         return f"Window(\n  title = {self._title!r},\n  size = {width} x {height},\n)"
 
-    # --- what it is
+    # --- properties
 
     def _size(self) -> tuple[int, int]:
         return self._glfw.get_window_size(self._handle)

@@ -437,7 +437,7 @@ def test_bytes_fill_a_struct_tensor(running: spy.Device) -> None:
         running, "h5", "struct S { float a; float2 b; };\nfloat f(S s) { return s.a + 10 * s.b.y; }"
     )
     tensor = spy.Tensor.empty(running, (4,), module.S)
-    width = tensor.layout.stride // 4  # CUDA aligns a float2 to 8 bytes: there is a gap behind `a`
+    width = tensor.layout.stride // 4  # CUDA aligns a float2 to 8 bytes: there is a gap after `a`
     bytes_ = np.arange(4 * width, dtype=np.float32).reshape(4, width)
     tensor.copy_from_numpy(bytes_)
     assert module.f(tensor, _result="numpy").tolist() == (bytes_[:, 0] + 10 * bytes_[:, -1]).tolist()

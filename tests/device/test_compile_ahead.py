@@ -1,4 +1,4 @@
-"""CPU kernels whose compiler read their beginning before the rest was known: the same code, and nothing left behind."""
+"""CPU kernels whose compiler read their beginning before the rest was known: the same code, and nothing is left over."""
 
 import os
 import re

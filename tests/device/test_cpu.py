@@ -176,7 +176,7 @@ print("read", m.at(x.storage, int(sys.argv[2])), flush=True)
 @pytest.mark.skipif(sys.platform == "win32", reason="looks for a signal")
 @pytest.mark.parametrize("index", [999, 1016, 15000])
 def test_memory_ends_at_pages_that_fault_under_debug_layers(index: int) -> None:
-    """Less than 64 bytes behind the last element."""
+    """Less than 64 bytes after the last element."""
     run = subprocess.run(
         [sys.executable, "-c", BESIDE, "layers", str(index)], capture_output=True, text=True, timeout=300, check=False
     )

@@ -135,7 +135,7 @@ def test_both_see_the_memory(shared: spy.Device, torch: Any) -> None:
 
 
 def test_order_without_host(shared: spy.Device, torch: Any) -> None:
-    """A hundred turns back and forth behind work that is under way for a while."""
+    """A hundred turns back and forth after work that is under way for a while."""
     double = kernel(shared, DOUBLE)
     buffer = shared.create_buffer(size=4, struct_size=4, usage=SHARED)
     view = buffer.to_torch(torch.float32)

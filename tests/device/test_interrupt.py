@@ -153,7 +153,7 @@ def test_close(fresh_device: Device) -> None:
 
 
 def test_compile(device: Device) -> None:
-    """The compilers behind Slang can be left too."""
+    """Downstream compilers can be left too."""
     if device.info.type is DeviceType.cpu:
         head = 'extern "C" __attribute__((visibility("default"))) int answer() { return f1(7); }'
     elif device.info.type is DeviceType.cuda:

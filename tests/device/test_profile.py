@@ -177,7 +177,7 @@ def test_an_exception_in_the_block(device: spy.Device, module: spy.Module) -> No
 
 
 def test_a_submission_that_fails_is_not_waited_for(device: spy.Device, module: spy.Module) -> None:
-    """What stood before a callback was submitted; what stood behind it never runs and has no times."""
+    """What stood before a callback was submitted; what stood after it never runs and has no times."""
     if device.info.type.name != "vulkan":
         pytest.skip("no command is known that fails while it is recorded")
     x = tensor(device, 4)

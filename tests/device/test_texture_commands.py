@@ -161,7 +161,7 @@ def test_options_of_calls(device_type: spy.DeviceType) -> None:
     """A device's compiler options hold for functional calls too, and their kernels are kept apart."""
     flag = {spy.DeviceType.cpu: "-DANSWER=42", spy.DeviceType.cuda: "-DANSWER=42"}.get(device_type)
     if flag is None:
-        pytest.skip("no compiler behind Slang takes arguments")
+        pytest.skip("no downstream compiler takes arguments")
     source = """int answer() { __target_switch { case cpp: __intrinsic_asm "(ANSWER)"; case cuda: __intrinsic_asm "(ANSWER)"; default: return 0; } }
     int get(int x) { return x + answer(); }"""
     for value in (42, 43):

@@ -72,7 +72,7 @@ def test_what_does_not_fit(drawer: spy.Device) -> None:
     wrong: list[tuple[Any, type[Exception], str]] = [
         ({"vertex_buffers": [plain]}, ValueError, "created without the usage flag vertex_buffer"),
         ({"vertex_buffers": [tensor[::2]]}, ValueError, r"16 bytes from one vertex to the next.*has stride 8"),
-        ({"vertex_buffers": [tensor[::-1]]}, ValueError, r"vertex_buffers'.*lie behind each other; use contiguous"),
+        ({"vertex_buffers": [tensor[::-1]]}, ValueError, r"vertex_buffers'.*be adjacent in memory; use contiguous"),
         ({"vertex_buffers": [tensor.permute(1, 0)]}, ValueError, "one index of the first dimension leaves"),
         ({"vertex_buffers": [tensor[:2]]}, IndexError, r"vertex_buffers\[0\] has 16 bytes .* record 2"),
         ({"vertex_buffers": [tensor[:0]]}, ValueError, "has no elements"),
@@ -82,7 +82,7 @@ def test_what_does_not_fit(drawer: spy.Device) -> None:
         (
             {"index_buffer": faces[::2], "index_format": spy.IndexFormat.uint16},
             ValueError,
-            "indices must lie behind each other",
+            "indices must be adjacent in memory",
         ),
     ]
     for state, error, words in wrong:
@@ -151,7 +151,7 @@ def test_pictures_that_do_not_fit(device: spy.Device) -> None:
         (target, spy.Tensor.zeros(device, (5, 7, 3), "float"), {}, ValueError, takes),
         (target, spy.Tensor.zeros(device, (5, 7, 2), "half"), {}, ValueError, takes + "half"),
         (target, spy.Tensor.zeros(device, (5, 7), "int2"), {}, ValueError, takes),
-        (target, spy.Tensor.zeros(device, (5, 14, 2), "float")[:, ::2], {}, ValueError, "texels of a row must lie"),
+        (target, spy.Tensor.zeros(device, (5, 14, 2), "float")[:, ::2], {}, ValueError, "texels of a row must be adjacent"),
         (target, fits[::-1], {}, ValueError, "use contiguous"),
         (target, fits, {"mip": 1}, IndexError, "'mip' must be less than 1, got 1"),
         (target, fits, {"layer": 1}, IndexError, "layer"),

@@ -20,7 +20,7 @@ class Scalar:
     dtype: str
     kind: str  # f, i, u or b
     limit: int  # inputs are at most this, in units of 2^-fraction
-    fraction: int  # binary digits behind the point of inputs
+    fraction: int  # binary digits after the point of inputs
     digits: int  # binary digits that are exact
 
     shape = ()

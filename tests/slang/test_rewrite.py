@@ -16,12 +16,12 @@ def _by(*rules: str) -> Callable[[str], str]:
 
 rewrite_loops = _by("nested-loops", "do-continue", "while-loops")
 rewrite_counters = _by("steps-in-conditions", "run-time-counters")
-rewrite_outs = _by("calls-before-loops", "elements-behind-loops")
+rewrite_call_outputs = _by("calls-before-loops", "elements-after-loops")
 rewrite_detached = _by("no-diff-values")
 rewrite_diagonals = _by("equal-indices")
 rewrite_elements = _by("elements-in-branches")
 rewrite_parts = _by("parts")
-rewrite_paths = _by("elements-that-meet")
+rewrite_paths = _by("aliasing-elements")
 rewrite_scalars = _by("scalar-operands")
 rewrite_sequences = _by("assignments-in-expressions")
 inline_differentiable = _by("second-derivatives")
@@ -129,7 +129,7 @@ BY_ADDRESS = "static void atomicAdd(RWByteAddressBuffer b, uint a, S v) { if (a 
 
 
 def test_addition_by_address_gets_a_pointer_form() -> None:
-    """The type of the parameter keeps its length; what is added stands behind the closing brace."""
+    """The type of the parameter keeps its length; what is added follows the closing brace."""
     source = f"struct S {{ {BY_ADDRESS} }};\nint after;"
     got = rewrite_constraints(source)
     renamed = BY_ADDRESS.replace("RWByteAddressBuffer", "_spy_AtomicMemory__")
@@ -436,7 +436,7 @@ OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} f
             "vector<half, 3> c; unknown(c, c.x); for (;;) {}",
             "vector<half, 3> c; unknown(c, c.x); c = -(-c); for (;;) {}",
         ),
-        (  # an element that a call writes behind a loop
+        (  # an element that a call writes after a loop
             "float2 c = a; for (;;) { b += c.x; } g(a, c.y);",
             "float2 c = a; for (;;) { b += c.x; } c = -(-c); g(a, c.y);",
         ),
@@ -459,7 +459,7 @@ OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} f
 )
 def test_what_calls_write_before_loops(body: str, expected: str) -> None:
     head = "[Differentiable] void f(float a, float b) {{ {} }}"
-    assert rewrite_outs(OUTS + head.format(body)) == OUTS + head.format(expected)
+    assert rewrite_call_outputs(OUTS + head.format(body)) == OUTS + head.format(expected)
 
 
 @pytest.mark.parametrize(
@@ -477,7 +477,7 @@ def test_what_calls_write_before_loops(body: str, expected: str) -> None:
 def test_structs_and_arrays_that_calls_write_before_loops(body: str, expected: str) -> None:
     head = OUTS + "struct T { [mutating] void grow(float a) { } }\n"
     line = "[Differentiable] void f(float a) "
-    got = rewrite_outs(head + line + "{ " + body + " }")
+    got = rewrite_call_outputs(head + line + "{ " + body + " }")
     name = re.search(r"_spy_same_\w+", got)
     assert name
     declared = "T SAME<T>(T v) { return v; } [Differentiable] T SAME<T : IDifferentiable>(T v) { return v; } "
@@ -487,7 +487,7 @@ def test_structs_and_arrays_that_calls_write_before_loops(body: str, expected: s
 def test_parts_of_this_that_calls_write() -> None:
     head = OUTS + "float t; struct S { D d; D e, f; const D c; "
     text = "[Differentiable] [mutating] void g() { s(d); s(f); s(c); s(t); s(this); s(this.d); e.grow(); grow(); for (;;) {} }"
-    got = rewrite_outs(head + text + " [mutating] void grow() {} }")
+    got = rewrite_call_outputs(head + text + " [mutating] void grow() {} }")
     for part in ("d", "f", "this.d", "e"):
         assert re.search(rf" {part} = _spy_same_\w+\({part}\);", got), part
     assert got.count(" = _spy_same_") == 4
@@ -541,7 +541,7 @@ def test_reads_that_stay(body: str) -> None:
     "body",
     [
         "float c; g(a, c);",  # no loop
-        "for (;;) { float c; g(a, c); }",  # none behind it
+        "for (;;) { float c; g(a, c); }",  # none after it
         "float c = sin(a); c = h(a) + h(c); for (;;) {}",  # nothing is written
         "float c; unknown(c + 1, float2(c, c), -c); for (;;) {}",
         "const float c = a; unknown(c); for (;;) {}",
@@ -557,7 +557,7 @@ def test_reads_that_stay(body: str) -> None:
 )
 def test_what_calls_leave_stays(body: str) -> None:
     source = OUTS + f"[Differentiable] void f(float a, float b) {{ {body} }}"
-    assert rewrite_outs(source) == source
+    assert rewrite_call_outputs(source) == source
 
 
 @pytest.mark.parametrize(
@@ -766,7 +766,7 @@ def test_arrays_of_which_elements_are_written_in_part(body: str, expected: str) 
     "body",
     [
         "c[0].x = a; c[0].y = a; c[1].x = a;",  # parts only
-        "c[1] = c[0]; c[0].x = a;",  # no whole element behind it
+        "c[1] = c[0]; c[0].x = a;",  # no whole element after it
         "c[k].x = a; c[1] = c[0];",  # the compiler does not know the index
         "for (int i = 0; i < k; i++) { c[i].x = a; c[1] = c[0]; }",
         "const float2 d[2] = c; f(d[0].x); c[1] = d[0];",
@@ -828,7 +828,7 @@ def test_objects_that_are_written_in_part_where_branches_meet() -> None:
     "body",
     [
         "v.x = a; w.y = a;",  # no branch
-        "if (k > 0) w = v; v.x = a;",  # no branch behind it
+        "if (k > 0) w = v; v.x = a;",  # no branch after it
         "S s; if (k > 0) s.p.x = a;",  # nothing else of the type
         "B s, t; t = s; if (k > 0) s.p.x = a;",  # holds a buffer
         "float x[2], y[2]; for (int i = 0; i < k; i++) { x[i] = a; y[i] = a; }",  # no branch in the loop

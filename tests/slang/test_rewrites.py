@@ -63,7 +63,7 @@ def test_edits_say_what_changed(tmp_path: Path) -> None:
         ("while", "for"), ("(", "(; "), (") ", ";)"), ("", "(-(-"), ("", "))"),
         ("", f"{pick}("), ("[", ", int("), ("]", "))"), ("", "\nimport slangpy_remainders;\n"),
     ]  # fmt: skip
-    assert made.rules == ("while-loops", "scalar-operands", "elements-that-meet", "fmod-gradient")
+    assert made.rules == ("while-loops", "scalar-operands", "aliasing-elements", "fmod-gradient")
 
 
 @pytest.mark.null
@@ -72,7 +72,7 @@ def test_rules_are_switched_off(tmp_path: Path) -> None:
     path.write_text(WRONG)
     assert rewrite_file(path, setting="0").text == WRONG
     some = rewrite_file(path, setting="-while-loops,-fmod-gradient")
-    assert some.rules == ("scalar-operands", "elements-that-meet") and "while (i < n)" in some.text
+    assert some.rules == ("scalar-operands", "aliasing-elements") and "while (i < n)" in some.text
     every = ",".join(f"-{rule.name}" for rule in rules())
     assert rewrite_file(path, setting=every).text == WRONG
 
@@ -180,7 +180,7 @@ def test_command(tmp_path: Path) -> None:
     shown = _run(str(path))
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout.splitlines()
-    assert lines[-1] == "rules that acted: while-loops, scalar-operands, elements-that-meet, fmod-gradient"
+    assert lines[-1] == "rules that acted: while-loops, scalar-operands, aliasing-elements, fmod-gradient"
     assert "-    [MaxIters(4)] while (i < n) { v = a * v; i++; if (v.x > 3) break; }" in lines
     assert "+    [MaxIters(4)] for (; i < n;){ v = (-(-a)) * v; i++; if (v.x > 3) break; }" in lines
     hunk = next(line for line in lines if line.startswith("@@"))

@@ -1,4 +1,4 @@
-"""What messages behind a crash of the compiler point at: construct, line, and what to write instead."""
+"""What messages after a crash of the compiler point at: construct, line, and what to write instead."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def empty_screen(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def glfw(screen: Screen) -> ModuleType:
-    """The package behind windows."""
+    """The package that windows need."""
     return importlib.import_module("glfw")
 
 

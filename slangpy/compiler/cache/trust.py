@@ -26,7 +26,7 @@ class Untrusted(Exception):
 
 
 def open_file(path: str | os.PathLike[str], shared: bool) -> tuple[int, os.stat_result]:
-    """Descriptor of a file to read, and what it is: looked at once open, so that nothing can take its place meanwhile.
+    """Descriptor of a file to read, and its status: taken once open, so that nothing can take its place meanwhile.
 
     shared: root may own it as well. Raises Untrusted, and OSError when it cannot be opened.
     """

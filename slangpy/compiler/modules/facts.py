@@ -21,12 +21,12 @@ _MANY_CONDITIONS, _MANY_STATEMENTS = 8, 40
 _GROWTH = "Slang's time for derivatives grows faster than a function's length"
 _STATICS = "set_print_enabled"
 """The function of the Slang library that writes a variable of its thread."""
-_MENDED = ["elements-that-meet"]
+_MENDED = ["aliasing-elements"]
 """The rules after which lost shares are looked for."""
 
 
 class TextFacts:
-    """Of sources, one behind the other; each answer is looked for once."""
+    """Of sources, one after the other; each answer is looked for once."""
 
     def __init__(self, text: str) -> None:
         self._facts = libslang.SourceFacts(text)
@@ -112,7 +112,7 @@ def _shows_threads(word: str) -> bool:
 
 
 def facts_of(module: Any) -> TextFacts | None:
-    """Of a module with what it imports and is linked with; None where the text of one is not at hand."""
+    """Of a module with its imports and the modules linked to it; None where the text of one is not at hand."""
     return None if None in texts_of(module._compiled) else known_facts_of(module._compiled)
 
 
@@ -134,7 +134,7 @@ def mended_facts_of(loaded: Any) -> TextFacts:
 
 
 def _defines_of(loaded: Any) -> str:
-    """Macros that the session defines, as lines, which stand behind the texts so that these keep their places."""
+    """Macros that the session defines, as lines, which follow the texts so that these keep their places."""
     desc = getattr(loaded.session, "_desc", None)  # none: a session of kernels, whose macros are asked for otherwise
     return "" if desc is None else define_lines(desc.compiler_options.defines)
 
@@ -211,7 +211,7 @@ def _last_name(name: str) -> str:
 
 
 def _own_lines(loaded: Any, functions: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Lines of all texts one behind the other as lines of the text that they are in."""
+    """Lines of all texts one after the other as lines of the text that they are in."""
     found = []
     for function, line in functions:
         for text in texts_of(loaded):
@@ -236,7 +236,7 @@ def may_use(module: Any, function: str, name: str) -> bool:
 
 
 def may_name(module: Any, *names: str) -> bool:
-    """Whether the sources of a module, or of what it imports or is linked with, hold one of these words."""
+    """Whether the sources of a module, its imports or the modules linked to it hold one of these words."""
     facts = facts_of(module)
     return facts is None or any(name in facts.words for name in names)
 

@@ -45,7 +45,7 @@ def imports_of(text: str) -> list[str]:
 
 
 def imported_paths(device: Any, path: Path) -> list[Path]:
-    """Where the files may lie, found or not, that a file and what it imports ask for."""
+    """Where the files may lie, found or not, that a file and its imports ask for."""
     folders = [*include_paths(device), working_folder()]
     found: dict[Path, None] = {}
     wanted = [path]

@@ -224,7 +224,7 @@ def load_current(module: Any, session: Any, new_session: Any) -> tuple[Any, int,
     """A module as its sources are now: in `session`, or in a new one where that knows other sources by their names.
     Returns the compiled module, the session's last lookup before, and what was scanned."""
     scan, text = scan_of(module)
-    if is_behind(module.device, session, scan, module._stem, text):
+    if is_outdated(module.device, session, scan, module._stem, text):
         session = new_session()
     if state_of(session).users and not session.experimental and any(map(is_experimental_import, scan.words)):
         session = new_session()  # its modules go on without; the new one gets the option as it loads the module
@@ -242,8 +242,8 @@ def load_current(module: Any, session: Any, new_session: Any) -> tuple[Any, int,
     return module._load_in(session), since, scan
 
 
-def is_behind(device: Any, session: Any, scan: Scan, own: str, text: str) -> bool:
-    """Whether a session knows one of the sources as it was before, so that what it compiles would be made of that."""
+def is_outdated(device: Any, session: Any, scan: Scan, own: str, text: str) -> bool:
+    """Whether a session knows one of the sources as it was before, so that it would compile the old text."""
     known, failed = session.read_files, state_of(session).failed_paths
     for path, data in scan.found.items():
         if path in known and Path(path) not in failed and libslang._content_hash(data) != known[path]:

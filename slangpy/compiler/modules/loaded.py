@@ -47,7 +47,6 @@ class LoadedModule:
         self.import_names = [m.name for m in [main, *linked]]
         self.library_names = library_parts(self.modules)
         self._layout: Any = None
-        self._lookup: dict[str, Any] = {}
         state = state_of(self.session)
         state.users.add(self)
         state.uses += 1
@@ -75,7 +74,7 @@ class LoadedModule:
 
 
 def checked_options(options: Any) -> dict[str, Any]:
-    """The options of a module, with what it does not give."""
+    """The options of a module, with defaults for those it does not give."""
     given = dict(options or {})
     unknown = sorted(set(given) - set(_OPTIONS))
     if unknown:

@@ -85,7 +85,7 @@ def reload_changed(device: Any) -> bool:
         for session in device._state.sessions.items():
             if _is_outdated(session):
                 sessions.append(session)
-            else:  # its files may be again what it had read
+            else:  # its files may have their earlier contents again
                 device._state.reload_errors.pop(session, None)
         modules = modules_of(device)
         outdated = any(module._is_outdated() for module in modules)

@@ -13,7 +13,7 @@ _BINARY = ".slang-module"
 
 
 def sources_of(module: Any) -> str | None:
-    """The sources of a module, of what it imports and is linked with; None where one is not at hand."""
+    """The sources of a module, its imports and the modules linked to it; None where one is not at hand."""
     texts = texts_of(module._compiled)
     known = [text for text in texts if text is not None]
     return "\n".join(known) if len(known) == len(texts) else None

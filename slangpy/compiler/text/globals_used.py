@@ -90,7 +90,7 @@ def _bindings(code: bytes) -> set[tuple[int, int]]:
     words = struct.unpack(f"<{len(code) // 4}I", code[: len(code) // 4 * 4])
     sets: dict[int, int] = {}
     bindings: dict[int, int] = {}
-    at = 5  # behind the header
+    at = 5  # after the header
     while at < len(words):
         count, operation = words[at] >> 16, words[at] & 0xFFFF
         if operation == 71 and count == 4 and words[at + 2] in (33, 34):  # OpDecorate ... Binding, DescriptorSet

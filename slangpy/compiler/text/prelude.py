@@ -50,7 +50,7 @@ def _additions() -> bytes:
 
 
 def _with_additions(code: bytes) -> bytes:
-    """What adds to memory goes behind Slang's prelude, so that this begins alike for all kernels."""
+    """What adds to memory goes after Slang's prelude, so that this begins alike for all kernels."""
     if b"_spy_atomic_add_" not in code:
         return code
     at = code.rfind(END_OF_PRELUDE) + len(END_OF_PRELUDE)
@@ -91,7 +91,7 @@ def prelude_key(target: str) -> str:
 
 _LEAST = b"-9223372036854775808LL"
 _LEAST_WRITTEN = b"(-9223372036854775807LL - 1LL)"
-"""C++ takes the number behind the minus for itself, and for one of 128 bits."""
+"""C++ takes the number after the minus for itself, and for one of 128 bits."""
 
 
 def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:

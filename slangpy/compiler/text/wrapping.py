@@ -23,7 +23,7 @@ _OPERATION = re.compile(
     NOT_CODE
     + rb"|^[^\s#/][^\n]*"  # heads of functions
     + rb"|^[ \t]+(?!return\b)[\w:<>, ]+\*[* ]*\w+(?= *[=;\[])"  # declares a pointer
-    + rb"|\*\((?:\w|\.|->)+ \+ "  # an element behind a pointer: NVRTC forgets how structs are aligned that operators point to
+    + rb"|\*\((?:\w|\.|->)+ \+ "  # an element that a pointer leads to: NVRTC forgets how structs are aligned that operators point to
     + rb"|" + _ROOT + rb" (?P<binary>[-+|^]|<<|>>|" + _NO_TYPE + rb"(?<!_t )[*&]) (?=[\w(*&~!-])"
     + rb"|(?P<unary>[-~]) ?(?=[A-Za-z_(*&~-])",
     re.MULTILINE | re.DOTALL,
@@ -89,7 +89,7 @@ _BRACKETS = re.compile(rb"[()\[\]{}]")
 
 
 def _closing(code: bytes, at: int) -> int:
-    """Behind the bracket that closes the one at `at`."""
+    """The place after the bracket that closes the one at `at`."""
     depth = 0
     for bracket in _BRACKETS.finditer(code, at):
         depth += 1 if bracket[0] in (b"(", b"[", b"{") else -1

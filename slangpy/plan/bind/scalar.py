@@ -239,7 +239,7 @@ def _item_candidates(value: Value, pattern: Any, context: Context) -> list[Slang
 
 
 def _array_rank(pattern: Any) -> tuple[int, Any]:
-    """Dimensions of an array type, and what it holds."""
+    """Dimensions of an array type, and its element type."""
     rank = 0
     while pattern is not None and pattern_kind(pattern) == "array":
         rank, pattern = rank + 1, pattern.element_type

@@ -36,7 +36,7 @@ class Survey:
     custom: frozenset[str]
     """Functions with a custom derivative of any kind."""
     calls: dict[str, list[tuple[tuple[str, ...], list[str]]]]
-    """The types of the parameters, and what it calls, of each function of a name that has a body."""
+    """The parameter types and the callees of each function of a name that has a body."""
 
 
 def check_forward(module: Any, name: str, types: tuple[str, ...]) -> None:

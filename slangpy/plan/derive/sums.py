@@ -20,7 +20,7 @@ HALF, EXACT, PRIVATE = 1, 2, 3
 _EXACT_BYTES = {"half": 48, "BFloat16": 48, "float": 48, "double": 280}
 """Bytes of an exact sum: 32-bit words for the whole range of the format, two for infinities."""
 _COPIES = 16
-"""That one thread adds up: private_copies_per_thread in src/native/call/stages/dispatch/privatised.h."""
+"""That one thread adds up: privatized_copies_per_thread in src/native/call/stages/dispatch/privatized.h."""
 _NARROW = ("half", "BFloat16")
 _FLOAT_BYTES = {"half": 4, "BFloat16": 4}
 
@@ -133,7 +133,7 @@ def sums_source(sums: Sums, cpu: bool, imports: list[str], in_memory: bool = Fal
 
 def private_source(scalar: str, imports: list[str]) -> str:
     """The kernel that adds the copies of a gradient to it: each thread some copies of one scalar. AdditionArguments in
-    src/native/call/stages/dispatch/privatised.cpp."""
+    src/native/call/stages/dispatch/privatized.cpp."""
     name, size = ("f64", 8) if scalar == "double" else ("f32", 4)
     return "\n".join([
         *(import_statement(name) for name in imports),

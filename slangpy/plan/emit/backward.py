@@ -19,20 +19,20 @@ def emit_backward(kernel: Kernel) -> list[str]:
     resolved = kernel.facts.plan.resolved
     signature: list[str] = []
     before: list[str] = []
-    passed: list[str] = []
+    arguments: list[str] = []
     for parameter in resolved.parameters:
         if parameter.io != "return":
-            passed += _backward_parameter(kernel, parameter, signature, before)
+            arguments += _backward_parameter(kernel, parameter, signature, before)
     call = call_expression(kernel, [f"_p_{p.name}" for p in resolved.parameters if p.io != "return"])
     result = next((p for p in resolved.parameters if p.io == "return"), None)
     kind = "void"
     statement = f"{call};"
     if result is not None and result.type.differentiable:
         kind, statement = slang_name(resolved.return_type_name), f"return {call};"
-        passed.append(seed_of(kernel, result))
+        arguments.append(seed_of(kernel, result))
     elif resolved.return_type_name != "void":
         statement = f"let _unused = {call};"
-    kernel.body.append(f"bwd_diff(_spy_function)({', '.join(passed)});")
+    kernel.body.append(f"bwd_diff(_spy_function)({', '.join(arguments)});")
     for parameter in resolved.parameters:
         if parameter.io in ("in", "inout") and wants_gradient(kernel, parameter):
             accumulate(kernel, parameter)

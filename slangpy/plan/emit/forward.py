@@ -1,4 +1,4 @@
-"""The call itself: variables for its parameters, the call, and the stores of what it wrote."""
+"""The call itself: variables for its parameters, the call, and the stores of its outputs."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ def emit_forward_mode(kernel: Kernel) -> list[str]:
     parameters = [p for p in resolved.parameters if p.io != "return"]
     signature: list[str] = []
     before: list[str] = []
-    passed = [_dual_parameter(kernel, p, signature, before) for p in parameters]
+    arguments = [_dual_parameter(kernel, p, signature, before) for p in parameters]
     call = call_expression(kernel, [f"_p_{p.name}" for p in parameters])
-    dual = f"fwd_diff(_spy_function)({', '.join(passed)});"
+    dual = f"fwd_diff(_spy_function)({', '.join(arguments)});"
     returns = resolved.return_type_name != "void"
     has_tangent = returns and bool(resolved.return_type.differentiable)
     kernel.body.append(f"let {'_dual' if has_tangent else '_r'} = {dual}" if returns else dual)

@@ -21,14 +21,14 @@ from .forward import argument_value, call_expression, named_type
 
 @dataclass
 class _Lists:
-    """What the two wrappers take, and what is passed: to the forward derivative, and to bwd_diff."""
+    """What the two wrappers take, and the arguments of the calls: `duals` of the forward derivative, the others of bwd_diff."""
 
     inner: list[str] = field(default_factory=list)
     outer: list[str] = field(default_factory=list)
     tangents: list[str] = field(default_factory=list)
     duals: list[str] = field(default_factory=list)
-    passed: list[str] = field(default_factory=list)
-    passed_tangents: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+    tangent_arguments: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
 
     def constant(self, kind: str, name: str, value: str, is_differentiable: bool = True) -> None:
@@ -37,7 +37,7 @@ class _Lists:
         self.inner.append(declared)
         self.outer.append(declared)
         self.duals.append(name)
-        self.passed.append(value)
+        self.arguments.append(value)
 
 
 def emit_second_order(kernel: Kernel) -> list[str]:
@@ -53,8 +53,8 @@ def emit_second_order(kernel: Kernel) -> list[str]:
             _constant_parameter(kernel, parameter, lists, bool(constant))
     sum_, number = _weighted(kernel, result, lists)
     call = call_expression(kernel, [f"_p_{p.name}" for p in parameters])
-    arguments = ", ".join([*lists.passed, *lists.passed_tangents, f"{number}(1)"])
-    kernel.body.append(f"bwd_diff(_spy_tangent)({arguments});")
+    every = ", ".join([*lists.arguments, *lists.tangent_arguments, f"{number}(1)"])
+    kernel.body.append(f"bwd_diff(_spy_tangent)({every});")
     for parameter in parameters:
         if wants_gradient(kernel, parameter):
             _collect(kernel, parameter)
@@ -102,14 +102,14 @@ def _active_part(kernel: Kernel, parameter: Parameter, part: Part, tangent: str,
     lists.inner.append(f"{kind} {name}")
     lists.tangents.append(f"no_diff {kind} {name}_tangent")
     lists.duals.append(f"DifferentialPair<{kind}>({name}, {name}_tangent)")
-    lists.passed_tangents.append(tangent + part.path)
+    lists.tangent_arguments.append(tangent + part.path)
     if wants_gradient(kernel, parameter):
         lists.outer.append(f"{kind} {name}")
         kernel.body.append(f"DifferentialPair<{kind}> {pair} = diffPair({primal});")
-        lists.passed.append(pair)
+        lists.arguments.append(pair)
     else:
         lists.outer.append(f"no_diff {kind} {name}")
-        lists.passed.append(primal)
+        lists.arguments.append(primal)
 
 
 def _weighted(kernel: Kernel, result: Parameter, lists: _Lists) -> tuple[str, str]:

@@ -120,7 +120,7 @@ def _check_mapped(arguments: tuple[Argument, ...], options: Options) -> None:
 
 
 def _check_names(target: Target, arguments: tuple[Argument, ...]) -> None:
-    """Keywords of calls that are spelt wrong (`_reslt`, `result`): what stands behind them says nothing."""
+    """Keywords of calls that are spelt wrong (`_reslt`, `result`): what follows them says nothing."""
     named = [a.name for a in arguments if a.name is not None and a.name not in KEYWORDS]
     if not named:
         return

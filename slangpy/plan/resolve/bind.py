@@ -124,7 +124,7 @@ def _bind_one(value: Value, type_: SlangType, io: str, entry: Any, context: Cont
     if entry is not None and io == "in" and context.convert == "none":
         context.convert = "any"  # who maps an argument states what it is read as; Slang converts that at the call
     if type_.kind == "interface":
-        type_ = _behind_interface(value, type_, context, wanted, name)
+        type_ = _for_interface(value, type_, context, wanted, name)
     writes = io != "in"
     context.writable = writes and is_writable(value)
     context.reads = io != "out"
@@ -148,8 +148,8 @@ def _bind_one(value: Value, type_: SlangType, io: str, entry: Any, context: Cont
     return binding
 
 
-def _behind_interface(value: Value, type_: SlangType, context: Context, wanted: str, name: str) -> SlangType:
-    """The concrete type that a value has behind an interface parameter."""
+def _for_interface(value: Value, type_: SlangType, context: Context, wanted: str, name: str) -> SlangType:
+    """The concrete type that a value has for an interface parameter."""
     found = candidates(value, type_.type_reflection, context)
     if wanted:
         stated = context.find(wanted)

@@ -110,7 +110,7 @@ class Kernel:
     """What is the same for all invocations that differ in the last call index alone."""
     body: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
-    """Behind the loop over invocations."""
+    """Lines after the loop over invocations."""
     shared: list[str] = field(default_factory=list)
     """Memory of a group, declared beside the call structure."""
     fetch: list[str] = field(default_factory=list)

@@ -75,7 +75,7 @@ def _gradient_members(kernel: Kernel, placed: Placed) -> tuple[tuple[str, str], 
 
 
 def _fill_gradients(kernel: Kernel, placed: Placed, access: str, var: str, lines: list[str]) -> None:
-    """The gradients of the types behind the interface names, absent ones included."""
+    """The gradients of the types that the interface names stand for, absent ones included."""
     rank = placed.binding.rank
     grad = kernel.facts.grads.get(placed.ident, NONE)
     for field, name in _gradient_members(kernel, placed):

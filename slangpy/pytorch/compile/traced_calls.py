@@ -157,7 +157,7 @@ def _leaves(view: Any, arguments: Any, count: int) -> list[_Leaf] | None:
 
 
 def _sizes(value: Any) -> tuple[int, ...]:
-    """Sizes of a value without tensors, with the components of vectors and matrices behind them."""
+    """Sizes of a value without tensors, followed by the components of vectors and matrices."""
     details = value.details
     rows, cols = details.get("rows", 0), details.get("cols", 0)
     if not cols:

@@ -18,7 +18,7 @@ _SCOPES = ("namespace", "unsupported")  # the parts of a module that `__include`
 
 
 class Declarations:
-    """Of a module and of what it imports. `sources`: the texts of the files, by path."""
+    """Of a module and its imports. `sources`: the texts of the files, by path."""
 
     def __init__(self, session: Any, module: Any, sources: Mapping[str, str]) -> None:
         self._session = session

@@ -31,7 +31,7 @@ _DRIVER = """
 #define SPY_EXPORT extern "C" __attribute__((visibility("default")))
 """
 
-_PLAIN = """
+_LAUNCH = """{thread_type}
 SPY_EXPORT void {export}(const SpyRange* range, void* arguments, void*)
 {{
     const SpyLaunch& launch = *static_cast<const SpyLaunch*>(arguments);
@@ -44,40 +44,32 @@ SPY_EXPORT void {export}(const SpyRange* range, void* arguments, void*)
         block.blockIdx = {{x, y, z}};
         block.blockDim = {{launch.block[0], launch.block[1], launch.block[2]}};
         block.gridDim = {{launch.grid[0], launch.grid[1], launch.grid[2]}};
-        for (uint32_t k = 0; k < launch.block[2]; k++)
+{threads}
+    }}
+}}
+"""
+"""A driver: runs a range of blocks."""
+
+_PLAIN = """        for (uint32_t k = 0; k < launch.block[2]; k++)
         for (uint32_t j = 0; j < launch.block[1]; j++)
         for (uint32_t i = 0; i < launch.block[0]; i++) {{
             block.threadIdx = {{i, j, k}};
-            block.{run}(bytes);
-        }}
-    }}
-}}
-"""
+            block.{export}_(bytes);
+        }}"""
+"""The threads of a block, one after the other."""
 
-_FIBERS = """
+_FIBER = """
 struct {export}_thread {{
     SpyBlock* block;
     const char* bytes;
-    static void run(void* self) {{ static_cast<{export}_thread*>(self)->block->{run}(static_cast<{export}_thread*>(self)->bytes); }}
-}};
-SPY_EXPORT void {export}(const SpyRange* range, void* arguments, void*)
-{{
-    const SpyLaunch& launch = *static_cast<const SpyLaunch*>(arguments);
-    for (uint32_t z = range->begin[2]; z < range->end[2]; z++)
-    for (uint32_t y = range->begin[1]; y < range->end[1]; y++)
-    for (uint32_t x = range->begin[0]; x < range->end[0]; x++) {{
-        SpyBlock block;
-        block.blockIdx = {{x, y, z}};
-        block.blockDim = {{launch.block[0], launch.block[1], launch.block[2]}};
-        block.gridDim = {{launch.grid[0], launch.grid[1], launch.grid[2]}};
-        {export}_thread thread{{&block, static_cast<const char*>(arguments) + {header}}};
+    static void run(void* self) {{ static_cast<{export}_thread*>(self)->block->{export}_(static_cast<{export}_thread*>(self)->bytes); }}
+}};"""
+_FIBERS = """        {export}_thread thread{{&block, bytes}};
         if (!spy_fibers.run(block.blockDim, &block.threadIdx, {export}_thread::run, &thread)) {{
             __atomic_store_n(launch.failed, 1u, __ATOMIC_RELAXED);
             return;
-        }}
-    }}
-}}
-"""
+        }}"""
+"""The threads of a block, each a fiber."""
 
 
 @cache
@@ -91,6 +83,12 @@ def _header(fibers: bool, wide: bool) -> str:
 def exported(kernel: EmittedKernel) -> str:
     """Name of a kernel's driver in the compiled library."""
     return f"spy_run_{kernel.symbol}"
+
+
+def _driver(export: str, fibers: bool) -> str:
+    threads = (_FIBERS if fibers else _PLAIN).format(export=export)
+    thread_type = _FIBER.format(export=export) if fibers else ""
+    return _LAUNCH.format(export=export, header=HEADER_BYTES, thread_type=thread_type, threads=threads)
 
 
 def _call(kernel: EmittedKernel, places: Places) -> list[str]:
@@ -132,6 +130,5 @@ def host_program(program: str, kernels: list[tuple[EmittedKernel, Places]], wide
         lines += _call(kernel, places)
     lines.append("};")
     for kernel, _ in kernels:
-        form = _FIBERS if waits[kernel.symbol] else _PLAIN
-        lines.append(form.format(export=exported(kernel), run=exported(kernel) + "_", header=HEADER_BYTES))
+        lines.append(_driver(exported(kernel), waits[kernel.symbol]))
     return "\n".join(lines) + "\n"

@@ -43,7 +43,7 @@ def _host_zeros() -> tuple[int, Any]:
 
 
 class Kernel(_native.RawKernel):
-    """A kernel, or its derivative. Calling it converts and checks the arguments; launching what it returns runs it.
+    """A kernel, or its derivative. Calling it converts and checks the arguments; launching the object it returns runs it.
 
     Native code takes calls with torch tensors, numbers, tuples and dicts; what it leaves comes to `_convert`.
     """
@@ -86,7 +86,7 @@ class Kernel(_native.RawKernel):
 
     @cached_property
     def bwd(self) -> Kernel:
-        """The backward derivative: takes the gradients of what the kernel writes, adds to those of what it reads."""
+        """The backward derivative: takes the gradients of the kernel's outputs, adds to those of its inputs."""
         return self._part("bwd")
 
     @cached_property

@@ -1,4 +1,4 @@
-"""loadModule, and what it remembers: live modules in the process, records of files on disk."""
+"""loadModule, and its caches: live modules in the process, records of files on disk."""
 
 from __future__ import annotations
 

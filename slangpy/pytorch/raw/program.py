@@ -1,4 +1,4 @@
-"""A file of kernels through the Slang compiler: its CUDA text, and what it holds as plain data.
+"""A file of kernels through the Slang compiler: its CUDA text, and its declarations as plain data.
 
 A `ModuleRecord` is all that later steps know of a file: it is stored on disk, so that the next process needs no compiler.
 """

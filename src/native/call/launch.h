@@ -1,5 +1,5 @@
 #pragma once
-// A planned call: its arguments written, launched, and what it returns.
+// A planned call: its arguments written, the launch, and its result.
 #include "call/plan/plan.h"
 #include "values/signature.h"
 

@@ -13,7 +13,7 @@ void build_call(nb::handle self, nb::args args, nb::kwargs kwargs);
 /// The arguments as the planner sees them.
 nb::object describe_call(nb::handle self, nb::args args, nb::kwargs kwargs);
 
-/// A call up to its launch: its plan, and what it returns where that is an argument.
+/// A call up to its launch: its plan, and the result where that is an argument.
 struct PlannedCall {
     std::shared_ptr<CallPlan> plan;
     nb::object given;

@@ -171,8 +171,8 @@ struct Written {
     KernelArguments arguments;
     std::vector<size_t> keep_ends; ///< prepared calls: where in arguments.keep each leaf's own begins, and the end
     std::vector<Sums> sums;
-    std::vector<AddedRange> added;  ///< gradients that invocations add to anywhere
-    std::vector<uint64_t> privates; ///< the table of their copies, where there are copies (dispatch/privatised.cpp)
+    std::vector<AddedRange> added;    ///< gradients that invocations add to anywhere
+    std::vector<uint64_t> privatized; ///< the table of their copies, where there are copies (dispatch/privatized.cpp)
     Pending pending;
 };
 Written write(const Call& call, const Measured& measured, const Selected& selected, Placed&& placed);

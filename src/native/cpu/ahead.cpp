@@ -33,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 /// How long a compiler waits for a text.
 constexpr auto patience = 10s;
 
-/// By what numbers it finds its files, none of which has a name that would stay behind.
+/// By what numbers it finds its files, none of which has a name that would be left over.
 constexpr int text_number = 60, rest_number = 61, object_number = 62, gate_number = 63;
 /// Above them, so that none takes another's place while the program starts.
 constexpr int first_own_number = 100;

@@ -19,7 +19,7 @@ struct Compiled {
 /// What the compiler that waits makes of `source`; nothing where none does that began so, or where it failed.
 std::optional<Compiled> compile_begun(std::string_view source, const std::vector<std::string>& flags);
 
-/// Whether an object file uses what it does not define.
+/// Whether an object file has undefined symbols.
 bool needs_libraries(std::string_view object);
 
 } // namespace spy::cpu

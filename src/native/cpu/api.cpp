@@ -53,7 +53,7 @@ std::vector<std::string> c_libraries(const Compiler& cxx)
     return {};
 }
 
-/// Stands behind the bytes of a library, which the loader does not mind, with what its functions' frames take.
+/// Appended to the bytes of a library, which the loader ignores: how much stack its functions take.
 constexpr std::string_view stack_mark = "\nspy stack ";
 
 /// A library with the sum of the frames that its compiler warned of, each on a line that ends in the name of the

@@ -187,7 +187,7 @@ struct Bc6hMode {
     uint8_t end_bits; ///< of the first end point
     uint8_t delta_bits[3];
     bool is_transformed; ///< the other end points are differences to the first
-    /// Behind the bits of the mode, lowest first: a channel, an end point from 0 to 3, then "high bit:low bit" of what
+    /// After the bits of the mode, lowest first: a channel, an end point from 0 to 3, then "high bit:low bit" of what
     /// is there; where the lower bit comes first, it is the highest bit that comes first in the block.
     std::string_view fields;
 };

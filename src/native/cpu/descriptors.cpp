@@ -65,7 +65,7 @@ void fill(const HostTexture& texture, const TextureView* view, SpyTexture& out)
            dimensions_of(desc.type) == 2 ? plain_kind(format) : 0};
 }
 
-/// What is behind the last whole element does not count.
+/// What follows the last whole element does not count.
 void fill(const Buffer& buffer, const std::string& path, bool is_writable, SpyTexture& out)
 {
     static const uint64_t no_offset = 0;

@@ -14,7 +14,7 @@ struct Descriptors {
 };
 
 void fill(const HostTexture& texture, const TextureView* view, SpyTexture& out);
-/// What is behind the last whole element does not count.
+/// What follows the last whole element does not count.
 void fill(const Buffer& buffer, const std::string& path, bool is_writable, SpyTexture& out);
 void fill(const SamplerDesc& desc, SpySampler& out);
 

@@ -95,7 +95,7 @@ private:
     std::atomic<int>* m_outside = nullptr; ///< in the library: see slangpy/slang/indices_cpp.h
     std::atomic<int>* m_divided = nullptr; ///< in the library: see slangpy/slang/divisions_cpp.h
     mutable std::atomic<bool> m_told{false}, m_told_division{false};
-    /// Texture and sampler of a slot, behind the scopes in the block.
+    /// Texture and sampler of a slot, after the scopes in the block.
     struct Resource {
         size_t slot;
         uint64_t offset;

@@ -185,7 +185,7 @@ void Fibers::use_stacks(size_t bytes)
 }
 
 /// When no lane of a wave can go on: those that wait at the earliest place of the text exchange what they show. So
-/// lanes in a branch or a loop come before those that wait behind it.
+/// lanes in a branch or a loop come before those that wait after it.
 bool Fibers::release_wave(uint32_t first)
 {
     const uint32_t end = std::min(first + lanes, count);

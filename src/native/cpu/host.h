@@ -1,5 +1,5 @@
 #pragma once
-// What kernels call back: the functions behind SpyHost.
+// What kernels call back: the functions of SpyHost.
 #include "../../slangpy/slang/host_cpp.h"
 
 namespace spy::cpu {

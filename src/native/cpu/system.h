@@ -21,7 +21,7 @@ struct WorkFolder {
     WorkFolder(const WorkFolder&) = delete;
     WorkFolder& operator=(const WorkFolder&) = delete;
 };
-/// What a compiled kernel is called in a WorkFolder, and what it is linked from.
+/// File names in a WorkFolder: of a compiled kernel, and of the object it is linked from.
 extern const char *const library_name, *const object_name;
 
 /// A file that only this user reads; throws, naming `what`.

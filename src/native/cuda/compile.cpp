@@ -18,7 +18,7 @@ namespace spy {
 
 namespace {
 
-/// With the name of a parameter behind it: a symbol of kernels that store to that surface with conversion.
+/// Followed by the name of a parameter: a symbol of kernels that store to that surface with conversion.
 constexpr const char* converts_symbol = "_spy_converts_";
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }

@@ -13,7 +13,7 @@ namespace {
 
 bool begins_word(char c) { return std::isalpha(uint8_t(c)) || c == '_'; }
 
-/// Behind the comment or literal that begins at `pos`; `pos` where none does.
+/// The byte after the comment or literal that begins at `pos`; `pos` where none does.
 size_t skip_opaque(std::string_view text, size_t pos)
 {
     if (text.substr(pos, 2) == "//")
@@ -31,7 +31,7 @@ size_t skip_opaque(std::string_view text, size_t pos)
     return std::min(end + 1, text.size());
 }
 
-/// Behind the line of the preprocessor that begins at `pos`: a "\" at its end and a comment carry it over.
+/// The byte after the preprocessor line that begins at `pos`; a "\" at its end, or a comment, continues it.
 size_t skip_directive(std::string_view text, size_t pos)
 {
     while (pos < text.size() && text[pos] != '\n')
@@ -55,9 +55,9 @@ std::vector<Piece> pieces_of(std::string_view text)
             begins_line |= text[pos] == '\n';
         } else if (text[pos] == '#' && begins_line) {
             end = skip_directive(text, pos);
-        } else if (const size_t behind = skip_opaque(text, pos); behind != pos) {
+        } else if (const size_t after = skip_opaque(text, pos); after != pos) {
             begins_line &= text[pos] == '/'; // a comment may stand before a directive
-            end = behind;
+            end = after;
         } else {
             begins_line = false;
             const auto in_word = [&](size_t i) {

@@ -82,20 +82,6 @@ std::vector<AdapterInfo> enumerate_cuda()
     return adapters;
 }
 
-std::array<NativeHandle, 3> cuda_current_context_handles()
-{
-    CUcontext context = nullptr;
-    CUdevice device = 0;
-    const CudaApi* api = CudaApi::find();
-    if (!api || api->cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context ||
-        api->cuCtxGetDevice(&device) != CUDA_SUCCESS)
-        fail_runtime(
-            "No current CUDA context found. Make one first, for instance with torch.zeros(1, device=\"cuda\")");
-    return {NativeHandle{NativeHandleType::CUdevice, uint64_t(device)},
-            NativeHandle{NativeHandleType::CUcontext, uint64_t(context)},
-            {}};
-}
-
 // --------------------------------------------------------------------------------------------------- open and close
 
 /// The number of the device that `desc` names.

@@ -126,7 +126,5 @@ private:
 /// The CUDA devices of this machine; none where the driver is missing.
 std::vector<AdapterInfo> enumerate_cuda();
 AdapterInfo cuda_adapter_info(const CudaApi& api, CUdevice device);
-/// Device and context of the calling thread; throws "No current CUDA context found.".
-std::array<NativeHandle, 3> cuda_current_context_handles();
 
 } // namespace spy

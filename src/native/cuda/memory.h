@@ -8,7 +8,7 @@ namespace spy {
 
 class CudaDevice;
 
-/// Memory in use, by what it is for.
+/// Memory in use, by purpose.
 struct CudaUsage {
     struct Sum {
         uint64_t bytes = 0, count = 0;

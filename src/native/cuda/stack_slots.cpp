@@ -17,7 +17,7 @@ size_t count(std::string_view text, std::string_view part)
     return found;
 }
 
-/// Replaces `from` between begin and the text's end, or the first `end` behind begin; false where it is not there.
+/// Replaces `from` between begin and the text's end, or the first `end` after begin; false where it is not there.
 bool replace(std::string& text, std::string_view begin, std::string_view end, std::string_view from,
              std::string_view to)
 {

@@ -196,7 +196,7 @@ struct VulkanProperties {
     uint8_t rest[4096];
 };
 
-/// VkPhysicalDeviceDescriptorIndexingFeatures behind VkPhysicalDeviceFeatures2.
+/// VkPhysicalDeviceDescriptorIndexingFeatures, chained to VkPhysicalDeviceFeatures2.
 struct IndexingFeatures {
     uint32_t type = 1000161001;
     void* next = nullptr;

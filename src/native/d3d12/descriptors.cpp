@@ -60,7 +60,7 @@ void D3D12Descriptors::open()
     open_heap(device, m_host_copies, D3D12_DESCRIPTOR_HEAP_TYPE_CBV_SRV_UAV, ring_size);
     open_heap(device, m_targets, D3D12_DESCRIPTOR_HEAP_TYPE_RTV, max_color_attachments);
     open_heap(device, m_depths, D3D12_DESCRIPTOR_HEAP_TYPE_DSV, 1);
-    D3D12_UNORDERED_ACCESS_VIEW_DESC none{}; // behind the address 0
+    D3D12_UNORDERED_ACCESS_VIEW_DESC none{}; // at the address 0
     none.Format = DXGI_FORMAT_R32_TYPELESS;
     none.ViewDimension = D3D12_UAV_DIMENSION_BUFFER;
     none.Buffer.NumElements = 4;

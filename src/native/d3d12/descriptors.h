@@ -1,5 +1,5 @@
 #pragma once
-// The descriptors that kernels see: the table of windows into all buffers, and behind it a ring for what each launch
+// The descriptors that kernels see: the table of windows into all buffers, followed by a ring for what each launch
 // binds; samplers have a ring of their own.
 #include "d3d12/context.h"
 

@@ -3,7 +3,7 @@
 //
 // HLSL has no pointers, so what stands for an address is a number: all buffers have views in one table, each over a
 // window of 2^28 bytes, and an address is the place of a window in the table times 2^28 plus the byte in it. A larger
-// buffer takes neighbouring windows, so that addresses count through. Each view reaches a little into the window behind
+// buffer takes neighbouring windows, so that addresses count through. Each view reaches a little into the next window
 // it, for elements that lie across.
 #include "d3d12/context.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Kernels of the Direct3D 12 backend: DXIL, what it binds, pipelines.
+// Kernels of the Direct3D 12 backend: DXIL, its bindings, pipelines.
 #include "d3d12/root_signature.h"
 
 namespace spy {

@@ -37,7 +37,7 @@ public:
     D3D12List& open_list() override;
     ID3D12GraphicsCommandList* begin_command();
     void flush(const SubmitDesc* signals = nullptr) override;
-    /// Flushes, and waits until the oldest list in flight is done: what it holds is free then.
+    /// Flushes, and waits until the oldest list in flight is done: its resources are free then.
     void wait_for_oldest();
 
     // Waiting

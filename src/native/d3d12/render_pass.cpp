@@ -23,7 +23,7 @@ D3D12_GPU_VIRTUAL_ADDRESS address_of(const BufferOffset& at)
     return buffer_of(at).block()->resource->GetGPUVirtualAddress() + at.offset;
 }
 
-UINT bytes_behind(const BufferOffset& at)
+UINT bytes_from(const BufferOffset& at)
 {
     return UINT(std::min<uint64_t>(at.buffer->desc().size - at.offset, UINT32_MAX));
 }
@@ -321,12 +321,12 @@ void D3D12RenderPass::set_state(ID3D12GraphicsCommandList* commands, const Rende
     commands->OMSetStencilRef(state.stencil_ref);
     for (uint32_t slot : pipeline.streams()) {
         const BufferOffset& at = state.vertex_buffers[slot];
-        const D3D12_VERTEX_BUFFER_VIEW view{address_of(at), bytes_behind(at),
+        const D3D12_VERTEX_BUFFER_VIEW view{address_of(at), bytes_from(at),
                                             pipeline.state().input.vertex_streams[slot].stride};
         commands->IASetVertexBuffers(slot, 1, &view);
     }
     if (state.index_buffer.buffer) {
-        const D3D12_INDEX_BUFFER_VIEW view{address_of(state.index_buffer), bytes_behind(state.index_buffer),
+        const D3D12_INDEX_BUFFER_VIEW view{address_of(state.index_buffer), bytes_from(state.index_buffer),
                                            state.index_format == IndexFormat::uint16 ? DXGI_FORMAT_R16_UINT
                                                                                      : DXGI_FORMAT_R32_UINT};
         commands->IASetIndexBuffer(&view);

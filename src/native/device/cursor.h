@@ -48,7 +48,7 @@ class BufferCursor : public Object {
 public:
     /// Host memory only, zeroed.
     BufferCursor(ref<TypeLayout> element_layout, uint64_t element_count);
-    /// `size` = all bytes behind `offset` when UINT64_MAX.
+    /// `size` = all bytes from `offset` on when UINT64_MAX.
     BufferCursor(ref<TypeLayout> element_layout, ref<Buffer> buffer, uint64_t size, uint64_t offset,
                  bool load_before_write);
 

@@ -82,7 +82,6 @@ public:
     virtual NativeHandle shared_handle() { return {}; } ///< exported memory; needs BufferUsage::shared
 
     /// The memory was handed out without a copy (DLPack, map): release() by close() must leave it to the destructor.
-    bool is_exported() const { return m_exported; }
     void mark_exported() { m_exported = true; }
 
     /// What the host filled it with last (content.h); `none` where that is bytes, or commands wrote to it since.
@@ -358,7 +357,7 @@ public:
     // --- the rest
     virtual std::vector<HeapReport> heap_reports() = 0;
     virtual std::array<NativeHandle, 3> native_handles() { return {}; }
-    /// What keeps the objects behind native_handles() alive, beyond close(). None where they outlive every device.
+    /// What keeps the objects of native_handles() alive, beyond close(). None where they outlive every device.
     virtual std::shared_ptr<void> native_owner() { return {}; }
     virtual void set_context_current() { }
     virtual int cuda_index() const { return -1; }     ///< the CUDA device that shares memory with this one; -1: none
@@ -371,7 +370,7 @@ public:
     /// What print() in kernels writes to: words in use, calls lost, words there are, 0, records. Null without
     /// enable_print.
     virtual Buffer* print_buffer() { return nullptr; }
-    /// The backend's device behind a validation device; itself otherwise.
+    /// The backend's device that a validation device wraps; itself otherwise.
     virtual Device* backend() { return this; }
 
     /// Who measures what runs (device/profile.h); null: nobody does. Asked of a backend's device.

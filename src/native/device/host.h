@@ -111,7 +111,7 @@ public:
     uint64_t memory_usage() const override { return m_size; }
     uint8_t* subresource(uint32_t layer, uint32_t mip) const;
     uint64_t subresource_size(uint32_t mip) const;
-    /// Where layers and mips begin, in bytes behind the first: by layer * mip_count + mip.
+    /// Where layers and mips begin, in bytes from the first: by layer * mip_count + mip.
     const std::vector<uint64_t>& offsets() const { return m_offsets; }
     void release() noexcept override { m_memory.reset(); }
 

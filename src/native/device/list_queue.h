@@ -31,7 +31,7 @@ public:
     virtual List& open_list() = 0;
     /// Submits the open list. With fences to wait for or to signal, an empty one, too.
     virtual void flush(const SubmitDesc* signals = nullptr) = 0;
-    /// An idle GPU starts at once; behind a busy one launches gather, which costs fewer submissions.
+    /// An idle GPU starts at once; on a busy one launches gather, which costs fewer submissions.
     void flush_if_due()
     {
         if (m_open && (m_open->command_count >= max_list_commands || m_timeline.completed() == m_timeline.submitted()))

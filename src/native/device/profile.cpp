@@ -113,7 +113,7 @@ Profiler::Result Profiler::stop(size_t first, bool read_ticks)
         if (read_ticks)
             records.assign(m_records.begin() + ptrdiff_t(first - m_origin), m_records.end());
         result.lost = m_lost;
-        if (--m_users == 0) { // pools hold the device: none stays behind
+        if (--m_users == 0) { // pools hold the device: none is left
             m_origin += m_records.size();
             if (records.empty())
                 std::swap(records, m_records); // freed without the lock

@@ -28,7 +28,7 @@ public:
         std::vector<Event> events; ///< what ran, in the order of submission
         uint64_t lost = 0;         ///< what there was no room to measure
     };
-    /// Where the two timestamps of an event go: to `index` and the one behind it. No pool: it is not measured.
+    /// Where the two timestamps of an event go: to `index` and the next. No pool: it is not measured.
     struct Place {
         ref<QueryPool> pool;
         uint32_t index = 0;
@@ -62,7 +62,7 @@ private:
     static void read(std::vector<Record>& records);
 
     Device& m_device;
-    std::mutex m_mutex;               ///< taken behind a backend's lock, and not held while one is taken
+    std::mutex m_mutex;               ///< taken after a backend's lock, and not held while one is taken
     size_t m_users = 0, m_origin = 0; ///< number of the first record
     uint64_t m_lost = 0;
     std::vector<Record> m_records;

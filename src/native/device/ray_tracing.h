@@ -36,7 +36,6 @@ class RayTracingPipeline : public DeviceObject {
 public:
     RayTracingPipeline(ref<Device> device, const RayTracingPipelineDesc& desc);
     const ProgramLayout& layout() const { return *m_layout; }
-    const ref<ProgramLayout>& shared_layout() const { return m_layout; }
     const RayTracingPipelineState& state() const { return m_state; }
     const std::string& label() const { return m_label; }
     int print_slot() const { return m_print_slot; } ///< as of Kernel

@@ -59,14 +59,6 @@ const FormatInfo& format_info(Format format)
     return format_table[size_t(format)];
 }
 
-Format format_from_name(std::string_view name)
-{
-    for (const FormatInfo& info : format_table)
-        if (info.name == name)
-            return info.format;
-    return Format::undefined;
-}
-
 ScalarType host_scalar(Format format)
 {
     const FormatInfo& info = format_info(format);

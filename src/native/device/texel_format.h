@@ -147,8 +147,6 @@ struct FormatInfo {
 
 /// Throws for numbers outside the enum.
 const FormatInfo& format_info(Format format);
-/// "rgba32_float"; undefined when there is none of that name.
-Format format_from_name(std::string_view name);
 /// Scalar of one channel as the host stores it (unorm8 -> uint8); none for packed and compressed formats.
 ScalarType host_scalar(Format format);
 inline std::string_view format_name(Format format) { return format_info(format).name; }

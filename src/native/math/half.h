@@ -41,8 +41,6 @@ constexpr Float16 float16_from_double(double value)
     return {uint16_t(sign | (base + rounded))};
 }
 
-constexpr Float16 float16_from_float(float value) { return float16_from_double(double(value)); }
-
 /// Exact.
 constexpr float float16_to_float(Float16 half)
 {

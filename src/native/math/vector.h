@@ -20,13 +20,9 @@ struct Vector {
     friend constexpr bool operator==(const Vector& a, const Vector& b) = default;
 };
 
-using bool2 = Vector<bool, 2>;
 using bool3 = Vector<bool, 3>;
 using bool4 = Vector<bool, 4>;
-using int2 = Vector<int32_t, 2>;
-using int3 = Vector<int32_t, 3>;
 using int4 = Vector<int32_t, 4>;
-using uint2 = Vector<uint32_t, 2>;
 using uint3 = Vector<uint32_t, 3>;
 using uint4 = Vector<uint32_t, 4>;
 using float2 = Vector<float, 2>;

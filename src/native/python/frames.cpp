@@ -6,7 +6,7 @@
 namespace spy {
 namespace {
 
-/// Folder of the package, with a separator behind; empty: all frames are kept.
+/// Folder of the package, with a separator at the end; empty: all frames are kept.
 std::string& own_folder()
 {
     static auto* folder = new std::string();

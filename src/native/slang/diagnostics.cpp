@@ -148,7 +148,7 @@ std::string with_few_candidates(const std::string& text)
 
 namespace {
 
-/// Whether the token at a byte is the second word behind the end of a struct, which is on the same line: Slang takes
+/// Whether the token at a byte is the second word after the end of a struct, which is on the same line: Slang takes
 /// the first for a variable of the struct's type.
 bool follows_struct(std::string_view source, size_t at)
 {

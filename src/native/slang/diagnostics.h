@@ -16,7 +16,7 @@ struct Place {
     size_t offset_in(std::string_view source) const;
 };
 
-/// `path:line:column` behind the next "--> " of a message.
+/// `path:line:column` after the next "--> " of a message.
 std::optional<Place> place_after(std::string_view message, size_t at);
 std::optional<std::string> source_of(const std::string& path, const SourceFiles& files);
 

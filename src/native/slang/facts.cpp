@@ -208,7 +208,7 @@ std::vector<std::string> Facts::comments_above(size_t line, size_t column) const
         if ((node.kind != Kind::function && node.kind != Kind::type) || m_tree->tokens()[node.main].begin != at)
             continue;
         const size_t begin = node.first == 0 ? 0 : m_tree->tokens()[node.first - 1].end;
-        size_t breaks = 0; // behind the last comment
+        size_t breaks = 0; // after the last comment
         for (const Trivia& trivia : m_tree->trivia()) {
             const std::string_view text = std::string_view(m_text).substr(trivia.begin, trivia.end - trivia.begin);
             if (trivia.begin < begin || trivia.end > at)
@@ -380,7 +380,7 @@ private:
         return name == "diff" ? unsigned(uses_gradient) : name == "primal" ? use(node, {}) : unsigned(unknown_use);
     }
 
-    /// The uses of a field in methods of a name: by itself, or behind `this.`. `others`: of `this` as a whole.
+    /// The uses of a field in methods of a name: by itself, or after `this.`. `others`: of `this` as a whole.
     unsigned in_methods(const std::string& method, std::string_view field, const Fields& fields, bool& is_plain)
     {
         unsigned found = 0;

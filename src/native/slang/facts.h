@@ -16,7 +16,7 @@ namespace spy::syntax {
 struct FunctionFacts {
     struct Parameter {
         std::string name;
-        std::string type;      ///< with blanks only between words, and the dimensions that stand behind the name
+        std::string type;      ///< with blanks only between words, and the dimensions that stand after the name
         std::string direction; ///< "in", "out", "inout" or "ref"
         bool is_no_diff;
     };
@@ -51,7 +51,7 @@ using Fields = std::vector<std::string>; ///< names that lead from a struct to a
 /// "unknown".
 enum ViewUse : unsigned { reads_view = 1, stores_view = 2, uses_gradient = 4, unknown_use = 8 };
 
-/// Of the sources of a module, one behind the other.
+/// Of the sources of a module, one after the other.
 class Facts {
 public:
     /// `macros`: names that are defined from outside.
@@ -79,7 +79,7 @@ public:
     unsigned view_uses(const std::string& function, size_t index, const Fields& fields) const;
     /// Names and types of what is `extern static const`.
     std::vector<std::pair<std::string, std::string>> extern_constants() const;
-    /// The comments in front of the function or type whose name stands in a line and column (from 1), or behind its
+    /// The comments in front of the function or type whose name stands in a line and column (from 1), or after its
     /// attributes: those without an empty line between them and it, as written.
     std::vector<std::string> comments_above(size_t line, size_t column) const;
     /// The faulty pairs of elements in functions of a name.

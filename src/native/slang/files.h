@@ -35,9 +35,9 @@ public:
     /// A source as the compiler gets to see it. name: of a module made of text, else empty; path: its file, or what
     /// stands for it.
     std::string prepared(const std::string& source, const std::string& name, const std::string& path);
-    /// Modules of ours that such a source may import, itself or by what it imports: `slangpy.rays`.
+    /// Modules of ours that such a source may import, directly or through others: `slangpy.rays`.
     std::set<std::string> library_imports(const std::string& source, const std::string& name, const std::string& path);
-    /// Whether a text, or else a file, or what it imports, imports what Slang has as an experiment.
+    /// Whether a text, or else a file, imports an experimental module of Slang, directly or through others.
     bool reaches_experimental(const std::optional<std::string>& text, const std::string& path);
     virtual ~SourceFiles();
 

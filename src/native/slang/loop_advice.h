@@ -6,7 +6,7 @@
 
 namespace spy {
 
-/// Behind each "loop in differentiable function needs attributes" of a message, what the loop carries from trip to trip
+/// After each "loop in differentiable function needs attributes" of a message, what the loop carries from trip to trip
 /// and what to write; empty where there is none.
 std::string loop_advice(const std::string& message, const SourceFiles& files);
 

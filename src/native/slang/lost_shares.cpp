@@ -31,7 +31,7 @@ struct Step {
     size_t at; ///< the token where it happens: stores end their statement
     NodeId node;
     std::vector<NodeId> indices;
-    std::string text, element; ///< element: the text behind the name; empty: all of it
+    std::string text, element; ///< element: the text after the name; empty: all of it
     bool varies;               ///< whether an index is known at run time only
     Act act;
     std::vector<Block> blocks; ///< around it
@@ -106,7 +106,7 @@ private:
             else if (use->variable == root)
                 steps.push_back(declaration_of(*use));
         for (size_t i = 0; i < steps.size(); ++i)
-            if (steps[i].act == Act::updated && !is_used_behind(steps, i))
+            if (steps[i].act == Act::updated && !is_used_after(steps, i))
                 steps[i].act = Act::stored;
         steps.erase(std::remove_if(steps.begin(), steps.end(),
                                    [&](const Step& step) {
@@ -161,7 +161,7 @@ private:
         switch (use.access) {
         case Access::written:
         case Access::updated: return is_all && !use.path.is_part() ? Act::whole : act_of_part(use.access);
-        case Access::passed: return is_all ? Act::read : reads_argument(use) ? Act::updated : Act::stored;
+        case Access::by_reference: return is_all ? Act::read : reads_argument(use) ? Act::updated : Act::stored;
         default: return Act::read;
         }
     }
@@ -192,8 +192,8 @@ private:
         return m_tree[is_simple ? statement : n].last;
     }
 
-    /// Whether the variable, or the same element of it, is used again behind the statement.
-    bool is_used_behind(const std::vector<Step>& steps, size_t i) const
+    /// Whether the variable, or the same element of it, is used again after the statement.
+    bool is_used_after(const std::vector<Step>& steps, size_t i) const
     {
         return std::any_of(steps.begin() + long(i) + 1, steps.end(), [&](const Step& step) {
             return m_tree[step.node].first >= steps[i].at &&
@@ -241,7 +241,7 @@ private:
         for (const Step& step : steps) {
             if ((step.act == Act::read || step.act == Act::updated) && !stored.count(step.element))
                 for (const Step* read : reads)
-                    if (may_meet(*read, step) && follows(*read, step))
+                    if (may_alias(*read, step) && follows(*read, step))
                         return std::pair(read->text, step.text);
             if (step.act == Act::whole) {
                 reads.clear();
@@ -257,7 +257,7 @@ private:
         return std::nullopt;
     }
 
-    bool may_meet(const Step& read, const Step& step) const
+    bool may_alias(const Step& read, const Step& step) const
     {
         if (!read.varies && !step.varies)
             return false;

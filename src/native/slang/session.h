@@ -102,7 +102,7 @@ struct SessionState {
     std::unordered_map<CacheKey, Reflection*, CacheHash> wrappers;
 
     /// Names of modules that `session` knows, dropped ones and those of interrupted loads among them, and what stands
-    /// behind each. Written on the compiler's thread.
+    /// after each. Written on the compiler's thread.
     std::map<std::string, std::string> taken;
     std::mutex taken_mutex;
     /// What the process that generates code knows of this.

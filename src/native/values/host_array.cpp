@@ -1,4 +1,4 @@
-// Arrays in host memory behind the buffer protocol.
+// Arrays in host memory, reached through the buffer protocol.
 #include "values/nb.h"
 
 #include "core/class_name.h"

@@ -115,7 +115,7 @@ void refuse_special(nb::handle tensor)
          "pass the tensor that it wraps");
 }
 
-/// Bytes from the first element to behind the last one; 0 without elements.
+/// Bytes from the first element to the end of the last one; 0 without elements.
 uint64_t reach_of(uint64_t item, const Shape& shape, const Shape& strides)
 {
     uint64_t last = 0;

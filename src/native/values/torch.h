@@ -26,7 +26,7 @@ void read_torch_memory(PyObject* tensor, TorchTensor& out);
 /// What a tensor was found to need of its storage.
 struct TorchPlace {
     uint64_t address = 0; ///< of the first element
-    uint64_t needed = 0;  ///< bytes from the storage's start to behind the last element; 0 without elements
+    uint64_t needed = 0;  ///< bytes from the storage's start to the end of the last element; 0 without elements
 };
 /// Of a tensor that was read, for what uses its address later.
 TorchPlace torch_place(PyObject* tensor, ScalarType scalar, const Shape& shape, const Shape& strides);

@@ -24,7 +24,7 @@ public:
         }
     }
 
-    /// torch's own object (a c10::TensorImpl) behind a tensor; null where it is not to be found.
+    /// torch's own object (a c10::TensorImpl) of a tensor; null where it is not to be found.
     const void* inner(PyObject* tensor) const
     {
         if (!m_place || !PyObject_TypeCheck(tensor, m_tensor))

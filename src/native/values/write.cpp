@@ -50,7 +50,7 @@ std::string wrong_length(const char* text, const TypeLayout& layout, int64_t exp
     return cat(text, " Expected ", expected, " for ", type_text(layout), ", got ", got, ".");
 }
 
-/// Arrays behind the buffer protocol: the shape must be the grid's, the bits the target's.
+/// Arrays with the buffer protocol: the shape must be the grid's, the bits the target's.
 void write_array(const TypeLayout& layout, const ScalarGrid& grid, uint8_t* dst, const HostArray& array,
                  const ValuePath& path)
 {

@@ -110,7 +110,7 @@ bool pointer_from_python(PyObject* value, uint64_t& address, ref<Object>& owner,
 bool write_tensor_view(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path);
 void keep_at(const Place& place, ref<Object> owner);
 
-/// Holds a Python object for native code that must keep what it points into.
+/// Holds a Python object for native code that points into its memory.
 class PythonOwner : public Object {
 public:
     explicit PythonOwner(nb::handle object) : m_object(object.inc_ref().ptr()) { }
@@ -120,7 +120,7 @@ private:
     PyObject* m_object;
 };
 
-/// A host array behind the buffer protocol (or what numpy.asarray makes of it); native byte order.
+/// A host array with the buffer protocol (or what numpy.asarray makes of it); native byte order.
 class HostArray {
 public:
     HostArray() = default;

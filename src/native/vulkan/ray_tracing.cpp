@@ -57,7 +57,7 @@ public:
           m_pipeline(pipeline)
     {
     }
-    /// A record of its own, with the bytes behind the handle.
+    /// A record of its own: the handle, then the bytes.
     VkStridedDeviceAddressRegionKHR add_generation(const std::string& name, std::span<const uint8_t> parameters)
     {
         const uint64_t size = round_up(m_limits.shaderGroupHandleSize + parameters.size(),
@@ -71,7 +71,7 @@ public:
         put(at, name, parameters);
         return {at, size, size};
     }
-    /// `spare`: records behind the last one, which hold no shader: for indices that a shader takes too far.
+    /// `spare`: records after the last one that hold no shader, for indices that are out of range.
     VkStridedDeviceAddressRegionKHR add(const std::vector<std::string>& names, bool hit_groups, uint64_t spare)
     {
         const uint64_t stride = round_up(uint64_t(m_limits.shaderGroupHandleSize),

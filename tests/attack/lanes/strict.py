@@ -10,7 +10,7 @@ from slangpy.compiler.text.lanes import with_lanes
 from slangpy.compiler.text.short import short_text
 
 PROGRAM = re.compile(rb"[^(]* (?:s_\w+?_)?p_(\d+)_\d+_lanes_\d+\(")
-"""How the function of a program for lanes begins, behind `static`: that of its value, gradient or tangent."""
+"""How the function of a program for lanes begins, after `static`: that of its value, gradient or tangent."""
 
 
 def strict_compiler(taken: Callable[[str, bytes], None]) -> Callable[..., bytes]:

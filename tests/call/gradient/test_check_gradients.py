@@ -260,7 +260,7 @@ def test_lost_derivatives(wrong):
 
 def test_loop_beyond_max_iters(wrong):
     passes(wrong.grow, f32(3) * 0.5, 4)
-    # What a GPU finds behind its array of states is its own affair: with one input or another the result is wrong.
+    # What a GPU finds past its array of states is its own affair: with one input or another the result is wrong.
     report = fails(wrong.grow, np.array([0.1, 0.3, 0.5, 0.9, 1.1, 1.3, -0.7, -1.2], np.float32), 7)
     assert all("bwds" in row.wrong for row in report.wrong)
     if wrong.device.info.type is spy.DeviceType.cpu:

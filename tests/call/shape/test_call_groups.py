@@ -47,7 +47,7 @@ import slangpy;
 groupshared float _row[SIZE];
 groupshared uint _count;
 int local(int dim) { return CallShapeInfo::get_call_group_thread_id().shape[dim]; }
-// the sum of the elements of a row of the tile up to this one; doubled steps, each behind a barrier
+// the sum of the elements of a row of the tile up to this one; doubled steps, each after a barrier
 float scan_row(float x, float scale)
 {
     int c = local(1), at = local(0) * WIDTH + c;

@@ -84,15 +84,15 @@ def test_two_declarations_in_one_scope_are_doubtful() -> None:
         ("x.xy = 1;", [("x", "written", "x.xy")]),
         ("s.q[y].x += 1;", [("s", "updated", "s.q[y].x"), ("y", "read", "y")]),
         ("(s.q)[0].x = y;", [("s", "written", "(s.q)[0].x"), ("y", "read", "y")]),
-        ("fill(x, y);", [("x", "passed", "x"), ("y", "read", "y")]),
-        ("fill(s.q[1], y + x);", [("s", "passed", "s.q[1]"), ("y", "read", "y"), ("x", "read", "x")]),
-        ("fill(x, y, 1);", [("x", "read", "x"), ("y", "passed", "y")]),
+        ("fill(x, y);", [("x", "by_reference", "x"), ("y", "read", "y")]),
+        ("fill(s.q[1], y + x);", [("s", "by_reference", "s.q[1]"), ("y", "read", "y"), ("x", "read", "x")]),
+        ("fill(x, y, 1);", [("x", "read", "x"), ("y", "by_reference", "y")]),
         ("nowhere(x, y * 2);", [("x", "unknown", "x"), ("y", "read", "y")]),
         ("sin(x); float3(x, y, 0); min<float>(x, y);", [("x", "read", "x"), ("x", "read", "x"), ("y", "read", "y"),
                                                         ("x", "read", "x"), ("y", "read", "y")]),
         ("matrix<float, 1, 2>(x, y); float[1](x);", [("x", "read", "x"), ("y", "read", "y"), ("x", "read", "x")]),
-        ("sincos(x, y, z);", [("x", "read", "x"), ("y", "passed", "y"), ("z", "passed", "z")]),
-        ("s.bump(x); s.look(); s.q[0].odd();", [("s", "passed", "s"), ("x", "read", "x"), ("s", "read", "s"),
+        ("sincos(x, y, z);", [("x", "read", "x"), ("y", "by_reference", "y"), ("z", "by_reference", "z")]),
+        ("s.bump(x); s.look(); s.q[0].odd();", [("s", "by_reference", "s"), ("x", "read", "x"), ("s", "read", "s"),
                                                 ("s", "unknown", "s.q[0]")]),
         ("s.q.getCount(); sizeof(x); s.q.push(y);", [("s", "read", "s.q"), ("x", "read", "x"), ("s", "unknown", "s.q"),
                                                      ("y", "unknown", "y")]),
@@ -120,7 +120,7 @@ def test_fields_by_this_and_by_name_are_one_variable() -> None:
 def test_imports_say_what_calls_write() -> None:
     imported = ["void theirs(inout float x, float y) { }"]
     assert uses("theirs(a, a);", "", "float a") == [("a", "unknown", "a")] * 2
-    assert uses("theirs(a, a);", "", "float a", imported) == [("a", "passed", "a"), ("a", "read", "a")]
+    assert uses("theirs(a, a);", "", "float a", imported) == [("a", "by_reference", "a"), ("a", "read", "a")]
 
 
 def test_macros_may_do_anything_to_what_they_name() -> None:

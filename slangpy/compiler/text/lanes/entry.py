@@ -1,7 +1,7 @@
 """The loop over invocations of an entry point, for as many invocations at once as there are lanes.
 
 Its body is cut where it calls functions that are written for lanes: what stands between is done for one invocation after the
-other, and variables that are needed behind a call are kept for all of them.
+other, and variables that are needed after a call are kept for all of them.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _loop(loop: Stmt, place: tuple[int, int], types: Types) -> Loop:
 
 
 def _is_counter(name: str, body: tuple[Stmt, ...], declared: dict[str, Stmt]) -> bool:
-    """Whether a variable is counted up by one, behind all that looks at it."""
+    """Whether a variable is counted up by one, after all that looks at it."""
     steps = [s for s in statements(body) if s.place is not None and root(s.place).text == name]
     if len(steps) != 1 or steps[0] not in body or steps[0].place is None or steps[0].place.kind != "name":
         return False
@@ -187,7 +187,7 @@ class Entry:
     def text(self) -> str:
         loop = self.loop
         used = [segment.names() for segment in self.segments]
-        for k, segment in enumerate(self.segments[:-1]):  # copied back behind the call
+        for k, segment in enumerate(self.segments[:-1]):  # copied back after the call
             used[k + 1] |= {root(target).text for _, target in self._behind(segment)}
         declared = {s.name: k for k, segment in enumerate(self.segments) for s in segment.statements if s.kind == "declare"}
         kept = [n for n, k in declared.items() if any(n in names for names in used[k + 1 :])]

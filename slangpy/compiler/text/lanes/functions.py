@@ -99,7 +99,7 @@ class LaneFunction(Expressions):
     """Where a variable was declared: the mask that stood there."""
     text: str = ""
     place: int = 0
-    """In the order of functions: behind what it calls."""
+    """In the order of functions: after what it calls."""
     masks: int = 0
     around: list[_Around] = field(default_factory=list)
 

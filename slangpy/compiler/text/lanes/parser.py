@@ -268,7 +268,7 @@ class Parser:
 
 
 def _ends(body: tuple[Stmt, ...]) -> bool:
-    """Whether nothing goes on behind a block."""
+    """Whether control never goes on after a block."""
     last = body[-1] if body else None
     if last is None:
         return False
@@ -312,7 +312,7 @@ def parse_unit(text: str) -> Unit:
 
 
 def _item_end(tokens: list[Token], at: int) -> int:
-    """Behind the declaration or function that begins at `at`."""
+    """The place after the declaration or function that begins at `at`."""
     while at < len(tokens) and tokens[at].text != ";":
         if tokens[at].text in ("(", "[", "{"):
             is_body = tokens[at].text == "{"

@@ -162,7 +162,7 @@ struct Variant {
 
 /// bit 0: flattened to one dimension; bit 1: more than 2^31 invocations; bit 2: several elements of a thread,
 /// moved together where it is flat (views are aligned to 16 bytes); then 2 bits for each classed leaf; the dimensions
-/// of patches; crossed_variant, near_variant, aligned_variant and private_variant.
+/// of patches; crossed_variant, near_variant, aligned_variant and privatized_variant.
 using VariantKey = uint64_t;
 constexpr uint32_t max_classed_leaves = 26;
 /// On a GPU: groups cover patches of two dimensions of the call, x and y. Two bits each say how far from the last they
@@ -175,10 +175,10 @@ constexpr VariantKey crossed_variant = 1ull << 59;
 constexpr VariantKey near_variant = 1ull << 61;
 /// A near one: rows of tensors that the function picks elements of begin at multiples of 16 bytes.
 constexpr VariantKey aligned_variant = 1ull << 60;
-/// Adds to copies of small gradients (stages/dispatch/privatised.cpp).
-constexpr VariantKey private_variant = 1ull << 62;
+/// Adds to copies of small gradients (stages/dispatch/privatized.cpp).
+constexpr VariantKey privatized_variant = 1ull << 62;
 /// Fewest invocations whose gradients are worth copies: a clearing and a second launch take as long as these add.
-constexpr int64_t private_least = 1 << 17;
+constexpr int64_t privatized_least = 1 << 17;
 /// Not a form of the kernel: adds the sums of the leaf in the low bits to its gradient.
 constexpr VariantKey addition_variant = 1ull << 63;
 

@@ -9,7 +9,7 @@ namespace spy {
 
 inline constexpr const char* slot_names[] = {"tensor", "grad_in", "grad_out"};
 
-/// Sizes of a container, with the components of vectors and matrices behind them.
+/// Sizes of a container, followed by the components of vectors and matrices.
 Shape full_shape(const Leaf& leaf);
 /// The sizes that a call sees: of a list of structured elements, those of the list.
 Shape shape_of(const LeafSpec& spec, const Leaf& leaf);

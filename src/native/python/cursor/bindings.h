@@ -9,7 +9,7 @@ void bind_shader_cursor(nanobind::module_& m);
 void bind_buffer_cursor(nanobind::module_& m);
 void bind_layout_tools(nanobind::module_& m);
 
-/// The native layout behind a layout, type reflection, reflection cursor or structured-buffer layout.
+/// The native layout of a layout, type reflection, reflection cursor or structured-buffer layout.
 ref<TypeLayout> layout_from_python(nanobind::handle value, const char* function);
 
 inline bool is_dunder(std::string_view name) { return name.starts_with("__") && name.ends_with("__"); }

@@ -17,7 +17,7 @@ void bind_fences(nb::module_& m);                                    // fence.cp
 void bind_code(nb::module_& m, nb::class_<Device, Object>& cls);     // code.cpp
 void bind_surface(nb::module_& m, nb::class_<Device, Object>& cls);  // surface.cpp
 
-/// A handle of a device, which holds what it names.
+/// A handle of a device, which keeps the named object alive.
 struct DeviceHandle : NativeHandle {
     std::shared_ptr<void> owner;
 };

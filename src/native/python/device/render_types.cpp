@@ -128,7 +128,7 @@ void bind_input_descs(nb::module_& m)
     bind_desc<E>(m, "InputElementDesc", "One input of a vertex shader, and where it lies in its stream.",
                  {
                      field<E, &E::semantic_name>("semantic_name", "str", "Any case, without its number."),
-                     field<E, &E::semantic_index>("semantic_index", "int", "The number behind the name."),
+                     field<E, &E::semantic_index>("semantic_index", "int", "The number after the name."),
                      field<E, &E::format>("format", "Format", "As the buffer has it."),
                      field<E, &E::offset>("offset", "int", "Bytes from the start of the vertex."),
                      field<E, &E::buffer_slot_index>("buffer_slot_index", "int", "Which stream."),
@@ -336,7 +336,7 @@ void bind_places(nb::module_& m)
                  {
                      field<S, &S::min_x>("min_x", "int", "Left."),
                      field<S, &S::min_y>("min_y", "int", "Top."),
-                     field<S, &S::max_x>("max_x", "int", "Behind the last column."),
+                     field<S, &S::max_x>("max_x", "int", "One past the last column."),
                      field<S, &S::max_y>("max_y", "int", "Below the last row."),
                  })
         .def_static(

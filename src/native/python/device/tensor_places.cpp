@@ -66,11 +66,11 @@ BufferOffset vertex_buffer_from(const TensorBase& t, const char* what)
         fail_value(what, ": ", text_of(t), " has no first dimension, which counts the vertices");
     if (!is_dense(t, 1))
         fail_value(what, ": ", text_of(t), ": a vertex is what one index of the first dimension leaves, and its ",
-                   "elements must lie behind each other; use contiguous()");
+                   "elements must be adjacent in memory; use contiguous()");
     const uint64_t record = dense_bytes(t, 1);
     const int64_t step = t.shape[0] > 1 ? t.strides[0] * int64_t(t.layout->stride) : int64_t(record);
     if (step <= 0)
-        fail_value(what, ": ", text_of(t), ": vertices must lie behind each other; use contiguous()");
+        fail_value(what, ": ", text_of(t), ": vertices must be adjacent in memory; use contiguous()");
     return {t.storage, first_byte(t), uint64_t(t.shape[0] - 1) * uint64_t(step) + record,
             t.shape[0] > 1 ? uint64_t(step) : 0};
 }
@@ -88,7 +88,7 @@ BufferOffset index_buffer_from(const TensorBase& t, IndexFormat format, const ch
                    format == IndexFormat::uint16 ? "uint16" : "uint32", "; set it to IndexFormat.",
                    wanted == IndexFormat::uint16 ? "uint16" : "uint32");
     if (!is_dense(t, 0))
-        fail_value(what, ": ", text_of(t), ": indices must lie behind each other; use contiguous()");
+        fail_value(what, ": ", text_of(t), ": indices must be adjacent in memory; use contiguous()");
     return {t.storage, first_byte(t), dense_bytes(t, 0)};
 }
 
@@ -122,7 +122,7 @@ TensorRows tensor_rows(const TensorBase& t, const Texture& texture, uint32_t mip
     const int64_t row = t.shape[0] > 1 ? t.strides[0] * step : texel * level.width;
     if ((in_dimension && channels > 1 && t.strides[2] != 1) || (level.width > 1 && t.strides[1] * step != texel) ||
         row < texel * level.width || row % texel)
-        fail_value(call, ": ", text_of(t), ": the texels of a row must lie behind each other, and rows a whole number ",
+        fail_value(call, ": ", text_of(t), ": the texels of a row must be adjacent in memory, and rows a whole number ",
                    "of texels (", texel, " bytes) apart; use contiguous()");
     const uint64_t size = uint64_t(row) * (level.height - 1) + uint64_t(texel) * level.width;
     return {t.storage, first_byte(t), size, uint64_t(row)};

@@ -34,7 +34,7 @@ void bind_function_facts(nb::module_& m)
     nb::class_<FunctionFacts::Parameter>(facts, "Parameter", "One parameter.")
         .def_ro("name", &FunctionFacts::Parameter::name, "Its name.")
         .def_ro("type", &FunctionFacts::Parameter::type,
-                "Its type, blanks only between words, with the dimensions behind the name.")
+                "Its type, blanks only between words, with the dimensions after the name.")
         .def_ro("direction", &FunctionFacts::Parameter::direction, "in, out, inout or ref.")
         .def_ro("is_no_diff", &FunctionFacts::Parameter::is_no_diff, "Whether it says no_diff.");
     nb::class_<FunctionFacts::Loop>(facts, "Loop", "One loop.")
@@ -70,7 +70,7 @@ void bind_function_facts(nb::module_& m)
 void bind_slang_facts(nb::module_& m)
 {
     bind_function_facts(m);
-    nb::class_<Facts>(m, "SourceFacts", "What the sources of a module say, one behind the other, from one parse.")
+    nb::class_<Facts>(m, "SourceFacts", "What the sources of a module say, one after the other, from one parse.")
         .def(nb::init<std::string, const std::vector<std::string>&>(), nb::arg("text"),
              nb::arg("macros") = std::vector<std::string>(), "macros: names that are defined from outside.")
         .def("functions", &Facts::functions, "Every function, in order.")

@@ -97,7 +97,7 @@ std::vector<std::tuple<size_t, size_t, bool>> opaque_parts(const std::string& so
 
 const char* name_of(Access access)
 {
-    static constexpr const char* names[] = {"read", "declared", "written", "updated", "passed", "unknown"};
+    static constexpr const char* names[] = {"read", "declared", "written", "updated", "by_reference", "unknown"};
     return names[size_t(access)];
 }
 
@@ -165,13 +165,13 @@ nb::dict indices_of(const std::string& source, const std::string& function, cons
     for (const Use& use : uses.all())
         if (use.path.is_part() && parsed.scopes->variables()[use.variable].name == variable)
             found.push_back(&use);
-    static constexpr const char* meetings[] = {"never", "same", "possible"};
+    static constexpr const char* aliasings[] = {"never", "same", "possible"};
     nb::dict result;
     for (size_t i = 0; i < found.size(); ++i) {
         for (size_t k = i + 1; k < found.size(); ++k)
             result[nb::make_tuple(std::string(tree.text(found[i]->path.whole)),
                                   std::string(tree.text(found[k]->path.whole)))] =
-                meetings[size_t(uses.meeting(found[i]->path, found[k]->path, found[i]->loop))];
+                aliasings[size_t(uses.aliasing(found[i]->path, found[k]->path, found[i]->loop))];
         if (const NodeId step = found[i]->path.steps[0]; tree.is(step, Kind::index)) {
             const NodeId index = tree.child(step, 1);
             const bool is_still = found[i]->loop != none && uses.is_invariant(index, found[i]->loop);

@@ -20,7 +20,7 @@ std::vector<Deadly> deadly_attributes(std::string_view source);
 std::vector<Deadly> foreign_bytes(std::string_view source);
 
 /// What has been seen to do the same, or to end the compiler while it makes a kernel, depending on what its names mean:
-/// for the message behind a crash.
+/// for the message after a crash.
 std::vector<Deadly> suspects(std::string_view source);
 
 /// ` --> path:line:column`, the line, and the advice, as Slang's diagnostics have them.

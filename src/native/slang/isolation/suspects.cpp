@@ -164,7 +164,7 @@ private:
             ++place;
         add(place, place,
             "Slang fails at a loop in a branch that always returns in its first trip; write `if` in place of the loop, "
-            "or set a variable and `break`, and return behind the loop");
+            "or set a variable and `break`, and return after the loop");
     }
 
     bool always_returns(NodeId n) const

@@ -33,7 +33,7 @@ class EditedText::Cursor {
 public:
     explicit Cursor(std::vector<Piece> pieces) : m_pieces(std::move(pieces)) { }
 
-    /// Up to a byte of that text. Pieces without text go with what stands behind them, unless `all`.
+    /// Up to a byte of that text. Pieces without text go with what follows them, unless `all`.
     template <class Take>
     void until(size_t place, bool all, Take take)
     {

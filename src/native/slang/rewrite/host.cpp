@@ -105,7 +105,7 @@ std::vector<Edit> import_host(const std::string& source, const Surroundings& aro
 
 namespace {
 
-/// `import module;` behind a source that names a function of Slang's which our module has instead.
+/// `import module;` at the end of a source that names a function of Slang's which our module has instead.
 std::vector<Edit> import_function(const std::string& source, std::string_view function, const std::string& module)
 {
     const bool may = source.find(function) != source.npos && source.find("import " + module) == source.npos &&

@@ -75,7 +75,7 @@ public:
     }
     /// name: of a module made of text, else empty. path: of its file, or one in the folder that imports start from.
     Surroundings around(std::string_view source, const std::string& name, const std::string& path);
-    /// Whether a text, or else a file, or what it imports, imports what Slang has as an experiment.
+    /// Whether a text, or else a file, imports an experimental module of Slang, directly or through others.
     bool reaches_experimental(const std::optional<std::string>& text, const std::string& path);
 
 private:

@@ -18,7 +18,7 @@ std::vector<Edit> rewrite_constraints(const ParsedSource& source, const std::set
 
 /// A struct's `static void atomicAdd(RWByteAddressBuffer buf, uint addr, This value)` is given the memory of a tensor,
 /// which is a pointer: the parameter's type becomes one of ours with the same members. Sources in which no struct adds
-/// through a pointer get that form too, behind the closing brace, so that IAtomicAddable is satisfied.
+/// through a pointer get that form too, after the closing brace, so that IAtomicAddable is satisfied.
 std::vector<Edit> rewrite_atomics(const ParsedSource& source);
 
 /// Whether prepare_source() may give `import slangpy;` to a source that declares these types.

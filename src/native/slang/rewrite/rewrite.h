@@ -56,9 +56,9 @@ public:
     ~Rewriter();
 
     /// name: of a module made of text, else empty; path: its file, or what stands for it. Lines stay; there may be more
-    /// behind the last.
+    /// after the last.
     Rewritten rewrite(const std::string& source, const std::string& name, const std::string& path);
-    /// Whether a text, or else a file, or what it imports, imports what Slang has as an experiment.
+    /// Whether a text, or else a file, imports an experimental module of Slang, directly or through others.
     bool reaches_experimental(const std::optional<std::string>& text, const std::string& path);
 
     /// Modules of ours that such a source may import, itself or by what it imports, once it is rewritten:

@@ -124,7 +124,7 @@ const std::vector<Rule> table = {
      on_tree<rewrite_detached>},
     {{"unset-tangents", ".fwds hands on a derivative that nothing set where a call may write a constant",
       "float x = 0; add(x, a);", "", "", annotate},
-     on_tree<rewrite_inouts>},
+     on_tree<set_unset_tangents>},
     {{"scalar-operands", "a vector combined with a scalar variable loses the gradient of the scalar",
       "shader-slang#12071", "", "", annotate},
      on_tree<rewrite_scalars>},
@@ -132,16 +132,16 @@ const std::vector<Rule> table = {
       "what a call wrote and a loop adds gets its gradient once, or not at all; what it wrote in a loop and a branch "
       "uses gets that of other trips, too",
       "f(a, c); for (int i = 0; i < 3; i++) s += c;", "", "", annotate},
-     on_tree<rewrite_outs>},
-    {{"elements-behind-loops", "a vector that a loop adds and whose element a call then writes gets one share too many",
+     on_tree<rewrite_call_outputs>},
+    {{"elements-after-loops", "a vector that a loop adds and whose element a call then writes gets one share too many",
       "for (int i = 0; i < 3; i++) w = w + v; f(a, v.y);", "", "", annotate},
      on_tree<rewrite_late_elements>},
     {{"elements-in-branches", "the gradient of another vector is taken where a branch writes an element",
       "if (a > 0) { v.y = a; w = v.yx; }", "", "", annotate},
      on_tree<rewrite_elements>},
-    {{"elements-that-meet", "of two reads that meet in one element, one share is lost",
+    {{"aliasing-elements", "of two reads that meet in one element, one share is lost",
       "for (...) s += x[i] * x[(2 * i + 1) % 8];", "", "", annotate},
-     on_tree<rewrite_meetings>},
+     on_tree<rewrite_aliasing_elements>},
     {{"parts",
       "another variable is copied over one that was written in part, where branches meet or a loop begins; an array "
       "with one element written in part and another as a whole gets wrong gradients, or does not compile",
@@ -209,8 +209,6 @@ const ParsedSource& RuleContext::parsed(const EditedText& text) const
     }
     return *m_parsed;
 }
-
-const std::vector<Rule>& all_rules() { return table; }
 
 std::vector<RewriteRule> rewrite_rules()
 {

@@ -33,10 +33,7 @@ struct Rule {
     void (*apply)(EditedText& text, const RuleContext& context);
 };
 
-/// In the order in which they are applied.
-const std::vector<Rule>& all_rules();
-
-/// Behind those of the rules: the bit of what brings our library in.
+/// The bit after those of the rules: importing our library.
 constexpr unsigned library_rule = 31;
 
 void apply_rules(EditedText& text, const RuleContext& context, RuleMask rules);

@@ -8,7 +8,7 @@
 
 namespace spy::syntax {
 
-/// Bytes from behind an `#if`, `#elif` or `#else` to in front of the next. `is_cut`: it stands, and others of its `#if`
+/// Bytes between an `#if`, `#elif` or `#else` and the next of them. `is_cut`: it stands, and others of its `#if`
 /// are hidden.
 struct Branch {
     uint32_t begin, end;

@@ -7,7 +7,7 @@ namespace spy::syntax {
 
 bool Parser::declaration()
 {
-    const size_t nodes = mark(), first = m_at, i = behind_modifiers(m_at);
+    const size_t nodes = mark(), first = m_at, i = after_modifiers(m_at);
     const std::string_view word = at(i);
     if (word == ";" && i == m_at) {
         absent();
@@ -218,8 +218,8 @@ bool Parser::property()
     const size_t nodes = mark(), first = m_at;
     modifiers();
     ++m_at;
-    const bool is_behind = at(m_at + 1) == ":";
-    if (!(is_behind ? absent() : type()))
+    const bool is_after = at(m_at + 1) == ":";
+    if (!(is_after ? absent() : type()))
         return false;
     const size_t name = m_at;
     if (!take_name())
@@ -274,7 +274,7 @@ bool Parser::body_or_end() { return take(";") ? absent() : is("{") && block(); }
 
 // --- functions and variables
 
-/// The name behind `operator`, of one sign or several.
+/// The name after `operator`, of one sign or several.
 bool Parser::operator_name(size_t& name)
 {
     name = ++m_at;

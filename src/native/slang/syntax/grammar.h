@@ -1,6 +1,6 @@
 #pragma once
 // The parser as its three files see it. Each function of the grammar reads what it is named after at `m_at` and puts
-// its nodes behind those that are there, children first; false, with no promise about both, where it stands not there.
+// its nodes to those that are there, children first; false, with no promise about both, where it stands not there.
 #include "slang/syntax/branches.h"
 #include "slang/syntax/tree.h"
 
@@ -42,7 +42,7 @@ private:
 
     // --- nodes
     size_t mark() const { return m_nodes.size(); }
-    /// A node from `first` to here, of all nodes behind the mark.
+    /// A node from `first` to here, of all nodes since the mark.
     bool add(Kind kind, size_t mark, size_t first, size_t main);
     bool add(Kind kind, size_t mark, size_t first) { return add(kind, mark, first, first); }
     bool absent() { return add(Kind::absent, mark(), m_at); }
@@ -69,7 +69,7 @@ private:
     bool modifiers();
     bool modifier();
     bool macro_modifier(size_t& last) const;
-    size_t behind_modifiers(size_t i) const; ///< a guess that costs nothing: behind words and brackets
+    size_t after_modifiers(size_t i) const; ///< a cheap guess: skips words and brackets
     bool import_declaration();
     bool namespace_declaration();
     bool type_declaration();
@@ -119,7 +119,7 @@ private:
     bool primary(bool is_type);
     bool arguments(size_t open); ///< and the closing bracket
     bool generic_arguments(bool is_type);
-    size_t angle_end(size_t i) const; ///< behind the ">" of a "<" that may be one of generic arguments; 0
+    size_t angle_end(size_t i) const; ///< after the ">" that closes a "<", if that may begin generic arguments; 0
     bool type() { return postfix(true); }
     bool is_known_type(size_t i) const;
     uint8_t operator_at(size_t i, size_t& length) const;

@@ -18,7 +18,7 @@ void add_words(std::string_view text, std::set<std::string_view>& words)
     }
 }
 
-/// The end of what stands behind `#include`: `"a"`, `<a>`, or a macro; 0 where nothing does.
+/// The end of what follows `#include`: `"a"`, `<a>`, or a macro; 0 where nothing does.
 size_t end_of_included(std::string_view rest)
 {
     const char close = rest.starts_with('"') ? '"' : rest.starts_with('<') ? '>' : '\0';

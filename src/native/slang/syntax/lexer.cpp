@@ -71,7 +71,7 @@ private:
         return at(i) == '\r' && at(i + 1) == '\n' ? i + 2 : at(i) == '\n' || at(i) == '\r' ? i + 1 : i;
     }
 
-    /// Behind a comment; one of a line ends in front of its line break, which a "\" may carry over.
+    /// The byte after a comment. A comment of one line ends before its line break, unless a "\" continues it.
     size_t comment_end(size_t i) const
     {
         if (m_source[i + 1] == '*') {

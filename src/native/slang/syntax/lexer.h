@@ -52,7 +52,7 @@ inline bool is_among(std::string_view text, std::initializer_list<std::string_vi
 {
     return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
-/// Behind the letters and digits that begin at a byte; the byte itself where none do.
+/// The byte after the letters and digits that begin at a byte; that byte itself where none do.
 size_t word_end(std::string_view text, size_t begin);
 
 } // namespace spy::syntax

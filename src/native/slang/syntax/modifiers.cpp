@@ -5,8 +5,8 @@
 
 namespace spy::syntax {
 
-/// Behind the modifiers that begin at i: behind brackets and words of that meaning.
-size_t Parser::behind_modifiers(size_t i) const
+/// The token after the modifiers that begin at i: words such as `static`, and attributes in brackets.
+size_t Parser::after_modifiers(size_t i) const
 {
     for (;;) {
         size_t last = i;
@@ -57,7 +57,7 @@ bool Parser::modifiers()
 
 bool Parser::modifier()
 {
-    const size_t nodes = mark(), first = m_at, end = behind_modifiers(m_at);
+    const size_t nodes = mark(), first = m_at, end = after_modifiers(m_at);
     if (end == first)
         return false;
     if (is("[")) {

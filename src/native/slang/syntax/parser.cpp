@@ -46,7 +46,7 @@ uint8_t precedence_of(std::string_view sign)
     return found == signs.end() ? 0 : found->second;
 }
 
-/// `NAME(a, b) body` behind `#define`. Comments are left in the body, where the parser does not see them.
+/// What follows `#define`: `NAME(a, b) body`. Comments are left in the body, where the parser does not see them.
 Macro macro_of(std::string_view rest)
 {
     Tokens tokens = tokens_of(rest);
@@ -71,7 +71,7 @@ Macro macro_of(std::string_view rest)
     return macro;
 }
 
-/// Those of a source behind those that are given, each name once; one that is defined twice with two bodies is not
+/// Adds those of a source to those that are given, each name once; one that is defined twice with two bodies is not
 /// plain.
 std::vector<Macro> macros_of(std::string_view source, const Tokens& tokens, const std::vector<Macro>& given)
 {
@@ -202,7 +202,7 @@ bool Parser::add(Kind kind, size_t mark, size_t first, size_t main)
     return ++m_added < 64 * m_size + 10000; // an end to what would be tried again and again
 }
 
-/// To the end of a statement or declaration: behind a ";" or the braces of a body, in front of what closes all. What
+/// To the end of a statement or declaration: after a ";" or the braces of a body, before what closes all. What
 /// macros stand for is a piece of its own.
 void Parser::opaque(size_t end)
 {
@@ -223,7 +223,7 @@ bool Parser::ends_opaque(size_t end)
     const std::string_view sign = at(m_at);
     const size_t close = m_match[m_at];
     const bool opens = close < m_size && close > m_at;
-    if (sign == "{" && !opens) { // it never closes, and so does all that is behind it
+    if (sign == "{" && !opens) { // it never closes, so all that follows belongs to it
         m_at = end;
         return true;
     }
@@ -291,9 +291,9 @@ Tree Parser::finished()
 NodeId Parser::innermost(size_t boundary) const
 {
     const auto& nodes = m_tree.m_nodes;
-    const auto behind = std::partition_point(nodes.begin(), nodes.end(),
-                                             [&](const Node& node) { return node.first < boundary; });
-    NodeId n = behind == nodes.begin() ? 0 : NodeId(behind - nodes.begin() - 1);
+    const auto after = std::partition_point(nodes.begin(), nodes.end(),
+                                            [&](const Node& node) { return node.first < boundary; });
+    NodeId n = after == nodes.begin() ? 0 : NodeId(after - nodes.begin() - 1);
     while (n != Tree::root && nodes[n].last <= boundary)
         n = nodes[n].parent;
     return n;

@@ -20,7 +20,7 @@ struct Variable {
     NodeId scope = none;   ///< the node in which it is seen
     Role role = Role::local;
     Direction direction = Direction::in; ///< of parameters
-    bool is_array = false;               ///< of that type, by `[2]` behind the name or the type
+    bool is_array = false;               ///< of that type, by `[2]` after the name or the type
     bool is_no_diff = false, is_static = false, is_const = false, is_groupshared = false;
     bool is_doubtful = false; ///< the same scope declares it twice, as the branches of an `#if` do
 };

@@ -23,7 +23,7 @@ bool Parser::statement()
     const Deeper deeper(m_depth);
     if (!deeper || m_at >= m_size)
         return false;
-    const size_t i = behind_modifiers(m_at);
+    const size_t i = after_modifiers(m_at);
     const std::string_view word = at(i);
     if (i == first && word == "{")
         return block();
@@ -135,7 +135,7 @@ bool Parser::if_statement()
             absent();
             break;
         }
-        if (const size_t next = behind_modifiers(m_at); at(next) != "if" || at(next + 1) != "(") {
+        if (const size_t next = after_modifiers(m_at); at(next) != "if" || at(next + 1) != "(") {
             if (!statement())
                 return false;
             break;

@@ -34,14 +34,14 @@ enum class Kind : uint8_t {
     generic,    ///< `T : I = X`, `let N : int`. main: the name; [bound or type], [default]
     wheres,     ///< where...
     where,      ///< `where T : A, B`: type, bounds...
-    function,   ///< modifiers, [result], [generics], parameters, [result behind "->"], wheres, [body]. main: the name,
-                ///< the sign behind `operator`, `__init`
+    function,   ///< modifiers, [result], [generics], parameters, [result after "->"], wheres, [body]. main: the name,
+                ///< the sign after `operator`, `__init`
     parameters, ///< parameter...
     parameter,  ///< modifiers, [type], declarator
     variables,  ///< a statement or declaration `float x = 1, y[2];`: modifiers, [type], declarator...
-    declarator, ///< main: the name; dimensions, [type or semantic behind ":"], [value]
+    declarator, ///< main: the name; dimensions, [type or semantic after ":"], [value]
     dimensions, ///< `[2][]`: [size]...
-    property,   ///< modifiers, [type], [type behind ":"], accessors
+    property,   ///< modifiers, [type], [type after ":"], accessors
     subscript,  ///< modifiers, [generics], parameters, [result], wheres, accessors. main: `__subscript`
     accessors,  ///< accessor...
     accessor,   ///< modifiers, parameters, [body]. main: `get`, `set`, `ref`
@@ -148,7 +148,7 @@ public:
     NodeId function_of(NodeId n) const;       ///< the function, accessor or lambda around it; `none` outside
     NodeId loop_of(NodeId n) const;           ///< the innermost loop around it in its function; `none`
     bool
-    may_hold_statements(NodeId n) const; ///< whether more statements may stand beside n: in a block, not behind `if`
+    may_hold_statements(NodeId n) const; ///< whether more statements may stand beside n: in a block, not after `if`
 
     size_t begin(NodeId n) const; ///< bytes
     size_t end(NodeId n) const;
@@ -157,7 +157,7 @@ public:
     std::string_view source() const { return m_source; }
     const std::vector<Token>& tokens() const { return m_tokens.tokens; }
     const std::vector<Trivia>& trivia() const { return m_tokens.trivia; }
-    std::string_view token(size_t i) const; ///< its text; empty behind the last
+    std::string_view token(size_t i) const; ///< its text; empty after the last
     std::string plain(NodeId n) const;      ///< the tokens with blanks only between words: to compare
 
     const std::vector<Macro>& macros() const { return m_macros; }
@@ -181,9 +181,9 @@ inline bool is_loop(Kind kind) { return kind == Kind::for_ || kind == Kind::whil
 NodeId attribute(const Tree& tree, NodeId n, std::string_view name);
 /// The same of a word: `static`, `no_diff`, `[mutating]`, too.
 bool is_marked(const Tree& tree, NodeId n, std::string_view word);
-/// The type of a declarator or parameter, in front of the name or behind; `none` for `let x = e`.
+/// The type of a declarator or parameter, in front of the name or after; `none` for `let x = e`.
 NodeId type_of(const Tree& tree, NodeId declarator);
-/// The result of a function or subscript, in front of the name or behind "->"; `none` where it is not named.
+/// The result of a function or subscript, in front of the name or after "->"; `none` where it is not named.
 NodeId result_of(const Tree& tree, NodeId function);
 /// The parameters of a function, accessor, subscript or lambda.
 NodeId parameters_of(const Tree& tree, NodeId function);

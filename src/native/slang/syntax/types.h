@@ -13,8 +13,8 @@ struct Type {
     bool is_float = false,
          is_discrete = false;       ///< its scalars, or those of arrays of it: half, float, double; integers, bools
     bool is_differentiable = false; ///< floats, and what says so or holds such ones as an array
-    std::string_view name = {};     ///< its last word, behind aliases: `S` of `ns::S<T>`; of arrays the element's
-    const Scopes* in = nullptr;     ///< where a structure or interface is declared, with `node`
+    std::string_view name = {}; ///< its last word, with aliases resolved: `S` of `ns::S<T>`; of arrays the element's
+    const Scopes* in = nullptr; ///< where a structure or interface is declared, with `node`
     NodeId node = none;
     NodeId written =
         none; ///< the type as it stands there, in the `written_in` source, without dimensions of a declarator

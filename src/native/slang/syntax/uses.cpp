@@ -434,7 +434,7 @@ Access access_of(const Scopes& scopes, NodeId call, size_t argument)
     const std::vector<Scopes::Callee> found = scopes.callees(name, count);
     if (found.empty()) {
         if (name == "sincos" && count == 3 && argument != SIZE_MAX)
-            return argument == 0 ? Access::read : Access::passed;
+            return argument == 0 ? Access::read : Access::by_reference;
         const bool is_known = scopes.callees(name).empty() && scopes.variable_of(callee) == none;
         const bool reads = is_known &&
             (argument == SIZE_MAX && is_method
@@ -445,9 +445,9 @@ Access access_of(const Scopes& scopes, NodeId call, size_t argument)
     Access result = Access::read;
     for (const auto& [in, function] : found) {
         if (argument == SIZE_MAX)
-            result = function->is_mutating ? Access::passed : result;
+            result = function->is_mutating ? Access::by_reference : result;
         else if (in->variables()[function->parameters[argument]].direction != Direction::in)
-            result = Access::passed;
+            result = Access::by_reference;
     }
     return result;
 }

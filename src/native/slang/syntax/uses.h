@@ -21,11 +21,11 @@ Path path_from(const Tree& tree, NodeId name);
 
 enum class Access : uint8_t {
     read,
-    declared, ///< with or without a value
-    written,  ///< `x = e`
-    updated,  ///< `x += e`, `x++`: read and written
-    passed,   ///< to an out, inout or ref parameter, or the object of a [mutating] method
-    unknown,  ///< an argument or the object of a function that the sources do not show; in a macro; its address
+    declared,     ///< with or without a value
+    written,      ///< `x = e`
+    updated,      ///< `x += e`, `x++`: read and written
+    by_reference, ///< to an out, inout or ref parameter, or the object of a [mutating] method
+    unknown,      ///< an argument or the object of a function that the sources do not show; in a macro; its address
 };
 
 struct Use {
@@ -55,7 +55,8 @@ struct Exit {
     NodeId target; ///< the loop or switch; `none` for the function
 };
 
-enum class Meeting : uint8_t { never, same, possible };
+/// Whether two expressions are one place in memory.
+enum class Aliasing : uint8_t { never, same, possible };
 
 /// All of one function, accessor or lambda; lambdas in it are part of it.
 class Uses {
@@ -72,7 +73,7 @@ public:
     const Loop* loop(NodeId node) const;
     NodeId loop_around(NodeId node) const; ///< the innermost around a node that stays a loop; `none`
     const std::vector<Exit>& exits() const { return m_exits; }
-    bool leaves(NodeId node) const; ///< whether a way out of a statement leads elsewhere than behind it
+    bool leaves(NodeId node) const; ///< whether control may leave a statement for elsewhere than the next one
 
     bool may_write(uint32_t variable, NodeId within) const;
     /// Variables that some arms of an `if`, `switch`, loop or `?:` may write, and which exist before it.
@@ -83,9 +84,9 @@ public:
     /// Whether an expression is the same in all trips of a loop: all that it reads is written outside only.
     bool is_invariant(NodeId expression, NodeId loop) const;
     /// Whether two indices may be one number in one trip of a loop (`none`: in the function).
-    Meeting meeting(NodeId index, NodeId other, NodeId loop) const;
+    Aliasing aliasing(NodeId index, NodeId other, NodeId loop) const;
     /// The same of two paths of one variable, step by step.
-    Meeting meeting(const Path& path, const Path& other, NodeId loop) const;
+    Aliasing aliasing(const Path& path, const Path& other, NodeId loop) const;
 
 private:
     friend class UseFinder;
@@ -106,8 +107,8 @@ private:
     std::vector<Exit> m_exits;
 };
 
-/// What calls of a function may do to an argument: `read`, `passed`, or `unknown` where the sources do not show it.
-/// `argument` = SIZE_MAX: to its object.
+/// What calls of a function may do to an argument: `read`, `by_reference`, or `unknown` where the sources do not show
+/// it. `argument` = SIZE_MAX: to its object.
 Access access_of(const Scopes& scopes, NodeId call, size_t argument);
 /// What is done with a whole path, and by which node; `none` where it is only read.
 std::pair<Access, NodeId> access_at(const Scopes& scopes, NodeId whole);

@@ -15,7 +15,7 @@ enum class WalkMode : uint8_t {
     strip,    ///< the value with slots for torch tensors, and answers for objects
 };
 
-/// Where a walk is, and what it makes.
+/// The position of a walk, and its output.
 class Walk {
 public:
     Walk(Signature& signature, WalkMode mode, const Signature* walked)

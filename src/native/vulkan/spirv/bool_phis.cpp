@@ -2,7 +2,7 @@
 //
 // NVIDIA's driver (580) ends the process while it compiles a loop that hands three values of bool round
 // (`t = a; a = b; b = c; c = t`); of whole numbers it compiles the same loop. So each OpPhi of bool at the head of a
-// loop becomes one of uint: blocks hand on 1 or 0, and behind the OpPhis stands the comparison with 0.
+// loop becomes one of uint: blocks hand on 1 or 0, and a comparison with 0 follows the OpPhis.
 #include "vulkan/spirv/spirv.h"
 #include "vulkan/spirv/words.h"
 
@@ -112,7 +112,7 @@ private:
 
     void emit(uint32_t op, std::initializer_list<uint32_t> operands) { emit_spirv(m_out, op, operands); }
 
-    /// The type and its two values, behind all other types.
+    /// The type and its two values, after all other types.
     void add_types()
     {
         if (!m_uint) {

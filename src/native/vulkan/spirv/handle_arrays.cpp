@@ -14,7 +14,7 @@ namespace spy {
 
 namespace {
 
-constexpr size_t first_word = 5; // behind the header
+constexpr size_t first_word = 5; // after the header
 
 /// The arrays of handles of a module: variables without a size that are no parameters.
 class HandleArrays {

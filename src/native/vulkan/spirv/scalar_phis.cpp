@@ -2,7 +2,7 @@
 //
 // llvmpipe (seen with Mesa 22.3) copies a vector that a loop hands on (`last = now`) once too often in invocations that
 // have left the loop while others run on. It is right with scalars, so each OpPhi of vectors, or of values that hold
-// vectors, becomes one OpPhi for each scalar, with the value put together behind them.
+// vectors, becomes one OpPhi for each scalar, with the value put together after them.
 #include "vulkan/spirv/spirv.h"
 #include "vulkan/spirv/words.h"
 
@@ -185,7 +185,7 @@ private:
         }
     }
 
-    /// Puts a value together from scalars, of which `next` is its first. Returns the one behind its last.
+    /// Puts a value together from scalars, of which `next` is its first. Returns the one after its last.
     size_t join(uint32_t type, uint32_t id, const std::vector<uint32_t>& scalars, size_t next,
                 std::vector<uint32_t>& out)
     {

@@ -30,7 +30,7 @@ std::vector<uint32_t> number_bools(std::vector<uint32_t> words);
 std::vector<uint32_t> merge_whole_arrays(std::vector<uint32_t> words);
 /// The code with remainders of signed integers that are defined for negative ones: remainders.cpp.
 std::vector<uint32_t> define_remainders(const std::vector<uint32_t>& words);
-/// The code with shifts behind conversions to int64_t, which llvmpipe compares wrongly: wide_conversions.cpp.
+/// The code with shifts after conversions to int64_t, which llvmpipe compares wrongly: wide_conversions.cpp.
 std::vector<uint32_t> shift_conversions(std::vector<uint32_t> words);
 /// The code that negates integers of 8 and 16 bits in 32, for NVIDIA's driver: narrow_negations.cpp.
 std::vector<uint32_t> widen_negations(const std::vector<uint32_t>& words);

@@ -2,7 +2,7 @@
 #include "call/stages/dispatch/dispatch.h"
 
 #include "call/stages/dispatch/bounds.h"
-#include "call/stages/dispatch/privatised.h"
+#include "call/stages/dispatch/privatized.h"
 #include "call/stages/dispatch/sums.h"
 #include "call/stages/select/patch.h"
 #include "core/class_name.h"
@@ -130,11 +130,11 @@ void record(const Call& call, const Measured& measured, const Variant& variant, 
 
 void run(const Call& call, const Measured& measured, const Selected& selected, Written& written)
 {
-    const uint64_t copies = private_copies(call, measured, written);
-    const Variant& variant = variant_of(call, copies ? selected.key | private_variant : selected.key);
+    const uint64_t copies = privatized_copies(call, measured, written);
+    const Variant& variant = variant_of(call, copies ? selected.key | privatized_variant : selected.key);
     prepare_sums(call, measured, written);
     if (copies)
-        prepare_privates(call, measured, copies, written);
+        prepare_privatized(call, measured, copies, written);
     BoundsReport report;
     prepare_bounds(call, measured, written.arguments, report);
     const Groups count = share_out(call, measured, selected, variant, written.arguments);
@@ -146,7 +146,7 @@ void run(const Call& call, const Measured& measured, const Selected& selected, W
         start(call, measured, variant, count, written, object);
     add_sums(call, measured, written);
     if (copies)
-        add_private_copies(call, measured, copies, written);
+        add_privatized_copies(call, measured, copies, written);
     if (report.is_asked)
         check_bounds(call, report);
 }

@@ -45,7 +45,7 @@ void discard_result(Writing& w, const ResultSpec& result)
     w.keep(ref<Object>(buffer.get()));
 }
 
-/// The sizes of a result that has the elements' own dimensions behind those of the call.
+/// The sizes of a result that has the elements' own dimensions after those of the call.
 Shape full_result_shape(const Writing& w, const ResultSpec& result)
 {
     Shape shape = w.measured.shape;

@@ -11,7 +11,7 @@ namespace spy {
 
 namespace {
 
-/// The components of a vector or matrix as the kernel's scalar type; gives the place behind them.
+/// The components of a vector or matrix as the kernel's scalar type; gives the place after them.
 uint8_t* write_components(const ElementSpec& element, PyObject* value, uint8_t* at, const ValuePath& path)
 {
     const MathTypeInfo* info = find_math_base(Py_TYPE(value));

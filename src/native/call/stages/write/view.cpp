@@ -87,7 +87,7 @@ void note_added(Writing& w, size_t index, const ViewSpec& view, uint64_t address
         call.plan.traits.is_forward_mode)
         return;
     const bool on_cpu = call.plan.device->info().type == DeviceType::cpu;
-    if (!on_cpu && !(call.plan.traits.can_privatize && w.measured.total >= private_least))
+    if (!on_cpu && !(call.plan.traits.can_privatize && w.measured.total >= privatized_least))
         return;
     ScalarType scalar = ScalarType::none;
     uint32_t item = 0;

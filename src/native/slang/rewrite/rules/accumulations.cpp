@@ -337,7 +337,7 @@ private:
         return result.empty() ? result : result + ">";
     }
 
-    /// The variables around a region that it reads where it forms one sum; nothing where one cannot be passed.
+    /// The variables around a region that it reads where it forms one sum; nothing where one cannot be barriers.
     std::optional<std::vector<const Variable*>> read_by(NodeId region, const Uses& uses, const Accumulation& found,
                                                         const LoopSum& sum) const
     {

@@ -18,21 +18,21 @@ NodeId outermost_of(const syntax::Tree& tree, NodeId function)
 
 Places places_of(const syntax::Tree& tree, NodeId function) { return {tree.begin(outermost_of(tree, function))}; }
 
-void pass_behind(const syntax::Tree& tree, NodeId node, std::string_view name, bool is_float, Places& places)
+void add_barrier_after(const syntax::Tree& tree, NodeId node, std::string_view name, bool is_float, Places& places)
 {
     const NodeId statement = tree.statement_of(node), parent = tree.parent(statement);
     const bool is_plain = tree.is(statement, Kind::expression) || tree.is(statement, Kind::variables);
     const bool is_header = tree.is(parent, Kind::for_) && tree.child(parent, 4) != statement;
     if (!is_plain || is_header || tree.is(parent, Kind::label) || tree.is(parent, Kind::defer))
         return;
-    Passed& passed = places.passed[tree.end(statement)];
-    (is_float ? passed.floats : passed.values).insert(name);
+    Barriers& barriers = places.barriers[tree.end(statement)];
+    (is_float ? barriers.floats : barriers.values).insert(name);
     if (tree.may_hold_statements(statement) || !places.closing.emplace(tree.end(statement), " }").second)
         return;
     places.braces[tree.begin(statement)] += "{ ";
 }
 
-std::vector<Edit> with_passed(std::string_view source, const std::vector<Places>& functions)
+std::vector<Edit> with_barriers(std::string_view source, const std::vector<Places>& functions)
 {
     const std::string hash = content_hash(source);
     size_t number = 0;
@@ -42,12 +42,12 @@ std::vector<Edit> with_passed(std::string_view source, const std::vector<Places>
         bool uses_same = false;
         for (const auto& [place, braces] : places.braces)
             texts[place] += braces;
-        for (const auto& [place, passed] : places.passed) {
-            for (const std::string_view name : passed.floats)
+        for (const auto& [place, barriers] : places.barriers) {
+            for (const std::string_view name : barriers.floats)
                 texts[place] += cat(" ", name, " = -(-", name, ");");
-            for (const std::string_view name : passed.values)
+            for (const std::string_view name : barriers.values)
                 texts[place] += cat(" ", name, " = ", same, "(", name, ");");
-            uses_same |= !passed.values.empty();
+            uses_same |= !barriers.values.empty();
         }
         for (const auto& [place, braces] : places.closing)
             texts[place] += braces;

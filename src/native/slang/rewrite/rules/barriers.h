@@ -1,10 +1,12 @@
 #pragma once
-// Variables passed through an operation that gives the same number, beside statements of a tree.
+// Barriers: assignments of a variable to itself through an operation that gives the same number, so that Slang takes
+// what follows for another value.
 #include "slang/rewrite/rules/differentiable.h"
 
 namespace spy {
 
-struct Passed {
+/// The variables of one place.
+struct Barriers {
     std::set<std::string_view> floats; ///< through `-(-x)`: scalars, vectors and matrices
     std::set<std::string_view> values; ///< structs and arrays, through a function
 };
@@ -12,30 +14,31 @@ struct Passed {
 /// What one function gets, by byte in the source.
 struct Places {
     size_t begin; ///< where a function can be declared for it
-    std::map<size_t, Passed> passed = {};
-    std::map<size_t, std::string> braces = {};  ///< in front of what is passed there
-    std::map<size_t, std::string> closing = {}; ///< behind it
+    std::map<size_t, Barriers> barriers = {};
+    std::map<size_t, std::string> braces = {};  ///< before the statements at which barriers stand
+    std::map<size_t, std::string> closing = {}; ///< after them
 };
 
 /// The outermost type or function around a function, in front of which others can be declared for it.
 syntax::NodeId outermost_of(const syntax::Tree& tree, syntax::NodeId function);
 /// Of a function; to add to.
 Places places_of(const syntax::Tree& tree, syntax::NodeId function);
-/// Behind the statement around a node, with braces around both where one statement is expected. Nothing is done where
-/// the statement holds others, leaves the function, or is a label's.
-void pass_behind(const syntax::Tree& tree, syntax::NodeId node, std::string_view name, bool is_float, Places& places);
+/// Puts a barrier after the statement around a node, with braces around both where one statement is expected. Nothing
+/// is done where the statement holds others, leaves the function, or is a label's.
+void add_barrier_after(const syntax::Tree& tree, syntax::NodeId node, std::string_view name, bool is_float,
+                       Places& places);
 
-/// ` x = -(-x);` and ` y = _spy_same_...(y);` in these places. Lines stay.
-std::vector<Edit> with_passed(std::string_view source, const std::vector<Places>& places);
+/// The barriers as text: ` x = -(-x);` and ` y = _spy_same_...(y);`. Lines stay.
+std::vector<Edit> with_barriers(std::string_view source, const std::vector<Places>& places);
 
 /// `search(function, places)` of all functions that Slang may differentiate.
 template <class Search>
-std::vector<Edit> pass_in_functions(const ParsedSource& source, Search search)
+std::vector<Edit> add_barriers(const ParsedSource& source, Search search)
 {
     std::vector<Places> places;
     for (const syntax::NodeId function : differentiable_functions(source))
         search(function, places.emplace_back(places_of(source.tree(), function)));
-    return with_passed(source.text(), places);
+    return with_barriers(source.text(), places);
 }
 
 } // namespace spy

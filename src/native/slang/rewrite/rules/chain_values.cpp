@@ -183,7 +183,7 @@ private:
         return given;
     }
 
-    /// The variable that `s.q[i].x` begins with, and "q." of it: what is picked behind an index may be any element.
+    /// The variable that `s.q[i].x` begins with, and "q." of it: what follows an index may be any element.
     std::pair<uint32_t, std::string> path_of(NodeId n) const
     {
         std::vector<NodeId> steps;
@@ -247,7 +247,7 @@ private:
 };
 
 /// A float made of a parameter that has a derivative and alone has its name: Slang computes kept values anew all the
-/// same, unless one goes in beside them that stands behind all parameters that the chain begins with.
+/// same, unless one goes in beside them that comes after all parameters that the chain begins with.
 std::string number_of(const ParsedSource& source, NodeId function)
 {
     const syntax::Scopes& scopes = source.scopes();

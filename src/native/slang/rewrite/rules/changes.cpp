@@ -17,7 +17,7 @@ void Changes::remove(std::string_view source, size_t begin, size_t end)
 std::vector<Edit> Changes::edits() &&
 {
     std::map<size_t, Edit> sorted = std::move(m_replaced);
-    for (const auto* texts : {&m_before, &m_behind})
+    for (const auto* texts : {&m_before, &m_after})
         for (const auto& [byte, text] : *texts) {
             Edit& edit = sorted.try_emplace(byte, Edit{byte, byte, ""}).first->second;
             edit.text.insert(0, text);

@@ -16,15 +16,15 @@ class Changes {
 public:
     /// Text in front of a byte: what is put there first stands first.
     void before(size_t byte, const std::string& text) { m_before[byte] += text; }
-    /// Text behind what ends at a byte: what is put there last stands first, because inner nodes are visited last.
-    void behind(size_t byte, const std::string& text) { m_behind[byte].insert(0, text); }
+    /// Text after what ends at a byte: what is put there last stands first, because inner nodes are visited last.
+    void after(size_t byte, const std::string& text) { m_after[byte].insert(0, text); }
     void replace(size_t begin, size_t end, std::string text) { m_replaced[begin] = {begin, end, std::move(text)}; }
     /// A blank for each line, so that those that follow keep their numbers.
     void remove(std::string_view source, size_t begin, size_t end);
     std::vector<Edit> edits() &&;
 
 private:
-    std::map<size_t, std::string> m_before, m_behind;
+    std::map<size_t, std::string> m_before, m_after;
     std::map<size_t, Edit> m_replaced;
 };
 

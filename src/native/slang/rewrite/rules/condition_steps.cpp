@@ -4,7 +4,7 @@
 //     [MaxIters(8)] while (i-- > 0) ...
 //
 // Their reverse derivatives do not compile in Slang 2026.12, for the reason in counters.cpp. The step begins the body
-// instead, `while (i > 0) { i--; ... }`, and stands once more behind the loop, for the condition that ended it, unless
+// instead, `while (i > 0) { i--; ... }`, and is repeated after the loop, for the condition that ended it, unless
 // nobody can tell; `break` undoes that one. Loops that other statements leave stay as they are, as do those of which
 // the rest of the condition may see the counter.
 #include "slang/rewrite/rules/all.h"
@@ -37,28 +37,28 @@ public:
         const uint32_t variable = step == none ? none : m_scopes.variable_of(name);
         if (variable == none || m_scopes.variables()[variable].is_doubtful)
             return;
-        const bool is_behind = m_tree.is(step, Kind::postfix), is_seen = is_seen_behind(variable, loop, uses);
-        if ((!is_behind && !has_next(variable)) || declares(m_scopes, body, m_tree.main(name)) ||
+        const bool is_after = m_tree.is(step, Kind::postfix), is_seen = is_seen_after(variable, loop, uses);
+        if ((!is_after && !has_next(variable)) || declares(m_scopes, body, m_tree.main(name)) ||
             !is_alone(condition, step, uses) || (is_seen && !ends_well(loop, variable, uses)))
             return;
         const std::string sign(m_tree.main(step)), counter(m_tree.plain(name)), one = counter + sign + ";";
-        const std::string value = is_behind ? counter : cat("(", counter, " ", sign[0], " 1)");
+        const std::string value = is_after ? counter : cat("(", counter, " ", sign[0], " 1)");
         m_changes.replace(m_tree.begin(step), m_tree.end(step), condition == step ? value + " != 0" : value);
         const bool is_braced = is_seen && !m_tree.may_hold_statements(loop);
         if (is_braced)
             m_changes.before(m_tree.begin(loop), "{ ");
         if (is_seen)
-            m_changes.behind(m_tree.end(loop), cat(" ", one, is_braced ? " }" : ""));
+            m_changes.after(m_tree.end(loop), cat(" ", one, is_braced ? " }" : ""));
         if (m_tree.is(body, Kind::block)) {
-            m_changes.behind(m_tree.begin(body) + 1, " " + one);
+            m_changes.after(m_tree.begin(body) + 1, " " + one);
         } else {
             m_changes.before(m_tree.begin(body), cat("{ ", one, " "));
-            m_changes.behind(m_tree.end(body), " }");
+            m_changes.after(m_tree.end(body), " }");
         }
         for (const Exit& exit : uses.exits())
             if (is_seen && exit.target == loop && m_tree.is(exit.node, Kind::break_)) {
                 m_changes.before(m_tree.begin(exit.node), cat("{ ", counter, sign == "--" ? "++" : "--", "; "));
-                m_changes.behind(m_tree.end(exit.node), " }");
+                m_changes.after(m_tree.end(exit.node), " }");
             }
     }
 
@@ -105,8 +105,8 @@ private:
                              [&](const syntax::Use* use) { return use->variable == variable; }) == 1;
     }
 
-    /// Whether the value that a loop leaves can be seen: by the caller, behind the loop, or when the loop begins again.
-    bool is_seen_behind(uint32_t variable, NodeId loop, const Uses& uses) const
+    /// Whether the value that a loop leaves can be seen: by the caller, after the loop, or when the loop begins again.
+    bool is_seen_after(uint32_t variable, NodeId loop, const Uses& uses) const
     {
         const Variable& declared = m_scopes.variables()[variable];
         if (!is_own(declared) || declared.direction != Direction::in)
@@ -121,7 +121,7 @@ private:
         });
     }
 
-    /// Whether the step behind a loop can be undone at all that ends the loop but its condition and `return`.
+    /// Whether the step after a loop can be undone at all that ends the loop but its condition and `return`.
     bool ends_well(NodeId loop, uint32_t variable, const Uses& uses) const
     {
         if (m_tree.is(m_tree.parent(loop), Kind::label))

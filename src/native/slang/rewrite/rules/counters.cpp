@@ -4,7 +4,7 @@
 //
 // Slang 2026.12 finds what such a loop runs on with by counting its trips, adds the first value to that number, and
 // forgets to store the value for the reverse derivative: no code can be generated. What a body changes is stored. So
-// the step goes into the body, behind its last statement and in front of each `continue`, and the loop does the same.
+// the step goes into the body, after its last statement and in front of each `continue`, and the loop does the same.
 // It needs [MaxIters] in any case, as the compiler cannot count its trips.
 //
 // The steps of such loops in functions that may be differentiable, moved into their bodies.
@@ -41,12 +41,12 @@ public:
             m_changes.before(m_tree.end(body) - 1, steps);
         } else {
             m_changes.before(m_tree.begin(body), "{ ");
-            m_changes.behind(m_tree.end(body), " " + steps + "}");
+            m_changes.after(m_tree.end(body), " " + steps + "}");
         }
         for (const Exit& exit : uses.exits())
             if (exit.target == loop && m_tree.is(exit.node, Kind::continue_)) {
                 m_changes.before(m_tree.begin(exit.node), "{ " + steps);
-                m_changes.behind(m_tree.end(exit.node), " }");
+                m_changes.after(m_tree.end(exit.node), " }");
             }
     }
 
@@ -83,7 +83,7 @@ private:
         return false;
     }
 
-    /// Whether the body names something else as the step does, or does things behind its last statement.
+    /// Whether the body names something else as the step does, or does things after its last statement.
     bool is_seen_otherwise(NodeId step, NodeId body) const
     {
         if (hides_variables(m_scopes, step))

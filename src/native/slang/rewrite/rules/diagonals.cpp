@@ -3,7 +3,7 @@
 // `m[k][k] = e;` -> `m[k][-(-int(k))] = e;`: where two run-time indices on the way to an element are one value, the
 // reverse derivative of Slang 2026.12 uses a name that it does not declare (C++, CUDA) or ends in an internal error
 // (SPIR-V). The compiler does not see that both are the same number if an operation lies between, and a third one gets
-// four negations. That is done wherever the compiler may find one value, so for `m[i][j]` behind `j = i`, too; not for
+// four negations. That is done wherever the compiler may find one value, so for `m[i][j]` after `j = i`, too; not for
 // indices that differ by a number, nor for counters of two loops. Writes are assignments, `++`, and calls that may
 // write an argument or their object; reads are right. Lines stay.
 #include "slang/rewrite/rules/all.h"
@@ -44,16 +44,16 @@ private:
     {
         const syntax::Tree& tree = m_scopes.tree();
         std::vector<NodeId> indices;
-        std::string before = "-(-int(", behind = "))";
+        std::string before = "-(-int(", after = "))";
         for (const NodeId step : path.steps) {
             if (!tree.is(step, Kind::index) || tree.count(step) != 2)
                 continue;
             const NodeId index = tree.child(step, 1);
-            const auto may_meet = [&](NodeId other) { return may_be_one(other, index, loop); };
-            if (is_number(index) && std::any_of(indices.begin(), indices.end(), may_meet)) {
+            const auto may_alias = [&](NodeId other) { return may_be_one(other, index, loop); };
+            if (is_number(index) && std::any_of(indices.begin(), indices.end(), may_alias)) {
                 places[tree.begin(index)] += before;
-                places[tree.end(index)] += behind;
-                before = "-(-(" + before, behind += "))"; // each has a value of its own
+                places[tree.end(index)] += after;
+                before = "-(-(" + before, after += "))"; // each has a value of its own
             }
             indices.push_back(index);
         }
@@ -66,7 +66,7 @@ private:
         const uint32_t first = m_scopes.variable_of(one), second = m_scopes.variable_of(other);
         if (first != second && is_counter(first) && is_counter(second))
             return false;
-        return m_uses.meeting(one, other, loop) != syntax::Meeting::never;
+        return m_uses.aliasing(one, other, loop) != syntax::Aliasing::never;
     }
 
     /// Whether a loop counts with a variable, and nothing else changes it.

@@ -4,8 +4,9 @@
 // Slang 2026.12 takes the gradient of another vector for that of v where a branch writes an element of v and reads one
 // of a vector made of v, or gives one to a call that writes. It is right where an operation lies before, and this one
 // gives the same number. So branches that use elements of v, if any is written, begin with it too. In functions
-// without branches that is done in and behind the first loop: outs.cpp says why. There, `v = -(-v);` also follows the
-// last of several such statements: in loops Slang loses the share of a in `h = a * v;` behind them. Lines stay.
+// without branches that is done in and after the first loop: call_outputs.cpp says why. There, `v = -(-v);` also
+// follows the last of several such statements: in loops Slang loses the share of a in `h = a * v;` after them. Lines
+// stay.
 #include "slang/rewrite/rules/all.h"
 
 #include "core/error.h"
@@ -74,8 +75,8 @@ private:
         const auto next = m_writes.find(statement + m_tree[statement].size);
         const bool goes_on = next != m_writes.end() && next->second == variable &&
             m_tree.parent(next->first) == m_tree.parent(statement);
-        const bool is_behind = m_first_loop != syntax::none && statement > m_first_loop;
-        m_places[m_tree.end(statement)] += is_behind && !goes_on ? cat(" ", same(variable), " }") : " }";
+        const bool is_after = m_first_loop != syntax::none && statement > m_first_loop;
+        m_places[m_tree.end(statement)] += is_after && !goes_on ? cat(" ", same(variable), " }") : " }";
     }
 
     /// Passes what a branch uses elements of, and does not first of all write one.

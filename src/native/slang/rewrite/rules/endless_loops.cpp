@@ -22,7 +22,7 @@ bool is_endless(const Tree& tree, NodeId loop)
     return condition == none || !tree.has(condition) || is_among(tree.text(condition), {"true", "1"});
 }
 
-bool is_left_behind(const Tree& tree, const syntax::Use& use, const Loop& loop, const Uses& uses)
+bool is_left_after(const Tree& tree, const syntax::Use& use, const Loop& loop, const Uses& uses)
 {
     return std::any_of(uses.exits().begin(), uses.exits().end(), [&](const Exit& exit) {
         const bool leaves = exit.target == none || (exit.target <= loop.node && !tree.is(exit.node, Kind::continue_));
@@ -64,7 +64,7 @@ std::vector<Edit> hide_early_steps(const ParsedSource& source)
         if (!is_endless(tree, loop.node))
             return;
         for (const syntax::Use* use : uses.in(loop_body(tree, loop.node)))
-            if (use->access == Access::updated && use->loop == loop.node && is_left_behind(tree, *use, loop, uses))
+            if (use->access == Access::updated && use->loop == loop.node && is_left_after(tree, *use, loop, uses))
                 hide(source.scopes(), *use, changes);
     });
 }

@@ -1,5 +1,5 @@
 // `case 1: x *= a; default: x *= b;` -> `case 1: x *= a; { x *= b; break; } default: x *= b;`: reverse derivatives of a
-// case that runs on into the next one crash Slang 2026.12. What it runs into is written behind it once more.
+// case that runs on into the next one crash Slang 2026.12. What it runs into is repeated after it.
 //
 // Of a switch inside another one that is changed, only when called again.
 #include "slang/rewrite/rules/all.h"
@@ -14,7 +14,7 @@ using namespace syntax;
 
 constexpr size_t most_repeated = 20000; ///< bytes for one switch: each case may run through all that follow
 
-/// Whether nothing runs on behind a statement.
+/// Whether control never goes on after a statement.
 bool always_leaves(const Tree& tree, NodeId n)
 {
     switch (tree.kind(n)) {
@@ -53,7 +53,7 @@ public:
         for (const NodeId n : m_tree.children(m_block))
             parts.push_back(n);
         std::vector<Edit> edits;
-        Edit next = {0, 0, ""}; // what runs from the case behind to where it leaves
+        Edit next = {0, 0, ""}; // what runs from the next case to where it leaves
         size_t length = 0, last = parts.size();
         for (size_t i = parts.size(); i-- > 0;) {
             if (!m_tree.is(parts[i], Kind::case_))
@@ -68,7 +68,7 @@ public:
                 section.text += "break; ";
             else if (!leaves) {
                 if (i + 1 < last)
-                    edits.insert(edits.begin(), behind(parts[last - 1], next));
+                    edits.insert(edits.begin(), after(parts[last - 1], next));
                 append(section, next);
             }
             length += i + 1 < last && !leaves ? next.text.size() : 0;
@@ -97,7 +97,7 @@ private:
         }
     }
 
-    Edit behind(NodeId n, const Edit& repeated) const
+    Edit after(NodeId n, const Edit& repeated) const
     {
         Edit edit = {m_tree.end(n), m_tree.end(n), " { "};
         append(edit, repeated);

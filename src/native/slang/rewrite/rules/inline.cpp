@@ -39,7 +39,7 @@ std::vector<Edit> inline_differentiable(const ParsedSource& source)
         const bool is_kept = name.starts_with("_spy_") && !name.starts_with("_spy_same_");
         if (!is_one || syntax::body_of(tree, function) == syntax::none || is_kept || calls_itself(tree, function))
             continue;
-        const size_t end = tree.tokens()[tree[n].last].end; // behind the bracket
+        const size_t end = tree.tokens()[tree[n].last].end; // after the bracket
         edits.push_back({end, end, "[__unsafeForceInlineEarly]"});
     }
     return edits;

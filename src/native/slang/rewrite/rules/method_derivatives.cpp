@@ -54,7 +54,7 @@ private:
         if (!function)
             return;
         m_edits.push_back({m_tree.begin(member), m_tree.end(member), *function});
-        const size_t bracket = m_tree.tokens()[m_tree[inner].last].end; // behind "("
+        const size_t bracket = m_tree.tokens()[m_tree[inner].last].end; // after "("
         m_edits.push_back({bracket, bracket, cat(m_tree.text(object), m_tree.count(n) > 1 ? ", " : "")});
     }
 

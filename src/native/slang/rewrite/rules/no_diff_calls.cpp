@@ -1,7 +1,7 @@
 // `no_diff f(x)` -> `no_diff _spy_no_diff_...(no_diff f(x))`. Slang 2026.12 ignores the word in front of functions that
 // have derivatives (shader-slang 10726), and theirs come through. The function around it hands its argument on and has
-// no derivative, so the word holds there; it is declared behind the text. Calls that stand alone as statements stay,
-// because they may give nothing to hand on.
+// no derivative, so the word holds there; it is declared at the end of the text. Calls that stand alone as statements
+// stay, because they may give nothing to hand on.
 #include "slang/rewrite/rules/all.h"
 
 #include "core/content_hash.h"
@@ -37,12 +37,12 @@ std::vector<Edit> hold_no_diff_calls(const ParsedSource& source)
             if (!is_marked || tree.is(tree.parent(n), Kind::expression))
                 continue;
             changes.before(tree.begin(n), cat("no_diff ", name, "("));
-            changes.behind(tree.end(n), ")");
+            changes.after(tree.end(n), ")");
             is_found = true;
         }
     // a file may be included more than once
     if (is_found)
-        changes.behind(
+        changes.after(
             source.text().size(),
             cat("\n#ifndef ", name, "_\n#define ", name, "_\nT ", name, "<T>(T value) { return value; }\n#endif\n"));
     return std::move(changes).edits();

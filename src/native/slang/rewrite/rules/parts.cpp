@@ -6,7 +6,7 @@
 //     v.y = a; for (...) { v = sin(v); w = v - w; }       // the loop begins with w for v
 // and loses elements of arrays of which some are written in part and others as a whole:
 //     c[0].x = a; c[1] = c[0];
-// Even values are wrong then. Behind the last of the statements that write parts, one after the other, the variable is
+// Even values are wrong then. After the last of the statements that write parts, one after the other, the variable is
 // passed through an operation that gives the same number. Lines stay.
 #include "slang/rewrite/rules/all.h"
 
@@ -43,8 +43,8 @@ public:
             const bool is_mixed = mixes_elements(variable);
             for (const Write& write : variable.writes)
                 if (is_mixed ? write.is_known : write.is_part && is_lost(variable, write) && !goes_on(variable, write))
-                    pass_behind(m_tree, write.use->path.root, m_scopes.variables()[id].name, variable.is_number,
-                                places);
+                    add_barrier_after(m_tree, write.use->path.root, m_scopes.variables()[id].name, variable.is_number,
+                                      places);
         }
     }
 
@@ -145,7 +145,7 @@ private:
                          [&](NodeId loop) { return m_uses.loop(loop)->counter == id; }));
     }
 
-    /// Whether one element is written in part, and another as a whole, which may be behind it.
+    /// Whether one element is written in part, and another as a whole, which may come after it.
     bool mixes_elements(const Variable& variable) const
     {
         for (const Write& part : variable.writes)
@@ -166,7 +166,7 @@ private:
                    });
     }
 
-    /// Whether Slang may take another variable for one behind a write of a part of it.
+    /// Whether Slang may take another variable for one after a write of a part of it.
     bool is_lost(const Variable& variable, const Write& part) const
     {
         const NodeId loop = m_uses.loop_around(part.use->path.root);
@@ -182,7 +182,7 @@ private:
         return any && (copied || is_followed(part.use->path.root, loop));
     }
 
-    /// Whether a branch is around a node, or a branch or loop behind it, within the loop around it.
+    /// Whether a branch is around a node, or a branch or loop after it, within the loop around it.
     bool is_followed(NodeId n, NodeId loop) const
     {
         const NodeId within = loop == syntax::none ? m_uses.function() : loop;
@@ -240,8 +240,8 @@ private:
 
 std::vector<Edit> rewrite_parts(const ParsedSource& source)
 {
-    return pass_in_functions(source,
-                             [&](NodeId function, Places& places) { WrittenParts(source, function).search(places); });
+    return add_barriers(source,
+                        [&](NodeId function, Places& places) { WrittenParts(source, function).search(places); });
 }
 
 } // namespace spy

@@ -50,7 +50,7 @@ void brace(const Tree& tree, NodeId statement, Changes& changes)
     if (tree.may_hold_statements(statement))
         return;
     changes.before(tree.tokens()[tree[statement].first - 1].end, " {");
-    changes.behind(tree.end(statement), " }");
+    changes.after(tree.end(statement), " }");
 }
 
 template <class Change>
@@ -151,7 +151,7 @@ void split_chain(const ParsedSource& source, NodeId statement, Changes& changes)
         return;
     brace(tree, statement, changes);
     changes.replace(begin, tree.begin(path), "");
-    changes.behind(tree.end(statement), cat(" ", moved, " ", tree.text(path), ";"));
+    changes.after(tree.end(statement), cat(" ", moved, " ", tree.text(path), ";"));
 }
 
 } // namespace

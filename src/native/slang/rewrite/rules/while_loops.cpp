@@ -20,7 +20,7 @@ void change_while(const syntax::Tree& tree, syntax::NodeId loop, Changes& change
     changes.replace(tokens[word + 1].begin, tokens[word + 1].end, "(; ");
     size_t begin = tokens[close].begin, end = tokens[close].end;
     if (tokens[close - 1].end < begin && tree.source()[begin - 1] == ' ')
-        --begin; // the columns behind stay
+        --begin; // the columns after stay
     else if (end < tree.source().size() && tree.source()[end] == ' ')
         ++end;
     changes.replace(begin, end, ";)");

@@ -94,4 +94,4 @@ typedef P Pairs[2];
 
 @pytest.mark.needs_kernels
 def test_gradients(device: spy.Device) -> None:
-    check_forms(device, "merges", HEAD, FORMS)
+    check_forms(device, "joins", HEAD, FORMS)

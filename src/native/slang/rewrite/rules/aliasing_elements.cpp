@@ -17,7 +17,7 @@
 namespace spy {
 namespace {
 
-using syntax::Access, syntax::Kind, syntax::Loop, syntax::Meeting, syntax::NodeId, syntax::Role, syntax::Shape,
+using syntax::Access, syntax::Kind, syntax::Loop, syntax::Aliasing, syntax::NodeId, syntax::Role, syntax::Shape,
     syntax::Use;
 
 class ReadElements : private InFunction {
@@ -36,7 +36,7 @@ public:
         for (const Use* path : m_paths)
             if (path->access == Access::read && has_elements(*path) &&
                 (std::any_of(m_paths.begin(), m_paths.end(),
-                             [&](const Use* other) { return may_meet(*path, *other); }) ||
+                             [&](const Use* other) { return may_alias(*path, *other); }) ||
                  (is_still(*path, 0) && is_used_as_a_whole(*path))))
                 found.push_back(path);
         return found;
@@ -54,7 +54,7 @@ public:
             }
     }
 
-    /// `s.v[i] += e;` -> `s.v[i] = pick(s.v, int(i)) + (e);`: behind an update, Slang loses what such a call reads of a
+    /// `s.v[i] += e;` -> `s.v[i] = pick(s.v, int(i)) + (e);`: after an update, Slang loses what such a call reads of a
     /// field.
     void write_out(const std::vector<const Use*>& lost, const std::string& pick, Changes& changes) const
     {
@@ -69,7 +69,7 @@ public:
             const char operation = m_tree.main(use->by)[0];
             if (m_tree.is(use->by, Kind::assign)) {
                 changes.replace(sign, sign + 2, cat("= ", read, " ", std::string(1, operation), " ("));
-                changes.behind(end, ")");
+                changes.after(end, ")");
             } else {
                 changes.replace(sign, sign + 2, cat("= ", read, " ", std::string(1, operation), " (1)"));
             }
@@ -142,22 +142,22 @@ private:
     }
 
     /// Whether two are one number, where Slang loses a share.
-    Meeting meeting(NodeId one, NodeId two, NodeId loop, bool writes) const
+    Aliasing aliasing(NodeId one, NodeId two, NodeId loop, bool writes) const
     {
-        const Meeting found = m_uses.meeting(one, two, loop);
-        if (found != Meeting::possible)
+        const Aliasing found = m_uses.aliasing(one, two, loop);
+        if (found != Aliasing::possible)
             return found;
         if (m_uses.is_known(one) && m_uses.is_known(two))
-            return m_tree.plain(one) == m_tree.plain(two) ? Meeting::same : Meeting::never;
+            return m_tree.plain(one) == m_tree.plain(two) ? Aliasing::same : Aliasing::never;
         if (loop == syntax::none || writes)
-            return Meeting::possible;
-        return m_uses.is_invariant(one, loop) == m_uses.is_invariant(two, loop) ? Meeting::possible : Meeting::never;
+            return Aliasing::possible;
+        return m_uses.is_invariant(one, loop) == m_uses.is_invariant(two, loop) ? Aliasing::possible : Aliasing::never;
     }
 
     // --- paths
     /// Whether Slang may lose a read beside another use of the variable: the use reads another place that may be the
     /// same, equally often; or, in a loop, writes one.
-    bool may_meet(const Use& path, const Use& other) const
+    bool may_alias(const Use& path, const Use& other) const
     {
         const NodeId loop = m_uses.loop_around(path.path.root);
         if (path.variable != other.variable ||
@@ -179,9 +179,9 @@ private:
                 return is_update(other) && loop == syntax::none;
             if (one == syntax::none && m_tree.main(steps[k]) != m_tree.main(other.path.steps[k]))
                 return false;
-            const Meeting found = one == syntax::none ? Meeting::same : meeting(one, two, loop, is_written(other));
-            if (found != Meeting::same)
-                return found == Meeting::possible;
+            const Aliasing found = one == syntax::none ? Aliasing::same : aliasing(one, two, loop, is_written(other));
+            if (found != Aliasing::same)
+                return found == Aliasing::possible;
         }
         return !is_written(other) && is_still(path, count); // e[1].q[i] beside e[1]
     }
@@ -285,7 +285,7 @@ std::string declarations(const std::string& name)
 
 } // namespace
 
-std::vector<Edit> rewrite_meetings(const ParsedSource& source)
+std::vector<Edit> rewrite_aliasing_elements(const ParsedSource& source)
 {
     const syntax::Tree& tree = source.tree();
     const bool has_branches = source.text().find("#if") != std::string::npos; // each function may be in one of its own

@@ -3,7 +3,7 @@
 // `float x = 0; add(x, a);` -> `float x = 0; x = _spy_same_...(x); add(x, a);`, where add may write x: in forward mode
 // Slang 2026.12 hands on a derivative of x that nothing set, where what x is has none: numbers, `no_diff` parameters,
 // `detach(a)`. The value of a function has one, 0. Done for local scalars and parameters of floats that a call may
-// write, and for vectors, matrices and arrays of which it may write an element, behind assignments of such values to
+// write, and for vectors, matrices and arrays of which it may write an element, after assignments of such values to
 // all of it. Lines stay.
 #include "slang/rewrite/rules/all.h"
 
@@ -24,7 +24,7 @@ public:
     UnsetTangents(const ParsedSource& source, NodeId function) : InFunction(source, function)
     {
         for (const Use& use : m_uses.all())
-            if (use.access == Access::passed && is_floats(use.variable) &&
+            if (use.access == Access::by_reference && is_floats(use.variable) &&
                 (use.path.is_part() || is_scalar(use.variable)))
                 m_taken.insert(use.variable);
     }
@@ -35,7 +35,7 @@ public:
             const NodeId value = m_taken.count(use.variable) && !use.path.is_part() ? set_to(use) : syntax::none;
             std::set<uint32_t> seen;
             if (value != syntax::none && lacks_derivative(value, seen))
-                pass_behind(m_tree, use.by, variable(use.variable).name, false, places);
+                add_barrier_after(m_tree, use.by, variable(use.variable).name, false, places);
         }
     }
 
@@ -108,10 +108,10 @@ private:
 
 } // namespace
 
-std::vector<Edit> rewrite_inouts(const ParsedSource& source)
+std::vector<Edit> set_unset_tangents(const ParsedSource& source)
 {
-    return pass_in_functions(source,
-                             [&](NodeId function, Places& places) { UnsetTangents(source, function).search(places); });
+    return add_barriers(source,
+                        [&](NodeId function, Places& places) { UnsetTangents(source, function).search(places); });
 }
 
 } // namespace spy

@@ -4,10 +4,10 @@
 // follows: Slang 2026.12 counts the gradient of such a c once when the loop adds it in each iteration (`a += c`). It
 // is right where any operation lies between, and this one gives the same number. Lines stay.
 // Of a struct, an array, or a part of one, `c = _spy_same_...(c);`, with a function that returns its argument;
-// likewise behind `c.step(a);`, where step is [mutating].
+// likewise after `c.step(a);`, where step is [mutating].
 // The same for `f(a, c);` in a loop with branches, where c is an `out` of f: Slang keeps the gradient of a c that other
 // blocks of the loop read, and adds it again in each earlier trip. Elements and `inout` do not have that fault.
-// `f(a, v.y);` -> `v = -(-v); f(a, v.y);` behind a loop, where v is a vector or matrix of which f may write that
+// `f(a, v.y);` -> `v = -(-v); f(a, v.y);` after a loop, where v is a vector or matrix of which f may write that
 // element: Slang counts the gradient of a v that the loop adds in each iteration once too often, and loses that of its
 // other elements. Lines stay.
 #include "slang/rewrite/rules/all.h"
@@ -33,7 +33,7 @@ class CallsAndLoops : private InFunction {
 public:
     using InFunction::InFunction;
 
-    /// `late`: elements behind loops; else what is written before or in them.
+    /// `late`: elements after loops; else what is written before or in them.
     void search(bool late, Places& places) const
     {
         if (m_uses.loops().empty())
@@ -101,11 +101,12 @@ private:
         const bool is_number = is_local(root) && is_float_number(m_scopes, root);
         if (late) {
             const CallEffect effect = effect_of(call, argument);
-            if (is_number && is_part && access == syntax::Access::passed && effect.does && effect.is_float_number)
+            if (is_number && is_part && access == syntax::Access::by_reference && effect.does && effect.is_float_number)
                 pass_before(call, m_scopes.variables()[root].name, places);
         } else if (const std::string_view text = changed(call, argument, access, root, whole); !text.empty()) {
             const bool is_float = (is_number && !is_part) ||
-                (argument != SIZE_MAX && access == syntax::Access::passed && effect_of(call, argument).is_float_number);
+                (argument != SIZE_MAX && access == syntax::Access::by_reference &&
+                 effect_of(call, argument).is_float_number);
             pass(call, text, is_float, places);
         }
     }
@@ -185,16 +186,16 @@ private:
         return m_scopes.variable_of(name);
     }
 
-    /// Behind a call's statement, or where the branch begins of which it is the condition.
+    /// After a call's statement, or where the branch begins of which it is the condition.
     void pass(NodeId call, std::string_view text, bool is_float, Places& places) const
     {
         const NodeId statement = m_tree.statement_of(call);
         const NodeId block = m_tree.child(statement, 2);
         if (!m_tree.is(statement, Kind::if_)) {
-            pass_behind(m_tree, call, text, is_float, places);
+            add_barrier_after(m_tree, call, text, is_float, places);
         } else if (m_tree.holds(m_tree.child(statement, 1), call) && m_tree.is(block, Kind::block)) {
-            Passed& passed = places.passed[m_tree.tokens()[m_tree[block].first].end];
-            (is_float ? passed.floats : passed.values).insert(text);
+            Barriers& barriers = places.barriers[m_tree.tokens()[m_tree[block].first].end];
+            (is_float ? barriers.floats : barriers.values).insert(text);
         }
     }
 
@@ -203,22 +204,22 @@ private:
         const NodeId statement = m_tree.statement_of(call);
         const bool is_plain = m_tree.is(statement, Kind::expression) || m_tree.is(statement, Kind::variables);
         if (is_plain && m_tree.may_hold_statements(statement))
-            places.passed[m_tree.tokens()[m_tree[statement].first - 1].end].floats.insert(name);
+            places.barriers[m_tree.tokens()[m_tree[statement].first - 1].end].floats.insert(name);
     }
 };
 
 } // namespace
 
-std::vector<Edit> rewrite_outs(const ParsedSource& source)
+std::vector<Edit> rewrite_call_outputs(const ParsedSource& source)
 {
-    return pass_in_functions(
+    return add_barriers(
         source, [&](NodeId function, Places& places) { CallsAndLoops(source, function).search(false, places); });
 }
 
 std::vector<Edit> rewrite_late_elements(const ParsedSource& source)
 {
-    return pass_in_functions(
-        source, [&](NodeId function, Places& places) { CallsAndLoops(source, function).search(true, places); });
+    return add_barriers(source,
+                        [&](NodeId function, Places& places) { CallsAndLoops(source, function).search(true, places); });
 }
 
 } // namespace spy

@@ -37,7 +37,7 @@ Sum sum_of(const Tree& tree, NodeId n)
 
 bool is_swizzle(std::string_view name) { return name.size() <= 4 && name.find_first_not_of("xyzwrgba") == name.npos; }
 
-Meeting swizzles_meet(std::string_view a, std::string_view b)
+Aliasing swizzles_alias(std::string_view a, std::string_view b)
 {
     static constexpr std::string_view letters = "xyzwrgba";
     const auto mask = [&](std::string_view name) {
@@ -46,38 +46,38 @@ Meeting swizzles_meet(std::string_view a, std::string_view b)
             bits |= 1u << (letters.find(c) % 4);
         return bits;
     };
-    return mask(a) == mask(b) ? Meeting::same : mask(a) & mask(b) ? Meeting::possible : Meeting::never;
+    return mask(a) == mask(b) ? Aliasing::same : mask(a) & mask(b) ? Aliasing::possible : Aliasing::never;
 }
 
 } // namespace
 
-Meeting Uses::meeting(NodeId index, NodeId other, NodeId loop) const
+Aliasing Uses::aliasing(NodeId index, NodeId other, NodeId loop) const
 {
     const Sum one = sum_of(m_scopes->tree(), index), two = sum_of(m_scopes->tree(), other);
     if (one.text != two.text || !is_stable(index, loop) || !is_stable(other, loop))
-        return Meeting::possible;
-    return one.number == two.number ? Meeting::same : Meeting::never;
+        return Aliasing::possible;
+    return one.number == two.number ? Aliasing::same : Aliasing::never;
 }
 
-Meeting Uses::meeting(const Path& path, const Path& other, NodeId loop) const
+Aliasing Uses::aliasing(const Path& path, const Path& other, NodeId loop) const
 {
     const Tree& tree = m_scopes->tree();
-    Meeting result = path.steps.size() == other.steps.size() ? Meeting::same : Meeting::possible;
+    Aliasing result = path.steps.size() == other.steps.size() ? Aliasing::same : Aliasing::possible;
     for (size_t i = 0; i < std::min(path.steps.size(), other.steps.size()); ++i) {
         const NodeId a = path.steps[i], b = other.steps[i];
-        Meeting step = Meeting::possible;
+        Aliasing step = Aliasing::possible;
         if (tree.is(a, Kind::member) && tree.is(b, Kind::member)) {
             const std::string_view name = tree.main(a), second = tree.main(b);
             const bool may_be = is_swizzle(name) && is_swizzle(second);
-            step = name == second ? Meeting::same : may_be ? swizzles_meet(name, second) : Meeting::never;
+            step = name == second ? Aliasing::same : may_be ? swizzles_alias(name, second) : Aliasing::never;
         } else if (tree.is(a, Kind::index) && tree.is(b, Kind::index) && tree.count(a) == 2 && tree.count(b) == 2) {
-            step = meeting(tree.child(a, 1), tree.child(b, 1), loop);
+            step = aliasing(tree.child(a, 1), tree.child(b, 1), loop);
         } else {
-            return Meeting::possible;
+            return Aliasing::possible;
         }
-        if (step == Meeting::never)
+        if (step == Aliasing::never)
             return step;
-        if (step == Meeting::possible)
+        if (step == Aliasing::possible)
             result = step;
     }
     return result;

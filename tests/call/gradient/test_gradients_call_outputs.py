@@ -136,7 +136,7 @@ def _check(device: spy.Device, label: str, source: str, library: str = "") -> No
 
 @pytest.mark.needs_kernels
 def test_gradients(device: spy.Device) -> None:
-    check_forms(device, "outs", HEAD, BODIES, n=(0, 1, 2))
+    check_forms(device, "call_outputs", HEAD, BODIES, n=(0, 1, 2))
 
 
 @pytest.mark.needs_kernels
