@@ -13,8 +13,9 @@ struct Passed {
 struct Places {
     size_t begin; ///< where a function can be declared for it
     std::map<size_t, Passed> passed = {};
-    std::map<size_t, std::string> braces = {};  ///< in front of what is passed there
-    std::map<size_t, std::string> closing = {}; ///< behind it
+    std::map<size_t, std::string> braces = {};               ///< in front of what is passed there
+    std::map<size_t, std::string> closing = {};              ///< behind it
+    std::map<std::pair<size_t, size_t>, Passed> within = {}; ///< calls: passed when they are done, in their expression
 };
 
 /// The outermost type or function around a function, in front of which others can be declared for it.
@@ -25,7 +26,8 @@ Places places_of(const syntax::Tree& tree, syntax::NodeId function);
 /// the statement holds others, leaves the function, or is a label's.
 void pass_behind(const syntax::Tree& tree, syntax::NodeId node, std::string_view name, bool is_float, Places& places);
 
-/// ` x = -(-x);` and ` y = _spy_same_...(y);` in these places. Lines stay.
+/// ` x = -(-x);` and ` y = _spy_same_...(y);` in these places, `_spy_first_...(f(x), x = -(-x))` around calls.
+/// Lines stay.
 std::vector<Edit> with_passed(std::string_view source, const std::vector<Places>& places);
 
 /// `search(function, places)` of all functions that Slang may differentiate.
