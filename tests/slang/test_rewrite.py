@@ -454,12 +454,32 @@ OUTS = "[Differentiable] void g(float x, inout float y) {} float h(float x) {} f
         ("for (;;) { float c; sincos(a, b, c); if (a) b = 1; }", "for (;;) { float c; sincos(a, b, c); b = -(-b); c = -(-c); if (a) b = 1; }"),
         ("for (;;) { float c[2]; o(a, c[0]); g(a, b); if (a) b = 1; }", "for (;;) { float c[2]; o(a, c[0]); g(a, b); if (a) b = 1; }"),
         ("for (;;) { o(a, b); a += b; }", "for (;;) { o(a, b); a += b; }"),
-        ("for (;;) { if (o(a, b) > 0) b = 1; }", "for (;;) { if (o(a, b) > 0) b = 1; }"),
     ],
 )
 def test_what_calls_write_before_loops(body: str, expected: str) -> None:
     head = "[Differentiable] void f(float a, float b) {{ {} }}"
     assert rewrite_call_outputs(OUTS + head.format(body)) == OUTS + head.format(expected)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("for (;;) { if (o(a, b) > 0) b = 1; }", "for (;;) { if (FIRST(o(a, b), b = -(-b)) > 0) b = 1; }"),
+        ("for (; k && (o(a, b)) > 0;) b = 1;", "for (; k && (FIRST(o(a, b), b = -(-b))) > 0;) b = 1;"),
+        ("for (;;) { b = o(a, b) > 0 ? a : b; }", "for (;;) { b = FIRST(o(a, b), b = -(-b)) > 0 ? a : b; }"),
+        ("for (;; o(a, b), (o(a, b))) { switch (o(a, b)) {} }", "for (;; o(a, b), (o(a, b))) { switch (FIRST(o(a, b), b = -(-b))) {} }"),
+        ("if (o(a, b) > 0) for (;;) a += b;", "if (FIRST(o(a, b), b = -(-b)) > 0) for (;;) a += b;"),
+        ("for (;;) { if (two(a, b) > 0) b = 1; }", "for (;;) { if (FIRST(FIRST(two(a, b), a = -(-a)), b = -(-b)) > 0) b = 1; }"),
+    ],
+)
+def test_what_calls_write_in_conditions(body: str, expected: str) -> None:
+    head = OUTS + "float two(out float x, out float y) {}\n"
+    line = "[Differentiable] void f(float a, float b, int k) "
+    got = rewrite_outs(head + line + "{ " + body + " }")
+    name = re.search(r"_spy_first_\w+", got)
+    assert name
+    declared = "T FIRST<T, U>(T v, U u) { return v; } [Differentiable] T FIRST<T : IDifferentiable, U>(T v, no_diff U u) { return v; } "
+    assert got.replace(name[0], "FIRST") == head + declared + line + "{ " + expected + " }"
 
 
 @pytest.mark.parametrize(

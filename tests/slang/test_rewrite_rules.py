@@ -73,6 +73,16 @@ def _outs(a: float, b: float, v: Vector, n: int) -> float:
     return c + s
 
 
+def _conditions(a: float, b: float, v: Vector, n: int) -> float:
+    x, d = v[0], 0.0
+    for i in range(4):
+        d = sin(a * v[1] * x)
+        if i % 2:
+            d = sin(v[2] * x)
+        x = d if i % 2 else d * v[0]
+    return sin(a * v[0]) * b + d * x
+
+
 def _chain(a: float, b: float, v: Vector, n: int) -> float:
     x = v[0]
     for _ in range(13):
@@ -97,6 +107,7 @@ FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
     "scalar-operands": lambda a, b, v, n: a * v[0] * a * v[1] + a * v[2] * b,
     "calls-before-loops": lambda a, b, v, n: a + 3 * 0.5 * b,
     "calls-in-loops": _outs,
+    "calls-in-conditions": _conditions,
     "elements-after-loops": lambda a, b, v, n: 3 * b * a + 3 * a - a * a,
     "elements-in-branches": lambda a, b, v, n: 3 * a + 2 * b * 2 * a,
     "aliasing-elements": lambda a, b, v, n: (v[0] * v[0] + v[1] * v[1] + v[2] * v[1]) * a,
@@ -109,7 +120,7 @@ FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
 }
 """What the function in fault.slang is, in Python."""
 RULES = {fault: fault for fault in FORMULAS} | {fault: "parts" for fault in FORMULAS if fault.startswith("parts-")}
-RULES["calls-in-loops"] = "calls-before-loops"
+RULES |= dict.fromkeys(("calls-in-loops", "calls-in-conditions"), "calls-before-loops")
 """The rule against a fault."""
 OTHERS = {"cyclic-imports", "method-derivatives", "second-derivatives"}
 """Rules with tests of their own below."""

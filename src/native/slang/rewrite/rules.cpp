@@ -129,8 +129,8 @@ const std::vector<Rule> table = {
       "shader-slang#12071", "", "", annotate},
      on_tree<rewrite_scalars>},
     {{"calls-before-loops",
-      "what a call wrote and a loop adds gets its gradient once, or not at all; what it wrote in a loop and a branch "
-      "uses gets that of other trips, too",
+      "what a call wrote and a loop adds gets its gradient once, or not at all; what it wrote in a loop, also in a "
+      "condition, and a branch uses gets that of other trips, too",
       "f(a, c); for (int i = 0; i < 3; i++) s += c;", "", "", annotate},
      on_tree<rewrite_call_outputs>},
     {{"elements-after-loops", "a vector that a loop adds and whose element a call then writes gets one share too many",

@@ -15,8 +15,9 @@ struct Barriers {
 struct Places {
     size_t begin; ///< where a function can be declared for it
     std::map<size_t, Barriers> barriers = {};
-    std::map<size_t, std::string> braces = {};  ///< before the statements at which barriers stand
-    std::map<size_t, std::string> closing = {}; ///< after them
+    std::map<size_t, std::string> braces = {};                 ///< before the statements at which barriers stand
+    std::map<size_t, std::string> closing = {};                ///< after them
+    std::map<std::pair<size_t, size_t>, Barriers> within = {}; ///< calls with barriers after them, in their expression
 };
 
 /// The outermost type or function around a function, in front of which others can be declared for it.
@@ -28,7 +29,8 @@ Places places_of(const syntax::Tree& tree, syntax::NodeId function);
 void add_barrier_after(const syntax::Tree& tree, syntax::NodeId node, std::string_view name, bool is_float,
                        Places& places);
 
-/// The barriers as text: ` x = -(-x);` and ` y = _spy_same_...(y);`. Lines stay.
+/// The barriers as text: ` x = -(-x);` and ` y = _spy_same_...(y);`, and `_spy_first_...(f(x), x = -(-x))` around calls.
+/// Lines stay.
 std::vector<Edit> with_barriers(std::string_view source, const std::vector<Places>& places);
 
 /// `search(function, places)` of all functions that Slang may differentiate.

@@ -7,6 +7,9 @@
 // likewise after `c.step(a);`, where step is [mutating].
 // The same for `f(a, c);` in a loop with branches, where c is an `out` of f: Slang keeps the gradient of a c that other
 // blocks of the loop read, and adds it again in each earlier trip. Elements and `inout` do not have that fault.
+// Where no statement can follow, as in a condition, the barrier stands within the expression, when the call is done:
+// `if (f(a, c) > 0)` -> `if (_spy_first_...(f(a, c), c = -(-c)) > 0)`. That function returns its first argument.
+//
 // `f(a, v.y);` -> `v = -(-v); f(a, v.y);` after a loop, where v is a vector or matrix of which f may write that
 // element: Slang counts the gradient of a v that the loop adds in each iteration once too often, and loses that of its
 // other elements. Lines stay.
@@ -16,6 +19,8 @@
 #include "slang/rewrite/rules/changes.h"
 #include "slang/rewrite/rules/differentiable.h"
 #include "slang/syntax/types.h"
+
+#include <algorithm>
 
 namespace spy {
 namespace {
@@ -48,11 +53,53 @@ public:
     }
 
 private:
+    /// Whether a call's value is one that functions can be given, and no statement can follow it.
+    bool is_within(NodeId call) const
+    {
+        NodeId outer = call;
+        while (m_tree.is(m_tree.parent(outer), Kind::paren))
+            outer = m_tree.parent(outer);
+        const NodeId parent = m_tree.parent(outer), statement = m_tree.statement_of(call),
+                     around = m_tree.parent(statement);
+        const bool is_plain = m_tree.is(statement, Kind::expression) || m_tree.is(statement, Kind::variables);
+        const bool is_header = is_plain &&
+            ((m_tree.is(around, Kind::for_) && m_tree.child(around, 4) != statement) ||
+             (m_tree.is(around, Kind::if_) && m_tree.child(around, 1) == statement));
+        if ((is_plain && !is_header && !is_in_condition(call)) || m_tree.is(parent, Kind::expression) ||
+            m_tree.is(parent, Kind::return_) || m_tree.is(parent, Kind::lambda) ||
+            (m_tree.is(parent, Kind::binary) && m_tree.main(parent) == ",") ||
+            (m_tree.is(parent, Kind::for_) && m_tree.child(parent, 3) == outer))
+            return false;
+        const auto callees = callees_of(call);
+        return !callees.empty() && std::all_of(callees.begin(), callees.end(), [](const auto& callee) {
+            const NodeId result = syntax::result_of(callee.in->tree(), callee.function->node);
+            const Shape shape = result == syntax::none ? Shape::unknown : syntax::type_at(*callee.in, result).shape;
+            return (shape >= Shape::scalar && shape <= Shape::structure) || shape == Shape::generic;
+        });
+    }
+
+    /// Of a `?:` in its statement.
+    bool is_in_condition(NodeId n) const
+    {
+        for (; !syntax::is_statement(m_tree.kind(n)); n = m_tree.parent(n))
+            if (m_tree.is(m_tree.parent(n), Kind::conditional) && n == m_tree.parent(n) + 1)
+                return true;
+        return false;
+    }
+
+    std::vector<syntax::Scopes::Callee> callees_of(NodeId call) const
+    {
+        NodeId callee = m_tree.child(call, 0);
+        if (m_tree.is(callee, Kind::generic_use))
+            callee = m_tree.child(callee, 0);
+        return m_scopes.callees(m_tree.main(callee), m_tree.count(call) - 1);
+    }
+
     bool is_before_loop(NodeId call) const
     {
         const NodeId statement = m_tree.statement_of(call);
         const NodeId begin = m_tree.is(statement, Kind::if_) ? m_tree.child(statement, 2) : statement;
-        return begin < m_uses.loops().back().node;
+        return (is_within(call) ? call : begin) < m_uses.loops().back().node;
     }
 
     bool is_in_forked_loop(NodeId call) const
@@ -60,6 +107,8 @@ private:
         const NodeId loop = m_uses.loop_around(call);
         if (loop == syntax::none)
             return false;
+        if (is_within(call))
+            return true;
         for (const NodeId n : m_tree.inside(loop))
             if (m_tree.is(n, Kind::if_) || m_tree.is(n, Kind::switch_) || m_tree.is(n, Kind::conditional))
                 return true;
@@ -72,8 +121,7 @@ private:
         const NodeId whole = m_tree.child(call, k);
         const syntax::Access access = syntax::access_of(m_scopes, call, k - 1);
         const uint32_t root = access == syntax::Access::read ? syntax::none : root_of(whole);
-        if (root == syntax::none || whole != named(whole) || !is_local(root) ||
-            m_tree.is(m_tree.statement_of(call), Kind::if_)) // another block, where the fault would be the same
+        if (root == syntax::none || whole != named(whole) || !is_local(root))
             return;
         const bool is_number = is_float_number(m_scopes, root);
         if (access == syntax::Access::unknown ? is_number : effect_of(call, k - 1).is_out)
@@ -132,10 +180,7 @@ private:
 
     CallEffect effect_of(NodeId call, size_t argument) const
     {
-        NodeId callee = m_tree.child(call, 0);
-        if (m_tree.is(callee, Kind::generic_use))
-            callee = m_tree.child(callee, 0);
-        const auto callees = m_scopes.callees(m_tree.main(callee), m_tree.count(call) - 1);
+        const auto callees = callees_of(call);
         if (callees.empty()) // sincos
             return {true, true, true, true, false};
         CallEffect effect;
@@ -186,12 +231,16 @@ private:
         return m_scopes.variable_of(name);
     }
 
-    /// After a call's statement, or where the branch begins of which it is the condition.
+    /// After a call's statement, or in its expression; a part, where the branch begins of which it is the condition.
     void pass(NodeId call, std::string_view text, bool is_float, Places& places) const
     {
         const NodeId statement = m_tree.statement_of(call);
         const NodeId block = m_tree.child(statement, 2);
-        if (!m_tree.is(statement, Kind::if_)) {
+        const bool is_part = text.find_first_of(".[-") != std::string_view::npos;
+        if (!is_part && is_within(call)) {
+            Barriers& barriers = places.within[{m_tree.begin(call), m_tree.end(call)}];
+            (is_float ? barriers.floats : barriers.values).insert(text);
+        } else if (!m_tree.is(statement, Kind::if_)) {
             add_barrier_after(m_tree, call, text, is_float, places);
         } else if (m_tree.holds(m_tree.child(statement, 1), call) && m_tree.is(block, Kind::block)) {
             Barriers& barriers = places.barriers[m_tree.tokens()[m_tree[block].first].end];
